@@ -18,7 +18,7 @@ import trio
 from bench.rows.large import MIB, write_source
 from bench.served import served
 from resolver import Policy, Resolver, blocking
-from resolver.portal import portal
+from resolver.blocking.portal import portal
 
 RUNS = 5
 CALLS = 2_000

@@ -23,9 +23,9 @@ from hashlib import sha256
 from itertools import accumulate, count
 from math import gcd
 
-from resolver.bulk.forecast import BESIDES, simulate
-from resolver.bulk.item import BulkRequest, RequestSlice
-from resolver.bulk.plan import BOX, BulkPlan, HostPace
+from resolver.bulk.messages import BulkRequest, RequestSlice
+from resolver.bulk.plan import BESIDES, BulkPlan, simulate
+from resolver.bulk.queue import BOX, HostPace
 
 URLS, HOSTS, LARGEST = 1_000_000, 10_000, 50_000
 RATE = 2.0

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
-    from resolver.disk.group_commit import Sync
+    from resolver.files.commit import Sync
 
 #: Octets of what is at a URL.
 Get: TypeAlias = Callable[[str], Awaitable[int]]

@@ -51,7 +51,7 @@ _Stats: TypeAlias = dict[_Key, tuple[int, int, float, float, _Callers]]
 
 
 def room(path: str) -> str:
-    """`resolver/gate` or `protocols/http`, the name of a library, or Python's own."""
+    """`resolver/network` or `protocols/http`, the name of a library, or Python's own."""
     if path.startswith("~"):
         return "Python"
     place = Path(path)

@@ -29,14 +29,14 @@ Its way out:
 
     Gate              the one way out of a retrieval: it knows its URL, and names no host (contract)
     Network           what the gates of one run share: policy, look-ups, trust, pool
-                      (resolver.gate.network)
+                      (resolver.transfer.network)
     Admission         a URL that was judged, and what is judged for its sake later
-                      (resolver.gate.admission)
+                      (resolver.network.admission)
     Connector         opens what an admission covers, and connects to the address it judged
-                      (resolver.gate.connector)
-    UrlGate           the gate of one URL, made of its admission (resolver.gate.url_gate)
+                      (resolver.network.connector)
+    UrlGate           the gate of one URL, made of its admission (resolver.network.url_gate)
     StreamSettings    limits, trust and listeners of the one who uses a connection now
-                      (resolver.gate.stream_settings)
+                      (resolver.network.stream_settings)
 
 A connection that serves again:
 
@@ -74,18 +74,18 @@ What is allowed, and one retrieval:
     Policy            what a caller allows (resolver.policy.settings)
     Subject           what is judged: a URL, who chose it, and what led to it (resolver.policy.subject)
     Decision          what one rule says of a subject; a `Verdict` is the strictest of them
-                      (resolver.policy.verdict)
+                      (resolver.policy.subject)
     ComponentRule     which octets a component of a URL may have, and how many (resolver.policy.schemes)
     RedirectPoint     where a peer said that the object has moved, and the alternatives left
-                      (resolver.retrieval.retrieval)
-    Mirror            one of the places to have an object from (resolver.retrieval.retry)
+                      (resolver.transfer.retrieval)
+    Mirror            one of the places to have an object from (resolver.transfer.retry)
     RetryPolicy       how often a try follows another that brought nothing, and how soon
-                      (resolver.retrieval.retry)
-    LimitedBody       a body under the limits of its retrieval (resolver.retrieval.limits)
+                      (resolver.transfer.retry)
+    LimitedBody       a body under the limits of its retrieval (resolver.transfer.limits)
     StreamingResponse what the caller of `stream` has, while the connection lives
-                      (resolver.retrieval.streaming)
+                      (resolver.transfer.streaming)
     Store             where octets go to stay: memory, standard output, a `PartialFile`
-                      (resolver.retrieval.stores)
+                      (resolver.transfer.streaming)
     PartialFile       a file that grows under a name of its own until it is whole
-                      (resolver.disk.partial_file)
+                      (resolver.files.partial_file)
 """

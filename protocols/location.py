@@ -8,13 +8,18 @@ parsing a URL needs nothing else, and a command that only parses should start as
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from itertools import chain
 from operator import attrgetter
-from typing import Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
 
+from protocols.text import brief, instant, quoted
 from protocols.values import NamedTuple, dataclass, field, fields
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
 
 JsonValue: TypeAlias = (
     "bool | int | float | str | list[JsonValue] | tuple[JsonValue, ...] | dict[str, JsonValue] | None"
@@ -279,3 +284,132 @@ class UrlText:
         """The component `name` as written, `text[start:end]`; its place is kept."""
         self.places += (ComponentSpan(name, start, end),)
         return self.text[start:end]
+
+
+# entry: One record of a listing, and what makes them of octets. Part of the contract, apart from it for the
+# same reason as `location`.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Entry:
+    """One record of a listing, whatever the scheme.
+
+    `name` is what a listing line shows, `title` what describes it; `raw` are the octets it was read
+    from; `extra` holds what only this scheme knows. A scheme fills in the first eight members; the
+    retrieval adds where the entry was found, so that a later fetch of `url` is judged accordingly. Only
+    where that is not the URL asked, at the address connected to, does a scheme say so in `referrer`.
+
+    Examples:
+        >>> async with resolver.entries("ftp://127.0.0.1:8900/pub/") as found:
+        ...     print([entry.url async for entry in found if entry.name == "a.txt"])
+        ['ftp://127.0.0.1:8900/pub/a.txt']
+    """
+
+    name: str
+    url: str | None = None
+    kind: Kind = Kind.UNKNOWN
+    size: int | None = None
+    modified: datetime | None = None
+    title: str | None = None
+    raw: bytes | None = None
+    extra: Mapping[str, JsonValue] | None = None
+    origin: Origin = "derived"
+    referrer: Referrer | None = None
+
+    def __repr__(self) -> str:
+        return brief(self, self.kind.value, quoted(self.name), quoted(self.url))
+
+    def as_json(self) -> dict[str, JsonValue]:
+        """Every member under its name: `modified` as RFC 3339, `raw` one character an octet, `referrer` as
+        `[url, address]`."""
+        return {
+            "name": self.name,
+            "url": self.url,
+            "kind": self.kind.value,
+            "size": self.size,
+            "modified": instant(self.modified),
+            "title": self.title,
+            "raw": None if self.raw is None else self.raw.decode("latin-1"),
+            "extra": None if self.extra is None else dict(self.extra),
+            "origin": self.origin,
+            "referrer": None if self.referrer is None else list(self.referrer),
+        }
+
+
+class EntryReader(Protocol):
+    """Turns the octets of a listing into entries as they come: a machine without I/O.
+
+    Whoever reads a listing feeds it a few octets at a time and takes the entries one by one, and looks at
+    clocks and cancels in between (S16): so each is made only when it is asked for, and what is done for a
+    few octets, or for one entry, is little, however long the listing is. A URL that a builder of ours
+    wrote is a `BuiltUrl`; any other text, which a server may have chosen, is parsed before it is shown.
+    """
+
+    def feed(self, octets: bytes) -> Iterable[Entry]: ...
+
+    def finish(self) -> Iterable[Entry]:
+        """The octets have ended: the entries that were still waiting for more."""
+        ...
+
+
+# headers: The peer's own words about an object, by name: fields of http (RFC 9110 5), headers of an article
+# (RFC 5536), of a mailto URL. A name means the same in any case, and may have several values.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Headers:
+    """Pairs of a name and a value, as they came and in their order, which can be asked by name in any case.
+
+    `headers["content-type"]` has the values of all fields of that name, with `, ` in between (RFC 9110 5.2);
+    `get_list` has each by itself, which `Set-Cookie` needs. `for name, value in headers` has every pair,
+    `dict(headers)` each name once, in lower case. They equal a tuple of the same pairs.
+
+    Examples:
+        >>> headers = (await resolver.fetch("http://127.0.0.1:8920/about.txt")).headers
+        >>> headers["CONTENT-TYPE"], headers.get("x-none"), headers.get_list("content-length")
+        ('text/plain; charset=utf-8', None, ['37'])
+    """
+
+    pairs: tuple[tuple[str, str], ...] = ()
+
+    def __getitem__(self, name: str) -> str:
+        if values := self.get_list(name):
+            return ", ".join(values)
+        raise KeyError(name)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and bool(self.get_list(name))
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return iter(self.pairs)
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def __eq__(self, other: object) -> bool:
+        return self.pairs == (other.pairs if isinstance(other, Headers) else other)
+
+    def __hash__(self) -> int:
+        return hash(self.pairs)
+
+    def get(self, name: str, default: str | None = None) -> str | None:
+        """As `headers[name]`, and `default` where there is none of that name."""
+        return ", ".join(values) if (values := self.get_list(name)) else default
+
+    def get_list(self, name: str) -> list[str]:
+        """Every value of that name, in their order; none where there is none."""
+        wanted = name.lower()
+        return [value for found, value in self.pairs if found.lower() == wanted]
+
+    def keys(self) -> list[str]:
+        """Each name once, in lower case, in the order they came."""
+        return list(dict.fromkeys(name.lower() for name, _ in self.pairs))
+
+
+def without_cookie(name: str, value: str) -> str:
+    """A header as it is shown and written down: what a cookie says is a secret (S11)."""
+    if name.lower() != "set-cookie":
+        return value
+    cookie, semicolon, attributes = value.partition(";")
+    own, is_pair, _ = cookie.partition("=")  # one without a name is all value (RFC 6265bis 5.6)
+    return f"{own if is_pair else ''}{is_pair}****{semicolon}{attributes}"

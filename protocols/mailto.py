@@ -13,11 +13,10 @@ import re
 from binascii import b2a_base64
 from collections.abc import Iterator
 
-from protocols.connection import Line
+from protocols.contract import Line, Reply
 from protocols.errors import InvalidUrl
 from protocols.location import ComponentSpan, Finding, Kind, Url, UrlText
 from protocols.options import Limits, Options
-from protocols.reply import Reply
 from protocols.scheme import Scheme
 from protocols.step import Dialogue, EmitBody, PlanNote, StartBody
 from protocols.syntax import RESERVED, build_url, encode, find, invalid, note_characters, position_of, take

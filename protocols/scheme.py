@@ -73,7 +73,7 @@ class Scheme(NamedTuple):
     wire, the octets of the `data` connection, or the `body`; of a session no more than its `words`.
     `listing_kept` is what it has of a listing, where that is none of these; `archived_as` is the word that
     archives have for the protocol, and `replayed` where the peer stands that answers for what is kept of more
-    than one answer ("module:name" of a `protocols.replay.ReplayPeer`, made of a `Kept`).
+    than one answer ("module:name" of a `protocols.contract.ReplayPeer`, made of a `Kept`).
     `refine` puts the value of an option into a URL of this scheme: `search`, `view`, …. `needs` is an extra
     without which the scheme's URLs are parsed and not resolved.
     """

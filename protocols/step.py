@@ -29,10 +29,16 @@ from protocols.errors import NetworkError, TimedOut
 from protocols.values import NamedTuple, dataclass
 
 if TYPE_CHECKING:  # a plan is made without the rest of the contract
-    from protocols.connection import DatagramExchange, StreamCodec
-    from protocols.contract import Credentials, Line, LocalFile, PipelineState
-    from protocols.filter import Filter
-    from protocols.reply import Reply
+    from protocols.contract import (
+        Credentials,
+        DatagramExchange,
+        Filter,
+        Line,
+        LocalFile,
+        PipelineState,
+        Reply,
+        StreamCodec,
+    )
     from protocols.wire import Reader, Rest
 
 T = TypeVar("T")

@@ -18,7 +18,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import suppress
 from typing import TypeAlias, TypeVar
 
-from protocols.connection import Line
+from protocols.contract import Line
 from protocols.errors import Disconnected, LimitExceeded, NetworkError, Refused
 from protocols.values import NamedTuple
 

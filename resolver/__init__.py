@@ -50,9 +50,8 @@ if TYPE_CHECKING:
     from protocols.file.url import FileUrl
     from protocols.ftp.url import FtpUrl
     from protocols.gopher.url import GopherUrl
-    from protocols.headers import Headers
     from protocols.http.url import HttpUrl
-    from protocols.location import HostUrl
+    from protocols.location import Headers, HostUrl
     from protocols.mailto import MailtoUrl
     from protocols.news.url import NewsUrl, NntpUrl
     from protocols.options import Transcript
@@ -61,7 +60,8 @@ if TYPE_CHECKING:
     from protocols.telnet import TelnetUrl
     from protocols.wais.url import WaisUrl
     from resolver import blocking
-    from resolver.events import (
+    from resolver.adapters.httpx_transport import HttpxTransport
+    from resolver.network.events import (
         Closed,
         Connected,
         Event,
@@ -76,27 +76,22 @@ if TYPE_CHECKING:
         TlsBegun,
         Warned,
     )
-    from resolver.extraction import Extracted, extract
-    from resolver.hosts import Host
-    from resolver.http_transport import HttpxTransport
-    from resolver.iri import convert_iri
-    from resolver.once import entries, fetch, info, save, stream
-    from resolver.plan import Plan, explain
     from resolver.policy import Policy, Verdict, check
-    from resolver.policy.hosts import guard
-    from resolver.prompts import prompt
-    from resolver.registry import register, schemes
-    from resolver.representation import http_fields, http_status
-    from resolver.retrieval.many import SaveRequest
-    from resolver.retrieval.outcome import Outcome
-    from resolver.retrieval.response import Response, Saved
-    from resolver.retrieval.retry import Patience, RetryPolicy
-    from resolver.retrieval.session import Resolver
-    from resolver.retrieval.streaming import LiveReply, StreamingResponse
-    from resolver.retrieval.terminal_session import TerminalSession
-    from resolver.settings import NetworkSettings, Settings
-    from resolver.terminal import escape_controls
-    from resolver.url import build, parse
+    from resolver.policy.guard import guard
+    from resolver.policy.hosts import Host
+    from resolver.terminal.prompts import prompt
+    from resolver.terminal.text import escape_controls
+    from resolver.transfer.functions import entries, fetch, info, save, stream
+    from resolver.transfer.many import SaveRequest
+    from resolver.transfer.plan import Plan, explain
+    from resolver.transfer.response import Outcome, Response, Saved, http_fields, http_status
+    from resolver.transfer.retry import Patience, RetryPolicy
+    from resolver.transfer.session import Resolver
+    from resolver.transfer.settings import NetworkSettings, Settings
+    from resolver.transfer.streaming import LiveReply, StreamingResponse
+    from resolver.transfer.terminal import TerminalSession
+    from resolver.url.parsing import Extracted, build, convert_iri, extract, parse
+    from resolver.url.registry import register, schemes
 
 __version__: str
 
@@ -104,67 +99,67 @@ _HOMES: dict[str, str] = {
     "AccessDenied": "protocols.errors",
     "Changed": "protocols.errors",
     "ChecksumMismatch": "protocols.errors",
-    "Closed": "resolver.events",
-    "Connected": "resolver.events",
+    "Closed": "resolver.network.events",
+    "Connected": "resolver.network.events",
     "Credentials": "protocols.options",
     "Declined": "protocols.errors",
     "Disconnected": "protocols.errors",
     "Entry": "protocols.contract",
-    "Event": "resolver.events",
-    "Extracted": "resolver.extraction",
+    "Event": "resolver.network.events",
+    "Extracted": "resolver.url.parsing",
     "FileUrl": "protocols.file.url",
     "Finding": "protocols.contract",
-    "Finished": "resolver.events",
+    "Finished": "resolver.network.events",
     "FtpUrl": "protocols.ftp.url",
     "GopherUrl": "protocols.gopher.url",
-    "Headers": "protocols.headers",
-    "Host": "resolver.hosts",
+    "Headers": "protocols.location",
+    "Host": "resolver.policy.hosts",
     "HostUrl": "protocols.location",
     "HttpUrl": "protocols.http.url",
-    "HttpxTransport": "resolver.http_transport",
+    "HttpxTransport": "resolver.adapters.httpx_transport",
     "IntegrityError": "protocols.errors",
     "InvalidUrl": "protocols.errors",
-    "Kept": "resolver.events",
-    "LookedUp": "resolver.events",
+    "Kept": "resolver.network.events",
+    "LookedUp": "resolver.network.events",
     "Kind": "protocols.contract",
     "LimitExceeded": "protocols.errors",
     "Limits": "protocols.contract",
-    "LiveReply": "resolver.retrieval.streaming",
+    "LiveReply": "resolver.transfer.streaming",
     "LocalError": "protocols.errors",
     "LoginRequired": "protocols.errors",
     "MailtoUrl": "protocols.mailto",
     "NetworkError": "protocols.errors",
-    "NetworkSettings": "resolver.settings",
+    "NetworkSettings": "resolver.transfer.settings",
     "NewsUrl": "protocols.news.url",
     "NntpUrl": "protocols.news.url",
     "NotConfigured": "protocols.errors",
     "NotFound": "protocols.errors",
     "Options": "protocols.options",
     "OtherUrl": "protocols.other",
-    "Outcome": "resolver.retrieval.outcome",
-    "Patience": "resolver.retrieval.retry",
-    "Plan": "resolver.plan",
+    "Outcome": "resolver.transfer.response",
+    "Patience": "resolver.transfer.retry",
+    "Plan": "resolver.transfer.plan",
     "Policy": "resolver.policy",
-    "Progress": "resolver.events",
+    "Progress": "resolver.network.events",
     "ProsperoUrl": "protocols.prospero.url",
     "ProtocolError": "protocols.errors",
-    "Received": "resolver.events",
+    "Received": "resolver.network.events",
     "Referrer": "protocols.location",
     "Refused": "protocols.errors",
     "ResolveError": "protocols.errors",
-    "Resolver": "resolver.retrieval.session",
-    "Response": "resolver.retrieval.response",
-    "RetryPolicy": "resolver.retrieval.retry",
-    "Retrying": "resolver.events",
-    "SaveRequest": "resolver.retrieval.many",
-    "Saved": "resolver.retrieval.response",
-    "TlsBegun": "resolver.events",
-    "Sent": "resolver.events",
-    "Settings": "resolver.settings",
-    "Started": "resolver.events",
-    "StreamingResponse": "resolver.retrieval.streaming",
+    "Resolver": "resolver.transfer.session",
+    "Response": "resolver.transfer.response",
+    "RetryPolicy": "resolver.transfer.retry",
+    "Retrying": "resolver.network.events",
+    "SaveRequest": "resolver.transfer.many",
+    "Saved": "resolver.transfer.response",
+    "TlsBegun": "resolver.network.events",
+    "Sent": "resolver.network.events",
+    "Settings": "resolver.transfer.settings",
+    "Started": "resolver.network.events",
+    "StreamingResponse": "resolver.transfer.streaming",
     "TelnetUrl": "protocols.telnet",
-    "TerminalSession": "resolver.retrieval.terminal_session",
+    "TerminalSession": "resolver.transfer.terminal",
     "TimedOut": "protocols.errors",
     "TlsError": "protocols.errors",
     "Transcript": "protocols.options",
@@ -176,26 +171,26 @@ _HOMES: dict[str, str] = {
     "Validators": "protocols.contract",
     "Verdict": "resolver.policy",
     "WaisUrl": "protocols.wais.url",
-    "Warned": "resolver.events",
+    "Warned": "resolver.network.events",
     "blocking": "resolver.blocking",
-    "build": "resolver.url",
+    "build": "resolver.url.parsing",
     "check": "resolver.policy",
-    "convert_iri": "resolver.iri",
-    "entries": "resolver.once",
-    "escape_controls": "resolver.terminal",
-    "explain": "resolver.plan",
-    "extract": "resolver.extraction",
-    "fetch": "resolver.once",
-    "guard": "resolver.policy.hosts",
-    "http_fields": "resolver.representation",
-    "http_status": "resolver.representation",
-    "info": "resolver.once",
-    "parse": "resolver.url",
-    "prompt": "resolver.prompts",
-    "register": "resolver.registry",
-    "save": "resolver.once",
-    "schemes": "resolver.registry",
-    "stream": "resolver.once",
+    "convert_iri": "resolver.url.parsing",
+    "entries": "resolver.transfer.functions",
+    "escape_controls": "resolver.terminal.text",
+    "explain": "resolver.transfer.plan",
+    "extract": "resolver.url.parsing",
+    "fetch": "resolver.transfer.functions",
+    "guard": "resolver.policy.guard",
+    "http_fields": "resolver.transfer.response",
+    "http_status": "resolver.transfer.response",
+    "info": "resolver.transfer.functions",
+    "parse": "resolver.url.parsing",
+    "prompt": "resolver.terminal.prompts",
+    "register": "resolver.url.registry",
+    "save": "resolver.transfer.functions",
+    "schemes": "resolver.url.registry",
+    "stream": "resolver.transfer.functions",
 }
 
 __all__ = [  # a test holds this, the table and the imports above to one another

@@ -38,15 +38,15 @@ CHECKOUT = Path(__file__).parents[1]
 
 #: What most commands import, and what those do that serve an agent or a browser, or have a cluster.
 COMMANDS = (
-    *("resolver.cli.online", "resolver.cli.progress", "resolver.retrieval.saving", "rich.console"),
+    *("resolver.cli.online", "resolver.cli.progress", "resolver.transfer.saving", "rich.console"),
     *("protocols.http.dialogue", "protocols.ftp.dialogue", "protocols.gopher.dialogue"),
 )
-AGENTS = ("resolver.cli.agents", "resolver.adapters.mcp")
+AGENTS = ("resolver.cli.mcp", "resolver.adapters.mcp")
 CLUSTERS = (
     *("distributed", "distributed.http.scheduler", "cryptography.x509"),
-    *("resolver.cli.clusters", "resolver.cli.bulk", "resolver.bulk"),
+    *("resolver.cli.cluster", "resolver.cli.bulk", "resolver.bulk"),
 )
-WINDOWS = ("resolver.cli.serving", "resolver.cli.browsing", "resolver.window.serve")
+WINDOWS = ("resolver.cli.serve", "resolver.cli.serve", "resolver.web.server")
 
 #: Signals that tests send, and that a shell or nohup may have ignored.
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP)

@@ -249,8 +249,8 @@ CHECKOUT = Path(__file__).parents[1]
 @pytest.mark.parametrize(
     ("path", "name"),
     [
-        (f"{CHECKOUT}/resolver/gate/pool.py", "resolver/gate"),
-        (f"{CHECKOUT}/resolver/hosts.py", "resolver/hosts"),
+        (f"{CHECKOUT}/resolver/network/pool.py", "resolver/network"),
+        (f"{CHECKOUT}/resolver/policy/hosts.py", "resolver/hosts"),
         (f"{CHECKOUT}/bench/clients.py", "who asks"),
         (f"{CHECKOUT}/.venv/lib/python3.11/site-packages/trio/_socket.py", "trio"),
         ("/usr/lib/python3.11/site-packages/attr.py", "attr"),
@@ -263,7 +263,7 @@ def test_each_call_is_counted_in_its_room(path: str, name: str) -> None:
 
 
 def test_what_is_written_in_c_counts_where_it_is_called() -> None:
-    pool, trio = f"{CHECKOUT}/resolver/gate/pool.py", "/x/site-packages/trio/_core.py"
+    pool, trio = f"{CHECKOUT}/resolver/network/pool.py", "/x/site-packages/trio/_core.py"
     calls = per_fetch.rooms_of(
         {
             (pool, 1, "take"): (2, 2, 0.0, 0.0, {}),
@@ -277,7 +277,7 @@ def test_what_is_written_in_c_counts_where_it_is_called() -> None:
             ),
         }
     )
-    assert calls == {"resolver/gate": 7, "trio": 7}
+    assert calls == {"resolver/network": 7, "trio": 7}
 
 
 def test_one_more_fetch_is_counted_in_rooms() -> None:
@@ -288,7 +288,7 @@ def test_one_more_fetch_is_counted_in_rooms() -> None:
         done = subprocess.run(words, cwd=CHECKOUT, env=environment(), capture_output=True, check=True)
     rooms = json.loads(done.stdout)
     assert rooms["trio"] > 50
-    assert "resolver/gate" not in rooms
+    assert "resolver/network" not in rooms
 
 
 def test_one_more_file_of_a_list_is_counted_in_rooms(tmp_path: Path) -> None:
@@ -298,8 +298,8 @@ def test_one_more_file_of_a_list_is_counted_in_rooms(tmp_path: Path) -> None:
         words = [sys.executable, "-m", "bench.per_fetch", "get", url, "0", "1", "8", str(target)]
         done = subprocess.run(words, cwd=CHECKOUT, env=environment(), capture_output=True, check=True)
     rooms = json.loads(done.stdout)
-    assert rooms["resolver/batch"] > 10
-    assert rooms["resolver/disk"] > 10
+    assert rooms["resolver/transfer"] > 10
+    assert rooms["resolver/files"] > 10
     assert len(list(target.iterdir())) == per_fetch.FEW
 
 

@@ -16,7 +16,7 @@ CHECKOUT = Path(__file__).parents[1]
 
 #: At most so many calls of functions of ours, and files that they stand in, for one small thing of each kind.
 #: Two of the files are of `resolver/loops`, which tells under which loop we are, and waits; one is
-#: `resolver/disk/descriptors.py`, which keeps the last descriptors free of sockets.
+#: `resolver/files/faults.py`, which keeps the last descriptors free of sockets.
 MOST = {"gopher": (258, 39), "http": (276, 43), "ftp": (600, 47), "nntp": (416, 42)}
 
 

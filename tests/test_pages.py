@@ -13,9 +13,10 @@ import pytest
 import protocols.step
 import resolver
 from protocols import errors
-from resolver import Kind, registry
+from resolver import Kind
 from resolver.cli.arguments import VERBS
 from resolver.cli.vocabulary import RULES, STATUSES
+from resolver.url import registry
 from tests.cli import contract
 
 CHECKOUT = Path(__file__).parents[1]

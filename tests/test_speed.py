@@ -122,7 +122,7 @@ def test_who_is_faster_is_told_with_how_many_times() -> None:
 
 def test_calls_are_told_by_room_before_and_after() -> None:
     data = {
-        "before": {"calls": {"http": {"ours": {"h11": 90.0, "resolver/gate": 30.4, "trio": 2.0}}}},
+        "before": {"calls": {"http": {"ours": {"h11": 90.0, "resolver/network": 30.4, "trio": 2.0}}}},
         "rows": {"calls": {"http": {"ours": {"h11": 80.0, "trio": 3.0}}, "nntp": "INN is not there"}},
     }
     assert list(page.calls(data)) == [
@@ -130,7 +130,7 @@ def test_calls_are_told_by_room_before_and_after() -> None:
         "|---|---|---|",
         "| all | **122** | **83** |",
         "| h11 | 90 | 80 |",
-        "| `resolver/gate` | 30 | 0 |",
+        "| `resolver/network` | 30 | 0 |",
         "| others | 2 | 3 |",
     ]
     assert "| nntp | not counted: INN is not there | |" in list(page.peers(data))

@@ -25,7 +25,7 @@ HEAVY = frozenset(
         *("trio", "httpx", "httpcore", "h11", "anyio", "idna", "asyncio", "socket", "ssl", "select"),
         *("email", "http", "urllib.request", "importlib.metadata", "logging", "subprocess", "threading"),
         *("rich", "secrets", "sqlite3", "dataclasses", "inspect"),
-        *("resolver.batch", "resolver.ledger", "resolver.tree"),
+        *("resolver.transfer.batch", "resolver.ledger", "resolver.trees"),
     ]
 )
 
@@ -104,8 +104,11 @@ def test_a_file_is_shown_without_what_saves_files(tmp_path: Path) -> None:
     file.write_text("one line\n")
     imported = _ours(_command("cat", file.as_uri()))
     assert len(imported) <= 165
-    assert not any(name.startswith(("resolver.lists", "resolver.disk.part")) for name in imported)
-    assert imported & {"resolver.plan", "resolver.retrieval.saving", "resolver.retrieval.proof"} == set()
+    assert not any(name.startswith(("resolver.trees.lists", "resolver.files.part")) for name in imported)
+    assert (
+        imported & {"resolver.transfer.plan", "resolver.transfer.saving", "resolver.transfer.verification"}
+        == set()
+    )
 
 
 #: A peer that answers one request with a text, and what asks it.
@@ -129,8 +132,13 @@ def test_a_text_is_shown_without_what_others_need() -> None:
     menus = {
         f"protocols.gopher.{name}" for name in ("attributes", "framing", "item", "lines", "menu", "views")
     }
-    others = {"resolver.gate.datagrams", "resolver.gate.proxied", "protocols.socks", "resolver.disk.file"}
-    many = {"resolver.retrieval.many", "resolver.batch.running", "resolver.ledger.book"}
+    others = {
+        "resolver.network.datagrams",
+        "resolver.network.connector",
+        "protocols.socks",
+        "resolver.files.local",
+    }
+    many = {"resolver.transfer.many", "resolver.transfer.batch", "resolver.ledger.book"}
     assert (
         imported & {*menus, *others, *many, "brotli", "zstandard", "h2", "publicsuffixlist", "secrets"}
         == set()

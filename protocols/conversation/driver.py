@@ -13,8 +13,7 @@ from functools import partial
 from types import TracebackType
 
 from protocols.contract import Gate, Reply, Sink
-from protocols.conversation.passing import CopiedBodyStream, EmittedBody
-from protocols.conversation.performer import Performer
+from protocols.conversation.performer import CopiedBodyStream, EmittedBody, Performer
 from protocols.errors import Disconnected, LocalError, ResolveError
 from protocols.step import (
     CloseData,

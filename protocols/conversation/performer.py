@@ -2,24 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator
-from contextlib import AbstractAsyncContextManager
+import enum
+from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from functools import partial
-from typing import TypeVar, cast
+from typing import Protocol, TypeVar, cast
 
-from protocols.contract import FirstResult, Gate, LocalFile, PooledConnection, Slot, Stream, Timer
-from protocols.conversation.data import DataConnection
-from protocols.conversation.datagrams import DatagramSender
-from protocols.conversation.passing import BodySource, FileBodySource
-from protocols.errors import Disconnected, ProtocolError, ResolveError, TimedOut
+from protocols.contract import (
+    DatagramAction,
+    DatagramExchange,
+    Datagrams,
+    FirstResult,
+    Gate,
+    Line,
+    LocalFile,
+    PooledConnection,
+    RedirectAddress,
+    Sink,
+    Slot,
+    Stream,
+    SwitchAddress,
+    Timer,
+)
+from protocols.errors import (
+    Disconnected,
+    LimitExceeded,
+    NetworkError,
+    ProtocolError,
+    ResolveError,
+    TimedOut,
+    TlsError,
+    Truncated,
+    Unreachable,
+)
 from protocols.step import (
     Acquire,
     AwaitData,
     BodyStarted,
     CloseData,
     Connect,
+    CopiedBody,
     CopyBody,
     DataExpectation,
+    DatagramReply,
     EmitBody,
     EndResponse,
     ExchangeDatagrams,
@@ -27,6 +52,7 @@ from protocols.step import (
     JoinPipeline,
     OpenData,
     OpenDatagrams,
+    OpenedConnection,
     OpenFile,
     ParseBuffered,
     Peek,
@@ -50,6 +76,323 @@ from protocols.step import (
     StopCondition,
 )
 from protocols.wire import REST, Buffer, Reader, Rest
+
+# passing: What a body is made of while it is read: the octets of one `EmitBody`, or of one `CopyBody`.
+
+
+class EmittedBody:
+    """What a `EmitBody` gives."""
+
+    answer = None
+
+    def __init__(self, step: EmitBody) -> None:
+        self._octets = step.octets
+        self.delivered = 0
+
+    async def next(self) -> bytes:
+        octets, self._octets = self._octets, b""
+        self.delivered += len(octets)
+        return octets
+
+    async def drain(self, sink: Sink) -> None:
+        sink.write(await self.next())
+
+
+class BodySource(Protocol):
+    """Where the octets of a `CopyBody` come from: a `Stream`, or a file that is like one."""
+
+    @property
+    def received(self) -> int: ...
+
+    @property
+    def close_notify_seen(self) -> bool: ...
+
+    async def receive(self) -> bytes: ...
+
+    async def move(self, sink: Sink, count: int | None) -> int: ...
+
+
+class FileBodySource:
+    """A file, from its octet `begin` until its end."""
+
+    close_notify_seen = False
+
+    def __init__(self, file: LocalFile, begin: int) -> None:
+        self._file = file
+        self._file.begin_at(begin)
+        self.received = 0
+
+    @property
+    def modified(self) -> bool:
+        return self._file.modified_since()
+
+    async def receive(self) -> bytes:
+        octets = await self._file.read()
+        self.received += len(octets)
+        return octets
+
+    async def move(self, sink: Sink, count: int | None) -> int:
+        assert count is None, "a file is passed to its end"
+        moved = await self._file.move(sink)
+        self.received += moved
+        return moved
+
+
+class CopiedBodyStream:
+    """The octets of a `CopyBody` on their way: what was read ahead first, then the connection. `delivered`
+    counts those behind the filter."""
+
+    def __init__(self, step: CopyBody, stream: BodySource, buffer: Buffer) -> None:
+        self._step = step
+        self._count = step.count
+        self._filter = step.filter
+        self._stream = stream
+        self._buffer = buffer
+        self._passed = 0
+        self._pieces: Iterable[bytes] = ()
+        self._ended = False
+        self.delivered = 0
+
+    @property
+    def answer(self) -> CopiedBody:
+        modified = isinstance(self._stream, FileBodySource) and self._stream.modified
+        return CopiedBody(self._passed, self._stream.close_notify_seen, modified)
+
+    async def next(self) -> bytes:
+        """The next octets; none at the end."""
+        if self._filter is None:
+            octets = b"" if self._ended else await self._receive()
+            if not octets and not self._ended:
+                self._check_end()
+                self._ended = True
+            self.delivered += len(octets)
+            return octets
+        while True:
+            for octets in self._pieces:
+                if octets:
+                    self.delivered += len(octets)
+                    return octets
+            if self._ended:
+                return b""
+            octets = await self._receive()
+            if not octets:
+                self._check_end()
+                self._ended = True
+            self._pieces = iter(self._filter.feed(octets) if octets else self._filter.finish())
+
+    async def drain(self, sink: Sink) -> None:
+        if self._filter is not None:
+            while octets := await self.next():
+                sink.write(octets)
+            return
+        if self._buffer and self._passed != self._count:
+            sink.write(await self.next())
+        if not self._buffer.at_end and self._passed != self._count:
+            await self._move(sink)
+        self._check_end()
+
+    async def _receive(self) -> bytes:
+        if self._count == self._passed:
+            return b""
+        octets = self._buffer.take() if self._buffer else await self._receive_more()
+        self._passed += len(octets)
+        if self._count is not None and self._passed > self._count:
+            behind = self._passed - self._count
+            self._buffer.feed(octets[-behind:])
+            octets = octets[:-behind]
+            self._passed = self._count
+        return octets
+
+    async def _receive_more(self) -> bytes:
+        if self._buffer.at_end:
+            return b""
+        try:
+            if self._buffer.broken is not None:
+                raise self._buffer.broken
+            octets = await self._stream.receive()
+        except Disconnected as error:
+            if not self._passed:
+                raise
+            raise self._reset() from error
+        if not octets:
+            self._buffer.feed(b"")
+        return octets
+
+    async def _move(self, sink: Sink) -> None:
+        before = self._passed - self._stream.received
+        try:
+            if self._buffer.broken is not None:
+                raise self._buffer.broken
+            await self._stream.move(sink, None if self._count is None else self._count - self._passed)
+        except Disconnected as error:
+            self._count_moved(before)
+            if not self._passed:
+                raise
+            raise self._reset() from error
+        self._count_moved(before)
+
+    def _count_moved(self, before: int) -> None:
+        moved = before + self._stream.received - self._passed
+        self._passed += moved
+        self.delivered += moved
+
+    def _check_end(self) -> None:
+        if self._count is None or self._passed == self._count:
+            return
+        if not self._passed:
+            raise Disconnected(
+                f"the connection ended before the first of {self._step.count} octets of the body"
+            )
+        raise self._truncated(f"the body ended after {self._passed} of {self._step.count} octets")
+
+    def _reset(self) -> Truncated:
+        return self._truncated(f"the connection was reset after {self._passed} octets of the body")
+
+    def _truncated(self, message: str) -> Truncated:
+        step = self._step
+        expected = step.count if step.expected is None else step.expected
+        return Truncated(message, received=self._passed, expected=expected)
+
+
+# data: The data connection beside a first one: FTP's, opened anew for each transfer (RFC 959 3.2).
+
+
+class DataTlsHandshake(enum.Enum):
+    """Of the data connection: none to make, still to make, or begun and cut short, which cannot be mended."""
+
+    NONE = "none"
+    DUE = "due"
+    BEGUN = "begun"
+
+
+class DataConnection:
+    """One after the other, each in place of the one before; `buffer` is what was read ahead."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+        self._opened: AbstractAsyncContextManager[Stream] | None = None
+        self._stream: Stream | None = None
+        self._handshake = DataTlsHandshake.NONE
+        self.buffer = Buffer()
+
+    @property
+    def stream(self) -> Stream:
+        assert self._stream is not None, "the dialogue has not opened a data connection"
+        return self._stream
+
+    async def connect(self, port: int, *, tls: bool) -> None:
+        """With `tls`, the handshake is made by the next `receive`."""
+        await self.aclose()
+        self.buffer = Buffer()
+        opening = self._gate.connect_data(port)
+        self._stream = await opening.__aenter__()
+        self._opened = opening
+        self._handshake = DataTlsHandshake.DUE if tls else DataTlsHandshake.NONE
+
+    async def receive(self) -> NetworkError | None:
+        """The first octets into the buffer, or what broke the connection."""
+        try:
+            if self._handshake is DataTlsHandshake.DUE:
+                self._handshake = DataTlsHandshake.BEGUN
+                await self.stream.start_tls()
+                self._handshake = DataTlsHandshake.NONE
+            if self._handshake is DataTlsHandshake.BEGUN:
+                return TlsError("the control connection ended during the handshake of the data connection")
+            self.buffer.feed(await self.stream.receive())
+        except (Disconnected, TlsError) as error:
+            return error
+        return None
+
+    async def take(self) -> NetworkError | None:
+        """The same for what is there already. A handshake that was cut short is not taken up again."""
+        if self._handshake is not DataTlsHandshake.NONE:
+            return None
+        received, _ = await self._gate.first_of(self.receive, _at_once)
+        return None if received is None else received.value
+
+    async def aclose(self) -> None:
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            await opened.__aexit__(None, None, None)
+
+
+async def _at_once() -> None:
+    """Wait for nothing."""
+
+
+# datagrams: Datagrams: a socket for each exchange, and the exchange carried to its end on it.
+#
+# What to send, to whom, when to send it again and whom to believe says the exchange, which is a machine;
+# where it may be sent, the gate.
+
+
+class DatagramSender:
+    """One after the other, each on datagrams of its own."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+        self._opened = AsyncExitStack()
+        self._datagrams: Datagrams | None = None
+
+    async def open_datagrams(self, route: Sequence[str]) -> OpenedConnection:
+        """To the place that the route leads to. Raises what the gates on it raise."""
+        await self.aclose()
+        gate = self._gate
+        for location in route:
+            gate = gate.elsewhere(location)
+        self._datagrams = await self._opened.enter_async_context(gate.open_datagrams())
+        return OpenedConnection(tuple(self._datagrams.addresses), self._datagrams.draw_number())
+
+    async def carry(self, exchange: DatagramExchange) -> DatagramReply:
+        """To its end; nothing stays open."""
+        assert self._datagrams is not None, "the dialogue has not opened datagrams"
+        datagrams, self._datagrams = self._datagrams, None
+        async with self._opened:
+            await carry(exchange, datagrams)
+        return DatagramReply(tuple(exchange.pieces), datagrams.peer)
+
+    async def aclose(self) -> None:
+        await self._opened.aclose()
+
+
+async def carry(exchange: DatagramExchange, datagrams: Datagrams) -> None:
+    """To its end. Who leaves the exchange before that, or has enough of the reply, tells the server."""
+    try:
+        actions = exchange.begin(datagrams.now())
+        while True:
+            await _perform(exchange, datagrams, actions)
+            if exchange.complete:
+                return
+            came = await datagrams.receive(exchange.deadline)
+            now = datagrams.now()
+            actions = exchange.wake(now) if came is None else exchange.take(came.octets, came.address, now)
+    except BaseException as error:
+        if isinstance(error, LimitExceeded) or not isinstance(error, ResolveError):
+            datagrams.send_at_once(exchange.cancel())
+        raise
+
+
+async def _perform(
+    exchange: DatagramExchange, datagrams: Datagrams, actions: Sequence[DatagramAction]
+) -> None:
+    """Raises `Unreachable` where no address of the server can be sent to."""
+    for action in actions:
+        match action:
+            case RedirectAddress():
+                datagrams.redirect_to(action.address, action.port)
+            case SwitchAddress():
+                datagrams.switch_to(action.address)
+            case Line():
+                await _send(exchange, datagrams, action)
+
+
+async def _send(exchange: DatagramExchange, datagrams: Datagrams, packet: Line) -> None:
+    try:
+        await datagrams.send(packet)
+    except Unreachable:
+        if not exchange.lose(datagrams.peer, datagrams.now()):
+            raise
+
 
 T = TypeVar("T")
 

@@ -30,7 +30,7 @@ FTP = Scheme(
     beside=with_name,
     tree=Tree(names_of, as_directory, stays=True),
     kept_as="data",
-    replayed="protocols.ftp.replay:FtpReplayServer",
+    replayed="protocols.ftp.dialogue:FtpReplayServer",
     archived_as="ftp",
     converse="protocols.ftp.dialogue:retrieve",
     refine={"type": with_typecode},

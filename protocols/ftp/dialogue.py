@@ -7,17 +7,24 @@ segment is dropped, joined or normalized.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
 
-from protocols.errors import Disconnected, InvalidUrl, TryLater
-from protocols.ftp.control import Control, ServiceClosing, command, refusal, shown_command
-from protocols.ftp.data_connection import hear_port, open_data, set_type
-from protocols.ftp.description import describe
-from protocols.ftp.directory import list_names
-from protocols.ftp.login import is_implicit
-from protocols.ftp.passive import PassiveReply
-from protocols.ftp.reply import ControlReply
-from protocols.ftp.reuse import FtpSessionState, login_key, stands_in
+from protocols.contract import ArchivedObject, Reply
+from protocols.errors import Disconnected, InvalidUrl, NotFound, TryLater
+from protocols.ftp.control import (
+    Control,
+    FtpSessionState,
+    ServiceClosing,
+    command,
+    login_key,
+    refusal,
+    shown_command,
+    stands_in,
+)
+from protocols.ftp.reply import ControlReply, PassiveReply, parse_path, parse_size, refusal_of, shown_text
 from protocols.ftp.session import (
     ConnectionNotReusable,
     FtpSession,
@@ -25,17 +32,227 @@ from protocols.ftp.session import (
     enter,
     hear_size,
     hear_time,
+    is_implicit,
+    request_fact,
     request_size,
     request_time,
     return_to,
 )
-from protocols.ftp.transfer import BodyForm, FtpTransfer, TransferRefusal, refuse_transfer, settle, transfer
+from protocols.ftp.transfer import (
+    BodyForm,
+    CompleteTransfer,
+    FtpTransfer,
+    TransferRefusal,
+    hear_port,
+    open_data,
+    refuse_transfer,
+    set_type,
+    settle,
+    transfer,
+)
 from protocols.ftp.url import FtpUrl
-from protocols.location import Kind
+from protocols.location import Finding, JsonValue, Kind
 from protocols.options import Limits, Options, Validators
-from protocols.reply import Reply
 from protocols.step import Acquire, Connect, Dialogue, PlanNote, StartBody
 from protocols.values import replace
+from protocols.wire import encode_line
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+
+# directory: Listing a directory: NLST; MLSD where it is asked for or kinds, sizes and dates are; LIST where
+# they are and the server has no MLSD. CWD tells an empty directory from a missing one.
+
+#: The server has not got the command.
+UNIMPLEMENTED = (500, 502, 504)
+#: A line of the answer to FEAT: MLST stands for both, and some name MLSD alone.
+_NAMES_FACTS = re.compile(rb" *MLS[TD]\b", re.IGNORECASE)
+#: What servers say to NLST in an empty directory, and to NLST of what is not there.
+_PERHAPS_EMPTY = (450, 550)
+
+
+#: What is told of a directory besides what is in it.
+Told: TypeAlias = "dict[str, JsonValue] | None"
+
+
+def names_reply(session: FtpSession, argument: bytes = b"", told: Told = None) -> Reply:
+    """What a listing begins with; `argument` is what NLST is given, empty if nothing."""
+    from protocols.ftp.listing import NlstReader  # most URLs name files
+
+    findings: list[Finding] = []
+    names = NlstReader(session.url, argument, session.control.limits, findings)
+    return Reply(kind=Kind.DIRECTORY, media_type="text/plain", listing=names, findings=findings, extra=told)
+
+
+def list_names(session: FtpSession, argument: bytes) -> Dialogue[None]:
+    """Names of what is in `argument`, empty for where the connection stands."""
+    control = session.control
+    yield from set_type(control, b"A")
+    told = yield from _where(session, argument)
+    if (yield from _wants_facts(session)) and (yield from _list_facts(session, argument, told)):
+        return
+    if session.options.detailed:
+        argument = yield from _stand_in(session, argument)
+        if not argument and (yield from _list_lines(session, told)):
+            return
+    yield from open_data(control)
+    if argument:
+        yield PlanNote("if NLST is refused with 450 or 550, or gives nothing: CWD tells an empty directory")
+    reply = names_reply(session, argument, told)
+    arguments = (argument,) if argument else ()
+    ended = yield from transfer(control, FtpTransfer(reply, BodyForm.NAMES), b"NLST", *arguments)
+    if isinstance(ended, TransferRefusal) or (argument and not ended.received):
+        yield from _check_empty(session, argument, ended)
+    if isinstance(ended, TransferRefusal):
+        detail = f"NLST was refused with {ended.reply.shown!r}: taken as an empty directory"
+        reply.findings.append(Finding("ftp:empty", "warn", detail))
+        ended = CompleteTransfer(0, frozenset())
+    yield from _end(reply, ended)
+
+
+def _end(reply: Reply, ended: CompleteTransfer) -> Dialogue[None]:
+    """A listing is whole where its transfer is, unless the server says that it cut it: Pure-FTPd does at
+    10,000 names, with 226."""
+    if b"truncated" in ended.text.lower():
+        detail = f"the server cut the listing, names are missing: it said {shown_text(ended.text)!r}"
+        reply.findings.append(Finding("ftp:listing-cut", "warn", detail))
+    yield from settle(reply, ended)
+
+
+def _where(session: FtpSession, argument: bytes) -> Dialogue[Told]:
+    """Where the connection really stands, whatever links led there: servers resolve them for PWD."""
+    if argument or not session.options.placed:
+        return None
+    reply = yield from session.control.command(b"PWD", ideal=(257, b'"/"'))
+    path = parse_path(reply) if reply.code == 257 else None
+    return None if path is None else {"unique": path.decode("latin-1")}
+
+
+def _wants_facts(session: FtpSession) -> Dialogue[bool]:
+    """MLSD where it is asked for; where kinds, sizes and dates are, if the server has it (RFC 2389 3.2,
+    RFC 3659 7.8)."""
+    if session.options.mlsd or not session.options.detailed:
+        return session.options.mlsd
+    state = session.state
+    if state.lists_facts is None:
+        answer = yield from session.control.command(
+            b"FEAT", ideal=(211, b"Features\n MLST type*;size*;modify*;")
+        )
+        state.lists_facts = answer.good and any(map(_NAMES_FACTS.match, answer.lines))
+    return state.lists_facts
+
+
+def _check_empty(
+    session: FtpSession, argument: bytes, ended: TransferRefusal | CompleteTransfer
+) -> Dialogue[None]:
+    """NLST gave nothing or was refused: is that an empty directory, or is there none?"""
+    verb = (b"NLST", argument) if argument else (b"NLST",)
+    if isinstance(ended, TransferRefusal) and (ended.started or ended.reply.code not in _PERHAPS_EMPTY):
+        raise refuse_transfer(ended, *verb)
+    if argument:
+        reply = yield from enter(session)
+        if not reply.good:
+            if reply.code < 500:
+                raise refusal(reply, shown_command(b"CWD", argument))
+            raise refusal_of(
+                NotFound, reply, f"{shown_command(*verb)}: nothing is listed, and CWD is refused"
+            )
+    elif not session.url.cwds and not session.name:
+        assert isinstance(ended, TransferRefusal)
+        raise refuse_transfer(ended, *verb)
+
+
+def _list_facts(session: FtpSession, argument: bytes, told: Told) -> Dialogue[bool]:
+    """MLSD (RFC 3659); False where the server has not got it."""
+    from protocols.ftp.listing import MlsdReader  # only where it is asked for
+
+    yield from open_data(session.control)
+    instead = "LIST, whose usual forms are read" if session.options.detailed else "NLST"
+    yield PlanNote(f"if the server does not know MLSD: {instead}")
+    findings: list[Finding] = []
+    facts = MlsdReader(session.url, session.control.limits, findings)
+    reply = Reply(kind=Kind.DIRECTORY, media_type="text/plain", listing=facts, findings=findings, extra=told)
+    arguments = (argument,) if argument else ()
+    ended = yield from transfer(session.control, FtpTransfer(reply, BodyForm.FACTS), b"MLSD", *arguments)
+    if isinstance(ended, CompleteTransfer):
+        yield from _end(reply, ended)
+        return True
+    if ended.reply.code in UNIMPLEMENTED and not ended.started:
+        return False
+    raise refuse_transfer(ended, b"MLSD", *arguments)
+
+
+def _stand_in(session: FtpSession, argument: bytes) -> Dialogue[bytes]:
+    """Go where the names are, for LIST gets no argument: `-a` is an option to some servers, and a missing
+    name looks like an empty directory. What is left of the argument: all of it, where there is no way in."""
+    if not argument or (yield from enter(session)).good:
+        return b""
+    return argument
+
+
+def _list_lines(session: FtpSession, told: Told) -> Dialogue[bool]:
+    """LIST (RFC 959 4.1.3); False where NLST may do better."""
+    from protocols.ftp.listing import ListReader  # only where the server has no MLSD
+
+    yield from open_data(session.control)
+    findings: list[Finding] = []
+    clock = session.options.clock
+    lines = ListReader(session.url, session.control.limits, findings, None if clock is None else clock())
+    reply = Reply(kind=Kind.DIRECTORY, media_type="text/plain", listing=lines, findings=findings, extra=told)
+    ended = yield from transfer(session.control, FtpTransfer(reply, BodyForm.LINES), b"LIST")
+    if isinstance(ended, CompleteTransfer):
+        yield from _end(reply, ended)
+        return True
+    if not ended.started and ended.reply.code in (*UNIMPLEMENTED, *_PERHAPS_EMPTY):
+        return False
+    raise refuse_transfer(ended, b"LIST")
+
+
+# description: The facts of what a URL names and no more: SIZE and MDTM for a file, CWD to tell a directory
+# (RFC 3659).
+
+
+def describe(session: FtpSession) -> Dialogue[Reply]:
+    """What is found, without a data connection. `Kind.UNKNOWN` where the server knows neither SIZE nor
+    MDTM and the name is no directory. In type A there is no size: SIZE counts what is stored, not what
+    would be sent."""
+    if session.url.typecode == "d" or not session.name:
+        return (yield from _describe_directory(session))
+    yield from set_type(session.control, b"I")
+    sized = yield from request_fact(session, b"SIZE", b"0")
+    modified = yield from request_time(session)
+    if sized.code != 213:
+        return (yield from _describe_unsized(session, sized, modified))
+    return _file(session, parse_size(sized), modified)
+
+
+def _describe_directory(session: FtpSession) -> Dialogue[Reply]:
+    if session.name:
+        reply = yield from enter(session)
+        if not reply.good:
+            raise refusal(reply, shown_command(b"CWD", session.name))
+    return names_reply(session)
+
+
+def _file(session: FtpSession, size: int | None, modified: datetime | None) -> Reply:
+    if session.url.typecode == "a":
+        return Reply(kind=Kind.DOCUMENT, media_type="text/plain", modified=modified)
+    return Reply(kind=Kind.DOCUMENT, size=size, modified=modified)
+
+
+def _describe_unsized(session: FtpSession, sized: ControlReply, modified: datetime | None) -> Dialogue[Reply]:
+    """No size: a directory (of which some servers tell the time), nothing, or a server without SIZE."""
+    if session.url.typecode is None:
+        yield PlanNote("the name may be that of a directory: CWD tells")
+        entered = yield from enter(session)
+        if entered.good:
+            return replace(names_reply(session), modified=modified)
+    if modified is not None:
+        return _file(session, None, modified)
+    if sized.refused and sized.code not in UNIMPLEMENTED:
+        raise refusal(sized, shown_command(b"SIZE", session.name))
+    return Reply(kind=Kind.UNKNOWN)
 
 
 def retrieve(
@@ -219,3 +436,55 @@ def _restart(session: FtpSession, planned: FtpTransfer) -> Dialogue[FtpTransfer]
     if answer.code != 350:
         raise refusal(answer, shown_command(b"REST", octets))
     return planned._replace(reply=replace(reply, start=start, stop=stop))
+
+
+# replay: A server of one object that is kept: it grants each login, goes into each directory, and has this
+# one file, or this one listing, in the form in which it came.
+
+_LISTING = "text/x-ftp-"
+_GRANTED = {
+    **dict.fromkeys((b"USER", b"PASS", b"ACCT"), b"230"),
+    **dict.fromkeys((b"TYPE", b"PBSZ", b"PROT", b"NOOP"), b"200"),
+    **dict.fromkeys((b"CWD", b"CDUP"), b"250"),
+    b"EPSV": b"229",
+    b"QUIT": b"221",
+}
+#: What a client does not ask for, once it is logged in.
+_ANY_PORT = b"(|||1024|)"
+_ARCHIVE = b"archive"
+
+
+class FtpReplayServer:
+    """See `protocols.contract.ReplayPeer`."""
+
+    def __init__(self, kept: ArchivedObject) -> None:
+        self._kept = kept
+        self._listed = kept.media_type.removeprefix(_LISTING).upper().encode("ascii", "replace")
+        self._is_listing = kept.media_type.startswith(_LISTING)
+
+    @property
+    def greeting(self) -> bytes:
+        return encode_line(b"230", _ARCHIVE).octets
+
+    def answer(self, line: bytes) -> Iterator[bytes | None]:
+        verb = line.split(b" ")[0].strip().upper()
+        if verb == (self._listed if self._is_listing else b"RETR"):
+            yield encode_line(b"150", _ARCHIVE).octets
+            yield None
+            yield encode_line(b"226", _ARCHIVE).octets
+            return
+        yield encode_line(*self._reply(verb)).octets
+
+    def _reply(self, verb: bytes) -> tuple[bytes, ...]:
+        kept = self._kept
+        if verb in _GRANTED:
+            return _GRANTED[verb], _ANY_PORT if verb == b"EPSV" else _ARCHIVE
+        if verb == b"FEAT" and self._listed == b"MLSD":
+            return b"211", b"MLSD"
+        if self._is_listing and verb in (b"RETR", b"SIZE", b"MDTM"):
+            return b"550", _ARCHIVE
+        if verb == b"SIZE" and kept.size is not None:
+            return b"213", b"%d" % kept.size
+        if verb == b"MDTM" and kept.modified is not None:
+            return b"213", f"{kept.modified:%Y%m%d%H%M%S}".encode("ascii")
+        return b"502", _ARCHIVE

@@ -8,16 +8,316 @@ entry: one that is not understood has no URL, and is told of once a listing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
-from datetime import datetime
+from datetime import UTC, datetime, timedelta, timezone
 
-from protocols.contract import BuiltUrl, Entry, Finding, JsonValue, Kind, Limits
+from protocols.contract import BuiltUrl, Entry, Finding, JsonValue, Limits
 from protocols.errors import LimitExceeded
-from protocols.ftp.facts import parse_time
-from protocols.ftp.list_line import LARGEST, ListLine, is_heading, read_line
+from protocols.ftp.reply import parse_time
 from protocols.ftp.url import FtpUrl, build
+from protocols.location import Kind
 from protocols.syntax import encode
-from protocols.values import replace
+from protocols.values import NamedTuple, replace
+
+# list dates: Dates as LIST writes them: to the minute or the day, by the server's own clock, often without
+# their year.
+#
+# A date without a zone is no moment. It is kept as that clock had it (`local`), and nothing is decided by
+# it. Servers leave the year out for what is less than half a year old, and some for all that lies ahead.
+
+_MONTHS = (b"jan", b"feb", b"mar", b"apr", b"may", b"jun", b"jul", b"aug", b"sep", b"oct", b"nov", b"dec")
+_LIST_DATES_NAME = b"(?i:" + b"|".join(_MONTHS) + b")"
+_CLOCK = rb"[0-9]{1,2}:[0-9]{2}"
+#: What may stand where a line of Unix has its date. Runs are bounded: a line is as long as a peer likes.
+DATE = (
+    rb"(?:"
+    + _LIST_DATES_NAME
+    + rb" {1,20}[0-9]{1,2} {1,20}(?:[0-9]{4}|"
+    + _CLOCK
+    + rb"(?::[0-9]{2} {1,20}[0-9]{4})?)"
+    rb"|[0-9]{4}-[0-9]{2}-[0-9]{2} {1,20}" + _CLOCK + rb"(?::[0-9]{2}(?:\.[0-9]{1,9})?(?: [-+][0-9]{4})?)?)"
+)
+_TIME = rb"(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})"
+_MONTH_DAY = rb"(?P<name>" + _LIST_DATES_NAME + rb") +(?P<day>[0-9]{1,2}) +"
+_FORMS = tuple(
+    map(
+        re.compile,
+        (
+            _MONTH_DAY + rb"(?P<year>[0-9]{4})",
+            _MONTH_DAY + _TIME,
+            _MONTH_DAY + _TIME + rb":(?P<second>[0-9]{2}) +(?P<year>[0-9]{4})",
+            rb"(?P<year>[0-9]{4})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2}) +"
+            + _TIME
+            + rb"(?::(?P<second>[0-9]{2})(?:\.[0-9]{1,9})?(?: (?P<zone>[-+][0-9]{4}))?)?",
+            rb"(?P<month>[0-9]{2})-(?P<day>[0-9]{2})-(?P<year>[0-9]{4}|[0-9]{2}) +"
+            + _TIME
+            + rb" ?(?P<half>[AP]M)?",  # MS-DOS
+        ),
+    )
+)
+#: MS-DOS has two digits for the years from 1970 on.
+_CENTURY_TURN = 70
+#: A day without a year is the one nearest: half a year and some days back, and as much ahead as a clock of
+#: another zone may be.
+_BACK, _AHEAD = timedelta(days=190), timedelta(hours=26)
+
+
+class ListDate(NamedTuple):
+    """A date as `text`; `certain` where its zone is told, else `local`, as far as it was read."""
+
+    text: str
+    certain: datetime | None = None
+    local: str | None = None
+    precision: str | None = None
+
+
+def parse_date(octets: bytes, now: datetime | None) -> ListDate:
+    """`now` is what a year that is left out is found by; None, and there is no date then."""
+    text = octets.decode("utf-8", "surrogateescape")
+    for form in _FORMS:
+        if found := form.fullmatch(octets):
+            parts = {name: value for name, value in found.groupdict().items() if value is not None}
+            try:
+                return _dated(text, parts, now)
+            except (ValueError, OverflowError):  # no such day
+                break
+    return ListDate(text)
+
+
+def at_second(second: int) -> datetime:
+    """So many seconds after the first of 1970, UTC."""
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=second)
+
+
+def _dated(text: str, parts: dict[str, bytes], now: datetime | None) -> ListDate:
+    moment = _moment(parts, _year(parts["year"])) if "year" in parts else _nearest(parts, now)
+    if moment is None:
+        return ListDate(text)
+    if "zone" in parts:
+        return ListDate(text, certain=_with_zone(moment, parts["zone"]), precision="second")
+    if "hour" not in parts:
+        return ListDate(text, local=f"{moment:%Y-%m-%d}", precision="day")
+    if "second" in parts:
+        return ListDate(text, local=f"{moment:%Y-%m-%dT%H:%M:%S}", precision="second-no-zone")
+    return ListDate(text, local=f"{moment:%Y-%m-%dT%H:%M}", precision="minute")
+
+
+def _year(digits: bytes) -> int:
+    year = int(digits)
+    if len(digits) == 4:
+        return year
+    return year + (1900 if year >= _CENTURY_TURN else 2000)
+
+
+def _moment(parts: dict[str, bytes], year: int) -> datetime:
+    month = _MONTHS.index(parts["name"].lower()) + 1 if "name" in parts else int(parts["month"])
+    hour = int(parts.get("hour", b"0"))
+    if "half" in parts:
+        if not 1 <= hour <= 12:
+            raise ValueError(hour)
+        hour = hour % 12 + (12 if parts["half"] == b"PM" else 0)
+    minute, second = int(parts.get("minute", b"0")), int(parts.get("second", b"0"))
+    return datetime(year, month, int(parts["day"]), hour, minute, second)
+
+
+def _nearest(parts: dict[str, bytes], now: datetime | None) -> datetime | None:
+    if now is None:
+        return None
+    clock = now.astimezone(UTC).replace(tzinfo=None)
+    for year in (clock.year - 1, clock.year, clock.year + 1):
+        try:
+            moment = _moment(parts, year)
+        except ValueError:  # the 29th of February
+            continue
+        if clock - _BACK <= moment <= clock + _AHEAD:
+            return moment
+    return None
+
+
+def _with_zone(moment: datetime, zone: bytes) -> datetime:
+    ahead = timedelta(hours=int(zone[1:3]), minutes=int(zone[3:5]))
+    there = timezone(-ahead if zone.startswith(b"-") else ahead)
+    return moment.replace(tzinfo=there).astimezone(UTC)
+
+
+# list line: One line of LIST. RFC 959 leaves its form open: it is meant for people, and each server has its
+# own.
+#
+# The forms are tried line by line, for a listing may mix them: EPLF, MS-DOS, NetWare, Unix, Unix with a
+# date in another language, VMS. Of Unix, nothing between the mode and the size is counted: groups may be
+# missing, owners have blanks, long numbers push the columns. The leftmost size with a date behind it
+# counts, one blank ends the date, all the rest is the name. Every pattern is bounded: reading is linear,
+# whatever a line holds.
+
+LARGEST = 2**63 - 1
+
+_SIZE = rb"(?P<size>-?[0-9]{1,40}(?:[.,][0-9]{1,3})?[KMGTPEkmgtpe]?|[0-9]{1,10}, {0,20}[0-9]{1,10})"
+_NAME = rb"(?P<name>(?s:.+))"
+_MODE = re.compile(rb"(?P<type>[-dlbcpsDCMn])[-rwxsStTlL]{9}[+.@]?")
+_UNIX = re.compile(rb"(?<= )" + _SIZE + rb" {1,40}(?P<date>" + DATE + rb") " + _NAME)
+#: A month in another language.
+_MONTH = rb"(?![0-9]+ )[^ ]{1,40}"
+#: A day and such a month, either first, then the year or the time.
+_UNREAD = re.compile(
+    rb"(?<= )"
+    + _SIZE
+    + rb" {1,40}(?P<date>(?:"
+    + _MONTH
+    + rb" {1,20}[0-9]{1,2}\.?|[0-9]{1,2}\.? {1,20}"
+    + _MONTH
+    + rb")"
+    + rb" {1,20}(?:(?:19|20)[0-9]{2}|[0-9]{1,2}:[0-9]{2})) "
+    + _NAME
+)
+_DOS = re.compile(
+    rb"(?P<date>[0-9]{2}-[0-9]{2}-(?:[0-9]{4}|[0-9]{2}) {1,20}[0-9]{2}:[0-9]{2} ?(?:[AP]M)?) {1,40}"
+    rb"(?:(?P<folder><DIR>)|(?P<size>[0-9]{1,40})) {1,40}(?P<name>[^ ](?s:.*))"
+)
+_NETWARE = re.compile(
+    rb"(?P<type>[-d]) {1,8}\[[-A-Z]{1,20}\] {1,40}[^ ]{1,200} {1,40}"
+    + _SIZE
+    + rb" {1,40}(?P<date>"
+    + DATE
+    + rb") {1,40}(?P<name>[^ ](?s:.*))"
+)
+_EPLF = re.compile(rb"\+(?P<facts>[^\t]{0,1000})\t" + _NAME)
+_VMS = re.compile(
+    rb"(?P<name>[^ ;]{1,255});[0-9]{1,5} {1,80}[0-9/]{1,20} {1,20}[0-9]{1,2}-[A-Za-z]{3}-[0-9]{4} "
+)
+_HEADING = re.compile(rb"[^ ]{1,40} {1,20}[0-9]{1,20}")
+_TOTAL = re.compile(rb"total {1,20}[0-9]{1,20}")
+_ARROW = b" -> "
+_KINDS = {b"-": Kind.DOCUMENT, b"d": Kind.DIRECTORY, b"l": Kind.LINK}
+#: Devices, FIFOs, sockets: nothing that could be retrieved.
+_SPECIAL = b"bcps"
+
+
+class Oddity(NamedTuple):
+    """What is not as it should be, as the rule of a finding and in words."""
+
+    rule: str
+    words: str
+
+
+class ListLine(NamedTuple):
+    """What a line says. `size_text` is a size that was rounded; `special` is nothing to be retrieved; `mode`
+    is what Unix lets whom do."""
+
+    name: bytes
+    kind: Kind = Kind.UNKNOWN
+    size: int | None = None
+    size_text: str | None = None
+    date: ListDate | None = None
+    target: bytes | None = None
+    unique: str | None = None
+    special: bool = False
+    oddity: Oddity | None = None
+    mode: str | None = None
+
+
+def is_heading(line: bytes, *, first: bool) -> bool:
+    """No entry, and no loss: `total 12`, in any language on the first line; an empty line."""
+    return not line or (_HEADING if first else _TOTAL).fullmatch(line) is not None
+
+
+def read_line(line: bytes, now: datetime | None) -> ListLine | None:
+    """None where the form is not known. A year that is left out is found by `now`."""
+    for form in (_read_eplf, _read_dos, _read_netware, _read_unix, _read_vms):
+        if (found := form(line, now)) is not None:
+            return found
+    return None
+
+
+def _read_eplf(line: bytes, now: datetime | None) -> ListLine | None:
+    """Easily parsed LIST format: seconds are UTC, and certain."""
+    found = _EPLF.fullmatch(line)
+    if found is None:
+        return None
+    facts = found["facts"].split(b",")
+    said = {fact[:1]: fact[1:].decode("latin-1") for fact in facts}
+    kind = Kind.DIRECTORY if b"/" in facts else Kind.DOCUMENT if b"r" in facts else Kind.UNKNOWN
+    second = _number(said.get(b"m", ""), 11)
+    date = None if second is None else ListDate(said[b"m"], certain=at_second(second), precision="second")
+    size = _number(said.get(b"s", ""), 19) if kind is Kind.DOCUMENT else None
+    return ListLine(found["name"], kind, size, date=date, unique=said.get(b"i"))
+
+
+def _read_dos(line: bytes, now: datetime | None) -> ListLine | None:
+    found = _DOS.fullmatch(line)
+    if found is None:
+        return None
+    kind = Kind.DOCUMENT if found["folder"] is None else Kind.DIRECTORY
+    return _sized(ListLine(found["name"], kind, date=parse_date(found["date"], now)), found["size"] or b"")
+
+
+def _read_netware(line: bytes, now: datetime | None) -> ListLine | None:
+    found = _NETWARE.fullmatch(line)
+    if found is None:
+        return None
+    read = ListLine(found["name"], _KINDS[found["type"]], date=parse_date(found["date"], now))
+    return _sized(read, found["size"])
+
+
+def _read_unix(line: bytes, now: datetime | None) -> ListLine | None:
+    mode = _MODE.match(line)
+    if mode is None:
+        return None
+    kind, special = _KINDS.get(mode["type"], Kind.UNKNOWN), mode["type"] in _SPECIAL
+    if found := _UNIX.search(line, mode.end()):
+        read = ListLine(found["name"], kind, date=parse_date(found["date"], now), special=special)
+    elif found := _UNREAD.search(line, mode.end()):
+        oddity = Oddity("ftp:list-date", "a date that is not read")
+        date = ListDate(found["date"].decode("utf-8", "surrogateescape"))
+        read = ListLine(found["name"], kind, date=date, special=special, oddity=oddity)
+    else:
+        return None
+    read = read._replace(mode=mode[0].decode("ascii"))
+    return _link(read, found["size"]) if kind is Kind.LINK else _sized(read, found["size"])
+
+
+def _read_vms(line: bytes, now: datetime | None) -> ListLine | None:
+    found = _VMS.match(line)
+    if found is None:
+        return None
+    return ListLine(
+        found["name"], oddity=Oddity("ftp:list-line", "the form of VMS, of which the name is read")
+    )
+
+
+def _link(read: ListLine, size: bytes) -> ListLine:
+    """`name -> target`, where the size is that of the target: names may have arrows, too."""
+    length = _number(size.decode("latin-1"), 5)
+    at = len(read.name) - (length or 0)
+    if length and read.name[max(0, at - len(_ARROW)) : at] == _ARROW:
+        return read._replace(name=read.name[: at - len(_ARROW)], target=read.name[at:])
+    name, arrow, target = read.name.partition(_ARROW)
+    if not arrow:
+        return read
+    oddity = read.oddity or Oddity("ftp:list-link", "a link whose size does not tell where its name ends")
+    return read._replace(name=name, target=target, oddity=oddity)
+
+
+def _sized(read: ListLine, size: bytes) -> ListLine:
+    """Of documents alone, and no number with a unit: that is rounded."""
+    if read.kind is not Kind.DOCUMENT:
+        return read
+    text = size.decode("latin-1")
+    if not text.isdigit():
+        return read._replace(size_text=None if text.startswith("-") else text)
+    octets = _number(text, 19)
+    if octets is None:
+        return read._replace(oddity=read.oddity or Oddity("ftp:list-size", "a size that no file has"))
+    return read._replace(size=octets)
+
+
+def _number(digits: str, most: int) -> int | None:
+    """At most so many digits; None for all else, and beyond 2**63 - 1."""
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= most):
+        return None
+    number = int(digits)
+    return number if number <= LARGEST else None
+
 
 #: Octets of names that are held to see what they begin with: enough to know what a server does.
 _HELD = 8_192

@@ -9,12 +9,26 @@ that are read from one have parsers in `facts` and `passive`.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING
 
-from protocols.errors import Disconnected, LimitExceeded, ProtocolError
+from protocols.errors import (
+    AccessDenied,
+    Declined,
+    Disconnected,
+    LimitExceeded,
+    LoginRequired,
+    NotFound,
+    ProtocolError,
+    TryLater,
+)
 from protocols.options import Limits
 from protocols.values import NamedTuple
-from protocols.wire import Buffer, Reader
+from protocols.wire import Buffer, Reader, Rest
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
 
 #: Servers under test send 300 lines of 17,000 octets; none of a kind that is meant to be read sends more.
 REPLY_LIMIT = 1_048_576
@@ -163,3 +177,154 @@ def _clean(raw: bytes, options: list[tuple[int, int]]) -> bytes:
     if b"\0" in line:
         raise ProtocolError("a reply holds the octet NUL")
     return line
+
+
+# refusal: What a 4yz or 5yz reply means: which error it is, in whose words (RFC 959 4.2.2, RFC 2228, RFC
+# 2428).
+#
+# The first digit decides; only the codes in the table are looked at whole. 550 is one code for "missing"
+# and for "not allowed": nobody can tell which, and the message says so.
+
+#: ProFTPD: "Sorry, the maximum number of clients (2) for this user already connected."; wu-ftpd: "Too many
+#: users"; others: "too many connections", "Maximum login limit has been reached", "connection limit".
+_FULL = (
+    r"too many|max(imum|\.)?( allowed)?( number| clients| users| connections| logins?| sessions)|"
+    r"(connection|user|client|login|session)s? limit|limit (is |has been |of \S+ )?(reached|exceeded)"
+)
+
+_MEANINGS: dict[int, tuple[type[Declined], str]] = {
+    332: (LoginRequired, "an account is needed, and a URL has none"),
+    421: (TryLater, "the server closes the connection"),
+    425: (TryLater, "the server could make no data connection"),
+    426: (TryLater, "the transfer broke off"),
+    450: (TryLater, "busy, or not there"),
+    451: (TryLater, "trouble on the server"),
+    452: (TryLater, "trouble on the server"),
+    500: (Declined, "not implemented"),
+    501: (Declined, "the server does not take this argument"),
+    502: (Declined, "not implemented"),
+    504: (Declined, "not implemented for this argument"),
+    522: (Declined, "the server wants another address family, or refuses the TLS of the data connection"),
+    530: (AccessDenied, "not logged in"),
+    532: (LoginRequired, "an account is needed, and a URL has none"),
+    550: (NotFound, "missing or not allowed"),
+    553: (AccessDenied, "this name is not allowed"),
+}
+
+
+def declined(reply: ControlReply, doing: str, hint: str = "") -> Declined:
+    """The error for a reply that says no to what was being done."""
+    if is_full(reply):
+        return refusal_of(TryLater, reply, f"{doing}: too many are logged in", hint)
+    if reply.code in _MEANINGS:
+        kind, meaning = _MEANINGS[reply.code]
+    else:
+        kind, meaning = (TryLater, "not now") if reply.code < 500 else (Declined, "refused")
+    return refusal_of(kind, reply, f"{doing}: {meaning}", hint)
+
+
+def is_full(reply: ControlReply) -> bool:
+    """Does it refuse a login for those who are logged in already? RFC 959 has 421 for that; many servers say
+    it with 530, and only their words tell."""
+    return reply.code == 530 and re.search(_FULL, reply.text, re.IGNORECASE) is not None
+
+
+def refusal_of(kind: type[Declined], reply: ControlReply, message: str, hint: str = "") -> Declined:
+    """A refusal whose class something else than its code has settled."""
+    words = f"{message}: the server said {reply.shown!r}"
+    return kind(f"{words}; {hint}" if hint else words, code=str(reply.code), text=reply.text)
+
+
+# facts: The few values that are read out of a reply's text: 213 (RFC 3659 3 and 4) and 257 (RFC 959,
+# appendix II).
+#
+# A value that is not there or makes no sense is None and never an error: each of them is a courtesy.
+
+_SIZE = re.compile(rb" *(\d{1,19}) *")
+_LARGEST = 2**63 - 1
+_TIME = re.compile(rb" *(?!19100)([0-9]{4})" + rb"([0-9]{2})" * 5 + rb"(?:\.[0-9]{1,9})? *")
+_QUOTED = re.compile(rb'([^"]*(?:""[^"]*)*)"(?!")')
+_CONTROLS = re.compile(rb"[\x00-\x1f\x7f]")
+
+
+def parse_size(reply: ControlReply) -> int | None:
+    """The number of octets in a 213 to SIZE."""
+    match = _SIZE.fullmatch(reply.octets)
+    if match is None or (size := int(match[1])) > _LARGEST:
+        return None
+    return size
+
+
+def parse_time(octets: bytes) -> datetime | None:
+    """`YYYYMMDDHHMMSS[.sss]` in UTC: a 213 to MDTM, the fact `modify`. What begins with `19100` is of a
+    server with the year 2000 bug, not of 1910, and is none."""
+    match = _TIME.fullmatch(octets)
+    if match is None:
+        return None
+    from protocols.text import in_utc  # a plan has no dates
+
+    return in_utc(match.groups())
+
+
+def parse_path(reply: ControlReply) -> bytes | None:
+    """The path in a 257: between the first quote and its closing one, a quote in it doubled.
+
+    None without a closing quote (CVE-2017-1000254), for an empty path, and for one with a control
+    character. Servers that do not double quotes give a wrong path here; whoever uses one has to try it.
+    """
+    _, _, rest = reply.octets.partition(b'"')
+    match = _QUOTED.match(rest)
+    if match is None or not match[1] or _CONTROLS.search(match[1]):
+        return None
+    return match[1].replace(b'""', b'"')
+
+
+# passive: Where the data connection goes: the port in a 229 (RFC 2428) or a 227 (RFC 959, RFC 1123
+# 4.1.2.6).
+#
+# A port and nothing else. The four host numbers of a 227 are read past: the data connection goes to the
+# peer of the control connection, whatever they say (S13, CVE-2020-8284).
+
+_ENTERING_EXTENDED = 229
+_EXTENDED = re.compile(rb"\(([!-~])\1\1(\d{1,5})\1\)")
+_SIX_NUMBERS = re.compile(rb"(?<!\d)(?<!\d,)(\d{1,3}(?:,\d{1,3}){5})(?!,?\d)")
+
+
+class PassiveReply(NamedTuple):
+    """A reply to EPSV or PASV, and the port in it: None if it tells none."""
+
+    reply: ControlReply
+    port: int | None
+
+
+def parse_extended(reply: ControlReply) -> int | None:
+    """The port of a 229. `ProtocolError` if there is none, if it is out of range, or if the protocol or
+    address before it is not empty. Another 2yz may tell a port too; without one it is no answer."""
+    match = _EXTENDED.search(reply.octets)
+    if match is None or not 1 <= (port := int(match[2])) <= 65_535:
+        if reply.code != _ENTERING_EXTENDED:
+            return None
+        raise ProtocolError(f"no port can be read from the reply to EPSV, {reply.shown!r}")
+    return port
+
+
+def parse_passive(reply: ControlReply) -> int:
+    """The port of a 227: six numbers anywhere in the text. `ProtocolError` if they are not there, if one
+    is above 255, or if the port is 0."""
+    match = _SIX_NUMBERS.search(reply.octets)
+    numbers = [int(number) for number in match[1].split(b",")] if match else [256]
+    if max(numbers) > 255 or (port := numbers[4] << 8 | numbers[5]) == 0:
+        raise ProtocolError(f"no port can be read from the reply to PASV, {reply.shown!r}")
+    return port
+
+
+def read_offer(
+    reader: Reader[ControlReply], parse: Callable[[ControlReply], int | None]
+) -> Reader[PassiveReply]:
+    """A reader for a reply and the port in it."""
+
+    def read(buffer: Buffer) -> Generator[Rest | None, None, PassiveReply]:
+        reply = yield from reader(buffer)
+        return PassiveReply(reply, parse(reply) if reply.good else None)
+
+    return read

@@ -17,7 +17,10 @@ def _stands_for(url: GopherUrl) -> str | None:
     """The target of an item of type h whose selector is `URL:…`."""
     if url.gophertype != "h":
         return None
-    from protocols.gopher.item import check_linked, linked_url  # hardly any URL is one
+    from protocols.gopher.menu import (
+        check_linked,
+        linked_url,  # hardly any URL is one
+    )
 
     target = linked_url(url.selector)
     return None if target is None else check_linked(target)

@@ -7,16 +7,19 @@ close_notify proves it, and a peer that just vanished may have been cut off by a
 
 from __future__ import annotations
 
+import enum
+import re
+from collections.abc import Generator
 from typing import TYPE_CHECKING
 
-from protocols.errors import Disconnected, LimitExceeded, TimedOut, Truncated
+from protocols.errors import Disconnected, LimitExceeded, ProtocolError, TimedOut, Truncated
 from protocols.location import Finding
 from protocols.step import CopiedBody, CopyBody, Dialogue, EmitBody, copy_body
+from protocols.values import dataclass, field
+from protocols.wire import Buffer
 
-if TYPE_CHECKING:  # most plans need none of it
+if TYPE_CHECKING:
     from protocols.gopher.attributes import BlockFilter
-    from protocols.gopher.framing import GopherPlusHeader
-    from protocols.gopher.periods import PeriodUnstuffer
 
 
 class Completeness:
@@ -198,7 +201,6 @@ def _give(pieces: tuple[bytes, ...]) -> Dialogue[None]:
 
 
 def _periods() -> PeriodUnstuffer:
-    from protocols.gopher.periods import PeriodUnstuffer  # a plan knows of no text
 
     return PeriodUnstuffer()
 
@@ -207,3 +209,246 @@ def _blocks(names: tuple[str, ...]) -> BlockFilter:
     from protocols.gopher.attributes import BlockFilter  # few URLs ask so
 
     return BlockFilter(names)
+
+
+# periods: Lone periods: taking off what RFC 1436 does to the lines of a text, as servers really do it.
+#
+# The standard ends a text with a line of one period and doubles a period at the start of a line. Servers
+# leave out the end, or double only lone periods, or nothing. The rules, on the whole reply:
+#
+# 1. If its last line is a lone period, that is the terminator and goes; if not, no octet changes.
+# 2. If a lone period stands on a line further up, this server doubles nothing: nothing else changes.
+# 3. A line of exactly two periods becomes one of one.
+# 4. A longer line that begins with two periods loses one, unless some line begins with a single period
+#    and something else: such a line shows that at most lone periods are doubled.
+#
+# `PeriodUnstuffer` applies them to a reply as it comes. Octets leave as soon as their fate is certain: a
+# text without lines of two periods passes straight through. From the first such line on, the octets wait
+# for the end; beyond a bound the machine stops waiting and changes nothing more but the terminator.
+
+#: As many octets as may wait for the end of a reply; a text this large is taken as it is.
+HOLD_LIMIT = 8 * 1024 * 1024
+
+_TERMINATOR = re.compile(rb"\n(\.(?:\r?\n)?)\Z")
+_ENDED_TERMINATOR = re.compile(rb"\n(\.\r?\n)\Z")
+_PERHAPS_TERMINATOR = re.compile(rb"\n\.\r?\n?\Z")
+#: As many last octets of a reply as tell whether it ends with a lone period: LF, period, CR, LF.
+TAIL_LENGTH = 4
+
+_DOUBLED = re.compile(rb"^\.\.", re.MULTILINE)
+_DOUBLED_ALONE = re.compile(rb"^\.\.(?=\r?\n)", re.MULTILINE)
+_SINGLE = re.compile(rb"^\.", re.MULTILINE)
+_SINGLE_ALONE = re.compile(rb"^\.(?=\r?\n)", re.MULTILINE)
+
+
+def closing_period(octets: bytes) -> bytes:
+    """The lone period, line end included, that a reply consisting of `octets` ends with so far; empty if
+    it does not. If nothing more comes, it is the terminator."""
+    tail = octets[-TAIL_LENGTH:] if len(octets) >= TAIL_LENGTH else b"\n" + octets
+    found = _ENDED_TERMINATOR.search(tail)
+    return b"" if found is None else found[1]
+
+
+class PeriodUnstuffer:
+    """Fed a whole textual reply as it comes, gives what it stands for. After `finish`, `terminator` holds the
+    octets of the terminator (empty if there was none) and `restore` gives the untouched octets back.
+
+    `gave_up` is True when more than `hold` octets would have had to wait.
+    """
+
+    def __init__(self, hold: int = HOLD_LIMIT) -> None:
+        self._hold = hold
+        # The first octet here has been given out already (at the start: a line end that never was);
+        # it tells whether the next one begins a line.
+        self._held = bytearray(b"\n")
+        self._searched = 0
+        self._doubled: int | None = None  # index of the first line of exactly two periods
+        self._longer: int | None = None  # index of the first longer line with two periods
+        self._single_seen = False
+        self._literal = False
+        self._undoubled: re.Pattern[bytes] | None = None  # what now begins the lines that lost a period
+        self.gave_up = False
+        self.terminator = b""
+
+    @property
+    def last_line(self) -> bytes:
+        """The lone period, line end included, that the octets so far end with (see `closing_period`)."""
+        return closing_period(bytes(self._held[-TAIL_LENGTH:]))
+
+    def feed(self, octets: bytes) -> bytes:
+        self._held += octets
+        certain = 0 if self._literal else self._certain_until()
+        if not self._literal and len(self._held) - certain > self._hold:
+            self._literal = self.gave_up = True
+        return self._give(self._literal_until() if self._literal else certain)
+
+    def finish(self) -> bytes:
+        """The reply is complete."""
+        found = _TERMINATOR.search(self._held[-TAIL_LENGTH:])
+        if found is not None:
+            self.terminator = bytes(found[1])
+        rest = self._give(len(self._held))
+        if found is None:
+            return rest
+        rest = rest[: -len(self.terminator)]
+        return rest if self._literal else self._undouble(rest)
+
+    def abandon(self) -> bytes:
+        """The reply is cut short: what was waiting, as it came."""
+        self._literal = True
+        return self._give(len(self._held))
+
+    def restore(self, cleaned: bytes) -> bytes:
+        """The octets as they were received, from the whole of what was given out."""
+        if self._undoubled is not None:
+            cleaned = self._undoubled.sub(b"..", cleaned)
+        return cleaned + self.terminator
+
+    def _undouble(self, rest: bytes) -> bytes:
+        doubled, self._undoubled = (
+            (_DOUBLED_ALONE, _SINGLE_ALONE) if self._single_seen else (_DOUBLED, _SINGLE)
+        )
+        return doubled.sub(b".", rest)
+
+    def _give(self, until: int) -> bytes:
+        given = bytes(self._held[1:until])
+        moved = len(given)
+        del self._held[:moved]
+        self._searched = 0 if moved > self._searched else self._searched - moved
+        self._doubled = None if self._doubled is None else self._doubled - moved
+        self._longer = None if self._longer is None else self._longer - moved
+        return given
+
+    def _literal_until(self) -> int:
+        """Only a lone period at the very end can still change."""
+        found = _PERHAPS_TERMINATOR.search(self._held[-TAIL_LENGTH:])
+        if found is None:
+            return len(self._held)
+        return len(self._held) - len(found[0]) + 1
+
+    def _certain_until(self) -> int:
+        """Judge every line with a period in front; index of the first octet whose fate is open."""
+        waiting = len(self._held)
+        while (found := self._held.find(b"\n.", self._searched)) >= 0:
+            if not self._judge(found + 1):
+                self._searched, waiting = found, found + 1
+                break
+            if self._literal:
+                return waiting
+            self._searched = found + 2
+        else:
+            self._searched = max(0, waiting - 1)
+        if self._doubled is not None:
+            waiting = min(waiting, self._doubled)
+        if self._longer is not None and not self._single_seen:
+            waiting = min(waiting, self._longer)
+        return waiting
+
+    def _judge(self, start: int) -> bool:
+        """Learn what the line at `start` says about the server; False if more octets are needed."""
+        after = bytes(self._held[start + 1 : start + TAIL_LENGTH])
+        if after in (b"", b"\r", b".", b".\r"):
+            return False
+        if after.startswith((b"\n", b"\r\n")):
+            self._literal = start + 1 + after.index(b"\n") + 1 < len(self._held)
+            return self._literal
+        if after.startswith((b".\n", b".\r\n")):
+            self._doubled = start if self._doubled is None else self._doubled
+        elif after.startswith(b"."):
+            self._longer = start if self._longer is None else self._longer
+        else:
+            self._single_seen = True
+        return True
+
+
+# framing: The header line of a Gopher+ reply (Gopher+ memo 2.3): is there one, and what does it promise?
+#
+# Looked for only when the request was Gopher+; a document may begin with `+44` as well. Without one the
+# reply is *unframed*: the server does not know Gopher+, or not this use of it, and every octet that was
+# looked at is part of the reply.
+
+#: Room for a sign, 18 digits and blanks; a line longer than this is no header.
+HEADER_LIMIT = 64
+
+_HEADER = re.compile(rb"([+-])(-1|-2|[0-9]{1,18})[ \t]*\r?\n")
+_BEGINNING = re.compile(rb"[+-](?:-|(?:-1|-2|[0-9]{1,18})[ \t]*\r?)?\Z")
+
+
+class DataEnding(enum.Enum):
+    """What ends the data."""
+
+    COUNT = "count"
+    PERIOD = "lone period"
+    CLOSE = "close"
+
+
+@dataclass(frozen=True, slots=True)
+class GopherPlusHeader:
+    """`refused`: what follows is an error text. `count` is the number of octets that follow, None
+    unless `ending` is COUNT. `octets` are the line as it came."""
+
+    ending: DataEnding
+    count: int | None = None
+    refused: bool = False
+    octets: bytes = field(default=b"", compare=False)
+
+    @property
+    def written(self) -> str:
+        """The header as it is written on the wire, without its line end."""
+        how = {DataEnding.PERIOD: "-1", DataEnding.CLOSE: "-2"}.get(self.ending, str(self.count))
+        return ("-" if self.refused else "+") + how
+
+    @property
+    def has_period(self) -> bool:
+        """Will a final period come?"""
+        return self.ending is DataEnding.PERIOD
+
+    @property
+    def promise(self) -> str:
+        """What it says, for a person."""
+        what = "an error text" if self.refused else "the reply"
+        match self.ending:
+            case DataEnding.COUNT:
+                return f"{what}, {self.count} octets"
+            case DataEnding.PERIOD:
+                return f"{what}, up to a line with a lone period, until the server closes"
+            case DataEnding.CLOSE:
+                return f"{what}, until the server closes"
+
+
+def read_header(buffer: Buffer) -> Generator[None, None, GopherPlusHeader | None]:
+    """A reader for the header line, which it takes; None for an unframed reply, of which it takes
+    nothing. Asks for more only while the octets at hand can still become a header. An empty reply
+    where a header may be is None too: whether it is allowed is for the asker to say."""
+    while True:
+        first = buffer.peek(HEADER_LIMIT)
+        found = _HEADER.match(first)
+        if found is not None:
+            return _header(found[1], found[2], buffer.take(found.end()))
+        hopeless = len(first) == HEADER_LIMIT or bool(first and not _BEGINNING.match(first))
+        if hopeless or buffer.at_end:
+            return None
+        yield
+
+
+def read_promised_header(buffer: Buffer) -> Generator[None, None, GopherPlusHeader | None]:
+    """The same for a request that certainly was Gopher+: an empty reply to it is a `ProtocolError`, and one
+    that ends inside a header was cut off there: `Disconnected`."""
+    header = yield from read_header(buffer)
+    if header is None and buffer.at_end and _BEGINNING.match(buffer.peek(HEADER_LIMIT)):
+        raise Disconnected("the connection ended inside the header line of a Gopher+ reply")
+    if header is None and not buffer:
+        raise ProtocolError(
+            "the server closed without a single octet in answer to a Gopher+ request",
+            retryable=True,  # whether it never answers so or was cut off this time, nobody can tell
+        )
+    return header
+
+
+def _header(sign: bytes, how: bytes, octets: bytes) -> GopherPlusHeader:
+    refused = sign == b"-"
+    if how == b"-1":
+        return GopherPlusHeader(DataEnding.PERIOD, None, refused, octets)
+    if how == b"-2":
+        return GopherPlusHeader(DataEnding.CLOSE, None, refused, octets)
+    return GopherPlusHeader(DataEnding.COUNT, int(how), refused, octets)

@@ -10,8 +10,9 @@ from collections.abc import Generator
 from functools import partial
 from typing import TYPE_CHECKING
 
+from protocols.contract import Reply
 from protocols.errors import InvalidUrl, Refused
-from protocols.gopher.answer import OCTETS, RECORDS, GopherAnswer, ReplyShape
+from protocols.gopher.reply import OCTETS, RECORDS, GopherAnswer, ReplyShape
 from protocols.gopher.request import (
     SAFE_REQUEST,
     GopherPlusCommand,
@@ -23,13 +24,12 @@ from protocols.gopher.request import (
 from protocols.gopher.url import GopherUrl, build, with_gopherplus
 from protocols.location import JsonValue, Kind
 from protocols.options import Limits, Options
-from protocols.reply import Reply
 from protocols.step import Connect, Dialogue, Peek, PlanNote, Send, StartBody, receive
 from protocols.values import NamedTuple, replace
 
 if TYPE_CHECKING:
-    from protocols.connection import Line
-    from protocols.gopher.framing import GopherPlusHeader
+    from protocols.contract import Line
+    from protocols.gopher.content import GopherPlusHeader
     from protocols.wire import Buffer, Reader
 
 
@@ -64,7 +64,7 @@ def converse(url: GopherUrl, options: Options | None = None, limits: Limits | No
 
 def _give_form(answer: GopherAnswer, limits: Limits) -> Dialogue[None]:
     """The form, if the item has one; else the item in its default view."""
-    from protocols.gopher.records import give_form  # few URLs ask so
+    from protocols.gopher.reply import give_form  # few URLs ask so
 
     has_form = answer.has_records and (yield from give_form(answer))
     yield PlanNote("the answers make a new URL (RFC 1738 3.4.9), which goes on a connection of its own")
@@ -98,12 +98,12 @@ def _request(url: GopherUrl, request: Line, limits: Limits, *, raw: bool = False
 
 
 def _hear_header(url: GopherUrl) -> Dialogue[GopherPlusHeader | None]:
-    from protocols.gopher.framing import (
+    from protocols.gopher.content import (
         DataEnding,
         GopherPlusHeader,
         read_header,
-        read_promised_header,
-    )  # few URLs ask so
+        read_promised_header,  # few URLs ask so
+    )
 
     reader: Reader[GopherPlusHeader | None] = read_promised_header if url.gopherplus else read_header
     willing: GopherPlusHeader | None = GopherPlusHeader(DataEnding.PERIOD)
@@ -116,10 +116,10 @@ def _read_shape(
     url: GopherUrl, header: GopherPlusHeader | None, buffer: Buffer
 ) -> Generator[None, None, ReplyShape]:
     if header is not None:
-        from protocols.gopher.framed import read_framed  # few URLs ask so
+        from protocols.gopher.reply import read_framed  # few URLs ask so
 
         return read_framed(url, header, buffer)
-    from protocols.gopher.reading import read_unframed  # a plan looks at nothing
+    from protocols.gopher.reply import read_unframed  # a plan looks at nothing
 
     return read_unframed(url, buffer)
 
@@ -139,7 +139,10 @@ def find_pointer(url: GopherUrl) -> SessionPointer | None:
 
 
 def _find_link(selector: bytes) -> SessionPointer | None:
-    from protocols.gopher.item import check_linked, linked_url  # also below: most items are fetched
+    from protocols.gopher.menu import (
+        check_linked,
+        linked_url,  # also below: most items are fetched
+    )
 
     target = linked_url(selector)
     if target is None:
@@ -151,8 +154,8 @@ def _find_link(selector: bytes) -> SessionPointer | None:
 
 
 def _find_service(url: GopherUrl) -> SessionPointer:
-    from protocols.gopher.item import build_session
-    from protocols.gopher.item_types import find_type
+    from protocols.gopher.menu import build_session
+    from protocols.gopher.url import find_type
 
     place: dict[str, JsonValue] = {
         "service": find_type(url.gophertype).what,

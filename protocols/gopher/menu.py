@@ -2,14 +2,221 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
+from itertools import chain, repeat
 
-from protocols.entry import Entry
-from protocols.gopher.item import MenuItem, MenuLink, display_text, link_of, parse_item
-from protocols.gopher.item_types import find_type
-from protocols.gopher.lines import LINE_LIMIT, MenuLines, TextLine
-from protocols.gopher.url import GopherUrl
-from protocols.location import JsonValue, Kind
+from protocols.authority import build_host, build_login, build_port, build_userinfo, comparable_host
+from protocols.errors import InvalidUrl
+from protocols.gopher.url import GopherUrl, find_type
+from protocols.location import BuiltUrl, Entry, HostUrl, JsonValue, Kind
+from protocols.syntax import encode
+from protocols.values import NamedTuple, dataclass
+
+# item: One line of a menu (RFC 1436 3.8, Gopher+ memo 2.1), and the URL of what it points to.
+#
+# Fields are data from a peer. They become a URL field by field and only if each of them can (rule S20); an
+# item that gives none is *unusable* and says why, and the menu goes on.
+
+#: Rule S20: the schemes that a `URL:` selector may lead to.
+LINKED_SCHEMES = ("http", "https", "ftp", "gopher", "news", "nntp", "wais", "telnet")
+
+_UNESCAPED = "/:@&="  # on top of what never needs an escape: `?` and `;` do, for other readers' sake
+_PORT = re.compile(rb"0*([1-9][0-9]{0,4})\Z")
+_ENDS_LINE = re.compile(rb"[\0\r\n]")
+_URL = re.compile(rb"[!-~]+\Z")
+_CONTROLS = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0)))
+_CONTROLS_OF_TEXT = {code: None for code in _CONTROLS if code != 0x09}
+_SESSIONS = {"8": "telnet", "T": "tn3270"}
+_SESSION_PORT = 23
+
+
+@dataclass(frozen=True, slots=True)
+class MenuItem:
+    """The fields of a line: None where the line ended before them. `tag` is `+` for a Gopher+ item, `?`
+    for one with a form, else empty. `character` is the type, empty for an empty line; that of an item
+    of type `+` is still `+`."""
+
+    character: str
+    display: bytes
+    selector: bytes | None
+    host: bytes | None
+    port: bytes | None
+    tag: str
+    raw: bytes
+
+    def as_json(self) -> dict[str, JsonValue]:
+        """The fields, one character per octet."""
+        return {
+            "type": self.character,
+            "selector": _latin1(self.selector),
+            "host": _latin1(self.host),
+            "port": _latin1(self.port),
+            "gopherplus": self.tag or None,
+        }
+
+
+def parse_item(line: bytes) -> MenuItem:
+    """Any line is an item; fields after the fifth count for nothing."""
+    display, *fields = line[1:].split(b"\t", 5)
+    selector, host, port, tag = chain(fields[:4], repeat(None, 4 - len(fields[:4])))
+    return MenuItem(
+        character=line[:1].decode("latin-1"),
+        display=display,
+        selector=selector,
+        host=host,
+        port=port,
+        tag=tag.decode("ascii") if tag in (b"+", b"?") else "",
+        raw=line,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MenuLink:
+    """Where an item leads: a URL, or None and why not. What was never meant to lead anywhere, prose
+    and errors, has neither. A URL that is not a `BuiltUrl` is the peer's text."""
+
+    url: str | None = None
+    unusable: str | None = None
+
+
+def link_of(item: MenuItem, character: str, menu: GopherUrl) -> MenuLink:
+    """The link of an item of type `character`, found in the menu at `menu`."""
+    if character in ("i", "3"):
+        return MenuLink()
+    target = linked_url(item.selector) if character == "h" and item.selector else None
+    try:
+        if target is not None:
+            return MenuLink(check_linked(target))
+        return MenuLink(_build(item, character, menu))
+    except InvalidUrl as error:
+        return MenuLink(unusable=error.message)
+
+
+def linked_url(selector: bytes) -> bytes | None:
+    """What stands behind `URL:` in the selector of a type h item; None if that is an ordinary one."""
+    for mark in (b"URL:", b"/URL:"):
+        if selector.startswith(mark):
+            return selector[len(mark) :]
+    return None
+
+
+def check_linked(target: bytes) -> str:
+    """The URL behind a `URL:` selector, as it stands. Raises `InvalidUrl` if it cannot be one or is
+    not of a scheme that may be linked to."""
+    if not _URL.match(target):
+        raise InvalidUrl("bad-char", 0, "the link holds octets that no URL has")
+    text = target.decode("ascii")
+    scheme = text.partition(":")[0].lower()
+    if scheme not in LINKED_SCHEMES:
+        raise InvalidUrl("bad-scheme", 0, f"a link of scheme {scheme!r} is not offered")
+    return text
+
+
+def _build(item: MenuItem, character: str, menu: GopherUrl) -> BuiltUrl:
+    selector = item.selector or b""
+    if item.host is None or item.port is None:
+        raise InvalidUrl("no-host", 0, "the line has no host and port")
+    found = _PORT.match(item.port)
+    if found is None:
+        raise InvalidUrl("bad-port", 0, f"port {display_text(item.port)!r} is not a number from 1 to 65535")
+    if _ENDS_LINE.search(selector):
+        raise InvalidUrl("selector-control", 0, "the selector holds NUL, CR or LF")
+    if not "\x21" <= character <= "\x7e":
+        raise InvalidUrl("bad-gophertype", 0, f"type {character!r} is no graphic character")
+    host, port = item.host.decode("latin-1").lower(), int(found[1])
+    if character in _SESSIONS:
+        return build_session(character, host, port, selector)
+    place = HostUrl(scheme="gopher", host=host, port=port, default_port=menu.default_port)
+    scheme = menu.scheme if _same_place(place, menu) else "gopher"
+    tag = f"%09%09{item.tag}" if item.tag else ""
+    what = encode(character.encode("ascii") + selector, _UNESCAPED)
+    return BuiltUrl(f"{scheme}:{build_login(place)}/{what}{tag}")
+
+
+def build_session(character: str, host: str, port: int, login: bytes) -> BuiltUrl:
+    """The telnet or tn3270 URL of a type 8 or T item; `login` is the name to suggest there."""
+    user = build_userinfo(login or None, None)
+    return BuiltUrl(f"{_SESSIONS[character]}://{user}{build_host(host)}{build_port(port, _SESSION_PORT)}/")
+
+
+def _same_place(place: HostUrl, menu: GopherUrl) -> bool:
+    """A menu line cannot say TLS: only what lies at the menu's own place keeps the menu's way."""
+    return (comparable_host(place.host), place.port) == (comparable_host(menu.host), menu.effective_port)
+
+
+def display_text(octets: bytes) -> str:
+    """Octets for a person: UTF-8, else ISO 8859-1; control characters are left out."""
+    return _decode(octets).translate(_CONTROLS)
+
+
+def line_text(octets: bytes) -> str:
+    """The same for a line of text, in which a TAB separates words."""
+    return _decode(octets).translate(_CONTROLS_OF_TEXT)
+
+
+def _decode(octets: bytes) -> str:
+    try:
+        return octets.decode("utf-8")
+    except UnicodeDecodeError:
+        return octets.decode("latin-1")
+
+
+def _latin1(octets: bytes | None) -> str | None:
+    return None if octets is None else octets.decode("latin-1")
+
+
+# lines: Lines of a menu or of an attribute list, as the octets come.
+#
+# A line ends at LF; one CR before it is dropped (RFC 1436 writes CR LF, servers send both). A line that is
+# too long must spoil nothing but itself: it comes out cut, and marked.
+
+#: Far above any line a server means; what Limits.line is by default.
+LINE_LIMIT = 65_536
+
+
+class TextLine(NamedTuple):
+    """A line without its end. `whole` is False where only its first octets were kept."""
+
+    octets: bytes
+    whole: bool = True
+
+
+class MenuLines:
+    """Splits octets into lines; holds one line at most, and no more of it than `limit` octets."""
+
+    def __init__(self, limit: int = LINE_LIMIT) -> None:
+        self._limit = limit
+        self._kept = bytearray()
+        self._length = 0
+
+    def feed(self, octets: bytes) -> list[TextLine]:
+        *ended, rest = octets.split(b"\n")
+        lines = []
+        for piece in ended:
+            self._keep(piece)
+            lines.append(self._end())
+        self._keep(rest)
+        return lines
+
+    def finish(self) -> list[TextLine]:
+        """The octets have ended: the last line, if it has no end of its own."""
+        return [self._end()] if self._length else []
+
+    def _keep(self, piece: bytes) -> None:
+        room = self._limit + 1 - len(self._kept)  # one more, for the CR
+        self._kept += piece[:room]
+        self._length += len(piece)
+
+    def _end(self) -> TextLine:
+        line = bytes(self._kept)
+        whole = self._length == len(line)
+        if whole and line.endswith(b"\r"):
+            line = line[:-1]
+        self._kept.clear()
+        self._length = 0
+        return TextLine(line[: self._limit], whole and len(line) <= self._limit)
+
 
 _NO_ITEM = ("i", "3", "+", "")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 import re
 
-from protocols.connection import Line
+from protocols.contract import Line
 from protocols.errors import Refused
 from protocols.gopher.url import ANSWERS, GopherUrl
 from protocols.values import NamedTuple
@@ -53,7 +53,7 @@ class GopherPlusCommand(NamedTuple):
     @property
     def attributes(self) -> tuple[str, ...]:
         """`names` as attribute blocks have them."""
-        from protocols.gopher.item import display_text  # what is sent needs nothing of what comes
+        from protocols.gopher.menu import display_text  # what is sent needs nothing of what comes
 
         return tuple(display_text(name) for name in self.names)
 

@@ -8,16 +8,13 @@ which then has a clock. There is none here: whether a date has passed, the answe
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
 
 from protocols.authority import comparable_host
-from protocols.http.head import ResponseHead
+from protocols.http.response import ResponseHead
 from protocols.http.url import HttpUrl
 from protocols.values import NamedTuple
-
-if TYPE_CHECKING:  # a plan has no dates
-    from datetime import datetime
 
 #: Octets of a name with its value, of the value of an attribute, and of the field that is sent.
 LONGEST_PAIR = 4_096
@@ -201,7 +198,6 @@ def _lives(attributes: dict[str, str], now: str) -> bool:
         return not re.fullmatch(r"-.*|0+", attributes["max-age"])
     if "expires" not in attributes:
         return True
-    from protocols.http.cookie_dates import has_passed  # a plan has no dates
 
     return not has_passed(attributes["expires"], now)
 
@@ -213,7 +209,6 @@ def _expires(attributes: dict[str, str], date: str, now: float) -> int | None:
         return int(now + min(int(attributes["max-age"][:18]), _LONGEST_LIFE))
     if "expires" not in attributes:
         return None
-    from protocols.http.cookie_dates import parse_cookie_date  # as above
 
     end = parse_cookie_date(attributes["expires"])
     if end is None:
@@ -250,3 +245,183 @@ def jar_of(memory: dict[str, object]) -> Jar:
     held = memory.get(MEMORY) or memory.setdefault(MEMORY, Jar())
     assert isinstance(held, Jar)
     return held
+
+
+# cookie dates: Dates as cookies have them (RFC 6265bis 5.1.1): in whatever order, and whatever stands
+# around them.
+
+_LONGEST = 1_024
+_DELIMITER = re.compile(r"[\t\x20-\x2f\x3b-\x40\x5b-\x60\x7b-\x7e]+")
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+#: Before any run of this program: what an answer without a Date calls past.
+_LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
+
+
+def has_passed(expires: str, now: str) -> bool:
+    """Is a date over, for an answer whose Date is `now`? One that cannot be read never is."""
+    date = parse_cookie_date(expires)
+    return date is not None and date <= (parse_cookie_date(now) or _LONG_AGO)
+
+
+def parse_cookie_date(text: str) -> datetime | None:
+    """A date as cookies have them (RFC 6265bis 5.1.1): in whatever order, and whatever stands around it."""
+    time, day, month, year = None, None, None, None
+    for token in _DELIMITER.split(text[:_LONGEST]):
+        if time is None and (found := re.match(r"(\d{1,2}):(\d{1,2}):(\d{1,2})(?!\d)", token, re.ASCII)):
+            time = (int(found[1]), int(found[2]), int(found[3]))
+        elif day is None and (found := re.match(r"(\d{1,2})(?!\d)", token, re.ASCII)):
+            day = int(found[1])
+        elif month is None and token[:3].lower() in _MONTHS:
+            month = _MONTHS.index(token[:3].lower()) + 1
+        elif year is None and (found := re.match(r"(\d{2,4})(?!\d)", token, re.ASCII)):
+            year = _full_year(int(found[1]))
+    if time is None or day is None or month is None or year is None or year < 1601:
+        return None
+    try:
+        return datetime(year, month, day, *time, tzinfo=UTC)
+    except ValueError:
+        return None
+
+
+def _full_year(year: int) -> int:
+    return year + 1900 if 70 <= year <= 99 else year + 2000 if year <= 69 else year
+
+
+# cookie file: Cookies as lines of a file, in the form that Netscape's browser had and curl and wget read
+# and write.
+#
+# Seven fields with tabs between: the host, whether its subdomains count too, the path, whether TLS is
+# needed, when it ends (seconds since 1970, 0 for the end of a session), the name, the value. `#HttpOnly_`
+# before the host is no comment. A host has its port where that is not the scheme's own, as wget has it;
+# curl knows no ports, and what it wrote is for the schemes' own. Octets of a line stand for themselves, as
+# Latin-1.
+#
+# What is in a file was written by strangers: a line holds nothing that a server might not have set.
+
+TITLE = b"# Netscape HTTP Cookie File\n# Secrets, kept by resolve; comments stay as they are.\n\n"
+
+_HTTP_ONLY = "#HttpOnly_"
+_HOST = re.compile(r"\.?(?P<name>[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(?P<port>[0-9]{1,5}))?")
+_ADDRESS = re.compile(r"[0-9a-f.]*:[0-9a-f:.]*:[0-9a-f.]*")  # of IPv6, as curl writes it
+_FLAGS = {"TRUE": True, "FALSE": False}
+
+Cookies = Mapping[tuple[object, ...], Cookie]
+
+
+class BadLine(Exception):
+    """A line that is neither a cookie nor a comment; the message says why, and nothing of the line."""
+
+
+def read_lines(octets: bytes) -> Iterator[tuple[int, bytes]]:
+    """The lines of a file with their ends, numbered."""
+    *lines, last = octets.split(b"\n")  # a CR alone ends none
+    yield from enumerate([line + b"\n" for line in lines] + ([last] if last else []), 1)
+
+
+def parse_line(line: bytes, serial: int, suffix_of: SuffixOf | None) -> Cookie | None:
+    """The cookie of a line; None for a comment or an empty one. Raises `BadLine`."""
+    text = line.removesuffix(b"\n").removesuffix(b"\r").decode("latin-1")
+    http_only = text.startswith(_HTTP_ONLY)
+    text = text.removeprefix(_HTTP_ONLY)
+    if not http_only and (not text.strip() or text.startswith("#")):
+        return None
+    if CONTROLS.search(text):
+        raise BadLine("it holds a control character")
+    fields = text.split("\t")
+    if len(fields) == 6:  # curl's and wget's cookies with an empty value, where an editor took the tab away
+        fields.append("")
+    if len(fields) != 7:
+        raise BadLine("seven fields with tabs between are needed")
+    host, port = _place(fields[0].lower())
+    cookie = Cookie(
+        name=fields[5],
+        value=fields[6],
+        host=host,
+        port=port,
+        path=fields[2],
+        subdomains=_flag(fields[1]) and suffix_of is not None,
+        secure=_flag(fields[3]),
+        serial=serial,
+        expires=_cookie_file_expires(fields[4]),
+        http_only=http_only,
+    )
+    _check(cookie, suffix_of)
+    return cookie
+
+
+def _place(text: str) -> tuple[str, int | None]:
+    if _ADDRESS.fullmatch(text):
+        return text, None
+    found = _HOST.fullmatch(text)
+    port = None if found is None or found["port"] is None else int(found["port"])
+    if found is None or port == 0 or (port or 0) > 65_535:
+        raise BadLine("its first field is no host")
+    return comparable_host(found["name"].strip("[]")), port
+
+
+def _flag(text: str) -> bool:
+    if text.upper() not in _FLAGS:
+        raise BadLine("TRUE or FALSE is needed in its second and fourth field")
+    return _FLAGS[text.upper()]
+
+
+def _cookie_file_expires(text: str) -> int | None:
+    if re.fullmatch(r"-?[0-9]{1,18}", text) is None:
+        raise BadLine("its fifth field is no time in seconds")
+    return int(text) or None
+
+
+def _check(cookie: Cookie, suffix_of: SuffixOf | None) -> None:
+    """What no server could have set. Raises `BadLine`."""
+    if not cookie.name or len(cookie.name) + len(cookie.value) > LONGEST_PAIR:
+        raise BadLine("its name is empty, or name and value are too long")
+    if re.search("[;=]", cookie.name) or ";" in cookie.value or not cookie.path.startswith("/"):
+        raise BadLine("its name, its value or its path is none that a server could have set")
+    if cookie.subdomains and (is_alone(cookie.host) or (suffix_of and suffix_of(cookie.host) == cookie.host)):
+        raise BadLine("it is for more hosts than one that are of no one site")
+    name = cookie.name.lower()
+    if name.startswith(("__secure-", "__host-")) and not cookie.secure:
+        raise BadLine("its name promises that it needs TLS")
+    if name.startswith("__host-") and (cookie.subdomains or cookie.path != "/"):
+        raise BadLine("its name promises that it is for all of one host")
+
+
+def line_of(cookie: Cookie) -> bytes:
+    """One cookie as a line."""
+    host = f"[{cookie.host}]" if ":" in cookie.host and cookie.port else cookie.host
+    place = f"{'.' if cookie.subdomains else ''}{host}{f':{cookie.port}' if cookie.port else ''}"
+    fields = (
+        f"{_HTTP_ONLY if cookie.http_only else ''}{place}",
+        "TRUE" if cookie.subdomains else "FALSE",
+        cookie.path,
+        "TRUE" if cookie.secure else "FALSE",
+        str(cookie.expires or 0),
+        cookie.name,
+        cookie.value,
+    )
+    return "\t".join(fields).encode("latin-1") + b"\n"
+
+
+def merged(octets: bytes, before: Cookies, after: Cookies, now: float, suffix_of: SuffixOf | None) -> bytes:
+    """A file as it is now, with what changed between `before` and `after`: what somebody else put into it
+    meanwhile stays, and so do comments and lines that are no cookies. What has ended goes."""
+    changed = {key: after.get(key) for key in {**before, **after} if before.get(key) != after.get(key)}
+    lines, written = [], set()
+    for number, line in read_lines(octets or TITLE):
+        cookie = _of_line(line, number, suffix_of)
+        if cookie is None:
+            lines.append(line)
+        elif cookie.key not in changed:
+            lines += [] if cookie.is_over(now) else [line]
+        elif cookie.key not in written and (new := changed[cookie.key]) is not None:
+            lines.append(line_of(new))
+            written.add(cookie.key)
+    lines += [line_of(each) for key, each in changed.items() if each is not None and key not in written]
+    return b"".join(line if line.endswith(b"\n") else line + b"\n" for line in lines)
+
+
+def _of_line(line: bytes, number: int, suffix_of: SuffixOf | None) -> Cookie | None:
+    try:
+        return parse_line(line, number, suffix_of)
+    except BadLine:
+        return None

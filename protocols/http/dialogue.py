@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from protocols.contract import Moved, Reply
 from protocols.errors import ResolveError
-from protocols.http.answer import HttpAnswer
+from protocols.http.auth import HttpLogin
+from protocols.http.call import HttpAnswer, perform
 from protocols.http.codings import ALWAYS, Decoding, choose
-from protocols.http.head import BodyFraming, ResponseHead
-from protocols.http.login import HttpLogin
-from protocols.http.part import check_part, is_part, strong_etag
-from protocols.http.request import compose
+from protocols.http.request import HttpRequest, check_part, compose, is_part, strong_etag
+from protocols.http.response import BodyFraming, ResponseHead
 from protocols.http.url import HttpUrl
 from protocols.location import Finding, Kind
 from protocols.options import Limits, Options, Validators
-from protocols.reply import Moved, Reply
 from protocols.step import Dialogue, PlanNote, StartBody
 from protocols.values import replace
 
-if TYPE_CHECKING:  # a plan has no dates
+if TYPE_CHECKING:
     from datetime import datetime
+
 
 _OK = 200
 #: What a server answers to a HEAD that it does not do.
@@ -104,7 +104,7 @@ def _is_covered(held: Validators | None, reply: Reply) -> bool:
 
 
 def _landing(url: HttpUrl, asked: tuple[str, bytes], media_type: str | None) -> list[Finding]:
-    from protocols.http.landing import landed_elsewhere  # few URLs lead elsewhere
+    from protocols.http.response import landed_elsewhere  # few URLs lead elsewhere
 
     found = landed_elsewhere(url, asked, media_type)
     return [] if found is None else [found]
@@ -124,7 +124,7 @@ def _give_refusal(
 def _judge_status(head: ResponseHead, *, part: bool) -> Moved | None:
     if head.status == _OK:
         return None
-    from protocols.http.statuses import check_status  # with dates, which a plan has not
+    from protocols.http.response import check_status  # with dates, which a plan has not
 
     return check_status(head, part=part)
 
@@ -133,7 +133,7 @@ def _modified(head: ResponseHead) -> datetime | None:
     dates = head.values("last-modified")
     if not dates:
         return None
-    from protocols.http.dates import parse_date  # as above
+    from protocols.http.response import parse_date  # as above
 
     return parse_date(dates[0])
 
@@ -142,7 +142,7 @@ def _suggested(head: ResponseHead) -> bytes | None:
     fields = head.values("content-disposition")
     if not fields:
         return None
-    from protocols.http.disposition import suggested_name  # few answers have one
+    from protocols.http.response import suggested_name  # few answers have one
 
     return suggested_name(fields[0])
 
@@ -194,3 +194,42 @@ def accepted(options: Options) -> tuple[str, ...]:
     """The codings to ask for: none where the octets are wanted as the peer keeps them, or none at all."""
     coded = options.want in ("content", "listing") and not options.raw
     return (*ALWAYS, *options.codings) if coded else ()
+
+
+# relay: A request that a program made itself, and its answer as it is: no status is judged, no redirect
+# followed.
+#
+# Of the answer nothing is changed but a content coding, which is undone here, within the bounds of S16; the
+# fields that speak of it are left out.
+
+_OF_THE_CODING = ("content-encoding", "content-length")
+
+
+def relay(request: HttpRequest, options: Options, limits: Limits, *, tls: bool) -> Dialogue[None]:
+    """The reply's `extra` has the status, the reason and the version. Where there is no body the connection
+    may serve again at once."""
+    answer = yield from perform(request, options, limits, tls=tls)
+    bodiless = answer.head.framing is BodyFraming.NONE
+    decoding = None if bodiless else _relay_decoding(answer, options, limits)
+    reply = _relay_describe(answer, coded=decoding is not None)
+    if bodiless:
+        yield from answer.pass_over(reply.findings)
+    yield StartBody(reply)
+    if not bodiless:
+        yield from answer.give(reply, decoding)
+
+
+def _relay_decoding(answer: HttpAnswer, options: Options, limits: Limits) -> Decoding | None:
+    if not (codings := answer.head.codings):
+        return None
+    return Decoding(choose(codings, {**ALWAYS, **options.codings}), limits.ratio, options.most)
+
+
+def _relay_describe(answer: HttpAnswer, *, coded: bool) -> Reply:
+    head = answer.head
+    left_out = _OF_THE_CODING if coded else ()
+    return Reply(
+        kind=Kind.DOCUMENT,
+        meta=tuple(field for field in head.fields if field[0] not in left_out),
+        extra={"status": head.status, "reason": head.reason, "version": answer.exchange.version},
+    )

@@ -19,10 +19,10 @@ from protocols.errors import (
     TryLater,
     Unreachable,
 )
-from protocols.http.exchange import Http1Exchange
-from protocols.http.head import ResponseHead
-from protocols.http.proxy_login import UNGUESSABLE, HttpProxyAuth
+from protocols.http.auth import UNGUESSABLE, HttpProxyAuth
+from protocols.http.http1 import Http1Exchange
 from protocols.http.request import prepare
+from protocols.http.response import ResponseHead
 from protocols.options import Limits
 from protocols.step import Dialogue, RandomBytes, Send, receive
 

@@ -6,19 +6,99 @@ head. Names compare without regard to case and may occur again; the order is kep
 
 from __future__ import annotations
 
+import binascii
 import re
 from collections.abc import Generator
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime, timedelta, timezone
 
 from protocols.errors import LimitExceeded
-from protocols.news.block import DataBlock
-from protocols.news.header_text import declared_charset, decode_field
+from protocols.news.response import DataBlock
 from protocols.options import Limits
+from protocols.text import codec_of
 from protocols.values import NamedTuple
 from protocols.wire import Buffer, Reader
 
-if TYPE_CHECKING:
-    from datetime import datetime
+# header text: What the octets of a header field mean to a reader (RFC 5322, RFC 2047). Nothing here ever
+# fails.
+#
+# Header fields of news have been 8-bit in practice since long before anyone declared a charset: octets are
+# UTF-8 if they can be, else in the charset that the article declares for its body, else ISO 8859-1. Encoded
+# words are decoded afterwards; what is not a proper one is left as it is written.
+
+_ONE = r"=\?[^?\s]+\?[BbQq]\?[^?\s]*\?="
+_WORD = re.compile(r"=\?([^?\s*]+)(?:\*[^?\s]*)?\?([BbQq])\?([^?\s]*)\?=")  # RFC 2231 5: a language
+_RUN = re.compile(rf"{_ONE}(?:\s*{_ONE})*")
+_ESCAPE = re.compile(rb"=([0-9A-Fa-f]{2})")
+_CHARSET = re.compile(r";\s*charset\s*=\s*\"?([^\s\";]+)", re.IGNORECASE)
+
+
+def known_charset(name: str) -> str | None:
+    """The charset, if octets can be decoded by it here."""
+    return name if codec_of(name) is not None else None
+
+
+def declared_charset(content_type: str | None) -> str | None:
+    """The charset that a Content-Type declares (RFC 2045 5.1), if it is known."""
+    found = None if content_type is None else _CHARSET.search(content_type)
+    return None if found is None else known_charset(found[1])
+
+
+def decode_field(octets: bytes, charset: str | None = None) -> str:
+    """The value of a header field. `charset` is a known one, that of the article's body."""
+    return decode_words(_decode(octets, charset)).strip()
+
+
+def _decode(octets: bytes, charset: str | None) -> str:
+    for codec in ("utf-8", None if charset is None else codec_of(charset)):
+        if codec is not None:
+            try:
+                return octets.decode(codec)
+            except UnicodeError:
+                pass
+    return octets.decode("latin-1")
+
+
+def decode_words(text: str) -> str:
+    """RFC 2047: the encoded words of a field's value decoded, adjacent ones joined."""
+    return _RUN.sub(_decode_run, text) if "=?" in text else text
+
+
+def _decode_run(found: re.Match[str]) -> str:
+    """A run of encoded words. White space between two of them is not part of the text; a character may
+    be cut between two of the same charset, so their octets are joined before they are decoded."""
+    text, end, pending, charset = "", 0, b"", ""
+    for word in _WORD.finditer(found[0]):
+        octets = _decode_word(word)
+        if octets is None or word[1].lower() != charset:
+            text, pending = text + _show(pending, charset), b""
+        if octets is None:
+            text, charset = text + found[0][end : word.end()], ""
+        else:
+            text += "" if charset or end == 0 else found[0][end : word.start()]
+            charset, pending = word[1].lower(), pending + octets
+        end = word.end()
+    return text + _show(pending, charset)
+
+
+def _show(octets: bytes, charset: str) -> str:
+    return octets.decode(codec_of(charset) or "latin-1", "replace") if octets else ""
+
+
+def _decode_word(word: re.Match[str]) -> bytes | None:
+    """The octets of an encoded word; None if it is none: an unknown charset, bad base64."""
+    if known_charset(word[1].lower()) is None:
+        return None
+    try:
+        encoded = word[3].encode("ascii")
+        if word[2] in "Bb":
+            return binascii.a2b_base64(encoded + b"=" * (-len(encoded) % 4), strict_mode=True)
+    except ValueError:  # binascii.Error and UnicodeError are ones
+        return None
+    plain = encoded.replace(b"_", b" ")
+    if plain.count(b"=") != len(_ESCAPE.findall(plain)):
+        return None
+    return _ESCAPE.sub(lambda escape: bytes((int(escape[1], 16),)), plain)
+
 
 #: Octets of a head; what is larger is not waited for. Real ones have some thousand.
 HEAD_LIMIT = 1_048_576
@@ -65,7 +145,6 @@ class ArticleHead(NamedTuple):
         value = self.first("date")
         if value is None:
             return None
-        from protocols.news.dates import parse_date  # a plan has no dates
 
         return parse_date(value.decode("latin-1"))
 
@@ -149,3 +228,75 @@ def _check_size(head: bytes, limits: Limits) -> None:
         raise LimitExceeded("lines", f"the head of an article has more than {limits.lines} lines")
     if any(len(line) > limits.line for line in lines):
         raise LimitExceeded("line", f"a header line is longer than {limits.line} octets")
+
+
+# dates: Dates as people's programs have written them since 1982: read leniently, None if that fails.
+#
+# RFC 5322 3.3 and its obsolete forms, RFC 850 (`Friday, 19-Nov-82 16:14:55 EST`), RFC 1036 and the C
+# library's (`Fri Nov 19 16:14:55 1982`). The day of the week says nothing new and is not looked at.
+
+_LONGEST = 200  # octets of a date that are looked at
+_COMMENT = re.compile(r"\([^()]*\)")
+_DAY_FIRST = re.compile(r"\b(\d{1,2})[\s-]+([a-z]{3})[a-z]*\.?[\s-]+(\d{2,4})\b", re.IGNORECASE)
+_MONTH_FIRST = re.compile(r"\b([a-z]{3})[a-z]*\.?\s+(\d{1,2})\b(?!:)", re.IGNORECASE)
+_YEAR = re.compile(r"(?<![:\d+-])(\d{4})\b(?!:)")
+_TIME = re.compile(r"\b(\d{1,2}):(\d{2})(?::(\d{2}))?(?:\.\d+)?")
+_ZONE = re.compile(r"([+-])(\d{2}):?(\d{2})\b|\b([a-z]{1,5})\b", re.IGNORECASE)
+
+_MONTHS = {
+    **{"jan": 1, "feb": 2, "mar": 3, "apr": 4, "may": 5, "jun": 6},
+    **{"jul": 7, "aug": 8, "sep": 9, "oct": 10, "nov": 11, "dec": 12},
+}
+#: Hours east of Greenwich. RFC 5322 4.3 counts any other name as UTC, military letters among them.
+_ZONES = {
+    **{"est": -5, "edt": -4, "cst": -6, "cdt": -5, "mst": -7, "mdt": -6, "pst": -8, "pdt": -7},
+    **{"ast": -4, "adt": -3, "akst": -9, "akdt": -8, "hst": -10},
+    **{"wet": 0, "west": 1, "bst": 1, "met": 1, "mest": 2, "mez": 1, "mesz": 2, "cet": 1, "cest": 2},
+    **{"eet": 2, "eest": 3, "msk": 3, "jst": 9, "kst": 9, "aest": 10, "aedt": 11, "nzst": 12, "nzdt": 13},
+}
+
+
+def parse_date(text: str) -> datetime | None:
+    """The moment that a Date field names, in UTC; None for what is no date."""
+    text = _COMMENT.sub(" ", text[:_LONGEST])
+    time = _TIME.search(text)
+    day = _find_day(text)
+    if time is None or day is None:
+        return None
+    year, month, number = day
+    hour, minute, second = int(time[1]), int(time[2]), min(int(time[3] or 0), 59)  # 60: a leap second
+    try:
+        zone = _find_zone(text[time.end() :])
+        return datetime(year, month, number, hour, minute, second, tzinfo=zone).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _find_day(text: str) -> tuple[int, int, int] | None:
+    """Year, month, day."""
+    for found in _DAY_FIRST.finditer(text):
+        if found[2].lower() in _MONTHS:
+            return _full_year(found[3]), _MONTHS[found[2].lower()], int(found[1])
+    year = _YEAR.search(text)
+    for found in _MONTH_FIRST.finditer(text):
+        if found[1].lower() in _MONTHS and year is not None:
+            return int(year[1]), _MONTHS[found[1].lower()], int(found[2])
+    return None
+
+
+def _full_year(digits: str) -> int:
+    """RFC 5322 4.3: two digits are 1950 to 2049, three count from 1900."""
+    year = int(digits)
+    if len(digits) == 2:
+        return year + (2000 if year < 50 else 1900)
+    return year + 1900 if len(digits) == 3 else year
+
+
+def _find_zone(text: str) -> timezone:
+    found = _ZONE.search(text)
+    if found is None:
+        return UTC
+    if found[4] is not None:
+        return timezone(timedelta(hours=_ZONES.get(found[4].lower(), 0)))
+    offset = timedelta(hours=int(found[2]), minutes=int(found[3]))
+    return timezone(offset if found[1] == "+" else -offset)

@@ -12,25 +12,32 @@ from functools import partial
 from itertools import islice
 from typing import TypeAlias
 
+from protocols.contract import Reply
 from protocols.errors import Disconnected, LimitExceeded, ProtocolError, Truncated, TryLater
 from protocols.news.article import HEAD_LIMIT, ArticleHead, read_head
-from protocols.news.block import BlockLines, DataBlock, UntouchedBlock, give_block, skip_block
-from protocols.news.commands import NntpCommand, NntpVerb, encode_message_id, encode_number, encode_range
-from protocols.news.compression import WORTH, compress
-from protocols.news.facts import GroupRange, newest, of_article, of_group, of_groups
-from protocols.news.negotiation import check_precondition
+from protocols.news.listing import GroupRange, newest, of_article, of_group, of_groups
+from protocols.news.negotiation import WORTH, check_precondition, compress
 from protocols.news.response import (
+    BlockLines,
+    DataBlock,
     GroupSelection,
+    NntpCommand,
     NntpResponse,
+    NntpVerb,
+    UntouchedBlock,
+    encode_message_id,
+    encode_number,
+    encode_range,
+    give_block,
     is_number,
     message_id_of,
     parse_selected,
     refusal,
+    skip_block,
 )
 from protocols.news.session import SKIP_LIMIT, WINDOW, NntpSession
 from protocols.news.url import NewsUrl, NntpUrl
 from protocols.options import Limits, Options
-from protocols.reply import Reply
 from protocols.step import Dialogue, EmitBody, PlanNote, receive
 from protocols.values import NamedTuple
 from protocols.wire import Buffer, Reader
@@ -241,7 +248,7 @@ def _hear_heads(session: NntpSession, numbers: Iterator[int]) -> Dialogue[bytes]
 
 
 def _hear_head(session: NntpSession, number: int) -> Dialogue[bytes]:
-    from protocols.news.overview import encode_overview  # brings entries, which a plan has none of
+    from protocols.news.listing import encode_overview  # brings entries, which a plan has none of
 
     command = session.state.outstanding[0]
     response = yield from session.hear(NntpResponse(221, block=True))
@@ -308,7 +315,7 @@ def _give_groups(session: NntpSession, block: type[DataBlock]) -> Dialogue[None]
 
 
 def _count_groups(url: NewsUrl | NntpUrl, limits: Limits, session: NntpSession) -> Dialogue[RequestTarget]:
-    from protocols.news.groups import count_groups  # as above
+    from protocols.news.listing import count_groups  # as above
 
     argument = _wildmat(url)
     if argument is None:

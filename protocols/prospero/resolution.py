@@ -6,9 +6,10 @@ appears.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import TypeAlias
 
+from protocols.contract import Reply
 from protocols.errors import (
     Declined,
     InvalidUrl,
@@ -16,25 +17,82 @@ from protocols.errors import (
     ProtocolError,
     Refused,
     ResolveError,
+    Truncated,
 )
 from protocols.location import Finding, JsonValue, Kind
 from protocols.options import Wanted
 from protocols.prospero.access_method import AccessMethod, access_methods_of
-from protocols.prospero.attribute import Attribute, describe, is_of_directory, read_modified, read_size
-from protocols.prospero.contents import check_length, join_contents
-from protocols.prospero.link import pointer_to
-from protocols.prospero.question import (
+from protocols.prospero.message import (
     Inquirer,
+    ProsperoReply,
     ProsperoRequest,
     request_contents,
     request_facts,
     request_links,
 )
-from protocols.prospero.reply import ProsperoReply
-from protocols.prospero.target import RequestObject
-from protocols.reply import Reply
+from protocols.prospero.objects import (
+    Attribute,
+    ProsperoLink,
+    RequestObject,
+    describe,
+    is_of_directory,
+    pointer_to,
+    read_modified,
+    read_size,
+    read_text,
+)
 from protocols.step import Dialogue
-from protocols.values import NamedTuple
+from protocols.values import NamedTuple, dataclass, field
+from protocols.wire import REST, Rest
+
+# contents: The object itself as the values of an attribute, CONTENTS (protocol page 8.4): any octets.
+#
+# What kind of octets they are the protocol does not say, so the object's ways and its name are asked.
+
+NAME = b"CONTENTS"
+
+
+def join_contents(attributes: Iterable[Attribute]) -> bytes | None:
+    """The values put together in their order; None where there is none.
+
+    DATA is octets as they are. TAGGED octets are shown as `tag: octets`, each on a line of its own.
+    """
+    values = [each.values for each in attributes if each.name == NAME and len(each.values) > 1]
+    pieces: list[bytes] = []
+    was_tagged = False
+    for kind, *words in values:
+        is_tagged = kind == b"TAGGED" and len(words) > 1
+        if kind != b"DATA" and not is_tagged:
+            continue
+        if (is_tagged or was_tagged) and pieces and not pieces[-1].endswith(b"\n"):
+            pieces.append(b"\n")
+        pieces.append(b": ".join(words[:2]) if is_tagged else words[0])
+        was_tagged = is_tagged
+    return b"".join(pieces) if pieces else None
+
+
+def check_length(octets: bytes, size: int | None) -> None:
+    """Raises `Truncated` for fewer octets than the object's own SIZE says."""
+    if size is not None and len(octets) < size:
+        raise Truncated(
+            f"the contents are {len(octets)} of {size} octets", received=len(octets), expected=size
+        )
+
+
+def guess_media_type(methods: Iterable[AccessMethod], hsoname: bytes) -> str | None:
+    """text/plain where an access method says text, else what the end of the name says; None where
+    neither says anything."""
+    if any(method.lead is not None and method.lead.is_text for method in methods):
+        return "text/plain"
+    name = hsoname.rpartition(b"/")[2]
+    if b"." not in name:
+        return None
+    import mimetypes  # with its table 30 ms, and only a document needs it
+
+    # Behind "./" nothing in a name can look like a URL, which the function would take apart.
+    media_type, compression = mimetypes.guess_type("./" + name.decode("latin-1"))
+    return media_type if compression is None else "application/octet-stream"
+
 
 #: FORWARDED lines in a row that are followed (protocol page 7.5).
 MOST_MOVES = 20
@@ -226,3 +284,109 @@ def findings_of(answer: ProsperoReply) -> Iterator[Finding]:
         yield Finding("prospero:warning", "warn", warning)
     for oddity in answer.oddities:
         yield Finding("prospero:odd-line", "warn", oddity)
+
+
+# union: Union links: the links of their targets belong to the directory too (protocol page 9, 5).
+#
+# The directory's own links come first, then those of each target in the order given, nested ones right
+# behind what named them; a name that came before hides later ones. What cannot be read leaves a gap that is
+# told, and the listing stands. Who wrote a link goes with it, for it is judged by that later.
+
+#: How deep unions nest, and how many of them one listing asks for: each is a request to any server.
+MOST_LEVELS = 8
+MOST_UNIONS = 32
+#: Links that are looked at without a rest.
+_AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class UnionMember:
+    """A link of the directory, and the target whose answer had it."""
+
+    link: ProsperoLink
+    found_at: RequestObject
+
+
+@dataclass(slots=True)
+class UnionMembers:
+    """The links together, in their order, hidden ones left out; `places` are where they were found. `gaps`
+    says what is missing and why; `answers` are those that had the links, `filtered` whether a link, a union's
+    too, has a filter that a client would have to run."""
+
+    members: list[UnionMember] = field(default_factory=list)
+    places: list[RequestObject] = field(default_factory=list)
+    answers: list[ProsperoReply] = field(default_factory=list)
+    filtered: bool = False
+    gaps: list[str] = field(default_factory=list)
+    _names: set[bytes] = field(default_factory=set)
+    _expanded: set[tuple[str, int, bytes]] = field(default_factory=set)
+
+    def add(
+        self, answer: ProsperoReply, found_at: RequestObject
+    ) -> Generator[Rest, None, list[ProsperoLink]]:
+        """Add the links of one directory, and return its union links, which are not added.
+
+        Its own names do not hide each other."""
+        self.answers.append(answer)
+        self.places.append(found_at)
+        names: set[bytes] = set()
+        unions: list[ProsperoLink] = []
+        for number, link in enumerate(answer.links, 1):
+            self.filtered |= link.has_filter
+            if link.is_union:
+                unions.append(link)
+            else:
+                names.add(link.name)
+                if link.name not in self._names and not link.is_hidden:
+                    self.members.append(UnionMember(link, found_at))
+            if number % _AT_ONCE == 0:
+                yield REST
+        self._names |= names - {b""}
+        return unions
+
+    def begin(self, target: RequestObject, level: int) -> bool:
+        """Is the target to be listed? Each is once."""
+        if target.identity in self._expanded:
+            return False
+        if level > MOST_LEVELS or len(self._expanded) > MOST_UNIONS:
+            self.gaps.append(f"{target.url}: more unions than are followed")
+            return False
+        self._expanded.add(target.identity)
+        return True
+
+
+def splice(inquiry: Inquirer, directory: ResolvedDirectory) -> Dialogue[UnionMembers]:
+    """All links of the directory. Raises `LimitExceeded`; any other error leaves a gap."""
+    assert directory.listing is not None
+    members = UnionMembers()
+    members.begin(directory.place, 0)
+    yield from _expand(inquiry, members, directory.listing, directory.place, 1)
+    return members
+
+
+def _expand(
+    inquiry: Inquirer, members: UnionMembers, answer: ProsperoReply, found_at: RequestObject, level: int
+) -> Dialogue[None]:
+    unions = yield from members.add(answer, found_at)
+    for link in unions:
+        yield from _expand_union(inquiry, members, link, found_at, level)
+
+
+def _expand_union(
+    inquiry: Inquirer, members: UnionMembers, link: ProsperoLink, found_at: RequestObject, level: int
+) -> Dialogue[None]:
+    try:
+        target = link.pointer.target(via=found_at)
+        if not members.begin(target, level):
+            return
+        answer, place = yield from request_following(inquiry, target, request_links)
+        answer.check()
+        if not answer.lists:
+            raise Declined("the answer is none of a directory")
+    except LimitExceeded:
+        raise
+    except ResolveError as error:
+        name, host = read_text(link.pointer.hsoname), read_text(link.pointer.host)
+        members.gaps.append(f"{name!r} on {host!r}: {error.message}")
+        return
+    yield from _expand(inquiry, members, answer, place, level + 1)

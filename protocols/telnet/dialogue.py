@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Literal
 
+from protocols.contract import Reply
 from protocols.errors import Disconnected, LimitExceeded, TimedOut, Truncated
 from protocols.location import Finding, Kind
 from protocols.options import Limits, Options, Transcript
-from protocols.reply import Reply
 from protocols.step import (
     Connect,
     Dialogue,
@@ -27,7 +27,7 @@ from protocols.telnet.url import TelnetUrl, build
 from protocols.values import NamedTuple, replace
 
 if TYPE_CHECKING:
-    from protocols.connection import Line
+    from protocols.contract import Line
     from protocols.location import JsonValue
     from protocols.wire import Buffer
 
@@ -126,7 +126,7 @@ class _TranscriptSession:
     """One transcript under way."""
 
     def __init__(self, url: TelnetUrl, wanted: Transcript, options: Options, limits: Limits) -> None:
-        from protocols.telnet.newlines import NvtText  # most URLs are announced
+        from protocols.telnet.octets import NvtText  # most URLs are announced
         from protocols.telnet.terminal import NvtTerminal
 
         self._url = url
@@ -169,12 +169,12 @@ class _TranscriptSession:
 
     def _secure(self, how: Literal["try", "require"]) -> Dialogue[bytes]:
         """Offer TLS before anything else. What came of a session that goes on in the clear."""
-        from protocols.telnet.start_tls import (
+        from protocols.telnet.terminal import (
             IN_CLEAR,
             WILLING,
             StartTlsOffer,
-            StartTlsOutcome,
-        )  # few ask for it
+            StartTlsOutcome,  # few ask for it
+        )
 
         offer, rest = StartTlsOffer(self._terminal, how), b""
         while offer.outcome is StartTlsOutcome.OPEN:

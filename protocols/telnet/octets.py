@@ -8,11 +8,75 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator
+from enum import IntEnum
 from typing import TypeAlias
 
 from protocols.errors import LimitExceeded
-from protocols.telnet.codes import IAC, NegotiationVerb, TelnetCommand
 from protocols.values import NamedTuple
+
+# codes: Octets that RFC 854 and its options give a meaning, and the names that people know them by.
+
+IAC = 0xFF
+
+
+class NegotiationVerb(IntEnum):
+    """The four commands of a negotiation (RFC 855): each is followed by the code of an option."""
+
+    WILL = 0xFB
+    WONT = 0xFC
+    DO = 0xFD
+    DONT = 0xFE
+
+
+class TelnetCommand(IntEnum):
+    """What may stand behind an IAC by itself (RFC 854, RFC 1184)."""
+
+    EOF = 0xEC
+    SUSP = 0xED
+    ABORT = 0xEE
+    EOR = 0xEF
+    SE = 0xF0
+    NOP = 0xF1
+    DM = 0xF2
+    BRK = 0xF3
+    IP = 0xF4
+    AO = 0xF5
+    AYT = 0xF6
+    EC = 0xF7
+    EL = 0xF8
+    GA = 0xF9
+    SB = 0xFA
+
+
+class TelnetOption(IntEnum):
+    """Options that are agreed to, or that have a name to be told by."""
+
+    BINARY = 0
+    ECHO = 1
+    SGA = 3
+    STATUS = 5
+    TIMING_MARK = 6
+    TERMINAL_TYPE = 24
+    END_OF_RECORD = 25
+    NAWS = 31
+    TERMINAL_SPEED = 32
+    FLOW_CONTROL = 33
+    LINEMODE = 34
+    X_DISPLAY = 35
+    ENVIRON = 36
+    AUTHENTICATION = 37
+    ENCRYPT = 38
+    NEW_ENVIRON = 39
+    START_TLS = 46
+
+
+def option_name(code: int) -> str:
+    """The name of an option for a person: `ECHO`, or its number where it has none here."""
+    try:
+        return TelnetOption(code).name.replace("_", "-")
+    except ValueError:
+        return str(code)
+
 
 #: Octets of a subnegotiation that are kept: the longest that means anything here has some forty.
 LONGEST_KEPT = 1_024
@@ -148,3 +212,34 @@ class TelnetScanner:
             raise LimitExceeded("subnegotiation", f"more than {LONGEST_SUBNEGOTIATION} octets without an end")
         if self._count <= LONGEST_KEPT:
             self._kept += octets
+
+
+# newlines: Line ends of the network virtual terminal (RFC 854, RFC 1123 3.3.1), coming in.
+#
+# CR LF is the end of a line, CR NUL a carriage return, a carriage return before anything else and a line
+# feed alone are what they are, and a NUL is nothing. In BINARY (RFC 856) octets are what they are; in text
+# CR LF is the end of a line all the same.
+
+
+class NvtText:
+    """Fed data, it gives text, whose lines end with LF. A carriage return at the end of a piece waits for
+    what follows."""
+
+    def __init__(self) -> None:
+        self._held = b""
+
+    def feed(self, octets: bytes, *, binary: bool) -> bytes:
+        octets = self._held + octets
+        self._held = octets[-1:] if octets.endswith(b"\r") else b""
+        text = octets[: len(octets) - len(self._held)].replace(b"\r\n", b"\n")
+        return text if binary else text.replace(b"\r\0", b"\r").replace(b"\0", b"")
+
+    def finish(self) -> bytes:
+        """Behind the end of all: a carriage return that was held back."""
+        held, self._held = self._held, b""
+        return held
+
+
+def printed(octets: bytes, *, binary: bool) -> bytes:
+    """What a terminal gets of data: it knows line ends itself."""
+    return octets if binary else octets.replace(b"\0", b"")

@@ -6,20 +6,22 @@ that is asked for BINARY ends its lines without carriage returns), and a server 
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from protocols.connection import Line
-from protocols.errors import LimitExceeded
-from protocols.telnet.codes import NegotiationVerb, TelnetOption, option_name
-from protocols.telnet.negotiation import NegotiationAnswer, OptionSide
+from protocols.contract import Line
+from protocols.errors import LimitExceeded, TlsError
 from protocols.telnet.octets import (
+    NegotiationVerb,
     OptionNegotiation,
     Subnegotiation,
     TelnetData,
     TelnetEvent,
+    TelnetOption,
     TelnetScanner,
     UnknownCommand,
+    option_name,
 )
 from protocols.values import NamedTuple
 from protocols.wire import (
@@ -32,6 +34,118 @@ from protocols.wire import (
 
 if TYPE_CHECKING:
     from protocols.location import JsonValue
+
+
+# negotiation: Options by the Q method of RFC 1143: what to answer, so that no two ends ever negotiate
+# without end.
+#
+# One `OptionSide` for the options of each end. An answer goes out for a change of state and for the refusal
+# of a request, and for nothing else.
+
+
+class OptionState(enum.Enum):
+    """Where an option of one side stands. `_BUT` has the opposite queued: to be asked for when the answer to
+    what was asked has come."""
+
+    NO = enum.auto()
+    YES = enum.auto()
+    WANT_NO = enum.auto()
+    WANT_NO_BUT = enum.auto()
+    WANT_YES = enum.auto()
+    WANT_YES_BUT = enum.auto()
+
+
+class NegotiationAnswer(NamedTuple):
+    """What comes of a word of the peer's: `answer` is what to say (on, off, nothing), `changed` whether the
+    option is on now and was not, or was and is not. `contradicted`: he said yes to our no."""
+
+    answer: bool | None = None
+    changed: bool = False
+    contradicted: bool = False
+
+
+class OptionSide:
+    """The options of one end, 256 of them, all off at first."""
+
+    def __init__(self) -> None:
+        self._states: dict[int, OptionState] = {}
+
+    def state(self, option: int) -> OptionState:
+        return self._states.get(option, OptionState.NO)
+
+    def is_on(self, option: int) -> bool:
+        """Is it agreed on? While the end of it was asked for and not granted it still is."""
+        return self.state(option) in (OptionState.YES, OptionState.WANT_NO, OptionState.WANT_NO_BUT)
+
+    @property
+    def on(self) -> list[int]:
+        """All that are on, by number."""
+        return sorted(option for option in self._states if self.is_on(option))
+
+    @property
+    def names(self) -> list[str]:
+        """Of all that are on."""
+        return [option_name(option) for option in self.on]
+
+    def hear(self, option: int, positive: bool, *, agree: bool) -> NegotiationAnswer:
+        """WILL or DO (`positive`), WONT or DONT has come; `agree` says whether it may be on."""
+        before = self.state(option)
+        now, answer = _POSITIVE[before] if positive else _NEGATIVE[before]
+        if before is OptionState.NO and positive and not agree:
+            now, answer = OptionState.NO, False
+        return self._turn(option, now, answer, contradicted=positive and before in _REFUSED)
+
+    def ask(self, option: int, positive: bool) -> NegotiationAnswer:
+        """Would have it on, or off: `answer` is the request to make now, if any."""
+        now, answer = (_ASK_ON if positive else _ASK_OFF)[self.state(option)]
+        return self._turn(option, now, answer)
+
+    def _turn(
+        self, option: int, now: OptionState, answer: bool | None, *, contradicted: bool = False
+    ) -> NegotiationAnswer:
+        was_on = self.is_on(option)
+        self._states[option] = now
+        return NegotiationAnswer(answer, self.is_on(option) != was_on, contradicted)
+
+
+_REFUSED = (OptionState.WANT_NO, OptionState.WANT_NO_BUT)
+
+#: The states after a positive and a negative word, and the answer (RFC 1143 section 7).
+_POSITIVE: dict[OptionState, tuple[OptionState, bool | None]] = {
+    OptionState.NO: (OptionState.YES, True),
+    OptionState.YES: (OptionState.YES, None),
+    OptionState.WANT_NO: (OptionState.NO, None),
+    OptionState.WANT_NO_BUT: (OptionState.YES, None),
+    OptionState.WANT_YES: (OptionState.YES, None),
+    OptionState.WANT_YES_BUT: (OptionState.WANT_NO, False),
+}
+_NEGATIVE: dict[OptionState, tuple[OptionState, bool | None]] = {
+    OptionState.NO: (OptionState.NO, None),
+    OptionState.YES: (OptionState.NO, False),
+    OptionState.WANT_NO: (OptionState.NO, None),
+    OptionState.WANT_NO_BUT: (OptionState.WANT_YES, True),
+    OptionState.WANT_YES: (OptionState.NO, None),
+    OptionState.WANT_YES_BUT: (OptionState.NO, None),
+}
+
+#: The states after a wish of our own.
+_ASK_ON: dict[OptionState, tuple[OptionState, bool | None]] = {
+    OptionState.NO: (OptionState.WANT_YES, True),
+    OptionState.YES: (OptionState.YES, None),
+    OptionState.WANT_NO: (OptionState.WANT_NO_BUT, None),
+    OptionState.WANT_NO_BUT: (OptionState.WANT_NO_BUT, None),
+    OptionState.WANT_YES: (OptionState.WANT_YES, None),
+    OptionState.WANT_YES_BUT: (OptionState.WANT_YES, None),
+}
+_ASK_OFF: dict[OptionState, tuple[OptionState, bool | None]] = {
+    OptionState.NO: (OptionState.NO, None),
+    OptionState.YES: (OptionState.WANT_NO, False),
+    OptionState.WANT_NO: (OptionState.WANT_NO, None),
+    OptionState.WANT_NO_BUT: (OptionState.WANT_NO, None),
+    OptionState.WANT_YES: (OptionState.WANT_YES_BUT, None),
+    OptionState.WANT_YES_BUT: (OptionState.WANT_YES_BUT, None),
+}
+
 
 #: What the server may have on, and what we have on if it asks. All else is refused (S18): names of users,
 #: displays and environments, speeds, and lines that the server does not show are nobody's business.
@@ -232,3 +346,76 @@ def _as_octets(count: int) -> bytes:
     count from the wrong place then."""
     count = min(max(count, 0), _LARGEST)
     return (count - (count & 0xFF == 0xFF)).to_bytes(2, "big")
+
+
+# start tls: START_TLS (option 46, an old draft that some servers have): TLS inside a session that began in
+# the clear.
+#
+# We say that we will; who agrees says so, each says that TLS follows, and it does. What was agreed on
+# before counts for nothing inside TLS, where the session begins anew. A machine without I/O.
+
+_FOLLOWS = encode_subnegotiation(TelnetOption.START_TLS, b"\x01")
+
+#: What a willing server says.
+WILLING = b"\xff\xfd\x2e\xff\xfa\x2e\x01\xff\xf0"
+
+
+#: What there is to say of a session that goes on.
+IN_CLEAR = UnknownCommand("telnet:clear", "the service has no TLS to offer: the session is in the clear")
+
+
+class StartTlsOutcome(enum.Enum):
+    """What has become of the offer: nothing yet, TLS begins, or the session goes on in the clear."""
+
+    OPEN = enum.auto()
+    AGREED = enum.auto()
+    REFUSED = enum.auto()
+
+
+class StartTlsOffer:
+    """Made by who begins the session at `terminal`; `required`: without TLS there is none."""
+
+    def __init__(self, terminal: NvtTerminal, how: Literal["try", "require"]) -> None:
+        self._terminal = terminal
+        self._required = how == "require"
+        self._said = False
+        self._to_say = False
+        self.outcome = StartTlsOutcome.OPEN
+        terminal.offer(TelnetOption.START_TLS)
+
+    def lines(self) -> tuple[Line, ...]:
+        """What is to be said now; behind our own word that TLS follows nothing more goes out in the clear."""
+        if self._to_say:
+            self._to_say, self._said = False, True
+            return (_FOLLOWS,)
+        return () if self._said else self._terminal.answers()
+
+    def feed(self, octets: bytes) -> bytes:
+        """What is behind a refusal, for the session that goes on; what stands there is text, too. Raises
+        `TlsError` for what is no beginning of TLS, and for a refusal where TLS is required."""
+        for at in range(len(octets)):  # one at a time, for behind the last one are those of TLS
+            for happening in self._terminal.feed(octets[at : at + 1]):
+                match happening:
+                    case TelnetData(octets=text):
+                        return self._refused("text", text.replace(b"\xff", b"\xff\xff") + octets[at + 1 :])
+                    case OptionChanged(option=TelnetOption.START_TLS, server=False, on=True):
+                        self._to_say = True
+                    case PeerReply():
+                        return self._agreed(octets[at + 1 :])
+            if self._terminal.ours.state(TelnetOption.START_TLS) is OptionState.NO:
+                return self._refused("DONT START-TLS", octets[at + 1 :])
+        return b""
+
+    def _agreed(self, behind: bytes) -> bytes:
+        if behind:  # CVE-2021-22947
+            raise TlsError(f"{len(behind)} octets came in the clear where TLS had to begin")
+        self.outcome = StartTlsOutcome.AGREED
+        return b""
+
+    def _refused(self, said: str, behind: bytes) -> bytes:
+        if self._said or self._to_say:
+            raise TlsError(f"the service agreed to TLS, and then said {said}")
+        if self._required:
+            raise TlsError(f"TLS was asked for, and the service said {said}")
+        self.outcome = StartTlsOutcome.REFUSED
+        return behind

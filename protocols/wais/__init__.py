@@ -8,8 +8,7 @@ Octets to values: `element`, `message`, `apdu`, `record`, `diagnostic`. What is 
 from __future__ import annotations
 
 from protocols.scheme import KeptListing, Scheme
-from protocols.wais.refinement import with_search
-from protocols.wais.url import WaisUrl, build, parse
+from protocols.wais.url import WaisUrl, build, parse, with_search
 
 __all__ = ["WAIS", "WaisUrl"]
 

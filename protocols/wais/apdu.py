@@ -7,17 +7,96 @@ responses elements may come in any order and unknown ones are passed over.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Generator, Iterable, Iterator
 
-from protocols.errors import ProtocolError, Refused
+from protocols.errors import Disconnected, ProtocolError, Refused
 from protocols.values import NamedTuple
-from protocols.wais.element import (
-    contents,
-    encode_element,
-    encode_number,
-    parse_number,
-    take_element,
-)
+from protocols.wire import Buffer, Reader
+
+# element: Tagged elements: how an APDU and the records in it are written (wais page, section 3).
+#
+# An element is a tag, a length and that many octets; tag and length are compressed integers. A group's
+# octets are elements again and are used up exactly. Not ASN.1, though it looks like it.
+
+#: Octets of a compressed integer: five hold any length that a message has room for, twice over.
+_LONGEST_COMPRESSED = 5
+#: Octets of a number: no writer uses more.
+_LONGEST_NUMBER = 4
+
+
+class Element(NamedTuple):
+    """`octets` are all of it, tag and length too."""
+
+    tag: int
+    content: bytes
+    octets: bytes
+
+
+def encode_compressed(value: int) -> bytes:
+    """Base 128, most significant group first, bit 7 set on every octet but the last."""
+    octets = [value & 0x7F]
+    while value := value >> 7:
+        octets.append(value & 0x7F | 0x80)
+    return bytes(reversed(octets))
+
+
+def encode_number(value: int) -> bytes:
+    """The content of a number element: as few octets as it needs, at least one."""
+    return value.to_bytes(max(1, (value.bit_length() + 7) // 8), "big")
+
+
+def encode_element(tag: int, content: bytes) -> bytes:
+    return encode_compressed(tag) + encode_compressed(len(content)) + content
+
+
+def take_compressed(octets: bytes, at: int) -> tuple[int, int]:
+    """The compressed integer at index `at`, and the index behind it. Leading octets 80 are padding.
+
+    Raises `ProtocolError` if it does not end within the octets or is longer than any needs to be.
+    """
+    value = 0
+    for index in range(at, min(len(octets), at + _LONGEST_COMPRESSED)):
+        value = value << 7 | octets[index] & 0x7F
+        if octets[index] < 0x80:
+            return value, index + 1
+    raise ProtocolError(f"at offset {at} of {len(octets)}: a compressed integer that does not end")
+
+
+def take_element(octets: bytes, at: int) -> Element:
+    """The element at index `at`. Raises `ProtocolError` if it does not end within the octets."""
+    tag, behind_tag = take_compressed(octets, at)
+    length, start = take_compressed(octets, behind_tag)
+    if length > len(octets) - start:
+        raise ProtocolError(
+            f"element {tag} has {length} octets by its length, {len(octets) - start} are there"
+        )
+    return Element(tag, octets[start : start + length], octets[at : start + length])
+
+
+def elements(group: bytes) -> Iterator[Element]:
+    """The elements of a group. Raises `ProtocolError` where it is not used up exactly."""
+    at = 0
+    while at < len(group):
+        element = take_element(group, at)
+        yield element
+        at += len(element.octets)
+
+
+def contents(group: bytes) -> dict[int, bytes]:
+    """The contents by tag; of several with the same tag the first. Raises `ProtocolError`."""
+    found: dict[int, bytes] = {}
+    for element in elements(group):
+        found.setdefault(element.tag, element.content)
+    return found
+
+
+def parse_number(content: bytes) -> int:
+    """The content of a number element. Raises `ProtocolError` for none, or more than four octets."""
+    if not 1 <= len(content) <= _LONGEST_NUMBER:
+        raise ProtocolError(f"a number of {len(content)} octets")
+    return int.from_bytes(content, "big")
+
 
 _INIT, _INIT_RESPONSE, _SEARCH, _SEARCH_RESPONSE = 20, 21, 22, 23
 
@@ -191,3 +270,88 @@ def _parse(apdu: bytes, kind: int, fixed_length: int) -> tuple[bytes, dict[int, 
     if apdu[2] != kind:
         raise ProtocolError(f"an APDU of type {apdu[2]} where type {kind} has to come")
     return apdu[3:fields], contents(apdu[fields:end]), apdu[end:]
+
+
+# text: A server's octets as text for a person: no charset is ever named (wais page, section 9).
+
+#: C0, DEL and C1, but for the two that a listing shows as escapes.
+_CONTROLS = {code: "\ufffd" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\r\n"}
+
+
+def plain_text(octets: bytes) -> str:
+    """UTF-8, else ISO 8859-1."""
+    try:
+        return octets.decode("utf-8")
+    except UnicodeDecodeError:
+        return octets.decode("latin-1")
+
+
+def display_text(octets: bytes) -> str:
+    """The same, control characters replaced: nothing in it reaches a terminal as a command."""
+    return plain_text(octets).translate(_CONTROLS)
+
+
+# message: Messages from a server: a header of 25 printable octets, then one APDU (wais page, section 2).
+#
+# A message of length 0 is an answer too: the server cannot do what it was asked.
+
+HEADER_LENGTH = 25
+#: Octets of an APDU, on which client and server agree; what holds where they have not.
+LARGEST = 100_000
+
+_COUNT_LENGTH = 10
+_COUNT = re.compile(rb" *[0-9]+")
+#: What a count may begin with, as far as it has come.
+_COUNT_BEGUN = re.compile(rb" *[0-9]*")
+_MESSAGE_TYPE, _CODINGS = slice(10, 11), slice(22, 24)
+
+
+def read_message(limit: int) -> Reader[bytes]:
+    """A reader for one message; its value is the APDU, empty for a message of length 0.
+
+    Raises `ProtocolError` for what is no header, as soon as that shows, and for an APDU of more than
+    `limit` octets; `Disconnected` where the connection ends first.
+    """
+
+    def reader(buffer: Buffer) -> Generator[None, None, bytes]:
+        while len(buffer) < HEADER_LENGTH:
+            _check_beginning(buffer.peek(_COUNT_LENGTH))
+            _check_open(buffer, "header")
+            yield
+        length = parse_header(buffer.peek(HEADER_LENGTH))
+        if length > limit:
+            raise ProtocolError(f"a message of {length} octets, at most {limit} were agreed on")
+        while len(buffer) < HEADER_LENGTH + length:
+            _check_open(buffer, "message")
+            yield
+        return buffer.take(HEADER_LENGTH + length)[HEADER_LENGTH:]
+
+    return reader
+
+
+def parse_header(header: bytes) -> int:
+    """The number of octets behind the header. Server name, version and checksum say nothing to us."""
+    count = header[:_COUNT_LENGTH]
+    if not _COUNT.fullmatch(count):
+        raise ProtocolError(f"the length in a message header is no number: {plain_text(count)!r}")
+    if header[_MESSAGE_TYPE].lower() != b"z":
+        raise ProtocolError(f"a message of type {plain_text(header[_MESSAGE_TYPE])!r} and not z")
+    if header[_CODINGS] != b"  ":
+        coding = plain_text(header[_CODINGS])
+        raise ProtocolError(
+            f"a message in the coding {coding!r}, compressed or armoured, which nobody asked for"
+        )
+    return int(count)
+
+
+def _check_beginning(octets: bytes) -> None:
+    if not _COUNT_BEGUN.fullmatch(octets):
+        raise ProtocolError(f"not the header of a message: {plain_text(octets)!r}")
+
+
+def _check_open(buffer: Buffer, part: str) -> None:
+    if not buffer.at_end:
+        return
+    if buffer:
+        raise Disconnected(f"the connection ended inside the {part}, after {len(buffer)} octets of it")
+    raise Disconnected("the server closed the connection without an answer")

@@ -13,13 +13,10 @@ from protocols.options import Limits, Options
 from protocols.step import Connect, Dialogue, EmitBody, PlanNote, StartBody
 from protocols.values import replace
 from protocols.wais.apdu import RelevantDocument, encode_retrieval, encode_word_search
-from protocols.wais.document_id import parse_wpath
-from protocols.wais.exchange import agree, search
-from protocols.wais.facts import describe, of_database, of_document, of_results
-from protocols.wais.media_types import SOURCE
+from protocols.wais.listing import SOURCE, describe, of_database, of_document, of_results
 from protocols.wais.record import DocumentHeader, WaisRecords
-from protocols.wais.retrieval import DocumentChunks, WaisDocument, give
-from protocols.wais.url import WaisUrl
+from protocols.wais.retrieval import DocumentChunks, WaisDocument, agree, give, search
+from protocols.wais.url import WaisUrl, parse_wpath
 
 #: Max-Documents-Retrieved where nobody says how many: what old clients asked for.
 USUAL_HITS = 40

@@ -6,15 +6,125 @@ text by guess: no charset is named.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from typing import TypeAlias
 
 from protocols.authority import build_host, build_port
 from protocols.errors import InvalidUrl, ProtocolError
 from protocols.location import JsonValue
 from protocols.syntax import encode
-from protocols.values import dataclass
-from protocols.wais.lists import Structure, Symbol, Value, as_json, parse_list
-from protocols.wais.text import plain_text
+from protocols.values import dataclass, field
+from protocols.wais.apdu import plain_text
+
+# lists: Lists in the manner of Lisp, as source descriptions are written (wais page, section 10).
+#
+# Strings in quotes, integers, decimals, `:symbols`, arrays `#( … )`, lists `( … )`. A list that begins with
+# a symbol is a structure, `(:name :key value …)`. Symbols are told without regard to case.
+
+#: Deeper than any description goes; a reader must not run out of stack.
+_DEEPEST = 32
+
+_TOKEN = re.compile(
+    r"""\s*(?:
+      (?P<open>\#?\() | (?P<close>\)) | "(?P<string>[^"\\]*(?:\\.[^"\\]*)*)"
+    | :(?P<symbol>[^\s()"]+) | (?P<atom>[^\s()":][^\s()"]*)
+    )""",
+    re.VERBOSE | re.DOTALL,
+)
+_ESCAPED = re.compile(r'\\(["\\])')
+_INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
+_DECIMAL = re.compile(r"[+-]?[0-9]{1,18}\.[0-9]{0,18}")
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """`:name`, in small letters."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """`(:name :key value …)`: keys in small letters; of several with the same name the first counts."""
+
+    name: str
+    members: Mapping[str, Value] = field(default_factory=dict)
+
+
+Value: TypeAlias = "str | int | float | Symbol | Structure | tuple[Value, ...]"
+
+
+def parse_list(text: str) -> Value:
+    """The one value in the text, white space around it left out. Raises `ProtocolError`."""
+    tokens = _tokens(text)
+    value = _take(next(tokens, None), tokens, 0)
+    if next(tokens, None) is not None:
+        raise ProtocolError("a list goes on behind its end")
+    return value
+
+
+def _tokens(text: str) -> Iterator[re.Match[str]]:
+    at, end = 0, len(text.rstrip())
+    while at < end:
+        token = _TOKEN.match(text, at, end)
+        if token is None:
+            raise ProtocolError(f"a list cannot be read on from character {at}")
+        yield token
+        at = token.end()
+
+
+def _take(token: re.Match[str] | None, tokens: Iterator[re.Match[str]], depth: int) -> Value:
+    if token is None or token["close"] is not None or depth > _DEEPEST:
+        raise ProtocolError("a list has brackets that do not fit, or too many")
+    if token["string"] is not None:
+        return _ESCAPED.sub(r"\1", token["string"])
+    if token["symbol"] is not None:
+        return Symbol(token["symbol"].lower())
+    if token["atom"] is not None:
+        return _atom(token["atom"])
+    return _shape(tuple(_items(tokens, depth + 1)), token["open"])
+
+
+def _items(tokens: Iterator[re.Match[str]], depth: int) -> Iterator[Value]:
+    while True:
+        token = next(tokens, None)
+        if token is not None and token["close"] is not None:
+            return
+        yield _take(token, tokens, depth)
+
+
+def _shape(items: tuple[Value, ...], opening: str) -> Value:
+    """A structure where the first of the items is a symbol, else the items."""
+    if opening != "(" or not items or not isinstance(items[0], Symbol):
+        return items
+    members: dict[str, Value] = {}
+    rest = iter(items[1:])
+    for key in rest:
+        value = next(rest, None)
+        if not isinstance(key, Symbol) or value is None:
+            raise ProtocolError(f"a list has a :{items[0].name} whose keys and values do not fit")
+        members.setdefault(key.name, value)
+    return Structure(items[0].name, members)
+
+
+def _atom(text: str) -> Value:
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    return float(text) if _DECIMAL.fullmatch(text) else text
+
+
+def as_json(value: Value) -> JsonValue:
+    """A symbol as `:name`; a structure with its name as member `structure`."""
+    match value:
+        case Symbol(name=name):
+            return f":{name}"
+        case Structure(name=name, members=members):
+            return {"structure": name, **{key: as_json(member) for key, member in members.items()}}
+        case tuple():
+            return [as_json(item) for item in value]
+    return value
+
 
 DEFAULT_PORT = 210
 

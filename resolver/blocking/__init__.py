@@ -4,13 +4,11 @@
     37
 
 They take what those of the package take, give the same values, raise the same errors, and may be called in
-any thread. The work is done in a thread of ours (`resolver.portal`); `on_event` and what gives `credentials`
-are called in the thread that waits. Nothing of what they do stands here: each is made of the one it is like.
+any thread. The work is done in a thread of ours (`resolver.blocking.portal`); `on_event` and what gives
+`credentials` are called in the thread that waits. Nothing of what they do stands here: each is made of the
+one it is like.
 """
 
-from resolver.blocking.file import as_file
-from resolver.blocking.once import entries, fetch, info, open, save, stream
-from resolver.blocking.reply import LiveReply
-from resolver.blocking.session import Resolver
+from resolver.blocking.session import LiveReply, Resolver, as_file, entries, fetch, info, open, save, stream
 
 __all__ = ["LiveReply", "Resolver", "as_file", "entries", "fetch", "info", "open", "save", "stream"]

@@ -3,30 +3,390 @@
 from __future__ import annotations
 
 import io
+import re
 import weakref
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, suppress
-from functools import partial
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, ExitStack, suppress
+from functools import partial, update_wrapper
 from types import TracebackType
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Generic,
+    ParamSpec,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    Unpack,
+    cast,
+)
 
-from protocols.contract import Entry, Origin
-from resolver.batch.running import RunningBatch
-from resolver.blocking.file import opened
-from resolver.blocking.likeness import like, made_of
-from resolver.blocking.reply import BlockingIterator, LiveReply
-from resolver.portal import Portal, PortalIterator, ThreadLost, portal
-from resolver.portal.opened import OpenResource, PortalContext
-from resolver.retrieval import session
-from resolver.url import UrlLike
+from protocols.contract import Credentials, Entry, Finding, Origin, Validators
+from protocols.errors import Changed, ResolveError
+from protocols.values import dataclass, fields
+from resolver.blocking.portal import (
+    MOST,
+    OpenResource,
+    Portal,
+    PortalBody,
+    PortalContext,
+    PortalIterator,
+    ThreadLost,
+    ask,
+    portal,
+    told,
+)
+from resolver.network.events import OnEvent
+from resolver.network.mask import CredentialSource, GivenSource
+from resolver.transfer import functions as once
+from resolver.transfer import session
+from resolver.transfer import terminal as terminal_session
+from resolver.transfer.batch import RunningBatch
+from resolver.transfer.listing import Line, listing_line
+from resolver.transfer.retry import refuse_pointer
+from resolver.transfer.settings import Settings
+from resolver.transfer.streaming import LiveFacts, StreamingResponse
+from resolver.url import registry
+from resolver.url.parsing import UrlLike
 
 if TYPE_CHECKING:
-    from resolver.blocking.terminal import TerminalSession
-    from resolver.retrieval import terminal_session
+    from _typeshed import WriteableBuffer
+
+
+# reply: A reply while its connection lives, for a thread that waits: its facts, and its body, once.
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+#: Entries, or pieces of lines, that cross at once.
+_MOST = 1_000
+
+
+class _RecordStream(Protocol[T_co]):
+    """What gives one after the other."""
+
+    @property
+    def at_hand(self) -> bool: ...
+
+    def __aiter__(self) -> AsyncIterator[T_co]: ...
+
+    async def __anext__(self) -> T_co: ...
+
+
+class BlockingIterator(Generic[T]):
+    """What a listing gives, one after the other, as it comes."""
+
+    def __init__(self, stream: _RecordStream[T], held: OpenResource) -> None:
+        self._stream = stream
+        self._held = held
+        self._found: list[T] = []
+        self._next: Iterator[T] = iter(())
+        self._failure: ResolveError | None = None
+
+    def __iter__(self) -> BlockingIterator[T]:
+        return self
+
+    def __next__(self) -> T:
+        for found in self._next:
+            return found
+        if self._failure is None:
+            self._held.check_open()
+            self._held.portal.run(self._collect)
+        if not self._found and self._failure is not None:
+            raise self._failure
+        self._next, self._found = iter(self._found), []
+        return next(self._next)
+
+    async def _collect(self) -> None:
+        """What can be had without waiting, behind the first; a failure comes behind what was found before."""
+        try:
+            while not self._found or (self._stream.at_hand and len(self._found) < _MOST):
+                self._found.append(await anext(self._stream))
+        except StopAsyncIteration:
+            pass
+        except ResolveError as error:
+            self._failure = error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class LiveReply(LiveFacts):
+    """A reply whose connection still lives: facts, and a body that can be taken once, by one thread."""
+
+    body: PortalBody
+    _live: StreamingResponse
+    _opened: OpenResource
+
+    @classmethod
+    def of(cls, reply: StreamingResponse, held: OpenResource) -> LiveReply:
+        facts: dict[str, Any] = {each.name: getattr(reply, each.name) for each in fields(LiveFacts)}
+        return cls(**facts, body=PortalBody(reply.body, held), _live=reply, _opened=held)
+
+    @property
+    def elapsed(self) -> float:
+        async def elapsed() -> float:
+            return self._live.elapsed
+
+        return self._opened.portal.run(elapsed)
+
+    def read(self, count: int = -1) -> bytes:
+        """The next `count` octets of the body, fewer only at its end; without a count all that are left."""
+        return self.body.read(count)
+
+    def iter_bytes(self, size: int) -> Iterator[bytes]:
+        """The body in pieces of so many octets; the last one may have fewer."""
+        while octets := self.body.read(size):
+            yield octets
+
+    def entries(self) -> BlockingIterator[Entry]:
+        """The entries of a listing. Raises `Declined` when the URL names no listing."""
+        return BlockingIterator(self._live.entries(), self._opened)
+
+    def lines(self, line: Line = listing_line) -> BlockingIterator[bytes]:
+        """The same as lines for people, in UTF-8, each as `line` makes it; some in a piece."""
+        return BlockingIterator(self._live.lines(line), self._opened)
+
+
+# callbacks: What a caller gives to be called: it runs in the thread that waits, wherever it is asked for.
+
+
+def asked(source: GivenSource) -> CredentialSource:
+    """The retrieval waits for the answer. What has to be awaited is awaited where there is a loop."""
+
+    async def find(scheme: str, host: str, port: int, user: bytes | None) -> Credentials | None:
+        found = await ask(partial(source, scheme, host, port, user))
+        return await found if isinstance(found, Awaitable) else found
+
+    return find
+
+
+def crossing(keywords: dict[str, object]) -> None:
+    """Put what runs in the caller's thread in place of each callback that is among the arguments."""
+    if (on_event := keywords.get("on_event")) is not None:
+        keywords["on_event"] = told(cast(OnEvent, on_event))
+    if callable(source := keywords.get("credentials")):
+        keywords["credentials"] = asked(cast(GivenSource, source))
+
+
+# likeness: A function that waits made of one that is awaited: its parameters, its result, its text.
+#
+# So nothing is said twice: a parameter that the one gets, the other has.
+
+#: What examples have that await, and what they name that waits here.
+_AWAITING = re.compile(r"\b(?:await|async) ")
+_OURS = re.compile(r"\bresolver\.(?=(?:Resolver|entries|fetch|info|save|stream)\()")
 
 P = ParamSpec("P")
+R = TypeVar("R")
 S = TypeVar("S")
-T = TypeVar("T")
+
+
+def like(made: Callable[P, T], model: Callable[..., object]) -> Callable[P, T]:
+    """What was made has the name, text and signature of the model; it is found, and pickled, as ours."""
+    update_wrapper(made, model)
+    made.__doc__ = _OURS.sub("resolver.blocking.", _AWAITING.sub("", model.__doc__ or ""))
+    made.__module__ = "resolver.blocking"
+    return made
+
+
+def waiting(function: Callable[P, Awaitable[T]]) -> Callable[P, T]:
+    """The function, for a thread that waits."""
+
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        crossing(kwargs)
+        return portal().run(partial(function, *args, **kwargs))
+
+    return like(call, function)
+
+
+def opening(
+    function: Callable[P, AbstractAsyncContextManager[S]], dress: Callable[[S, OpenResource], T]
+) -> Callable[P, AbstractContextManager[T]]:
+    """The same for what is entered; `dress` makes what a thread gets to hold."""
+
+    def call(*args: P.args, **kwargs: P.kwargs) -> AbstractContextManager[T]:
+        crossing(kwargs)
+
+        async def make() -> AbstractAsyncContextManager[S]:
+            return function(*args, **kwargs)
+
+        return PortalContext(portal, make, dress)
+
+    return like(call, function)
+
+
+def made_of(model: Callable[P, T]) -> Callable[[Callable[[S, T], None]], Callable[Concatenate[S, P], None]]:
+    """An `__init__` with the parameters of the model; it gets what the model makes of them."""
+
+    def decorate(initialize: Callable[[S, T], None]) -> Callable[Concatenate[S, P], None]:
+        def __init__(self: S, /, *args: P.args, **kwargs: P.kwargs) -> None:
+            crossing(kwargs)
+            initialize(self, model(*args, **kwargs))
+
+        return like(__init__, model.__init__)
+
+    return decorate
+
+
+# file: What a URL names as a file that is open for reading, for all that take one: pandas, tarfile,
+# zipfile.
+#
+# It can be sought in where the scheme can begin in the middle and the size is known. What is near is read
+# past; farther away another retrieval begins, of the same state of the object: `Changed` where it is
+# another one.
+
+#: Opens the object at an octet of it, if it is still the one that is known.
+OpenAt: TypeAlias = Callable[[int, Validators], AbstractContextManager[LiveReply]]
+
+
+class _SeekableObject(io.RawIOBase):
+    """`close` is called at the end."""
+
+    def __init__(self, open_at: OpenAt, close: Callable[[], None]) -> None:
+        self._open_at = open_at
+        self._opened = ExitStack()
+        self._reply: LiveReply | None = None
+        self._known = Validators()
+        self._position = self._at = 0
+        self._close = close
+        try:
+            self._reply = self._begin(0)
+            refuse_pointer(self._reply)
+        except BaseException:
+            self.close()
+            raise
+        self._size = self._reply.size
+        self._known = self._reply.validators
+        self._row = registry.find(self._reply.request.url.scheme)
+        self.name = self._reply.url
+
+    def _begin(self, start: int) -> LiveReply:
+        """At that octet, or at the first where the peer cannot do that."""
+        self._opened.close()
+        reply = self._opened.enter_context(self._open_at(start, self._known))
+        if not self._known.agree(reply.validators):
+            raise Changed("the object has changed since it was opened", url=reply.url)
+        self._at = reply.start
+        return reply
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return self._size is not None and self._row is not None and self._row.resumes
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        if self.closed:
+            raise ValueError("I/O operation on closed file")
+        if self._size is None or not self.seekable():
+            raise io.UnsupportedOperation(
+                f"{self.name} cannot be sought in: the server tells no size, or cannot begin in the middle; "
+                "save it, and open the file"
+            )
+        position = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        if position < 0:
+            raise ValueError(f"negative position {position}")
+        self._position = position
+        return position
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        room = memoryview(buffer).cast("B")
+        if self._size is not None and self._position >= self._size and self.seekable():
+            return self._finish()
+        octets = self._move().body.read_some(len(room))
+        room[: len(octets)] = octets
+        self._at += len(octets)
+        self._position = self._at
+        return len(octets)
+
+    def _finish(self) -> int:
+        """Nothing is left; what was read to its end is also heard to its end, where it may say that it is not
+        whole."""
+        if self._reply is not None and self._at == self._size:
+            self._reply.body.read_some()
+        return 0
+
+    def _move(self) -> LiveReply:
+        """A reply that is where the position is."""
+        reply = self._reply
+        if reply is None or not 0 <= self._position - self._at <= MOST:
+            self._reply = None  # unless it begins anew
+            reply = self._reply = self._begin(self._position)
+        while self._at < self._position:
+            passed = reply.body.read_some(self._position - self._at)
+            if not passed:
+                break
+            self._at += len(passed)
+        return reply
+
+    def close(self) -> None:
+        if not self.closed:
+            try:
+                super().close()
+                self._opened.close()
+            finally:
+                self._close()
+
+
+class _BodyFile(io.RawIOBase):
+    """The octets of a reply as they come."""
+
+    def __init__(
+        self, reply: LiveReply, close: Callable[[], None], worded: Callable[[ResolveError], Exception]
+    ) -> None:
+        self._reply = reply
+        self._close = close
+        self._worded = worded
+        self._ended = False
+        self._failure: Exception | None = None
+        self.name = reply.url
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        room = memoryview(buffer).cast("B")
+        if self._failure is not None:
+            raise self._failure
+        if self._ended:
+            return 0
+        try:
+            octets = self._reply.body.read_some(len(room))
+        except ResolveError as error:
+            self._failure = self._worded(error)
+            self._leave()
+            raise self._failure from error
+        if not octets:
+            self._leave()
+        room[: len(octets)] = octets
+        return len(octets)
+
+    def _leave(self) -> None:
+        """Few who have read all of it, or have failed to, close it, too."""
+        self._ended = True
+        self._close()
+
+    def close(self) -> None:
+        if not self.closed:
+            super().close()
+            self._close()
+
+
+def as_file(
+    reply: LiveReply, close: Callable[[], None], worded: Callable[[ResolveError], Exception]
+) -> io.BufferedReader:
+    """The body of a reply as a file, for a library that is given a reply's facts besides. Its end and
+    closing it call `close`, which may be called again; what goes wrong is raised as `worded` has it, with
+    ours as its cause."""
+    return io.BufferedReader(_BodyFile(reply, close, worded))
+
+
+def opened(open_at: OpenAt, close: Callable[[], None]) -> io.BufferedReader:
+    """Raises what opening it does. Closing it closes all. It reads ahead what crosses at once."""
+    return io.BufferedReader(_SeekableObject(open_at, close), MOST)
 
 
 def _method(
@@ -70,7 +430,6 @@ def _iterating(
 
 
 def _terminal(opened: terminal_session.TerminalSession, held: OpenResource) -> TerminalSession:
-    from resolver.blocking.terminal import TerminalSession  # few programs hold one
 
     return TerminalSession(opened, held)
 
@@ -163,3 +522,92 @@ def _abandon(portal: Portal, resolver: session.Resolver) -> None:
 
 
 _CLOSED = "this Resolver is closed: make a new one"
+
+
+# terminal: A telnet session while its connection lives, for a thread that waits.
+
+
+def _terminal_method(
+    method: Callable[Concatenate[terminal_session.TerminalSession, P], Awaitable[T]],
+) -> Callable[Concatenate[TerminalSession, P], T]:
+    """The method, for a thread that waits."""
+
+    def call(self: TerminalSession, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self.run(lambda session: method(session, *args, **kwargs))
+
+    return like(call, method)
+
+
+class TerminalSession:
+    """What `open_terminal` gives, as long as its connection lives. One thread may wait for something while
+    another one types."""
+
+    def __init__(self, session: terminal_session.TerminalSession, held: OpenResource) -> None:
+        self._session = session
+        self._held = held
+        self.peer = session.peer
+        self.secured = session.secured
+
+    expect = _terminal_method(terminal_session.TerminalSession.expect)
+    read = _terminal_method(terminal_session.TerminalSession.read)
+    send = _terminal_method(terminal_session.TerminalSession.send)
+    send_line = _terminal_method(terminal_session.TerminalSession.send_line)
+    send_command = _terminal_method(terminal_session.TerminalSession.send_command)
+    resize = _terminal_method(terminal_session.TerminalSession.resize)
+
+    @property
+    def echoing(self) -> bool:
+        """Does the service show what is typed, or hide it?"""
+        return self._session.echoing
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What was odd about the service, each oddity once."""
+        return tuple(self._session.findings)
+
+    def decoded(self, octets: bytes) -> str:
+        """The text of octets, in the `charset` of the session, UTF-8 where it has none."""
+        return self._session.decoded(octets)
+
+    def run(self, operation: Callable[[terminal_session.TerminalSession], Awaitable[T]]) -> T:
+        """What an operation of one's own gives. It is done under trio, with the session to await."""
+        self._held.check_open()
+        return self._held.portal.run(lambda: operation(self._session))
+
+
+# once: The functions of the package, for a thread that waits.
+
+fetch = waiting(once.fetch)
+info = waiting(once.info)
+save = waiting(once.save)
+stream = opening(once.stream, LiveReply.of)
+entries = opening(once.entries, BlockingIterator[Entry])
+
+
+def open(
+    url: UrlLike,
+    *,
+    origin: Origin = "user",
+    referrer: tuple[str, str | None] | None = None,
+    **settings: Unpack[Settings],
+) -> io.BufferedReader:
+    """What the URL names as a file to read, for all that take one: `pandas`, `tarfile`, `zipfile`.
+
+    It can be sought in where the scheme can begin in the middle, and the size is known: over http, ftp, file.
+    What is near is read past; farther away another retrieval begins.
+
+    Args:
+        url: a `str`, a `resolver.Url`, an `httpx.URL`, or for a local file a path.
+        origin: who chose it: `user`, `chosen` (by a program), `derived` (found in what was fetched).
+        referrer: the URL that led to it, and the address that one was fetched from.
+
+    Raises:
+        ResolveError: here, and where it is read: what is not whole, or has changed, is an error.
+
+    Examples:
+        >>> with resolver.blocking.open("http://127.0.0.1:8920/about.txt") as file:
+        ...     print(file.readline())
+        b'A text of two lines.\\n'
+    """
+    resolver = Resolver(**settings)
+    return opened(partial(resolver.resume, url, origin=origin, referrer=referrer), resolver.close)

@@ -12,17 +12,30 @@ in a temporary database (`PendingRequests`). Of slices that wait for a worker th
 
 from __future__ import annotations
 
+import hashlib
+import heapq
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
+from itertools import count
 from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
-from resolver.bulk.item import BulkRequest, RequestSlice
-from resolver.bulk.turns import BOX, PARTITIONS, BulkScheduler, HostPace, HostShare
-from resolver.bulk.waiting import PendingRequests
+from protocols.errors import ResolveError
+from protocols.location import JsonValue, Url
+from protocols.values import NamedTuple
+from resolver.bulk.messages import BulkRequest, RequestSlice
+from resolver.bulk.queue import BOX, PARTITIONS, BulkScheduler, HostPace, HostShare, PendingRequests
+from resolver.policy import host_key
 from resolver.policy.schemes import MANY, at_once
+from resolver.transfer.many import SaveRequest
+from resolver.transfer.naming import local_file_name
+from resolver.transfer.verification import Checksum
+from resolver.url.parsing import UrlLike, redact, url_of
 
-__all__ = ["BOX", "PARTITIONS", "BulkPlan", "HostPace", "partition_of"]
+if TYPE_CHECKING:
+    from distributed import Client
+
 
 #: What is shown for files of this machine, which have no host.
 _NO_HOST = "files"
@@ -99,9 +112,9 @@ class BulkPlan:
     def _held(self, share: HostShare) -> list[tuple[int, int, BulkRequest]]:
         """Its requests, with their hosts and numbers, in the order in which they can be begun."""
         held = []
-        for host, count in share.counts:
+        for host, number_of in share.counts:
             between = self._turns.seconds_between(host)
-            for place, (number, item) in enumerate(self._waiting.first(host, count)):
+            for place, (number, item) in enumerate(self._waiting.first(host, number_of)):
                 held.append((place * between, number, host, item))
         held.sort(key=lambda each: each[:2])
         return [(number, host, item) for _, number, host, item in held]
@@ -173,3 +186,225 @@ class BulkPlan:
     def turns(self) -> BulkScheduler:
         """A copy of what decides, of all that is left: to be played through."""
         return self._turns.copy()
+
+
+# requests: Requests of any kind, as they are planned and sent.
+
+#: Octets of a name that stand behind its digest: with all that stands beside it while it is written, it is
+#: one that every file system takes.
+_LONGEST = 120
+
+#: The directory for bodies of this machine's own files.
+_HERE = "local"
+
+#: What a run may be given: URLs and `SaveRequest`s, or a collection of Dask that has them: a bag, or a column
+#: of a dataframe.
+Given: TypeAlias = "Iterable[UrlLike | SaveRequest] | Any"
+
+
+class PlannedRequest(NamedTuple):
+    """A request, and whom it will ask: a name without a host is of this machine, or of nobody."""
+
+    item: BulkRequest
+    host: str
+    scheme: str
+
+
+def placed(request: UrlLike | SaveRequest) -> PlannedRequest:
+    """What is no URL has a place, too: it fails where all others do, and is told of with them."""
+    wanted = request if isinstance(request, SaveRequest) else SaveRequest(request)
+    text = _text(wanted.url)
+    try:
+        url = url_of(wanted.url, origin=wanted.origin)
+    except ResolveError:
+        return PlannedRequest(BulkRequest(text, wanted.path or _below(_HERE, text), _more(wanted)), "", "")
+    host = host_key(url)
+    return PlannedRequest(
+        BulkRequest(text, wanted.path or _place(url, host, text), _more(wanted)), host, url.scheme
+    )
+
+
+def request_of(item: BulkRequest) -> SaveRequest:
+    """What was asked for, as the worker hears of it."""
+    more: dict[str, Any] = dict(item.more or {})
+    for name in ("mirrors", "referrer"):
+        if name in more:
+            more[name] = tuple(more[name])
+    return SaveRequest(item.url, item.path, **more)
+
+
+def _more(request: SaveRequest) -> dict[str, JsonValue] | None:
+    more: dict[str, JsonValue] = {}
+    if request.mirrors:
+        more["mirrors"] = [_text(each) for each in request.mirrors]
+    if request.checksum is not None:
+        told = request.checksum
+        more["checksum"] = _words(told) if isinstance(told, Checksum) else told
+    if request.size is not None:
+        more["size"] = request.size
+    if request.origin != "user":
+        more["origin"] = request.origin
+    if request.referrer is not None:
+        more["referrer"] = list(request.referrer)
+    return more or None
+
+
+def _words(checksum: Checksum) -> str:
+    return f"{checksum.algorithm}:{checksum.digest}" if checksum.digest else checksum.algorithm
+
+
+def _text(url: UrlLike) -> str:
+    return url.text if isinstance(url, Url) else str(url)
+
+
+def _place(url: Url, host: str, text: str) -> str:
+    """One name for one URL, whatever else there is and however often it is asked for: a digest, and behind it
+    what people know it by."""
+    place = _below(host.removesuffix(":") or _HERE, text)
+    try:
+        name = local_file_name(url)
+        return f"{place}-{name}" if len(name.encode()) <= _LONGEST else place
+    except (ResolveError, UnicodeEncodeError):
+        return place
+
+
+def _below(directory: str, text: str) -> str:
+    """By a digest of the URL as it is shown: no password is guessed by it."""
+    digest = hashlib.blake2b(redact(text).encode("utf-8", "surrogatepass"), digest_size=10).hexdigest()
+    return f"{directory}/{digest[:2]}/{digest}"
+
+
+def each(given: Given, client: Client | None) -> Iterator[UrlLike | SaveRequest]:
+    """One by one. Of a collection of Dask a partition is brought here at a time."""
+    if not hasattr(given, "__dask_graph__"):
+        yield from given
+        return
+    collection: Any = given
+    for part in collection.to_delayed():
+        yield from part.compute() if client is None else client.compute(part).result()
+
+
+# forecast: How long a run will take: the plan itself, played through in a time that nobody waits for.
+#
+# What is played is what decides in a real run (`Turns`), on a copy of its numbers; only who would fetch is
+# not there, and every slice takes as long as is thought. So a forecast knows what hosts may be asked, and
+# what a cluster can do, and guesses how soon hosts answer.
+
+#: For so many workers it is said how long it will take.
+WORKERS = (1, 4, 16)
+
+#: Slices that are handed out for each slot. With none at hand a slot is idle for as long as a message takes,
+#: once a minute. With more, those of the slowest host wait behind those of others: with two it takes a fifth
+#: longer where a cluster is as large as it can be of use (`python -m bench.bulk_plan`).
+AHEAD = 1.0
+
+#: Seconds that a slice takes besides its requests: to be handed out, to connect, to be accounted for.
+BESIDES = 0.2
+
+#: Hosts that are told one by one.
+_MOST = 10
+
+
+class ForecastTask(Protocol):
+    """A slice, or a share: how long it will take."""
+
+    @property
+    def seconds(self) -> float: ...
+
+
+T = TypeVar("T", bound=ForecastTask)
+
+
+class Planner(Protocol[T]):
+    """What decides: a `BulkPlan`, or its `Turns`."""
+
+    def take(self) -> T | None: ...
+
+    def end(self, task: T, left: Sequence[Any], seconds: float, /) -> None: ...
+
+    def urgency(self, task: T, /) -> float: ...
+
+
+class SimulatedRun(NamedTuple):
+    """What came of it: seconds until the last slice was over, how many there were, how many of them at most
+    had been handed out at once, and for how many seconds slots were busy, all together."""
+
+    makespan: float
+    slices: int
+    most_in_flight: int
+    work: float
+
+
+class Forecast(NamedTuple):
+    """`bound` are the seconds that it takes at least, for the host `bound_by`; `expected` those for so many
+    workers. `largest` are the hosts that need longest, with their requests and seconds; `histogram` says how
+    many hosts have 1 to 9 requests, 10 to 99 and so on: the least, and the hosts. `each` is how many seconds
+    a request is thought to take."""
+
+    requests: int
+    hosts: int
+    slices: int
+    bound: float
+    bound_by: str | None
+    expected: Mapping[int, float]
+    largest: tuple[tuple[str, int, float], ...]
+    histogram: tuple[tuple[int, int], ...]
+    each: float = 1.0
+
+
+def forecast(plan: BulkPlan, *, threads: int = 1) -> Forecast:
+    """What is before a plan, which stays as it is. `threads` are those of each worker."""
+    played = {workers: simulate(plan.turns(), workers * threads) for workers in WORKERS}
+    largest = plan.largest(_MOST)
+    return Forecast(
+        requests=plan.requests,
+        hosts=plan.hosts,
+        slices=played[WORKERS[0]].slices,
+        bound=plan.bound,
+        bound_by=largest[0][0] if largest else None,
+        expected={workers: each.makespan for workers, each in played.items()},
+        largest=tuple(largest),
+        histogram=tuple(plan.histogram()),
+        each=plan.pace.each,
+    )
+
+
+def as_thought(task: ForecastTask) -> tuple[Sequence[Any], float]:
+    """All of it was done, in the time that was thought of."""
+    return (), task.seconds + BESIDES
+
+
+def simulate(
+    planner: Planner[T],
+    slots: int,
+    *,
+    perform: Callable[[T], tuple[Sequence[Any], float]] = as_thought,
+    ahead: float = AHEAD,
+) -> SimulatedRun:
+    """Play it to its end, with so many slots. `perform` says of a slice what would be left of it, and
+    how long it would take. `ahead` slices are handed out for each slot; a slot that is free begins the
+    most urgent of them, and only then does anybody hear that its last one is over."""
+    now, work, number, most = 0.0, 0.0, count(), 0
+    at_hand: list[tuple[float, int, T]] = []
+    running: list[tuple[float, int, T, Sequence[Any], float]] = []
+    room = max(slots, int(slots * ahead))
+
+    def begin() -> None:
+        nonlocal work
+        while at_hand and len(running) < slots:
+            _, each, task = heapq.heappop(at_hand)
+            left, seconds = perform(task)
+            work += seconds
+            heapq.heappush(running, (now + seconds, each, task, left, seconds))
+
+    while True:
+        begin()
+        while len(running) + len(at_hand) < room and (task := planner.take()) is not None:
+            heapq.heappush(at_hand, (-planner.urgency(task), next(number), task))
+        most = max(most, len(running) + len(at_hand))
+        begin()
+        if not running:
+            return SimulatedRun(now, next(number), most, work)
+        now, _, ended, left, seconds = heapq.heappop(running)
+        begin()
+        planner.end(ended, left, seconds)

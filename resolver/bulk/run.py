@@ -16,17 +16,13 @@ from uuid import uuid4
 
 from protocols.errors import LocalError, NotConfigured
 from protocols.values import NamedTuple
-from resolver.bulk.archives import close_all, index_all
-from resolver.bulk.item import RequestSlice, SliceReport
-from resolver.bulk.job import BulkJob, Format
-from resolver.bulk.plan import BOX, PARTITIONS, BulkPlan, HostPace
-from resolver.bulk.requests import Given, each, placed
-from resolver.bulk.sent import fetch_packed, packed
-from resolver.bulk.slice import is_under_way
+from resolver.bulk.messages import BulkJob, Format, RequestSlice, SliceReport, check_cluster, understood
+from resolver.bulk.plan import BulkPlan, Given, each, placed
+from resolver.bulk.queue import BOX, PARTITIONS, HostPace
+from resolver.bulk.slice import close_all, fetch_packed, index_all, is_under_way, packed
 from resolver.bulk.store import Store, store_of
-from resolver.bulk.versions import check_cluster, understood
-from resolver.disk.shelf import OutputFiles
-from resolver.settings import Settings, check_names
+from resolver.files.atomic import OutputFiles
+from resolver.transfer.settings import Settings, check_names
 
 if TYPE_CHECKING:
     from distributed import Client, Future

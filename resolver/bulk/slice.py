@@ -7,30 +7,104 @@ there a run waits, before it begins, for what workers still do for one before it
 
 from __future__ import annotations
 
+import atexit
+import zlib
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AbstractContextManager, AsyncExitStack, contextmanager, suppress
 from functools import partial
+from threading import Lock
+from uuid import uuid4
 
+from protocols.errors import LocalError
 from protocols.values import NamedTuple
-from resolver.batch import Batch, BatchTask, HostScheduler
-from resolver.bulk.archives import recorder_of
-from resolver.bulk.item import BulkRequest, RequestSlice, SliceReport
-from resolver.bulk.job import BulkJob
-from resolver.bulk.outcomes import table_of
-from resolver.bulk.requests import request_of
-from resolver.bulk.scratch import scratch
-from resolver.bulk.store import Store, store_of
-from resolver.disk.shelf import OutputFiles, own
+from resolver.blocking.portal import portal
+from resolver.bulk.messages import BulkJob, BulkRequest, RequestSlice, SliceReport, check
+from resolver.bulk.plan import request_of
+from resolver.bulk.store import Store, store_of, table_of
+from resolver.files.atomic import OutputFiles, own, passing
 from resolver.ledger import LedgerHeld
 from resolver.ledger.book import Ledger
 from resolver.loops import running
-from resolver.portal import portal
-from resolver.retrieval.many import BatchSettings, SaveRequest, hosts_for, save_under
-from resolver.retrieval.outcome import Outcome
-from resolver.retrieval.session import Resolver
-from resolver.settings import Settings
+from resolver.transfer.batch import Batch, BatchTask
+from resolver.transfer.many import BatchSettings, SaveRequest, hosts_for, save_under
+from resolver.transfer.queue import HostScheduler
+from resolver.transfer.response import Outcome
+from resolver.transfer.session import Resolver
+from resolver.transfer.settings import Settings
+from resolver.version import VERSION
 from resolver.warc.recorder import Recorder
+
+# scratch: Where a slice has what it sends elsewhere in the end: among the files of its worker, which are
+# where the person has space for them, and which Dask takes away for one that was killed.
+
+
+def scratch() -> AbstractContextManager[str]:
+    """A directory, which goes with all that is in it."""
+    from distributed import get_worker
+
+    try:
+        directory: str | None = get_worker().local_directory
+    except ValueError:  # this is none
+        directory = None
+    return passing(directory)
+
+
+# archives: The archives of a run with `warc`: one of each worker, which its slices share, until the run is
+# over.
+#
+# Where `out` is a directory it is written there; elsewhere a slice has one of its own, which is sent with
+# it.
+
+_lock = Lock()
+_open: dict[str, Recorder] = {}
+
+
+@contextmanager
+def recorder_of(job: BulkJob, slice: RequestSlice, store: Store) -> Iterator[Recorder | None]:
+    """What the slice is recorded by, None where it is not to be."""
+    if not job.warc:
+        yield None
+    elif isinstance(store, OutputFiles):
+        yield _of_worker(store)
+    else:
+        name = f"{slice.partition:04d}-{slice.number:05d}-{uuid4().hex[:8]}"
+        with scratch() as directory:
+            here = OutputFiles(directory)
+            with Recorder(here.place(f"{name}.warc.gz"), sync=True) as recorder:
+                yield recorder
+            store.send([(here.place(each), f"warc/{each}") for each in here.names("")])
+
+
+def _of_worker(shelf: OutputFiles) -> Recorder:
+    with _lock:
+        if shelf.directory not in _open:
+            if not _open:
+                atexit.register(close_all)
+            path = shelf.place(f"warc/{uuid4().hex}.warc.gz")
+            _open[shelf.directory] = Recorder(path, sync=True)
+        return _open[shelf.directory]
+
+
+def close_all() -> None:
+    """What this process has written gets its indexes."""
+    with _lock:
+        while _open:
+            _, recorder = _open.popitem()
+            with suppress(LocalError):
+                recorder.close()
+
+
+def index_all(directory: str) -> None:
+    """Archives of workers that were killed get theirs; those that somebody writes are left alone."""
+    shelf = OutputFiles(directory)
+    names = set(shelf.names("warc"))
+    for name in sorted(names):
+        stem, ending, _ = name.partition(".warc")
+        if ending and f"{stem}.cdxj" not in names:
+            with suppress(LocalError):
+                Recorder(shelf.place(f"warc/{name}")).close()
+
 
 #: Seconds between two looks whether another worker, which was taken for dead, has let go of a partition.
 _LOOK = 0.5
@@ -207,3 +281,29 @@ class _SliceLedger:
     def left(self) -> tuple[BulkRequest, ...]:
         """What has not ended, in its order."""
         return tuple(self._waiting.values())
+
+
+# sent: A task as it is sent: octets that nobody reads on their way.
+#
+# Dask keeps the last thousand messages to each worker, and those to the scheduler
+# (`distributed.admin.low-level-log-length`), with the tasks that are in them: as objects, where they can be
+# read. Requests would stay there long after they were done, hundreds of megabytes of them. Before them
+# stands the version of this package that they are of.
+
+
+def packed(job: BulkJob, slice: RequestSlice) -> bytes:
+    """As Dask pickles: settings may have functions of somebody's notebook."""
+    from distributed.protocol.pickle import dumps
+
+    octets: bytes = dumps((job, slice))
+    return VERSION.encode() + b"\n" + zlib.compress(octets)
+
+
+def fetch_packed(octets: bytes) -> SliceReport:
+    """`fetch_slice`, of what was sent. Raises `NotConfigured` where that is of another version."""
+    from distributed.protocol.pickle import loads
+
+    version, _, pickled = octets.partition(b"\n")
+    check(version.decode())
+    job, slice = loads(zlib.decompress(pickled))
+    return fetch_slice(job, slice)

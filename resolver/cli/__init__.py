@@ -112,7 +112,7 @@ def _dispatch(command: Command) -> int:
 
         return offline.perform(command)
     if command.verb == "mcp":
-        from resolver.cli import agents  # brings the SDK
+        from resolver.cli import mcp as agents  # brings the SDK
 
         perform = agents.perform
     elif command.verb == "bulk":
@@ -120,7 +120,7 @@ def _dispatch(command: Command) -> int:
 
         perform = bulk.perform
     elif command.verb == "serve":
-        from resolver.cli import serving  # brings a server
+        from resolver.cli import serve as serving  # brings a server
 
         perform = serving.perform
     else:

@@ -11,15 +11,15 @@ import os
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from protocols.values import NamedTuple
-from resolver.cli.nearest import nearest
-from resolver.cli.options import FETCH, Found, Option, rows
-from resolver.cli.values import UsageError, pair
+from resolver.cli.config import Configuration
+from resolver.cli.options import FETCH, LOCAL, Found, Option, rows
+from resolver.cli.values import UsageError, nearest, pair
 from resolver.cli.vocabulary import VERBS as TABLE
 
 if TYPE_CHECKING:
     from protocols.contract import Origin
-    from resolver.cli.config import Configuration
-    from resolver.retrieval.saving import Exists
+    from resolver.transfer.saving import Exists
+
 
 VERBS = frozenset(verb.name for verb in TABLE)
 ONLINE = frozenset(verb.name for verb in TABLE if verb.online)
@@ -185,7 +185,6 @@ def _command(
     _check_words(verb, urls, found, configuration)
     if verb == "bulk":  # a list, and not what is in it
         found.lists, urls = [*urls, *found.lists], ()
-        from resolver.cli.bulk_words import check  # few command lines have machines
 
         check(found, configuration)
     if extracts is None:
@@ -380,9 +379,57 @@ def _check_trees(found: Found, configuration: Configuration) -> None:
 def _gateways(texts: list[str]) -> dict[str, str]:
     if not texts:
         return {}
-    from resolver.gateways import check_gateway  # few command lines have one
+    from resolver.policy.schemes import check_gateway  # few command lines have one
 
     try:
         return dict(check_gateway(*pair(text, "--gateway")) for text in texts)
     except ValueError as error:
         raise UsageError(f"--gateway {error}") from error
+
+
+# bulk words: What a command line of `bulk` may say: what holds for one machine or one URL means nothing to
+# many.
+
+#: Slices that a process has at once: threads that wait for a loop.
+THREADS = 16
+
+#: Why a word that other verbs take means nothing over many machines.
+_NOT_HERE = {
+    "cookies": "one file of cookies is not for many machines",
+    "user": "it is for places of the command line; --netrc is for those of a list",
+    "password_file": "it is for places of the command line; --netrc is for those of a list",
+    "rate": "it holds for one process, and here are many: --host-rate holds for all of them",
+    "jobs": "--per-host says how many at once, and the workers are as many as they are",
+    "output": "--out says where to",
+    "directory": "--out says where to",
+    "ledger": "each run keeps ledgers below --out",
+    "exists": "what is whole is known by the ledgers below --out",
+    "failed": "the outcomes below --out say what failed",
+}
+
+
+def check(found: Found, configuration: Configuration) -> None:
+    """What means nothing to it is not passed over in silence: somebody may count on it. Raises
+    `UsageError`."""
+    if not found.lists:
+        raise UsageError("bulk takes lists of URLs: files, - for standard input, or their URLs")
+    for row in rows():
+        if "bulk" not in row.verbs.split() and configuration.given.get(row.name) not in (None, False, []):
+            why = f": {_NOT_HERE[row.name]}" if row.name in _NOT_HERE else ""
+            raise UsageError(f"bulk does not take {row.long}{why}")
+    found.warc = configuration.given.get("warc")  # a habit of other verbs is a file
+    if found.warc not in (None, "-"):
+        raise UsageError("bulk --warc takes no FILE: there is an archive of each worker, below --out")
+    if found.parquet and found.jsonl:
+        raise UsageError("--parquet and --jsonl exclude one another")
+    if found.out is None and not found.dry_run:
+        raise UsageError("bulk saves below --out, a directory or a URL; --dry-run says what it would do")
+
+
+def is_local(scheduler: str) -> bool:
+    return scheduler.partition(":")[0] == LOCAL
+
+
+def is_encrypted(scheduler: str) -> bool:
+    """Does nobody read what goes there? What stays on this machine is not to be read by others."""
+    return is_local(scheduler) or scheduler.startswith("tls://")

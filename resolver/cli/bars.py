@@ -12,8 +12,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
-from resolver.cli.amounts import countdown, octets, octets_of
-from resolver.cli.transfers import TransferProgress, TransferTracker
+from resolver.cli.transfers import TransferProgress, TransferTracker, countdown, octets, octets_of
 
 #: A transfer that is younger has no line: it may well be over before anybody could read that.
 _AGE = 0.3

@@ -7,32 +7,305 @@ Dask is imported unless this verb runs.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+import signal
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from queue import Empty, SimpleQueue
+from threading import Thread, main_thread
+from time import monotonic, sleep
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import trio
 
-from protocols.errors import LocalError, NotConfigured, ResolveError
-from protocols.extras import missing_libraries
-from resolver.cli import below, messages, streams
-from resolver.cli.arguments import Command
-from resolver.cli.bounds import limits_of, options_of
-from resolver.cli.bulk_progress import display_of
-from resolver.cli.bulk_words import is_encrypted
-from resolver.cli.carried import PickledSecrets
-from resolver.cli.interrupts import Interrupts
+from protocols.contract import HostUrl, Url
+from protocols.errors import LocalError, NotConfigured, ResolveError, missing_libraries
+from resolver import cli
+from resolver.cli import messages, streams
+from resolver.cli import streams as below
+from resolver.cli.arguments import Command, is_encrypted
+from resolver.cli.config import HostSection, hosts_of, mirrors_of
 from resolver.cli.lists import is_url
-from resolver.cli.netrc import Netrc, read_netrc
-from resolver.cli.permissions import policy_of
-from resolver.cli.sections import hosts_of, mirrors_of
+from resolver.cli.secrets import CommandSecrets, Netrc, read_netrc
 from resolver.cli.targets import CommandTarget, status_of, targets
-from resolver.retrieval.many import SaveRequest
-from resolver.retrieval.retry import RetryPolicy
-from resolver.retrieval.session import Resolver
-from resolver.settings import Settings
+from resolver.cli.transfers import countdown, duration, octets
+from resolver.cli.wishes import limits_of, options_of, policy_of
+from resolver.policy.hosts import names_of
+from resolver.transfer.many import SaveRequest
+from resolver.transfer.retry import RetryPolicy
+from resolver.transfer.session import Resolver
+from resolver.transfer.settings import Settings
 
 if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
+
+    from resolver.bulk import BulkProgress, BulkSummary
     from resolver.cli.lists import FetchedList
+
+
+# carried: Logins that go to the workers of a cluster: what a person wrote down, for places that a list
+# names.
+#
+# Nobody is asked there, no command is run and no keyring looked into. What is said of other places stays
+# here.
+
+
+class PickledSecrets(CommandSecrets):
+    """Can be pickled, and is when all places are known."""
+
+    def __init__(self, sections: Mapping[str, HostSection], default: HostSection | None) -> None:
+        told = {name: section for name, section in sections.items() if section.password is not None}
+        super().__init__(None, None, told, default)
+        self.left_behind = len(sections) - len(told)
+
+    @property
+    def has_any(self) -> bool:
+        return self._default is not None or bool(self._sections)
+
+    def admit(self, url: Url) -> None:
+        """Only where somebody logs in: a list may name any number of places."""
+        if isinstance(url, HostUrl) and self._has(url):
+            super().admit(url)
+
+    def _has(self, url: HostUrl) -> bool:
+        names = names_of(url.host, url.effective_port)
+        return self._default is not None or any(name in self._sections for name in names)
+
+    async def _ask(self, prompt: str) -> bytes | None:
+        return None
+
+
+# bulk progress: How far a run over a cluster is: a line that is drawn anew on a terminal, lines for a log,
+# JSON for programs; and what became of all, at the end.
+
+T = TypeVar("T")
+
+#: Columns of the bar, and of a terminal that has one.
+_BAR = 20
+_WIDE = 60
+
+#: Columns of a line of a log.
+_LOG = 100
+
+
+@contextmanager
+def display_of(command: Command, clock: Callable[[], float] = monotonic) -> Iterator[BulkDisplay]:
+    """Nothing of what was drawn stays."""
+    kind = _LineDisplay if _has_line(command) else _DISPLAYS.get(command.found.progress, BulkDisplay)
+    try:
+        yield kind(command, clock)
+    finally:
+        below.clear()
+
+
+def _has_line(command: Command) -> bool:
+    how = command.found.progress
+    return below.is_terminal() and (how == "bar" or (how == "auto" and not command.quiet))
+
+
+class BulkDisplay:
+    """Shows nothing on the way: what the others do more."""
+
+    #: Seconds between two times that it is told how many requests were read.
+    _SOON = 0.1
+
+    def __init__(self, command: Command, clock: Callable[[], float]) -> None:
+        self._command = command
+        self._clock = clock
+        self._began = clock()
+        self._drawn = self._began
+
+    def read(self, requests: Iterable[T]) -> Iterator[T]:
+        """The same. How many they are so far is told meanwhile; how long it takes counts from their end."""
+        for count, request in enumerate(requests, 1):
+            yield request
+            if (now := self._clock()) - self._drawn >= self._SOON:
+                self._drawn = now
+                self.hear_of_reading(count)
+        self._began = self._clock()
+
+    def hear_of_reading(self, count: int) -> None:
+        """So many requests were read."""
+
+    def hear(self, progress: BulkProgress) -> None:
+        """A slice has ended."""
+
+    def conclude(self, summary: BulkSummary) -> None:
+        """What became of all."""
+        if self._command.json:
+            streams.print_record({**summary._asdict(), "seconds": round(summary.seconds, 6)})
+        elif not self._command.quiet:
+            streams.complain(told(summary))
+
+    def _line(self, progress: BulkProgress, columns: int) -> str:
+        return line_of(progress, self._clock() - self._began, columns)
+
+
+class _LineDisplay(BulkDisplay):
+    def hear_of_reading(self, count: int) -> None:
+        below.draw([f"{count:,} read"[: below.size()[0] - 1]])
+
+    def hear(self, progress: BulkProgress) -> None:
+        below.draw([self._line(progress, below.size()[0] - 1)])
+
+
+class _LinesDisplay(BulkDisplay):
+    def hear(self, progress: BulkProgress) -> None:
+        streams.note(self._line(progress, _LOG))
+
+
+class _RecordDisplay(BulkDisplay):
+    def hear(self, progress: BulkProgress) -> None:
+        streams.note_record({"event": "progress", **progress._asdict()})
+
+
+_DISPLAYS: dict[str, type[BulkDisplay]] = {"dot": _LinesDisplay, "json": _RecordDisplay}
+
+
+def line_of(progress: BulkProgress, elapsed: float, columns: int) -> str:
+    """At most so wide. How long it still takes is guessed by what it took."""
+    ended, whole = progress.ended, progress.requests
+    share = ended / whole if whole else 1.0
+    if not progress.threads:
+        return f"waiting for workers: {ended:,} of {whole:,}"[: max(1, columns)]
+    words = [f"{ended:,} of {whole:,}", *_bad(progress.counts), octets(progress.bytes)]
+    if 0 < ended < whole:
+        words.append(f"{countdown(elapsed / ended * (whole - ended))} left")
+    line = f"{int(share * 100):>3}%  {', '.join(words)}"
+    if columns >= _WIDE:
+        done = int(share * _BAR)
+        line = f"[{'=' * done}{'.' * (_BAR - done)}] {line}"
+    return line[: max(1, columns)]
+
+
+def told(summary: BulkSummary) -> str:
+    """A line for people."""
+    kept = [f"{summary.skipped:,} kept"] if summary.skipped else []
+    words = [f"{summary.done:,} of {summary.requests:,} done", *kept, *_bad(summary._asdict())]
+    hosts = "1 host" if summary.hosts == 1 else f"{summary.hosts:,} hosts"
+    slices = "1 slice" if summary.slices == 1 else f"{summary.slices:,} slices"
+    amount = f"{octets(summary.bytes)} in {duration(summary.seconds)}"
+    return f"{', '.join(words)}; {amount}, {hosts}, {slices}"
+
+
+def _bad(counts: Mapping[str, int]) -> list[str]:
+    return [f"{counts[how]:,} {how}" for how in ("failed", "refused") if counts.get(how)]
+
+
+# interrupts: Ctrl-C and SIGTERM, for a verb whose work is done by threads and processes of a library.
+#
+# A signal raises `KeyboardInterrupt` where the command is, and what was begun is closed on the way out.
+# Python leaves SIGINT alone where it begins with it ignored, as shells have it for the background of a
+# script: here it is heard. Nor is the rest certain. Python drops what is raised while it runs a finalizer
+# or a callback of its collector: then the signal is sent once more. And what closes may wait, as may the
+# threads that Python joins at its end: so a second signal ends the process at once, and a first one after
+# `PATIENCE`, as it stands.
+
+_STATUS_OF_SIGNAL = {signal.SIGINT: cli.INTERRUPTED, signal.SIGTERM: 143}
+
+#: Seconds that closing may take. Dask gives a worker four to end, and five more once it was killed.
+PATIENCE = 10.0
+
+#: Seconds until a signal that was dropped is sent again: what dropped it is over by then.
+_AGAIN = 0.05
+
+#: Seconds for the last words, where somebody reads them.
+_LAST = 1.0
+
+_Word = Literal["first", "dropped", "second", "over"]
+
+
+class Interrupts:
+    """A context manager, for the main thread: once a signal has come, whatever error leaves it is that
+    signal's; it is swallowed, and `tell` is told how the command ends. `status` is its exit status then."""
+
+    def __init__(self, tell: Callable[[str], object]) -> None:
+        self._tell = tell
+        self._number: int | None = None
+        self._comes_again = self._has_said = False
+        self._words = SimpleQueue[_Word]()
+        self._before: list[tuple[int, Any]] = []
+
+    @property
+    def status(self) -> int:
+        assert self._number is not None, "a signal has come"
+        return _STATUS_OF_SIGNAL[signal.Signals(self._number)]
+
+    def __enter__(self) -> Interrupts:
+        Thread(target=self._watch, name="Interrupts of resolve", daemon=True).start()
+        self._hook = sys.unraisablehook
+        sys.unraisablehook = self._hear_of_dropped
+        for number in _STATUS_OF_SIGNAL:  # also where a shell has it ignored, as other verbs do
+            self._before.append((number, signal.signal(number, self._hear)))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        for number, before in self._before:
+            signal.signal(number, before)
+        sys.unraisablehook = self._hook
+        is_ended = self._number is not None and error is not None
+        if is_ended:
+            cli.leave_by(os._exit)  # Python would wait for threads, and Dask close what is no more
+            self._say()
+        self._words.put("over")
+        return is_ended
+
+    def _hear(self, number: int, frame: FrameType | None) -> None:
+        if self._number is None:
+            self._number = number
+            self._words.put("first")
+        elif not self._comes_again:
+            self._words.put("second")
+            return
+        self._comes_again = False
+        raise KeyboardInterrupt
+
+    def _hear_of_dropped(self, dropped: UnraisableHookArgs, /) -> None:
+        if self._number is not None and isinstance(dropped.exc_value, KeyboardInterrupt):
+            self._words.put("dropped")
+        else:
+            self._hook(dropped)
+
+    def _watch(self) -> None:
+        until: float | None = None
+        while True:
+            try:
+                word = self._words.get(timeout=None if until is None else max(0.0, until - monotonic()))
+            except Empty:
+                word = "second"
+            if word == "over":
+                return
+            if word == "first":
+                until = monotonic() + PATIENCE
+            elif word == "dropped":
+                self._send_again()
+            else:
+                self._end()
+
+    def _send_again(self) -> None:
+        """Until it is heard: one that comes just before a wait does not end it."""
+        self._comes_again = True
+        while self._comes_again and self._words.empty():
+            sleep(_AGAIN)
+            signal.pthread_kill(main_thread().ident or 0, self._number or 0)
+
+    def _end(self) -> None:
+        """In a thread of its own the last words are said: who was to read them may have stopped to."""
+        teller = Thread(target=self._say, daemon=True)
+        teller.start()
+        teller.join(_LAST)
+        os._exit(self.status)
+
+    def _say(self) -> None:
+        if self._has_said:
+            return
+        self._has_said = True
+        below.clear()
+        self._tell("interrupted" if self.status == cli.INTERRUPTED else "terminated")
+
 
 #: What `STATUSES` has for an extra that is missing.
 _MISSING = 13
@@ -72,7 +345,7 @@ class _BulkCommand:
     def run(self) -> int:
         """All of it, until done or stopped; the exit status. Raises `ResolveError`."""
         from resolver.bulk import run
-        from resolver.cli.clusters import client_of
+        from resolver.cli.cluster import client_of
 
         command, found = self._command, self._command.found
         fetched = self._fetched()
@@ -93,9 +366,9 @@ class _BulkCommand:
 
     def plan(self) -> int:
         """What it would be; the exit status."""
-        from resolver.bulk.plan import HostPace
+        from resolver.bulk.queue import HostPace
         from resolver.bulk.run import planned
-        from resolver.cli.bulk_plan import tell
+        from resolver.cli.forecast import tell
 
         found = self._command.found
         requests = self._requests(self._fetched())
@@ -133,7 +406,7 @@ class _BulkCommand:
         return trio.run(self._fetch)
 
     async def _fetch(self) -> Mapping[str, FetchedList]:
-        from resolver.cli.fetched import fetch_lists  # few lists are fetched
+        from resolver.cli.lists import fetch_lists  # few lists are fetched
 
         async with Resolver(**self._settings) as session:
             return await fetch_lists(session, self._command, self._carried, self.report)

@@ -10,17 +10,99 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn
 
 from protocols.errors import NotConfigured
+from protocols.location import Url
+from protocols.options import Limits
 from protocols.values import NamedTuple
-from resolver.cli.objections import check_prefix, check_row, check_value
 from resolver.cli.options import Option, rows
 from resolver.cli.values import BadValue, UsageError
 from resolver.cli.values import path as a_path
-from resolver.disk.own_file import MISSING, open_own
-from resolver.environment import own_folder
+from resolver.cli.wishes import with_limits
+from resolver.files.atomic import MISSING, open_own
+from resolver.policy.environment import own_folder
+from resolver.policy.hosts import Host, names_of
+
+# objections: What a value of the configuration cannot mean, said where its file and line are known.
+#
+# The command line's own values are met by the same checks later; here each is asked for a single value, and
+# what it takes is imported for those alone who have such a one.
+
+_OF_POLICY = frozenset(
+    {
+        *("allow_port", "allow_address", "allow_name", "allow_redirect", "allow_forward"),
+        *("file_root", "ftp_email", "trusted_proxy"),
+    }
+)
+
+
+def check_value(name: str, value: Any) -> None:
+    """Raises `BadValue` for what the option could not be."""
+    if name in _OF_POLICY:
+        _check_policy(name, value)
+    elif name in _CHECKS:
+        for text in value:
+            _CHECKS[name](text)
+
+
+def _check_policy(name: str, value: Any) -> None:
+    from protocols.values import replace
+    from resolver.policy import Policy
+
+    said: dict[str, Any] = {name: frozenset(value) if isinstance(value, list) else value}
+    try:
+        replace(Policy(), **said)
+    except ValueError as error:
+        raise BadValue(str(error).partition(": ")[2]) from error
+
+
+def _check_header(text: str) -> None:
+    from resolver.cli.wishes import header
+
+    try:
+        header(text)
+    except UsageError:
+        raise BadValue("NAME:VALUE on one line is needed") from None
+
+
+def _check_mirror(text: str) -> None:
+    from resolver.transfer.redirects import check_mirror
+
+    try:
+        check_mirror(text)
+    except NotConfigured as error:
+        raise BadValue(error.message) from error
+
+
+def check_prefix(text: str) -> None:
+    """Raises `BadValue` for what no URL of a host could begin with."""
+    from resolver.transfer.redirects import MirrorPrefixes
+
+    try:
+        MirrorPrefixes({text: ()})
+    except NotConfigured as error:
+        raise BadValue(error.message) from error
+
+
+_CHECKS: Mapping[str, Callable[[str], None]] = {"headers": _check_header, "mirrors": _check_mirror}
+
+
+def check_row(table: str, name: str, text: str) -> None:
+    """One NAME = VALUE of a table. Raises `BadValue`."""
+    try:
+        if table == "limits":
+            from resolver.cli.wishes import check_limit
+
+            check_limit(name, text)
+        else:
+            from resolver.policy.schemes import check_gateway
+
+            check_gateway(name, text)
+    except (UsageError, ValueError) as error:
+        raise BadValue(str(error).removeprefix(f"--limit {name}: ")) from error
+
 
 _MOST = 1_048_576  # octets of a file that a person writes
 
@@ -137,7 +219,7 @@ class _ConfigurationFile:
             raise UsageError(f"{self._path}, line {line}: not TOML: {error}") from error
 
     def read(self) -> Configuration:
-        from resolver.hosts import normal_name  # as above
+        from resolver.policy.hosts import normal_name  # as above
 
         settings: dict[str, ConfiguredValue] = {}
         hosts: dict[str, HostSection] = {}
@@ -328,3 +410,82 @@ def _text(value: object) -> str | None:
 def configurable() -> Iterator[Option]:
     """The options that a file may give a default."""
     return (row for row in rows() if row.name not in _OF_ONE_RUN)
+
+
+# sections: Sections of the configuration that are for one host, as the values that the package takes.
+#
+# The command line counts before a section, and a section, being narrower, before the environment and before
+# what the file says of all hosts.
+
+#: What says how much a peer may send and how long it may take.
+BOUNDS = frozenset({"limit", "max_size", "connect_timeout", "idle_timeout", "max_time", "min_rate"})
+
+
+def hosts_of(configuration: Configuration) -> dict[str, Host]:
+    """What the sections say but logins, which are asked for when they are needed."""
+    return {
+        name: _host(settings, configuration)
+        for name, section in configuration.hosts.items()
+        if (settings := _with_wider(name, section, configuration))
+    }
+
+
+def mirrors_of(configuration: Configuration) -> dict[str, tuple[str, ...]]:
+    """Where all below a prefix is, too."""
+    return {prefix: tuple(setting.value) for prefix, setting in configuration.mirrors.items()}
+
+
+def mirrors_at(url: Url, configuration: Configuration) -> ConfiguredValue | None:
+    """The URLs where that one is, too, by the longest prefix of it."""
+    from resolver.transfer.redirects import MirrorPrefixes  # few files have a prefix
+
+    found = MirrorPrefixes(mirrors_of(configuration)).find(url) if configuration.mirrors else None
+    return None if found is None else configuration.mirrors[found[0]]._replace(value=list(found[1]))
+
+
+def _with_wider(
+    name: str, section: HostSection, configuration: Configuration
+) -> Mapping[str, ConfiguredValue]:
+    """Of a host and port: with what is said of the host, where it does not say it itself."""
+    wider = configuration.hosts.get(name.rpartition(":")[0], HostSection()).settings
+    return joined({key: wider[key] for key in BOUNDS & wider.keys()}, section.settings)
+
+
+def joined(
+    wider: Mapping[str, ConfiguredValue], narrower: Mapping[str, ConfiguredValue]
+) -> dict[str, ConfiguredValue]:
+    """The narrower ones first, and of limits each by its name."""
+    both = {**wider, **narrower}
+    if "limit" in wider and "limit" in narrower:
+        both["limit"] = narrower["limit"]._replace(value=[*wider["limit"].value, *narrower["limit"].value])
+    return both
+
+
+def _host(settings: Mapping[str, ConfiguredValue], configuration: Configuration) -> Host:
+    said = {key: setting.value for key, setting in settings.items() if key not in configuration.given}
+    return Host(
+        limits=_limits(settings, configuration) if BOUNDS & settings.keys() else None,
+        proxy=said.get("proxy"),
+        certfile=said.get("cert"),
+        mirrors=tuple(said.get("mirrors", ())),
+    )
+
+
+def _limits(settings: Mapping[str, ConfiguredValue], configuration: Configuration) -> Limits:
+    limits = Limits()
+    for layer in (_values(configuration.settings), _values(settings), configuration.given):
+        limits = with_limits(limits, layer)
+    return limits
+
+
+def _values(settings: Mapping[str, ConfiguredValue]) -> dict[str, Any]:
+    return {key: setting.value for key, setting in settings.items()}
+
+
+def settings_at(host: str, port: int, configuration: Configuration) -> dict[str, ConfiguredValue]:
+    """What sections say of a place, the narrower one first, where the command line does not say it."""
+    found: dict[str, ConfiguredValue] = {}
+    for name in reversed(names_of(host, port)):
+        section = configuration.hosts.get(name, HostSection())
+        found = joined(found, section.settings)
+    return {key: each for key, each in found.items() if key == "limit" or key not in configuration.given}

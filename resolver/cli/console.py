@@ -20,7 +20,7 @@ from trio.lowlevel import wait_readable, wait_writable
 
 from protocols.errors import LocalError
 from protocols.values import NamedTuple
-from resolver.cli import below
+from resolver.cli import streams as below
 
 #: What stops the session for the prompt: `^]`.
 ESCAPE = b"\x1d"

@@ -6,9 +6,8 @@ import argparse
 from collections.abc import Callable
 from typing import NoReturn
 
-from resolver.cli.nearest import nearest
 from resolver.cli.options import Found, Option, rows
-from resolver.cli.values import BadValue
+from resolver.cli.values import BadValue, nearest
 
 
 class BadCommandLine(Exception):

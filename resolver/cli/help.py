@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from textwrap import wrap
 
-from resolver.cli.nearest import nearest
 from resolver.cli.options import OPTIONS, Option, rows
-from resolver.cli.values import UsageError
+from resolver.cli.values import UsageError, nearest
 from resolver.cli.vocabulary import RULES, STATUSES, VERBS, CommandVerb, PolicyRule
 
 _INDENT = 32  # where a purpose begins

@@ -9,10 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
+from protocols.contract import HostUrl, Url
 from protocols.errors import InvalidUrl, ResolveError, UnsupportedScheme
-from resolver import registry
-from resolver.iri import convert_iri
-from resolver.url import parse, redact
+from resolver.cli import streams
+from resolver.cli.arguments import Command
+from resolver.policy.schemes import rules_of
+from resolver.url import registry
+from resolver.url.parsing import convert_iri, parse, redact
 
 _MOST_SHOWN = 200  # characters of a proposal
 _HOST = re.compile(
@@ -121,3 +124,15 @@ _MENDED: tuple[Callable[[str], Iterator[str]], ...] = (
     _with_slashes,
     _of_near_scheme,
 )
+
+
+# advice: What the URL of a service tells who sits at it (RFC 1738 3.8): shown, and nothing of it is sent.
+
+
+def advise(url: Url, command: Command) -> None:
+    """Whom the URL suggests to log in as."""
+    if command.quiet or not isinstance(url, HostUrl) or not url.user or not rules_of(url.scheme).session:
+        return
+    password = "" if url.password is None else "; it holds a password, too, which is neither sent nor shown"
+    login = url.user.decode("utf-8", "replace")
+    streams.complain(f"{url.shown}: the URL suggests the login {login}{password}")

@@ -1,18 +1,254 @@
-"""The verb `ledger`: what runs have done and left to do, by the file that they kept."""
+"""A run and its ledger (`--ledger`): what is taken from the lists, what is passed over, what is noted."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+import os
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from itertools import groupby, islice, starmap
+from typing import TYPE_CHECKING, TypeAlias
 
+import trio
+
+from protocols.contract import Kind
+from protocols.errors import LocalError, ResolveError
 from protocols.location import JsonValue
+from protocols.values import NamedTuple
 from resolver.cli import streams
-from resolver.cli.amounts import duration, octets
+from resolver.cli import summary as outcome
 from resolver.cli.arguments import Command
-from resolver.cli.summary import is_plain
+from resolver.cli.summary import REFUSED, is_plain, more_of
+from resolver.cli.targets import CommandTarget, TargetNaming, targets
+from resolver.cli.transfers import duration, octets
+from resolver.transfer.response import Saved, class_name
+from resolver.url.parsing import redact
 
 if TYPE_CHECKING:
+    from resolver.cli.lists import FetchedList
+    from resolver.ledger.book import CompletedRow, Ledger, LedgerEntry, LedgerRecall, RequestRow
     from resolver.ledger.report import LedgerReport, PendingRow
+
+
+#: Lines of a list on a disk that are taken at once. What comes through a pipe is taken as it comes.
+_AT_ONCE = 500
+
+
+def ledger_of(command: Command) -> AbstractAsyncContextManager[Ledger | None]:
+    """The ledger of this run; none where none is kept."""
+    if command.found.ledger is None:
+        return nullcontext()
+    from resolver.ledger.book import Ledger  # it needs a database
+
+    return Ledger(command.found.ledger, sidecars=command.found.meta)
+
+
+class SkippedLines(NamedTuple):
+    """A `number` that follow each other in the lists, which earlier runs had; `octets` are their records."""
+
+    number: int
+    octets: bytes
+
+
+#: What comes out of the lists: a target with its row, or many that need no more than to be counted.
+Part: TypeAlias = "SkippedLines | tuple[CommandTarget, LedgerEntry | None]"
+
+
+class LedgerInput:
+    """The targets of a run, each with its row in the ledger."""
+
+    def __init__(
+        self,
+        command: Command,
+        report: Callable[[ResolveError], None],
+        ledger: Ledger | None,
+        fetched: Mapping[str, FetchedList],
+    ) -> None:
+        self._command = command
+        self._ledger = ledger
+        self._found = targets(command, report, fetched)
+        saves = command.verb == "get" and command.output is None
+        self._naming = TargetNaming(command, ledger) if saves else None
+        self._recall = None if self._naming is None else _recall(self._naming.how, ledger, command)
+        self._records = EarlierRecords(command) if command.json else None
+        self._at_once = _AT_ONCE if all(map(streams.is_file, command.lists)) else 1
+
+    async def read(self) -> AsyncGenerator[Part, None]:
+        """All of them. Raises `LocalError` behind those that came before it."""
+        fault: LocalError | None = None
+        while fault is None:
+            taken, fault = await self._next()
+            for each in taken:
+                yield each
+            if not taken:
+                break
+        if fault is not None:
+            raise fault
+
+    async def _next(self) -> tuple[list[Part], LocalError | None]:
+        """A list may be a pipe that nothing comes from for hours: it is waited for in a thread."""
+        if not (self._command.lists or self._command.extracts) and self._ledger is None:
+            return self._some()
+        return await trio.to_thread.run_sync(self._some, abandon_on_cancel=True)
+
+    def _some(self) -> tuple[list[Part], LocalError | None]:
+        found: list[CommandTarget] = []
+        try:
+            for target in islice(self._found, self._at_once):
+                found.append(target)
+        except LocalError as error:
+            return self._parts(found), error
+        return self._parts(found), None
+
+    def _parts(self, found: list[CommandTarget]) -> list[Part]:
+        if self._recall is None:
+            return list(self._with_rows(map(self._named, found)))
+        known = self._recall.find([target.url if target.is_bare else "" for target in found])
+        if not any(known):
+            rows = self._with_rows(map(self._named, found))
+            last = max((row.number for _, row in rows if row is not None and row.is_done), default=None)
+            if last is not None:
+                self._recall.go_on_behind(last)
+            return list(rows)
+        parts: list[Part] = []
+        for is_known, group in groupby(zip(found, known, strict=True), lambda each: each[1] is not None):
+            pairs = list(group)
+            if is_known:
+                parts += self._again([(target, one) for target, one in pairs if one is not None])
+            else:
+                parts += self._with_rows(self._named(target) for target, _ in pairs)
+        return parts
+
+    def _again(self, pairs: list[tuple[CommandTarget, CompletedRow]]) -> Iterator[Part]:
+        """Those that an earlier run had, as far as they have the names that they had."""
+        assert self._naming is not None
+        fits = self._naming.again([known.where for _, known in pairs])
+        for fit, group in groupby(zip(pairs, fits, strict=True), lambda each: each[1]):
+            if not fit:
+                yield from self._with_rows(self._named(target) for (target, _), _ in group)
+                continue
+            passed = [pair for pair, _ in group]
+            octets = b"" if self._records is None else b"".join(starmap(self._records.octets, passed))
+            yield SkippedLines(len(passed), octets)
+
+    def _named(self, target: CommandTarget) -> CommandTarget:
+        return target if self._naming is None else self._naming.name(target)
+
+    def _with_rows(self, found: Iterable[CommandTarget]) -> list[tuple[CommandTarget, LedgerEntry | None]]:
+        if self._ledger is None:
+            return [(target, None) for target in found]
+        named = list(found)
+        how = None if self._naming is None else self._naming.how
+        rows = self._ledger.admit(_asked(target, self._command, how) for target in named)
+        return list(zip(named, rows, strict=True))
+
+
+def _recall(how: str | None, ledger: Ledger | None, command: Command) -> LedgerRecall | None:
+    if how is None or ledger is None:
+        return None
+    from resolver.ledger.book import LedgerRecall  # as above
+
+    return LedgerRecall(ledger, how, command.directory or "")
+
+
+class EarlierRecords:
+    """The records of what earlier runs had, many of them: alike but for a few members."""
+
+    def __init__(self, command: Command) -> None:
+        self._directory = command.directory or ""
+        self._schemes: dict[str, str] = {}
+        self._alike: dict[str, JsonValue] = outcome.done(_had("", "", 0, None), "")
+
+    def octets(self, target: CommandTarget, known: CompletedRow) -> bytes:
+        url = target.url
+        path = os.path.join(self._directory, known.where)
+        record = {"url": url, "final_url": url, "scheme": self._scheme(target), "path": path}
+        return streams.record_octets({**self._alike, **record, "bytes": known.size, "digest": known.digest})
+
+    def _scheme(self, target: CommandTarget) -> str:
+        """A text that begins with the name of a scheme is of that one."""
+        begin = target.url.partition(":")[0]
+        scheme = self._schemes.get(begin)
+        if scheme is None:
+            scheme = target.place[1]
+            if scheme == begin:
+                self._schemes[begin] = scheme
+        return scheme
+
+
+def _asked(target: CommandTarget, command: Command, how: str | None = None) -> RequestRow:
+    """How the ledger knows it: by what it is refined to, without a password, and by its place."""
+    from resolver.ledger.book import RequestRow
+
+    given = redact(target.url)
+    shown = given
+    with suppress(ResolveError):  # the verb meets it too, and says so
+        shown = target.parsed(command).shown if command.url_options else given
+    place = os.path.abspath(os.path.join(command.directory or "", target.where))
+    more = more_of(target._replace(mirrors=tuple(map(redact, target.mirrors))))
+    if more:
+        import json  # few lists say more of a URL
+    return RequestRow(
+        url=shown,
+        place=place,
+        given=given,
+        origin=target.origin,
+        referrer=target.referrer,
+        more=json.dumps(more) if more else None,
+        without_password=given != target.url,
+        how=how if target.is_bare else None,
+    )
+
+
+def had_before(target: CommandTarget, entry: LedgerEntry, command: Command) -> Saved:
+    """What an earlier run made of it, as it is still there."""
+    path = os.path.join(command.directory or "", target.where)
+    path = path if os.path.abspath(path) == entry.path else entry.path
+    return had(_asked(target, command).url, path, entry)
+
+
+def had(shown: str, path: str, entry: LedgerEntry) -> Saved:
+    """The same, of that URL and path."""
+    return _had(shown, path, entry.size, entry.digest)
+
+
+def _had(shown: str, path: str, size: int, digest: str | None) -> Saved:
+    return Saved(
+        url=shown,
+        requested_url=shown,
+        path=path,
+        bytes=size,
+        resumed_from=0,
+        kind=Kind.DOCUMENT,
+        digest=digest,
+        findings=(),
+        verified=(),
+        attempts=0,
+        elapsed=0.0,
+        skipped=True,
+    )
+
+
+async def note_saved(entry: LedgerEntry | None, saved: Saved | None) -> None:
+    """Also where the end of the run has come meanwhile. Raises `LedgerFault`."""
+    if entry is not None and saved is not None:
+        brought = 0 if saved.skipped else max(0, saved.bytes - saved.resumed_from)
+        with trio.CancelScope(shield=True):
+            await entry.done(saved.path, saved.bytes, brought, saved.attempts, skipped=saved.skipped)
+
+
+async def forget(entry: LedgerEntry | None) -> None:
+    """What was taken for a file is a directory. Raises `LedgerFault`."""
+    if entry is not None:
+        await entry.forget()
+
+
+async def note_failure(entry: LedgerEntry | None, error: ResolveError) -> None:
+    """Raises `LedgerFault`."""
+    if entry is not None:
+        await entry.failed(error, class_name(error), refused=error.exit_code in REFUSED)
+
+
+# ledger: The verb `ledger`: what runs have done and left to do, by the file that they kept.
 
 
 def show(command: Command) -> int:

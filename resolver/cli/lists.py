@@ -8,22 +8,34 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from datetime import datetime
+from hashlib import blake2b
 from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
-from protocols.errors import InvalidUrl, LocalError
+from protocols.errors import IntegrityError, InvalidUrl, LocalError, ResolveError
+from protocols.location import Finding
 from protocols.values import NamedTuple
 from resolver.cli import streams
-from resolver.cli.arguments import ONLINE
-from resolver.lists.listed import BadItem, ListedFile
-from resolver.lists.names import parts_of, safe_path
-from resolver.lists.sums import ListedDigest, parse_sum
-from resolver.retrieval.naming import beside
-from resolver.url import parse, redact
+from resolver.cli.arguments import ONLINE, Command
+from resolver.cli.secrets import CommandSecrets
+from resolver.cli.wishes import policy_of
+from resolver.files.archive import open_archive
+from resolver.policy import check
+from resolver.transfer.naming import beside
+from resolver.transfer.session import Resolver
+from resolver.trees.lists import BadItem, ListedDigest, ListedFile, parse_sum, parts_of, safe_path
+from resolver.url import registry
+from resolver.url.parsing import convert_iri, parse, redact
+from resolver.warc.archive import read_moment
+from resolver.warc.check import ListedRecord, list_records
+from resolver.warc.http import sought_as
+from resolver.warc.records import DamagedSpan
 
 if TYPE_CHECKING:
     from protocols.contract import Origin, Url
-    from resolver.cli.arguments import Command
+
 
 #: A line, or a file of which more is known.
 Item: TypeAlias = "str | ListedFile"
@@ -85,7 +97,7 @@ def _pieces(octets: bytes) -> Iterator[bytes]:
 def items(source: ListSource, report: Report) -> Iterator[tuple[str, Item]]:
     """What is in a list, and where it stands in it. `report` is told of what is wrong with one file. Raises
     `LocalError` for what cannot be read on."""
-    from resolver.lists.metalink import is_metalink  # whose parser takes as long as a bare start
+    from resolver.trees.lists import is_metalink  # whose parser takes as long as a bare start
 
     held = b""
     for piece in source.pieces:
@@ -101,7 +113,7 @@ def items(source: ListSource, report: Report) -> Iterator[tuple[str, Item]]:
 
 
 def _files(name: str, pieces: Iterable[bytes], report: Report) -> Iterator[tuple[str, Item]]:
-    from resolver.lists.metalink import BrokenList, MetalinkReader
+    from resolver.trees.lists import BrokenList, MetalinkReader
 
     reader = MetalinkReader()
     try:
@@ -142,3 +154,139 @@ def _file(found: ListedDigest, source: ListSource, where: str) -> ListedFile:
     if url is None:
         raise LocalError(f"{where}: a {source.base.scheme} URL has no directory that names could be in")
     return ListedFile(urls=(url.text,), name=safe_path(parts), checksum=found.checksum)
+
+
+# places: Which of the places that a list names for one file are asked.
+
+#: Places that are told of by themselves: a list may name a thousand.
+_MOST_TOLD = 5
+
+
+def sift(
+    urls: Iterable[str], source: ListSource, command: Command
+) -> tuple[tuple[str, ...], tuple[Finding, ...]]:
+    """Those that the policy lets be asked, in their order, and what it has against the others; all of them
+    where it lets none be."""
+    places = [_as_url(url) for url in urls]
+    if len(places) == 1:
+        return tuple(places), ()
+    policy = policy_of(command.found)
+    kept, findings = [], []
+    for url in places:
+        verdict = check(
+            url,
+            policy=policy,
+            origin=source.origin,
+            referrer=source.referrer,
+            gateways=command.gateways,
+        )
+        if verdict.action != "refuse":
+            kept.append(url)
+            continue
+        why = next(finding for finding in verdict.findings if finding.action == "refuse")
+        findings.append(
+            Finding("list:place", "allow", f"{redact(url)} is not asked: {why.rule}: {why.detail}")
+        )
+    if not kept:
+        return tuple(places), ()
+    if len(findings) > _MOST_TOLD:
+        more = Finding("list:place", "allow", f"{len(findings) - _MOST_TOLD} more places are not asked")
+        findings = [*findings[:_MOST_TOLD], more]
+    return tuple(kept), tuple(findings)
+
+
+def _as_url(text: str) -> str:
+    """A place may be written as an IRI (RFC 5854 1.1)."""
+    if not text.isascii():
+        with suppress(InvalidUrl):  # which is told of it
+            return convert_iri(text)
+    return text
+
+
+# fetched: The lists that are URLs, fetched before anything of theirs is begun: judged like any other URL,
+# and whole in memory, as far as a body may be (S16).
+
+
+async def fetch_lists(
+    session: Resolver, command: Command, secrets: CommandSecrets, report: Callable[[ResolveError], None]
+) -> Mapping[str, FetchedList]:
+    """Those that came, by their names; `report` is told of the others."""
+    found: dict[str, FetchedList] = {}
+    for name in filter(is_url, command.lists):
+        try:
+            found[name] = await _fetch(session, name, command, secrets)
+        except ResolveError as error:
+            report(error)
+    return found
+
+
+async def _fetch(session: Resolver, name: str, command: Command, secrets: CommandSecrets) -> FetchedList:
+    url = parse(name, strict=command.strict, origin=command.origin)
+    if command.origin == "user":
+        secrets.admit(url)
+    referrer = None if command.referrer is None else (redact(command.referrer), None)
+    response = await session.fetch(url, origin=command.origin, referrer=referrer)
+    if response.entries is not None:
+        raise LocalError(
+            f"{url.shown}: a {response.kind.value} is no list of URLs (ls --json makes one of it)"
+        )
+    last = url if not response.chain else parse(response.url)
+    return FetchedList(response.content, last, None if response.proxy else response.peer)
+
+
+# extracting: `warc extract FILE`: what an archive holds, as files. With URLs it is `get` of these out of
+# the archive; here is what they are where none is said: all that would be a file, once.
+
+#: What an answer of http is whose body is the object, and what a record of another scheme is that is one; the
+#: same of those that refer to another one.
+_OBJECTS = {"response": ("200",), "resource": ("document",), "revisit": ("200", "-")}
+
+
+def urls_in(
+    path: str, at: str | None, report: Callable[[ResolveError], None], *, quiet: bool
+) -> Iterator[str]:
+    """The URLs of what was there by then, in the order in which they were kept first. What is damaged is
+    told, and so is how many listings there are, which are no files. Raises `LocalError` for what is no
+    archive."""
+    then = None if at is None else read_moment(at)
+    seen: set[bytes] = set()
+    listings = 0
+    try:
+        with open_archive(path) as archive:
+            for found in list_records(archive):
+                if isinstance(found, DamagedSpan):
+                    report(IntegrityError(f"{path}: octet {found.offset}: {found.message}"))
+                    continue
+                sought = None if then is not None and _is_later(found, then) else _sought(found)
+                if sought is None or sought in seen:
+                    continue
+                seen.add(sought)
+                if found.kind in _OBJECTS[found.head.type]:
+                    yield found.head.target or ""
+                else:
+                    listings += 1
+    except LocalError as error:
+        raise LocalError(f"{path}: {error.message}") from error
+    if listings and not quiet:
+        kept = "1 listing is" if listings == 1 else f"{listings} listings are"
+        streams.complain(f"{path}: {kept} no file: resolve ls --from-warc shows what is in it")
+
+
+def _is_later(found: ListedRecord, at: datetime) -> bool:
+    return found.head.date is not None and found.head.date > at
+
+
+def _sought(found: ListedRecord) -> bytes | None:
+    """What tells its URL from others, as a digest; None where there is nothing to be had of it."""
+    head = found.head
+    is_listing = head.type == "resource"
+    if head.target is None or not (is_listing or found.kind in _OBJECTS.get(head.type, ())):
+        return None
+    try:
+        url = parse(head.target)
+        row = registry.find(url.scheme)
+        if row is None or not registry.resolves(row):
+            return None
+        return blake2b(sought_as(url).encode("utf-8", "surrogateescape"), digest_size=16).digest()
+    except (InvalidUrl, UnicodeError):
+        return None

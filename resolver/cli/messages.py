@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from protocols.errors import InvalidUrl, LoginRequired, Refused, ResolveError
-from resolver.url import place_in_shown, redact
+from resolver.url.parsing import place_in_shown, redact
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from resolver.events import Kept
-    from resolver.retrieval.response import Saved
+    from resolver.network.events import Kept
+    from resolver.transfer.response import Saved
 
 _MOST_SHOWN = 200  # characters of a URL in a message; a longer one is cut around the place
 

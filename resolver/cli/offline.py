@@ -10,13 +10,13 @@ from protocols.errors import InvalidUrl, LocalError, NotConfigured, ResolveError
 from protocols.location import JsonValue, Url
 from resolver.cli import messages, streams
 from resolver.cli.arguments import Command
-from resolver.cli.facts import fact_lines, word
+from resolver.cli.output import fact_lines, word
 from resolver.cli.targets import CommandTarget, status_of, targets
-from resolver.registry import RESERVED, SCHEMES, find, lacks, plugins
-from resolver.url import parse, redact
+from resolver.url.parsing import parse, redact
+from resolver.url.registry import RESERVED, SCHEMES, find, lacks, plugins
 
 if TYPE_CHECKING:
-    from resolver.plan import Plan
+    from resolver.transfer.plan import Plan
 
 
 def perform(command: Command) -> int:
@@ -30,7 +30,7 @@ def perform(command: Command) -> int:
             case "extract":
                 return _extract(command)
             case "config":
-                from resolver.cli.settings import show  # what the others have no use for
+                from resolver.cli.show_config import show  # what the others have no use for
 
                 return show(command)
             case "ledger":
@@ -38,7 +38,7 @@ def perform(command: Command) -> int:
 
                 return ledger.show(command)
             case "warc":
-                from resolver.cli import archives  # it needs h11
+                from resolver.cli import warc as archives  # it needs h11
 
                 return archives.perform(command)
             case _:
@@ -89,7 +89,7 @@ def _explain_all(command: Command) -> int:
     """Raises `LocalError` where a page cannot be made or written."""
     if not command.found.html:
         return _each(_explain, command)
-    from resolver.cli import diagrams  # few want a page
+    from resolver.cli import trace as diagrams  # few want a page
 
     diagrams.check_needs("--html")
     plans: list[Plan] = []
@@ -101,7 +101,7 @@ def _explain_all(command: Command) -> int:
 def _explain(target: CommandTarget, command: Command, drawn: list[Plan] | None = None) -> int:
     """One that is `drawn` is shown later, with the others."""
     try:
-        from resolver.cli.plans import plan_of  # policy and dialogues: parsing needs neither
+        from resolver.cli.targets import plan_of  # policy and dialogues: parsing needs neither
 
         plan = plan_of(target, command)
     except NotConfigured as error:
@@ -141,7 +141,7 @@ def _step_text(details: dict[str, JsonValue]) -> str:
 
 
 def _extract(command: Command) -> int:
-    from resolver.extraction import extract
+    from resolver.url.parsing import extract
 
     for name in (*command.urls, *command.lists) or ("-",):
         for found in extract(streams.read_text(name)):

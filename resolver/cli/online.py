@@ -16,9 +16,11 @@ import trio
 
 from protocols.errors import LocalError, ResolveError
 from protocols.values import replace
-from resolver.batch import AT_REST, Batch, BatchTask, HostScheduler, TaskResult
-from resolver.cli import INTERRUPTED, READER_GONE, messages, outcome, streams
-from resolver.cli.account import (
+from resolver.cli import INTERRUPTED, READER_GONE, messages, streams
+from resolver.cli import summary as outcome
+from resolver.cli.arguments import Command
+from resolver.cli.config import hosts_of, mirrors_of
+from resolver.cli.ledger import (
     LedgerInput,
     Part,
     SkippedLines,
@@ -28,36 +30,32 @@ from resolver.cli.account import (
     note_failure,
     note_saved,
 )
-from resolver.cli.arguments import Command
-from resolver.cli.bounds import limits_of, options_of
 from resolver.cli.listing import follow
-from resolver.cli.netrc import Netrc, read_netrc
 from resolver.cli.options import LISTED
-from resolver.cli.permissions import policy_of
 from resolver.cli.progress import display_of
-from resolver.cli.recording import archive_of, recorder_of
-from resolver.cli.records import telling, told_to
-from resolver.cli.secrets import CommandSecrets, password_of_key
-from resolver.cli.sections import hosts_of, mirrors_of
-from resolver.cli.summary import RunSummary
+from resolver.cli.secrets import CommandSecrets, Netrc, password_of_key, read_netrc
+from resolver.cli.streams import OutputFault
+from resolver.cli.summary import RunSummary, telling, told_to
 from resolver.cli.targets import CommandTarget, status_of
+from resolver.cli.trace import Watcher
 from resolver.cli.verbs import VERBS
-from resolver.cli.watcher import Watcher
-from resolver.cli.writing import OutputFault
-from resolver.disk.descriptors import is_scarce
-from resolver.disk.directory import DirectoryGone, OutputDirectory
-from resolver.disk.faults import is_full
-from resolver.events import OnEvent
+from resolver.cli.warc import archive_of, recorder_of
+from resolver.cli.wishes import limits_of, options_of, policy_of
+from resolver.files.directory import DirectoryGone, OutputDirectory
+from resolver.files.faults import is_full, is_scarce
 from resolver.ledger import LedgerFault, current
+from resolver.network.events import OnEvent
 from resolver.policy import at_once
-from resolver.retrieval.response import Saved
-from resolver.retrieval.retry import RetryPolicy
-from resolver.retrieval.session import Resolver
-from resolver.url import redact
+from resolver.transfer.batch import AT_REST, Batch, BatchTask, TaskResult
+from resolver.transfer.queue import HostScheduler
+from resolver.transfer.response import Saved
+from resolver.transfer.retry import RetryPolicy
+from resolver.transfer.session import Resolver
+from resolver.url.parsing import redact
 
 if TYPE_CHECKING:
     from resolver.cli.lists import FetchedList
-    from resolver.cli.trees import Trees
+    from resolver.cli.mirror import Trees
     from resolver.ledger.book import Ledger, LedgerEntry
     from resolver.warc.archive import Archive
     from resolver.warc.recorder import Recorder
@@ -95,7 +93,7 @@ def _watcher(command: Command) -> Watcher:
     """Raises `LocalError` for a file that cannot be written."""
     diagrams = None
     if command.found.trace_html is not None:
-        from resolver.cli.diagrams import Diagrams  # few want a page
+        from resolver.cli.trace import Diagrams  # few want a page
 
         diagrams = Diagrams(command.found.trace_html, command)
     return Watcher(
@@ -267,7 +265,10 @@ class _OnlineRun:
 
     async def _walk(self, session: Resolver, ledger: Ledger | None) -> None:
         """What is found below the targets is done while the lists are read."""
-        from resolver.cli.trees import Trees, lane_of  # few walk any
+        from resolver.cli.mirror import (
+            Trees,
+            lane_of,  # few walk any
+        )
 
         hosts = self._hosts(lane_of)
         trees_of = partial(Trees, self, session, self._command, self._tally, hosts.slow_down, ledger)
@@ -302,7 +303,7 @@ class _OnlineRun:
     async def _targets(self, session: Resolver, ledger: Ledger | None) -> AsyncGenerator[Part, None]:
         fetched: Mapping[str, FetchedList] = {}
         if self._command.lists:
-            from resolver.cli.fetched import fetch_lists  # few have a list
+            from resolver.cli.lists import fetch_lists  # few have a list
 
             fetched = await fetch_lists(session, self._command, self._secrets, self.report)
         self._tally.fetched = fetched

@@ -3,23 +3,59 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator
+import os
+import stat
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import nullcontext, suppress
+from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
+import trio
+
 from protocols.contract import Finding, Validators
-from protocols.errors import ChecksumMismatch, Refused, ResolveError
-from resolver.cli import below, streams
-from resolver.cli.outflow import Outflow
-from resolver.cli.writing import output_faults
-from resolver.retrieval.response import Saved, is_textual, looks_like_text
-from resolver.retrieval.retry import OVERLAP, Retrier
-from resolver.retrieval.stores import octets_to_keep
-from resolver.retrieval.streaming import StreamingResponse
-from resolver.terminal import TerminalText
+from protocols.errors import ChecksumMismatch, LocalError, Refused, ResolveError
+from protocols.location import JsonValue
+from resolver.cli import streams
+from resolver.cli import streams as below
+from resolver.cli.streams import open_ready, output_faults, write_all, write_some
+from resolver.files.faults import writing_fault
+from resolver.terminal.text import TerminalText
+from resolver.transfer.response import Saved, is_textual, looks_like_text
+from resolver.transfer.retry import OVERLAP, Retrier
+from resolver.transfer.streaming import StreamingResponse, octets_to_keep
 
 if TYPE_CHECKING:
-    from resolver.retrieval.checksum import Checksum
+    from resolver.transfer.verification import Checksum
+
+
+# outflow: Octets on their way to a reader who may be slow: no signal and no limit waits for him.
+#
+# What there is room for goes out at once. A worker thread waits with what a pipe had no room for twice, and
+# with all for whatever else there is: terminals, sockets, pipes of another user.
+
+
+class Outflow:
+    """Into a descriptor, which stays its owner's. Whatever goes wrong is an `OSError`."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._ready = open_ready(fd)
+
+    def close(self) -> None:
+        if self._ready is not None:
+            os.close(self._ready)
+
+    async def put(self, octets: bytes) -> None:
+        """After a cancel some of them may be out, and a thread may still wait to write others."""
+        left = memoryview(octets)
+        if self._ready is not None:
+            left = write_some(self._ready, left)
+            if left:
+                await trio.lowlevel.wait_writable(self._ready)
+                left = write_some(self._ready, left)
+        if left:  # who takes few octets at a time would wake us for each few
+            await trio.to_thread.run_sync(write_all, self._fd, left, abandon_on_cancel=True)
+
 
 #: Octets of a refusal's body that are shown: the pages of proxies have some thousands.
 _MOST_REFUSAL = 65_536
@@ -66,9 +102,9 @@ class StandardOutput:
 
 
 class Output:
-    """See `resolver.retrieval.stores.Store`. Octets go to the `outlet`; they are counted, and hashed where a
-    digest is wanted. A body that is shown as it came can be gone on with by another try; a listing, and what
-    a terminal gets, cannot.
+    """See `resolver.transfer.streaming.Store`. Octets go to the `outlet`; they are counted, and hashed where
+    a digest is wanted. A body that is shown as it came can be gone on with by another try; a listing, and
+    what a terminal gets, cannot.
     """
 
     final = True
@@ -211,3 +247,112 @@ async def _escaped(reply: StreamingResponse, octets: AsyncIterator[bytes]) -> As
 
 async def _one_line(text: str) -> AsyncIterator[bytes]:
     yield f"{text}\n".encode()
+
+
+# devices: Devices and pipes that a person named with `-O`: written into, and never replaced (S14). What
+# they get cannot be taken back, and another run begins at the beginning. A directory that was named so is
+# neither.
+
+
+def is_device(path: str) -> bool:
+    """Is there a pipe or a character device of that name, or a link to one?"""
+    try:
+        return _takes_all(os.stat(path))
+    except (OSError, ValueError):
+        return False
+
+
+def check_no_directory(path: str, given: str) -> None:
+    """A directory is no file to save as, whatever is to be done about files that are there. Raises
+    `LocalError`, which says how to save inside it: `given` is what `-O` said."""
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return
+    if stat.S_ISDIR(found.st_mode):
+        raise LocalError(f"{path!r} is a directory: -O {given}/ saves inside it")
+
+
+def _takes_all(found: os.stat_result) -> bool:
+    return stat.S_ISFIFO(found.st_mode) or stat.S_ISCHR(found.st_mode)
+
+
+class Device:
+    """An async context manager: open for writing, which waits for somebody who reads a pipe, in a worker
+    thread, for a signal need not wait for him."""
+
+    def __init__(self, path: str) -> None:
+        self.name = path
+        self._fd = -1
+        self._outflow: Outflow | None = None
+
+    async def __aenter__(self) -> Device:
+        self._fd = await trio.to_thread.run_sync(self._open, abandon_on_cancel=True)
+        self._outflow = Outflow(self._fd)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._outflow is not None
+        self._outflow.close()
+        fd, self._fd = self._fd, -1
+        os.close(fd)
+
+    def _open(self) -> int:
+        try:
+            fd = os.open(self.name, os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC)
+        except OSError as error:
+            raise writing_fault(error, self.name) from error
+        if not _takes_all(os.fstat(fd)):
+            os.close(fd)
+            raise LocalError(f"{self.name!r} is another file now, and is left as it is")
+        return fd
+
+    @property
+    def is_terminal(self) -> bool:
+        return os.isatty(self._fd)
+
+    async def put(self, octets: bytes) -> None:
+        """Raises `LocalError`, also where nobody reads a pipe any more."""
+        assert self._outflow is not None, "put inside"
+        try:
+            await self._outflow.put(octets)
+        except OSError as error:
+            raise writing_fault(error, self.name) from error
+
+
+# facts: What is known of a URL, as lines for a person: `name: value`, one value a line.
+#
+# What stands inside another thing has both names, `admin.name`; things in a list are numbered, words in one
+# have a line each. Nothing is written as Python or JSON would.
+
+
+def fact_lines(facts: Mapping[str, JsonValue], show: Callable[[str], str] = str) -> Iterator[str]:
+    """The lines, without their ends. `show` puts texts into words."""
+    for name, value in facts.items():
+        yield from _lines(name, value, show)
+
+
+def _lines(name: str, value: JsonValue, show: Callable[[str], str]) -> Iterator[str]:
+    if isinstance(value, dict) and value:
+        for inner, each in value.items():
+            yield from _lines(f"{name}.{inner}", each, show)
+    elif isinstance(value, list) and value:
+        is_table = any(isinstance(each, (dict, list)) for each in value)
+        for number, each in enumerate(value, 1):
+            yield from _lines(f"{name}.{number}" if is_table else name, each, show)
+    else:
+        yield f"{name}: {word(value, show)}"
+
+
+def word(value: JsonValue, show: Callable[[str], str] = str) -> str:
+    """One value; a dash for none."""
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case str():
+            return show(value)
+        case int() | float():
+            return str(value)
+    return "-"  # none, or nothing in it

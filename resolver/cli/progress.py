@@ -10,11 +10,11 @@ from collections.abc import Callable
 
 import trio
 
-from resolver.cli import below, streams
-from resolver.cli.amounts import octets
+from resolver.cli import streams
+from resolver.cli import streams as below
 from resolver.cli.arguments import Command
-from resolver.cli.transfers import TransferTracker, shown_name
-from resolver.events import Event, Finished, Progress, Retrying, Started
+from resolver.cli.transfers import TransferTracker, octets, shown_name
+from resolver.network.events import Event, Finished, Progress, Retrying, Started
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -128,10 +128,10 @@ class DotDisplay(Display):
                 if held is None or held.received > event.received:  # begun anew
                     held = self._lines[number] = DotLines(event)
                 for line in held.lines(event.received):
-                    below.say(f"{line}\n")
+                    below.below_say(f"{line}\n")
             case Finished(transfer=number) if number in self._lines:
                 for line in self._lines[number].last():
-                    below.say(f"{line}\n")
+                    below.below_say(f"{line}\n")
                 if event.error is None:
                     del self._lines[number]
 

@@ -9,17 +9,160 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 
 from protocols.errors import LocalError
-from resolver.cli import below
-from resolver.cli.writing import OutputFault, output_faults, write_all
-from resolver.terminal import escape_line
+from resolver.terminal.text import escape_line
 
 TYPE_CHECKING = False  # as in typing, whose import is most of the cost of a bare start
+
 if TYPE_CHECKING:
     from protocols.location import JsonValue
+
+
+# writing: Into descriptors that a person gave us: what waits for a reader, and what never does.
+
+
+class OutputFault(LocalError):
+    """Standard output takes no more, so nothing that follows could be shown either."""
+
+
+@contextmanager
+def output_faults() -> Iterator[None]:
+    """What keeps standard output from taking more: `BrokenPipeError`, or `OutputFault`."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputFault(f"cannot write to standard output: {error.strerror or error}") from error
+
+
+def write_all(fd: int, octets: bytes | memoryview) -> None:
+    """Wait for as long as it takes; also where somebody made it a descriptor that does not wait."""
+    left = memoryview(octets)
+    while left:
+        try:
+            left = left[os.write(fd, left) :]
+        except BlockingIOError:
+            _wait(fd)
+
+
+def _wait(fd: int) -> None:
+    import select  # hardly anybody makes it so
+
+    waiting = select.poll()
+    waiting.register(fd, select.POLLOUT)
+    waiting.poll()
+
+
+def write_some(fd: int, octets: memoryview) -> memoryview:
+    """To a descriptor that `open_ready` opened, as far as it takes them now: what is left."""
+    with suppress(BlockingIOError):
+        while octets:
+            octets = octets[os.write(fd, octets) :]
+    return octets
+
+
+def open_ready(fd: int) -> int | None:
+    """What this descriptor writes to, by one of our own that makes nobody wait; None where there is none.
+
+    A regular file and /dev/null have no reader. A pipe is opened anew: set on the descriptor that we were
+    given, `O_NONBLOCK` would hold for everybody who has it.
+    """
+    found = os.fstat(fd)
+    if stat.S_ISREG(found.st_mode) or found.st_rdev == os.stat(os.devnull).st_rdev:
+        return os.dup(fd)
+    if not stat.S_ISFIFO(found.st_mode):
+        return None
+    try:
+        return os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:  # another user's, or without a reader, or no such names here
+        return None
+
+
+# below: Standard error, and what stands below all that is said there: a few lines that are drawn again and
+# again.
+#
+# Nothing of these lines stays. The cursor rests where the first of them begins: a terminal that is made
+# narrower folds them, and there alone they begin all the same. What is said meanwhile goes in their place,
+# and they come again below it.
+
+_FIRST = "\x1b[G"  # the first column
+_ERASE = f"{_FIRST}\x1b[J"  # from where the cursor rests to the end of the screen
+_NO_FOLD, _FOLD = "\x1b[?7l", "\x1b[?7h"  # a terminal may take a name for wider than it is
+
+_drawn = ""  # what stands there now
+_held_back = 0  # how many want nothing there
+_returns = False  # does a line feed need a carriage return, for the terminal gives it none?
+
+
+def below_say(text: str) -> None:
+    """Whole lines to standard error. Nothing is raised when nobody reads them."""
+    _write(f"{_ERASE}{text}{_drawn}" if _drawn else text)
+
+
+def draw(lines: Sequence[str]) -> None:
+    """Show these lines in place of those that stand there; none: take them away. Each is narrower than the
+    terminal and drives no more of it than its colours."""
+    global _drawn
+    if _held_back or not (lines or _drawn):
+        return
+    back = f"\x1b[{len(lines) - 1}F" if len(lines) > 1 else _FIRST
+    text = "\n".join(f"{_FIRST}{line}\x1b[K" for line in lines)
+    _drawn = f"{_NO_FOLD}{text}\x1b[J{_FOLD}{back}" if lines else ""
+    _write(_drawn or _ERASE)
+
+
+def clear() -> None:
+    draw(())
+
+
+def ends_lines(does: bool) -> None:
+    """Does the terminal make the end of a line of a line feed? While a session has it, often not."""
+    global _returns
+    _returns = not does
+
+
+@contextmanager
+def nothing() -> Iterator[None]:
+    """The terminal is somebody else's meanwhile: nothing stands there, and nothing is drawn."""
+    global _held_back
+    clear()
+    _held_back += 1
+    try:
+        yield
+    finally:
+        _held_back -= 1
+
+
+def is_terminal() -> bool:
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+def size() -> tuple[int, int]:
+    """Columns and rows of the terminal, as they are now."""
+    try:
+        columns, rows = os.get_terminal_size(sys.stderr.fileno())
+    except OSError:
+        columns = rows = 0
+    return columns or 80, rows or 24  # one that was never told its size says 0
+
+
+def encoding() -> str:
+    return sys.stderr.encoding
+
+
+def _write(text: str) -> None:
+    if sys.stderr is None:  # as Python has it where the descriptor was closed
+        return
+    try:
+        sys.stderr.write(text.replace("\n", f"{_FIRST}\n") if _returns and is_terminal() else text)
+        sys.stderr.flush()
+    except OSError:
+        pass  # there is nobody left to tell
+
 
 #: Octets of a line of standard input or of a list: a URL of 65,536 characters, each of them a JSON escape.
 MOST_LINE = 1_048_576
@@ -39,22 +182,22 @@ _held = bytearray()  # meant for standard output, and not yet there
 
 def complain(*lines: str) -> None:
     """One message to standard error. Nothing is raised when nobody reads it."""
-    below.say("resolve: " + "\n".join(map(escape_line, lines)) + "\n")
+    below_say("resolve: " + "\n".join(map(escape_line, lines)) + "\n")
 
 
 def note(line: str) -> None:
     """A line of the dialogue to standard error, without the program's name."""
-    below.say(escape_line(line) + "\n")
+    below_say(escape_line(line) + "\n")
 
 
 def say(text: str) -> None:
     """Text of a stranger that is escaped already, to standard error."""
-    below.say(text)
+    below_say(text)
 
 
 def note_record(record: dict[str, JsonValue]) -> None:
     """A JSON object as one line of standard error, where standard output is a body's."""
-    below.say(json_line(record))
+    below_say(json_line(record))
 
 
 def print_line(text: str, *, raw: bool = False) -> None:
@@ -139,7 +282,7 @@ def _push(octets: bytes) -> None:
     # that leaves the thread behind could not end.
     fd = output_descriptor()
     if output_is_terminal():
-        below.clear()
+        clear()
     with output_faults():
         write_all(fd, octets)
 
@@ -313,7 +456,7 @@ async def request_line(prompt: str, *, hidden: bool = False) -> bytes | None:
     if terminal is None:
         return None
     try:
-        with below.nothing(), _silence(terminal) if hidden else nullcontext():
+        with nothing(), _silence(terminal) if hidden else nullcontext():
             os.write(terminal, escape_line(prompt).encode())
             await wait_readable(terminal)  # a terminal gives a whole line at once
             typed = os.read(terminal, _MOST_TYPED)

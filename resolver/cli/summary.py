@@ -7,21 +7,27 @@ for another run has to ask for them, and so only its owner may read it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
+from protocols.contract import JsonValue
 from protocols.errors import LocalError, NotFound, ResolveError
+from protocols.options import Options
+from protocols.values import replace
 from resolver.cli import streams
-from resolver.cli.amounts import duration, octets
 from resolver.cli.arguments import Command
 from resolver.cli.targets import CommandTarget, targets_as_given
-from resolver.retrieval.response import Saved
-from resolver.url import redact
+from resolver.cli.transfers import duration, octets
+from resolver.network.events import Connected, Event
+from resolver.policy import Policy
+from resolver.policy.environment import proxies_here
+from resolver.transfer.response import Saved, judge, outcome_of, outcome_of_failure, reason_of
+from resolver.url.parsing import redact
 
 if TYPE_CHECKING:
-    from protocols.location import JsonValue
     from resolver.cli.lists import FetchedList
+
 
 #: What is refused before anything is sent to it: the policy, the parser, the registry, a redirect.
 REFUSED = frozenset({9, 12, 13, 15})
@@ -182,3 +188,65 @@ def _word_for(saved: Saved | None) -> str:
 def is_plain(url: str) -> bool:
     """Does a line of it mean this URL and nothing else?"""
     return url.isprintable() and bool(url.strip()) and url[0] not in "#{"
+
+
+# outcome: What became of one URL: the record that `get --json` prints.
+
+
+def done(saved: Saved, scheme: str, *, dry_run: bool = False) -> dict[str, JsonValue]:
+    """The outcome of a retrieval that is complete, or of one that a `dry_run` has not made; `path` is None on
+    standard output, and of what was left alone."""
+    record = outcome_of(saved, scheme, saved.path).as_json()
+    return {**record, "status": "skipped"} if dry_run else record
+
+
+def removed(path: str, *, done: bool) -> dict[str, JsonValue]:
+    """The outcome of a file or directory here that its source has no more."""
+    nothing = dict.fromkeys(("url", "final_url", "scheme"))
+    record: dict[str, JsonValue] = {**nothing, "status": "done" if done else "skipped", "exit": 0}
+    record |= {"error": None, "path": path, "bytes": 0, "resumed_from": 0, "media_type": None}
+    record |= {"modified": None, "digest": None, "verified": [], "attempts": 0, "elapsed": 0.0}
+    return record | {"peer": None, "proxy": None, "findings": [], "mirror": None, "action": "delete"}
+
+
+def failed(
+    error: ResolveError, target: CommandTarget, elapsed: float, command: Command, policy: Policy
+) -> dict[str, JsonValue]:
+    """The outcome of a retrieval that ended in `error`: what is not known is null."""
+    judged = judge(
+        error,
+        target.url,
+        policy=policy,
+        origin=target.origin,
+        referrer=target.referrer,
+        gateways=command.gateways,
+        environment=proxies_here(),
+        proxy=command.found.proxy,
+    )
+    return outcome_of_failure(error, target.url, elapsed, judged).as_json()
+
+
+def nothing_known(error: ResolveError, target: CommandTarget) -> dict[str, JsonValue]:
+    """What stands in a list of facts or entries where `error` ended it."""
+    return {"url": redact(target.url), "error": reason_of(error), "exit": error.exit_code}
+
+
+# records: `cat --json` of a telnet session: what happens, a record each as it does, and its outcome behind
+# them.
+
+
+def telling(options: Options) -> Options:
+    """The same, of which a session that is written down tells what happens in it."""
+    assert options.transcript is not None
+    return replace(options, transcript=replace(options.transcript, tell=streams.note_record))
+
+
+def told_to(watch: Callable[[Event], None]) -> Callable[[Event], None]:
+    """Who watches, and a record for whom it is spoken to."""
+
+    def hear(event: Event) -> None:
+        watch(event)
+        if isinstance(event, Connected):
+            streams.note_record({"event": "connected", "peer": event.address})
+
+    return hear

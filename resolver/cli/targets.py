@@ -9,21 +9,25 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
 from protocols.errors import InvalidUrl, LocalError, NotConfigured, ResolveError
-from protocols.location import Finding
+from protocols.location import Finding, Url
 from protocols.values import NamedTuple
-from resolver import registry
 from resolver.cli import streams
 from resolver.cli.arguments import Command
-from resolver.url import build, parse, redact
+from resolver.cli.wishes import options_of, policy_of
+from resolver.policy.environment import find_setting, needs_server, proxies_here, server_of
+from resolver.transfer.plan import Plan, explain
+from resolver.url import registry
+from resolver.url.parsing import build, parse, redact
 
 if TYPE_CHECKING:
-    from protocols.contract import Origin, Url
+    from protocols.contract import Origin
     from resolver.cli.lists import FetchedList, ListSource
     from resolver.ledger.book import Ledger
-    from resolver.lists.listed import ListedFile
-    from resolver.retrieval.checksum import Checksum
-    from resolver.retrieval.claims import NameReservation
-    from resolver.tree.walk import TreeFile
+    from resolver.transfer.naming import NameReservation
+    from resolver.transfer.verification import Checksum
+    from resolver.trees.lists import ListedFile
+    from resolver.trees.walk import TreeFile
+
 
 _ORIGINS = ("user", "chosen", "derived")
 _NOTHING: Mapping[str, FetchedList] = {}
@@ -61,7 +65,7 @@ class CommandTarget(NamedTuple):
         `Refused` (S14) where it has none."""
         if self.where and name is None and not suffix:  # as it has been reserved
             return self.where
-        from resolver.retrieval.naming import local_directory, local_file_name
+        from resolver.transfer.naming import local_directory, local_file_name
 
         assert self.claim is not None
         found = command.found
@@ -125,7 +129,7 @@ def _as_url(target: CommandTarget, command: Command) -> CommandTarget:
     and that is said. `parse` is asked what the text itself is."""
     if target.url.isascii() or target.origin != "user" or command.strict or command.verb == "parse":
         return target
-    from resolver.iri import convert_iri  # few texts need it
+    from resolver.url.parsing import convert_iri  # few texts need it
 
     try:
         url = convert_iri(target.url)
@@ -149,7 +153,7 @@ class TargetNaming:
     had by the `ledger`. Where the server may choose, names go to whom it tells them first."""
 
     def __init__(self, command: Command, ledger: Ledger | None) -> None:
-        from resolver.retrieval.claims import NameReservations  # what is not saved has no need of them
+        from resolver.transfer.naming import NameReservations  # what is not saved has no need of them
 
         self._command = command
         self._ledger = ledger
@@ -160,7 +164,7 @@ class TargetNaming:
     def _may_have(self, path: str, url: str) -> bool:
         if not self._renames:
             return True
-        from resolver.disk.names import is_free
+        from resolver.files.names import is_free
 
         path = os.path.join(self._command.directory or "", path)
         had_it = self._ledger is not None and self._ledger.has(url, os.path.abspath(path))
@@ -188,7 +192,7 @@ class TargetNaming:
         return taken
 
     def name(self, target: CommandTarget) -> CommandTarget:
-        from resolver.retrieval.claims import NameReservation
+        from resolver.transfer.naming import NameReservation
 
         self._number += 1
         named = target._replace(claim=NameReservation(self._names, self._number))
@@ -206,7 +210,7 @@ def _targets(
     for url in command.urls:
         yield CommandTarget(url, command.origin, referrer)
     if command.extracts is not None:
-        from resolver.cli.extracting import urls_in  # few take all that there is
+        from resolver.cli.lists import urls_in  # few take all that there is
 
         for url in urls_in(command.extracts, command.found.at, report, quiet=command.quiet):
             yield CommandTarget(url, command.origin, referrer)
@@ -228,7 +232,7 @@ def _targets(
 def _file(item: ListedFile, source: ListSource, command: Command) -> CommandTarget:
     """A file of which the list says more. Of its places those are left out that would be refused, so that
     the others need not wait for that; if it has no other, that is what is told of it."""
-    from resolver.cli.places import sift
+    from resolver.cli.lists import sift
 
     urls, findings = sift(item.urls, source, command)
     return CommandTarget(
@@ -271,9 +275,8 @@ def _line(line: str, where: str, source: ListSource) -> CommandTarget | None:
 
 def _with_more(target: CommandTarget, said: object, where: str) -> CommandTarget:
     """What an earlier run wrote down of what its list said."""
-    from resolver.lists.listed import BadItem
-    from resolver.lists.names import parts_of, safe_path
-    from resolver.retrieval.checksum import Checksum
+    from resolver.transfer.verification import Checksum
+    from resolver.trees.lists import BadItem, parts_of, safe_path
 
     match said:
         case {
@@ -308,3 +311,39 @@ def status_of(statuses: Iterable[int]) -> int:
     if not failures:
         return 0
     return failures.pop() if len(failures) == 1 else MIXED
+
+
+# plans: The plan for a target of the command line: by its options, configuration and this machine's
+# settings.
+
+
+def plan_of(target: CommandTarget, command: Command) -> Plan:
+    """Raises `NotConfigured`."""
+    hosts = None
+    if command.configuration.hosts:
+        from resolver.cli.config import hosts_of  # few have a section
+
+        hosts = hosts_of(command.configuration)
+    setting, policy = find_setting(command.found.news_server), policy_of(command.found)
+    url: str | Url = target.url
+    with suppress(InvalidUrl):  # which the plan says
+        url = target.parsed(command)
+    plan = explain(
+        url,
+        policy=policy,
+        origin=target.origin,
+        referrer=target.referrer,
+        gateways=command.gateways,
+        news_server=None if setting is None else setting.text,
+        strict=command.strict,
+        options=options_of(command.found, policy, raw=True, listen=True),
+        environment=proxies_here(),
+        proxy=command.found.proxy,
+        hosts=hosts,
+    )
+    if setting is None and plan.error is None and not isinstance(url, str) and needs_server(url):
+        try:
+            server_of(setting, url.scheme)
+        except NotConfigured as error:
+            return plan._replace(error=error)
+    return plan

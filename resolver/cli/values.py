@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from protocols.errors import InvalidUrl, NotConfigured
 
@@ -151,7 +152,7 @@ def path(text: str) -> str:
 
 def moment(text: str) -> str:
     """A time in UTC, or its beginning."""
-    from resolver.warc.moment import read_moment  # few command lines have one
+    from resolver.warc.archive import read_moment  # few command lines have one
 
     try:
         read_moment(text)
@@ -173,7 +174,7 @@ def proxy(text: str) -> str:
 
 def referrer(text: str) -> str:
     """A URL that led to another."""
-    from resolver.url import parse  # few command lines have one
+    from resolver.url.parsing import parse  # few command lines have one
 
     try:
         return parse(text).text
@@ -183,9 +184,23 @@ def referrer(text: str) -> str:
 
 def checksum(text: str) -> object:
     """`auto` or `ALG:HEX`."""
-    from resolver.retrieval.checksum import Checksum  # few command lines have one
+    from resolver.transfer.verification import Checksum  # few command lines have one
 
     try:
         return Checksum.parse(text)
     except ValueError as error:
         raise BadValue(str(error)) from error
+
+
+# nearest: What somebody may have meant by a word that is none: said, and never done.
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """The end of a sentence that proposes the nearest word: one that it begins, before all others. Nothing
+    where none is near."""
+    from difflib import get_close_matches  # few command lines need it
+
+    words = sorted(set(known))
+    longer = [each for each in words if len(word) > 2 and each.startswith(word)]
+    near = longer[:1] or get_close_matches(word, words, 1)
+    return f"; did you mean {near[0]}?" if near else ""

@@ -11,27 +11,26 @@ import trio
 
 from protocols.contract import Entry, Finding, JsonValue, Url
 from protocols.errors import Refused, ResolveError
-from protocols.headers import without_cookie
-from protocols.instant import instant
+from protocols.location import without_cookie
+from protocols.text import instant
 from protocols.values import replace
-from resolver.cli import messages, outcome, streams
-from resolver.cli.advice import advise
+from resolver.cli import messages, streams
+from resolver.cli import summary as outcome
 from resolver.cli.arguments import Command
-from resolver.cli.facts import fact_lines
+from resolver.cli.hints import advise
 from resolver.cli.listing import show
-from resolver.cli.output import BodyOutput, Output, StandardOutput, put
+from resolver.cli.output import BodyOutput, Output, StandardOutput, fact_lines, put
 from resolver.cli.targets import CommandTarget
-from resolver.clock import Clock
-from resolver.retrieval.description import described
-from resolver.retrieval.response import Saved
-from resolver.retrieval.session import Resolver
-from resolver.retrieval.streaming import StreamingResponse
-from resolver.url import parse
+from resolver.network.clock import Clock
+from resolver.transfer.response import Saved
+from resolver.transfer.session import Resolver, described
+from resolver.transfer.streaming import StreamingResponse
+from resolver.url.parsing import parse
 
 if TYPE_CHECKING:
     from resolver.policy import Policy
-    from resolver.retrieval.checksum import Checksum
-    from resolver.tree.walk import TreeDirectory
+    from resolver.transfer.verification import Checksum
+    from resolver.trees.walk import TreeDirectory
 
 #: Seconds that the end of a run waits for a reader of what is saved: one that reads at all needs no more.
 _MOMENT = 1.0
@@ -45,7 +44,7 @@ async def get(session: Resolver, target: CommandTarget, command: Command) -> Sav
     if command.output == "-":
         return await cat(session, target, command)
     if command.output is not None:
-        from resolver.cli.devices import is_device  # few say where to
+        from resolver.cli.output import is_device  # few say where to
 
         if is_device(_given(command.output, command)):
             return await _get_into(_given(command.output, command), session, target, command)
@@ -81,7 +80,7 @@ def _last_words() -> AbstractContextManager[object]:
 
 async def _save(session: Resolver, target: CommandTarget, command: Command) -> Saved:
     if command.found.format is not None:
-        from resolver.cli.mailboxes import gather  # few gather any
+        from resolver.cli.mirror import gather  # few gather any
 
         return await gather(session, target, command)
     url = target.parsed(command)
@@ -159,7 +158,7 @@ def _with_findings(saved: Saved, target: CommandTarget) -> Saved:
 
 async def _path(session: Resolver, url: Url, target: CommandTarget, command: Command) -> str:
     if command.output is not None:
-        from resolver.cli.devices import check_no_directory  # as above
+        from resolver.cli.output import check_no_directory  # as above
 
         path = _given(command.output, command)
         check_no_directory(path, command.output)
@@ -181,7 +180,7 @@ def _reserve(url: Url, name: str | None, suffix: str, target: CommandTarget, com
     try:
         return target.reserve(url, command, name, suffix)
     except Refused:
-        from resolver.plan import opens_anything  # what is refused is rare
+        from resolver.transfer.plan import opens_anything  # what is refused is rare
 
         if opens_anything(url) or target.claim is None:
             raise
@@ -200,7 +199,7 @@ def _report_saved(saved: Saved, command: Command) -> None:
 
 async def _get_into(path: str, session: Resolver, target: CommandTarget, command: Command) -> Saved:
     """Into a device or a pipe."""
-    from resolver.cli.devices import Device
+    from resolver.cli.output import Device
 
     async with Device(path) as device:
         saved = await _pour(session, target, command, _show, device)
@@ -235,7 +234,7 @@ async def _pour(
         retrier = session.retrier(url, output, output.take, origin=target.origin, referrer=target.referrer)
         reply = await retrier.retry(Clock(session.limits_of(url).total))
         if target.size is not None:
-            from resolver.retrieval.proof import check_size  # a list said which
+            from resolver.transfer.verification import check_size  # a list said which
 
             check_size(output.position, target.size, url.shown)
         saved = _with_findings(output.saved(reply, retrier), target)
@@ -280,7 +279,7 @@ async def info(session: Resolver, target: CommandTarget, command: Command) -> No
 
 async def open_(session: Resolver, target: CommandTarget, command: Command) -> None:
     """A person sits at what the URL names."""
-    from resolver.cli.opening import perform  # few sit at anything
+    from resolver.cli.open import perform  # few sit at anything
 
     async with _failures(target, command):
         url = target.parsed(command)

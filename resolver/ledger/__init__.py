@@ -17,7 +17,7 @@ from protocols.errors import LocalError
 from protocols.values import NamedTuple
 
 if TYPE_CHECKING:  # a ledger needs no network
-    from resolver.gate import Masked
+    from resolver.network import Masked
 
 
 class LedgerFault(LocalError):

@@ -8,7 +8,7 @@ The steps have an order, so that a run may be killed before each of them, and th
 
 1. a row is `queued` before anybody works on it;
 2. NAME.part is whole and on the disk, then its row, as `whole`, with size, digest and inode;
-3. the file gets its name (`resolver.disk.part`);
+3. the file gets its name (`resolver.files.part`);
 4. its directory is brought to the disk, and the row is `done`, many of them at once.
 
 What was killed before 2 is gone on with as any other. Behind it the next run does 3, or finds it done, by
@@ -22,31 +22,200 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from types import TracebackType
 from typing import Any, Literal, TypeAlias
 
-from protocols.errors import ResolveError
+from protocols.errors import LocalError, ResolveError
 from protocols.values import NamedTuple
-from resolver.disk.ledger_file import LedgerFile
-from resolver.disk.whole import finish, has_size, is_that, sync_directories
-from resolver.ledger import CompletedFile, LedgerFault
-from resolver.ledger.database import (
-    TABLES,
-    add_columns,
-    check_is_ours,
-    connect,
-    faults_of,
-    kept,
-    number_of,
-    shown,
-)
+from resolver.files.atomic import HeldByAnother, LedgerFile
+from resolver.files.partial_file import finish, has_size, is_that, sync_directories
+from resolver.ledger import CompletedFile, LedgerFault, LedgerHeld
 from resolver.loops import Loop, running
+
+# database: The database that a ledger is: its tables, and SQLite's words for what is wrong with it.
+
+#: Marks the file as ours among SQLite's: "rslv".
+_OURS = 0x72736C76
+_VERSION = 1
+
+#: Octets of a file that tell a ledger.
+HEAD = 72
+
+TABLES = f"""
+BEGIN;
+CREATE TABLE object (
+    id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, url NOT NULL, origin TEXT NOT NULL, referrer, more,
+    without_password INTEGER NOT NULL, status TEXT NOT NULL, path, size INTEGER, digest TEXT, inode INTEGER,
+    etag, modified REAL, brought INTEGER NOT NULL DEFAULT 0, attempts INTEGER NOT NULL DEFAULT 0,
+    exit INTEGER, error TEXT, message, asked REAL NOT NULL, ended REAL, how TEXT,
+    final_url, media_type);
+CREATE TABLE run (id INTEGER PRIMARY KEY, begun REAL NOT NULL, ended REAL NOT NULL);
+PRAGMA application_id = {_OURS};
+PRAGMA user_version = {_VERSION};
+COMMIT;
+"""
+
+#: What the first ledgers had not.
+_ADDED = (("how", "TEXT"), ("final_url", ""), ("media_type", ""))
+
+#: Steps of SQLite's machine between two looks at how many there were; how many a ledger may take, and how
+#: many more for each octet of it. To count all rows takes two steps an octet. Pages of a damaged file may
+#: lead to one another, so that 50 kB of them have billions of rows.
+_STEPS = 10_000
+_SPARE_STEPS, _STEPS_OF_OCTET = 1_000_000, 10
+
+#: Seconds to wait for another program that has it locked.
+PATIENCE = 5.0
+
+
+def connect(path: str, *, how: str = "mode=rw") -> sqlite3.Connection:
+    """A connection that begins and ends its transactions where it is told to. What it does is bounded by the
+    size of the file; what the schema says is not run."""
+    quoted = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+    connection = sqlite3.connect(
+        f"file:{quoted}?{how}", uri=True, isolation_level=None, check_same_thread=False, timeout=PATIENCE
+    )
+    taken = 0
+
+    def has_had_enough() -> bool:
+        nonlocal taken
+        taken += _STEPS
+        size = 0
+        for each in (path, f"{path}-wal"):
+            with suppress(OSError):
+                size += os.stat(each).st_size
+        return taken > _SPARE_STEPS + _STEPS_OF_OCTET * size
+
+    connection.set_progress_handler(has_had_enough, _STEPS)
+    connection.execute("PRAGMA trusted_schema=OFF")
+    return connection
+
+
+def check_is_ours(connection: sqlite3.Connection, path: str) -> bool:
+    """False where it is empty. Raises `LedgerFault` for what another program, or a later one, has made."""
+    ours = connection.execute("PRAGMA application_id").fetchone()[0]
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if ours == _OURS and version == _VERSION:
+        _check_schema(connection, path)
+        return True
+    if ours == _OURS:
+        raise LedgerFault(
+            f"the ledger {path!r} is of a later version of this program: use that, or another file"
+        )
+    if ours or version or connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        raise LedgerFault(
+            f"{path!r} is a database of another program, and is left as it is: name another file"
+        )
+    return False
+
+
+def _check_schema(connection: sqlite3.Connection, path: str) -> None:
+    """What else is in a schema (views, triggers, columns that are computed) runs what whoever made the file
+    wrote. Indexes that SQLite makes by itself have no text."""
+    found = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL LIMIT 3").fetchall()
+    tables = re.findall(r"CREATE TABLE .*?\);", TABLES, re.DOTALL)
+    if sorted(_table(str(sql)) for (sql,) in found) != sorted(map(_table, tables)):
+        raise LedgerFault(
+            f"{path!r} has tables, views or triggers that no run has made, and is left as it is: name another"
+            " file"
+        )
+
+
+def _table(sql: str) -> tuple[str, list[str]]:
+    """How a statement begins that makes a table, and its columns, less those that some ledgers have not."""
+    head, _, columns = " ".join(sql.split()).removesuffix(";").removesuffix(")").partition("(")
+    added = [f"{name} {kind}".strip() for name, kind in _ADDED]
+    return head.strip(), [each.strip() for each in columns.split(",") if each.strip() not in added]
+
+
+def is_ledger(head: bytes) -> bool:
+    """Is the file one that begins with these octets? (SQLite's file format, 1.3: the text, and the mark at
+    octet 68.)"""
+    return head.startswith(b"SQLite format 3\0") and head[68:HEAD] == _OURS.to_bytes(4, "big")
+
+
+def add_columns(connection: sqlite3.Connection) -> None:
+    """A ledger that is older than these gets them."""
+    there = {name for _, name, *_ in connection.execute("PRAGMA table_info(object)")}
+    for name, kind in _ADDED:
+        if name not in there:
+            connection.execute(f"ALTER TABLE object ADD COLUMN {name} {kind}")
+
+
+@contextmanager
+def faults_of(path: str) -> Iterator[None]:
+    """What SQLite says of the ledger becomes a `LedgerFault` that says what to do."""
+    try:
+        yield
+    except LedgerFault:
+        raise
+    except sqlite3.Error as error:
+        raise LedgerFault(_words(path, error)) from error
+    except (LocalError, OSError) as error:
+        kind = LedgerHeld if isinstance(error, HeldByAnother) else LedgerFault
+        raise kind(error.message if isinstance(error, LocalError) else str(error)) from error
+
+
+#: How names of SQLite's errors begin, what they mean here, and what to do.
+_WORDS = (
+    ("SQLITE_NOTADB", "is no ledger, and is left as it is: name another file"),
+    (
+        "SQLITE_CORRUPT",
+        "is damaged: move it away; the same command with a new one and --exists skip keeps what is whole",
+    ),
+    ("SQLITE_INTERRUPT", "takes more work than its size explains, so it is damaged: name another file"),
+    ("SQLITE_BUSY", "is locked by another program: wait for that, or name another file"),
+    ("SQLITE_READONLY", "cannot be written: choose a place that you may write to"),
+    ("SQLITE_PERM", "cannot be written: choose a place that you may write to"),
+    ("SQLITE_CANTOPEN", "cannot be opened: it and its directory have to be ones that you may write to"),
+    ("SQLITE_FULL", "cannot be written: no space left; free some, and the same command goes on"),
+    ("SQLITE_IOERR", "cannot be read or written; is there space left? The same command goes on then"),
+)
+
+
+def _words(path: str, error: sqlite3.Error) -> str:
+    name = getattr(error, "sqlite_errorname", "")
+    said = next((words for begin, words in _WORDS if name.startswith(begin)), "cannot be used")
+    return f"the ledger {path!r} {said} ({error})"
+
+
+def kept(text: str | None) -> str | bytes | None:
+    """A text as a column has it; one that is no UTF-8 as its octets."""
+    if text is None:
+        return None
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")
+    return text
+
+
+def shown(kept: object) -> str | None:
+    """The text of a column; None also for what nobody here has written."""
+    if isinstance(kept, bytes):
+        return kept.decode("utf-8", "surrogatepass") if _is_text(kept) else None
+    return kept if isinstance(kept, str) else None
+
+
+def _is_text(octets: bytes) -> bool:
+    try:
+        octets.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def number_of(kept: object) -> int:
+    """The number of a column; 0 as above."""
+    return kept if isinstance(kept, int) and kept >= 0 else 0
+
 
 #: Rows that wait at most until they are written.
 _AT_ONCE = 256
@@ -380,3 +549,72 @@ def _digest(text: str | None) -> str | None:
 
 def _now() -> float:
     return datetime.now(UTC).timestamp()
+
+
+# recall: What an earlier run had, found by the lines of its list: they need not be read as URLs to be
+# passed over.
+#
+# Rows stand in the order in which they were asked for, and that is the order of the list. So the next lines
+# are most likely those of the next rows, which are read many at a time and in a row. A line that is not
+# among them is looked up by its key, as if there were nothing but that; where that finds it done, it goes
+# on from there.
+#
+# A row counts only where its file is where it would be put now: named in the same way, below the same
+# directory, and under the very place of its key.
+
+#: Rows that are held at once. More than lines are asked for together, for some may be gone from the list.
+_RECALL_AT_ONCE = 640
+
+
+class CompletedRow(NamedTuple):
+    """What is done, and still there; `where` is its path below the directory for files."""
+
+    where: str
+    path: str
+    size: int
+    digest: str | None
+
+
+class LedgerRecall:
+    """The rows of a ledger beside the lines of a list. `how` says how files are named, `directory` is the one
+    for files."""
+
+    def __init__(self, ledger: Ledger, how: str, directory: str) -> None:
+        self._ledger = ledger
+        self._how = how
+        self._below = os.path.join(os.path.abspath(directory), "")
+        self._behind = 0
+        self._held: dict[str, list[tuple[int, CompletedRow]]] | None = None
+
+    def find(self, lines: Sequence[str]) -> list[CompletedRow | None]:
+        """Of each line what is done. Raises `LedgerFault`."""
+        if self._held is None:
+            self._held = self._read()
+        found = [self._take(self._held, line) for line in lines]
+        last = max((number for number, _ in filter(None, found)), default=None)
+        if last is not None:
+            self.go_on_behind(last)
+        return [None if each is None else self._if_there(each[1]) for each in found]
+
+    def go_on_behind(self, number: int) -> None:
+        """What comes next in the list most likely comes behind this row."""
+        self._behind, self._held = number, None
+
+    def _read(self) -> dict[str, list[tuple[int, CompletedRow]]]:
+        held: dict[str, list[tuple[int, CompletedRow]]] = {}
+        for row in self._ledger.rows_behind(self._behind, _RECALL_AT_ONCE):
+            if row.status != "done" or row.how != self._how or not row.path.startswith(self._below):
+                continue
+            if RequestRow(row.url, row.path, row.url).key == row.key:
+                known = CompletedRow(row.path[len(self._below) :], row.path, row.size, row.digest)
+                held.setdefault(row.url, []).append((row.number, known))
+        return held
+
+    @staticmethod
+    def _take(held: dict[str, list[tuple[int, CompletedRow]]], line: str) -> tuple[int, CompletedRow] | None:
+        rows = held.get(line)
+        return rows.pop(0) if rows else None
+
+    @staticmethod
+    def _if_there(known: CompletedRow) -> CompletedRow | None:
+        return known if has_size(known.path, known.size) else None

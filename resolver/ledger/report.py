@@ -10,9 +10,9 @@ from typing import Any
 
 from protocols.location import JsonValue
 from protocols.values import NamedTuple
-from resolver.disk.ledger_file import LedgerFile, how_to_read
+from resolver.files.atomic import LedgerFile, how_to_read
 from resolver.ledger import LedgerFault
-from resolver.ledger.database import check_is_ours, connect, faults_of, number_of, shown
+from resolver.ledger.book import check_is_ours, connect, faults_of, number_of, shown
 
 _NOT_DONE = "status NOT IN ('done', 'skipped')"
 _OF_LEFT = "url, origin, referrer, without_password, error, exit, message, attempts, more"

@@ -17,8 +17,9 @@ from collections.abc import Mapping, Sequence
 from protocols.errors import InvalidUrl
 from protocols.location import Origin, Referrer, Url
 from resolver.policy.addresses import LOCALHOST, AddressScope, classify, literal_addresses
-from resolver.policy.credentials import harmless, is_same_place, may_carry_credentials
-from resolver.policy.filenames import (
+from resolver.policy.components import check_data_port
+from resolver.policy.files import (
+    is_below,
     is_kept_beside,
     listing_name_ok,
     local_name,
@@ -26,8 +27,6 @@ from resolver.policy.filenames import (
     name_key,
     numbered,
 )
-from resolver.policy.files import is_below
-from resolver.policy.hops import check_chain, check_hops
 from resolver.policy.judgement import (
     judge,
     judge_addresses,
@@ -37,13 +36,22 @@ from resolver.policy.judgement import (
     judge_subject,
     sift_addresses,
 )
-from resolver.policy.ports import check_data_port
 from resolver.policy.proxies import check_proxy, proxy_for, proxy_variables, variables_at
+from resolver.policy.redirects import check_chain, check_hops, harmless, is_same_place, may_carry_credentials
 from resolver.policy.schemes import at_once
 from resolver.policy.settings import Policy
-from resolver.policy.subject import Endpoint, NewsServer, endpoint_of, host_key, no_place, subject_of
-from resolver.policy.verdict import Decision, Verdict, strictest
-from resolver.url import url_of
+from resolver.policy.subject import (
+    Decision,
+    Endpoint,
+    NewsServer,
+    Verdict,
+    endpoint_of,
+    host_key,
+    no_place,
+    strictest,
+    subject_of,
+)
+from resolver.url.parsing import url_of
 
 __all__ = [
     "LOCALHOST",

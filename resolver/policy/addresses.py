@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from protocols.location import Origin
 from resolver.policy.settings import Policy
-from resolver.policy.verdict import Decision
+from resolver.policy.subject import Decision
 
 if TYPE_CHECKING:
     from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network

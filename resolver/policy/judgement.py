@@ -11,20 +11,30 @@ from typing import TypeAlias
 
 from protocols.errors import InvalidUrl
 from protocols.location import Origin, Referrer, Url
-from resolver import registry
-from resolver.gateways import through_gateway
 from resolver.policy.addresses import judge_address, literal_addresses
-from resolver.policy.credentials import judge_password_in_clear, judge_user_information
+from resolver.policy.components import judge_form, judge_name, judge_octets, judge_port
 from resolver.policy.files import judge_file
-from resolver.policy.forms import judge_form
-from resolver.policy.hops import judge_hop, judge_link, judge_session
-from resolver.policy.names import judge_name
-from resolver.policy.octets import judge_octets
-from resolver.policy.ports import judge_port
 from resolver.policy.proxies import judge_proxy
+from resolver.policy.redirects import (
+    judge_hop,
+    judge_link,
+    judge_password_in_clear,
+    judge_session,
+    judge_user_information,
+)
+from resolver.policy.schemes import through_gateway
 from resolver.policy.settings import Policy
-from resolver.policy.subject import NewsServer, Subject, subject_of
-from resolver.policy.verdict import ALLOW, Decision, Verdict, escalated, strictest
+from resolver.policy.subject import (
+    ALLOW,
+    Decision,
+    NewsServer,
+    Subject,
+    Verdict,
+    escalated,
+    strictest,
+    subject_of,
+)
+from resolver.url import registry
 
 Rule: TypeAlias = Callable[[Subject], Iterable[Decision]]
 

@@ -188,7 +188,7 @@ def _followed(field: str, text: str) -> str:
 
 
 def _check_proxy(text: str) -> None:
-    from resolver.policy.proxy import parse_proxy  # few policies name one
+    from resolver.policy.proxies import parse_proxy  # few policies name one
 
     try:
         parse_proxy(text, "trusted_proxy")

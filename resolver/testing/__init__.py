@@ -12,23 +12,23 @@ for pytest; they need the extra `testing`. Nothing else here does, and `import r
 
 from __future__ import annotations
 
-from resolver.testing.cutting import CUTTERS as CUTTERS
-from resolver.testing.cutting import Cutter as Cutter
-from resolver.testing.cutting import chunkings as chunkings
-from resolver.testing.cutting import cut_at as cut_at
-from resolver.testing.cutting import oddly as oddly
-from resolver.testing.cutting import one_by_one as one_by_one
-from resolver.testing.cutting import whole as whole
 from resolver.testing.outcome import check as check
 from resolver.testing.outcome import recite as recite
-from resolver.testing.peer import UNSCRIPTED as UNSCRIPTED
-from resolver.testing.peer import PeerOutput as PeerOutput
-from resolver.testing.peer import ScriptedPeer as ScriptedPeer
+from resolver.testing.player import UNSCRIPTED as UNSCRIPTED
+from resolver.testing.player import OctetScript as OctetScript
+from resolver.testing.player import PeerOutput as PeerOutput
 from resolver.testing.player import Player as Player
-from resolver.testing.scripts import OctetScript as OctetScript
-from resolver.testing.scripts import TranscriptScript as TranscriptScript
-from resolver.testing.scripts import ValueScript as ValueScript
+from resolver.testing.player import ScriptedPeer as ScriptedPeer
+from resolver.testing.player import TranscriptScript as TranscriptScript
+from resolver.testing.player import ValueScript as ValueScript
+from resolver.testing.transcript import CUTTERS as CUTTERS
 from resolver.testing.transcript import BadTranscript as BadTranscript
+from resolver.testing.transcript import Cutter as Cutter
 from resolver.testing.transcript import DialogueTranscript as DialogueTranscript
 from resolver.testing.transcript import TranscriptOutcome as TranscriptOutcome
+from resolver.testing.transcript import chunkings as chunkings
+from resolver.testing.transcript import cut_at as cut_at
+from resolver.testing.transcript import oddly as oddly
+from resolver.testing.transcript import one_by_one as one_by_one
 from resolver.testing.transcript import parse_transcript as parse_transcript
+from resolver.testing.transcript import whole as whole

@@ -9,10 +9,8 @@ from typing import Any
 from protocols.contract import Entry, Gate, Reply, Url
 from protocols.errors import ResolveError
 from protocols.step import Dialogue
-from resolver.testing.cutting import Cutter, whole
-from resolver.testing.player import Player
-from resolver.testing.scripts import TranscriptScript
-from resolver.testing.transcript import DialogueTranscript, TranscriptOutcome
+from resolver.testing.player import Player, TranscriptScript
+from resolver.testing.transcript import Cutter, DialogueTranscript, TranscriptOutcome, whole
 
 Opener = Callable[[Any, Gate], AbstractAsyncContextManager[Reply]]
 
@@ -91,7 +89,8 @@ def recite(
 
     Examples:
         >>> from protocols.contract import Limits, Options
-        >>> from resolver import parse, registry
+        >>> from resolver import parse
+        >>> from resolver.url import registry
         >>> from resolver.testing import one_by_one, parse_transcript, recite
         >>> text = "# made up\\nU: gopher://h.example/0a\\nC: a\\\\r\\\\n\\nS: hello\\nE: close\\n"
         >>> talk = parse_transcript(text, "hello")

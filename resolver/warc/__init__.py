@@ -7,7 +7,7 @@ Nothing that reads opens a file: whoever does hands over a `Source`.
 
 What is in files an `Archive` serves: a `catalogue` of all records finds the one that is meant, by its URL
 (`target`) and time (`moment`), `block` reads it when it is wanted, `joining` puts together what came in
-parts, and `told` reads back what was said. Who fetches from it is `resolver/retrieval/archived.py`.
+parts, and `told` reads back what was said. Who fetches from it is `resolver/warc/replay.py`.
 
 What is fetched is written by a `Recorder`, an extra: each hop is a `capture`, of http an `exchange`, with its
 `dialogue`; it becomes a `group` of records, which `writing` puts into a `volume`, with its `index`.

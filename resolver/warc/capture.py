@@ -1,41 +1,302 @@
 """One retrieval of one URL over one hop, as it is kept: what came, what was said for it, what became of it.
 
-A `Capture` hears of all that goes over its connections (see `resolver/gate/tap.py`), of the steps of the
-dialogue, and of the body; when it ends, it is a group of records. It waits for nothing and opens nothing.
+A `Capture` hears of all that goes over its connections (see `resolver/network/stream_settings.py`), of the
+steps of the dialogue, and of the body; when it ends, it is a group of records. It waits for nothing and opens
+nothing.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Generator, Hashable
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Generator, Hashable, Iterator
+from hashlib import sha1, sha256
+from typing import TYPE_CHECKING, TypeVar, cast
 
+from protocols.contract import FileStatus, LocalFile, Reply
 from protocols.errors import InvalidUrl, LocalError, Refused, ResolveError, UnsupportedScheme
 from protocols.location import JsonValue
-from protocols.reply import Reply
-from protocols.step import AwaitData, CopiedBody, CopyBody, Dialogue, Receive, StartBody, Step
+from protocols.scheme import KeptListing
+from protocols.step import (
+    AwaitData,
+    CopiedBody,
+    CopyBody,
+    DatagramReply,
+    Dialogue,
+    ExchangeDatagrams,
+    OpenFile,
+    ReadNames,
+    Receive,
+    StartBody,
+    Step,
+)
+from protocols.values import NamedTuple
 from protocols.wire import Buffer, Reader, Rest
-from resolver.warc.answers import AnswerListing
-from resolver.warc.dialogue import DialogueEvent
-from resolver.warc.dialogue import DialogueRecord as Events
-from resolver.warc.exchange import HttpCapture, is_request
 from resolver.warc.group import (
+    CapturedConnection,
     CapturedObject,
+    CaptureSink,
     CaptureSubject,
+    DialogueEvent,
     RecordGroup,
+    SpooledBytes,
     end_of,
     metadata_of,
     resource_of,
     truncation_of,
     type_of,
 )
-from resolver.warc.keeper import CaptureSink
-from resolver.warc.way import CapturedConnection
-from resolver.warc.writing import RecordBlock
+from resolver.warc.group import DialogueRecord as Events
+from resolver.warc.http import MOST_HEAD, AnswerSpan, ChunkDecoder, find_answer, mask_answer, masked_fields
+from resolver.warc.writing import RecordBlock, digest_text
 
 if TYPE_CHECKING:
-    from resolver.gate import Mask
-    from resolver.gate.tap import TappedConnection, TlsFacts
+    from resolver.network import Mask
+    from resolver.network.stream_settings import TappedConnection, TlsFacts
+
+
+# answers: A listing that is made of answers: those are kept as they came, so that they can be read again.
+#
+# Which answers they are the row of the scheme says (`protocols.scheme.KeptListing`): those to some
+# commands, the last one, the packets of the last one; or the names that a directory of this machine had.
+
+
+class _AnswerSpan(NamedTuple):
+    """Answers to what was sent in one go: octets of the spool from `begin` on."""
+
+    words: tuple[str, ...]
+    begin: int
+
+
+class AnswerListing:
+    """`wanted` says which; they are put into `spool`."""
+
+    def __init__(self, wanted: KeptListing, spool: SpooledBytes) -> None:
+        self._wanted = wanted
+        self._spool = spool
+        self._stretches: list[_AnswerSpan] = []
+        self._ranges: list[tuple[int, int]] = []
+        self._current: _AnswerSpan | None = None
+        self._first = b""
+        self._file: LocalFile | None = None
+
+    def close(self) -> None:
+        self._spool.close()
+
+    def sent(self, octets: bytes) -> None:
+        """What comes from now on answers this."""
+        self._settle()
+        if self._wanted.how == "last":
+            self._stretches, self._ranges = [], []
+            self._current = _AnswerSpan((), self._spool.size)
+        elif self._wanted.how == "answers":
+            words = tuple(self._word(line) for line in octets.splitlines())
+            if not all(word.partition("_")[0] in self._wanted.commands for word in words):
+                return
+            if self._stretches and words[0] == self._stretches[0].words[0]:  # asked for from the beginning
+                self._stretches, self._ranges = [], []
+            self._current = _AnswerSpan(words, self._spool.size)
+
+    @staticmethod
+    def _word(line: bytes) -> str:
+        words = line.decode("latin-1").upper().split()
+        return "_".join(words[:2] if words[:1] == ["LIST"] else words[:1])
+
+    def heard(self, octets: bytes) -> None:
+        """This came in answer."""
+        if self._current is not None:
+            self._first += octets[: 1 - len(self._first)]
+            self._spool.write(octets)
+
+    def _settle(self) -> None:
+        """The answers to what was sent last are complete. A no is not part of a listing."""
+        current, self._current = self._current, None
+        is_no = self._wanted.how == "answers" and self._first in (b"4", b"5")
+        if current is not None and self._first and not is_no:
+            self._stretches.append(current)
+            self._ranges.append((current.begin, self._spool.size))
+        self._first = b""
+
+    def done(self, step: Step, answer: object) -> None:
+        """A step of the dialogue was answered."""
+        how = self._wanted.how
+        if how == "packets" and isinstance(step, ExchangeDatagrams) and isinstance(answer, DatagramReply):
+            self._put(b"".join(answer.pieces))
+        elif how == "names" and isinstance(step, OpenFile):
+            self._file = cast("LocalFile", answer)
+        elif how == "names" and isinstance(step, ReadNames) and self._file is not None:
+            names = cast("list[bytes]", answer)
+            self._put(b"".join(_line(name, self._file.status_of(name)) for name in names))
+
+    def _put(self, octets: bytes) -> None:
+        """In place of all that is there."""
+        begin = self._spool.size
+        self._spool.write(octets)
+        self._ranges = [(begin, self._spool.size)]
+
+    def finish(self) -> tuple[str, RecordBlock]:
+        """The media type, and all answers."""
+        self._settle()
+        commands: list[str] = []
+        for stretch in self._stretches:
+            commands += stretch.words
+        media_type = self._wanted.media_type
+        if commands:
+            media_type += f'; commands="{" ".join(_once(commands))}"'
+        ranges = list(self._ranges)
+
+        def pieces() -> Iterator[bytes]:
+            for begin, end in ranges:
+                yield from first_octets(self._spool.pieces(begin), end - begin)
+
+        return media_type, RecordBlock(sum(end - begin for begin, end in ranges), pieces)
+
+
+def first_octets(pieces: Iterator[bytes], size: int) -> Iterator[bytes]:
+    """The first octets of these pieces."""
+    for piece in pieces:
+        if size <= 0:
+            return
+        yield piece[:size]
+        size -= len(piece)
+
+
+def _once(commands: list[str]) -> list[str]:
+    """The last of them stands for all further ones."""
+    while len(commands) > 1 and commands[-1] == commands[-2]:
+        commands = commands[:-1]
+    return commands
+
+
+def _line(name: bytes, status: FileStatus) -> bytes:
+    """One name of a directory of this machine."""
+    modified = None if status.modified is None else status.modified.isoformat().replace("+00:00", "Z")
+    said = {
+        "name": name.decode("latin-1"),
+        "kind": status.kind.value,
+        "size": status.size,
+        "modified": modified,
+    }
+    return json.dumps(said, separators=(",", ":")).encode("ascii") + b"\n"
+
+
+# exchange: One request and its answer in http, as they were on the wire: two records.
+
+_REQUEST = re.compile(rb"[A-Z]+ [^\r\n]* HTTP/1\.[01]\r\n")
+RESPONSE = "application/http;msgtype=response"
+
+
+def is_request(octets: bytes) -> bool:
+    """Does one begin with these octets, other than one for a tunnel?"""
+    return _REQUEST.match(octets) is not None and not octets.startswith(b"CONNECT ")
+
+
+class HttpCaptureFacts(NamedTuple):
+    """What an exchange comes to. `said` are octets that are in no record; `body` the members of its event."""
+
+    object: CapturedObject | None
+    request: RecordBlock | None
+    is_head: bool
+    is_whole: bool
+    version: str | None
+    said: list[tuple[str, bytes]]
+    body: dict[str, JsonValue]
+    masked: list[str]
+    expected: int | None
+
+
+class HttpCapture:
+    """What was asked on a connection; what came is in `came`."""
+
+    def __init__(self, way: Hashable, spool: Callable[[], SpooledBytes], came: SpooledBytes) -> None:
+        self.way = way
+        self.asked = spool()
+        self._came = came
+
+    def close(self) -> None:
+        self.asked.close()
+
+    def finished(
+        self, hide: Callable[[bytes], bytes], *, is_whole: bool, keeps_cookies: bool
+    ) -> HttpCaptureFacts:
+        """The records; `is_whole` says of an answer that does not tell its length that all of it came, and
+        `keeps_cookies` that those that it sets are not masked."""
+        request = self.asked.first(MOST_HEAD)
+        is_head = request.startswith(b"HEAD ")
+        masked = [f"request:{name}" for name in masked_fields(request)]
+        came = self._came.first(MOST_HEAD)
+        answer = find_answer(came)
+
+        def mask(octets: bytes) -> tuple[bytes, list[str]]:
+            return mask_answer(octets, asked_secretly=bool(masked), keeps_cookies=keeps_cookies, hide=hide)
+
+        said: list[tuple[str, bytes]] = []
+        if answer is None:
+            octets, names = mask(came)
+            masked += [f"response:{name}" for name in names]
+            said = [("send", request), *([("receive", octets)] if octets else [])]
+            return HttpCaptureFacts(None, None, is_head, False, None, said, {}, masked, None)
+        interim, early_names = mask(came[: answer.interim])
+        head, names = mask(answer.head)
+        masked += [f"response:{name}" for name in dict.fromkeys(early_names + names)]
+        if answer.interim:
+            said.append(("receive", interim))
+        if is_head:
+            said = [("send", request), *said, ("receive", head)]
+            return HttpCaptureFacts(None, None, True, True, answer.version, said, {}, masked, None)
+        coded, length = answer.coded, answer.length
+        kept, whole, expected = self._object(answer, head, is_whole=is_whole)
+        kept = kept._replace(is_found=request.startswith(b"GET "))
+        body: dict[str, JsonValue] = {
+            "count": kept.block.size - len(head),
+            "block": [len(head), kept.block.size],
+            "framing": "chunks" if coded else "none" if length is None else "length",
+            "ended": "reset" if not whole else "terminator" if coded else "length",
+        }
+        if whole and not coded and length is None:
+            body["ended"] = "close"
+        asked = RecordBlock(self.asked.size, self.asked.pieces)
+        return HttpCaptureFacts(kept, asked, False, whole, answer.version, said, body, masked, expected)
+
+    def _object(
+        self, answer: AnswerSpan, head: bytes, *, is_whole: bool
+    ) -> tuple[CapturedObject, bool, int | None]:
+        begin = answer.interim + len(answer.head)
+        size = self._came.size - begin
+        length, unchunked = answer.length, ChunkDecoder(answer.head) if answer.coded else None
+        if length is not None:
+            size = min(size, length)  # what comes behind its end is none of it
+        raw, payload, octets = sha1(usedforsecurity=False), sha256(), 0
+        for piece in first_octets(self._came.pieces(begin), size):
+            made = piece if unchunked is None else unchunked.take(piece)
+            raw.update(made)
+            payload.update(made)
+            octets += len(made)
+        whole = is_whole if length is None else size >= length
+        if unchunked is not None:
+            whole = unchunked.is_whole
+
+        digest = digest_text(raw.digest())
+
+        def pieces() -> Iterator[bytes]:
+            yield head
+            yield from first_octets(self._came.pieces(begin), size)
+
+        kept = CapturedObject(
+            type="response",
+            content_type=RESPONSE,
+            block=RecordBlock(len(head) + size, pieces),
+            head=head,
+            payload_digest=None if unchunked is not None else digest,
+            digest=digest,
+            sha256=payload.hexdigest(),
+            size=octets,
+            truncated=None,
+            status=answer.status,
+            media_type=AnswerSpan(0, head).media_type,
+        )
+        return kept, whole, None if whole else length
+
 
 T = TypeVar("T")
 

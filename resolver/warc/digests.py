@@ -13,6 +13,8 @@ from base64 import b32decode, b64decode
 from typing import Literal, TypeAlias
 
 from protocols.values import NamedTuple
+from resolver.warc.http import MOST_HEAD, AnswerSpan, ChunkDecoder, find_answer
+from resolver.warc.records import RecordHead
 
 #: What became of a digest: `unknown` is one that we cannot compute, or that is none.
 Verdict: TypeAlias = Literal["verified", "mismatch", "absent", "unknown"]
@@ -69,3 +71,36 @@ class ComputedDigest:
         if self._claim is None or self._hash is None:
             return "absent" if self._absent else "unknown"
         return "verified" if self._hash.digest() == self._claim.digest else "mismatch"
+
+
+# payload: The payload of a record, as its block comes: of an answer of http its body without transfer
+# coding, of everything else the block (WARC 1.1, 2).
+
+
+class Payload:
+    """`answer` is what stands before the body, where it is an answer of http and its head has come."""
+
+    def __init__(self, head: RecordHead) -> None:
+        self.answer: AnswerSpan | None = None
+        self._has_head = head.media_type == "application/http"
+        self._held = bytearray()
+        self._unchunked: ChunkDecoder | None = None
+
+    def take(self, octets: bytes) -> bytes:
+        """What of the payload these make; nothing of what has no head that we could read."""
+        if self._has_head and self.answer is None:
+            if len(self._held) > MOST_HEAD:
+                return b""
+            self._held += octets
+            self.answer = find_answer(bytes(self._held))
+            if self.answer is None:
+                return b""
+            octets = bytes(self._held[self.answer.interim + len(self.answer.head) :])
+            self._held.clear()
+            self._unchunked = ChunkDecoder(self.answer.head) if self.answer.coded else None
+        return octets if self._unchunked is None else self._unchunked.take(octets)
+
+    @property
+    def is_whole(self) -> bool:
+        """Has all of it come, as far as that can be told of chunks?"""
+        return self._unchunked is None or self._unchunked.is_whole

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from hashlib import sha1, sha256
 from mimetypes import MimeTypes
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from protocols.errors import Declined, Disconnected, LimitExceeded, ResolveError, TimedOut, Truncated
-from protocols.headers import without_cookie
-from protocols.location import JsonValue, Kind
-from protocols.values import NamedTuple
+from protocols.location import JsonValue, Kind, without_cookie
+from protocols.values import NamedTuple, dataclass, field
 from resolver.warc.writing import RecordBlock, digest_text
 
 if TYPE_CHECKING:
+    from protocols.contract import Reply
     from protocols.options import Wanted
-    from protocols.reply import Reply
     from protocols.scheme import KeptListing
-    from resolver.gate import Mask
-    from resolver.warc.dialogue import DialogueRecord
+    from resolver.network import Mask
+    from resolver.network.stream_settings import TappedConnection
+
 
 #: Python's own, whatever this machine thinks.
 _TYPES = MimeTypes()
@@ -191,3 +193,174 @@ def metadata_of(
 def fields_block(lines: list[str]) -> bytes:
     """A block of `application/warc-fields`."""
     return "".join(f"{line}\r\n" for line in lines).encode("utf-8")
+
+
+# dialogue: What was said for one object, as an archive tells of it: format 1, a line of JSON an event.
+#
+# `docs/archives.md` says what the events and their members mean. Octets are text here, one character an
+# octet. What the object itself has is counted and not repeated, and the whole is bounded.
+
+FORMAT = 1
+
+#: Octets of all lines; a line more says that there was more.
+MOST = 1_048_576
+#: What an event costs besides its octets, about.
+_EACH = 100
+
+_LINE = "dialogue: "
+_ENCODER = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"))
+
+
+@dataclass(slots=True)
+class DialogueEvent:
+    """One event, `at` seconds since the first. `octets` may still grow, until another comes."""
+
+    at: float
+    way: int
+    event: str
+    members: dict[str, JsonValue] = field(default_factory=dict)
+    octets: bytearray | None = None
+
+
+class DialogueRecord:
+    """The events of one capture. `hide` takes the secrets that went out from what came."""
+
+    def __init__(self, begun: datetime, hide: Callable[[bytes], bytes]) -> None:
+        self.begun = begun
+        self._hide = hide
+        self._events: list[DialogueEvent] = []
+        self._size = 0
+        self._is_cut = False
+        self._last = 0.0
+
+    def add(self, now: datetime, way: int, event: str, members: dict[str, JsonValue]) -> DialogueEvent:
+        """Another one; its members may be changed until the end."""
+        happened = DialogueEvent(self._since(now), way, event, members)
+        self._keep(happened, _EACH)
+        return happened
+
+    def say(self, now: datetime, way: int, event: str, octets: bytes, *, joins: bool, masked: bool) -> None:
+        """Octets that were sent or received; they join those before where nothing came between."""
+        last = self._events[-1] if self._events else None
+        if joins and last is not None and last.octets is not None and (last.way, last.event) == (way, event):
+            if self._has_room(len(octets)):
+                last.octets += octets
+            if masked:
+                last.members["masked"] = ["password"]
+            return
+        members: dict[str, JsonValue] = {"masked": ["password"]} if masked else {}
+        happened = DialogueEvent(self._since(now), way, event, members, bytearray(octets))
+        self._keep(happened, _EACH + len(octets))
+
+    def last_heard(self, way: int) -> DialogueEvent | None:
+        """What was received there, where nothing happened since."""
+        last = self._events[-1] if self._events else None
+        return last if last is not None and (last.way, last.event) == (way, "receive") else None
+
+    def _keep(self, happened: DialogueEvent, size: int) -> None:
+        if self._has_room(size):
+            self._events.append(happened)
+
+    def _has_room(self, size: int) -> bool:
+        self._size += size
+        if self._size > MOST and not self._is_cut:
+            self._is_cut = True
+            self._events.append(DialogueEvent(self._last, 0, "note", {"text": "cut"}))
+        return not self._is_cut
+
+    def _since(self, now: datetime) -> float:
+        """Never less than before, whatever the clock does."""
+        self._last = max(self._last, (now - self.begun).total_seconds())
+        return self._last
+
+    def lines(self, now: datetime, end: dict[str, JsonValue]) -> Iterator[str]:
+        """All of it, `end` as the last, however much there was."""
+        for happened in self._events:
+            yield _LINE + _json(happened, self._hide)
+        yield _LINE + _json(DialogueEvent(self._since(now), 0, "end", end), self._hide)
+
+
+def _json(happened: DialogueEvent, hide: Callable[[bytes], bytes]) -> str:
+    at = round(happened.at, 6) or 0
+    said: dict[str, JsonValue] = {"t": at, "c": happened.way, "event": happened.event}
+    if happened.octets is not None:
+        said["octets"] = hide(bytes(happened.octets)).decode("latin-1")
+    return _ENCODER.encode({**said, **happened.members})
+
+
+# framing: Octets in lines as they came, with the periods that an archive takes off: those that were
+# doubled, and the last one.
+
+_END = b".\r\n"
+
+
+def framed(pieces: Iterator[bytes], *, has_end: bool) -> Iterator[bytes]:
+    """`has_end`: the last period came."""
+    last = b"\n"
+    for octets in pieces:
+        doubled = octets.replace(b"\n.", b"\n..")
+        yield b"." + doubled if last == b"\n" and octets.startswith(b".") else doubled
+        last = octets[-1:] or last
+    if has_end:
+        yield _END if last == b"\n" else b"\r\n" + _END
+
+
+# way: A connection of a capture.
+
+
+class CapturedConnection:
+    """A connection: its number, what came on it and belongs to nothing yet, and how much of the object."""
+
+    def __init__(self, number: int, link: TappedConnection) -> None:
+        self.number = number
+        self.link = link
+        self.pending = bytearray()
+        self.last = b""
+        self.has_only_data = False
+        self.opened: DialogueEvent | None = None
+        self.body: DialogueEvent | None = None
+        self.count = 0
+        self.ended = "stopped"
+
+    def turn_into_body(self, events: DialogueRecord) -> None:
+        """What was heard here last is part of the object."""
+        found = events.last_heard(self.number)
+        if found is not None and self.body is None:
+            self.body, self.count = found, len(found.octets or b"")
+            found.event, found.octets = "body", None
+
+    def describe(self, framing: str, ended: str, block: JsonValue) -> None:
+        """What came of the object here, and what became of it."""
+        if self.body is not None:
+            self.body.members = {"count": self.count, "block": block, "framing": framing, "ended": ended}
+
+
+# keeper: What a capture needs of the world: the time, a place for octets, and who takes its records.
+
+
+class SpooledBytes(Protocol):
+    """Octets that are kept until they are written."""
+
+    @property
+    def size(self) -> int: ...
+
+    def write(self, octets: bytes, /) -> None: ...
+
+    def pieces(self, begin: int = 0, /) -> Iterator[bytes]: ...
+
+    def first(self, most: int, /) -> bytes: ...
+
+    def close(self) -> None: ...
+
+
+class CaptureSink(Protocol):
+    """Whom captures are handed to."""
+
+    @property
+    def keeps_cookies(self) -> bool: ...
+
+    def now(self) -> datetime: ...
+
+    def spool(self) -> SpooledBytes: ...
+
+    def keep(self, group: RecordGroup, /) -> None: ...

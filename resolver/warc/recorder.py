@@ -3,29 +3,165 @@
 from __future__ import annotations
 
 import os
+import os.path
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from itertools import chain
 from threading import Lock
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 from uuid import uuid4
 
-from protocols.errors import NotConfigured
-from resolver.disk.spool import ByteSpool
+from protocols.contract import Body, Options, Reply, Sink, Url
+from protocols.errors import LocalError, NotConfigured, ResolveError
+from protocols.step import Dialogue
+from protocols.values import replace
+from resolver.files.archive import ArchiveOutput, ByteSpool, open_archive, put_beside
+from resolver.loops import running
+from resolver.network import Mask, UrlGate
+from resolver.transfer.redirects import RetrievalRequest
+from resolver.url import registry
 from resolver.version import VERSION
 from resolver.warc.capture import Capture
 from resolver.warc.group import CapturedObject, CaptureSubject, RecordGroup, fields_block
-from resolver.warc.index import IndexLine
+from resolver.warc.http import target_of
+from resolver.warc.index import IndexBuilder, IndexLine
+from resolver.warc.records import DamagedSpan, RecordHead, read_records
 from resolver.warc.revisits import RevisitOriginal, Revisits
-from resolver.warc.volume import WarcVolume, rows_in
-from resolver.warc.writing import Fields, RecordBlock
+from resolver.warc.writing import Fields, RecordBlock, Writer
 
 if TYPE_CHECKING:
-    from resolver.gate import Mask
-    from resolver.warc.earlier import EarlierArchives
+    from resolver.warc.revisits import EarlierArchives
+
+
+# volume: One file of an archive that is written: made, or gone on with; and the index beside it.
+
+_OURS = b"software: url-resolver/"
+_MOST_INFO = 65_536
+
+
+class WarcVolume:
+    """`mode` is that of a file that is made. `cut` is how many octets a run that was cut off left behind its
+    last whole record; they are gone.
+
+    Raises `LocalError` where the file is another's, is damaged, is being written, or cannot be.
+    """
+
+    def __init__(self, path: str, mode: int = 0o600) -> None:
+        self.path = path
+        self.cut = 0
+        self._rows: list[IndexLine] = []
+        self._file = ArchiveOutput(path, mode)
+        try:
+            self._go_on()
+            self._writer = Writer(self._file, packed=path.endswith(".gz"))
+        except BaseException:
+            self._file.close()
+            raise
+
+    @property
+    def size(self) -> int:
+        return self._file.size
+
+    @property
+    def name(self) -> str:
+        return os.path.basename(self.path)
+
+    def write(
+        self, type: str, fields: Fields, content_type: str | None, block: RecordBlock
+    ) -> tuple[int, int]:
+        """One record of those that are written `together`; where it begins, and how long it is there."""
+        begin = self._file.size
+        self._writer.write(type, fields, content_type, block)
+        return begin, self._file.size - begin
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """All records that are written meanwhile, or none: what was begun when a disk was full would be
+        damage in the midst of a file."""
+        begin, rows = self._file.size, len(self._rows)
+        try:
+            yield
+            self._file.settle()
+        except BaseException:
+            del self._rows[rows:]
+            self._file.cut(begin)
+            raise
+
+    @property
+    def rows(self) -> Sequence[IndexLine]:
+        """Those of the index so far."""
+        return self._rows
+
+    def index(self, row: IndexLine) -> None:
+        """It has its line in the index."""
+        self._rows.append(row)
+
+    def sync(self) -> None:
+        """All of it is on the disk."""
+        self._file.sync()
+
+    def close(self) -> None:
+        """The index is written, sorted by octets, and the file is free for another run."""
+        try:
+            lines = sorted(row.line(self.name) for row in self._rows)
+            put_beside(self.path.removesuffix(".gz").removesuffix(".warc") + ".cdxj", lines, self._file.mode)
+        finally:
+            self._file.close()
+
+    def _go_on(self) -> None:
+        if not self._file.size:
+            return
+        end, number = 0, 0
+        for found in read_records(self._file.source, _IndexedRecord):
+            if isinstance(found, DamagedSpan):
+                if not number or found.resumes is not None:
+                    raise LocalError(
+                        f"the archive {self.path!r} is damaged at octet {found.offset}, and is not touched: "
+                        "resolve warc check says more"
+                    )
+                end = found.offset
+                break
+            if not number and not found.reader.is_ours:
+                raise LocalError(f"{self.path!r} is an archive that another program began: name another file")
+            if (row := found.reader.index.row(found.offset, found.end - found.offset)) is not None:
+                self._rows.append(row)
+            end, number = found.end, number + 1
+        self.cut = self._file.size - end
+        if self.cut:
+            self._file.cut(end)
+
+
+def rows_in(path: str) -> Iterator[IndexLine]:
+    """What the index of a file has, by its records. Raises `LocalError` where it cannot be read."""
+    with open_archive(path) as file:
+        for found in read_records(file, _IndexedRecord):
+            if not isinstance(found, DamagedSpan):
+                row = found.reader.index.row(found.offset, found.end - found.offset)
+                yield from () if row is None else (row,)
+
+
+class _IndexedRecord:
+    """What is to be known of a record that is there."""
+
+    def __init__(self, head: RecordHead) -> None:
+        self.index = IndexBuilder(head)
+        self._is_info = head.type == "warcinfo"
+        self._octets = b""
+
+    def take(self, octets: bytes) -> None:
+        self.index.take(octets)
+        if self._is_info and len(self._octets) < _MOST_INFO:
+            self._octets += octets
+
+    @property
+    def is_ours(self) -> bool:
+        """Does a program of ours say that it began the file?"""
+        return any(line.startswith(_OURS) for line in self._octets.splitlines())
+
 
 #: Octets from which on a capture begins another file (WARC 1.1, Annex C).
 SIZE = 1_000_000_000
@@ -263,10 +399,121 @@ class Recorder:
 def _earlier(indexes: list[str]) -> EarlierArchives | None:
     if not indexes:
         return None
-    from resolver.warc.earlier import EarlierArchives  # few runs have indexes, and it needs a database
+    from resolver.warc.revisits import EarlierArchives  # few runs have indexes, and it needs a database
 
     return EarlierArchives(indexes)
 
 
 def _date(moment: datetime) -> str:
     return f"{moment.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
+
+
+# recorded: What is kept of a retrieval in an archive: each hop as a capture of its own, body and all.
+
+T = TypeVar("T")
+
+
+class CaptureRecording:
+    """The captures of one try: at most one at a time is under way."""
+
+    def __init__(self, recorder: Recorder, mask: Mask, attempt: int) -> None:
+        self._recorder = recorder
+        self._mask = mask
+        self._attempt = attempt
+        self._capture: Capture | None = None
+
+    def begin(self, request: RetrievalRequest, url_gate: UrlGate, via: str | None = None) -> None:
+        """All that is said from now on is kept. `via` has redirected to it."""
+        row = url_gate.row
+        assert row is not None, "a dialogue is of a scheme"
+        url = request.url
+        is_redirect = via is not None
+        if via is None and request.referrer is not None:
+            via = request.referrer.url
+        hide = self._mask.hide_in_text if is_redirect else str
+        subject = CaptureSubject(
+            target=target_of(url, has_user=row.userinfo, hide=hide),
+            shown=self._mask.hide_in_text(url.shown),
+            origin=request.origin,
+            attempt=self._attempt,
+            via=None if via is None else self._mask.hide_in_text(via),
+            hop="R" if is_redirect else "" if via is None else "L",
+            kept_as=row.kept_as,
+            listing_kept=row.listing_kept,
+            protocol=row.archived_as,
+            wants=request.options.want,
+        )
+        self._capture = self._recorder.begin(subject, self._mask)
+        url_gate.tap(self._capture)
+
+    def watched(self, dialogue: Dialogue[T]) -> Dialogue[T]:
+        """The same dialogue, of which each step is looked at."""
+        return dialogue if self._capture is None else self._capture.watched(dialogue)
+
+    @staticmethod
+    def options(url: Url, options: Options) -> Options:
+        """What is asked for is asked for so that all of it can be kept as it comes: by nobody else's side, in
+        no frames, with the body of a refusal, and from its beginning where a part does not say that it is
+        one."""
+        row = registry.find(url.scheme)
+        if (options.start or options.stop is not None) and (row is None or row.kept_as != "exchange"):
+            options = replace(options, start=0, stop=None)
+        return replace(options, refusals=True, http2=None, prompt=False)
+
+    def body_of(self, reply: Reply) -> Reply:
+        """The same, with a body of which each octet that is read is kept."""
+        return reply if self._capture is None else reply.with_body(RecordedBody(reply.body, self._capture))
+
+    async def refuse(self, reply: Reply, error: ResolveError, most: int) -> NoReturn:
+        """Raise the error that an answer stands for, when what the peer says to it was kept, too: at most so
+        many octets, and as far as it comes."""
+        count = 0
+        with suppress(ResolveError):
+            async for octets in reply.body:
+                count += len(octets)
+                if count > most:
+                    break
+        raise error
+
+    async def conclude(self) -> None:
+        """The same as `end` where nothing failed, in a thread: to pack, and a disk that stands still, keeps
+        nobody else waiting. A connection that is closed meanwhile is told of or not."""
+        if self._capture is None:
+            return
+        try:
+            await running().in_thread(self._capture.end, None)
+        finally:
+            self.end(None)  # what a cancel kept from beginning
+
+    def end(self, error: BaseException | None, *, late: bool = False) -> None:
+        """The hop is over, and all of it written. Raises `LocalError` where the disk takes no more."""
+        capture, self._capture = self._capture, None
+        if capture is not None:
+            capture.end(error, late=late)
+
+
+class RecordedBody:
+    """A body of which each octet is kept as it is read; it is never moved past that in bulk."""
+
+    def __init__(self, body: Body, capture: Capture) -> None:
+        self._body = body
+        self._capture = capture
+
+    def __aiter__(self) -> RecordedBody:
+        return self
+
+    async def __anext__(self) -> bytes:
+        try:
+            octets = await anext(self._body)
+        except StopAsyncIteration:
+            self._capture.body_ended()
+            raise
+        self._capture.given(octets)
+        return octets
+
+    async def drain(self, sink: Sink) -> int:
+        count = 0
+        async for octets in self:
+            sink.write(octets)
+            count += len(octets)
+        return count

@@ -7,24 +7,331 @@ packed in has come to its end. What is damaged is named, and reading goes on whe
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Generic, Protocol, TypeVar
 
 from protocols.errors import LocalError
-from protocols.values import dataclass
-from resolver.warc.head import RecordHead, read_head
-from resolver.warc.stretch import (
-    AT_FIRST,
-    AT_ONCE,
-    GZIP,
-    Budget,
-    DamagedRecord,
-    GzipMember,
-    RecordSource,
-    RecordStream,
-    open_stretch,
+from protocols.location import Headers
+from protocols.values import NamedTuple, dataclass
+
+# stretch: The octets of records as they were before they were packed: of one member of gzip (RFC 1952), or
+# of a file that is not packed.
+#
+# However much a member unpacks to, at most 64 KiB of it are held, and nothing is made as large as it says.
+# However members and records overlap, what is read and unpacked again is bounded by a `Budget`.
+
+#: How a member of gzip begins: its magic, and the one method that there is.
+GZIP = b"\x1f\x8b\x08"
+
+#: Octets taken from a file, and unpacked, in one go.
+AT_ONCE = 65_536
+#: The same at the first go, and twice as many at each further one: a damaged start costs little.
+AT_FIRST = 1_024
+
+#: What zlib takes for gzip alone, with its largest window.
+_GZIP_ONLY = 31
+
+
+class DamagedRecord(Exception):
+    """What is read is no record, or not a whole one: the message says why. `is_cut`: it only ends too early.
+    `is_other`: it is whole, for all we know, and of a format that we do not read."""
+
+    def __init__(self, message: str, *, is_cut: bool = False, is_other: bool = False) -> None:
+        super().__init__(message)
+        self.is_cut = is_cut
+        self.is_other = is_other
+
+
+class RecordSource(Protocol):
+    """A file that can be read anywhere. `read_at` gives fewer octets only at its end."""
+
+    def read_at(self, offset: int, size: int, /) -> bytes: ...
+
+
+class Budget:
+    """What may be read again of a file that is read from `begin` on.
+
+    An octet pays for itself, and for all that it can unpack to, when it is read first. To read or unpack it
+    again is charged: at most `times` octets for each octet that was read, and `spare`. Behind damage reading
+    starts anew wherever a record or a member may begin: where members overlap, or all lengths reach to the
+    end of the file, that would cost the square of its size.
+    """
+
+    #: What deflate makes of one octet at most (1032, zlib.net/zlib_tech.html), and the octet itself.
+    _DENSEST = 1_033
+
+    def __init__(self, begin: int, *, times: int = 8, spare: int = 67_108_864) -> None:
+        self._begin = self._furthest = begin
+        self._times = times
+        self._spare = spare
+        self._again = 0
+
+    def take(self, begin: int, end: int, made: int) -> None:
+        """Count the octets from `begin` to `end`, and the `made` ones that they unpacked to. Raises
+        `LocalError`."""
+        fresh = max(0, end - max(begin, self._furthest))
+        self._furthest = max(self._furthest, end)
+        self._again += max(0, end - begin + made - fresh * self._DENSEST)
+        if self._again > self._spare + self._times * (self._furthest - self._begin):
+            raise LocalError(
+                f"damaged or overlapping records: up to octet {self._furthest} it was read and unpacked again"
+                f" for {self._again} octets, and no further (keep what is before the first damage)"
+            )
+
+
+class RecordStream:
+    """Octets from `offset` of the source on, as they are; `line` and `read` go forward, never back."""
+
+    def __init__(self, source: RecordSource, offset: int, budget: Budget) -> None:
+        self._source = source
+        self._next = offset
+        self._budget = budget
+        self._at_once = AT_FIRST
+        self._held = b""
+        self._at = 0
+
+    @property
+    def end(self) -> int:
+        """Where in the file what was read so far ends."""
+        return self._next - (len(self._held) - self._at)
+
+    def read(self, size: int) -> bytes:
+        """At most `size` of what follows; nothing at the end. Raises `DamagedRecord`."""
+        if self.is_at_end():
+            return b""
+        piece = self._held[self._at : self._at + size]
+        self._at += len(piece)
+        return piece
+
+    def read_all(self, size: int) -> bytes:
+        """As many as `size`, which is small; fewer only at the end. Raises `DamagedRecord`."""
+        octets = b""
+        while len(octets) < size and (piece := self.read(size - len(octets))):
+            octets += piece
+        return octets
+
+    def is_at_end(self) -> bool:
+        """Is there no more? Raises `DamagedRecord`."""
+        if self._at == len(self._held):
+            self._held, self._at = self._more(), 0
+        return not self._held
+
+    def line(self, most: int) -> bytes:
+        """A line with its line end, of at most `most` octets; what there is of one at the end. Raises
+        `DamagedRecord`."""
+        pieces: list[bytes] = []
+        length = 0
+        while True:
+            if self.is_at_end():
+                return b"".join(pieces)
+            end = self._held.find(b"\n", self._at) + 1
+            piece = self._held[self._at : end or len(self._held)]
+            length += len(piece)
+            if length > most:
+                raise DamagedRecord(f"a line of a head is longer than {most} octets")
+            self._at += len(piece)
+            pieces.append(piece)
+            if end:
+                return b"".join(pieces)
+
+    def _more(self) -> bytes:
+        """What comes next; nothing at the end."""
+        octets = self._read()
+        self._budget.take(self._next - len(octets), self._next, 0)
+        return octets
+
+    def _read(self) -> bytes:
+        octets = self._source.read_at(self._next, self._at_once)
+        self._next += len(octets)
+        self._at_once = min(2 * self._at_once, AT_ONCE)
+        return octets
+
+
+class GzipMember(RecordStream):
+    """What is in one member of gzip. That it is whole (its length, its CRC) is known at its end."""
+
+    def __init__(self, source: RecordSource, offset: int, budget: Budget) -> None:
+        super().__init__(source, offset, budget)
+        self._unpacker = zlib.decompressobj(_GZIP_ONLY)
+        self._packed = b""
+
+    @property
+    def end(self) -> int:
+        return self._next - len(self._unpacker.unused_data if self._unpacker.eof else self._packed)
+
+    def _more(self) -> bytes:
+        while not self._unpacker.eof:
+            packed = self._packed or self._read()
+            begin = self._next - len(packed)
+            try:
+                octets = self._unpacker.decompress(packed, self._at_once)
+            except zlib.error as error:
+                self._budget.take(begin, begin, len(packed))  # how much of it was unpacked zlib does not say
+                raise DamagedRecord(f"what is packed is damaged ({error})") from error
+            self._packed = self._unpacker.unconsumed_tail
+            self._budget.take(begin, self.end, len(octets))
+            if octets:
+                return octets
+            if not packed:
+                raise DamagedRecord("the file ends within what is packed", is_cut=True)
+        return b""
+
+
+def open_stretch(source: RecordSource, offset: int, budget: Budget) -> RecordStream | None:
+    """What begins at an offset, packed or not; None at the end of the file."""
+    beginning = source.read_at(offset, len(GZIP))
+    if not beginning:
+        return None
+    return (GzipMember if GZIP.startswith(beginning) else RecordStream)(source, offset, budget)
+
+
+# head: What a record of a WARC says of itself: its head (WARC 1.1, 4 and 5).
+
+#: Bounds of a head (S16): octets of a line, lines, octets in all.
+MOST_LINE = 65_536
+MOST_LINES = 1_000
+MOST_HEAD = 262_144
+
+_VERSIONS = {b"WARC/1.0": "1.0", b"WARC/1.1": "1.1"}
+#: First lines of what others archive in.
+_OTHERS = (
+    (re.compile(rb"WARC/[0-9]+\.[0-9]+\r?\n"), "a WARC of another version than 1.0 and 1.1"),
+    (re.compile(rb"filedesc:"), "an ARC file, which came before WARC"),
+    (re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"), "packed by zstd: unpack it first"),
 )
+_TOKEN = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_LENGTH = re.compile(r"[0-9]{1,18}", re.ASCII)
+#: WARC-Date: W3CDTF, from a year to nanoseconds (WARC 1.1, 5.4).
+_DATE = re.compile(
+    r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2})(?:T([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,9}))?)?Z)?)?)?",
+    re.ASCII,
+)
+#: These may be there more than once.
+_SEVERAL = frozenset({"warc-concurrent-to", "warc-protocol"})
+
+
+class RecordHead(NamedTuple):
+    """One. `length` is that of the block. A field that is there twice counts as it is said first."""
+
+    version: str
+    fields: Headers
+    length: int
+
+    def first(self, name: str) -> str | None:
+        values = self.fields.get_list(name)
+        return values[0] if values else None
+
+    @property
+    def type(self) -> str:
+        return (self.first("WARC-Type") or "").lower()
+
+    @property
+    def id(self) -> str | None:
+        return self.first("WARC-Record-ID")
+
+    @property
+    def target(self) -> str | None:
+        """The URL, without the brackets that some write around it."""
+        text = self.first("WARC-Target-URI")
+        return text[1:-1] if text is not None and text[:1] == "<" and text[-1:] == ">" else text
+
+    @property
+    def date(self) -> datetime | None:
+        """When what is in the record came, in UTC; None where that is no date."""
+        return read_date(self.first("WARC-Date") or "")
+
+    @property
+    def media_type(self) -> str | None:
+        """What the block is, in lower case and without parameters."""
+        text = self.first("Content-Type")
+        return None if text is None else text.partition(";")[0].strip().lower()
+
+    def repeated(self) -> list[str]:
+        """Names of the fields that are there twice and may not be."""
+        return [
+            name
+            for name in self.fields.keys()  # noqa: SIM118  # pairs are what it iterates over
+            if name not in _SEVERAL and len(self.fields.get_list(name)) > 1
+        ]
+
+
+def read_head(stretch: RecordStream) -> RecordHead | None:
+    """The head that comes next; None at the end. Raises `DamagedRecord`."""
+    first = stretch.line(MOST_LINE)
+    if not first:
+        return None
+    version = _VERSIONS.get(_without_end(first))
+    if version is None:
+        for beginning, what in _OTHERS:
+            if beginning.match(first):
+                raise DamagedRecord(f"this is {what}", is_other=True)
+        raise DamagedRecord("no record of a WARC begins here")
+    fields = Headers(tuple(_fields(stretch, MOST_HEAD - len(first))))
+    return RecordHead(version, fields, _length(fields.get_list("Content-Length")))
+
+
+def _fields(stretch: RecordStream, most: int) -> list[tuple[str, str]]:
+    pairs: list[tuple[str, str]] = []
+    for _ in range(MOST_LINES):
+        line = stretch.line(min(MOST_LINE, most))
+        most -= len(line)
+        if not line.endswith(b"\n"):
+            raise DamagedRecord("the file ends within a head", is_cut=True)
+        text = _without_end(line)
+        if not text:
+            return pairs
+        if b"\0" in text:
+            raise DamagedRecord("a line of a head holds a NUL")
+        if text[0] in b" \t" and pairs:  # folded, as 1.0 allows
+            name, value = pairs[-1]
+            pairs[-1] = (name, f"{value} {_text(text)}".strip())
+            continue
+        octets, colon, value_octets = text.partition(b":")
+        if not colon or not _TOKEN.fullmatch(octets):
+            raise DamagedRecord("a line of a head has no name and colon")
+        pairs.append((octets.decode("ascii"), _text(value_octets)))
+    raise DamagedRecord(f"a head has more than {MOST_LINES} lines")
+
+
+def _without_end(line: bytes) -> bytes:
+    return line.removesuffix(b"\n").removesuffix(b"\r")
+
+
+def _text(octets: bytes) -> str:
+    return octets.decode("utf-8", "surrogateescape").strip(" \t")
+
+
+def _length(values: list[str]) -> int:
+    if len(values) != 1:
+        raise DamagedRecord(f"it says its length {len(values)} times")
+    if not _LENGTH.fullmatch(values[0]):
+        raise DamagedRecord("its length is no number of octets")
+    return int(values[0])
+
+
+def read_date(text: str) -> datetime | None:
+    """A WARC-Date; what it does not say is the first: the first month, day, hour. None for what is none."""
+    match = _DATE.fullmatch(text)
+    if match is None:
+        return None
+    year, month, day, hour, minute, second, fraction = match.groups()
+    try:
+        return datetime(
+            int(year),
+            int(month or 1),
+            int(day or 1),
+            int(hour or 0),
+            int(minute or 0),
+            int(second or 0),
+            int(((fraction or "") + "000000")[:6]),
+            tzinfo=UTC,
+        )
+    except ValueError:
+        return None
+
 
 _END = b"\r\n\r\n"
 _FIRST = b"WARC/1."

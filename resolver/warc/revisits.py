@@ -6,8 +6,22 @@ and of answers of http whether they came in chunks. The URL need not be the same
 
 from __future__ import annotations
 
+import os.path
+import re
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from itertools import islice
+
+from protocols.errors import LocalError
 from protocols.values import NamedTuple
+from resolver.files.archive import open_archive
+from resolver.url.parsing import redact
+from resolver.warc.digests import Payload, read_claim
 from resolver.warc.group import CapturedObject
+from resolver.warc.index import CdxHint, read_hints
+from resolver.warc.records import DamagedRecord, RecordHead, RecordSource, read_one
 from resolver.warc.writing import Fields
 
 #: Octets below which a record that refers to another is no shorter.
@@ -67,3 +81,149 @@ def key_of(kept: CapturedObject) -> tuple[str, int, str]:
     is_coded = kept.payload_digest is None
     how = kept.content_type if kept.type != "response" else "chunks" if is_coded else ""
     return kept.sha256, kept.size, how
+
+
+# earlier: What earlier archives have, by the indexes that a person named: so that what is the same again is
+# only said to be the same, as it is within a run.
+#
+# A line of an index is a hint. The record that it points to is opened, and its payload hashed anew: one
+# that is not there, or has other octets, is as if there were no line. So nothing that an index says gets
+# into an archive, and two payloads with one SHA-1 are never taken for one another.
+#
+# The hints are in a temporary database that nobody else sees, which keeps some 50 octets a line on the disk
+# and a few MB in memory, however many there are.
+
+#: Lines that go into the database at once, and records of one digest that are looked at.
+_AT_ONCE = 10_000
+_MOST_TRIED = 3
+
+#: What another record may repeat: no spaces, nothing that ends a line.
+_WORD = re.compile(r"[!-~]{1,8192}")
+
+_TABLE = "CREATE TABLE hints (digest BLOB, directory INTEGER, name BLOB, offset INTEGER)"
+_QUERY = "SELECT directory, name, offset FROM hints WHERE digest=? ORDER BY rowid LIMIT ?"
+
+
+class EarlierArchives:
+    """`unread` are lines of the indexes that told nothing. Raises `LocalError` for an index that cannot be
+    read, or is none."""
+
+    def __init__(self, indexes: Sequence[str]) -> None:
+        self.unread = 0
+        self._directories: list[str] = []
+        self._database = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        try:
+            with _faults():
+                self._database.execute("PRAGMA journal_mode=OFF")
+                self._database.execute(_TABLE)
+                self._database.execute("BEGIN")  # and never an end: nobody needs what is written
+                for path in indexes:
+                    self._read(path)
+                self._database.execute("CREATE INDEX digests ON hints (digest)")
+        except BaseException:
+            self._database.close()
+            raise
+
+    def close(self) -> None:
+        """Nobody asks any more."""
+        self._database.close()
+
+    def find(self, kept: CapturedObject) -> RevisitOriginal | None:
+        """The record of an earlier archive that has the same payload, and says of it what this object would;
+        None where there is none that is worth while."""
+        claim = read_claim(kept.digest)
+        if claim is None or not counts(kept):
+            return None
+        with _faults():
+            found = self._database.execute(_QUERY, (claim.digest, _MOST_TRIED)).fetchall()
+        for directory, name, offset in found:
+            name = name.decode("utf-8", "surrogateescape")
+            for place in _places(self._directories[directory]):
+                with suppress(LocalError, DamagedRecord), open_archive(os.path.join(place, name)) as archive:
+                    if (original := _original(archive, offset, kept)) is not None:
+                        return original
+        return None
+
+    def _read(self, path: str) -> None:
+        self._directories.append(os.path.dirname(path))
+        number, useful, lines = len(self._directories) - 1, 0, 0
+        try:
+            with open_archive(path) as source:
+                found = read_hints(source)
+                while some := list(islice(found, _AT_ONCE)):
+                    rows = list(_rows(number, some))
+                    self._database.executemany("INSERT INTO hints VALUES (?, ?, ?, ?)", rows)
+                    lines, useful = lines + len(some), useful + len(rows)
+        except LocalError as error:
+            raise LocalError(f"{path}: {error.message}") from error
+        if lines and not useful:
+            raise LocalError(f"{path}: this is no index of archives: no line of it tells where a payload is")
+        self.unread += lines - useful
+
+
+def _rows(directory: int, some: list[CdxHint | None]) -> Iterator[tuple[bytes, int, bytes, int]]:
+    for hint in some:
+        if hint is not None:
+            yield hint.digest, directory, hint.name.encode("utf-8", "surrogateescape"), hint.offset
+
+
+@contextmanager
+def _faults() -> Iterator[None]:
+    """What SQLite says is told as what it is: the disk."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise LocalError(f"what indexes tell cannot be kept in a temporary file: {error}") from error
+
+
+def _places(directory: str) -> Iterator[str]:
+    """Where the files of an index are: beside it, or where pywb has them."""
+    yield directory
+    if os.path.basename(os.path.abspath(directory)) == "indexes":
+        yield os.path.join(directory, os.pardir, "archive")
+
+
+def _original(source: RecordSource, offset: int, kept: CapturedObject) -> RevisitOriginal | None:
+    """The record at an offset, if it has this object's payload, and may be repeated. Raises
+    `DamagedRecord`."""
+    found = read_one(source, offset, lambda head: _HashedPayload(head, kept))
+    head = found.head
+    id, target, date = head.id or "", head.target or "", head.first("WARC-Date") or ""
+    is_ours_to_say = all(map(_WORD.fullmatch, (id, target, date))) and redact(target) == target
+    if not (is_ours_to_say and head.date is not None and found.reader.is_same()):
+        return None
+    return RevisitOriginal(id, target, date)
+
+
+class _HashedPayload:
+    """The payload of one record, as far as it may be that of `kept`: by its SHA-256 and length."""
+
+    def __init__(self, head: RecordHead, kept: CapturedObject) -> None:
+        if head.type != kept.type or head.first("WARC-Truncated") is not None:
+            raise DamagedRecord("this record is no whole one of that kind")
+        self._content_type = head.first("Content-Type") or ""
+        self._kept = kept
+        self._payload = Payload(head)
+        self._digest = sha256()
+        self._size = 0
+
+    def take(self, octets: bytes) -> None:
+        made = self._payload.take(octets)
+        self._digest.update(made)
+        self._size += len(made)
+        if self._size > self._kept.size:
+            raise DamagedRecord("this payload is longer")
+
+    def is_same(self) -> bool:
+        """When all of its block was taken."""
+        answer = self._payload.answer
+        if answer is not None and answer.status != _OK:
+            return False
+        is_coded = answer is not None and answer.coded
+        said = self._kept._replace(
+            sha256=self._digest.hexdigest(),
+            size=self._size,
+            content_type=self._content_type,
+            payload_digest=None if is_coded else "",
+        )
+        return self._payload.is_whole and key_of(said) == key_of(self._kept)

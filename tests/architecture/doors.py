@@ -14,13 +14,12 @@ FILE_CALLS = words(
 
 #: Modules that break the rule, and why.
 OPEN_FILES: Mapping[str, str] = {
-    "resolver.cli.streams": "standard streams, LIST, password and trace files of the command line",
+    "resolver.cli.streams": "standard streams, LIST, password and trace files; the pipe of -O, opened anew",
     "resolver.cli.console": "the terminal that a person sits at, opened anew",
-    "resolver.cli.writing": "the pipe that standard output or -O is, opened anew",
-    "resolver.cli.devices": "a device or a pipe that -O names",
+    "resolver.cli.output": "a device or a pipe that -O names",
     "resolver.adapters.fsspec.filesystem": "directories that fsspec's get copies into",
-    "resolver.news_server": "the system's setting of a news server",
-    "resolver.window.listening": "the system's table of connections",
+    "resolver.policy.environment": "the system's setting of a news server",
+    "resolver.web.access": "the system's table of connections",
     **{
         f"resolver.testing.contract.{module}": "a test, which looks at files that were saved"
         for module in ("endings", "given", "refusals", "running", "setting")
@@ -29,8 +28,8 @@ OPEN_FILES: Mapping[str, str] = {
 
 
 def only_the_disk_opens_files(module: Module) -> list[str]:
-    """Files are opened, made and removed by `resolver.disk`; the gate opens connections and pipes."""
-    if is_within(module.name, "resolver.disk") or is_within(module.name, "resolver.gate"):
+    """Files are opened, made and removed by `resolver.files`; the gate opens connections and pipes."""
+    if is_within(module.name, "resolver.files") or is_within(module.name, "resolver.network"):
         return []
     return [
         f"{module.name}:{node.lineno} calls {name}"

@@ -16,15 +16,15 @@ from tests.architecture.source import Module, is_within, words
 #: The extras that rooms are for. What their modules import late has to come along, too.
 ROOMS: Mapping[str, frozenset[str]] = {
     "aiohttp": words("resolver.adapters.guard.aiohttp"),
-    "bulk": words("resolver.bulk resolver.cli.bulk resolver.cli.clusters"),
+    "bulk": words("resolver.bulk resolver.cli.bulk resolver.cli.cluster"),
     "fsspec": words("resolver.adapters.fsspec"),
-    "html": words("protocols.http.index.markup"),
-    "http2": words("resolver.http2.framing"),
+    "html": words("protocols.http.index.html"),
+    "http2": words("resolver.network.frames"),
     "mcp": words("resolver.adapters.mcp"),
     "requests": words("resolver.adapters.requests resolver.adapters.guard.requests"),
     "testing": words("resolver.testing"),
-    "warc": words("resolver.warc resolver.retrieval.recorded"),
-    "web": words("resolver.window"),
+    "warc": words("resolver.warc resolver.warc.recorder"),
+    "web": words("resolver.web"),
 }
 
 #: What a library is made of, and never comes without.

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 
-from protocols.connection import Line
+from protocols.contract import Line
 from tests.architecture.source import Module, words
 
 WRITER = "protocols.wire"
@@ -28,20 +28,19 @@ _LOOKING = words("builtins.isinstance builtins.issubclass typing.cast")
 #: Modules that break the rule, and why.
 MAKE_LINES: Mapping[str, str] = {
     "protocols.values": "what makes the class of lines makes no line",
-    "resolver.http2.framing": "a part of an answer has octets, too, and leaves on no connection",
+    "resolver.network.frames": "a part of an answer has octets, too, and leaves on no connection",
 }
 
 #: Modules that break the rule, and why.
 END_LINES: Mapping[str, str] = {
-    "protocols.ftp.text": "text that arrives: a CR is carried over to the next octets, CR NUL is a CR",
-    "protocols.telnet.newlines": "text that arrives, the same",
-    "resolver.lists.sums": "text that arrives: a name may have a CR, written as an escape",
+    "protocols.ftp.transfer": "text that arrives: a CR is carried over to the next octets, CR NUL is a CR",
+    "protocols.telnet.octets": "text that arrives, the same",
+    "resolver.trees.lists": "text that arrives: a name may have a CR, written as an escape",
     "resolver.testing.contract.peers": "a server of the tests, which says what it likes",
     "resolver.testing.transcript": "what is written as an escape",
-    "resolver.warc.group": "lines of a file of ours, as its format has them",
-    "resolver.warc.framing": "text that arrives: it is read again as it came",
+    "resolver.warc.group": "lines of a file of ours, as its format has them; and text that is read again",
     "resolver.warc.records": "text that arrives: how a record ends and the next one begins",
-    "resolver.terminal": "a CR at the end of what was shown is carried over to the next text",
+    "resolver.terminal.text": "a CR at the end of what was shown is carried over to the next text",
 }
 
 

@@ -40,7 +40,7 @@ NEVER: tuple[tuple[str, str], ...] = (
         "protocols resolver -resolver.adapters.guard",  # its clients wait, and look up where they are told to
         "socket.create_connection",
     ),
-    ("resolver.gate", "socket.getaddrinfo"),  # it waits, and everybody with it
+    ("resolver.network", "socket.getaddrinfo"),  # it waits, and everybody with it
     (
         "protocols resolver.policy",
         "datetime.datetime.now datetime.datetime.today datetime.datetime.utcnow datetime.date.today",
@@ -49,7 +49,7 @@ NEVER: tuple[tuple[str, str], ...] = (
 
 #: Modules that break `reaches_nothing_by_name`, and why.
 REACH_BY_NAME: Mapping[str, str] = {
-    "resolver.cli.interrupts": "only this hook of Python's hears of a KeyboardInterrupt that is dropped",
+    "resolver.cli.bulk": "only this hook of Python's hears of a KeyboardInterrupt that is dropped",
 }
 
 

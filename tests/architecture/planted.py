@@ -25,47 +25,47 @@ def planted(table: Mapping[Rule, str]) -> list[tuple[Rule, Module]]:
 
 BROKEN: Mapping[Rule, str] = {
     schemes.only_the_tables_name_schemes: r"""
-        resolver.retrieval.streaming: if url.scheme == 'https': x = 1
-        resolver.plan: PORTS = {'gopher': 70}
-        resolver.gate: match x: ¶   case 'ftp' | b'nntp': y
+        resolver.transfer.streaming: if url.scheme == 'https': x = 1
+        resolver.transfer.plan: PORTS = {'gopher': 70}
+        resolver.network: match x: ¶   case 'ftp' | b'nntp': y
         resolver.cli.verbs: f'ftp://{host}/'
-        resolver.policy.hops: FOLLOWED = frozenset({'http', 'wais'})
+        resolver.policy.redirects: FOLLOWED = frozenset({'http', 'wais'})
     """,
     never.reaches_nothing_by_name: r"""
-        resolver.disk.file: import os ¶ getattr(os, name)()
-        resolver.url: import builtins ¶ getattr(builtins, name)
-        resolver.disk.file: import os ¶ vars(os)['system']
-        resolver.disk.file: import os ¶ os.__dict__['system']
-        resolver.url: parse.__globals__['x']
-        resolver.cli: import resolver.url as u ¶ u.parse = p
+        resolver.files.local: import os ¶ getattr(os, name)()
+        resolver.url.parsing: import builtins ¶ getattr(builtins, name)
+        resolver.files.local: import os ¶ vars(os)['system']
+        resolver.files.local: import os ¶ os.__dict__['system']
+        resolver.url.parsing: parse.__globals__['x']
+        resolver.cli: import resolver.url.parsing as u ¶ u.parse = p
         resolver.cli: from resolver import url ¶ setattr(url, n, p)
     """,
     never.uses_nothing_forbidden: r"""
         protocols.ftp: from socket import create_connection
-        protocols.news.dates: from datetime import UTC, datetime as d ¶ d.now(UTC)
+        protocols.news.article: from datetime import UTC, datetime as d ¶ d.now(UTC)
         resolver.policy.subject: import datetime ¶ datetime.date.today()
-        resolver.retrieval.session: import trio ¶ trio.socket.socket()
+        resolver.transfer.session: import trio ¶ trio.socket.socket()
         resolver.loops.on_trio: import trio as t ¶ t.open_tcp_stream(h, 1)
         resolver.loops.on_trio: from trio import open_tcp_stream as connect
         resolver.loops.on_trio: import trio ¶ opened = trio ¶ opened.open_tcp_stream(h, 1)
         resolver.loops.on_trio: import trio ¶ getattr(trio, 'open_tcp_stream')(h, 1)
-        resolver.http_transport.hop: import httpx ¶ httpx.AsyncClient()
-        resolver.http_transport.hop: from httpx import get
-        resolver.gate.lookup: import socket ¶ socket.getaddrinfo(h, 1)
-        resolver.gate: from socket import create_connection
+        resolver.adapters.httpx_transport: import httpx ¶ httpx.AsyncClient()
+        resolver.adapters.httpx_transport: from httpx import get
+        resolver.network.lookup: import socket ¶ socket.getaddrinfo(h, 1)
+        resolver.network: from socket import create_connection
         resolver.adapters.x: from socket import create_connection
-        resolver.retrieval.session: import os ¶ os.system('ls')
-        resolver.disk.file: import os ¶ os.system('ls')
-        resolver.disk.file: from os import execvp
-        resolver.disk.file: import trio ¶ trio.run_process('ls')
-        resolver.url: from importlib import import_module as load ¶ load(name)
-        resolver.url: __import__(name)
-        resolver.retrieval.session: open(name)
-        resolver.retrieval.session: o = open ¶ o(name)
-        resolver.retrieval.session: import builtins ¶ builtins.open(name)
-        resolver.retrieval.session: import builtins ¶ getattr(builtins, 'open')(name)
-        resolver.url: eval(text)
-        resolver.disk.file: from os import *
+        resolver.transfer.session: import os ¶ os.system('ls')
+        resolver.files.local: import os ¶ os.system('ls')
+        resolver.files.local: from os import execvp
+        resolver.files.local: import trio ¶ trio.run_process('ls')
+        resolver.url.parsing: from importlib import import_module as load ¶ load(name)
+        resolver.url.parsing: __import__(name)
+        resolver.transfer.session: open(name)
+        resolver.transfer.session: o = open ¶ o(name)
+        resolver.transfer.session: import builtins ¶ builtins.open(name)
+        resolver.transfer.session: import builtins ¶ getattr(builtins, 'open')(name)
+        resolver.url.parsing: eval(text)
+        resolver.files.local: from os import *
     """,
     machines.machines_do_not_wait: r"""
         protocols.ftp.dialogue: async def f(): ¶   return 1
@@ -75,14 +75,14 @@ BROKEN: Mapping[Rule, str] = {
         protocols.news: async def f(b): ¶   async with b: pass
     """,
     doors.only_the_disk_opens_files: r"""
-        resolver.retrieval.session: path.read_bytes()
-        resolver.retrieval.session: path.open('rb')
-        resolver.retrieval.session: folder.unlink(name)
+        resolver.transfer.session: path.read_bytes()
+        resolver.transfer.session: path.open('rb')
+        resolver.transfer.session: folder.unlink(name)
     """,
     shape.errors_are_not_lost: r"""
-        resolver.retrieval.session: from contextlib import suppress ¶ with suppress(Exception): x
-        resolver.retrieval.session: import contextlib as c ¶ with c.suppress(OSError, BaseException): x
-        resolver.retrieval.session: class A: ¶   def __exit__(self, *a): ¶     return True
+        resolver.transfer.session: from contextlib import suppress ¶ with suppress(Exception): x
+        resolver.transfer.session: import contextlib as c ¶ with c.suppress(OSError, BaseException): x
+        resolver.transfer.session: class A: ¶   def __exit__(self, *a): ¶     return True
     """,
     shape.patterns_let_go: r"""
         protocols.ftp: import re ¶ re.compile(r'(?:a|b)*+')
@@ -95,7 +95,7 @@ BROKEN: Mapping[Rule, str] = {
         protocols.ftp: Line(b'', b'')
         protocols.ftp: from protocols import contract ¶ contract.Line(b'', b'')
         protocols.ftp: from protocols.step import Line as L ¶ L(b'', b'')
-        protocols.ftp: from protocols.connection import Line ¶ make = Line ¶ make(b'', b'')
+        protocols.ftp: from protocols.contract import Line ¶ make = Line ¶ make(b'', b'')
         protocols.ftp: line._replace(octets=b'')
         protocols.ftp: Line._replace(line, octets=b'')
         protocols.ftp: Line._make((b'', b'', ()))
@@ -119,11 +119,11 @@ BROKEN: Mapping[Rule, str] = {
 
 KEPT: Mapping[Rule, str] = {
     schemes.only_the_tables_name_schemes: r"""
-        resolver.registry: S = {'ftp': 'protocols.ftp:FTP'}
-        resolver.retrieval.session: f(want='file') ¶ 'a news server'
+        resolver.url.registry: S = {'ftp': 'protocols.ftp:FTP'}
+        resolver.transfer.session: f(want='file') ¶ 'a news server'
     """,
     never.reaches_nothing_by_name: r"""
-        resolver.retrieval.streaming: getattr(url, name) ¶ vars(error)
+        resolver.transfer.streaming: getattr(url, name) ¶ vars(error)
     """,
     never.uses_nothing_forbidden: r"""
         protocols.scheme: class Scheme: ¶   open: int ¶ x.open()
@@ -134,12 +134,12 @@ KEPT: Mapping[Rule, str] = {
         protocols.conversation.driver: async def f(s): await s.receive()
     """,
     doors.only_the_disk_opens_files: r"""
-        resolver.disk.file: open(name)
-        resolver.retrieval.retrieval: scheme.open(url, gate)
+        resolver.files.local: open(name)
+        resolver.transfer.retrieval: scheme.open(url, gate)
     """,
     shape.errors_are_not_lost: r"""
-        resolver.retrieval.session: from contextlib import suppress ¶ with suppress(OSError): x
-        resolver.retrieval.session: class A: ¶   def __exit__(self, *a): ¶     return None
+        resolver.transfer.session: from contextlib import suppress ¶ with suppress(OSError): x
+        resolver.transfer.session: class A: ¶   def __exit__(self, *a): ¶     return None
     """,
     shape.patterns_let_go: r"""
         protocols.ftp: re.compile(r'[A-Z*+]+[+]+\++\*+(?:a)*?b+?')
@@ -148,7 +148,7 @@ KEPT: Mapping[Rule, str] = {
     line_ends.only_wire_makes_lines: r"""
         protocols.wire: Line(b'', b'')
         protocols.ftp: def f(a: Line) -> list[Line]: isinstance(a, Line)
-        resolver.plan: plan._replace(verdict='refuse')
+        resolver.transfer.plan: plan._replace(verdict='refuse')
     """,
     line_ends.only_wire_ends_lines: r"""
         protocols.wire: _CRLF = b'\r\n'

@@ -6,11 +6,11 @@ import ast
 import re
 from collections.abc import Mapping
 
-from resolver.registry import SCHEMES
+from resolver.url.registry import SCHEMES
 from tests.architecture.source import Module, is_within
 
 #: Where the names of schemes stand; in the last one those of proxies, two of which are the same words.
-NAMED_IN = ("resolver.registry", "resolver.policy.schemes", "resolver.policy.proxy")
+NAMED_IN = ("resolver.url.registry", "resolver.policy.schemes", "resolver.policy.proxies")
 
 #: A name, alone or with what follows in a URL.
 _NAME = re.compile(rf"({'|'.join(map(re.escape, sorted(SCHEMES)))})(:.*)?", re.DOTALL)
@@ -18,20 +18,20 @@ _NAME = re.compile(rf"({'|'.join(map(re.escape, sorted(SCHEMES)))})(:.*)?", re.D
 #: Modules that break the rule, and why.
 NAME_SCHEMES: Mapping[str, str] = {
     **{
-        f"resolver.window.{module}": "what browsers speak with us"
+        f"resolver.web.{module}": "what browsers speak with us"
         for module in ("content", "entrance", "listening", "running", "serve")
     },
-    "resolver.cli.handlers": "what browsers have dropped, for the desktop",
-    "resolver.policy.hosts": "who keeps a client most often keeps one of http",
+    "resolver.cli.serve": "what browsers have dropped, for the desktop",
+    "resolver.policy.guard": "who keeps a client most often keeps one of http",
     "resolver.adapters.guard.sockets": "the same",
     "resolver.adapters.guard.streams": "the same",
     "resolver.adapters.guard.requests": "a client of http and https",
-    "resolver.adapters.fsspec.record": "what fsspec calls a file",
-    "resolver.prompts": "the extra of that name",
-    "resolver.tree.robots": "oddities of http, whose rules these are",
+    "resolver.adapters.fsspec.listings": "what fsspec calls a file",
+    "resolver.terminal.prompts": "the extra of that name",
+    "resolver.trees.robots": "oddities of http, whose rules these are",
     "resolver.warc.recorder": "where the format says what it is",
-    "resolver.ledger.database": "how SQLite is told in what way to open its file",
-    "resolver.lists.metalink": "what RFC 5854 calls a file, and the namespace before it",
+    "resolver.ledger.book": "how SQLite is told in what way to open its file",
+    "resolver.trees.lists": "what RFC 5854 calls a file, and the namespace before it",
 }
 
 

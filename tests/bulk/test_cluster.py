@@ -84,7 +84,7 @@ def test_the_hosts_see_the_limit(
     """Of slices with several hosts each, of which some need more than one. Where three are allowed the log
     has three, and so would tell of them where one is."""
     monkeypatch.setattr(RUN, "PARTITIONS", 16)
-    monkeypatch.setattr(RUN, "Plan", partial(BulkPlan, box=1.0))
+    monkeypatch.setattr(RUN, "BulkPlan", partial(BulkPlan, box=1.0))
     house.mark(f"most-{most}")
     found = fetch(house, local_client, tmp_path, per_host=most)
     assert found.slices > 16
@@ -95,7 +95,7 @@ def test_the_hosts_see_the_rate(
     house: House, local_client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also between slices, of which each has one request, and which any worker gets."""
-    monkeypatch.setattr(RUN, "Plan", partial(BulkPlan, box=0.5 / RATE))
+    monkeypatch.setattr(RUN, "BulkPlan", partial(BulkPlan, box=0.5 / RATE))
     few = [url for url in house.urls if house.named(url)[0] in FEW]
     house.mark("rate")
     found = run(few, client=local_client, out=str(tmp_path), policy=policy_for(house), host_rate=RATE)

@@ -13,7 +13,7 @@ from typing import Any
 from warcio.archiveiterator import ArchiveIterator
 
 from resolver.ledger import LedgerFault
-from resolver.ledger.database import check_is_ours, connect, faults_of
+from resolver.ledger.book import check_is_ours, connect, faults_of
 from resolver.ledger.report import FinishedRow, became
 from tests.bulk.elsewhere import is_coming
 from tests.bulk.house import House

@@ -12,10 +12,9 @@ import trio
 from fixtures.http import serve
 from resolver.cli import arguments, grammar, main
 from resolver.cli.arguments import read
-from resolver.cli.bounds import limits_of
 from resolver.cli.options import rows
-from resolver.cli.permissions import policy_of
 from resolver.cli.values import BadValue, count, seconds, size
+from resolver.cli.wishes import limits_of, policy_of
 from tests.cli.command import resolve
 
 

@@ -20,12 +20,12 @@ import pytest
 import resolver.bulk
 from resolver import Credentials, SaveRequest, parse
 from resolver.bulk import BulkProgress, BulkSummary
-from resolver.cli import below, bulk_progress
+from resolver.cli import bulk as bulk_progress
+from resolver.cli import streams as below
 from resolver.cli.arguments import read
-from resolver.cli.bulk import settings_of
-from resolver.cli.carried import PickledSecrets
+from resolver.cli.bulk import PickledSecrets, settings_of
 from resolver.cli.config import HostSection
-from resolver.retrieval.checksum import Checksum
+from resolver.transfer.verification import Checksum
 from tests.begun import CLUSTERS, Program
 from tests.cli import contract
 from tests.cli.command import Done, records, resolve
@@ -65,7 +65,7 @@ def _told(monkeypatch: pytest.MonkeyPatch) -> Told:
 
 def put_in_place(told: Told, monkeypatch: pytest.MonkeyPatch) -> Told:
     monkeypatch.setattr(resolver.bulk, "run", told.run)
-    clusters = ModuleType("resolver.cli.clusters")  # the real one brings Dask
+    clusters = ModuleType("resolver.cli.cluster")  # the real one brings Dask
     vars(clusters)["client_of"] = told.client_of
     monkeypatch.setitem(sys.modules, clusters.__name__, clusters)
     return told
@@ -340,8 +340,8 @@ def test_a_dry_run_says_what_it_would_come_to(told: Told, folder: Path) -> None:
 
 def test_without_the_extra_it_says_what_to_install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    monkeypatch.delitem(sys.modules, "resolver.cli.clusters", raising=False)
-    monkeypatch.delattr("resolver.cli.clusters", raising=False)
+    monkeypatch.delitem(sys.modules, "resolver.cli.cluster", raising=False)
+    monkeypatch.delattr("resolver.cli.cluster", raising=False)
     done = resolve("bulk", "-", "--out", "x")
     needed = b"distributed 2025.1 or later (the extra bulk): pip install distributed"
     assert done == Done(13, b"", b"resolve: bulk needs " + needed + b"\n")

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from resolver import Connected, Finding, Finished, Kept, Progress, Received, Retrying, Sent, Started, Warned
-from resolver.cli import watcher
+from resolver.cli import trace as watcher
 from resolver.cli.progress import Display, DotDisplay
-from resolver.cli.watcher import Watcher
-from resolver.events import Listener, for_whom
+from resolver.cli.trace import Watcher
+from resolver.network.events import Listener, for_whom
 from tests.cli import contract
 from tests.cli.command import Done, records, resolve
 from tests.cli.contract import End

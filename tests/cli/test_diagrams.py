@@ -146,7 +146,7 @@ def test_a_page_is_no_list_of_objects(folder: Path) -> None:
 
 
 def test_the_extra_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    for name in [name for name in sys.modules if name.startswith("resolver.window")]:
+    for name in [name for name in sys.modules if name.startswith("resolver.web")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "jinja2", None)
     for argv in (
@@ -165,6 +165,6 @@ def test_what_needs_no_page_brings_none(folder: Path) -> None:
 
     told = run_alone(
         "import sys; from resolver.cli import main; main(['explain', '--config', 'none', 'gopher://h.example/']);"
-        "print(sorted(name for name in sys.modules if name.startswith(('jinja2', 'resolver.window'))))"
+        "print(sorted(name for name in sys.modules if name.startswith(('jinja2', 'resolver.web'))))"
     )
     assert told.splitlines()[-1] == "[]"

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.bulk.forecast import Forecast
-from resolver.cli.amounts import duration
-from resolver.cli.forecasts import ASCII, BLOCKS, glyphs_for, picture
+from resolver.bulk.plan import Forecast
+from resolver.cli.forecast import ASCII, BLOCKS, glyphs_for, picture
+from resolver.cli.transfers import duration
 
 FOUND = Forecast(
     requests=60_050,

@@ -12,11 +12,12 @@ import pytest
 import trio
 
 from fixtures.gopher import EXAMPLE, GopherServer, Item, serve
-from protocols.gopher.forms import Answer, parse_form
+from protocols.gopher.attributes import Answer, parse_form
 from resolver import ProtocolError, Refused, Resolver, Url
-from resolver.cli import browsing, streams
+from resolver.cli import serve as browsing
+from resolver.cli import streams
 from resolver.cli.arguments import Command as CommandLine
-from resolver.cli.asking import answers_to
+from resolver.cli.open import answers_to
 from resolver.cli.targets import CommandTarget
 from tests.cli.command import resolve
 from tests.cli.terminal import Command, Terminal, drives, on_terminal

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from resolver.gate.connector import Connector
+from resolver.network.connector import Connector
 from tests.cli.command import Done, resolve
 from tests.hang import HANG
 from tests.resolver.warc.archives import WARC, packed, record
@@ -20,7 +20,7 @@ ALL = [word for path in sorted(WARC.glob("*.warc.gz")) for word in ("--from-warc
 def seal(monkeypatch: pytest.MonkeyPatch) -> None:
     """From now on nothing is connected and no name looked up, nor a file of a URL opened."""
     monkeypatch.setattr(Connector, "addresses", None)
-    monkeypatch.setattr("resolver.disk.file.open_local", None)
+    monkeypatch.setattr("resolver.files.local.open_local", None)
 
 
 @pytest.fixture
@@ -274,7 +274,7 @@ def test_no_file_of_this_machine_is_opened(folder: Path, sealed: None) -> None:
 def test_there_is_a_bound_to_what_is_known(
     folder: Path, sealed: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("resolver.warc.catalogue.MOST", 2)
+    monkeypatch.setattr("resolver.warc.archive.MOST", 2)
     (folder / "a.warc").write_bytes(record() * 2)
     assert resolve("cat", "--from-warc", "a.warc", "ftp://h.example/a").status == 0
     (folder / "a.warc").write_bytes(record() * 3)

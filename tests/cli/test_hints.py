@@ -12,7 +12,7 @@ import trio
 from fixtures.http import serve
 from resolver import parse
 from resolver.cli.hints import proposal
-from resolver.registry import RESERVED, SCHEMES
+from resolver.url.registry import RESERVED, SCHEMES
 from tests.cli.command import Done, resolve
 
 #: Texts, and what each may have been meant for.

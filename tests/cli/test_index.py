@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from resolver import parse
-from resolver.retrieval.naming import local_file_name
+from resolver.transfer.naming import local_file_name
 from tests.cli.command import resolve
 from tests.cli.places import DIRECTORIES
 from tests.cli.test_directories import LISTINGS

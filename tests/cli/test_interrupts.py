@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from resolver.cli.interrupts import Interrupts
+from resolver.cli.bulk import Interrupts
 from tests.begun import CLUSTERS, Program
 from tests.cli import interrupted
 from tests.fresh import environment
@@ -23,8 +23,8 @@ CHECKOUT = Path(__file__).parents[2]
 PRELUDE = """
 import gc, os, signal, sys, threading
 from resolver import cli
-from resolver.cli import interrupts
-from resolver.cli.interrupts import Interrupts
+from resolver.cli import bulk as interrupts
+from resolver.cli.bulk import Interrupts
 
 def say(how):
     print(how, file=sys.stderr, flush=True)

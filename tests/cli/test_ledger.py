@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from resolver.disk.ledger_file import LedgerFile
+from resolver.files.atomic import LedgerFile
 from tests.cli import contract
 from tests.cli.command import Done, resolve
 from tests.hang import HANG

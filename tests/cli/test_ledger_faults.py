@@ -16,8 +16,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from resolver.disk import group_commit
-from resolver.ledger import database
+from resolver.files import commit as group_commit
+from resolver.ledger import book as database
 from tests.cli.command import resolve
 from tests.cli.test_ledger import statuses
 from tests.faults.killed_with_ledger import Counted
@@ -69,8 +69,8 @@ def test_another_program_has_it_locked(folder: Path, monkeypatch: pytest.MonkeyP
 #: Runs the command as somebody who may write nothing but what is his, and root is nobody then.
 _AS_NOBODY = """
 import os, sys
-import resolver.cli.online, resolver.ledger.book, resolver.ledger.recall, resolver.ledger.report
-import resolver.retrieval.saving, protocols.file.dialogue, resolver.retrieval.claims
+import resolver.cli.online, resolver.ledger.book, resolver.ledger.book, resolver.ledger.report
+import resolver.transfer.saving, protocols.file.dialogue, resolver.transfer.naming
 from resolver.cli import main
 main(["get", "-q", "-i", "list", "-d", "before", "--ledger", "before.db"])
 main(["ledger", "before.db"])

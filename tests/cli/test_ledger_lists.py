@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from resolver.cli import account
+from resolver.cli import ledger as account
 from resolver.cli.targets import CommandTarget, TargetNaming
-from resolver.ledger import recall
+from resolver.ledger import book as recall
 from tests.cli import contract
 from tests.cli.command import Done, resolve
 from tests.cli.test_ledger import statuses
@@ -22,7 +22,7 @@ WORDS = ["get", "-d", "out", "-i", "list", "--ledger", "run", "--json"]
 @pytest.fixture(autouse=True, name="few")
 def _few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(account, "_AT_ONCE", 3)
-    monkeypatch.setattr(recall, "_AT_ONCE", 4)
+    monkeypatch.setattr(recall, "_RECALL_AT_ONCE", 4)
 
 
 @pytest.fixture(name="source")

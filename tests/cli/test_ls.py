@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from resolver import Entry, Kind
-from resolver.cli.columns import fit, short_columns
-from resolver.cli.listing import EntryColors, painter
+from resolver.cli.listing import EntryColors, fit, painter, short_columns
 from tests.cli.command import resolve
 from tests.cli.terminal import Terminal
 from tests.cli.terminal import on_terminal as beside_a_terminal

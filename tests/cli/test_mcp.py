@@ -53,7 +53,7 @@ async def conversation(*options: str) -> AsyncIterator[ClientSession]:
 async def talk(*options: str) -> AsyncIterator[ClientSession]:
     """The same in this process, with no streams between: what is said is no other."""
     from resolver.adapters.mcp import server
-    from resolver.cli.agents import grant_of
+    from resolver.cli.mcp import grant_of
 
     command = read(["mcp", "--config", "none", *options])
     assert command is not None
@@ -340,7 +340,7 @@ def test_a_signal_ends_it_while_it_waits(number: int, status: int) -> None:
     ],
 )
 def test_what_would_make_it_milder_everywhere_is_refused(options: Sequence[str], words: str) -> None:
-    from resolver.cli.agents import grant_of
+    from resolver.cli.mcp import grant_of
 
     command = read(["mcp", "--config", "none", *options])
     assert command is not None
@@ -349,7 +349,7 @@ def test_what_would_make_it_milder_everywhere_is_refused(options: Sequence[str],
 
 
 def test_the_policy_is_untrusted_whatever_the_configuration_says(tmp_path: Path) -> None:
-    from resolver.cli.agents import grant_of
+    from resolver.cli.mcp import grant_of
 
     (tmp_path / "config").write_text('policy = "default"\nallow_address = ["192.0.2.0/24"]\n')
     command = read(["mcp", "--config", str(tmp_path / "config"), "--allow-port", "8070", "--max-size", "1k"])

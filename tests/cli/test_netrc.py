@@ -9,8 +9,7 @@ import pytest
 
 from resolver import Credentials, parse
 from resolver.cli.config import HostSection
-from resolver.cli.netrc import Netrc, read_netrc
-from resolver.cli.secrets import CommandSecrets
+from resolver.cli.secrets import CommandSecrets, Netrc, read_netrc
 from resolver.cli.values import UsageError
 from tests.cli.command import resolve
 

@@ -374,7 +374,7 @@ def test_what_saves_nothing_names_what_opens(folder: Path) -> None:
 
 
 def test_a_browser_has_the_others_and_that_needs_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.startswith("resolver.window")]:
+    for name in [name for name in sys.modules if name.startswith("resolver.web")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "jinja2", None)
     done = resolve("open", "http://h.example/")

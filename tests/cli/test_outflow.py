@@ -12,8 +12,8 @@ import pytest
 import trio
 import trio.testing
 
-from resolver.cli import outflow
-from resolver.cli.writing import write_all
+from resolver.cli import output as outflow
+from resolver.cli.streams import write_all
 from tests.cli.command import resolve
 from tests.hang import HANG
 

@@ -17,7 +17,8 @@ import pytest
 import trio
 
 from fixtures.faulty import Manner, serve
-from resolver.cli import below, streams
+from resolver.cli import streams
+from resolver.cli import streams as below
 from tests.cli.tap import Tap, open_tap
 from tests.cli.terminal import CHECKOUT, Terminal, drives, on_terminal
 from tests.faults.command import resolve, size_of

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from resolver import NotConfigured
-from resolver.cli import handlers
+from resolver.cli import serve as handlers
 from resolver.cli.arguments import read
-from resolver.cli.handlers import NAME, SCHEMES, argument, desktop_entry, without
+from resolver.cli.serve import NAME, SCHEMES, argument, desktop_entry, without
 from resolver.cli.values import UsageError
 from tests.cli.command import Done, resolve
 

@@ -8,7 +8,7 @@ import pytest
 
 from resolver import Host, Limits
 from resolver.cli.arguments import read
-from resolver.cli.sections import hosts_of, mirrors_of
+from resolver.cli.config import hosts_of, mirrors_of
 from tests.cli.command import resolve
 
 

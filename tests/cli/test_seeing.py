@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from resolver import Event, Finished, NotFound, Received, Sent
-from resolver.trace import TraceFormat
+from resolver.network.events import TraceFormat
 from tests.cli.command import resolve
 
 #: Of every way to be told a body: a URL, and what it holds.

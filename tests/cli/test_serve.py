@@ -14,7 +14,7 @@ import pytest
 
 from resolver import check
 from resolver.cli.arguments import read
-from resolver.cli.serving import settings_of, wishes_of
+from resolver.cli.serve import settings_of, wishes_of
 from resolver.cli.values import UsageError
 from tests.begun import WINDOWS, Program
 from tests.cli.command import resolve
@@ -49,7 +49,7 @@ def test_a_port_that_is_taken_is_told() -> None:
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.startswith("resolver.window")]:
+    for name in [name for name in sys.modules if name.startswith("resolver.web")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "jinja2", None)
     done = resolve("serve", "--config", "none")

@@ -15,8 +15,8 @@ import pytest
 import trio
 
 from resolver.cli import online
-from resolver.disk import group_commit
-from resolver.disk.durable import bring
+from resolver.files import commit as group_commit
+from resolver.files.commit import bring
 from tests.cli.command import resolve
 from tests.cli.tap import open_tap
 from tests.cli.test_progress import SIZE, options

@@ -8,7 +8,7 @@ import pytest
 from rich.cells import cell_len
 
 from resolver import Finished, Progress, Retrying, Started
-from resolver.cli import amounts
+from resolver.cli import transfers as amounts
 from resolver.cli.bars import Bars
 from resolver.cli.transfers import TransferTracker, shown_name
 from tests.cli.terminal import drives

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 import warcio.cli
 
-from resolver.warc.head import RecordHead
-from resolver.warc.records import WarcRecord, read_records
+from resolver.warc.records import RecordHead, WarcRecord, read_records
 from tests.cli.command import resolve
 from tests.resolver.warc.archives import Kept, Octets
 

@@ -13,7 +13,7 @@ import trio
 from resolver import Policy, Resolver
 from resolver.warc import Recorder
 from resolver.warc.group import RecordGroup
-from resolver.warc.volume import WarcVolume
+from resolver.warc.recorder import WarcVolume
 from tests.cli.test_warc import check, records
 from tests.hang import HANG
 

@@ -17,9 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from resolver.warc.head import RecordHead
-from resolver.warc.payload import Payload
-from resolver.warc.records import WarcRecord, read_records
+from resolver.warc.digests import Payload
+from resolver.warc.records import RecordHead, WarcRecord, read_records
 from tests.cli.command import resolve
 from tests.cli.test_warc import records
 from tests.hang import HANG

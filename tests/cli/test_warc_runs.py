@@ -12,10 +12,9 @@ import httpx
 import pytest
 
 from resolver import HttpxTransport, Limits, LocalError, Options, Policy, Resolver, Truncated, parse
-from resolver.retrieval.recorded import CaptureRecording
 from resolver.warc import Recorder
+from resolver.warc.recorder import CaptureRecording, WarcVolume
 from resolver.warc.records import WarcRecord, read_records
-from resolver.warc.volume import WarcVolume
 from tests.cli.command import resolve
 from tests.cli.test_warc import check, records
 from tests.hang import HANG

@@ -11,7 +11,7 @@ import trio
 
 from fixtures.__main__ import server_tls
 from resolver.testing.contract import CaseSetting
-from resolver.testing.contract.setting import start
+from resolver.testing.contract.case import start
 from tests.contract.cases import CASES, furnish
 
 

@@ -15,7 +15,9 @@ import trio
 import fixtures.prospero
 from fixtures.prospero.tree import Link, Thing
 from fixtures.wais.coding import read_head, write_element, write_message, write_number
-from protocols.http.index import elements, markup, objects
+from protocols.http.index import html as markup
+from protocols.http.index import structured as elements
+from protocols.http.index import structured as objects
 from resolver import Options
 from resolver.testing.contract.peers import hear_out, leave, serve
 from resolver.testing.replay import Peer

@@ -16,8 +16,10 @@ from typing import NoReturn
 import pytest
 
 import fixtures
-from resolver import Options, codings, explain, http2
+from resolver import Options, explain
 from resolver.testing.contract import Case
+from resolver.transfer import extras as codings
+from resolver.transfer import extras as http2
 from tests.contract.cases import CASES, WISHES
 
 PLANS = Path(fixtures.__file__).with_name("plans.jsonl")
@@ -67,7 +69,7 @@ def all_extras() -> Iterator[None]:
     """As if each of them were installed. No plan undoes a coding, or makes a frame."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(codings, "installed", lambda: {"br": _unused, "zstd": _unused})
-        patch.setattr(http2, "installed", lambda: _unused)
+        patch.setattr(http2, "http2_installed", lambda: _unused)
         yield
 
 

@@ -16,7 +16,8 @@ import trio
 import resolver
 from resolver import ResolveError, Resolver
 from resolver.testing.contract import Case, CaseSetting, MockServer
-from resolver.testing.contract.setting import start
+from resolver.testing.contract.case import start
+from resolver.url import registry
 from tests.contract.cases import CASES
 from tests.plugin import installed
 
@@ -124,7 +125,7 @@ def _plugin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 def test_every_scheme_is_here() -> None:
-    assert set(SPECIFIC) == {*resolver.registry.SCHEMES, "finger"} == {row.scheme for row in ROWS}
+    assert set(SPECIFIC) == {*registry.SCHEMES, "finger"} == {row.scheme for row in ROWS}
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)

@@ -14,10 +14,11 @@ from typing import TypeAlias
 import pytest
 import trio
 
-from resolver import NotFound, Policy, ResolveError, Resolver, registry
-from resolver.gate.connector import Connector
+from resolver import NotFound, Policy, ResolveError, Resolver
+from resolver.network.connector import Connector
 from resolver.testing.contract import Case
-from resolver.testing.contract.setting import start
+from resolver.testing.contract.case import start
+from resolver.url import registry
 from resolver.warc.archive import Archive
 from resolver.warc.recorder import Recorder
 from tests.contract.cases import CASES, FTP
@@ -106,7 +107,7 @@ async def test_what_was_recorded_is_what_comes_again(
                     live = await ask(session, urls, tmp_path)
             nursery.cancel_scope.cancel()
         monkeypatch.setattr(Connector, "addresses", None)  # no name is looked up, nothing is connected
-        monkeypatch.setattr("resolver.disk.file.open_local", None)
+        monkeypatch.setattr("resolver.files.local.open_local", None)
         with Archive([tmp_path / "a.warc.gz"]) as archive:
             async with Resolver(archive=archive, policy=setting.policy) as session:
                 assert await ask(session, urls, tmp_path) == live

@@ -3,8 +3,10 @@ a cancel leaves, what comes of a peer that is something else, and that a refusal
 
 from __future__ import annotations
 
-from resolver import registry
-from resolver.testing.contract import CHECKS, Contract, octets, plans
+from resolver.testing.contract import CHECKS, Contract
+from resolver.testing.contract import operations as plans
+from resolver.testing.contract import peers as octets
+from resolver.url import registry
 from tests.contract.cases import CASES, WISHES
 from tests.scheduled import run_scheduled
 
@@ -23,7 +25,7 @@ class TestWishes(Contract):
     """A plan shows what is wished for beyond the URL as well."""
 
     cases = WISHES
-    checks = plans.CHECKS[:1]
+    checks = plans.PLANS_CHECKS[:1]
     run = staticmethod(run_scheduled)
 
 

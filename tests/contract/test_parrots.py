@@ -13,7 +13,7 @@ import pytest
 import trio
 
 from resolver import Event, Options, Policy, Received, ResolveError, Resolver
-from resolver.testing.contract.setting import WAYS
+from resolver.testing.contract.case import WAYS
 
 SECRET = "open-sesame'\xe4"
 WRITTEN = "open-sesame'%E4"

@@ -32,7 +32,7 @@ from resolver import (
     Truncated,
 )
 from resolver.testing.contract import SECRET, Case, CaseSetting, peers
-from resolver.testing.contract.setting import PATIENT, WAYS, IdleServer, Way, check_nothing_left, settled
+from resolver.testing.contract.case import PATIENT, WAYS, IdleServer, Way, check_nothing_left, settled
 from tests.contract.cases import CASES
 from tests.faults.cell import CONTENT, SIZE
 from tests.sampled import FULL

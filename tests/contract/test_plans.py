@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from resolver.registry import SCHEMES
+from resolver.url.registry import SCHEMES
 from tests.contract.plans import all_extras, kept, line_of, named_by, urls_of_cases
 
 LINES = kept()

@@ -15,7 +15,7 @@ import resolver
 from fixtures.plugins.more_schemes import finger as tidy_finger
 from protocols.step import Step
 from resolver import Disconnected, Limits, Options, Refused, Resolver
-from resolver.testing.contract.setting import ListeningSockets
+from resolver.testing.contract.case import ListeningSockets
 from tests.plugin import installed, registered
 from tests.plugin.finger_server import SAID, FingerServer
 

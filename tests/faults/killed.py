@@ -20,10 +20,10 @@ from typing import ClassVar
 
 import trio
 
-from protocols.file.document import guess_media_type
+from protocols.file.dialogue import guess_media_type
 from resolver import ResolveError, Resolver
-from resolver.disk.sidecar import FORMAT
-from resolver.retrieval.saving import Exists
+from resolver.files.sidecar import FORMAT
+from resolver.transfer.saving import Exists
 
 #: What grows beside its name, and what is held in memory until it is whole.
 LARGE, SMALL = bytes(range(256)) * 300, bytes(range(256)) * 20

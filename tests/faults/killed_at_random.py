@@ -30,8 +30,8 @@ _NEEDED = (
     "protocols.ftp.dialogue",
     "protocols.http.dialogue",
     "resolver.cli.online",
-    "resolver.cli.outcome",
-    "resolver.retrieval.saving",
+    "resolver.cli.summary",
+    "resolver.transfer.saving",
 )
 
 

@@ -41,7 +41,7 @@ _NEEDED = (
     "protocols.http.dialogue",
     "resolver.cli.online",
     "resolver.ledger.book",
-    "resolver.retrieval.saving",
+    "resolver.transfer.saving",
     "resolver.warc.recorder",
 )
 #: Seconds in which a run begins, when nothing else wants the processor.

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from protocols.file.document import guess_media_type
+from protocols.file.dialogue import guess_media_type
 from resolver.cli import main as resolve
 from tests.faults.killed import KILLED, CountedCalls, in_a_child
 
@@ -55,8 +55,8 @@ def run(place: Path, list_: Path, exists: str) -> str:
 
 def main(folder: Path, every: int, first: int) -> None:
     for module in (
-        "resolver.cli.trees",
-        "resolver.tree.robots",
+        "resolver.cli.mirror",
+        "resolver.trees.robots",
         "protocols.file.dialogue",
         "resolver.cli.online",
         "resolver.ledger.book",

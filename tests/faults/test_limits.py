@@ -107,7 +107,7 @@ async def test_the_idle_limit(peer: str, tmp_path: Path) -> None:
 async def test_the_least_rate(peer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A body that is too slow is final: whoever sets a rate would rather have no more of it. One that does
     not begin is silence, which may be tried again."""
-    monkeypatch.setattr("resolver.clock._RATE_WINDOW", LIMIT)
+    monkeypatch.setattr("resolver.network.clock._RATE_WINDOW", LIMIT)
     limits = Limits(connect=NEVER, idle=2 * LIMIT, min_rate=1_000_000)
     patience = ALL_TRIES if "body" in peer else RetryPolicy()
     found = await take_all(peer, limits, patience, tmp_path)
@@ -135,7 +135,7 @@ async def test_the_least_rate_holds_in_every_verb(
     verb: str, at: Moment, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where nothing is handed over before a part of the answer was read: an article's head."""
-    monkeypatch.setattr("resolver.clock._RATE_WINDOW", LIMIT)
+    monkeypatch.setattr("resolver.network.clock._RATE_WINDOW", LIMIT)
     limits = Limits(connect=NEVER, idle=NEVER, min_rate=1_000_000)
 
     async def one(scheme: str) -> None:
@@ -152,7 +152,7 @@ async def test_the_least_rate_holds_in_every_verb(
 
 async def test_the_least_rate_of_datagrams(nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch) -> None:
     """Packets of one octet, and of a total that is never reached."""
-    monkeypatch.setattr("resolver.clock._RATE_WINDOW", LIMIT)
+    monkeypatch.setattr("resolver.network.clock._RATE_WINDOW", LIMIT)
     slow = trio.socket.socket(type=socket.SOCK_DGRAM)
     await slow.bind(("127.0.0.1", 0))
     nursery.start_soon(drip_packets, slow)

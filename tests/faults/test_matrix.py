@@ -28,7 +28,7 @@ from resolver import (
     TryLater,
     Unreachable,
 )
-from resolver.retrieval.retry import OVERLAP
+from resolver.transfer.retry import OVERLAP
 from tests.faults.cell import CONTENT, NAME, SIZE, Came, Result, run
 from tests.faults.rows import RESUMING, ROWS, SECURED, Row
 from tests.hang import HANG

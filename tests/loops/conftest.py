@@ -12,7 +12,7 @@ import pytest
 import uvloop
 
 from resolver.testing.contract import CaseSetting
-from resolver.testing.contract.setting import settle, start
+from resolver.testing.contract.case import settle, start
 from tests.contract.cases import CASES
 from tests.contract.conftest import folder, tls
 from tests.elsewhere import Elsewhere, settle_anywhere

@@ -18,10 +18,10 @@ import trio
 
 from fixtures.faulty import serve
 from resolver import Event, Kind, Policy, ResolveError, blocking
-from resolver.portal import portal, thread
+from resolver.blocking import portal as thread
+from resolver.blocking.portal import portal
 from resolver.testing.contract import Case, CaseSetting, ContractCheck
-from resolver.testing.contract.checkpoints import spread
-from resolver.testing.contract.endings import is_whole
+from resolver.testing.contract.endings import is_whole, spread
 from tests.elsewhere import Elsewhere
 from tests.faults.cell import CONTENT, NAME, Came, Result, came_of, limits_of, patience_for
 from tests.faults.rows import ROWS, SECURED, Row, is_raced

@@ -12,9 +12,8 @@ import pytest
 
 from resolver import Kind
 from resolver.testing.contract import CaseSetting
-from resolver.testing.contract.checkpoints import spread
-from resolver.testing.contract.endings import ASKED, LEFT, MOST, is_whole
-from resolver.testing.contract.setting import check_nothing_left, settled
+from resolver.testing.contract.case import check_nothing_left, settled
+from resolver.testing.contract.endings import ASKED, LEFT, MOST, is_whole, spread
 from tests.loops.cancels import ARRIVALS, Arrival, cancelled_at, ended_by
 from tests.loops.conftest import Run
 

@@ -15,10 +15,9 @@ import trio
 
 from protocols.contract import FirstResult
 from resolver import Disconnected, Policy, Resolver
-from resolver.gate import connecting
-from resolver.gate.connecting import ConnectAttempts
-from resolver.gate.race import first_of
-from resolver.testing.contract.setting import check_nothing_left, settled
+from resolver.network import connecting
+from resolver.network.connecting import ConnectAttempts, first_of
+from resolver.testing.contract.case import check_nothing_left, settled
 from tests.loops.cancels import ARRIVALS, Arrival, cancelled_at
 from tests.loops.conftest import Run
 

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from resolver.testing.contract import Case, CaseSetting, ContractCheck, endings, given, plans
+from resolver.testing.contract import Case, CaseSetting, ContractCheck, endings
+from resolver.testing.contract import operations as given
+from resolver.testing.contract import operations as plans
 from tests.contract.cases import CASES
 from tests.loops.conftest import Run
 from tests.sampled import sampled
@@ -15,7 +17,7 @@ from tests.sampled import sampled
 
 def rows() -> Iterator[tuple[Case, ContractCheck]]:
     """Each check of one setting, for the cases that it is for; `test_cancels` has how asyncio cancels."""
-    for check in (*given.CHECKS, *plans.CHECKS, *endings.CHECKS):
+    for check in (*given.CHECKS, *plans.PLANS_CHECKS, *endings.CHECKS):
         if not check.cancels:
             yield from ((case, check) for case in CASES if check.is_for(case))
 

@@ -20,7 +20,7 @@ import fixtures.gopher
 import fixtures.http
 import resolver
 from fixtures.gopher import Behaviour, GopherServer
-from resolver.testing.contract.setting import check_nothing_left, settled
+from resolver.testing.contract.case import check_nothing_left, settled
 from tests.elsewhere import Elsewhere, settle_anywhere
 from tests.hang import HANG
 from tests.loops.conftest import Run

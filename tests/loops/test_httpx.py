@@ -17,9 +17,8 @@ from fixtures.__main__ import server_tls
 from fixtures.http import serve as serve_http1
 from fixtures.http.framed_server import FramedServer, serve
 from resolver import HttpxTransport, Policy
-from resolver.testing.contract.checkpoints import spread
-from resolver.testing.contract.endings import MOST
-from resolver.testing.contract.setting import ListeningSockets, check_nothing_left, settled
+from resolver.testing.contract.case import ListeningSockets, check_nothing_left, settled
+from resolver.testing.contract.endings import MOST, spread
 from tests.elsewhere import Elsewhere
 from tests.loops.cancels import ARRIVALS, Arrival, cancelled_at
 from tests.loops.conftest import Run

@@ -14,9 +14,9 @@ import trio
 
 import fixtures.http
 from resolver import HttpxTransport, Limits, Policy, Resolver, TimedOut
-from resolver.gate import connecting
-from resolver.gate.lookup import LookupCache
-from resolver.testing.contract.setting import ListeningSockets
+from resolver.network import connecting
+from resolver.network.lookup import LookupCache
+from resolver.testing.contract.case import ListeningSockets
 from tests.elsewhere import Elsewhere
 from tests.loops.conftest import Run
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from resolver import Resolver
-from resolver.disk import file
-from resolver.disk.landing import UnopenedPart
-from resolver.disk.part import PartFile
-from resolver.disk.partial_file import PartialFile
+from resolver.files import local as file
+from resolver.files.commit import UnopenedPart
+from resolver.files.part import PartFile
+from resolver.files.partial_file import PartialFile
 from tests.fresh import environment
 from tests.hang import HANG
 from tests.loops.cancels import turns

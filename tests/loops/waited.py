@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
 from resolver import Entry, Limits, Options, Policy, Resolver, Response, RetryPolicy, Saved, blocking
-from resolver.events import OnEvent
 from resolver.loops import running
+from resolver.network.events import OnEvent
 from resolver.testing.contract import CaseSetting
-from resolver.testing.contract.setting import PATIENT
+from resolver.testing.contract.case import PATIENT
 
 T = TypeVar("T")
 

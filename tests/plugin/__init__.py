@@ -11,7 +11,7 @@ import pytest
 
 import resolver
 from protocols.scheme import Scheme
-from resolver import registry
+from resolver.url import registry
 
 #: The schemes, each with what its entry point refers to.
 POINTS = {

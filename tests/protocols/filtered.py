@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from protocols.contract import Sink
-from protocols.conversation.passing import CopiedBodyStream
-from protocols.filter import Filter
+from protocols.contract import Filter, Sink
+from protocols.conversation.performer import CopiedBodyStream
 from protocols.step import CopyBody
 from protocols.wire import Buffer
 

@@ -8,7 +8,8 @@ from typing import TypeVar, cast
 from protocols.contract import Gate, Reply
 from protocols.conversation import hold
 from protocols.step import Dialogue, StartBody
-from resolver import Kind, Url, registry
+from resolver import Kind, Url
+from resolver.url import registry
 
 T = TypeVar("T")
 

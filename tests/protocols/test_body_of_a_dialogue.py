@@ -11,7 +11,7 @@ import trio
 
 from protocols.contract import Line, PooledConnection, Reply, Sink, Stream
 from protocols.conversation import hold
-from protocols.rehearsal import rehearse
+from protocols.conversation.rehearsal import rehearse
 from protocols.step import (
     Acquire,
     CopiedBody,

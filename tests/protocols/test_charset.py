@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.charset import codec_of
+from protocols.text import codec_of
 
 
 @pytest.mark.parametrize(

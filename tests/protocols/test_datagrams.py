@@ -11,8 +11,7 @@ import pytest
 import trio
 import trio.testing
 
-from protocols.connection import Datagram, DatagramAction, RedirectAddress, SwitchAddress
-from protocols.contract import Line, Reply
+from protocols.contract import Datagram, DatagramAction, Line, RedirectAddress, Reply, SwitchAddress
 from protocols.conversation import hold
 from protocols.step import (
     DatagramReply,

@@ -19,11 +19,11 @@ import pytest
 import protocols
 import resolver
 from resolver import ProtocolError, Refused, ResolveError, TryLater, UnsupportedScheme, blocking
-from resolver.http_transport import RequestRefused
-from resolver.retrieval.hops import NoDocument
+from resolver.adapters.httpx_transport import RequestRefused
+from resolver.transfer.redirects import NoDocument
 
 #: It brings Dask with it, which is half a second for each worker that collects this.
-_HEAVY = "resolver.cli.clusters"
+_HEAVY = "resolver.cli.cluster"
 
 
 def _import_all(but: str = "") -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import resolver
-from protocols.extras import missing_libraries
+from protocols.errors import missing_libraries
 from protocols.http.index import _markup_reader
 from protocols.http.url import HttpUrl
 from resolver import Limits, UnsupportedScheme
@@ -61,8 +61,8 @@ def test_missing_libraries_of_a_plugin_are_read_from_its_metadata(monkeypatch: p
 
 
 def test_index_without_lxml_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "protocols.http.index.markup", raising=False)
-    monkeypatch.delattr("protocols.http.index.markup", raising=False)
+    monkeypatch.delitem(sys.modules, "protocols.http.index.html", raising=False)
+    monkeypatch.delattr("protocols.http.index.html", raising=False)
     for name in [name for name in sys.modules if name.partition(".")[0] == "lxml"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "lxml", None)

@@ -7,7 +7,7 @@ import pickle
 
 import pytest
 
-from protocols.headers import without_cookie
+from protocols.location import without_cookie
 from resolver import Headers
 
 PAIRS = (("Set-Cookie", "a=1, b"), ("content-type", "text/plain"), ("SET-COOKIE", "c=2"), ("X-Empty", ""))

@@ -16,7 +16,7 @@ from protocols.contract import FirstResult, Line, Stream
 from protocols.step import Connect, Dialogue, Receive, Send, SendBody, StopCondition
 from protocols.wire import encode_line, encode_payload, read_line
 from resolver import Disconnected, ProtocolError, ResolveError, TimedOut
-from resolver.gate import race
+from resolver.network import connecting as race
 from resolver.testing import whole
 from resolver.testing.transcript import Connection
 from tests.hang import HANG

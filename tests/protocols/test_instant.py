@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from protocols.instant import instant
+from protocols.text import instant
 
 
 @pytest.mark.parametrize(

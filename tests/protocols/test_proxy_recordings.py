@@ -16,7 +16,7 @@ import pytest
 from fixtures.recordings import FOLDER
 from protocols import socks
 from protocols.http import tunnel
-from protocols.http.proxy_login import HttpProxyAuth
+from protocols.http.auth import HttpProxyAuth
 from protocols.step import Dialogue, RandomBytes, Step
 from resolver import AccessDenied, Credentials, LoginRequired, ResolveError, Unreachable
 from resolver.testing import PeerOutput, Player, ScriptedPeer

@@ -12,7 +12,7 @@ import pytest
 import trio
 
 from fixtures.transcript import transcripts
-from protocols.news.block import UntouchedBlock
+from protocols.news.response import UntouchedBlock
 from protocols.wais.record import parse_records
 from protocols.wire import Buffer
 from resolver import (

@@ -25,7 +25,7 @@ from protocols.step import (
 )
 from protocols.wire import Buffer, Rest, read_line
 from resolver import Disconnected, Limits, Options, ProtocolError, TlsError, Unreachable
-from resolver.gate import race
+from resolver.network import connecting as race
 from tests.hang import HANG
 from tests.protocols.opening import perform
 

@@ -223,10 +223,10 @@ def test_a_constructor_is_written_once_and_only_for_those_of_which_there_are_mor
     program = (
         "import protocols.step as step\n"
         "from protocols.values import FEW\n"
-        "made = lambda: print(step.Note.__new__.__name__, step.Say.__new__.__name__)\n"
-        "step.Say(b'')\n"
-        "for _ in range(FEW): step.Note('a')\n"
-        "made(); step.Note('b'); made()"
+        "made = lambda: print(step.PlanNote.__new__.__name__, step.Send.__new__.__name__)\n"
+        "step.Send(b'')\n"
+        "for _ in range(FEW): step.PlanNote('a')\n"
+        "made(); step.PlanNote('b'); made()"
     )
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, env=environment(), capture_output=True, encoding="utf-8", check=True)

@@ -11,20 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocols.contract import BuiltUrl, FileStatus
-from protocols.file.directory import DirectoryReader
+from protocols.file.dialogue import DirectoryReader
 from protocols.ftp.listing import MlsdReader, NlstReader
-from protocols.gopher.item import link_of, parse_item
-from protocols.gopher.menu import MenuReader
-from protocols.news.places import article_urls, group_urls
-from protocols.prospero.link import ObjectPointer
-from protocols.prospero.target import target_of
-from protocols.wais.document_id import WrittenId, parse_wpath
-from protocols.wais.element import encode_element
-from protocols.wais.entries import document_url, libwww_url
+from protocols.gopher.menu import MenuReader, link_of, parse_item
+from protocols.news.listing import article_urls, group_urls
+from protocols.prospero.objects import ObjectPointer, target_of
+from protocols.wais.apdu import encode_element
+from protocols.wais.listing import document_url, libwww_url
 from protocols.wais.record import DocumentHeader
+from protocols.wais.url import WrittenId, parse_wpath
 from resolver import InvalidUrl, Kind, Limits, Referrer, Url, parse
-from resolver.retrieval.streaming import settle
-from resolver.url import LONGEST
+from resolver.transfer.streaming import settle
+from resolver.url.parsing import LONGEST
 from tests.protocols.file.files import MadeUpFile
 
 names = st.binary(min_size=1, max_size=40) | st.sampled_from(

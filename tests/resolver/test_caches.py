@@ -15,13 +15,13 @@ import pytest
 
 import protocols
 import resolver
-from protocols.charset import codec_of
-from protocols.news.groups import matches
-from protocols.news.header_text import declared_charset, decode_field
+from protocols.news.article import declared_charset, decode_field
+from protocols.news.listing import matches
+from protocols.text import codec_of
 from resolver import Policy
 from resolver.policy import classify
-from resolver.retrieval.response import decode_text
-from resolver.terminal import TerminalText
+from resolver.terminal.text import TerminalText
+from resolver.transfer.response import decode_text
 
 #: Entries that a cache with a bound may have.
 MOST = 4_096

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from resolver import TimedOut
-from resolver.clock import AnswerPace
+from resolver.network.clock import AnswerPace
 
 
 def heard(pace: AnswerPace, *waits: tuple[float, int]) -> float | None:

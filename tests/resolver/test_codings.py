@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from protocols.contract import Unpacking
-from resolver import ProtocolError, codings
-from resolver.codings import installed
+from resolver import ProtocolError
+from resolver.transfer import extras as codings
+from resolver.transfer.extras import installed
 
 TEXT = b"".join(b"line %d of some text\n" % number for number in range(5_000))
 MEBIBYTE = 1 << 20

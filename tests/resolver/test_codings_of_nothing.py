@@ -15,7 +15,7 @@ import trio
 from fixtures.http import coded, serve
 from protocols.http.codings import ALWAYS, Codings, Decoding, choose
 from resolver import HttpxTransport, LimitExceeded, Limits, Resolver
-from resolver.codings import installed
+from resolver.transfer.extras import installed
 from tests.protocols.filtered import Filtered, Pieces
 from tests.sampled import sampled
 

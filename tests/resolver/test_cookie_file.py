@@ -11,9 +11,9 @@ import pytest
 import trio
 
 from fixtures.http import Page, moved, serve
-from protocols.http.cookie_file import TITLE
+from protocols.http.cookies import TITLE
 from resolver import Event, LocalError, NotConfigured, Resolver, Warned
-from resolver.disk.own_file import update_own
+from resolver.files.atomic import update_own
 from tests.hang import HANG
 from tests.resolver.gate.peers import start
 from tests.resolver.test_cookies import setting

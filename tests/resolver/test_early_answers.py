@@ -14,10 +14,10 @@ import trio
 
 from protocols.contract import FirstResult, Line, PooledConnection
 from protocols.conversation import hold
-from protocols.http.relay import relay
+from protocols.http.dialogue import relay
 from protocols.http.request import HttpRequest
 from resolver import Declined, Disconnected, HttpxTransport, Limits, Options, Resolver, TimedOut
-from resolver.gate import race
+from resolver.network import connecting as race
 from resolver.testing import whole
 from resolver.testing.transcript import Connection
 from tests.protocols.in_memory import MemoryGate, MemoryLoan, MemoryStream

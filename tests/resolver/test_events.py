@@ -28,7 +28,7 @@ from resolver import (
     Started,
     Truncated,
 )
-from resolver.retrieval.retry import OVERLAP
+from resolver.transfer.retry import OVERLAP
 
 OBJECT = bytes(range(250)) * 400
 HALF = len(OBJECT) // 2

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from fixtures.recordings import URLS
 from resolver import Extracted, extract
-from resolver.extraction import MOST_ALTERNATES
-from resolver.registry import SCHEMES
+from resolver.url.parsing import MOST_ALTERNATES
+from resolver.url.registry import SCHEMES
 
 CASES: list[dict[str, Any]] = [
     case for line in URLS.read_text(encoding="utf-8").splitlines() if "urls" in (case := json.loads(line))

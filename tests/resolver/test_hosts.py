@@ -15,8 +15,8 @@ from fixtures.http import Page, moved, serve
 from fixtures.http.server import Behaviour
 from fixtures.proxy import serve_http_proxy
 from resolver import Host, LimitExceeded, Limits, NotConfigured, Policy, Refused, Resolver, TimedOut, parse
-from resolver.hosts import HostSettings
-from resolver.retrieval.mirrored import mirrored
+from resolver.policy.hosts import HostSettings
+from resolver.transfer.redirects import mirrored
 from tests.resolver.gate.peers import start
 
 BODY = b"ten octets"

@@ -258,7 +258,7 @@ FAR = ("user", "password")
 @pytest.fixture
 def far(monkeypatch: pytest.MonkeyPatch) -> None:
     """This machine is taken for another one, as far as passwords go."""
-    monkeypatch.setattr("resolver.policy.credentials.certain", lambda address: AddressScope.PUBLIC)
+    monkeypatch.setattr("resolver.policy.redirects.certain", lambda address: AddressScope.PUBLIC)
 
 
 @pytest.mark.usefixtures("far")
@@ -302,7 +302,7 @@ async def test_a_redirect_to_news_is_judged_before_a_server_is_looked_for(
     def looked(option: str | None) -> None:
         raise AssertionError("a news server was looked for")
 
-    monkeypatch.setattr("resolver.gate.network.find_setting", looked)
+    monkeypatch.setattr("resolver.transfer.network.find_setting", looked)
     server = await serve(nursery, {"/": moved("news:comp.misc")})
     async with Resolver() as session:
         with pytest.raises(Refused) as caught:

@@ -18,7 +18,8 @@ from fixtures.__main__ import server_tls
 from fixtures.http import serve as serve_http1
 from fixtures.http.framed_server import FramedServer, Spoilt, frame, serve
 from fixtures.http.site import ABOUT, DATA, EXAMPLE, Page
-from resolver import Kind, Limits, Resolver, RetryPolicy, http2
+from resolver import Kind, Limits, Resolver, RetryPolicy
+from resolver.transfer import extras as http2
 from tests.hang import HANG
 
 BIG = bytes(range(256)) * 20_000
@@ -196,7 +197,7 @@ async def test_who_does_not_choose_it(nursery: trio.Nursery, tls: tuple[ssl.SSLC
 async def test_without_the_extra_it_is_not_offered(
     nursery: trio.Nursery, tls: tuple[ssl.SSLContext, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http2, "installed", lambda: None)
+    monkeypatch.setattr(http2, "http2_installed", lambda: None)
     server = await serve(nursery, tls[0])
     async with Resolver(cafile=tls[1]) as session:
         assert (await session.fetch(server.url("/"))).content == b"plain\n"
@@ -212,7 +213,7 @@ async def test_a_server_that_knows_nothing_of_it(
 
 _WITHOUT = """
 import sys, trio, resolver
-from resolver.retrieval.session import Resolver
+from resolver.transfer.session import Resolver
 async def main():
     async with Resolver(cafile=sys.argv[2]) as session:
         await session.fetch(sys.argv[1])

@@ -13,9 +13,9 @@ import trio
 
 from protocols.contract import Line, Sink, Stream
 from resolver import HttpxTransport, Limits, Policy, ResolveError, Resolver, RetryPolicy, TimedOut
-from resolver.gate.connector import Connector
-from resolver.gate.stream_settings import StreamSettings
 from resolver.loops import running
+from resolver.network.connector import Connector
+from resolver.network.stream_settings import StreamSettings
 
 #: Seconds between two octets: less than any limit of idleness.
 PAUSE = 10.0

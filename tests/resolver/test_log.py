@@ -27,9 +27,8 @@ from resolver import (
     Sent,
     Started,
 )
-from resolver.events import Listener
-from resolver.gate import Network
-from resolver.log import LOGGER, listening
+from resolver.network.events import LOGGER, Listener, listening
+from resolver.transfer.network import Network
 
 
 @pytest.fixture

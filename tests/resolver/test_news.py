@@ -380,7 +380,7 @@ async def test_listing_and_info(nursery: trio.Nursery) -> None:
 
 async def test_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NNTPSERVER", raising=False)
-    monkeypatch.setattr("resolver.news_server.SYSTEM_FILE", "/nonexistent/server")
+    monkeypatch.setattr("resolver.policy.environment.SYSTEM_FILE", "/nonexistent/server")
     with pytest.raises(resolver.NotConfigured) as caught:
         await resolver.fetch("news:comp.misc")
     assert caught.value.exit_code == 2

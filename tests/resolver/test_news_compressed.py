@@ -12,7 +12,7 @@ import resolver
 from fixtures.nntp import EXAMPLE, INN, Behaviour, Group, NewsServer, Spool, serve
 from fixtures.nntp.flavour import COMPRESSING, LOGIN
 from fixtures.nntp.spool import numbered
-from protocols.news.compression import WORTH
+from protocols.news.negotiation import WORTH
 from resolver import Event, Received, Resolver, Sent
 
 MANY = Group(numbered(b"many", list(range(1, WORTH + 1))))

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from resolver import NotConfigured, explain, parse
-from resolver.news_server import (
+from resolver.policy import NewsServer
+from resolver.policy.environment import (
     SYSTEM_FILE,
     NewsServerSetting,
     choose,
@@ -16,7 +17,6 @@ from resolver.news_server import (
     needs_server,
     server_of,
 )
-from resolver.policy import NewsServer
 
 FILE = "# a comment\n\n  news.file.example  # mine\nnews.other.example\n"
 VARIABLE = {"NNTPSERVER": "news.variable.example"}
@@ -104,7 +104,7 @@ def test_none_is_set() -> None:
 def test_where_it_looks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     path = tmp_path / "server"
     path.write_bytes(b"# \xff\nnews.file.example\n")
-    monkeypatch.setattr("resolver.news_server.SYSTEM_FILE", str(path))
+    monkeypatch.setattr("resolver.policy.environment.SYSTEM_FILE", str(path))
     monkeypatch.setenv("NNTPSERVER", "news.variable.example")
     assert find_setting("x") == NewsServerSetting("x", "--news-server")
     assert find_setting(None) == NewsServerSetting("news.variable.example", "NNTPSERVER")

@@ -24,9 +24,9 @@ from resolver import (
     RetryPolicy,
     Settings,
     TimedOut,
-    once,
 )
 from resolver.cli.options import OPTIONS
+from resolver.transfer import functions as once
 from tests.hang import NEVER
 
 FUNCTIONS = ("fetch", "info", "save", "stream", "entries")

@@ -23,8 +23,8 @@ from resolver import (
     TimedOut,
     Unreachable,
 )
-from resolver.gate import stream
-from resolver.gate.contact import CAPACITY, Contacts
+from resolver.network import stream
+from resolver.network.stream_settings import CAPACITY, Contacts
 from tests.resolver.gate.peers import closed_port
 
 #: What the peer at a port does with its first, second, … connection; then it no longer listens.

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from resolver import InvalidUrl, build, parse
-from resolver.reference import join
+from resolver.url.parsing import join
 from tests.resolver.url_strategies import texts
 
 BASE = "http://a/b/c/d;p?q"

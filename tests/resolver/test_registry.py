@@ -15,8 +15,9 @@ import trio
 import resolver
 from fixtures.plugins.more_schemes.finger import FINGER, FingerUrl
 from protocols.contract import Extra
-from resolver import OtherUrl, registry
-from resolver.gateways import check_gateway
+from resolver import OtherUrl
+from resolver.policy.schemes import check_gateway
+from resolver.url import registry
 from tests.plugin import install, installed, registered
 from tests.plugin.finger_server import SAID, FingerServer
 

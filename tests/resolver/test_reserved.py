@@ -11,7 +11,7 @@ import pytest
 
 import resolver
 from resolver import OtherUrl, UnsupportedScheme
-from resolver.registry import RESERVED
+from resolver.url.registry import RESERVED
 
 CHECKOUT = Path(__file__).parents[2]
 

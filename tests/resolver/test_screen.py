@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resolver.screen import LONGEST_SEQUENCE, LONGEST_STRING, PlainScreen, RawScreen, Screen
+from resolver.terminal.screen import LONGEST_SEQUENCE, LONGEST_STRING, PlainScreen, RawScreen, Screen
 
 ESC = "\x1b"
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.terminal import TerminalText, escape, escape_line
+from resolver.terminal.text import TerminalText, escape, escape_line
 
 BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 TITLE = "\x1b]0;rm -rf\x07"

@@ -15,7 +15,7 @@ import trio
 import resolver
 from fixtures.http import EXAMPLE, Behaviour, HttpServer, moved, serve
 from resolver import HttpxTransport, ResolveError, Resolver
-from resolver.tracebacks import outermost
+from resolver.url.tracebacks import outermost
 from tests.resolver.gate.peers import closed_port
 
 MOST = 4
@@ -138,7 +138,7 @@ async def test_a_refused_port_is_told_with_the_reason(
         await resolver.fetch(f"http://127.0.0.1:{port}/")
     told = "".join(traceback.format_exception(caught.value))
     assert "in test_a_refused_port_is_told_with_the_reason" in told
-    assert "resolver/once.py" in told
+    assert "resolver/transfer/functions.py" in told
     assert len(frames(caught.value)) <= MOST
 
 
@@ -150,7 +150,7 @@ async def test_all_of_it_is_there_for_who_asks(
     with pytest.raises(resolver.NotFound) as caught:
         await resolver.fetch(server.url("/missing"))
     files = {frame.rpartition("/")[2].partition(":")[0] for frame in frames(caught.value)}
-    assert {"once.py", "session.py", "retrieval.py", "dialogue.py"} <= files
+    assert {"functions.py", "session.py", "retrieval.py", "dialogue.py"} <= files
     assert len(frames(caught.value)) > MOST
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import resolver
 from resolver import Url
-from resolver.registry import SCHEMES
+from resolver.url.registry import SCHEMES
 
 U = TypeVar("U", bound=resolver.Url)
 

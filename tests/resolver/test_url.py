@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from fixtures.recordings import URLS
 from protocols.syntax import encode_written
 from resolver import FtpUrl, InvalidUrl, Url, build, extract, parse
-from resolver import url as url_module
-from resolver.registry import SCHEMES
-from resolver.url import LONGEST, display, redact, without_user
+from resolver.url import parsing as url_module
+from resolver.url.parsing import LONGEST, display, redact, without_user
+from resolver.url.registry import SCHEMES
 from tests.fresh import environment
 from tests.protocols.url_rows import Bad, Good, check_bad, check_good
 from tests.resolver.url_strategies import texts, urls
@@ -428,8 +428,8 @@ def test_long_texts_are_searched_in_linear_time(start: str, pieces: list[str], e
 
 def test_reading_a_url_loads_nothing_heavy() -> None:
     program = (
-        "import sys, resolver.url, resolver.extraction, resolver.reference;"
-        "[resolver.url.parse(text) for text in ('http://h/', 'mailto:a@b', 'news:a')];"
+        "import sys, resolver.url.parsing, resolver.url.parsing, resolver.url.parsing;"
+        "[resolver.url.parsing.parse(text) for text in ('http://h/', 'mailto:a@b', 'news:a')];"
         "heavy = {'trio', 'httpx', 'idna', 'ssl', 'asyncio', 'email', 'ipaddress', 'importlib.metadata'};"
         "sys.exit(' '.join(heavy & set(sys.modules)) or 0)"
     )

@@ -31,12 +31,12 @@ from resolver import (
     TryLater,
     Unreachable,
     Warned,
-    registry,
 )
-from resolver.gate import UrlGate
+from resolver.network import UrlGate
 from resolver.policy import Decision, strictest
-from resolver.registry import SCHEMES
-from resolver.retrieval import retrieval
+from resolver.transfer import retrieval
+from resolver.url import registry
+from resolver.url.registry import SCHEMES
 
 H = "gopher://h.example/0"
 

@@ -11,7 +11,7 @@ import trio
 
 from protocols.contract import Origin
 from resolver import HostUrl, InvalidUrl, Policy, Refused, Resolver, Unreachable, build, check, explain, parse
-from resolver.url import url_of, without_user, zone_of
+from resolver.url.parsing import url_of, without_user, zone_of
 
 ZONED = "http://[fe80::1%25eth0]:81/a"
 

@@ -24,7 +24,7 @@ from resolver import (
     TlsError,
     parse,
 )
-from resolver.gate import Network
+from resolver.transfer.network import Network
 from tests.protocols.opening import open_url
 from tests.servers.ftp_servers import FtpServer
 from tests.servers.ftp_tree import BIG, CLOSED, DEEP, FILES, LINES, MODIFIED, NAMES, OCTETS
@@ -402,7 +402,7 @@ async def test_one_file_over_three_connections(
     ftp_server: FtpServer, flavour: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each ends in the middle of a transfer, which no server minds for the next one."""
-    monkeypatch.setattr("resolver.retrieval.segments.LEAST_WITHOUT_END", 1_048_576)
+    monkeypatch.setattr("resolver.transfer.segments.LEAST_WITHOUT_END", 1_048_576)
     options = Options(tls="require") if flavour == "tls" else None
     site = Site(ftp_server, flavour, options)
     site.resolver = site.session(options, segments=3)

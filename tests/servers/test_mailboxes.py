@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from resolver import Options, Sent, parse
-from resolver.disk.mailbox import Maildir, Mbox
-from resolver.tree.group import GroupMailbox, source_of
+from resolver.files.mailbox import Maildir, Mbox
+from resolver.trees.saving import GroupMailbox, source_of
 from tests.resolver.tree.test_group import in_maildir, in_mbox
 from tests.servers.news_servers import NewsServer
 from tests.servers.test_news import LEFT, Site

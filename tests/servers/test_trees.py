@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import resolver
-from resolver.retrieval.saving import Exists
+from resolver.transfer.saving import Exists
 from tests.resolver.tree.mirrors import contents, mirror
 from tests.servers.ftp_servers import FtpServer
 from tests.servers.gopher_servers import GopherServer

@@ -67,7 +67,7 @@ def test_what_never_ends_still_does_not() -> None:
     assert [change.becomes for change in changes_in(KEPT[-1])] == ["False"]
 
 
-@pytest.mark.parametrize("module", ["protocols/wire.py", "resolver/retrieval/retry.py"])
+@pytest.mark.parametrize("module", ["protocols/wire.py", "resolver/transfer/retry.py"])
 def test_every_change_of_a_module_can_be_compiled_and_is_one(module: str) -> None:
     source = (CHECKOUT / module).read_text(encoding="utf-8")
     found, meant = list(changes_in(source)), ast.dump(ast.parse(source))
@@ -77,7 +77,7 @@ def test_every_change_of_a_module_can_be_compiled_and_is_one(module: str) -> Non
 
 
 def test_a_seed_draws_the_same_and_no_place_twice() -> None:
-    modules = [Path("resolver/retrieval/retry.py"), Path("protocols/wire.py")]
+    modules = [Path("resolver/transfer/retry.py"), Path("protocols/wire.py")]
     drawn = sample(modules, 30, random.Random(3))
     assert drawn == sample(modules, 30, random.Random(3))
     assert len({(module, change.start, change.end) for module, change in drawn}) == 30

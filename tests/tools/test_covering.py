@@ -9,7 +9,7 @@ from coverage import CoverageData
 
 from tools.mutation.covering import Covering
 
-MODULE = Path("resolver/retrieval/retry.py")
+MODULE = Path("resolver/transfer/retry.py")
 RUN = {
     "": [1, 2, 5],
     "tests/faults/test_matrix.py::test_cell": [6, 9],

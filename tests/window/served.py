@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import trio
 
 from resolver import Settings
-from resolver.window import headers
-from resolver.window.serve import ServeOptions, WebServer, serving
-from resolver.window.session import ContentDocument
+from resolver.web import headers
+from resolver.web.server import ServeOptions, WebServer, serving
+from resolver.web.session import ContentDocument
 from tests.hang import HANG
 
 

@@ -15,9 +15,9 @@ import trustme
 from playwright.sync_api import Error, Page, Response, expect
 
 from resolver import Policy, Settings
-from resolver.cli.browser import lead
-from resolver.window import headers
-from resolver.window.entrance import CHECKS, site
+from resolver.cli.serve import lead
+from resolver.web import headers
+from resolver.web.access import CHECKS, site
 from tests.sampled import sampled
 from tests.window.browser import Viewer
 from tests.window.served import Opened, Sent, Site, served

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from resolver.window.pages import document
+from resolver.web.pages import document
 from tests.servers.packages import unavailable
 from tests.window.browser import Viewer, program, running
 from tests.window.served import Opened, Site, served

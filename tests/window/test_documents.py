@@ -11,8 +11,8 @@ from typing import NamedTuple
 import pytest
 from playwright.sync_api import Download, Error, Frame, Page, expect
 
-from resolver.window import headers
-from resolver.window.pages import document
+from resolver.web import headers
+from resolver.web.pages import document
 from tests.sampled import sampled
 from tests.window.browser import Viewer
 from tests.window.served import Opened, Sent, Site, served

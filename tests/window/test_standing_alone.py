@@ -9,9 +9,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 import resolver
-from resolver.window.dialogue.panel import page as drawn
-from resolver.window.dialogue.panel import svg
-from resolver.window.dialogue.planned import planned
+from resolver.web.dialogue.drawing import page as drawn
+from resolver.web.dialogue.drawing import svg
+from resolver.web.dialogue.planned import planned
 from tests.resolver.window.dialogue.spoken import recorded
 from tests.resolver.window.dialogue.test_panel import said_by
 from tests.resolver.window.dialogue.test_recording import TRANSFER

@@ -7,7 +7,7 @@ from importlib import import_module
 
 import pytest
 
-from resolver.window.entrance import CHECKS
+from resolver.web.access import CHECKS
 from tests.window.threats import PLANTED, THREATS
 
 

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Page, expect
 
-from resolver.window.pages import render
+from resolver.web.pages import page as render
 from tests.resolver.window.pages.facts import PAGES
 from tests.resolver.window.pages.skeleton import HOSTILE, rendered
 from tests.sampled import sampled

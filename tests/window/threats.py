@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-ENTRANCE, RECORDED, ORIGINS = (f"resolver.window.test_{name}" for name in ("entrance", "recorded", "origins"))
+ENTRANCE, RECORDED, ORIGINS = (f"resolver.web.test_{name}" for name in ("entrance", "recorded", "origins"))
 HEADERS, SLOW, TYPES, RUNNING = (
-    f"resolver.window.test_{name}" for name in ("headers", "slow", "types", "running")
+    f"resolver.web.test_{name}" for name in ("headers", "slow", "types", "running")
 )
-GATEWAY = "resolver.window.test_gateway"
-ESCAPING, LOOK = "resolver.window.pages.test_escaping", "resolver.window.pages.test_look"
+GATEWAY = "resolver.web.test_gateway"
+ESCAPING, LOOK = "resolver.web.pages.test_escaping", "resolver.web.pages.test_look"
 ATTACKS, DOCUMENTS, WORDS, CONNECTIONS = (
     f"window.test_{name}" for name in ("attacks", "documents", "words", "connections")
 )
@@ -106,7 +106,7 @@ THREATS: Mapping[int, Threat] = {
         "a document reads, moves or tells of our pages",
         (
             f"{HEADERS}:test_a_document_says_that_it_does_nothing",
-            "resolver.window.pages.test_allowed:test_allowed_markup_has_only_what_the_lists_have",
+            "resolver.web.pages.test_allowed:test_allowed_markup_has_only_what_the_lists_have",
             f"{GATEWAY}:test_gateway_for_a_browser_without_sec_fetch_answers_in_a_sandbox",
             f"{GATEWAY}:test_gateway_asked_with_the_cookie_of_the_window_sends_nothing",
         ),
@@ -228,7 +228,7 @@ PLANTED: Mapping[str, tuple[str, ...]] = {
     ),
     "cookie": (f"{RECORDED}:test_without_the_cookie_another_name_is_let_in",),
     "csrf": (f"{RECORDED}:test_without_the_proof_a_form_of_another_port_is_let_in",),
-    "program": ("resolver.window.test_running:test_without_that_rule_every_page_makes_its_way_in",),
+    "program": ("resolver.web.test_running:test_without_that_rule_every_page_makes_its_way_in",),
     "origin": (f"{ENTRANCE}:test_what_acts_proves_that_a_form_of_ours_sent_it",),
     "peer": (f"{ENTRANCE}:test_another_user_of_the_machine_is_not_let_in",),
     "version": (f"{ENTRANCE}:test_nothing_is_answered_in_http2",),

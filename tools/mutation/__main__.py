@@ -60,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--gate", action="store_true", help="ask only the tests of make test")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write a record of each change")
-    parser.add_argument("modules", nargs="*", help="resolver/retrieval/retry.py …; all without")
+    parser.add_argument("modules", nargs="*", help="resolver/transfer/retry.py …; all without")
     return parser
 
 

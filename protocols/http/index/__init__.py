@@ -7,12 +7,10 @@ fed octets; which one, and whether any, is told by the head of the answer.
 
 from __future__ import annotations
 
-from protocols.entry import EntryReader
-from protocols.errors import UnsupportedScheme
-from protocols.extras import missing_libraries
-from protocols.http.head import ResponseHead
+from protocols.errors import UnsupportedScheme, missing_libraries
+from protocols.http.response import ResponseHead
 from protocols.http.url import HttpUrl
-from protocols.location import Finding
+from protocols.location import EntryReader, Finding
 from protocols.options import Limits
 
 _OK = 200
@@ -33,11 +31,11 @@ def index_reader(
     if head.media_type in _MARKUP:
         return _markup_reader(url, limits, findings)
     if head.media_type == "application/json":
-        from protocols.http.index.objects import ObjectReader  # few servers have one
+        from protocols.http.index.structured import ObjectReader  # few servers have one
 
         return ObjectReader(url, limits, findings)
     if head.media_type in _XML:
-        from protocols.http.index.elements import ElementReader  # as above
+        from protocols.http.index.structured import ElementReader  # as above
 
         return ElementReader(url, limits, findings)
     return None
@@ -45,7 +43,7 @@ def index_reader(
 
 def _markup_reader(url: HttpUrl, limits: Limits, findings: list[Finding]) -> EntryReader:
     try:
-        from protocols.http.index.markup import MarkupReader  # brings lxml
+        from protocols.http.index.html import MarkupReader  # brings lxml
     except ModuleNotFoundError as error:
         message = f"to tell whether a page is an index needs {missing_libraries('html')}"
         raise UnsupportedScheme(url.scheme, message) from error

@@ -10,8 +10,7 @@ A name in a file system is a URL without its scheme and without a password: `ftp
 is read, nothing is written; all is fetched under the policy; what does not arrive whole is an `OSError`.
 """
 
-from resolver.adapters.fsspec.filesystem import UrlFileSystem
-from resolver.adapters.fsspec.schemes import (
+from resolver.adapters.fsspec.filesystem import (
     FtpFileSystem,
     FtpsFileSystem,
     GopherFileSystem,
@@ -20,6 +19,7 @@ from resolver.adapters.fsspec.schemes import (
     HttpsFileSystem,
     NntpFileSystem,
     ProsperoFileSystem,
+    UrlFileSystem,
     WaisFileSystem,
     clobber,
 )

@@ -3,11 +3,141 @@
 from __future__ import annotations
 
 import threading
+from contextlib import ExitStack
+from typing import Protocol
 
 from fsspec.spec import AbstractBufferedFile
 
-from resolver.adapters.fsspec.faults import translated
-from resolver.adapters.fsspec.ranges import ObjectBytes
+import resolver
+from resolver.adapters.fsspec.listings import translated
+
+# ranges: The octets of one object, from anywhere in it.
+#
+# What is asked for in order comes over one connection; what is elsewhere is begun there, by REST or Range.
+# All pieces are of one state of the object, or it is `Changed`; where it breaks off it is begun again
+# behind what came, as long as each try brings something.
+
+#: Octets that are sooner read and thrown away than passed over by a new connection.
+_NEAR = 1_048_576
+
+#: Replies that are being read. A file that nobody closed is collected together with all that it alone
+#: holds, in any order: what has to be closed before it goes is held here.
+_HELD: set[ExitStack] = set()
+
+
+class ObjectBytes(Protocol):
+    """An object whose size is known."""
+
+    size: int
+
+    def read(self, start: int, end: int) -> bytes:
+        """Exactly those octets, as far as there are any. Raises `ResolveError`."""
+        ...
+
+    def close(self) -> None: ...
+
+    def forget(self) -> None:
+        """Nobody reads it any more: close it when there is time, in any thread."""
+
+
+class WholeObject:
+    """An object that is here whole."""
+
+    def __init__(self, octets: bytes) -> None:
+        self._octets = octets
+        self.size = len(octets)
+
+    def read(self, start: int, end: int) -> bytes:
+        return self._octets[start:end]
+
+    def close(self) -> None:
+        self._octets = b""
+
+    def forget(self) -> None:
+        """There is nothing to close."""
+
+
+class RemoteObject:
+    """An object that stays where it is. `known` says which state of it is wanted, and its `size`.
+
+    Threads may share it: one reads at a time. fsspec's cache `background` has a thread of its own.
+    """
+
+    def __init__(
+        self, session: resolver.blocking.Resolver, url: str, size: int, known: resolver.Validators
+    ) -> None:
+        self.size = size
+        self._session = session
+        self._url = url
+        self._known = known
+        self._lock = threading.Lock()
+        self._open = ExitStack()
+        self._reply: resolver.blocking.LiveReply | None = None
+        self._at = 0
+
+    def read(self, start: int, end: int) -> bytes:
+        with self._lock:
+            return self._read_all(start, min(end, self.size))
+
+    def _read_all(self, start: int, end: int) -> bytes:
+        octets = bytearray()
+        failed_at = -1
+        while (at := start + len(octets)) < end:
+            try:
+                octets += self._read(at, end)
+            except resolver.ResolveError as error:
+                self._leave()
+                if not error.retryable or failed_at == at:
+                    raise
+                failed_at = at
+        return bytes(octets)
+
+    def _read(self, at: int, end: int) -> bytes:
+        """Some of them, as they come. At the end of the object its transfer has to be in order."""
+        reply = self._standing_at(at)
+        octets = reply.body.read_some(end - at)
+        self._at += len(octets)
+        if not octets:
+            raise resolver.Truncated("it ended early", received=at, expected=self.size, url=self._url)
+        if self._at == self.size and reply.read(1):
+            raise self._changed(f"it has more than the {self.size} octets that were announced")
+        return octets
+
+    def _standing_at(self, at: int) -> resolver.blocking.LiveReply:
+        reply = self._reply
+        if reply is None or not 0 <= at - self._at <= _NEAR:
+            self._leave()
+            reply = self._begun(at)
+        while self._at < at and (passed := len(reply.body.read_some(min(at - self._at, _NEAR)))):
+            self._at += passed
+        return reply
+
+    def _begun(self, at: int) -> resolver.blocking.LiveReply:
+        _HELD.add(self._open)
+        reply = self._open.enter_context(self._session.resume(self._url, at, self._known))
+        found = reply.validators
+        if not self._known.agree(found):
+            self._leave()
+            raise self._changed("its size, date or entity tag was another one")
+        self._known = self._known.completed_by(found)
+        self._reply, self._at = reply, reply.start
+        return reply
+
+    def _changed(self, words: str) -> resolver.Changed:
+        return resolver.Changed(f"this is not the object that was opened: {words}", url=self._url)
+
+    def close(self) -> None:
+        with self._lock:
+            self._leave()
+
+    def _leave(self) -> None:
+        """Leave what is being read; another read begins anew."""
+        self._reply = None
+        self._open.close()
+        self.forget()
+
+    def forget(self) -> None:
+        _HELD.discard(self._open)
 
 
 class UrlFile(AbstractBufferedFile):

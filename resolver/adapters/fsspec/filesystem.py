@@ -16,18 +16,25 @@ from itertools import groupby
 from typing import Any, Literal, NoReturn
 from urllib.parse import quote
 
+from fsspec import register_implementation
 from fsspec.callbacks import DEFAULT_CALLBACK, Callback
 from fsspec.implementations.local import LocalFileSystem
 from fsspec.utils import isfilelike
 
 import resolver
-from resolver.adapters.fsspec.faults import no_file, read_only, translated
-from resolver.adapters.fsspec.file import UrlFile
-from resolver.adapters.fsspec.names import after_scheme
-from resolver.adapters.fsspec.options import login_of, place, settings_of
-from resolver.adapters.fsspec.ranges import ObjectBytes, RemoteObject, WholeObject
-from resolver.adapters.fsspec.record import DIRECTORIES
-from resolver.adapters.fsspec.walks import Walks
+from resolver.adapters.fsspec.file import ObjectBytes, RemoteObject, UrlFile, WholeObject
+from resolver.adapters.fsspec.listings import (
+    DIRECTORIES,
+    Walks,
+    after_scheme,
+    login_of,
+    no_file,
+    parent,
+    place,
+    read_only,
+    settings_of,
+    translated,
+)
 
 
 class UrlFileSystem(Walks):
@@ -245,3 +252,104 @@ def _each(given: int | Sequence[int | None] | None, count: int) -> Sequence[int 
     if len(each) != count:
         raise ValueError(f"{len(each)} ends of ranges for {count} paths")
     return each
+
+
+# schemes: The file systems, one a scheme, each by what its URLs are like.
+
+
+def _found_by(protocol: str) -> tuple[str, str]:
+    return protocol.partition("+")[2], protocol
+
+
+class FtpFileSystem(UrlFileSystem):
+    """Files of FTP servers; what a listing does not tell of a link the server is asked for."""
+
+    protocol = _found_by("resolve+ftp")
+    ranges = True
+    slashed = True
+
+
+class FtpsFileSystem(FtpFileSystem):
+    """The same in TLS from the first octet."""
+
+    protocol = _found_by("resolve+ftps")
+
+
+class HttpFileSystem(UrlFileSystem):
+    """Documents of web servers, and index pages as directories: what such a page names below itself."""
+
+    protocol = _found_by("resolve+http")
+    ranges = True
+    slashed = True
+    magic = "*["
+    pages = True
+
+
+class HttpsFileSystem(HttpFileSystem):
+    """The same in TLS."""
+
+    protocol = _found_by("resolve+https")
+
+
+class GopherFileSystem(UrlFileSystem):
+    """Menus as directories, and what they lead to by gopher. The type of an item, which begins its path,
+    makes no difference to what is below what, nor to a pattern: `host/0/pub/*.txt` finds all in the menu
+    `/pub`. Nor does that of a selector which repeats it, or what Gopher+ appends."""
+
+    protocol = _found_by("resolve+gopher")
+
+    @classmethod
+    def key(cls, name: str) -> str:
+        authority, _, path = name.partition("/")
+        return f"{authority}/{_selector(path).partition('%09')[0]}"
+
+    @classmethod
+    def menu(cls, name: str) -> str:
+        authority, _, path = name.partition("/")
+        selector = _selector(path)
+        if not selector.strip("/"):
+            return authority
+        return f"{authority}/{'1' if selector == path[1:] else '11'}{selector}"
+
+    @classmethod
+    def _parent(cls, path: str) -> str:
+        name = cls._strip_protocol(path)
+        return cls.menu(parent(name)) if "/" in name else ""
+
+
+def _selector(path: str) -> str:
+    """Without the type before it, and without one of its own that says the same."""
+    selector = path[1:]
+    return selector[1:] if selector[:1] == path[:1] and selector[1:2] == "/" else selector
+
+
+class GophersFileSystem(GopherFileSystem):
+    """The same in TLS."""
+
+    protocol = _found_by("resolve+gophers")
+
+
+class NntpFileSystem(UrlFileSystem):
+    """Groups as directories, articles as files."""
+
+    protocol = _found_by("resolve+nntp")
+
+
+class WaisFileSystem(UrlFileSystem):
+    """Results of a search (`server/database?words`), and the documents that it finds."""
+
+    protocol = _found_by("resolve+wais")
+    magic = "*["
+
+
+class ProsperoFileSystem(UrlFileSystem):
+    """Directories and files of Prospero servers."""
+
+    protocol = _found_by("resolve+prospero")
+
+
+def clobber() -> None:
+    """Let these file systems serve where fsspec has others of its own: under `ftp`, `http` and `https`, in
+    this process, from now on."""
+    for each in (FtpFileSystem, HttpFileSystem, HttpsFileSystem):
+        register_implementation(each.protocol[0], each, clobber=True)

@@ -8,7 +8,7 @@ agent never can. Whatever a tool gives is bounded and given page by page, and te
 `server` is the same as a `Server` of the official SDK, for other transports.
 """
 
-from resolver.adapters.mcp.conversation import serve, server
+from resolver.adapters.mcp.server import serve, server
 from resolver.adapters.mcp.tools import ToolGrant, bounded
 
 __all__ = ["ToolGrant", "bounded", "serve", "server"]

@@ -23,10 +23,10 @@ pytest.register_assert_rewrite(
 
 from resolver.testing.contract.case import SECRET as SECRET  # noqa: E402
 from resolver.testing.contract.case import Case as Case  # noqa: E402
+from resolver.testing.contract.case import CaseSetting as CaseSetting  # noqa: E402
+from resolver.testing.contract.case import ContractCheck as ContractCheck  # noqa: E402
 from resolver.testing.contract.case import MockServer as MockServer  # noqa: E402
 from resolver.testing.contract.case import Start as Start  # noqa: E402
-from resolver.testing.contract.check import ContractCheck as ContractCheck  # noqa: E402
-from resolver.testing.contract.checks import CHECKS as CHECKS  # noqa: E402
+from resolver.testing.contract.running import CHECKS as CHECKS  # noqa: E402
 from resolver.testing.contract.running import Contract as Contract  # noqa: E402
 from resolver.testing.contract.serving import answering as answering  # noqa: E402
-from resolver.testing.contract.setting import CaseSetting as CaseSetting  # noqa: E402

@@ -10,11 +10,23 @@ from typing import Any, ClassVar
 
 import trio
 
-from resolver.gate.race import bare
-from resolver.testing.contract.case import Case
-from resolver.testing.contract.check import ContractCheck
-from resolver.testing.contract.checks import CHECKS
-from resolver.testing.contract.setting import start
+from resolver.network.connecting import bare
+from resolver.testing.contract import endings
+from resolver.testing.contract import operations as given
+from resolver.testing.contract import operations as plans
+from resolver.testing.contract import peers as octets
+from resolver.testing.contract import peers as refusals
+from resolver.testing.contract.case import Case, ContractCheck, start
+
+# checks: All checks of the contract.
+
+CHECKS: tuple[ContractCheck, ...] = (
+    *given.CHECKS,
+    *plans.PLANS_CHECKS,
+    *refusals.REFUSALS_CHECKS,
+    *endings.CHECKS,
+    *octets.CHECKS,
+)
 
 
 class Contract:

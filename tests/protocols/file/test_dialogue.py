@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from protocols.conversation.rehearsal import rehearse
 from protocols.file.dialogue import read_file
-from protocols.rehearsal import rehearse
 from protocols.step import CopyBody, OpenFile, PlanNote, StartBody
 from resolver import FileUrl
 

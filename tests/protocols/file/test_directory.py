@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from protocols.contract import FileStatus
-from protocols.file.directory import DirectoryReader, child_url, name_line, name_lines
+from protocols.file.dialogue import DirectoryReader, child_url, name_line, name_lines
 from protocols.file.url import build
 from resolver import Entry, FileUrl, Kind
 from tests.protocols.file.files import MadeUpFile

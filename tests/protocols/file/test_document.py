@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from protocols.conversation import hold
-from protocols.file.dialogue import read_file
-from protocols.file.document import guess_media_type
+from protocols.file.dialogue import guess_media_type, read_file
 from resolver import Changed, FileUrl, Truncated
 from tests.protocols.file.files import FileGate, MadeUpFile
 from tests.protocols.in_memory import MemorySink

@@ -9,7 +9,8 @@ import pytest
 
 from protocols.syntax import encode
 from resolver import Kind, NotFound, Policy, Referrer, Refused, Truncated, parse
-from resolver.gate import Network, UrlGate
+from resolver.network import UrlGate
+from resolver.transfer.network import Network
 from tests.protocols.opening import open_url
 
 

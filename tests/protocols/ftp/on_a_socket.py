@@ -13,7 +13,7 @@ from fixtures.ftp import MockFtp
 from fixtures.ftp_urls import ASKED
 from protocols.contract import Reply
 from resolver import Credentials, Entry, Finding, FtpUrl, Kind, Limits, Options, Policy, ResolveError, parse
-from resolver.gate import Network
+from resolver.transfer.network import Network
 from tests.hang import HANG
 from tests.protocols.opening import open_url
 

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from protocols.contract import Reply
+from protocols.ftp.control import FtpSessionState
 from protocols.ftp.dialogue import retrieve
-from protocols.ftp.passive import PassiveReply
-from protocols.ftp.reply import ControlReply
-from protocols.ftp.reuse import FtpSessionState
+from protocols.ftp.reply import ControlReply, PassiveReply
 from protocols.step import (
     Acquire,
     CloseData,
@@ -33,7 +32,7 @@ from resolver import (
     parse,
 )
 from resolver.testing import PeerOutput, Player, ScriptedPeer
-from resolver.testing.peer import Opening
+from resolver.testing.player import Opening
 
 #: What a willing server says, by verb. TYPE, SIZE, … of anything.
 WILLING: dict[bytes, bytes] = {

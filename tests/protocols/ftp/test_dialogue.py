@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from fixtures.ftp_urls import ASKED, ROWS, Row
+from protocols.conversation.rehearsal import rehearse
 from protocols.ftp.dialogue import retrieve
-from protocols.rehearsal import rehearse
 from protocols.step import Connect, PlanNote, RequestPeer, Send
 from resolver import (
     Changed,

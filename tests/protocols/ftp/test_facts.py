@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from protocols.ftp.facts import parse_path, parse_size, parse_time
-from protocols.ftp.reply import ControlReply
+from protocols.ftp.reply import ControlReply, parse_path, parse_size, parse_time
 
 SIZES = [
     (b"0", 0),

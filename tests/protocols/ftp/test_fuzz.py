@@ -10,8 +10,7 @@ import random
 
 import pytest
 
-from protocols.ftp.facts import parse_size
-from protocols.ftp.reply import read_reply
+from protocols.ftp.reply import parse_size, read_reply
 from protocols.wire import run_reader
 from resolver import Credentials, FtpUrl, Limits, Options, ResolveError, parse
 from tests.protocols.ftp.script import WILLING, Retrieval, Script, Server, gone

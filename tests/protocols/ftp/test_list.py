@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.ftp.list_dates import parse_date
-from protocols.ftp.listing import ListReader, MlsdReader, NlstReader, shown_name
-from protocols.instant import instant
+from protocols.ftp.listing import ListReader, MlsdReader, NlstReader, parse_date, shown_name
+from protocols.text import instant
 from resolver import Entry, Finding, FtpUrl, Kind, LimitExceeded, Limits, parse
 
 RECORDINGS = Path(__file__).parents[3] / "fixtures" / "recordings" / "listings"

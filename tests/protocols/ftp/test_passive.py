@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.ftp.passive import PassiveReply, parse_extended, parse_passive, read_offer
-from protocols.ftp.reply import ControlReply, read_reply
+from protocols.ftp.reply import (
+    ControlReply,
+    PassiveReply,
+    parse_extended,
+    parse_passive,
+    read_offer,
+    read_reply,
+)
 from protocols.wire import run_reader
 from resolver import Limits, ProtocolError
 

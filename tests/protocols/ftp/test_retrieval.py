@@ -10,7 +10,7 @@ import trio
 from fixtures.ftp import Behaviour, Style, serve
 from fixtures.ftp.tree import ALL_OCTETS, TEXT
 from resolver import AccessDenied, Kind, NotFound, Options, Policy, ResolveError
-from resolver.gate import Network
+from resolver.transfer.network import Network
 from tests.protocols.ftp.on_a_socket import network, retrieve, take
 
 TYPES = [

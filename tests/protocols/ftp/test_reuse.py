@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.ftp.reuse import DirectoryRoute, FtpSessionState, login_key
+from protocols.ftp.control import DirectoryRoute, FtpSessionState, login_key
 from protocols.step import Connect
 from resolver import Declined, Disconnected, FtpUrl, NotFound, Options, Truncated, TryLater, parse
 from tests.protocols.ftp.script import Outcome, Script, play

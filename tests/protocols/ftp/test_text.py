@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from protocols.ftp.text import NetworkText
+from protocols.ftp.transfer import NetworkText
 
 CASES = [
     (b"one\r\ntwo\r\n", b"one\ntwo\n"),

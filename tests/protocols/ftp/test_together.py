@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.ftp.reuse import FtpSessionState
-from protocols.instant import in_utc
+from protocols.ftp.control import FtpSessionState
 from protocols.step import AwaitData, OpenData, Send
+from protocols.text import in_utc
 from resolver import LimitExceeded, NotFound, Options, Validators
 from tests.protocols.ftp.script import Outcome, Retrieval, Script, play
 

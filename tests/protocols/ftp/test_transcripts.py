@@ -11,10 +11,10 @@ from fixtures.ftp_urls import ASKED, ROWS
 from fixtures.transcript import transcripts
 from protocols.ftp.dialogue import retrieve
 from resolver import FtpUrl, Limits, Policy, parse
-from resolver.gate import Network
 from resolver.testing import DialogueTranscript, check, recite
 from resolver.testing.outcome import resolve
 from resolver.testing.replay import serve_transcript
+from resolver.transfer.network import Network
 from tests.hang import HANG
 from tests.protocols.ftp.on_a_socket import ask
 from tests.protocols.opening import open_url

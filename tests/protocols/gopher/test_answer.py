@@ -10,7 +10,7 @@ import pytest
 
 from protocols.contract import Stream
 from protocols.gopher.attributes import RECORD_LIMIT
-from protocols.gopher.periods import HOLD_LIMIT
+from protocols.gopher.content import HOLD_LIMIT
 from protocols.gopher.request import encode_request
 from resolver import Disconnected, GopherUrl, LimitExceeded, Limits, NotFound, TimedOut, Truncated, parse
 from resolver.testing import one_by_one, whole

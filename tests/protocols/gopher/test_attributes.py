@@ -16,9 +16,8 @@ from protocols.gopher.attributes import (
     parse_records,
     reduce_record,
 )
-from protocols.gopher.item import parse_item
-from protocols.gopher.lines import LINE_LIMIT
-from protocols.gopher.records import FormEntries, RecordEntries, record_json
+from protocols.gopher.menu import LINE_LIMIT, parse_item
+from protocols.gopher.reply import FormEntries, RecordEntries, record_json
 from resolver import Entry, Finding, GopherUrl, Kind, LimitExceeded
 from resolver.testing import CUTTERS, Cutter
 from tests.protocols.typed_url import parse_as

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.gopher.answer import RECORDS
+from protocols.conversation.rehearsal import rehearse
+from protocols.gopher.content import DataEnding, GopherPlusHeader
 from protocols.gopher.dialogue import SessionPointer, converse, default_view, find_pointer
-from protocols.gopher.framing import DataEnding, GopherPlusHeader
-from protocols.gopher.reading import shape_by_type
-from protocols.rehearsal import rehearse
+from protocols.gopher.reply import RECORDS, shape_by_type
 from protocols.step import (
     Connect,
     CopiedBody,

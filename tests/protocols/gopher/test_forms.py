@@ -7,8 +7,7 @@ import json
 import pytest
 
 from fixtures import recordings
-from protocols.gopher.attributes import parse_records
-from protocols.gopher.forms import (
+from protocols.gopher.attributes import (
     FORM_LIMIT,
     Answer,
     AskForm,
@@ -17,8 +16,9 @@ from protocols.gopher.forms import (
     encode_answers,
     fill,
     parse_form,
+    parse_records,
 )
-from protocols.gopher.records import form_of
+from protocols.gopher.reply import form_of
 from protocols.gopher.request import encode_request
 from resolver import GopherUrl, Refused, parse
 

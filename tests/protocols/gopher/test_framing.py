@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from protocols.gopher.framing import (
+from protocols.gopher.content import (
     HEADER_LIMIT,
     DataEnding,
     GopherPlusHeader,

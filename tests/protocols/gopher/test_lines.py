@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.gopher.lines import LINE_LIMIT, MenuLines, TextLine
+from protocols.gopher.menu import LINE_LIMIT, MenuLines, TextLine
 from resolver.testing import CUTTERS, Cutter
 
 OCTETS = b"one\r\ntwo\n\r\n\n\rthree\r\r\nfour\r"

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.gopher.item import MenuItem, display_text, parse_item
-from protocols.gopher.lines import LINE_LIMIT
-from protocols.gopher.menu import MenuReader
+from protocols.gopher.menu import LINE_LIMIT, MenuItem, MenuReader, display_text, parse_item
 from resolver import Entry, GopherUrl, Kind, parse
 from resolver.testing import CUTTERS, Cutter, whole
 

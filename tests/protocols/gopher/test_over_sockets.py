@@ -11,10 +11,10 @@ import trio
 
 from fixtures.transcript import transcripts
 from resolver import GopherUrl, Limits, Policy, parse
-from resolver.gate import Network
 from resolver.testing import DialogueTranscript, check
 from resolver.testing.outcome import resolve
 from resolver.testing.replay import serve_transcript
+from resolver.transfer.network import Network
 from tests.hang import HANG
 from tests.protocols.opening import open_url
 

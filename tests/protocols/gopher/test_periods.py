@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocols.gopher.periods import PeriodUnstuffer, closing_period
+from protocols.gopher.content import PeriodUnstuffer, closing_period
 from resolver.testing import CUTTERS, Cutter
 from tests.sampled import examples
 

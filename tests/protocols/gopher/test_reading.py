@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.gopher.answer import GopherListing, ReplyShape
-from protocols.gopher.framed import shape_of_framed
-from protocols.gopher.item_types import ITEM_TYPES, ReplyReading, find_type, media_type_of
-from protocols.gopher.reading import shape_of_unframed
+from protocols.gopher.reply import GopherListing, ReplyShape, shape_of_framed, shape_of_unframed
+from protocols.gopher.url import ITEM_TYPES, ReplyReading, find_type, media_type_of
 from resolver import GopherUrl, Kind, parse
 
 MENU, PLUS = "application/gopher-menu", "application/gopher+-menu"

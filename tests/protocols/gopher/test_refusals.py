@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.gopher.framed import parse_refusal
-from protocols.gopher.reading import WATCH_LIMIT, ErrorDetector, LineDetector, MenuDetector
+from protocols.gopher.reply import WATCH_LIMIT, ErrorDetector, LineDetector, MenuDetector, parse_refusal
 from resolver import Declined, GopherUrl, NotFound, TryLater
 from resolver.testing import CUTTERS, Cutter
 from tests.protocols.typed_url import parse_as

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.gopher.views import AlternateView, kind_of_view, parse_view
+from protocols.gopher.attributes import AlternateView, kind_of_view, parse_view
 from resolver import Kind
 
 PS = "application/postscript"

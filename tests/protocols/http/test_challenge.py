@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.http.challenge import Challenge, parse_challenges
-from protocols.http.digest import choose
+from protocols.http.auth import Challenge, choose, parse_challenges
 from resolver import Declined
 
 READ: list[tuple[list[str], list[Challenge]]] = [

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.http.cookie_file import TITLE, BadLine, line_of, merged, parse_line, read_lines
-from protocols.http.cookies import Cookie, Jar
-from resolver.public_suffix import installed
+from protocols.http.cookies import TITLE, BadLine, Cookie, Jar, line_of, merged, parse_line, read_lines
+from resolver.transfer.extras import public_suffix_installed as installed
 
 NOW = 1_000
 ONE = Cookie("n", "v", "h.example", None, "/", False, False, 0, expires=2_000)

@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.http.cookie_dates import parse_cookie_date
-from protocols.http.cookies import Jar
-from protocols.http.head import ResponseHead
+from protocols.http.cookies import Jar, parse_cookie_date
+from protocols.http.response import ResponseHead
 from resolver import HttpUrl, parse
-from resolver.public_suffix import installed
+from resolver.transfer.extras import public_suffix_installed as installed
 
 DATE = ("date", "Sun, 22 Nov 2026 12:34:18 GMT")
 SET_AT = "http://a.example.co.uk/s/x"

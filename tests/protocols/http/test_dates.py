@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.http.dates import parse_date
+from protocols.http.response import parse_date
 
 WHEN = datetime(1994, 11, 6, 8, 49, 37, tzinfo=UTC)
 

@@ -6,8 +6,8 @@ from typing import Literal
 
 import pytest
 
+from protocols.conversation.rehearsal import rehearse
 from protocols.http.dialogue import retrieve
-from protocols.rehearsal import rehearse
 from protocols.step import (
     Acquire,
     Connect,
@@ -21,7 +21,7 @@ from protocols.step import (
 )
 from resolver import Credentials, Disconnected, HttpUrl, NotFound, Options, parse
 from resolver.testing import Player, ValueScript
-from resolver.testing.scripts import leaving
+from resolver.testing.player import leaving
 from resolver.testing.transcript import Connection, End, TranscriptTurn
 from tests.protocols.in_memory import MemoryGate
 from tests.protocols.opening import open_url

@@ -10,8 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from fixtures.recordings import FOLDER
-from protocols.http.challenge import Challenge, parse_challenges
-from protocols.http.digest import Digest
+from protocols.http.auth import Challenge, Digest, parse_challenges
 from resolver import Credentials, Refused
 
 MUFASA = Credentials(b"Mufasa", b"Circle of Life")

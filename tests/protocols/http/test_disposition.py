@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.http.disposition import suggested_name
+from protocols.http.response import suggested_name
 
 
 @pytest.mark.parametrize(

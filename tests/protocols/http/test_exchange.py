@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.http.exchange import Http1Exchange
-from protocols.http.head import BodyFraming, ResponseHead
+from protocols.http.http1 import Http1Exchange
 from protocols.http.request import prepare
+from protocols.http.response import BodyFraming, ResponseHead
 from protocols.wire import Buffer, run_reader
 from resolver import Disconnected, LimitExceeded, Limits, ProtocolError, Refused, ResolveError
 

@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fixtures.http.framed_server import frame
-from protocols.http.framed_exchange import Http2Exchange, header_section
+from protocols.http.http2 import Http2Exchange, header_section
 from protocols.http.request import prepare
 from protocols.wire import Buffer
 from resolver import Disconnected, LimitExceeded, Limits, ProtocolError, Refused, ResolveError, Truncated
-from resolver.http2.framing import Http2Frames
+from resolver.network.frames import Http2Frames
 from resolver.testing import CUTTERS, Cutter, whole
 from tests.sampled import examples
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.http.head import BodyFraming, ResponseHead, framing_of
+from protocols.http.response import BodyFraming, ResponseHead, framing_of
 from resolver import ProtocolError
 
 

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from protocols.http.head import BodyFraming, ResponseHead
-from protocols.http.part import check_part, range_headers, strong_etag
+from protocols.http.request import check_part, range_headers, strong_etag
+from protocols.http.response import BodyFraming, ResponseHead
 from resolver import HttpUrl, Options, ProtocolError, ResolveError, Validators
 from resolver.testing.transcript import Connection, TranscriptTurn
 from tests.protocols.in_memory import MemoryGate

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from protocols.http.head import BodyFraming, ResponseHead
-from protocols.http.plain import read_plain, write_plain
+from protocols.http.http1 import read_plain, write_plain
 from protocols.http.request import HttpRequest
+from protocols.http.response import BodyFraming, ResponseHead
 from protocols.wire import Buffer
 from resolver import Limits
 

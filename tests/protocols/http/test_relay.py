@@ -9,12 +9,12 @@ from collections.abc import Awaitable, Callable, Iterator
 import pytest
 
 from protocols.conversation import hold
-from protocols.http.relay import relay
+from protocols.http.dialogue import relay
 from protocols.http.request import Headers, HttpRequest
 from protocols.step import Acquire, Connect, Dialogue, Receive, ReleaseToPool, Send, SendBody, StartBody, Step
 from resolver import Disconnected, LimitExceeded, Limits, Options, ProtocolError, Refused
 from resolver.testing import Player, ValueScript
-from resolver.testing.scripts import leaving
+from resolver.testing.player import leaving
 from resolver.testing.transcript import Connection, TranscriptTurn
 from tests.protocols.in_memory import MemoryGate
 

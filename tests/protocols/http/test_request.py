@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.http.exchange import Http1Exchange
+from protocols.http.http1 import Http1Exchange
 from protocols.http.request import compose, encode_basic, host_of, prepare, target_of
 from protocols.wire import secret_parts
 from resolver import Credentials, HttpUrl, Limits, NotConfigured, Options, Refused, parse

@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from protocols.contract import Moved
-from protocols.http.head import ResponseHead
-from protocols.http.statuses import check_status
+from protocols.http.response import ResponseHead, check_status
 from resolver import Declined, ProtocolError, TryLater
 
 

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 from fixtures import recordings
 from protocols.contract import Line, PipelineState
-from protocols.news.block import read_block
-from protocols.news.response import NntpResponse, read_status
+from protocols.news.response import NntpResponse, read_block, read_status
 from protocols.wire import Buffer, Reader
 from resolver import Credentials, Disconnected, Limits, Options
 from resolver.testing import Cutter, whole

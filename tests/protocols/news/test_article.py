@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from protocols.news.article import HEAD_LIMIT, ArticleHead, HeaderField, parse_head, read_head, strip_brackets
-from protocols.news.block import read_block
+from protocols.news.response import read_block
 from protocols.wire import Buffer, Reader, run_reader
 from resolver import LimitExceeded, Limits
 

@@ -8,8 +8,7 @@ from typing import TypeVar
 
 import pytest
 
-from protocols.news.block import BlockLines, DataBlock, give_block, read_block, skip_block
-from protocols.news.response import read_status
+from protocols.news.response import BlockLines, DataBlock, give_block, read_block, read_status, skip_block
 from protocols.step import Dialogue, receive
 from protocols.wire import Buffer, Reader, run_reader
 from resolver import Disconnected, LimitExceeded, Truncated

@@ -6,8 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from protocols.news.commands import NntpCommand, NntpVerb
-from protocols.news.response import response_to
+from protocols.news.response import NntpCommand, NntpVerb, response_to
 from resolver import parse
 from resolver.testing import Cutter, TranscriptOutcome, check, one_by_one, whole
 from resolver.testing.outcome import resolve

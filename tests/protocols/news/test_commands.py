@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.news.commands import (
+from protocols.news.response import (
     COMMAND_LIMIT,
     NntpCommand,
     NntpVerb,

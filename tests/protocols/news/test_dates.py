@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.news.dates import parse_date
+from protocols.news.article import parse_date
 
 ONE = datetime(2025, 1, 6, 10, 0, 24, tzinfo=UTC)
 OLD = datetime(1982, 11, 19, 21, 14, 55, tzinfo=UTC)

@@ -6,7 +6,7 @@ import zlib
 
 import pytest
 
-from protocols.news.deflate import Deflate
+from protocols.news.session import Deflate
 from resolver import LimitExceeded, ProtocolError
 from tests.protocols.news.captures import COMPRESSED_BEHIND, load, said_by
 

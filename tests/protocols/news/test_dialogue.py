@@ -7,10 +7,10 @@ from typing import Literal
 
 import pytest
 
-from protocols.news.commands import NntpCommand, NntpVerb
+from protocols.conversation.rehearsal import rehearse
 from protocols.news.dialogue import converse
+from protocols.news.response import NntpCommand, NntpVerb
 from protocols.news.session import WINDOW, NntpState, is_loopback
-from protocols.rehearsal import rehearse
 from protocols.step import (
     EndResponse,
     JoinedPipeline,
@@ -39,9 +39,9 @@ from resolver import (
     Truncated,
     parse,
 )
-from resolver.gate import Network
 from resolver.testing import OctetScript, Player, ScriptedPeer, ValueScript
-from resolver.testing.peer import Opening
+from resolver.testing.player import Opening
+from resolver.transfer.network import Network
 
 
 def news(text: str) -> NewsUrl | NntpUrl:
@@ -173,7 +173,7 @@ def test_nothing_is_said_that_would_be_two_commands(url: NewsUrl | NntpUrl) -> N
 
 def test_no_server_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NNTPSERVER", raising=False)
-    monkeypatch.setattr("resolver.news_server.SYSTEM_FILE", "/nonexistent/server")
+    monkeypatch.setattr("resolver.policy.environment.SYSTEM_FILE", "/nonexistent/server")
     with pytest.raises(NotConfigured, match="--news-server"):
         Network(policy=Policy()).admit(parse("news:comp.misc"))
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.news.groups import (
+from protocols.news.listing import (
     ActiveLine,
     GroupReader,
     count_groups,

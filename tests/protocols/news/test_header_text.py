@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocols.news.header_text import declared_charset, decode_field, decode_words, known_charset
+from protocols.news.article import declared_charset, decode_field, decode_words, known_charset
 
 FIELDS: list[tuple[bytes, str | None, str]] = [
     (b"plain", None, "plain"),

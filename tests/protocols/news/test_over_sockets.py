@@ -11,11 +11,11 @@ import trio
 
 from fixtures.transcript import transcripts
 from resolver import NewsUrl, NntpUrl, Policy, parse
-from resolver.gate import Network
 from resolver.policy import NewsServer
 from resolver.testing import DialogueTranscript, check
 from resolver.testing.outcome import resolve
 from resolver.testing.replay import serve_transcript
+from resolver.transfer.network import Network
 from tests.hang import HANG
 from tests.protocols.opening import open_url
 

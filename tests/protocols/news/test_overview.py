@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from protocols.news.article import parse_head
-from protocols.news.overview import OverviewReader, encode_overview
+from protocols.news.listing import OverviewReader, encode_overview
 from resolver import Entry, Finding, Kind, LimitExceeded
 from tests.protocols.news.captures import exchanges
 

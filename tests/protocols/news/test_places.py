@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.news.places import article_urls, group_urls
+from protocols.news.listing import article_urls, group_urls
 from resolver import NewsUrl, NntpUrl, parse
 
 ARTICLES = [

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.news.commands import NntpCommand, NntpVerb
 from protocols.news.response import (
     GroupSelection,
+    NntpCommand,
     NntpResponse,
+    NntpVerb,
     message_id_of,
     parse_selected,
     read_response,

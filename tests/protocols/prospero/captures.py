@@ -11,13 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from fixtures import recordings
-from protocols.connection import DatagramAction, RedirectAddress, SwitchAddress
-from protocols.contract import Line
+from protocols.contract import DatagramAction, Line, RedirectAddress, SwitchAddress
 from protocols.prospero.ardp import ArdpExchange
-from protocols.prospero.entries import LinkReader
-from protocols.prospero.reply import ProsperoReply, join_packets, parse_reply
-from protocols.prospero.target import RequestObject
-from protocols.prospero.union import UnionMember
+from protocols.prospero.dialogue import LinkReader
+from protocols.prospero.message import ProsperoReply, join_packets, parse_reply
+from protocols.prospero.objects import RequestObject
+from protocols.prospero.resolution import UnionMember
 from resolver import Limits, ResolveError
 
 FOLDER = recordings.FOLDER / "prospero"

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeVar
 
 from fixtures.prospero import DISTRIBUTED, Behaviour, Flavour, Service, Thing, Weather
-from protocols.connection import Datagram
-from protocols.contract import Line, Timer
+from protocols.contract import Datagram, Line, Timer
 from resolver import HostUrl, Limits, Options, Refused, Unreachable, parse
 
 T = TypeVar("T")

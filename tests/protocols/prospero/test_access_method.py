@@ -5,10 +5,8 @@ from __future__ import annotations
 import pytest
 
 from protocols.prospero.access_method import AccessMethod, access_methods_of, first_url, kind_of
-from protocols.prospero.attribute import Attribute
-from protocols.prospero.contents import guess_media_type
-from protocols.prospero.link import ObjectPointer, pointer_to
-from protocols.prospero.target import RequestObject
+from protocols.prospero.objects import Attribute, ObjectPointer, RequestObject, pointer_to
+from protocols.prospero.resolution import guess_media_type
 from resolver import Kind, parse
 
 ASKED = RequestObject("h.example", 15251, b"AFTP/pub/x")

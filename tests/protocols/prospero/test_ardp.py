@@ -13,8 +13,7 @@ from fixtures.prospero.transport import (
     version_packet,
     wait_packet,
 )
-from protocols.connection import DatagramAction, RedirectAddress
-from protocols.contract import Line
+from protocols.contract import DatagramAction, Line, RedirectAddress
 from protocols.prospero.ardp import MOST_REDIRECTS, PERSISTENT, ArdpExchange, RetransmitTiming
 from resolver import Declined, LimitExceeded, Refused, TimedOut
 

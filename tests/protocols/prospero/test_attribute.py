@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from protocols.prospero.attribute import (
+from protocols.prospero.objects import (
     Attribute,
     describe,
     first_word,

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.connection import DatagramAction, RedirectAddress, SwitchAddress
-from protocols.contract import Line
+from protocols.contract import DatagramAction, Line, RedirectAddress, SwitchAddress
 from protocols.prospero.ardp import ArdpExchange
 from resolver import TimedOut
 

@@ -7,13 +7,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from protocols.prospero.contents import join_contents
+from protocols.conversation.rehearsal import rehearse
 from protocols.prospero.dialogue import converse
-from protocols.prospero.link import ObjectPointer
-from protocols.prospero.question import ATTRIBUTES
-from protocols.prospero.reply import parse_reply
-from protocols.prospero.target import RequestObject
-from protocols.rehearsal import rehearse
+from protocols.prospero.message import ATTRIBUTES, parse_reply
+from protocols.prospero.objects import ObjectPointer, RequestObject
+from protocols.prospero.resolution import join_contents
 from protocols.step import ExchangeDatagrams
 from resolver import Declined, Limits, ProsperoUrl, ResolveError, TimedOut, parse
 from tests.protocols.prospero.captures import Replay, exchanges, names, reply_of, request_of, tell

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.prospero.attribute import Attribute
-from protocols.prospero.contents import join_contents
+from protocols.prospero.objects import Attribute
+from protocols.prospero.resolution import join_contents
 
 VALUES: list[tuple[list[tuple[bytes, ...]], bytes | None]] = [
     ([], None),

@@ -7,11 +7,11 @@ import re
 import pytest
 
 import resolver
+from protocols.conversation.rehearsal import rehearse
 from protocols.prospero.ardp import RetransmitTiming
 from protocols.prospero.dialogue import converse
-from protocols.prospero.question import Inquirer, request_links
-from protocols.prospero.target import RequestObject
-from protocols.rehearsal import rehearse
+from protocols.prospero.message import Inquirer, request_links
+from protocols.prospero.objects import RequestObject
 from protocols.step import DatagramReply, ExchangeDatagrams, OpenDatagrams, OpenedConnection, PlanNote, Step
 from resolver import Declined, Limits, Options, ProsperoUrl, parse
 from resolver.testing import Player, ValueScript

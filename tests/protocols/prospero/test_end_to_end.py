@@ -41,7 +41,7 @@ from resolver import (
     UnsupportedScheme,
     parse,
 )
-from resolver.gate import Network
+from resolver.transfer.network import Network
 from tests.hang import HANG
 from tests.ipv6 import HAS_IPV6
 from tests.protocols.command import command
@@ -517,7 +517,7 @@ async def test_a_way_without_a_handler_is_passed_by(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from protocols import wais
-    from resolver import registry
+    from resolver.url import registry
 
     monkeypatch.setattr(registry, "_attribute", registry._attribute.__wrapped__)
     monkeypatch.setattr(wais, "WAIS", wais.WAIS._replace(converse=None))

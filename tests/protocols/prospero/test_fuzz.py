@@ -12,14 +12,10 @@ from fixtures.prospero.transport import Manner, Transport, redirect_packet, refu
 from protocols.contract import Line
 from protocols.prospero.access_method import access_methods_of
 from protocols.prospero.ardp import ArdpExchange, RetransmitTiming
-from protocols.prospero.contents import join_contents
-from protocols.prospero.entries import LinkReader, name_lines
-from protocols.prospero.link import pointer_to
-from protocols.prospero.question import Inquirer
-from protocols.prospero.reply import ProsperoReply, join_packets, parse_reply
-from protocols.prospero.resolution import ResolvedDirectory, resolve
-from protocols.prospero.target import RequestObject
-from protocols.prospero.union import UnionMember, splice
+from protocols.prospero.dialogue import LinkReader, name_lines
+from protocols.prospero.message import Inquirer, ProsperoReply, join_packets, parse_reply
+from protocols.prospero.objects import RequestObject, pointer_to
+from protocols.prospero.resolution import ResolvedDirectory, UnionMember, join_contents, resolve, splice
 from protocols.step import DatagramReply, Dialogue, ExchangeDatagrams, OpenDatagrams, OpenedConnection, Step
 from resolver import Declined, LimitExceeded, Limits, ProtocolError, Refused, ResolveError, TimedOut, parse
 from resolver.testing import Player, ValueScript
@@ -112,7 +108,13 @@ def test_any_server() -> None:
         except ResolveError as error:
             outcome = type(error).__name__
         outcomes[outcome] = outcomes.get(outcome, 0) + 1
-    assert {"Document", "Directory", "Alternatives", "NotFound", "ProtocolError"} <= set(outcomes)
+    assert {
+        "ResolvedDocument",
+        "ResolvedDirectory",
+        "ResolvedAlternatives",
+        "NotFound",
+        "ProtocolError",
+    } <= set(outcomes)
 
 
 def _answer(dialogue: Dialogue[object], chance: random.Random) -> object:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.prospero.packet import (
+from protocols.prospero.ardp import (
     ArdpOption,
     ArdpPacket,
     KnownVersions,

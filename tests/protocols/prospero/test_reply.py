@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.prospero.link import ObjectPointer
-from protocols.prospero.reply import ProsperoReply, join_packets, parse_reply
+from protocols.prospero.message import ProsperoReply, join_packets, parse_reply
+from protocols.prospero.objects import ObjectPointer
 from resolver import (
     AccessDenied,
     Declined,

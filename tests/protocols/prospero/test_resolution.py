@@ -595,7 +595,7 @@ def test_a_missing_name_has_no_facts() -> None:
 
 def test_all_replies_together_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """By twice what the object may have: each of its octets may be a quote, which is sent twice."""
-    monkeypatch.setattr("protocols.prospero.question._ROOM", 500)
+    monkeypatch.setattr("protocols.prospero.message._ROOM", 500)
     net = network({b"x": file(b"'" * 4000)})
     assert get(net, "prospero://h/x", limits=Limits(body=4000)).body == b"'" * 4000
     with pytest.raises(LimitExceeded) as raised:

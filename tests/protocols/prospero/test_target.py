@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.prospero.link import ObjectPointer, parse_pointer, pointer_to
-from protocols.prospero.question import request_attributes, request_listing
-from protocols.prospero.target import RequestObject, ServerAddress, parse_place, read_version, target_of
+from protocols.prospero.message import request_attributes, request_listing
+from protocols.prospero.objects import (
+    ObjectPointer,
+    RequestObject,
+    ServerAddress,
+    parse_place,
+    parse_pointer,
+    pointer_to,
+    read_version,
+    target_of,
+)
 from resolver import Declined, InvalidUrl, ProsperoUrl, Refused, parse
 
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from protocols.prospero.token import MOST_TOKENS, quote, read_lines, read_text
+from protocols.prospero.objects import MOST_TOKENS, quote, read_lines, read_text
 from resolver import LimitExceeded, ProtocolError, Refused
 
 #: A value and how it is written: the first five are in recordings of the reference server.

@@ -6,9 +6,9 @@ import pytest
 
 from fixtures.prospero import file
 from protocols.contract import Line
-from protocols.conversation.datagrams import carry
+from protocols.conversation.performer import carry
 from protocols.prospero.ardp import ArdpExchange
-from protocols.prospero.reply import join_packets
+from protocols.prospero.message import join_packets
 from resolver import Unreachable
 from tests.protocols.prospero.network import Datagrams, Network
 

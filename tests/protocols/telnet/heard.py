@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from protocols.telnet.newlines import NvtText
-from protocols.telnet.octets import TelnetData
+from protocols.telnet.octets import NvtText, TelnetData
 from protocols.telnet.terminal import Happening, NvtTerminal
 
 

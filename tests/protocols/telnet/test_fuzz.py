@@ -8,10 +8,8 @@ from __future__ import annotations
 import os
 import random
 
-from protocols.telnet.codes import IAC, NegotiationVerb, TelnetCommand
-from protocols.telnet.negotiation import OptionState
-from protocols.telnet.octets import OptionNegotiation, TelnetScanner
-from protocols.telnet.terminal import NvtTerminal, WindowSize
+from protocols.telnet.octets import IAC, NegotiationVerb, OptionNegotiation, TelnetCommand, TelnetScanner
+from protocols.telnet.terminal import NvtTerminal, OptionState, WindowSize
 from tests.protocols.telnet.heard import octet_by_octet, tell
 
 ROUNDS = int(os.environ.get("TELNET_FUZZ", "1500"))

@@ -10,8 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fixtures import recordings
-from protocols.telnet.codes import NegotiationVerb, TelnetCommand, TelnetOption
-from protocols.telnet.octets import TelnetData, TelnetEvent, UnknownCommand
+from protocols.telnet.octets import (
+    NegotiationVerb,
+    TelnetCommand,
+    TelnetData,
+    TelnetEvent,
+    TelnetOption,
+    UnknownCommand,
+)
 from protocols.telnet.terminal import MOST_IN_A_ROW, MOST_TYPES, NvtTerminal, OptionChanged, WindowSize
 from resolver import LimitExceeded
 from tests.protocols.telnet.heard import octet_by_octet, tell

@@ -12,8 +12,8 @@ from fixtures.wais import Database, Document, Implementation, Search, World
 from fixtures.wais.coding import HEADER_LENGTH
 from fixtures.wais.request import read_request
 from protocols.wais.apdu import parse_search_response
-from protocols.wais.document_id import parse_fields
 from protocols.wais.record import DocumentHeader, WaisRecords, parse_records
+from protocols.wais.url import parse_fields
 
 FOLDER = recordings.FOLDER / "wais"
 

@@ -9,12 +9,18 @@ import pytest
 from fixtures.wais import Answers, Behaviour, Init, Search
 from fixtures.wais.coding import HEADER_LENGTH, read_head, write_message
 from fixtures.wais.request import read_request
-from protocols.wais.apdu import encode_init, encode_retrieval, encode_word_search, parse_init_response
-from protocols.wais.document_id import write_opaque
-from protocols.wais.entries import HitReader
-from protocols.wais.exchange import read_init_response, read_records
-from protocols.wais.message import LARGEST, read_message
+from protocols.wais.apdu import (
+    LARGEST,
+    encode_init,
+    encode_retrieval,
+    encode_word_search,
+    parse_init_response,
+    read_message,
+)
+from protocols.wais.listing import HitReader
 from protocols.wais.record import WaisRecords
+from protocols.wais.retrieval import read_init_response, read_records
+from protocols.wais.url import write_opaque
 from protocols.wire import encode_message
 from resolver import WaisUrl
 from resolver.testing import Cutter, oddly, one_by_one, whole

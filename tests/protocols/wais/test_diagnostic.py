@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fixtures.wais.coding import write_diagnostic
-from protocols.wais.diagnostic import Diagnostic, missing, refusal, take_diagnostic
+from protocols.wais.record import Diagnostic, missing, refusal, take_diagnostic
 from resolver import AccessDenied, Declined, NotFound, ProtocolError, TryLater
 
 #: The one of section 12.

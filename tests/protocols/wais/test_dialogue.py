@@ -9,7 +9,7 @@ import pytest
 from fixtures.wais import Init, Request, Search
 from fixtures.wais.request import read_request
 from fixtures.wais.strictness import violations_of, violations_of_head
-from protocols.rehearsal import rehearse
+from protocols.conversation.rehearsal import rehearse
 from protocols.step import Connect, EmitBody, PlanNote, Receive, Send, StartBody, Step
 from protocols.wais.dialogue import converse, count_of, document_of
 from protocols.wais.retrieval import WaisDocument

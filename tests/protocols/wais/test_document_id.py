@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fixtures.wais.coding import write_element
-from protocols.wais.document_id import WrittenId, parse_fields, parse_wpath, write_fields, write_opaque
+from protocols.wais.url import WrittenId, parse_fields, parse_wpath, write_fields, write_opaque
 
 HARBOUR = (
     write_element(1, b"wais.example:8210")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocols.wais.element import (
+from protocols.wais.apdu import (
     contents,
     elements,
     encode_compressed,

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from fixtures.wais.coding import write_element
-from protocols.wais.entries import HitReader, hits_in, linked_url, parse_date, substitute_in
+from protocols.wais.listing import HitReader, hits_in, linked_url, parse_date, substitute_in
 from protocols.wais.record import parse_records
 from resolver import Entry, Kind, WaisUrl, parse
 from tests.protocols.wais.captures import capture

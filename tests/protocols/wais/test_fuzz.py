@@ -13,9 +13,9 @@ from contextlib import suppress
 from typing import cast
 
 from protocols.step import EmitBody, Send, StartBody, Step
+from protocols.wais.apdu import LARGEST
 from protocols.wais.dialogue import converse
-from protocols.wais.entries import HitReader
-from protocols.wais.message import LARGEST
+from protocols.wais.listing import HitReader
 from protocols.wais.record import parse_records
 from protocols.wais.retrieval import LARGEST_CHUNK
 from resolver import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.wais.lists import Structure, Symbol, Value, as_json, parse_list
+from protocols.wais.source_description import Structure, Symbol, Value, as_json, parse_list
 from resolver import ProtocolError
 
 VALUES: list[tuple[str, Value]] = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.wais.media_types import media_type_of
+from protocols.wais.listing import media_type_of
 
 TYPES = [
     (b"TEXT", "text/plain"),

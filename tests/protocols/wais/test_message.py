@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.wais.message import HEADER_LENGTH, LARGEST, read_message
+from protocols.wais.apdu import HEADER_LENGTH, LARGEST, read_message
 from protocols.wire import Buffer, encode_message
 from resolver import Disconnected, ProtocolError, Refused
 from tests.protocols.wais.pieces import SIZES, feed

@@ -9,11 +9,11 @@ import trio
 
 from fixtures.wais import EXAMPLE, Behaviour, Database, Document, Search, WaisServer, World, serve
 from fixtures.wais.coding import write_element
-from protocols.wais.document_id import write_opaque
+from protocols.wais.url import write_opaque
 from resolver import Disconnected, Limits, NotFound, Options, Policy, ResolveError, Truncated, WaisUrl
-from resolver.gate import Network
 from resolver.testing import TranscriptOutcome
 from resolver.testing.outcome import resolve
+from resolver.transfer.network import Network
 from tests.hang import HANG
 from tests.protocols.in_memory import MemorySink
 from tests.protocols.opening import open_url

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fixtures.wais.coding import write_diagnostic, write_element
-from protocols.wais.diagnostic import Diagnostic
-from protocols.wais.record import DocumentHeader, WaisRecords, parse_records
+from protocols.wais.record import Diagnostic, DocumentHeader, WaisRecords, parse_records
 from resolver import ProtocolError
 
 ID = write_element(116, b"an id")

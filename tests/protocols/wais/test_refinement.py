@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.wais.refinement import with_search
-from protocols.wais.url import build
+from protocols.wais.url import build, with_search
 from resolver import WaisUrl, parse
 
 

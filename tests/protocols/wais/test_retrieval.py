@@ -10,11 +10,10 @@ import pytest
 from fixtures.wais import Search
 from fixtures.wais.request import read_request
 from protocols.contract import Reply
-from protocols.rehearsal import rehearse
+from protocols.conversation.rehearsal import rehearse
 from protocols.step import Dialogue, EmitBody, PlanNote, Receive, Send, StartBody, Step
-from protocols.wais.diagnostic import Diagnostic
-from protocols.wais.message import LARGEST
-from protocols.wais.record import WaisRecords
+from protocols.wais.apdu import LARGEST
+from protocols.wais.record import Diagnostic, WaisRecords
 from protocols.wais.retrieval import DocumentChunks, DocumentEnding, WaisDocument, chunk_size, give
 from resolver import AccessDenied, Declined, Kind, NotFound, ProtocolError, ResolveError
 from resolver.testing import UNSCRIPTED, Player, ScriptedPeer

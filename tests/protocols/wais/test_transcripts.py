@@ -10,10 +10,10 @@ import trio
 from fixtures.transcript import transcripts
 from protocols.wais.dialogue import converse
 from resolver import Limits, Policy, WaisUrl, parse
-from resolver.gate import Network
 from resolver.testing import CUTTERS, DialogueTranscript, check, recite
 from resolver.testing.outcome import resolve
 from resolver.testing.replay import serve_transcript
+from resolver.transfer.network import Network
 from tests.hang import HANG
 from tests.protocols.in_memory import MemoryGate
 from tests.protocols.opening import open_url

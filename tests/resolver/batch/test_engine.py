@@ -11,8 +11,9 @@ import trio
 import trio.testing
 
 from resolver import Declined, LocalError
-from resolver.batch import Batch, BatchTask, HostScheduler, Requeue, TaskResult, current
-from resolver.batch.hosts import SILENCE
+from resolver.network.task import Requeue, current
+from resolver.transfer.batch import Batch, BatchTask, TaskResult
+from resolver.transfer.queue import SILENCE, HostScheduler
 from tests.hang import HANG
 
 NAME: ContextVar[str] = ContextVar("name", default="")

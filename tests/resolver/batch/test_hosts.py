@@ -7,8 +7,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.batch import HostScheduler
-from resolver.batch.hosts import SILENCE, QueuedTask
+from resolver.transfer.queue import SILENCE, HostScheduler, QueuedTask
 
 CAPS = {"ftp": 2, "http": 6, "file": None}
 MANY = 20

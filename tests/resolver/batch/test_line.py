@@ -7,7 +7,7 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.batch.line import HostQueue
+from resolver.transfer.queue import HostQueue
 
 
 class Each(NamedTuple):

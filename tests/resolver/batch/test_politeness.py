@@ -14,7 +14,9 @@ from fixtures import ftp, http
 from fixtures.ftp.server import MockFtp
 from fixtures.http import Behaviour, Page
 from resolver import Event, NotFound, Policy, Resolver, Retrying, RetryPolicy, Saved, TryLater
-from resolver.batch import Batch, BatchTask, HostScheduler, Requeue, TaskResult, current
+from resolver.network.task import Requeue, current
+from resolver.transfer.batch import Batch, BatchTask, TaskResult
+from resolver.transfer.queue import HostScheduler
 from tests.hang import HANG
 
 BUSY = b"HTTP/1.1 503 Busy\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n"

@@ -10,8 +10,8 @@ import pytest
 import trio
 
 from resolver import Declined
-from resolver.batch.running import RunningBatch
 from resolver.loops import running
+from resolver.transfer.batch import RunningBatch
 from tests.scheduled import run_scheduled
 
 Run = Callable[[Callable[[], Coroutine[Any, Any, None]]], None]

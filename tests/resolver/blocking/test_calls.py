@@ -36,15 +36,15 @@ from resolver import (
     Settings,
     Started,
     blocking,
-    once,
 )
-from resolver.blocking.callbacks import crossing
-from resolver.disk.group_commit import Sync
-from resolver.events import OnEvent
-from resolver.gate import Family, Given
-from resolver.gate.credentials import CredentialCache
+from resolver.blocking.portal import portal
+from resolver.blocking.session import crossing
+from resolver.files.commit import Sync
 from resolver.loops import running
-from resolver.portal import portal
+from resolver.network import Family, Given
+from resolver.network.events import OnEvent
+from resolver.network.mask import CredentialCache
+from resolver.transfer import functions as once
 from resolver.warc.archive import Archive
 from resolver.warc.recorder import Recorder
 from tests.hang import NEVER

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator
 import pytest
 import trio
 
-import resolver.portal
+import resolver.blocking.portal
 from fixtures.gopher import GopherServer
 from fixtures.http import HttpServer
 from fixtures.ports import listen
 from resolver import Limits, blocking
-from resolver.portal import Portal, portal
+from resolver.blocking.portal import Portal, portal
 from tests.elsewhere import served
 from tests.fresh import run_alone
 from tests.hang import NEVER

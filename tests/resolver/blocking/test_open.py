@@ -20,7 +20,7 @@ from fixtures.gopher import GopherServer
 from fixtures.http import HttpServer, Page
 from fixtures.http import serve as serve_http
 from resolver import Changed, NotFound, Refused, blocking
-from resolver.portal import MOST, portal
+from resolver.blocking.portal import MOST, portal
 from tests.elsewhere import served
 from tests.resolver.blocking.conftest import allowing
 from tests.resolver.blocking.test_calls import tasks, url_of

@@ -17,8 +17,7 @@ import trio.testing
 from fixtures.gopher import Behaviour, GopherServer, Item, serve
 from fixtures.ports import listen as listen_at
 from resolver import Declined, Event, Limits, Policy, Progress, Truncated, blocking
-from resolver.portal import MOST, ask, portal
-from resolver.portal.ahead import ReadAhead
+from resolver.blocking.portal import MOST, ReadAhead, ask, portal
 from tests.elsewhere import served
 from tests.hang import NEVER
 from tests.resolver.blocking.conftest import allowing

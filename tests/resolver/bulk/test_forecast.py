@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.bulk_plan import answering, planned, requests, sizes, unequal
-from resolver.bulk.forecast import BESIDES, WORKERS, forecast, simulate
-from resolver.bulk.item import BulkRequest, RequestSlice
-from resolver.bulk.plan import BulkPlan, HostPace
-from resolver.bulk.turns import BulkScheduler, HostShare
+from resolver.bulk.messages import BulkRequest, RequestSlice
+from resolver.bulk.plan import BESIDES, WORKERS, BulkPlan, forecast, simulate
+from resolver.bulk.queue import BulkScheduler, HostPace, HostShare
 from tests.sampled import FULL, sampled
 
 POLITE = HostPace(rate=2.0)

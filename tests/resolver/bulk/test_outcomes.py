@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
-from resolver.bulk import outcomes
-from resolver.bulk.job import Format
-from resolver.bulk.outcomes import table_of
-from resolver.ledger.database import TABLES
+from resolver.bulk import store as outcomes
+from resolver.bulk.messages import Format
+from resolver.bulk.store import table_of
+from resolver.ledger.book import TABLES
 
 FORMATS: tuple[Format, ...] = ("jsonl", "parquet")
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver import LocalError
-from resolver.bulk.item import BulkRequest, RequestSlice
-from resolver.bulk.plan import BulkPlan, HostPace, partition_of
-from resolver.bulk.turns import MOST, BulkScheduler
+from resolver.bulk.messages import BulkRequest, RequestSlice
+from resolver.bulk.plan import BulkPlan, partition_of
+from resolver.bulk.queue import MOST, BulkScheduler, HostPace
 from tests.fresh import run_alone
 
 POLITE = HostPace(rate=2.0)
@@ -357,7 +357,7 @@ def test_what_is_no_slice_of_the_plan_is_misuse() -> None:
 
 
 def test_more_hosts_than_are_held_in_memory_are_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("resolver.bulk.waiting._MOST_HELD", 3)
+    monkeypatch.setattr("resolver.bulk.queue._MOST_HELD", 3)
     with filled({f"h{each}.example": 2 for each in range(20)}) as plan:
         assert plan.hosts == 20
         assert sum(len(each.items) for each in all_of(plan)) == 40

@@ -8,8 +8,8 @@ import pytest
 
 import resolver
 from resolver import SaveRequest
-from resolver.bulk.requests import placed, request_of
-from resolver.retrieval.checksum import Checksum
+from resolver.bulk.plan import placed, request_of
+from resolver.transfer.verification import Checksum
 
 SHA1 = "sha1:da39a3ee5e6b4b0d3255bfef95601890afd80709"
 

@@ -18,9 +18,9 @@ import pytest
 import resolver.blocking
 from resolver import LocalError, NotConfigured, Policy, SaveRequest
 from resolver.bulk import BulkProgress, run
-from resolver.bulk.item import BulkRequest, SliceReport
+from resolver.bulk.messages import BulkRequest, SliceReport
 from resolver.bulk.plan import BulkPlan
-from resolver.bulk.scratch import scratch
+from resolver.bulk.slice import scratch
 from tests.window.served import Site
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ def test_a_run_waits_for_workers(
         told.append(progress)
         if len(told) == 1:
             if version is not None:
-                monkeypatch.setattr("resolver.bulk.versions.here", lambda: "9.9")
+                monkeypatch.setattr("resolver.bulk.messages.here", lambda: "9.9")
             cluster.scale(1)
 
     with (
@@ -229,7 +229,7 @@ def test_a_run_waits_for_workers(
 def test_a_cluster_of_another_version_gets_nothing(
     client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("resolver.bulk.versions.here", lambda: "9.9")
+    monkeypatch.setattr("resolver.bulk.messages.here", lambda: "9.9")
     with pytest.raises(NotConfigured, match=r"^inproc://\S+ has 9\.9: "):
         run(["http://h.example/"], client=client, out=str(tmp_path / "out"))
     assert list(tmp_path.iterdir()) == []
@@ -248,7 +248,7 @@ def test_dask_shows_each_partition_under_the_name_of_its_host(
 ) -> None:
     """A name of its own for each slice would be kept by the scheduler, whatever becomes of the slice."""
     monkeypatch.setattr(RUN, "PARTITIONS", 1)
-    monkeypatch.setattr(RUN, "Plan", partial(BulkPlan, box=0.5))
+    monkeypatch.setattr(RUN, "BulkPlan", partial(BulkPlan, box=0.5))
     assert client.cluster is not None
     names = client.cluster.scheduler.task_prefixes
     before = set(names)

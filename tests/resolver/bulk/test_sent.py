@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from resolver import Policy, Settings
-from resolver.bulk.item import BulkRequest, RequestSlice
-from resolver.bulk.job import BulkJob
-from resolver.bulk.sent import fetch_packed, packed
+from resolver.bulk.messages import BulkJob, BulkRequest, RequestSlice
+from resolver.bulk.slice import fetch_packed, packed
 
 
 def test_what_is_sent_is_done_by_who_gets_it(tmp_path: Path) -> None:

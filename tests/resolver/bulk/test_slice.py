@@ -13,14 +13,11 @@ from fsspec.implementations.memory import MemoryFileSystem
 from warcio.archiveiterator import ArchiveIterator
 
 from resolver import Policy, Settings
-from resolver.bulk.archives import close_all
-from resolver.bulk.item import RequestSlice
-from resolver.bulk.job import BulkJob
-from resolver.bulk.requests import placed
-from resolver.bulk.slice import fetch_slice, is_under_way
+from resolver.bulk.messages import BulkJob, RequestSlice
+from resolver.bulk.plan import placed
+from resolver.bulk.slice import close_all, fetch_slice, is_under_way
 from resolver.bulk.store import store_of
-from resolver.disk.ledger_file import LedgerFile
-from resolver.disk.shelf import OutputFiles
+from resolver.files.atomic import LedgerFile, OutputFiles
 from tests.window.served import Sent, Site
 
 

@@ -10,7 +10,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from resolver import LocalError
 from resolver.bulk.store import RemoteStore, store_of
-from resolver.disk.shelf import OutputFiles
+from resolver.files.atomic import OutputFiles
 
 
 @pytest.fixture

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from resolver import NotConfigured, Settings
-from resolver.bulk import versions
-from resolver.bulk.item import RequestSlice
-from resolver.bulk.job import BulkJob
-from resolver.bulk.sent import fetch_packed, packed
+from resolver.bulk import messages as versions
+from resolver.bulk.messages import BulkJob, RequestSlice
+from resolver.bulk.slice import fetch_packed, packed
 from resolver.version import VERSION
 
 

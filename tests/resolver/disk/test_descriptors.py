@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 
 from protocols.errors import LocalError
-from resolver.disk.descriptors import SPARE, is_scarce, most_descriptors, spared
-from resolver.disk.directory import DirectoryHandle
-from resolver.disk.faults import writing_fault
-from resolver.gate.bulk import SplicePipe
-from resolver.gate.connecting import ConnectAttempts
+from resolver.files.directory import DirectoryHandle
+from resolver.files.faults import SPARE, is_scarce, most_descriptors, spared, writing_fault
+from resolver.network.connecting import ConnectAttempts
+from resolver.network.stream import SplicePipe
 
 
 @pytest.fixture(name="scarce")

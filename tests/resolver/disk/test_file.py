@@ -13,8 +13,7 @@ import trio
 
 from protocols.contract import FileStatus
 from resolver import AccessDenied, Kind, LocalError, NotFound, Refused, TimedOut
-from resolver.disk.file import READ_SIZE, OpenedFile, open_local
-from resolver.disk.rooted import FileRoot
+from resolver.files.local import READ_SIZE, FileRoot, OpenedFile, open_local
 from tests.resolver.gate.transfers import file_sink
 
 WHEN = datetime(1994, 12, 20, 12, 0, 0, tzinfo=UTC)

@@ -13,10 +13,11 @@ import pytest
 import trio
 
 from resolver import LocalError, Resolver, Validators
-from resolver.disk import durable, group_commit
-from resolver.disk.directory import DirectoryHandle
-from resolver.disk.group_commit import GroupCommit, Sync
-from resolver.disk.partial_file import PartialFile
+from resolver.files import commit as durable
+from resolver.files import commit as group_commit
+from resolver.files.commit import GroupCommit, Sync
+from resolver.files.directory import DirectoryHandle
+from resolver.files.partial_file import PartialFile
 from tests.resolver.disk.test_partial_file import WHEN
 
 SOURCE = "http://h.example/it"
@@ -295,7 +296,7 @@ async def test_what_has_come_is_set_going_before_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each octet once, in order."""
-    monkeypatch.setattr("resolver.disk.partial_file._SET_GOING_EVERY", 0)
+    monkeypatch.setattr("resolver.files.partial_file._SET_GOING_EVERY", 0)
     begun: list[tuple[int, int]] = []
     monkeypatch.setattr(os, "posix_fadvise", lambda fd, begin, count, how: begun.append((begin, count)))
     async with PartialFile(str(tmp_path / "got")) as sink:
@@ -326,7 +327,7 @@ async def test_octets_have_their_place_on_the_disk_before_they_come(
         return -1  # which changes nothing
 
     monkeypatch.setattr(durable, "_fallocate", lambda: give if has_it else None)
-    monkeypatch.setattr("resolver.disk.partial_file._AHEAD", 100)
+    monkeypatch.setattr("resolver.files.partial_file._AHEAD", 100)
     async with PartialFile(str(tmp_path / "got")) as sink:
         sink.write(b"held before")
         for position in range(11, 1_012, 20):

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from resolver import LocalError, Validators
-from resolver.disk.directory import DirectoryHandle
-from resolver.disk.names import make_directory
-from resolver.disk.partial_file import PartialFile
+from resolver.files.directory import DirectoryHandle
+from resolver.files.names import make_directory
+from resolver.files.partial_file import PartialFile
 
 #: How a file is asked for: anywhere, or below a directory and through no link.
 WAYS = pytest.mark.parametrize("is_below", [False, True], ids=["anywhere", "below"])

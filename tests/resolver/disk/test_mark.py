@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from resolver.disk.mark import FileIdentity, is_guarded, is_own, put_mark, wipe
+from resolver.files.part_state import FileIdentity, is_guarded, is_own, put_mark, wipe
 
 
 @contextmanager

@@ -9,9 +9,9 @@ import pytest
 
 from resolver import NotConfigured
 from resolver.cli.config import load
-from resolver.cli.netrc import read_netrc
+from resolver.cli.secrets import read_netrc
 from resolver.cli.values import UsageError
-from resolver.disk.own_file import MISSING, open_own, write_passing
+from resolver.files.atomic import MISSING, open_own, write_passing
 
 
 def read(path: Path, *, secret: bool, most: int = 10) -> tuple[bytes, bool]:

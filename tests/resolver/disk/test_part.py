@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from resolver import LocalError, Validators
-from resolver.disk.directory import DirectoryHandle
-from resolver.disk.part import Existing
-from resolver.disk.partial_file import PartialFile
+from resolver.files.directory import DirectoryHandle
+from resolver.files.part import Existing
+from resolver.files.partial_file import PartialFile
 
 SOURCE = "http://h.example/got"
 HALF = b"half of it"

@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 
 from resolver import LocalError, Validators
-from resolver.disk.directory import DirectoryHandle
-from resolver.disk.mark import FileIdentity
-from resolver.disk.part_state import PartState, forget_state, read_state, write_state
+from resolver.files.directory import DirectoryHandle
+from resolver.files.part_state import FileIdentity, PartState, forget_state, read_state, write_state
 
 WHEN = datetime(1994, 11, 6, 8, 49, 37, 500_000, tzinfo=UTC)
 MARK = FileIdentity(64_769, 12, "0123456789abcdef")

@@ -18,9 +18,9 @@ import trio
 import trio.testing
 
 from resolver import LocalError
-from resolver.disk.directory import DirectoryHandle
-from resolver.disk.part import Existing
-from resolver.disk.partial_file import PartialFile
+from resolver.files.directory import DirectoryHandle
+from resolver.files.part import Existing
+from resolver.files.partial_file import PartialFile
 
 WHEN = datetime(1994, 12, 20, 12, 0, 0, tzinfo=UTC)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from resolver import LocalError
-from resolver.disk.report import check_place, write_report
+from resolver.files.atomic import check_place, write_report
 
 
 def test_it_takes_the_place_of_the_one_before(tmp_path: Path) -> None:

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from resolver import NotConfigured, NotFound, Refused
-from resolver.disk.file import OpenedFile, open_local
-from resolver.disk.rooted import MOST_LINKS, FileRoot
+from resolver.files.local import MOST_LINKS, FileRoot, OpenedFile, open_local
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from resolver import LocalError, Validators
-from resolver.disk.partial_file import PartialFile
-from resolver.disk.sidecar import FORMAT
+from resolver.files.partial_file import PartialFile
+from resolver.files.sidecar import FORMAT
 from tests.resolver.disk.test_part import SOURCE, snapshot
 
 OURS = f'{{\n  "format": "{FORMAT}"\n}}\n'.encode()

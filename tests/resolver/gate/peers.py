@@ -14,7 +14,8 @@ import trio
 import trustme
 
 from resolver import Event, Limits, Policy, parse
-from resolver.gate import Network, UrlGate
+from resolver.network import UrlGate
+from resolver.transfer.network import Network
 
 Serve: TypeAlias = Callable[[trio.SocketStream], Awaitable[object]]
 ServeTls: TypeAlias = Callable[["trio.SSLStream[trio.SocketStream]"], Awaitable[None]]

@@ -17,9 +17,8 @@ import trio
 import trustme
 
 from resolver import Disconnected, TimedOut
-from resolver.gate import stream as stream_module
-from resolver.gate.bulk import SPLICE_FROM, SplicePipe, spliceable
-from resolver.gate.stream import SocketStream
+from resolver.network import stream as stream_module
+from resolver.network.stream import SPLICE_FROM, SocketStream, SplicePipe, spliceable
 from tests.hang import HANG
 from tests.resolver.gate.peers import admit, reset, start, start_tls
 from tests.resolver.gate.transfers import FileSink, file_sink
@@ -222,10 +221,11 @@ FULL_DISK = """
     from functools import partial
     from protocols.contract import Limits
     from protocols.errors import LocalError
-    from resolver.gate import Network, stream as stream_module
-    from resolver.disk.partial_file import PartialFile
+    from resolver.network import stream as stream_module
+    from resolver.transfer.network import Network
+    from resolver.files.partial_file import PartialFile
     from resolver.policy import Policy
-    from resolver.url import parse
+    from resolver.url.parsing import parse
 
     way, path = sys.argv[1:]
     if way == "copy":

@@ -10,8 +10,8 @@ import trio
 import trio.testing
 
 from resolver import Refused, TimedOut, Unreachable
-from resolver.gate import connecting
-from resolver.gate.connecting import ConnectAttempts, check_peer, interleave
+from resolver.network import connecting
+from resolver.network.connecting import ConnectAttempts, check_peer, interleave
 from tests.resolver.gate.peers import admit, closed_port, silent_listener
 
 SIX, SIX2, FOUR, FOUR2 = "2001:db8::1", "2001:db8::2", "192.0.2.1", "192.0.2.2"

@@ -6,7 +6,7 @@ import trio
 import trio.testing
 
 from resolver import Credentials
-from resolver.gate.credentials import CAPACITY, CredentialCache
+from resolver.network.mask import CAPACITY, CredentialCache
 from tests.hang import HANG
 
 

@@ -12,7 +12,8 @@ import trio.testing
 from protocols.contract import Datagram
 from protocols.wire import encode_line
 from resolver import Event, Policy, Received, Refused, Sent, Unreachable, parse
-from resolver.gate import Network, UrlGate
+from resolver.network import UrlGate
+from resolver.transfer.network import Network
 from tests.hang import HANG
 from tests.ipv6 import needs_ipv6
 from tests.resolver.gate.peers import admit
@@ -146,7 +147,7 @@ async def test_where_there_is_no_ipv6_the_other_addresses_are_left(
             raise OSError(97, "Address family not supported by protocol")
         return real(family, kind)
 
-    monkeypatch.setattr("resolver.gate.datagrams.socket.socket", open_ipv4_only)
+    monkeypatch.setattr("resolver.network.datagrams.socket.socket", open_ipv4_only)
     async with admit_both(peer.port).open_datagrams() as datagrams:
         with pytest.raises(Unreachable, match="::1"):
             await datagrams.send(PACKET)

@@ -9,9 +9,9 @@ import ssl
 import pytest
 
 from resolver import AccessDenied, Disconnected, LocalError, NotFound, ResolveError, TimedOut, TlsError
-from resolver.disk.faults import object_fault, reason, writing_fault
-from resolver.gate.faults import connection_fault, is_cut, tls_fault
-from resolver.policy.verdict import refusal
+from resolver.files.faults import object_fault, reason, writing_fault
+from resolver.network.tls import connection_fault, is_cut, tls_fault
+from resolver.policy.subject import refusal
 
 
 def openssl(kind: type[ssl.SSLError], reason: str) -> ssl.SSLError:

@@ -9,8 +9,8 @@ import trio
 import trio.testing
 
 from resolver import Unreachable
-from resolver.gate import lookup
-from resolver.gate.lookup import LookupCache, look_up
+from resolver.network import lookup
+from resolver.network.lookup import LookupCache, look_up
 
 
 class Names:

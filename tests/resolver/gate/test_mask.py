@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from protocols.contract import Reply, facts_of
 from protocols.location import Kind
-from protocols.reply import Reply, facts_of
-from resolver.gate import Mask, Masked
-from resolver.gate.mask import MaskedError, SentSecrets
+from resolver.network import Mask, Masked
+from resolver.network.mask import MaskedError, SentSecrets
 
 SAID = b"230 hello sesame, sesa\r\nses sesesame sesame"
 

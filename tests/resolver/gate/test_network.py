@@ -5,7 +5,7 @@ from __future__ import annotations
 import trio
 
 from resolver import Event, Limits, Policy, Started, parse
-from resolver.gate import Network
+from resolver.transfer.network import Network
 from tests.resolver.gate.peers import start
 
 

@@ -16,7 +16,7 @@ import trustme
 
 from protocols.wire import encode_line
 from resolver import LocalError, NotConfigured, TlsError
-from resolver.gate.pins import Pins
+from resolver.network.tls import Pins
 from tests.plugin import registered
 from tests.plugin.netstring import NETSTRING
 from tests.resolver.gate.peers import admit, start

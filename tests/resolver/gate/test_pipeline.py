@@ -13,11 +13,10 @@ import trio
 from protocols.contract import Line
 from protocols.wire import Buffer
 from resolver import Disconnected, NetworkError, TimedOut, TlsError, Unreachable
-from resolver.gate.pipeline import Pipeline, Pipelines, PipelineSlot
-from resolver.gate.pool import ConnectionPool
-from resolver.gate.stream import SocketStream
-from resolver.gate.stream_settings import StreamSettings
 from resolver.loops import running
+from resolver.network.pool import ConnectionPool, Pipeline, Pipelines, PipelineSlot
+from resolver.network.stream import SocketStream
+from resolver.network.stream_settings import StreamSettings
 
 LINE = Line(b"x", b"x")
 GOODBYE = Line(b"bye", b"bye")

@@ -25,10 +25,10 @@ from resolver import (
     parse,
 )
 from resolver import policy as policies
-from resolver.gate import Network
-from resolver.gate import admission as admissions
+from resolver.network import admission as admissions
 from resolver.policy import literal_addresses
 from resolver.policy.subject import Subject
+from resolver.transfer.network import Network
 
 #: What other rules read than those on the place, at places of which nothing is to be said.
 ODD = (

@@ -10,9 +10,10 @@ import trustme
 
 from protocols.contract import Line
 from resolver import Policy, Referrer, Refused, parse
-from resolver.gate import Network, UrlGate
-from resolver.gate.pool import CAPACITY, LIFETIME, ConnectionPool
 from resolver.loops import running
+from resolver.network import UrlGate
+from resolver.network.pool import CAPACITY, LIFETIME, ConnectionPool
+from resolver.transfer.network import Network
 from tests.protocols.in_memory import MemorySink
 from tests.resolver.gate.peers import reset, start, start_tls
 

@@ -8,7 +8,7 @@ import trio.testing
 
 from protocols.contract import FirstResult
 from resolver import Disconnected, NotFound
-from resolver.gate.race import bare, first_of
+from resolver.network.connecting import bare, first_of
 
 
 async def soon() -> str:

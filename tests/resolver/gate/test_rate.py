@@ -13,8 +13,8 @@ import trio
 
 from fixtures.faulty import serve
 from resolver import Limits, NotConfigured, Policy, Resolver
-from resolver.gate.rate import Bucket, Throttle
 from resolver.loops import Loop, on_trio
+from resolver.network.clock import Bucket, Throttle
 from tests.hang import HANG
 
 #: Octets, and a rate at which all but the first share and the last take 0.1 s.
@@ -117,7 +117,7 @@ async def save(session: Resolver, url: str, path: Path) -> int:
 def time(monkeypatch: pytest.MonkeyPatch) -> Time:
     """That by which retrievals wait for the rate, and nothing else."""
     time = Time()
-    monkeypatch.setattr("resolver.gate.connector.running", lambda: time.loop)
+    monkeypatch.setattr("resolver.network.connector.running", lambda: time.loop)
     return time
 
 
@@ -146,7 +146,7 @@ async def test_a_least_rate_is_the_peers(
     take: Take, nursery: trio.Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Our own rate is below it, and nobody is given up for that: nor is silence what we wait for."""
-    monkeypatch.setattr("resolver.clock._RATE_WINDOW", 0.15)
+    monkeypatch.setattr("resolver.network.clock._RATE_WINDOW", 0.15)
     server = await serve(nursery, "http", CONTENT)
     limits = Limits(min_rate=100 * RATE, idle=HANG)
     policy = Policy(allow_port=frozenset({server.port}))

@@ -13,7 +13,7 @@ import trio.testing
 from protocols.contract import FirstResult, Line
 from protocols.wire import Secret, encode_line
 from resolver import Closed, Connected, Disconnected, Event, Policy, Received, Refused, Sent, TimedOut
-from resolver.gate.bulk import RECEIVE_SIZE, ROOM
+from resolver.network.stream import RECEIVE_SIZE, ROOM
 from tests.hang import HANG
 from tests.resolver.gate.peers import admit, reset, start, start_tls, stay_silent
 from tests.resolver.gate.transfers import file_sink

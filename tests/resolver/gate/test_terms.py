@@ -14,7 +14,8 @@ import trio
 from protocols.contract import Line, Stream
 from protocols.wire import Buffer
 from resolver import Event, Limits, Options, Policy, Received, Sent, TimedOut, Url, Verdict, parse
-from resolver.gate import Admission, Network, UrlGate
+from resolver.network import Admission, UrlGate
+from resolver.transfer.network import Network
 from tests.hang import HANG, NEVER
 from tests.protocols.in_memory import MemorySink
 from tests.resolver.gate.peers import start
@@ -102,7 +103,7 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         found.append(url.text)
         return Verdict()
 
-    monkeypatch.setattr("resolver.gate.admission.judge_credentials", judge)
+    monkeypatch.setattr("resolver.network.admission.judge_credentials", judge)
     return found
 
 

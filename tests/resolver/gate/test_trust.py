@@ -25,9 +25,9 @@ from resolver import (
     TlsError,
     parse,
 )
-from resolver.gate import Network, is_locked
-from resolver.gate.faults import tls_fault
-from resolver.gate.trust import Trust
+from resolver.network import is_locked
+from resolver.network.tls import Trust, tls_fault
+from resolver.transfer.network import Network
 from tests.resolver.gate.peers import admit, reset, start, start_tls, stay_silent
 
 TlsStream = trio.SSLStream[trio.SocketStream]

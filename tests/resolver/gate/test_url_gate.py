@@ -23,8 +23,9 @@ from resolver import (
     UnsupportedScheme,
     parse,
 )
-from resolver.gate import Family, Lookup, Network
+from resolver.network import Family, Lookup
 from resolver.policy import NewsServer
+from resolver.transfer.network import Network
 from tests.ipv6 import HAS_IPV6, needs_ipv6
 from tests.resolver.gate.peers import admit, closed_port, no_lookup, seen, silent_listener, start
 
@@ -154,7 +155,7 @@ async def test_nobody_there_is_unreachable_and_says_why() -> None:
 async def test_one_limit_covers_the_look_up_and_all_addresses(
     autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from resolver.gate import connecting
+    from resolver.network import connecting
 
     async def slow_lookup(host: str, port: int) -> list[str]:
         await trio.sleep(3)

@@ -7,8 +7,7 @@ import pytest
 
 import resolver
 from resolver import ResolveError
-from resolver.http_transport import RequestRefused
-from resolver.http_transport.faults import translated
+from resolver.adapters.httpx_transport import RequestRefused, translated
 
 
 def every_class(root: type[ResolveError] = ResolveError) -> list[type[ResolveError]]:

@@ -11,7 +11,7 @@ from fixtures.http import moved, serve
 from fixtures.http.server import HttpServer
 from fixtures.http.site import Page
 from resolver import HttpxTransport, Options, Policy, Resolver
-from resolver.http_transport.hop import route_of
+from resolver.adapters.httpx_transport import route_of
 
 SECRETS = {
     "Authorization": "Bearer t",

@@ -16,7 +16,8 @@ from fixtures.__main__ import server_tls
 from fixtures.http import serve as serve_http1
 from fixtures.http.framed_server import FramedServer, Spoilt, serve
 from fixtures.http.site import ABOUT, DATA
-from resolver import HttpxTransport, Limits, http2
+from resolver import HttpxTransport, Limits
+from resolver.transfer import extras as http2
 from tests.resolver.test_http2 import BIG, SITE, WRONG, Spoil, left
 
 
@@ -172,7 +173,7 @@ async def test_what_is_secret_is_not_shared(nursery: trio.Nursery, tls: tuple[ss
 async def test_without_the_extra_it_is_not_offered(
     nursery: trio.Nursery, tls: tuple[ssl.SSLContext, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http2, "installed", lambda: None)
+    monkeypatch.setattr(http2, "http2_installed", lambda: None)
     server = await serve(nursery, tls[0])
     async with client(tls[1]) as plain:
         assert (await plain.get(server.url("/"))).http_version == "HTTP/1.1"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from resolver.clock import Clock
-from resolver.http_transport.timeouts import HttpxTimeouts
+from resolver.adapters.httpx_transport import HttpxTimeouts
+from resolver.network.clock import Clock
 
 
 async def test_silence_beside_what_is_said_is_nobodys_fault() -> None:

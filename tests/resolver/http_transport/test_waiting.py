@@ -13,8 +13,8 @@ import trio
 import fixtures.http
 from fixtures.http import ABOUT, HttpServer, Page, moved
 from resolver import Closed, Event, HttpxTransport, Policy
-from resolver.http_transport import RequestRefused
-from resolver.portal import portal
+from resolver.adapters.httpx_transport import RequestRefused
+from resolver.blocking.portal import portal
 from tests.elsewhere import served
 from tests.fresh import run_alone
 from tests.hang import NEVER

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from resolver import NotFound, Validators
-from resolver.gate import Masked
-from resolver.ledger import CompletedFile, LedgerFault, LedgerHeld, database
+from resolver.ledger import CompletedFile, LedgerFault, LedgerHeld
+from resolver.ledger import book as database
 from resolver.ledger.book import Ledger, LedgerEntry, RequestRow
 from resolver.ledger.report import became, read
+from resolver.network import Masked
 
 #: More than are written together.
 MANY = 300

@@ -13,8 +13,7 @@ import pytest
 
 from resolver import ResolveError
 from resolver.ledger import LedgerFault
-from resolver.ledger.book import Ledger, RequestRow
-from resolver.ledger.database import TABLES, connect
+from resolver.ledger.book import TABLES, Ledger, RequestRow, connect
 from resolver.ledger.report import again, became
 from resolver.ledger.report import read as report
 

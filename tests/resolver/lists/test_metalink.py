@@ -13,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver import Finding
-from resolver.lists.listed import BadItem, ListedFile
-from resolver.lists.metalink import BrokenList, Item, MetalinkReader, is_metalink
-from resolver.retrieval.checksum import Checksum
+from resolver.transfer.verification import Checksum
+from resolver.trees.lists import BadItem, BrokenList, Item, ListedFile, MetalinkReader, is_metalink
 
 SHA1, SHA256, SHA512 = (new(name, b"octets").hexdigest() for name in ("sha1", "sha256", "sha512"))
 HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n<metalink xmlns="urn:ietf:params:xml:ns:metalink">'

@@ -12,10 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver import InvalidUrl, parse
-from resolver.lists.listed import BadItem
-from resolver.lists.names import parts_of, safe_path
-from resolver.lists.sums import ListedDigest, parse_sum
-from resolver.retrieval.checksum import Checksum
+from resolver.transfer.verification import Checksum
+from resolver.trees.lists import BadItem, ListedDigest, parse_sum, parts_of, safe_path
 
 LENGTHS = {"md5": 32, "sha1": 40, "sha224": 56, "sha256": 64, "sha384": 96, "sha512": 128}
 SHA256 = new("sha256", b"octets").hexdigest()

@@ -19,11 +19,8 @@ import resolver.policy
 from protocols.contract import Origin
 from resolver import InvalidUrl, UnsupportedScheme, check, parse
 from resolver.policy import NewsServer, judge, judgement, subject_of
-from resolver.policy.credentials import judge_user_information
-from resolver.policy.hops import judge_hop, judge_session
-from resolver.policy.names import judge_name
-from resolver.policy.octets import judge_octets
-from resolver.policy.ports import judge_port
+from resolver.policy.components import judge_name, judge_octets, judge_port
+from resolver.policy.redirects import judge_hop, judge_session, judge_user_information
 from tests.fresh import environment
 from tests.resolver.policy.rows import CAUTIOUS, DEFAULT, PAGE, PUBLIC, UNTRUSTED, Row
 from tests.sampled import examples

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from resolver import InvalidUrl, Policy, Verdict, check, parse, registry
-from resolver.url import LONGEST
+from resolver import InvalidUrl, Policy, Verdict, check, parse
+from resolver.url import registry
+from resolver.url.parsing import LONGEST
 from tests.sampled import FULL
 
 #: What a hostile URL may consist of, again and again: for each rule and each grammar something that it

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from resolver import Policy, Refused, check
-from resolver.policy.names import objection_to
+from resolver.policy.components import objection_to
 from tests.resolver.policy.rows import CAUTIOUS, PAGE, UNTRUSTED, Row
 
 APPLE = "xn--80ak6aa92e.com"  # five Cyrillic letters

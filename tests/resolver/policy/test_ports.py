@@ -6,7 +6,7 @@ import pytest
 
 from resolver import Policy, Refused, check
 from resolver.policy import check_data_port
-from resolver.policy.ports import FETCH, SERVICE
+from resolver.policy.components import FETCH, SERVICE
 from tests.resolver.policy.rows import CAUTIOUS, MENU, PAGE, Row
 
 TEXT_SCHEMES = ("ftp", "gopher", "nntp", "wais", "prospero", "ftps", "gophers", "nntps", "news", "snews")

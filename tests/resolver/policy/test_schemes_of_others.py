@@ -20,12 +20,12 @@ from resolver import (
     check,
     explain,
     parse,
-    registry,
 )
 from resolver.policy import judge
 from resolver.policy.schemes import RULES
-from resolver.testing.contract.setting import ListeningSockets
-from resolver.url import redact
+from resolver.testing.contract.case import ListeningSockets
+from resolver.url import registry
+from resolver.url.parsing import redact
 from tests.contract.cases import CASES
 from tests.plugin import installed
 from tests.resolver.policy.rows import CAUTIOUS, DEFAULT, MENU, UNTRUSTED

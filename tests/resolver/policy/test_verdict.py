@@ -8,7 +8,7 @@ from protocols.contract import Action
 from protocols.location import Origin
 from resolver import InvalidUrl, Policy, Refused, UnsupportedScheme, check, parse
 from resolver.policy import Decision, strictest
-from resolver.policy.verdict import escalated
+from resolver.policy.subject import escalated
 
 
 def decision(action: Action, rule: str = "S04", flag: str | None = None) -> Decision:

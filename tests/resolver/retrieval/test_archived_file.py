@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from protocols.contract import JsonValue
-from resolver.retrieval.archived_file import status_from
+from resolver.warc.replay import status_from
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.retrieval import aside
-from resolver.retrieval.aside import SpillMap
-from resolver.retrieval.claims import NameReservation, NameReservations
+from resolver.transfer import naming as aside
+from resolver.transfer.naming import NameReservation, NameReservations, SpillMap
 
 
 @pytest.fixture(autouse=True)

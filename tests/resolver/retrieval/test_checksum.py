@@ -7,7 +7,7 @@ from hashlib import new
 
 import pytest
 
-from resolver.retrieval.checksum import Checksum, find_digest, header_checksums
+from resolver.transfer.verification import Checksum, find_digest, header_checksums
 
 OCTETS = b"octets"
 SHA256 = new("sha256", OCTETS).hexdigest()

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from protocols.contract import Reply
-from protocols.reply import Facts, facts_of
+from protocols.contract import Facts, Reply, facts_of
 from protocols.step import Dialogue, EmitBody, StartBody
 from resolver import GopherUrl, Kind, Limits, Options, Resolver, Response, Saved, StreamingResponse
 from tests.resolver.test_ways import answer_with

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from protocols.contract import Moved
 from resolver import Credentials, Options, Policy, ProtocolError, Referrer, Refused, Url, parse
-from resolver.retrieval.hops import RetrievalRequest, next_request
+from resolver.transfer.redirects import RetrievalRequest, next_request
 
 DEFAULT = Policy.default()
 SECRETS = ((b"Authorization", b"Bearer t"), (b"Cookie", b"c"), (b"X-Key", b"k"))

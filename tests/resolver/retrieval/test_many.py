@@ -26,10 +26,10 @@ from resolver import (
     Saved,
     SaveRequest,
 )
-from resolver.cli.outcome import done
+from resolver.cli.summary import done
 from resolver.ledger import report
-from resolver.retrieval import many
-from resolver.retrieval.outcome import outcome_of
+from resolver.transfer import many
+from resolver.transfer.response import outcome_of
 from tests.hang import HANG
 
 SITE = {f"/{number}.txt": Page(str(number).encode()) for number in range(9)}

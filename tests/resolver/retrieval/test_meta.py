@@ -15,7 +15,7 @@ import trio
 from fixtures.gopher import serve as serve_gopher
 from fixtures.http import Page, moved, serve
 from resolver import ChecksumMismatch, Kind, Resolver, Saved
-from resolver.retrieval.meta import meta_octets
+from resolver.transfer.saving import meta_octets
 from resolver.version import VERSION
 
 HOUSE = Path(__file__).parents[3] / "docs/house.md"

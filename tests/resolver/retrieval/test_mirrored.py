@@ -12,10 +12,10 @@ import trio
 
 from fixtures.faulty import Fault, FaultyServer, Manner, serve
 from resolver import NotConfigured, Policy, Refused, Resolver, RetryPolicy, Truncated, Validators, parse
-from resolver.disk.directory import DirectoryHandle
-from resolver.disk.part_state import PartState, read_state
-from resolver.retrieval.mirrored import MirrorPrefixes
-from resolver.retrieval.retry import OVERLAP
+from resolver.files.directory import DirectoryHandle
+from resolver.files.part_state import PartState, read_state
+from resolver.transfer.redirects import MirrorPrefixes
+from resolver.transfer.retry import OVERLAP
 
 SAID: Mapping[str, tuple[str, ...]] = {
     "http://h/": ("http://all",),

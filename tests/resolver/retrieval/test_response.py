@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver import Entry, Finding, Kind, Plan, Referrer, Response, Saved, explain
-from resolver.plan import PlanStep
-from resolver.retrieval.response import decode_text, is_textual, looks_like_text
+from resolver.transfer.plan import PlanStep
+from resolver.transfer.response import decode_text, is_textual, looks_like_text
 
 
 @pytest.mark.parametrize(

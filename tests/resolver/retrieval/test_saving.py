@@ -28,9 +28,9 @@ from resolver import (
     Truncated,
     Validators,
 )
-from resolver.disk.partial_file import PartialFile
-from resolver.retrieval.retry import OVERLAP
-from resolver.retrieval.saving import Exists
+from resolver.files.partial_file import PartialFile
+from resolver.transfer.retry import OVERLAP
+from resolver.transfer.saving import Exists
 
 OBJECT = bytes(range(250)) * 100
 HALF = len(OBJECT) // 2
@@ -519,11 +519,11 @@ async def test_a_large_one_gets_to_the_disk_while_it_comes(
         await trio.sleep_forever()
 
     monkeypatch.setattr(PartialFile, "write_back", write_back)
-    monkeypatch.setattr("resolver.retrieval.saving.WRITE_BACK_FROM", 3 * len(OBJECT))
+    monkeypatch.setattr("resolver.transfer.saving.WRITE_BACK_FROM", 3 * len(OBJECT))
     server = await serve(nursery, {"/object": Page(OBJECT * 3)})
     await save(server, tmp_path)
     assert contents(tmp_path) == {"object": OBJECT * 3}
     assert begun == [(str(tmp_path / "object"), 3 * len(OBJECT))]
-    monkeypatch.setattr("resolver.retrieval.saving.WRITE_BACK_FROM", 3 * len(OBJECT) + 1)
+    monkeypatch.setattr("resolver.transfer.saving.WRITE_BACK_FROM", 3 * len(OBJECT) + 1)
     await save(server, tmp_path, "replace")
     assert len(begun) == 1

@@ -41,10 +41,10 @@ from resolver import (
     TryLater,
     Warned,
 )
-from resolver.disk import part_state
-from resolver.disk.directory import DirectoryHandle
-from resolver.disk.part_state import PartState, read_state
-from resolver.disk.partial_file import PartialFile
+from resolver.files import part_state
+from resolver.files.directory import DirectoryHandle
+from resolver.files.part_state import PartState, read_state
+from resolver.files.partial_file import PartialFile
 from tests.elsewhere import Elsewhere
 from tests.faults.command import until
 
@@ -60,8 +60,8 @@ PATIENT = RetryPolicy(tries=3, delay=0.0)
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("resolver.retrieval.segments.LEAST", LEAST)
-    monkeypatch.setattr("resolver.retrieval.segments.LEAST_WITHOUT_END", LEAST)
+    monkeypatch.setattr("resolver.transfer.segments.LEAST", LEAST)
+    monkeypatch.setattr("resolver.transfer.segments.LEAST_WITHOUT_END", LEAST)
 
 
 async def save(
@@ -570,7 +570,7 @@ async def test_a_full_disk_ends_it_and_what_came_is_kept(
         os.write(fd, octets)
 
     with monkeypatch.context() as patch:
-        patch.setattr("resolver.disk.segment.write_all", write)
+        patch.setattr("resolver.files.part.write_all", write)
         with pytest.raises(LocalError, match="No space left"):
             await save(tmp_path, server.url("/object"))
     assert sorted(os.listdir(tmp_path)) == ["it.part", "it.part-state"]
@@ -631,11 +631,11 @@ KILLED = """
 import os, signal, sys
 import trio
 from resolver import Policy, Resolver
-from resolver.retrieval import segmented, segments
+from resolver.transfer import segmented, segments
 
 segments.LEAST = 4_096
 url, port, path, most, noted = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4]), sys.argv[5]
-bring, pieces = segmented.Segmented._bring, 0
+bring, pieces = segmented.SegmentedDownload._bring, 0
 
 async def counted(self, place, piece):
     global pieces
@@ -650,7 +650,7 @@ async def main():
     async with Resolver(segments=4, policy=Policy(allow_port=frozenset({port}))) as session:
         await session.save(url, path)
 
-segmented.Segmented._bring = counted
+segmented.SegmentedDownload._bring = counted
 trio.run(main)
 """
 
@@ -699,9 +699,9 @@ async def test_a_note_is_written_once_what_it_says_is_on_the_disk(
         return write(name, directory, state)
 
     monkeypatch.setattr(os, "fdatasync", synced)
-    monkeypatch.setattr("resolver.disk.part.write_state", written)
-    monkeypatch.setattr("resolver.retrieval.segmented._LOOK_EVERY", 0.005)
-    monkeypatch.setattr("resolver.retrieval.segmented._LOOKS_A_NOTE", 1)
+    monkeypatch.setattr("resolver.files.part.write_state", written)
+    monkeypatch.setattr("resolver.transfer.segmented._LOOK_EVERY", 0.005)
+    monkeypatch.setattr("resolver.transfer.segmented._LOOKS_A_NOTE", 1)
     monkeypatch.setattr(Wire, "_send", send)
     server = await faulty.serve(nursery, "http", OBJECT, Manner())
     await save(tmp_path, server.url(), ports=(server.port,))
@@ -730,7 +730,7 @@ async def test_what_has_come_is_set_going_to_the_disk(
         await wire.say(octets[len(octets) // 2 :])
 
     monkeypatch.setattr(PartialFile, "set_going", noted)
-    monkeypatch.setattr("resolver.retrieval.segmented._LOOK_EVERY", 0.005)
+    monkeypatch.setattr("resolver.transfer.segmented._LOOK_EVERY", 0.005)
     monkeypatch.setattr(Wire, "_send", send)
     server = await faulty.serve(nursery, "http", OBJECT, Manner())
     await save(tmp_path, server.url(), ports=(server.port,))

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver import Validators
-from resolver.disk.ranges import Ranges, joined, missing, octets_of, parse_ranges, prefix_of, within
-from resolver.retrieval.segments import LEAST, LEAST_WITHOUT_END, SegmentPlan, is_same, tells
+from resolver.files.part_state import Ranges, joined, missing, octets_of, parse_ranges, prefix_of, within
+from resolver.transfer.segments import LEAST, LEAST_WITHOUT_END, SegmentPlan, is_same, tells
 
 WHEN, THEN = datetime(1994, 11, 6, tzinfo=UTC), datetime(1994, 11, 7, tzinfo=UTC)
 

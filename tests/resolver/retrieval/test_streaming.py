@@ -13,8 +13,8 @@ from trio.testing import MockClock
 
 from protocols.contract import BuiltUrl, Sink
 from resolver import Entry, Kind, LimitExceeded, Referrer, TimedOut
-from resolver.clock import Clock
-from resolver.retrieval.streaming import ENTRIES_AT_ONCE, OCTETS_AT_ONCE, EntryStream, LineStream, settle
+from resolver.network.clock import Clock
+from resolver.transfer.streaming import ENTRIES_AT_ONCE, OCTETS_AT_ONCE, EntryStream, LineStream, settle
 
 FOUND_IN = Referrer("gopher://h.example/1", "192.0.2.1")
 

@@ -12,7 +12,7 @@ import pytest
 from fixtures.telnet.board import FIRST_PAGE
 from protocols.telnet.octets import TelnetData
 from protocols.telnet.terminal import NvtTerminal
-from resolver.retrieval.terminal_shown import TerminalOutput
+from resolver.terminal.screen import TerminalOutput
 
 RECORDINGS = sorted(Path("fixtures/recordings/telnet").glob("*.json"))
 

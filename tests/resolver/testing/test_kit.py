@@ -15,17 +15,10 @@ from protocols.contract import Reply
 from protocols.gopher import GOPHER
 from protocols.step import Connect, CopyBody, Dialogue, Send, StartBody, receive
 from protocols.wire import encode_line, read_line
-from resolver import GopherUrl, Kind, Limits, Options, registry
-from resolver.testing import (
-    CUTTERS,
-    Cutter,
-    DialogueTranscript,
-    chunkings,
-    cut_at,
-    cutting,
-    parse_transcript,
-    recite,
-)
+from resolver import GopherUrl, Kind, Limits, Options
+from resolver.testing import CUTTERS, Cutter, DialogueTranscript, chunkings, cut_at, parse_transcript, recite
+from resolver.testing import transcript as cutting
+from resolver.url import registry
 from tests.fresh import run_alone
 from tests.protocols.typed_url import parse_as
 

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from resolver import Finding, ResolveError, Resolver, Saved, parse
-from resolver.batch import Batch, HostScheduler, TaskResult
-from resolver.retrieval.saving import Exists
-from resolver.tree.listing import ListedDirectory
-from resolver.tree.mirror import Inventory
-from resolver.tree.robots import Robots
-from resolver.tree.selection import Selection
-from resolver.tree.walk import TreeDirectory, TreeFile, TreeWalk, WalkRequest
+from resolver.transfer.batch import Batch, TaskResult
+from resolver.transfer.queue import HostScheduler
+from resolver.transfer.saving import Exists
+from resolver.trees.listing import ListedDirectory
+from resolver.trees.mirror import Inventory
+from resolver.trees.robots import Robots
+from resolver.trees.scope import Selection
+from resolver.trees.walk import TreeDirectory, TreeFile, TreeWalk, WalkRequest
 
 
 @dataclass

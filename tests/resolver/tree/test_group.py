@@ -14,8 +14,8 @@ import trio
 
 from fixtures.nntp import Article, Behaviour, Group, NewsServer, Spool, serve
 from resolver import Declined, LocalError, Options, ResolveError, Resolver, Saved, parse
-from resolver.disk.mailbox import Maildir, Mbox
-from resolver.tree.group import GroupMailbox, source_of
+from resolver.files.mailbox import Maildir, Mbox
+from resolver.trees.saving import GroupMailbox, source_of
 
 HEAD = b"Message-ID: <%d@h>\r\nFrom: a@h\r\nDate: Sun, 09 Sep 2001 01:46:40 GMT\r\nSubject: %d\r\n\r\n"
 BODIES = {

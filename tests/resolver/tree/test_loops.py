@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from resolver import Entry
-from resolver.tree.loops import DirectoryDigest
+from resolver.trees.scope import DirectoryDigest
 
 
 def _likeness(*names: str) -> str:

@@ -21,8 +21,8 @@ from fixtures.http import serve as serve_http
 from fixtures.http.site import Framing
 from resolver import LocalError, Resolver, RetryPolicy
 from resolver.testing.certificates import server_tls
-from resolver.tree.mirror import Inventory, Proven, Pruner, SurplusFile
-from resolver.tree.selection import Selection
+from resolver.trees.mirror import Inventory, Proven, Pruner, SurplusFile
+from resolver.trees.scope import Selection
 from tests.resolver.tree.mirrors import Mirrored, contents, mirror, plant
 
 SOURCE = {"a.txt": b"a", "sub/b.txt": b"b", "sub/deep/c.txt": b"c"}

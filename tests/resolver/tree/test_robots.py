@@ -9,8 +9,8 @@ import trio
 
 from fixtures.http import Behaviour, HttpServer, Page, serve
 from resolver import TryLater
-from resolver.batch import HostScheduler
-from resolver.tree.robots import LONGEST_DELAY, MOST, RobotsRules
+from resolver.transfer.queue import HostScheduler
+from resolver.trees.robots import LONGEST_DELAY, MOST, RobotsRules
 from tests.resolver.tree.mirrors import contents, mirror
 
 ALL = "User-agent: *\n"

@@ -18,9 +18,9 @@ from fixtures.ftp.tree import File, Folder
 from fixtures.http import Page, moved
 from fixtures.http import serve as serve_http
 from resolver import parse
-from resolver.batch import Requeue
-from resolver.tree.walk import TreeDirectory, TreeWalk, WalkRequest
-from resolver.tree.walk import TreeFile as Item
+from resolver.network.task import Requeue
+from resolver.trees.walk import TreeDirectory, TreeWalk, WalkRequest
+from resolver.trees.walk import TreeFile as Item
 from tests.resolver.tree.mirrors import contents, mirror, plant
 
 TREE: dict[str, bytes | None] = {

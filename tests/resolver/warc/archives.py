@@ -6,7 +6,7 @@ import gzip
 from pathlib import Path
 
 from fixtures.recordings import FOLDER
-from resolver.warc.head import RecordHead
+from resolver.warc.records import RecordHead
 
 WARC = FOLDER / "warc"
 END = b"\r\n\r\n"

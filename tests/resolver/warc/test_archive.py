@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from resolver import LocalError
-from resolver.url import parse
+from resolver.url.parsing import parse
 from resolver.warc.archive import Archive
 from tests.resolver.warc.archives import record
 

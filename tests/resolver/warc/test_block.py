@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from resolver import ProtocolError
-from resolver.warc.block import RecordPosition, open_block
-from resolver.warc.stretch import Budget
+from resolver.warc.archive import RecordPosition, open_block
+from resolver.warc.records import Budget
 from tests.resolver.warc.archives import Octets, record
 
 

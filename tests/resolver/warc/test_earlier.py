@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver import LocalError
-from resolver.warc.cdx import MOST_LINE, CdxHint, read_hints
-from resolver.warc.earlier import EarlierArchives
 from resolver.warc.group import CapturedObject, resource_of
+from resolver.warc.index import MOST_LINE, CdxHint, read_hints
+from resolver.warc.revisits import EarlierArchives
 from resolver.warc.writing import RecordBlock
 from tests.resolver.warc.archives import WARC, Octets, packed, record
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from resolver.disk.spool import ByteSpool
-from resolver.warc.exchange import HttpCapture
+from resolver.files.archive import ByteSpool
+from resolver.warc.capture import HttpCapture
 
 COOKIE = b"Set-Cookie: a=sekret; Path=/\r\n"
 WHOLE = b"HTTP/1.1 200 OK\r\n" + COOKIE + b"Content-Length: 0\r\n\r\n"

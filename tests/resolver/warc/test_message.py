@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from resolver.warc.message import mask_answer
+from resolver.warc.http import mask_answer
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver import Headers
-from resolver.warc.head import RecordHead
-from resolver.warc.payload import Payload
+from resolver.warc.digests import Payload
+from resolver.warc.records import RecordHead
 
 OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"

@@ -15,8 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from resolver import LocalError
-from resolver.warc.records import DamagedSpan, WarcRecord, read_records
-from resolver.warc.stretch import AT_ONCE
+from resolver.warc.records import AT_ONCE, DamagedSpan, WarcRecord, read_records
 from tests.resolver.warc.archives import WARC, Kept, Octets, packed, record, source_of
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from protocols.location import JsonValue
-from resolver.warc.told import Json, ways_of
+from resolver.warc.metadata import Json, ways_of
 
 
 class Counted(dict[str, JsonValue]):

@@ -13,8 +13,8 @@ import h11
 import trio
 
 from resolver import Settings
-from resolver.window.listening import LOOPBACK
-from resolver.window.serve import ServeOptions, WebServer, serving
+from resolver.web.access import LOOPBACK
+from resolver.web.server import ServeOptions, WebServer, serving
 from tests.hang import HANG
 
 OWN = {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}

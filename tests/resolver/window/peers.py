@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 
 import trio
 
-from resolver.window.listening import LOOPBACK
+from resolver.web.access import LOOPBACK
 from tests.hang import HANG
 
 

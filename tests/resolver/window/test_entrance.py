@@ -14,12 +14,16 @@ import trio
 from h2.connection import H2Connection
 from h2.events import ResponseReceived
 
-from resolver.window import listening, serve
-from resolver.window.entrance import (
+from resolver.web import access as listening
+from resolver.web import server as serve
+from resolver.web.access import (
     CHECKS,
+    LOOPBACK,
     MOST_FORM,
+    Endpoints,
     cookie,
     host,
+    is_of_this_user,
     method,
     origin,
     peer,
@@ -27,7 +31,6 @@ from resolver.window.entrance import (
     version,
     visit_of,
 )
-from resolver.window.listening import LOOPBACK, Endpoints, is_of_this_user
 from tests.hang import HANG
 from tests.ipv6 import needs_ipv6
 from tests.resolver.window.client import Browser, exchange, running

@@ -13,14 +13,12 @@ import trio
 from starlette.routing import Router
 
 from resolver import Resolver
-from resolver.window.answers import PageAnswers
-from resolver.window.entrance import MOST_REQUESTS
-from resolver.window.events import MOST, TransferEvents, _row
-from resolver.window.keys import SessionKeys
-from resolver.window.listening import LOOPBACK
-from resolver.window.pages.own import SavedTransfer
-from resolver.window.session import UrlOrigin
-from resolver.window.transfers import TransferQueue, hear_transfer
+from resolver.web.access import LOOPBACK, MOST_REQUESTS
+from resolver.web.answers import PageAnswers
+from resolver.web.headers import SessionKeys
+from resolver.web.pages.own import SavedTransfer
+from resolver.web.session import UrlOrigin
+from resolver.web.transfers import MOST, TransferEvents, TransferQueue, _row, hear_transfer
 from tests.hang import HANG
 from tests.resolver.window.client import OWN, Browser, running
 from tests.resolver.window.pages.skeleton import place

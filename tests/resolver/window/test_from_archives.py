@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from resolver import Policy, Settings
-from resolver.gate.connector import Connector
+from resolver.network.connector import Connector
 from resolver.warc.archive import Archive
 from tests.hang import HANG
 from tests.resolver.warc.archives import WARC

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from resolver import Policy, Settings
-from resolver.window.listening import LOOPBACK
+from resolver.web.access import LOOPBACK
 from tests.resolver.window.client import Answer, running
 from tests.resolver.window.peers import serving
 from tests.resolver.window.test_listening import UNSAID

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from resolver.window import headers
-from resolver.window.session import ContentDocument
+from resolver.web import headers
+from resolver.web.session import ContentDocument
 from tests.resolver.window.client import Answer, Browser, running
 
 ON_PAGES = (

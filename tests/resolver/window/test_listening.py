@@ -12,10 +12,9 @@ import trio
 import trustme
 
 from resolver import LocalError, NotConfigured, Settings
-from resolver.window import entrance
-from resolver.window.entrance import site
-from resolver.window.listening import Certificate, check_certificate, place_of
-from resolver.window.serve import ServeOptions, serving
+from resolver.web import access as entrance
+from resolver.web.access import Certificate, check_certificate, place_of, site
+from resolver.web.server import ServeOptions, serving
 from tests.hang import HANG
 from tests.resolver.window.client import running
 from tests.resolver.window.test_recorded import but

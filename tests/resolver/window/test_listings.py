@@ -9,12 +9,11 @@ from functools import partial
 import pytest
 
 from resolver import Entry, Kind, Response
-from resolver.window.listings import ListingCache
-from resolver.window.pages.directory import directory_page
-from resolver.window.pages.group import group_page
-from resolver.window.pages.menu import menu_page
-from resolver.window.pages.page import PageAddressBar, PageQuery, WebPage
-from resolver.window.pages.results import results_page
+from resolver.web.pages.directory import directory_page, results_page
+from resolver.web.pages.gopher import menu_page
+from resolver.web.pages.group import group_page
+from resolver.web.pages.page import PageAddressBar, PageQuery, WebPage
+from resolver.web.session import ListingCache
 from tests.resolver.window.pages.facts import articles, entry, item, response
 from tests.resolver.window.pages.skeleton import place, rendered
 

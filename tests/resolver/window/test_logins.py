@@ -15,7 +15,7 @@ from fixtures.http.digest import Guard
 from fixtures.http.server import serve as serve_http
 from fixtures.http.site import Page
 from resolver import Policy, Settings
-from resolver.window.listening import LOOPBACK
+from resolver.web.access import LOOPBACK
 from tests.resolver.window.client import Answer, Browser, running
 from tests.resolver.window.peers import serving
 

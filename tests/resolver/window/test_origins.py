@@ -10,9 +10,9 @@ import pytest
 import trio
 
 from resolver import Policy, Referrer, Settings
-from resolver.window import addresses
-from resolver.window.listening import LOOPBACK
-from resolver.window.session import SessionLink
+from resolver.web import addresses
+from resolver.web.access import LOOPBACK
+from resolver.web.session import SessionLink
 from tests.resolver.window.client import running
 from tests.resolver.window.peers import serving
 

@@ -14,8 +14,8 @@ from fixtures.nntp.server import serve
 from fixtures.wais.request import Search
 from fixtures.wais.server import serve as serve_wais
 from resolver import Entry, Options, Policy, Referrer, Resolver, Settings
-from resolver.window.reading import PageReader
-from resolver.window.session import UrlOrigin
+from resolver.web.reading import PageReader
+from resolver.web.session import UrlOrigin
 from tests.hang import HANG
 from tests.resolver.window.client import Answer, running
 

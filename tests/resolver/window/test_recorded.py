@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from fixtures.recordings import FOLDER
-from resolver.window.entrance import CHECKS, Check, cookie, host, origin, site
+from resolver.web.access import CHECKS, Check, cookie, host, origin, site
 from tests.resolver.window.client import Answer, Browser, exchange, running
 
 RECORDINGS = sorted((FOLDER / "gateway").glob("*.json"))

@@ -12,10 +12,9 @@ import pytest
 import trio
 
 from resolver import LocalError, NotConfigured
-from resolver.window import running as windows
-from resolver.window.entrance import MOST_START, program
-from resolver.window.listening import LOOPBACK, is_listened_to_by_this_user
-from resolver.window.running import RunningServer, entry, found, found_entry, told
+from resolver.web import running as windows
+from resolver.web.access import LOOPBACK, MOST_START, is_listened_to_by_this_user, program
+from resolver.web.running import RunningServer, entry, found, found_entry, told
 from tests.hang import HANG
 from tests.resolver.window.client import Browser, running
 from tests.resolver.window.test_recorded import but

@@ -11,11 +11,11 @@ import trio
 
 from fixtures.http.server import serve as http_server
 from fixtures.http.site import Page as HttpPage
-from resolver.window import listening, serve
-from resolver.window.entrance import MOST_REQUESTS
-from resolver.window.headers import OCTETS
-from resolver.window.listening import LOOPBACK
-from resolver.window.session import ContentDocument
+from resolver.web import access as listening
+from resolver.web import server as serve
+from resolver.web.access import LOOPBACK, MOST_REQUESTS
+from resolver.web.headers import OCTETS
+from resolver.web.session import ContentDocument
 from tests.hang import HANG
 from tests.resolver.window.client import running
 from tests.resolver.window.test_origins import at, gopher, inside

@@ -14,9 +14,9 @@ import trio
 
 from fixtures.http.server import serve
 from fixtures.http.site import Page
-from resolver.window import headers
-from resolver.window.pages.signatures import media_type_of
-from resolver.window.session import ContentDocument
+from resolver.web import headers
+from resolver.web.pages.text import media_type_of
+from resolver.web.session import ContentDocument
 from tests.resolver.window.client import Answer, Browser, running
 
 RUNS = b"<!doctype html><title>x</title><script>x</script><p>theirs</p>"

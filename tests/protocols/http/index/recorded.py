@@ -8,10 +8,10 @@ from typing import Any
 
 from fixtures import recordings
 from protocols.contract import EntryReader
-from protocols.http.exchange import Http1Exchange
-from protocols.http.head import ResponseHead
+from protocols.http.http1 import Http1Exchange
 from protocols.http.index import index_reader
 from protocols.http.request import HttpRequest
+from protocols.http.response import ResponseHead
 from protocols.wire import Buffer
 from resolver import Declined, Disconnected, Entry, Finding, HttpUrl, Limits, parse
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocols.contract import EntryReader
-from protocols.http.head import ResponseHead
 from protocols.http.index import index_reader
-from protocols.http.index.markup import LONGEST, MarkupReader
+from protocols.http.index.html import LONGEST, MarkupReader
+from protocols.http.response import ResponseHead
 from resolver import Declined, Entry, Finding, HttpUrl, LimitExceeded, Limits, ProtocolError, parse
 
 PLACE = parse("http://h/d/")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.http.index.links import IndexDirectory, LinkRole
+from protocols.http.index.entries import IndexDirectory, LinkRole
 from resolver import HttpUrl, parse
 
 ENTRIES = (

@@ -24,7 +24,7 @@ import fixtures.nntp
 import fixtures.prospero
 import fixtures.wais
 import resolver
-import resolver.adapters.fsspec.tree
+import resolver.adapters.fsspec.listings
 from fixtures.ftp import MockFtp
 from fixtures.ftp.tree import File, Folder
 from fixtures.gopher.flavour import GOPHERNICUS
@@ -320,7 +320,7 @@ def test_a_listing_that_lies(
 
 
 def test_a_directory_that_is_in_itself(ftp: MockFtp, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resolver.adapters.fsspec.tree, "DEEPEST", 10)
+    monkeypatch.setattr(resolver.adapters.fsspec.listings, "DEEPEST", 10)
     name = put(ftp, b"loop", {})
     loop = ftp.root.items[b"loop"]
     assert isinstance(loop, Folder)

@@ -14,8 +14,7 @@ import pytest
 import resolver
 from fixtures.faulty import Fault, Kind, Manner
 from resolver.adapters.fsspec import FtpFileSystem, HttpFileSystem, UrlFileSystem
-from resolver.adapters.fsspec.file import UrlFile
-from resolver.adapters.fsspec.ranges import WholeObject
+from resolver.adapters.fsspec.file import UrlFile, WholeObject
 from tests.hang import HANG
 from tests.resolver.adapters.fsspec.conftest import Make, faulty, name_at
 

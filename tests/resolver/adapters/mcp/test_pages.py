@@ -6,8 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.adapters.mcp.pages import OCTETS, Content, NoSuchPage, ResultPage, ResultStore, StoredResult
-from resolver.adapters.mcp.safe import Record
+from resolver.adapters.mcp.tools import (
+    OCTETS,
+    Content,
+    NoSuchPage,
+    Record,
+    ResultPage,
+    ResultStore,
+    StoredResult,
+)
 
 ENTRIES = st.lists(st.text(max_size=9).map(lambda name: {"name": name}), max_size=30).map(tuple)
 LINES = st.lists(st.sampled_from(["a", "bc\n", "\n", "long enough to be cut off\n"]), max_size=30).map(

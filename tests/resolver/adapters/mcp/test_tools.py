@@ -15,8 +15,7 @@ import fixtures.http
 import resolver
 from fixtures.http import Page, moved
 from resolver.adapters.mcp import ToolGrant, bounded, tools
-from resolver.adapters.mcp.safe import RECORD, Record, safe_text
-from resolver.adapters.mcp.tools import ToolAnswer, Tools
+from resolver.adapters.mcp.tools import RECORD, Record, ToolAnswer, Tools, safe_text
 from tests.hang import HANG
 
 HERE = resolver.Policy(name="untrusted", allow_address=frozenset({"127.0.0.1"}))

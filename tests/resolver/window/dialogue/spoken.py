@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from itertools import count
 
 from resolver import Event
-from resolver.window.dialogue.exchange import RecordedExchange
-from resolver.window.dialogue.recording import ExchangeRecording
+from resolver.web.dialogue.exchange import RecordedExchange
+from resolver.web.dialogue.recording import ExchangeRecording
 
 URL = "ftp://h.example/a"
 

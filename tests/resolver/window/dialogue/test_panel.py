@@ -25,10 +25,9 @@ from resolver import (
     TlsBegun,
     Warned,
 )
-from resolver.window.dialogue.drawing import draw
-from resolver.window.dialogue.exchange import RecordedExchange
-from resolver.window.dialogue.panel import as_text, page, panel, rows, svg
-from resolver.window.dialogue.planned import planned
+from resolver.web.dialogue.drawing import as_text, draw, page, panel, rows, svg
+from resolver.web.dialogue.exchange import RecordedExchange
+from resolver.web.dialogue.planned import planned
 from tests.resolver.window.dialogue.spoken import URL, recorded
 from tests.resolver.window.dialogue.test_recording import TRANSFER
 from tests.resolver.window.pages.skeleton import HOSTILE, skeleton

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import resolver
-from resolver.window.dialogue.planned import planned
+from resolver.web.dialogue.planned import planned
 from tests.resolver.window.dialogue.spoken import told
 
 

@@ -22,7 +22,7 @@ from resolver import (
     Unreachable,
     Warned,
 )
-from resolver.window.dialogue.ends import HALF
+from resolver.web.dialogue.recording import ENDS_HALF as HALF
 from tests.resolver.window.dialogue.spoken import URL, recorded, told
 
 HTTP = "http://h.example/a"

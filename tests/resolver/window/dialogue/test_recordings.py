@@ -10,7 +10,7 @@ from lxml import etree
 
 import resolver
 from fixtures.http import Page, moved, serve
-from resolver.window.dialogue.recordings import HALF, Recordings, hear_here, recorded
+from resolver.web.dialogue.recording import HALF, Recordings, hear_here, recorded
 from tests.resolver.window.client import running
 from tests.resolver.window.dialogue.spoken import ticking, told
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from resolver.window.dialogue.words import (
+from resolver.web.dialogue.exchange import (
     CELLS,
     LINES,
     counted,

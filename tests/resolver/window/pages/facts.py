@@ -23,33 +23,29 @@ from resolver import (
     parse,
 )
 from resolver.policy import Decision
-from resolver.retrieval.form import AskForm, AskLine, AskQuestion
-from resolver.window.pages.article import article_page
-from resolver.window.pages.attributes import attributes_page
-from resolver.window.pages.directory import directory_page
-from resolver.window.pages.document import document_page
-from resolver.window.pages.errors import LoginQuestion, error_page
-from resolver.window.pages.form import form_page, sending_page
-from resolver.window.pages.group import group_page
-from resolver.window.pages.look import look_page
-from resolver.window.pages.mail import mail_page
-from resolver.window.pages.menu import menu_page
-from resolver.window.pages.own import (
+from resolver.transfer.forms import AskForm, AskLine, AskQuestion
+from resolver.web.pages.article import article_page
+from resolver.web.pages.directory import directory_page, results_page
+from resolver.web.pages.document import document_page
+from resolver.web.pages.errors import LoginQuestion, error_page
+from resolver.web.pages.gopher import attributes_page, form_page, menu_page, sending_page
+from resolver.web.pages.group import group_page
+from resolver.web.pages.look import look_page
+from resolver.web.pages.own import (
     OpenedUrl,
     RuleRow,
     SavedTransfer,
     bookmarks_page,
     help_page,
     history_page,
+    mail_page,
+    service_page,
     settings_page,
     start_page,
     transfers_page,
 )
-from resolver.window.pages.page import PageQuery, WebPage
-from resolver.window.pages.results import results_page
-from resolver.window.pages.service import service_page
-from resolver.window.pages.text import text_page
-from resolver.window.pages.words import FactRow
+from resolver.web.pages.page import FactRow, PageQuery, WebPage
+from resolver.web.pages.text import text_page
 from tests.resolver.window.pages.skeleton import place
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 
-from resolver.window.pages.page import Breadcrumb, PageAddressBar, PageFrame, WebPage
-from resolver.window.pages.render import render
+from resolver.web.pages.page import Breadcrumb, PageAddressBar, PageFrame, WebPage, render
 
 #: What a stranger may write to get out of a text, an attribute or a script (section 6, row 10).
 HOSTILE = (

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.window.pages.allowed import allowed_markup
+from resolver.web.pages.sanitizer import allowed_markup
 
 LOADING = re.compile(
     "applet|audio|base|embed|feimage|fencedframe|form|frame|frameset|iframe|input|link|meta|object|portal"

@@ -6,11 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.window.pages import mime
-from resolver.window.pages.article import article_page
-from resolver.window.pages.mime import parts_of
-from resolver.window.pages.page import PageQuery
-from resolver.window.pages.quotes import QuotedLines, split
+from resolver.web.pages import article as mime
+from resolver.web.pages.article import QuotedLines, article_page, parts_of, split
+from resolver.web.pages.page import PageQuery
 from tests.resolver.window.pages.facts import PNG, response
 from tests.resolver.window.pages.skeleton import place, rendered, skeleton
 
@@ -75,7 +73,7 @@ def deep(layers: int) -> bytes:
         b"",
         b"\r\n",
         b"\x00" * 100,
-        deep(mime.DEEPEST + 1),
+        deep(mime.MIME_DEEPEST + 1),
         deep(10_000),
         b"Content-Type: text/plain; " + b"a=b; " * 200_000 + b"\r\n\r\nx",
         b"Content-Type: text/plain;" + b"\r\n a=b;" * 200_000 + b"\r\n\r\nx",

@@ -7,9 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from resolver import Entry, Kind
-from resolver.window.pages.directory import directory_page
-from resolver.window.pages.listing import arranged
-from resolver.window.pages.page import PageQuery, read_query, shortened
+from resolver.web.pages.directory import arranged, directory_page
+from resolver.web.pages.page import PageQuery, read_query, shortened
 from tests.resolver.window.pages.skeleton import place, rendered, skeleton
 
 ENTRIES = [

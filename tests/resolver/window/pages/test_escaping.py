@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-import resolver.window
-from resolver.window.pages.render import static_file
+import resolver.web
+from resolver.web.pages.page import static_file
 from tests.resolver.window.pages.facts import PAGES
 from tests.resolver.window.pages.skeleton import HOSTILE, rendered, skeleton
 
 #: What is opened without this program, and has its stylesheet within; its policy knows the digest of that.
 STANDING_ALONE = {"exchange_page.html", "exchange.svg"}
 
-TEMPLATES = Path(resolver.window.__file__).parent / "templates"
+TEMPLATES = Path(resolver.web.__file__).parent / "templates"
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)

@@ -8,15 +8,11 @@ import pytest
 
 from protocols.contract import JsonValue
 from resolver import Entry, Kind, Response, Url, check, parse
-from resolver.retrieval.form import AskForm, AskLine, AskQuestion
-from resolver.window.pages.choice import page_of
-from resolver.window.pages.document import shape_of
-from resolver.window.pages.form import answers_from, form_page
-from resolver.window.pages.markup import text_of_markup
-from resolver.window.pages.menu import menu_page
-from resolver.window.pages.page import PageQuery
-from resolver.window.pages.render import pieces
-from resolver.window.pages.text import PART, text_page
+from resolver.transfer.forms import AskForm, AskLine, AskQuestion
+from resolver.web.pages.document import page_of, shape_of
+from resolver.web.pages.gopher import answers_from, form_page, menu_page
+from resolver.web.pages.page import PageQuery, pieces
+from resolver.web.pages.text import PART, text_of_markup, text_page
 from tests.resolver.window.pages.facts import PNG, URL, item, response
 from tests.resolver.window.pages.skeleton import frame, place, rendered, skeleton
 from tests.sampled import sampled

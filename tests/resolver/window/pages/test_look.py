@@ -6,9 +6,8 @@ import pytest
 
 from protocols import errors
 from resolver import LimitExceeded, NotFound, Refused, ResolveError, parse
-from resolver.window.pages.caret import pointed
-from resolver.window.pages.crumbs import crumbs_of, parent_of
-from resolver.window.pages.errors import ROWS, error_page
+from resolver.web.pages.errors import ROWS, error_page, pointed
+from resolver.web.pages.page import crumbs_of, parent_of
 from tests.resolver.window.pages.facts import looked_at
 from tests.resolver.window.pages.skeleton import place, rendered, skeleton
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from resolver.window.pages.signatures import media_type_of, media_type_of_picture
+from resolver.web.pages.text import media_type_of, media_type_of_picture
 
 SIGNATURES = {
     "image/png": [b"\x89PNG\r\n\x1a\n"],

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver import Entry, Kind
-from resolver.window.pages.group import author_of, group_page
-from resolver.window.pages.page import PageQuery
-from resolver.window.pages.threads import threads
+from resolver.web.pages.group import author_of, group_page, threads
+from resolver.web.pages.page import PageQuery
 from tests.resolver.window.pages.skeleton import place, rendered
 
 

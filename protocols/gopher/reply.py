@@ -1,0 +1,591 @@
+"""The reply to one request, from behind its header line on: the facts, then the body to its end.
+
+What it is has been found out by looking at it (`reading`), and nothing of it has been taken yet.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from protocols.contract import Reply
+from protocols.errors import Declined, Disconnected, NotFound, ProtocolError, TryLater
+from protocols.gopher.attributes import (
+    RECORD_LIMIT,
+    AdminBlock,
+    AskForm,
+    AttributeRecord,
+    RecordReader,
+    kind_of_view,
+    parse_form,
+    parse_records,
+    reduce_record,
+)
+from protocols.gopher.content import Completeness, GopherContent
+from protocols.gopher.menu import LINE_LIMIT, MenuItems, line_text, link_of, parse_item
+from protocols.gopher.request import (
+    ATTRIBUTES_VIEW,
+    SAFE_REQUEST,
+    GopherPlusCommand,
+    RequestedView,
+    command_in,
+    parse_command,
+)
+from protocols.gopher.url import SIGNATURE_LENGTH, GopherUrl, ReplyReading, find_type, media_type_of
+from protocols.location import Entry, Finding, JsonValue, Kind
+from protocols.step import Dialogue, EmitBody, StartBody
+from protocols.values import NamedTuple, replace
+from protocols.wire import Buffer
+
+if TYPE_CHECKING:
+    from protocols.gopher.content import GopherPlusHeader
+    from protocols.gopher.menu import TextLine
+    from protocols.location import EntryReader
+
+
+class GopherListing(enum.Enum):
+    """What the lines of a listing are."""
+
+    ITEMS = "items"
+    RECORDS = "records"
+
+
+class ReplyShape(NamedTuple):
+    """How a reply is read and what it is called. `textual`: unframed, its lone periods are undone."""
+
+    kind: Kind
+    media_type: str | None
+    listing: GopherListing | None
+    textual: bool
+
+
+#: What a plan takes a reply for.
+OCTETS = ReplyShape(Kind.DOCUMENT, None, None, textual=False)
+RECORDS = ReplyShape(Kind.DIRECTORY, ATTRIBUTES_VIEW, GopherListing.RECORDS, textual=True)
+
+
+class GopherAnswer:
+    """The answer to one request, whose line had `sent` octets and said what `command` does. `line_limit` is
+    the longest line of a listing, in octets. With `raw` it is octets as they came, whatever they are."""
+
+    def __init__(
+        self,
+        url: GopherUrl,
+        command: GopherPlusCommand,
+        sent: int,
+        header: GopherPlusHeader | None,
+        shape: ReplyShape,
+        line_limit: int,
+        *,
+        raw: bool = False,
+    ) -> None:
+        self.url = url
+        self.command = command
+        self.shape = shape._replace(listing=None) if raw else shape
+        self._raw = raw
+        self.line_limit = line_limit
+        self.completeness = Completeness(secured=url.scheme == "gophers")
+        self.content = GopherContent(header, self.completeness, textual=shape.textual, raw=raw)
+        self._header = header
+        self._note_oddities(sent)
+
+    def _note_oddities(self, sent: int) -> None:
+        if sent > SAFE_REQUEST:
+            self.completeness.warn(
+                "gopher:long-request", f"a request of {sent} octets; some servers read {SAFE_REQUEST}"
+            )
+        if self._header is None and self.url.gopherplus:
+            self.completeness.warn(
+                "gopher:unframed", "the server did not honour Gopher+: its reply has no header line"
+            )
+
+    @property
+    def has_records(self) -> bool:
+        """Is it made of attribute records?"""
+        return self.shape.listing is GopherListing.RECORDS
+
+    def give(self) -> Dialogue[None]:
+        """The reply and its body. The attributes of a single item are facts and read before it, those of a
+        directory are given as they come: of both, only the blocks that were asked for."""
+        requested = self.command.requested if self.has_records else RequestedView.PLAIN
+        if requested is RequestedView.ATTRIBUTES:
+            yield from give_record(self)
+            return
+        legible = requested is RequestedView.DIRECTORY
+        names = self.command.attributes if legible else ()
+        yield StartBody(self._reply(names, legible=legible))
+        yield from self.content.give(names)
+
+    def _reply(self, names: tuple[str, ...], *, legible: bool) -> Reply:
+        view = self.command.view.decode("latin-1")
+        return Reply(
+            kind=self.shape.kind,
+            media_type=self.shape.media_type,
+            size=None if names else self._size,
+            meta=(("view-requested", view),) if view else (),
+            extra={"view_requested": view} if view else None,
+            listing=None if self.shape.listing is None else self._listing(),
+            legible=legible,
+            raw=None if names else self.content.restore,
+            findings=self.completeness.findings,
+            verified=self.completeness.verified,
+        )
+
+    @property
+    def _size(self) -> int | None:
+        header = self._header
+        if header is None or header.count is None:
+            return None
+        return header.count + len(header.octets) if self._raw else header.count
+
+    def _listing(self) -> EntryReader | None:
+        match self.shape.listing:
+            case GopherListing.ITEMS:
+                from protocols.gopher.menu import MenuReader  # a plan reads none
+
+                return MenuReader(self.url, self.line_limit)
+            case GopherListing.RECORDS:
+                return record_entries(self)
+        return None
+
+
+# records: Attribute records as replies have them: those of one item, which are facts, its form, and those
+# of a directory, one entry each.
+
+#: What a willing server says of an item: it has a form.
+_WILLING = b"+INFO: \n+ASK:\n Ask: \n"
+
+
+def give_record(answer: GopherAnswer) -> Dialogue[None]:
+    """The attributes of one item, reduced to those that were asked for."""
+    octets = yield from answer.content.gather(RECORD_LIMIT, _WILLING)
+    records = parse_records(octets, answer.line_limit)
+    if not records:
+        raise ProtocolError("the reply to a request for attributes holds none")
+    names = answer.command.attributes
+    reduced, missing = records[0].select(names)
+    for finding in missing_findings(missing):
+        answer.completeness.report(finding)
+    shown = reduce_record(octets, names)
+    reply = _reply(answer, octets, len(shown), record_json(reduced, missing), record_entries(answer))
+    yield StartBody(replace(reply, legible=True))
+    yield EmitBody(shown)
+
+
+def give_form(answer: GopherAnswer) -> Dialogue[bool]:
+    """The item's form, its lines as a listing; False if it has none."""
+    octets = yield from answer.content.gather(RECORD_LIMIT, _WILLING)
+    records = parse_records(octets, answer.line_limit)
+    form = form_of(records[0]) if records else None
+    if form is None:
+        return False
+    for finding in form.findings(in_clear=not answer.completeness.secured):
+        answer.completeness.report(finding)
+    extra = record_json(records[0], ())
+    yield StartBody(_reply(answer, octets, len(octets), extra, FormEntries(answer.line_limit)))
+    yield EmitBody(octets)
+    return True
+
+
+def _reply(
+    answer: GopherAnswer, octets: bytes, size: int, extra: Mapping[str, JsonValue], listing: EntryReader
+) -> Reply:
+    restore = answer.content.restore
+    raw = octets if restore is None else restore(octets)
+    return Reply(
+        kind=answer.shape.kind,
+        media_type=answer.shape.media_type,
+        size=size,
+        extra=extra,
+        listing=listing,
+        raw=lambda _: raw,
+        findings=answer.completeness.findings,
+        verified=answer.completeness.verified,
+    )
+
+
+def record_entries(answer: GopherAnswer) -> RecordEntries:
+    """A listing of all records of the answer."""
+    return RecordEntries(answer.url, answer.command.attributes, answer.completeness.report, answer.line_limit)
+
+
+def form_of(record: AttributeRecord) -> AskForm | None:
+    """The form in an ASK block."""
+    block = record.block("ASK")
+    return None if block is None else parse_form(block.lines)
+
+
+def missing_findings(names: Iterable[str]) -> Iterator[Finding]:
+    """What to say about attributes that were asked for and did not come."""
+    for name in names:
+        yield Finding("gopher:attribute-missing", "warn", f"the server sent no +{name}")
+
+
+def record_json(record: AttributeRecord, missing: Iterable[str]) -> dict[str, JsonValue]:
+    """A record's blocks: `attributes` as lines of text by name, the well-known ones also taken apart
+    (null where absent), and the names that were asked for and did not come."""
+    admin, form = record.admin, form_of(record)
+    return {
+        "attributes": {
+            name: [line_text(line) for block in record.blocks if block.name == name for line in block.lines]
+            for name in record.names
+        },
+        "references": {
+            block.name: block.reference.as_json()
+            for block in map(record.block, record.names)
+            if block is not None and block.reference is not None and not block.lines
+        },
+        "admin": None if admin is None else _admin_json(admin),
+        "views": [view.as_json() for view in record.views],
+        "abstract": record.abstract,
+        "form": None if form is None else [line.as_json() for line in form.lines],
+        "missing": list(missing),
+    }
+
+
+def _admin_json(admin: AdminBlock) -> dict[str, JsonValue]:
+    return {
+        "name": admin.name,
+        "address": admin.address,
+        "modified_local": None if admin.modified is None else admin.modified.strftime("%Y-%m-%dT%H:%M:%S"),
+        "ttl": admin.seconds_to_live,
+        "facts": dict(admin.facts),
+    }
+
+
+class RecordEntries:
+    """An `EntryReader` for attribute records: one entry an item, its blocks in `extra`, reduced to
+    `names` if there are any. Names that came with no record at all are told to `report`."""
+
+    def __init__(
+        self,
+        menu: GopherUrl,
+        names: Iterable[str],
+        report: Callable[[Finding], None],
+        line_limit: int = LINE_LIMIT,
+    ) -> None:
+        self._names = tuple(names)
+        self._never_came = set(self._names)
+        self._report = report
+        self._items = MenuItems(menu)
+        self._records = RecordReader(line_limit=line_limit)
+
+    def feed(self, octets: bytes) -> Iterable[Entry]:
+        return map(self._entry, self._records.feed(octets))
+
+    def finish(self) -> Iterator[Entry]:
+        yield from map(self._entry, self._records.finish())
+        for finding in missing_findings(name for name in self._names if name in self._never_came):
+            self._report(finding)
+
+    def _entry(self, record: AttributeRecord) -> Entry:
+        reduced, missing = record.select(self._names)
+        self._never_came.intersection_update(missing)
+        known = record_json(reduced, missing)
+        if record.info is None:
+            return Entry(name="", extra=known)
+        entry = self._items.entry(record.info)
+        admin = reduced.admin
+        return replace(
+            entry, modified=None if admin is None else admin.modified, extra={**(entry.extra or {}), **known}
+        )
+
+
+class FormEntries:
+    """An `EntryReader` for the record of an item with a form: one entry a line of the form."""
+
+    def __init__(self, line_limit: int = LINE_LIMIT) -> None:
+        self._records = RecordReader(line_limit=line_limit)
+
+    def feed(self, octets: bytes) -> Iterable[Entry]:
+        return self._entries(self._records.feed(octets))
+
+    def finish(self) -> Iterable[Entry]:
+        return self._entries(self._records.finish())
+
+    def _entries(self, records: Iterable[AttributeRecord]) -> Iterator[Entry]:
+        for form in filter(None, map(form_of, records)):
+            for line in form.lines:
+                yield Entry(name=line.prompt, kind=Kind.INFO, extra=line.as_json())
+
+
+# reading: What a reply is read as: decided by the view asked for if the server honoured Gopher+, else by
+# the type of the item; or that it is an error.
+#
+# Nothing is taken of it for that: the octets are looked at where they are, and no more of them is waited
+# for than may tell.
+#
+# A Gopher server says no with a Gopher+ error (memo 2.3), or with a reply that looks like one: basic Gopher
+# has no status. What servers send for a missing item is an error line, and it is told from content by its
+# shape alone; words are not guessed at. Telling needs the start of a reply, and only while that can still
+# be nothing but an error.
+
+#: As many octets as tell attribute records from anything else.
+RECORD_MARK_LENGTH = 6
+
+_RECORD_MARK = re.compile(rb"\+INFO[: ]")
+
+
+#: What is kept of the words of an error; more would be no message.
+ERROR_LIMIT = 8192
+#: A reply that is longer than this is no error, whatever its lines look like.
+WATCH_LIMIT = 8_192
+#: Octets whose lines are split before the first of them is judged.
+_LOOKED_AT_ONCE = 1_024
+
+_TERMINATOR_LENGTH = 3
+_TERMINATOR = re.compile(rb"(?:\.(?:\r?\n?)?)?")
+
+
+def read_unframed(url: GopherUrl, buffer: Buffer) -> Generator[None, None, ReplyShape]:
+    """A reader for what a reply without a header line is; it takes nothing. Raises `Declined` where it is an
+    error, and what broke the connection where that was before its first octet."""
+    item_type = find_type(url.gophertype)
+    wanted = SIGNATURE_LENGTH if item_type.sniffed else RECORD_MARK_LENGTH if url.gopherplus else 0
+    first = (yield from first_octets(wanted, buffer)) if wanted else b""
+    detector = MenuDetector() if item_type.reading is ReplyReading.MENU else LineDetector()
+    yield from _show(detector, buffer)
+    if detector.is_refusal:
+        raise detector.refusal
+    check_begun(buffer)
+    return shape_of_unframed(url, first)
+
+
+def first_octets(count: int, buffer: Buffer) -> Generator[None, None, bytes]:
+    """The first `count` octets, fewer only if no more come."""
+    while len(buffer) < count and not buffer.is_all:
+        yield
+    return buffer.peek(count)
+
+
+def _show(detector: ErrorDetector, buffer: Buffer) -> Generator[None, None, None]:
+    """Let `detector` see the reply until it has made up its mind, or no more comes."""
+    seen = 0
+    while detector.is_refusal is None:
+        if (came := len(buffer)) > seen:
+            detector.feed(buffer.tail(came - seen))
+            seen = came
+        elif buffer.is_all:
+            break
+        else:
+            yield
+    if detector.is_refusal is None and _is_whole(buffer):
+        detector.finish()
+
+
+def _is_whole(buffer: Buffer) -> bool:
+    """Is this all of the reply, as far as can be known: to the end of the connection, or to a final period
+    behind which the connection was reset?"""
+    if isinstance(buffer.broken, Disconnected):
+        from protocols.gopher.content import (
+            TAIL_LENGTH,
+            closing_period,  # a connection seldom breaks so soon
+        )
+
+        return closing_period(buffer.tail(TAIL_LENGTH)) != b""
+    return buffer.at_end
+
+
+def check_begun(buffer: Buffer) -> None:
+    if buffer.broken is not None and not buffer:
+        raise buffer.broken
+
+
+def shape_of_unframed(url: GopherUrl, first: bytes) -> ReplyShape:
+    """The shape of a reply without a header. Minnesota's answers to a search in Gopher+ are attribute
+    records without one."""
+    shape = shape_by_type(url, first)
+    if not url.gopherplus:
+        return shape
+    command = parse_command(url.gopherplus)
+    expected = command.requests_records or (
+        command.requested is not RequestedView.PLAIN and shape.listing is not None
+    )
+    return RECORDS if expected and _RECORD_MARK.match(first) else shape
+
+
+def shape_by_type(url: GopherUrl, first: bytes) -> ReplyShape:
+    """The shape that the item type alone gives."""
+    item_type = find_type(url.gophertype)
+    media_type = media_type_of(item_type, first)
+    if item_type.reading is not ReplyReading.MENU:
+        return ReplyShape(Kind.DOCUMENT, media_type, None, item_type.reading is ReplyReading.TEXT)
+    is_incomplete = item_type.kind is Kind.SEARCH and not url.search
+    return ReplyShape(Kind.SEARCH if is_incomplete else Kind.DIRECTORY, media_type, GopherListing.ITEMS, True)
+
+
+class ErrorDetector:
+    """Looks at the start of an unframed reply until it is certainly an error or certainly content.
+
+    `is_refusal` is None while it may be either; `refusal` is the error once it is one.
+    """
+
+    def __init__(self) -> None:
+        self.is_refusal: bool | None = None
+        self._seen = 0
+        self._words: list[str] = []
+
+    def feed(self, octets: bytes) -> None:
+        for start in range(0, len(octets), _LOOKED_AT_ONCE):
+            if self.is_refusal is not None:
+                return
+            piece = octets[start : start + _LOOKED_AT_ONCE]
+            self._seen += len(piece)
+            self._look(piece)
+            if self.is_refusal is None and self._seen > WATCH_LIMIT:
+                self.is_refusal = False
+
+    def finish(self) -> None:
+        """The reply has ended."""
+        if self.is_refusal is None:
+            self.is_refusal = self._verdict()
+
+    @property
+    def refusal(self) -> NotFound:
+        assert self.is_refusal
+        words = "\n".join(self._words)[:ERROR_LIMIT]
+        return NotFound(f"the server answered with an error line: {words!r}", text=words)
+
+    def _look(self, octets: bytes) -> None:
+        raise NotImplementedError
+
+    def _verdict(self) -> bool:
+        raise NotImplementedError
+
+
+class MenuDetector(ErrorDetector):
+    """A menu is an error if it has an item of type 3 and none but such and prose."""
+
+    def __init__(self) -> None:
+        from protocols.gopher.menu import MenuLines  # a document has none
+
+        super().__init__()
+        self._lines = MenuLines()
+
+    def _look(self, octets: bytes) -> None:
+        self._judge(self._lines.feed(octets))
+
+    def _verdict(self) -> bool:
+        self._judge(self._lines.finish())
+        return bool(self._words) and self.is_refusal is None
+
+    def _judge(self, lines: list[TextLine]) -> None:
+        from protocols.gopher.menu import (
+            display_text,
+            parse_item,  # nor items
+        )
+
+        for line in lines:
+            if line.octets[:1] == b"3":
+                self._words.append(display_text(parse_item(line.octets).display))
+            elif line.octets not in (b"", b".") and line.octets[:1] != b"i":
+                self.is_refusal = False
+
+
+class LineDetector(ErrorDetector):
+    """Any other reply is an error if it is a single menu line, of type 3, or of type 0 with the place
+    that Minnesota servers put into theirs. A lone period may follow it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._line = bytearray()
+        self._behind: bytearray | None = None
+
+    def _look(self, octets: bytes) -> None:
+        if self._behind is None:
+            line, end, octets = octets.partition(b"\n")
+            self._line += line
+            if not self._line.startswith((b"3", b"0")) and self._line:
+                self.is_refusal = False
+            if not end or self.is_refusal is False:
+                return
+            self._behind = bytearray()
+            if not self._is_error_line():
+                self.is_refusal = False
+        self._behind += octets[: _TERMINATOR_LENGTH + 1]
+        if not _TERMINATOR.fullmatch(self._behind):
+            self.is_refusal = False
+
+    def _verdict(self) -> bool:
+        return self._is_error_line()
+
+    def _is_error_line(self) -> bool:
+        from protocols.gopher.menu import (
+            display_text,
+            parse_item,  # few documents begin with such a digit
+        )
+
+        item = parse_item(bytes(self._line).removesuffix(b"\r"))
+        self._words = [display_text(item.display)]
+        if item.port is None:
+            return False
+        return item.character == "3" or (item.host, item.port) == (b"error.host", b"1")
+
+
+# framed: What a reply behind a header line of Gopher+ is read as; or the error that it is (memo 2.3).
+
+_CODE = re.compile(rb"([0-9]{1,9})(?:[ \t]+(.*))?\Z", re.DOTALL)
+
+
+def read_framed(
+    url: GopherUrl, header: GopherPlusHeader, buffer: Buffer
+) -> Generator[None, None, ReplyShape]:
+    """The same as `reading.read_unframed` of a reply behind this header line."""
+    if header.refused:
+        wanted = ERROR_LIMIT if header.count is None else min(header.count, ERROR_LIMIT)
+        raise parse_refusal((yield from first_octets(wanted, buffer)), url)  # it may be cut short anywhere
+    wanted = SIGNATURE_LENGTH if find_type(url.gophertype).sniffed else 0
+    if header.count is not None:
+        wanted = min(wanted, header.count)
+    shape = shape_of_framed(url, (yield from first_octets(wanted, buffer)))
+    check_begun(buffer)
+    return shape
+
+
+def shape_of_framed(url: GopherUrl, first: bytes = b"") -> ReplyShape:
+    """The shape of a framed reply whose data begin with the octets `first`."""
+    command = command_in(url)
+    if command.requests_records:
+        return RECORDS
+    viewed = kind_of_view(command.view)
+    if viewed is None:
+        return shape_by_type(url, first)
+    kind, media_type = viewed
+    if media_type == ATTRIBUTES_VIEW:
+        return RECORDS
+    return ReplyShape(kind, media_type, GopherListing.ITEMS if kind is Kind.DIRECTORY else None, True)
+
+
+def parse_refusal(text: bytes, url: GopherUrl) -> Declined:
+    """The error that a framed error text speaks of: `code SP anything`, then lines of words. The text
+    may have been cut short anywhere; one without a code is an error of no known kind."""
+    lines = [line.removesuffix(b"\r") for line in text.split(b"\n")]
+    found = _CODE.match(lines[0])
+    code, behind = (int(found[1]), found[2] or b"") if found else (None, lines[0])
+    words = _words(lines[1:]) or _words([behind])
+    what = f"the server declined with code {code}" if code is not None else "the server declined"
+    shown = None if code is None else str(code)
+    match code:
+        case 1:
+            return NotFound(f"{what}, item not available: {words!r}", code=shown, text=words)
+        case 2:
+            return TryLater(f"{what}, try later: {words!r}", code=shown, text=words)
+        case 3:
+            place = _new_place([behind, *lines[1:2]], url)
+            return Declined(f"{what}, the item has moved to {place}", code=shown, text=words)
+    return Declined(f"{what}: {words!r}", code=shown, text=words)
+
+
+def _words(lines: list[bytes]) -> str:
+    return "\n".join(line_text(line) for line in lines if line not in (b"", b"."))
+
+
+def _new_place(candidates: list[bytes], url: GopherUrl) -> str:
+    """The URL in the first of the lines that is an item with one. It is told, never followed."""
+    for line in candidates:
+        item = parse_item(line)
+        if item.port is not None and (found := link_of(item, item.character, url).url) is not None:
+            return found
+    return "a place that it does not name"

@@ -1,0 +1,464 @@
+"""Who asks, and how it is proved: nothing, Basic (RFC 7617) or Digest (RFC 7616), as the server wants it.
+
+What the person wrote into the URL goes with the first request. What is held for the place goes with it too
+where nobody can read it on the way, else once the server has asked. Digest comes before Basic, and Basic
+never after Digest failed; a name and password that the server did not take are not sent there again in this
+run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Literal, TypeAlias, cast
+from urllib.parse import quote
+
+from protocols.authority import comparable_host
+from protocols.errors import AccessDenied, Declined, LoginRequired
+from protocols.http.call import HttpAnswer, perform
+from protocols.http.cookies import jar_of
+from protocols.http.request import Headers, HttpRequest, check_login, encode_basic, has_field
+from protocols.http.response import ResponseHead
+from protocols.http.url import HttpUrl
+from protocols.location import Finding
+from protocols.options import Credentials, Limits, Options
+from protocols.step import Dialogue, RandomBytes, RequestCredentials
+from protocols.values import NamedTuple
+from protocols.wire import secret_parts
+
+_CHALLENGED = 401
+#: Octets of a `cnonce`.
+_UNGUESSABLE = 16
+#: How often in a row a server may say that its nonce was too old.
+_MOST_STALE = 3
+#: Places whose nonces are remembered: strangers' URLs name any number of them.
+_CAPACITY = 1_024
+
+Place: TypeAlias = "tuple[str, int, Credentials]"
+Sent: TypeAlias = Literal["nothing", "basic", "digest"]
+
+
+class AuthSessions:
+    """What the servers of a run have said of Digest, by host, port, and the name and password: the nonce that
+    is being counted, None where they were not taken."""
+
+    def __init__(self) -> None:
+        self.held: OrderedDict[Place, Digest | None] = OrderedDict()
+
+    def find(self, place: Place) -> Digest | None:
+        return self.held.get(place)
+
+    def refused(self, place: Place) -> bool:
+        return place in self.held and self.held[place] is None
+
+    def keep(self, place: Place, digest: Digest | None) -> None:
+        self.held[place] = digest
+        self.held.move_to_end(place)
+        if len(self.held) > _CAPACITY:
+            self.held.popitem(last=False)
+
+
+def _sessions_of(memory: dict[str, object]) -> AuthSessions:
+    """The run's own."""
+    held = memory.get("http logins") or memory.setdefault("http logins", AuthSessions())
+    assert isinstance(held, AuthSessions)
+    return held
+
+
+class HttpLogin:
+    """One retrieval's way through. `findings` are for its reply."""
+
+    def __init__(self, url: HttpUrl, options: Options, limits: Limits) -> None:
+        self._url = url
+        self._options = options
+        self._limits = limits
+        self._own = bool(options.headers) and has_field(options.headers, b"authorization")
+        own_cookies = bool(options.headers) and has_field(options.headers, b"cookie")
+        self._jar = None if own_cookies else jar_of(options.memory)
+        self._credentials: Credentials | None = None
+        self._sessions = _sessions_of(options.memory)
+        self._sent: Sent = "nothing"
+        self._stale = 0
+        self.findings: list[Finding] = []
+
+    def begin(self) -> Dialogue[None]:
+        """Those of the URL, else those that came with a redirect to the same place, else those held for
+        it."""
+        if self._own:
+            return
+        if self._url.password is not None:
+            self._credentials = Credentials(self._url.user or b"", self._url.password)
+        elif self._options.login is not None and not self._url.user:
+            self._credentials = self._options.login
+        else:
+            self._credentials = yield from self._held(challenged=False)
+
+    def _held(self, *, challenged: bool) -> Dialogue[Credentials | None]:
+        return cast(
+            "Credentials | None",
+            (yield RequestCredentials(self._url.user or None, None, challenged=challenged)),
+        )
+
+    def perform(self, request: HttpRequest) -> Dialogue[HttpAnswer]:
+        """The answer to the request, and to it once more where a login was asked for that can be given.
+
+        Raises `AccessDenied` where that was not taken, `Declined` where the server wants what we cannot give.
+        """
+        while True:
+            asked = self._with_cookies(self._signed(request))
+            answer = yield from perform(asked, self._options, self._limits, tls=self._url.secured)
+            if self._jar is not None:
+                self._jar.take(answer.head, self._url, self._options.suffix_of)
+            if answer.head.status != _CHALLENGED or self._own:
+                break
+            if not (yield from self._can_answer(answer, request)):
+                return answer
+        if self._sent == "digest":
+            self._check_server(answer.head, request)
+        return answer
+
+    def _with_cookies(self, request: HttpRequest) -> HttpRequest:
+        """With those of the run, unless the caller set some himself."""
+        if self._jar is None or not self._jar.cookies or not (value := self._jar.header(self._url)):
+            return request
+        return request._replace(headers=(*request.headers, (b"Cookie", value)))
+
+    def _signed(self, request: HttpRequest) -> HttpRequest:
+        """The request with what proves who asks, as far as that is known."""
+        login = self._credentials
+        if self._own or login is None:
+            return request if self._own or not self._url.user else self._with_basic(request, b"")
+        if self._sessions.refused(self._place):
+            return request
+        digest = self._sessions.find(self._place)
+        if digest is not None and digest.covers(request.target):
+            self._sent = "digest"
+            value = digest.authorization(request.method, request.target, login)
+            return request.signed(value, (b"Digest", login.user))
+        return self._with_basic(request, login.password)
+
+    def _with_basic(self, request: HttpRequest, password: bytes) -> HttpRequest:
+        self._sent = "basic"
+        user = self._url.user or b"" if self._credentials is None else self._credentials.user
+        value = encode_basic(Credentials(user, password))
+        return request.signed(value)
+
+    @property
+    def _place(self) -> Place:
+        assert self._credentials is not None
+        return comparable_host(self._url.host), self._url.effective_port, self._credentials
+
+    def _can_answer(self, answer: HttpAnswer, request: HttpRequest) -> Dialogue[bool]:
+        """Is there something to say to a 401 that was not said before? Then its body is passed over."""
+
+        if self._credentials is None:
+            self._credentials = yield from self._held(challenged=True)
+        if self._credentials is None:
+            return False
+        challenges = parse_challenges(answer.head.values("www-authenticate"))
+        wanted = choose(challenges)
+        if wanted is None:
+            is_new = self._sent == "nothing" and any(each.scheme == "basic" for each in challenges)
+            if is_new:
+                yield from answer.pass_over(self.findings)
+            return is_new
+        yield from answer.pass_over(self.findings)
+        digest = Digest(wanted, cast(bytes, (yield RandomBytes(_UNGUESSABLE))).hex())
+        self._check_not_refused(digest, answer.head)
+        self._sessions.keep(self._place, digest)
+        return True
+
+    def _check_not_refused(self, digest: Digest, head: ResponseHead) -> None:
+        """Raises `AccessDenied` where the password itself was not taken, now or before."""
+        again = self._sent == "digest"
+        self._stale += again and digest.stale
+        if self._sessions.refused(self._place) or (again and not digest.stale) or self._stale > _MOST_STALE:
+            self._sessions.keep(self._place, None)
+            message = f"the server answers {head.shown} to this name and password"
+            raise AccessDenied(message, code=str(head.status), text=head.reason)
+
+    def _check_server(self, head: ResponseHead, request: HttpRequest) -> None:
+        """What the server says of itself where Digest was sent: a proof, and the next nonce."""
+        fields = head.values("authentication-info")
+        if not fields or self._credentials is None:
+            return
+
+        digest = self._sessions.find(self._place)
+        (info,) = parse_challenges([f"Info {fields[0]}"])[:1]
+        if digest is not None and not digest.proves(info, request.target, self._credentials):
+            detail = "the server does not prove that it knows the password (rspauth)"
+            self.findings.append(Finding("http:rspauth", "warn", detail))
+
+
+# challenge: What a server asks of who wants an object: the challenges of a 401 (RFC 9110 11.2, 11.6.1).
+#
+# One field may hold several challenges and several fields may come, so they are read by the grammar and
+# never looked for by a name. What comes behind something that is no challenge is left unread.
+
+_TOKEN = r"[-!#$%&'*+.^_`|~0-9A-Za-z]+"
+_GAP = re.compile(r"[ \t,]*")
+_SCHEME = re.compile(rf"({_TOKEN})(?:[ \t]+|(?=,)|\Z)")
+_QUOTED = r'"((?:[^"\\]|\\.)*)"'
+_END = r"(?=[ \t]*(?:,|\Z))"
+_PARAMETER = re.compile(rf"({_TOKEN})[ \t]*=[ \t]*(?:{_QUOTED}|({_TOKEN})){_END}", re.DOTALL)
+_TOKEN68 = re.compile(rf"[-._~+/0-9A-Za-z]+=*{_END}")
+_QUOTED_PAIR = re.compile(r"\\(.)", re.DOTALL)
+
+#: Challenges that are looked at: a server has a few, a hostile one has thousands.
+_MOST = 32
+
+
+class Challenge(NamedTuple):
+    """`scheme` and the names of `parameters` are in lower case; values are unquoted. One that is said twice
+    counts as it was said first."""
+
+    scheme: str
+    parameters: Mapping[str, str]
+
+
+def parse_challenges(fields: Iterable[str]) -> list[Challenge]:
+    """Those of all fields, in their order."""
+    found: list[Challenge] = []
+    for field in fields:
+        found += _challenges_of(field)
+    return found[:_MOST]
+
+
+def _challenges_of(field: str) -> list[Challenge]:
+    found: list[Challenge] = []
+    for scheme, name, value in _words_of(field):
+        if scheme is not None:
+            found.append(Challenge(scheme, {}))
+            if len(found) > _MOST:
+                break
+        elif found:
+            held = found[-1].parameters
+            assert isinstance(held, dict)
+            held.setdefault(name, value)
+    return found
+
+
+def _words_of(field: str) -> Iterator[tuple[str | None, str, str]]:
+    """A scheme, or the name and value of a parameter, one after the other."""
+    at = _end_of(_GAP.match(field))
+    while at < len(field):
+        if (parameter := _PARAMETER.match(field, at)) is not None:
+            quoted, plain = parameter[2], parameter[3]
+            value = plain if quoted is None else _QUOTED_PAIR.sub(r"\1", quoted)
+            yield None, parameter[1].lower(), value
+            at = parameter.end()
+        elif (scheme := _SCHEME.match(field, at)) is not None:
+            yield scheme[1].lower(), "", ""
+            at = scheme.end()
+            is_alone = scheme[0] == scheme[1] or _PARAMETER.match(field, at) is not None
+            if not is_alone and (token := _TOKEN68.match(field, at)) is not None:
+                at = token.end()
+        else:
+            return
+        at = _end_of(_GAP.match(field, at))
+
+
+def _end_of(found: re.Match[str] | None) -> int:
+    assert found is not None
+    return found.end()
+
+
+# digest: Digest: a name and a password are proved, and the password never leaves (RFC 7616; without qop,
+# RFC 2069).
+#
+# One `Digest` is what one nonce of a server allows: it counts how often that was used, and says what to
+# send for a request. The values of a challenge are Latin-1, as fields are; what they are hashed with are
+# the octets.
+
+_HASHES: dict[str, Callable[[bytes], str]] = {
+    "MD5": lambda octets: hashlib.md5(octets, usedforsecurity=False).hexdigest(),
+    "SHA-256": lambda octets: hashlib.sha256(octets).hexdigest(),
+}
+#: The algorithms, the strongest last.
+_ALGORITHMS = ("MD5", "MD5-SESS", "SHA-256", "SHA-256-SESS")
+
+_NONCE_COUNT_LIMIT = 0xFFFF_FFFF
+
+
+class Digest:
+    """Made of a challenge that `choose` has taken. `cnonce` is a text that nobody can guess."""
+
+    def __init__(self, challenge: Challenge, cnonce: str) -> None:
+        said = challenge.parameters
+        self._said = said
+        self._algorithm = said.get("algorithm", "MD5")
+        name = self._algorithm.upper()
+        self._hash = _HASHES[name.removesuffix("-SESS")]
+        self._session = name.endswith("-SESS")
+        self._qop = "qop" in said
+        self._userhash = said.get("userhash", "").lower() == "true"
+        self._nonce = said.get("nonce", "")
+        self._cnonce = cnonce
+        self._count = 0
+        self.stale = said.get("stale", "").lower() == "true"
+
+    @property
+    def spent(self) -> bool:
+        """Can this nonce not be counted any further?"""
+        return self._count >= _NONCE_COUNT_LIMIT
+
+    def covers(self, target: bytes) -> bool:
+        """May the answer be sent to this target of the same origin before it is asked for? `domain` names
+        the paths, and places elsewhere, which nothing is sent to (S11)."""
+        if "domain" not in self._said:
+            return True
+        paths = [path for path in self._said["domain"].split() if path.startswith("/")]
+        return any(target.startswith(path.encode("latin-1")) for path in paths)
+
+    def authorization(self, method: bytes, target: bytes, login: Credentials) -> bytes:
+        """The value of the field `Authorization` for the next request. Raises `Refused` (S02) for octets that
+        would end it."""
+        check_login(login)
+        self._count += 1
+        count = f"{self._count:08x}"
+        response = self._response(self._first_hash(login), count, method + b":" + target)
+        words = [
+            self._username(login),
+            ("realm", _quoted(self._said.get("realm", ""))),
+            ("nonce", _quoted(self._nonce)),
+            ("uri", _quoted(target.decode("latin-1"))),
+            *([("algorithm", self._algorithm)] if "algorithm" in self._said else []),
+            ("response", _quoted(response)),
+            *([("opaque", _quoted(self._said["opaque"]))] if "opaque" in self._said else []),
+            *([("qop", "auth"), ("nc", count), ("cnonce", _quoted(self._cnonce))] if self._qop else []),
+            *([("userhash", "true")] if self._userhash else []),
+        ]
+        return b"Digest " + ", ".join(f"{name}={value}" for name, value in words).encode("latin-1")
+
+    def proves(self, info: Challenge, target: bytes, login: Credentials) -> bool:
+        """Does `Authentication-Info` show that the server knows the password too? It need not say so. The
+        nonce that it names for the next request is taken."""
+        said = info.parameters.get("rspauth")
+        expected = self._response(self._first_hash(login), f"{self._count:08x}", b":" + target)
+        if next_nonce := info.parameters.get("nextnonce"):
+            self._nonce, self._count = next_nonce, 0
+        return said is None or said.lower() == expected
+
+    def _first_hash(self, login: Credentials) -> str:
+        realm = self._said.get("realm", "").encode("latin-1")
+        first = self._hash(b":".join((login.user, realm, login.password)))
+        if not self._session:
+            return first
+        return self._hash(f"{first}:{self._said.get('nonce', '')}:{self._cnonce}".encode("latin-1"))
+
+    def _response(self, first: str, count: str, what: bytes) -> str:
+        second = self._hash(what)
+        if not self._qop:
+            return self._hash(f"{first}:{self._nonce}:{second}".encode("latin-1"))
+        return self._hash(f"{first}:{self._nonce}:{count}:{self._cnonce}:auth:{second}".encode("latin-1"))
+
+    def _username(self, login: Credentials) -> tuple[str, str]:
+        if self._userhash:
+            realm = self._said.get("realm", "").encode("latin-1")
+            return "username", _quoted(self._hash(login.user + b":" + realm))
+        if self._said.get("charset", "").upper() == "UTF-8" and not login.user.isascii():
+            return "username*", f"UTF-8''{quote(login.user, safe='')}"
+        return "username", _quoted(login.user.decode("latin-1"))
+
+
+def choose(challenges: Iterable[Challenge], who: str = "the server") -> Challenge | None:
+    """The strongest that we can answer; of equals the first. None where none asks for Digest. Raises
+    `Declined` where all that do want what we cannot give."""
+    digests = [challenge for challenge in challenges if challenge.scheme == "digest"]
+    known = [challenge for challenge in digests if _wanting(challenge) is None]
+    if digests and not known:
+        raise Declined(f"{who} wants Digest with {_wanting(digests[0])}, which is not done here")
+    return max(known, key=lambda each: _ALGORITHMS.index(_algorithm_of(each)), default=None)
+
+
+def _algorithm_of(challenge: Challenge) -> str:
+    return challenge.parameters.get("algorithm", "MD5").upper()
+
+
+def _wanting(challenge: Challenge) -> str | None:
+    """What we cannot give of what it wants."""
+    qop = challenge.parameters.get("qop")
+    if _algorithm_of(challenge) not in _ALGORITHMS:
+        return f"the algorithm {challenge.parameters['algorithm']!r}"
+    if qop is not None and "auth" not in [each.strip().lower() for each in qop.split(",")]:
+        return f"the protection {qop!r}"
+    if qop is None and _algorithm_of(challenge) != "MD5":  # which is older than all the others
+        return f"{_algorithm_of(challenge)} and no qop"
+    return None
+
+
+def _quoted(text: str) -> str:
+    return '"' + re.sub(r'(["\\])', r"\\\1", text) + '"'
+
+
+# proxy login: Who we are to one proxy of http, in one run (RFC 9110 11.7): nobody, until the proxy asks by
+# a 407.
+#
+# Some proxies that want no login hand `Proxy-Authorization` on to the origin, so nothing is said unasked.
+# Once one asked it is said with every request to it: by Digest where it knows that (RFC 7616), of which
+# what is sent differs each time, else by Basic.
+
+#: Octets that nobody can guess, which `heed` takes.
+UNGUESSABLE = 16
+#: How often in a row a proxy may say that its nonce was too old.
+#: Requests under way at once whose secrets are known as such.
+_REMEMBERED = 256
+
+
+class HttpProxyAuth:
+    """`proxy` is its URL for a person."""
+
+    def __init__(self, proxy: str, credentials: Credentials | None) -> None:
+        self.proxy = proxy
+        self._credentials = credentials
+        self._basic: Headers = ()
+        self._digest: Digest | None = None
+        self._said: deque[bytes] = deque(maxlen=2 * _REMEMBERED)
+        self._asked = 0
+        self._stale = 0
+
+    def fields(self, method: bytes, target: bytes) -> Headers:
+        """What to send with a request now, whose target is as the proxy gets it."""
+        self._asked += 1
+        if self._digest is None or self._credentials is None:
+            return self._basic
+        fields = ((b"Proxy-Authorization", self._digest.authorization(method, target, self._credentials)),)
+        self._said += secret_parts(fields)
+        return fields
+
+    @property
+    def secrets(self) -> tuple[bytes, ...]:
+        return (*secret_parts(self._basic), *self._said)
+
+    def heed(self, challenges: Sequence[str], sent: Headers, unguessable: bytes) -> None:
+        """It answered 407 to a request with these fields: what they should be can be had now. Raises
+        `LoginRequired` where there is nothing to send, `AccessDenied` where that was refused, `Declined`
+        where it wants what we cannot give."""
+
+        if self._credentials is None:
+            words = f"the proxy {self.proxy} wants a login (user:password@ in its URL)"
+            raise LoginRequired(words, code="407")
+        asked = parse_challenges(challenges)
+        wanted = choose(asked, f"the proxy {self.proxy}")
+        digest = None if wanted is None else Digest(wanted, unguessable.hex())
+        if sent and not self._is_outdated(digest):
+            raise AccessDenied(f"the proxy {self.proxy} refuses this user and password", code="407")
+        self._digest = digest
+        if digest is None:
+            self._basic = self._basic_for(asked, self._credentials)
+
+    def _is_outdated(self, digest: Digest | None) -> bool:
+        """Was it no more than the nonce that it refused? One that says so of every nonce refuses us."""
+        self._stale = self._stale + 1 if self._asked <= 1 else 1
+        self._asked = 0
+        return digest is not None and digest.stale and self._stale <= _MOST_STALE
+
+    def _basic_for(self, asked: list[Challenge], credentials: Credentials) -> Headers:
+        schemes = [each.scheme for each in asked]
+        if "basic" not in schemes:
+            named = ", ".join(schemes) or "nothing that is known"
+            words = f"the proxy {self.proxy} wants a login by {named}, and not by basic or digest"
+            raise Declined(words, code="407")
+        return ((b"Proxy-Authorization", encode_basic(credentials)),)

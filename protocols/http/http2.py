@@ -1,0 +1,264 @@
+"""One request and its answer in the frames of HTTP/2 (RFC 9113), kept within our limits. No I/O.
+
+Frames are cut out of the buffer here, one by one, so that nothing behind the end of the answer is taken
+and each is known to be bounded; what they say is read by the machine that the options bring (`Frames`).
+Octets of the body are not held: what one read of the connection brought is what one step gives.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator
+from typing import TypeAlias
+
+from protocols.contract import Line
+from protocols.errors import Disconnected, LimitExceeded, ProtocolError, Refused, ResolveError, Truncated
+from protocols.http.request import HttpRequest
+from protocols.http.response import BodyFraming, ResponseHead, check_head_size, framing_of
+from protocols.options import Frames, Limits
+from protocols.wire import Buffer, encode_frames
+
+#: Octets before the content of a frame (RFC 9113 4.1), and of content where no more was allowed (4.2).
+_PREFIX = 9
+_LARGEST_FRAME = 16_384
+_GOAWAY = 7
+#: Frames in a row that bring nothing of the answer, for which there is hardly a reason: SETTINGS, PING,
+#: empty DATA, header blocks that go on and on (CVE-2019-9512 to 9518, CVE-2024-27316 and their like).
+_IDLE_FRAMES = 1_000
+#: Octets of a header section that are always taken; h2 has the same figure.
+_HEADER_SECTION = 65_536
+
+#: Fields that are about an HTTP/1.1 connection (8.2.2), and Host, which is `:authority` here.
+_OF_HTTP1 = frozenset({b"connection", b"host", b"keep-alive", b"proxy-connection", b"te", b"upgrade"})
+_NAME = re.compile(rb"[-!#$%&'*+.^_`|~0-9a-z]+")
+_VALUE = re.compile(rb"[^\x00\r\n]*")
+#: As h11 has it: more digits than that are no length.
+_LENGTH = re.compile(rb"[0-9]{1,20}")
+_STATUS = re.compile(rb"[1-9][0-9]{2}")
+
+_Fields: TypeAlias = "tuple[tuple[bytes, bytes], ...]"
+
+
+def header_section(limits: Limits) -> int:
+    """Octets of a header section that a peer may send: never less than one line may have."""
+    return max(_HEADER_SECTION, limits.line)
+
+
+class Http2Exchange:
+    """Send `unsent`, then `read_head`, then `take_data` until `ended`; what `unsent` has in between is to
+    be sent before more is awaited. `frames` are those of the connection, which may serve again.
+
+    Raises `Refused` (S02) for a request that cannot be sent, `Disconnected` where no more can be sent here.
+    """
+
+    version = "HTTP/2"
+
+    def __init__(self, request: HttpRequest, limits: Limits, frames: Frames) -> None:
+        self.frames = frames
+        self.ended = False
+        self.received = 0
+        self._method = request.method
+        self._limits = limits
+        self._secrets = request.secrets
+        self._shown = _shown(request) if request.secrets else None
+        self._head: ResponseHead | None = None
+        self._idle = 0
+        self._fields = 0
+        self._framed = self._unpacked = 0
+        self._data: list[bytes] = []
+        self._leaving = False
+        self._fault: ResolveError | None = None
+        self._stream = frames.request(
+            _fields_of(request), {(n.lower(), value) for n, value in request.secrets}
+        )
+        self._out = frames.unsent()
+
+    @property
+    def reusable(self) -> bool:
+        """May the connection serve again?"""
+        return self.ended and self._fault is None and not self._leaving
+
+    def unsent(self) -> Line | None:
+        """What has to leave now: the request, later what acknowledges and makes room for more."""
+        octets, self._out = self._out + self.frames.unsent(), b""
+        shown, self._shown = self._shown, None
+        return encode_frames(octets, shown, self._secrets) if octets else None
+
+    def read_head(self, buffer: Buffer) -> Generator[None, None, ResponseHead | None]:
+        """A reader for the head of the final answer; None where something has to be sent first.
+
+        Raises `LimitExceeded`, `ProtocolError` for what is no HTTP/2, and `Disconnected` when the
+        connection ends, or the server gives the request up, before there is a head.
+        """
+        while self._head is None:
+            if (frame := _next_frame(buffer)) is not None:
+                self._read(frame)
+                if self._fault is not None and self._head is None:
+                    raise self._fault
+            elif self._wants_out():
+                return None
+            elif buffer.at_end:
+                raise Disconnected("the connection ended before the end of the head")
+            else:
+                yield
+        return self._head
+
+    def take_data(self, buffer: Buffer) -> bytes:
+        """The octets of the body in the frames that are there; `ended` once the stream has.
+
+        Raises what `read_head` does, and `Truncated` where the stream is given up after some octets.
+        """
+        try:
+            while not self.ended and self._fault is None and (frame := _next_frame(buffer)) is not None:
+                self._read(frame)
+        except ResolveError as error:
+            self._fault = error
+        data, self._data = b"".join(self._data), []
+        if self._fault is not None and not data:
+            raise self._fault
+        return data
+
+    def read_data(self, buffer: Buffer) -> Generator[None, None, bytes | None]:
+        """A reader for the next octets of the body, none at its end; None where something has to be sent
+        first. Raises what `take_data` does."""
+        while not (octets := self.take_data(buffer)):
+            if self.ended:
+                return b""
+            if self._wants_out():
+                return None
+            if buffer.at_end:
+                raise self.cut("the connection ended")
+            yield
+        return octets
+
+    def read_over(self, buffer: Buffer) -> Generator[None, None, bool]:
+        """A reader for a body that nobody wants: was all of it there? It waits for nothing."""
+        try:
+            while self.take_data(buffer):
+                pass
+        except ResolveError:
+            return False  # of a body that nobody wanted: the connection is closed, and that is all
+        return True
+        yield
+
+    def must_send(self) -> tuple[Line]:
+        """What has to leave now, where there is something."""
+        line = self.unsent()
+        assert line is not None
+        return (line,)
+
+    @property
+    def state(self) -> object:
+        """What is kept with the connection for the next one."""
+        return self.frames
+
+    def cut(self, how: str) -> Disconnected | Truncated:
+        """The error for a body that ends before its end."""
+        if self.received == 0:
+            return Disconnected(f"{how} before the first octet of the body")
+        message = f"{how} after {self.received} octets of the body, before its end"
+        expected = None if self._head is None else self._head.length
+        return Truncated(message, received=self.received, expected=expected)
+
+    def _wants_out(self) -> bool:
+        self._out += self.frames.unsent()
+        return bool(self._out)
+
+    def _read(self, frame: bytes) -> None:
+        self._idle += 1
+        if self._idle > _IDLE_FRAMES:
+            raise ProtocolError(f"{_IDLE_FRAMES} frames in a row brought nothing of the answer")
+        if frame[3] == _GOAWAY and len(frame) >= _PREFIX + 8:
+            # Not for the machine: to it this would be the end, while answers under way still come (6.8).
+            self._leave(int.from_bytes(frame[_PREFIX : _PREFIX + 4], "big") & 0x7FFF_FFFF)
+            return
+        if self._head is None:
+            self._framed += len(frame)
+            check_head_size(self._framed, self._limits)
+        part = self.frames.read(frame)
+        if part.fields is not None:
+            self._take_fields(part.fields)
+        if part.octets:
+            self._take_octets(part.octets)
+        if part.broken:
+            self._fault = self._fault or self.cut(part.broken)
+        elif part.ended:
+            self._end()
+
+    def _leave(self, last: int) -> None:
+        self._leaving = True
+        if last < self._stream:
+            self._fault = self.cut("the server left without doing what was asked,")
+
+    def _take_fields(self, fields: _Fields) -> None:
+        self._fields += len(fields)
+        if self._fields > self._limits.lines + 1:  # the status is no header
+            raise LimitExceeded("lines", f"the answer has more than {self._limits.lines} headers")
+        for name, value in fields:
+            if len(name) + len(value) + 4 > self._limits.line:  # as a line of HTTP/1.1 would have it
+                raise LimitExceeded("line", f"a field is longer than {self._limits.line} octets")
+            self._unpacked += len(name) + len(value) + 4
+        check_head_size(self._unpacked, self._limits)
+        if self._head is None:
+            self._take_head(fields)
+
+    def _take_head(self, fields: _Fields) -> None:
+        status = dict(fields).get(b":status", b"")
+        plain = [(name, value) for name, value in fields if not name.startswith(b":")]
+        right = all(_NAME.fullmatch(name) and _VALUE.fullmatch(value) for name, value in plain)
+        right = right and all(_LENGTH.fullmatch(value) for name, value in plain if name == b"content-length")
+        if not right or not _STATUS.fullmatch(status) or status == b"101":
+            raise ProtocolError("the answer begins with what is no head")
+        if status.startswith(b"1"):
+            return
+        shown = tuple((name.decode("latin-1"), value.decode("latin-1").strip(" \t")) for name, value in plain)
+        framing, length = framing_of(self._method, int(status), shown)
+        self._head = ResponseHead(int(status), "", shown, framing, length)
+        self._idle = 0
+
+    def _take_octets(self, octets: bytes) -> None:
+        if self._head is None or self._head.framing is BodyFraming.NONE:
+            raise ProtocolError("octets of a body came where there is none")
+        self._idle = 0
+        self.received += len(octets)
+        self._data.append(octets)
+
+    def _end(self) -> None:
+        if self._head is None:
+            raise ProtocolError("the answer ended without a head")
+        if self._head.length is not None and self._head.length != self.received:
+            self._fault = self.cut("the stream ended")
+        else:
+            self.ended = True
+
+
+def _next_frame(buffer: Buffer) -> bytes | None:
+    """The next frame if all of it is there. Raises `ProtocolError` for one longer than was allowed."""
+    prefix = buffer.peek(_PREFIX)
+    length = int.from_bytes(prefix[:3], "big")
+    if len(prefix) >= 3 and length > _LARGEST_FRAME:
+        raise ProtocolError("this is not HTTP/2: a frame is longer than was allowed")
+    if len(prefix) < _PREFIX or len(buffer) < _PREFIX + length:
+        return None
+    return buffer.take(_PREFIX + length)
+
+
+def _fields_of(request: HttpRequest) -> _Fields:
+    """The fields as HTTP/2 has them (8.3.1); all octets of the target are the URL's own. Raises `Refused`
+    (S02) for what a peer that goes on in HTTP/1.1 would read as more than one field (8.2.1, 10.3)."""
+    for name, value in request.headers:
+        if not _NAME.fullmatch(name.lower()) or not _VALUE.fullmatch(value):
+            raise Refused("S02", "this cannot be sent as a field of a request")
+    authority = b"".join(value for name, value in request.headers if name.lower() == b"host")
+    return (
+        (b":method", request.method),
+        (b":scheme", b"https"),
+        (b":authority", authority),
+        (b":path", request.target),
+        *((n.lower(), value) for n, value in request.headers if n.lower() not in _OF_HTTP1),
+    )
+
+
+def _shown(request: HttpRequest) -> _Fields:
+    hidden = {(name.lower(), value) for name, value in request.secrets}
+    return tuple((n, b"****" if (n, value) in hidden else value) for n, value in _fields_of(request))

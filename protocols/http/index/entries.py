@@ -1,0 +1,288 @@
+"""What a link of an index page leads to, seen from the page's directory (RFC 3986 5.2).
+
+A link is an entry if it names one thing in this directory: the href is the name, the text beside it is
+decoration. An href is octets: what a page wrote outside ASCII is taken as it stands and never recoded, what
+RFC 3986 does not allow is escaped, and what is escaped is decoded once.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from datetime import datetime
+from typing import NoReturn
+
+from protocols.errors import Declined
+from protocols.http.request import host_of
+from protocols.http.response import MONTHS, parse_date
+from protocols.http.url import HttpUrl, build
+from protocols.location import BuiltUrl, Entry, Finding, Kind
+from protocols.text import in_utc
+from protocols.values import NamedTuple, replace
+
+_SCHEME = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*:")
+_SORT = re.compile(rb"C=[NMSD][;&]O=[AD]|sort=[a-z]+&order=(?:asc|desc)")
+#: What a segment may not have without an escape, and what begins none (RFC 3986 3.3). Brackets stay as they
+#: are written: no server takes them for anything else.
+_UNWRITTEN = re.compile(rb"[^A-Za-z0-9._~!$&'()*+,;=:@%\[\]-]|%(?![0-9A-Fa-f]{2})")
+_ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
+
+
+class LinkRole(enum.Enum):
+    """What a link is for."""
+
+    ENTRY = "names one thing in the directory"
+    SORT = "the same page in another order"
+    PARENT = "one level above"
+    OUTSIDE = "elsewhere, beside or deeper"
+    FOREIGN = "below the directory, but by what is no name"
+    NOTHING = "the page itself, a part or a search of it"
+
+
+class IndexLink(NamedTuple):
+    """`segment` is as written, fit for a URL; `name` what it stands for. Both are empty unless an entry."""
+
+    role: LinkRole
+    segment: str = ""
+    name: bytes = b""
+    directory: bool = False
+
+
+class IndexDirectory:
+    """The directory that the page at `url`, whose path ends in a slash, is the index of."""
+
+    def __init__(self, url: HttpUrl) -> None:
+        path = url.path or ""
+        self.text = build(replace(url, path=path, search=None, password=None, fragment=None))
+        self._scheme = url.scheme.encode("ascii")
+        self._authority = host_of(url).lower()
+        base = b"/" + path.encode("utf-8", "surrogateescape")
+        self._base: bytes | None = base
+        self._segments = [decode(segment) for segment in _segments(base)[:-1]]
+
+    def rebase(self, href: str) -> None:
+        """`<base href>`: what links are relative to from now on."""
+        path = self._path(octets_of(href).strip().partition(b"#")[0].partition(b"?")[0])
+        self._base = None if path is None else path[: path.rfind(b"/") + 1]
+
+    @property
+    def astray(self) -> bool:
+        """Are links relative to another directory?"""
+        return self._base is None or [*map(decode, _segments(self._base)[:-1])] != self._segments
+
+    def read(self, href: str) -> IndexLink:
+        written = octets_of(href).strip()
+        if b"#" in written:
+            return IndexLink(LinkRole.NOTHING)
+        written, question, search = written.partition(b"?")
+        if question:
+            return IndexLink(LinkRole.SORT if not written and _SORT.fullmatch(search) else LinkRole.NOTHING)
+        path = self._path(written)
+        return IndexLink(LinkRole.OUTSIDE) if path is None else self._place(_segments(path))
+
+    def _path(self, written: bytes) -> bytes | None:
+        """The path that is meant; None at another place."""
+        scheme = _SCHEME.match(written)
+        if scheme is not None:
+            if scheme[0][:-1].lower() != self._scheme or not written.startswith(b"//", scheme.end()):
+                return None
+            written = written[scheme.end() :]
+        if written.startswith(b"//"):
+            authority, slash, path = written[2:].partition(b"/")
+            return slash + path if authority.lower() == self._authority else None
+        if written.startswith(b"/"):
+            return written
+        return None if self._base is None else self._base + written
+
+    def _place(self, segments: list[bytes]) -> IndexLink:
+        own = self._segments
+        above = [decode(segment) for segment in segments[: len(own)]]
+        if above != own:
+            leads_up = [segment for segment in above if segment] == own[:-1]
+            return IndexLink(LinkRole.PARENT if leads_up and len(segments) <= len(own) else LinkRole.OUTSIDE)
+        match segments[len(own) :]:
+            case [] | [b""]:
+                return IndexLink(LinkRole.NOTHING)
+            case [segment] | [segment, b""] if segment:
+                return _entry(segment, directory=len(segments) > len(own) + 1)
+        return IndexLink(LinkRole.OUTSIDE)
+
+
+def _entry(segment: bytes, *, directory: bool) -> IndexLink:
+    name = decode(segment)
+    if name in (b".", b"..") or b"/" in name or b"\0" in name:
+        return IndexLink(LinkRole.FOREIGN, name=name)
+    written = _UNWRITTEN.sub(lambda found: b"".join(b"%%%02X" % octet for octet in found[0]), segment)
+    return IndexLink(LinkRole.ENTRY, written.decode("ascii"), name, directory)
+
+
+def octets_of(text: str) -> bytes:
+    """A page is read as ISO 8859-1, so that its octets stay; a reference to a character beyond is UTF-8."""
+    try:
+        return text.encode("latin-1")
+    except UnicodeEncodeError:
+        return b"".join(
+            character.encode("latin-1" if character <= "\xff" else "utf-8", "surrogateescape")
+            for character in text
+        )
+
+
+def decode(segment: bytes) -> bytes:
+    return _ESCAPE.sub(lambda found: bytes.fromhex(found[1].decode("ascii")), segment)
+
+
+def _segments(path: bytes) -> list[bytes]:
+    """Without dot segments (RFC 3986 5.2.4); the last is empty behind a slash."""
+    found: list[bytes] = []
+    for segment in path.split(b"/")[1:]:
+        if segment == b"..":
+            del found[-1:]
+        elif segment != b".":
+            found.append(segment)
+    return [*found, b""] if path.endswith((b"/.", b"/..")) else found
+
+
+# cells: What stands beside a link: a size and a date, as the servers write them.
+#
+# A number with a unit is not a size, and a date without a zone is no moment: both are kept as they are
+# shown.
+
+_LARGEST = 2**63 - 1
+_SIZE = r"-|[0-9]{1,19}(?:[.,][0-9]{1,3})?(?: ?(?:[KMGTPEkmgtpe]i?[Bb]?|B|bytes))?"
+_MONTH = "|".join(MONTHS)
+_TIME = "(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2}))?"
+_DATES = (
+    rf"(?P<day>[0-9]{{2}})-?(?P<name>{_MONTH})-?(?P<year>[0-9]{{4}}) {_TIME}",  # nginx, mini_httpd
+    rf"(?P<year>[0-9]{{4}})-(?P<month>[0-9]{{2}})-(?P<day>[0-9]{{2}}) {_TIME}",  # Apache
+    rf"(?P<year>[0-9]{{4}})-(?P<name>{_MONTH})-(?P<day>[0-9]{{2}}) {_TIME}",  # lighttpd, fancyindex
+)
+_LOCAL = tuple(map(re.compile, _DATES))
+_STAMP = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.[0-9]{1,9})?Z")
+_SIZE_CELL = re.compile(_SIZE)
+_SIZE_BEHIND = re.compile(rf"({_SIZE})(?=\s|$)")
+_EXACT = re.compile(r"([0-9]{1,19})(?: ?(?:B|bytes))?")
+#: Digits right before a link, behind a time: IIS.
+_SIZE_BEFORE = re.compile(r"[0-9]{1,2}:[0-9]{2} [AP]M +([0-9]{1,19}) *")
+
+
+class CellTime(NamedTuple):
+    """A date as `text`; `certain` where its zone is told, else `local`, as the server's clock had it."""
+
+    text: str
+    certain: datetime | None = None
+    local: str | None = None
+
+
+class CellSize(NamedTuple):
+    """A size as `text`; `exact` in octets, where it is that."""
+
+    text: str
+    exact: int | None = None
+
+
+def parse_size(text: str) -> CellSize | None:
+    """A whole cell; None for what is no size. A dash is one that says nothing."""
+    if not _SIZE_CELL.fullmatch(text):
+        return None
+    exact = _EXACT.fullmatch(text)
+    octets = None if exact is None else int(exact[1])
+    return CellSize(text, octets if octets is not None and octets <= _LARGEST else None)
+
+
+def parse_moment(text: str) -> CellTime | None:
+    """A whole cell; None for what is no date."""
+    if (certain := parse_stamp(text) or parse_date(text)) is not None:
+        return CellTime(text, certain)
+    for form in _LOCAL:
+        if found := form.fullmatch(text):
+            return _local(text, found)
+    return None
+
+
+def parse_stamp(text: str) -> datetime | None:
+    """RFC 3339 in UTC."""
+    found = _STAMP.fullmatch(text)
+    return None if found is None else in_utc(found.groups())
+
+
+def read_behind(text: str) -> tuple[CellTime | None, CellSize | None]:
+    """The text behind a link of a `pre`: a date, then a size; what follows is a description."""
+    text = text.lstrip()
+    moment = None
+    for form in _LOCAL:
+        if found := form.match(text):
+            moment = _local(found[0], found)
+            text = text[found.end() :].lstrip()
+            break
+    size = _SIZE_BEHIND.match(text)
+    return moment, None if moment is None or size is None else parse_size(size[1])
+
+
+def read_before(text: str) -> CellSize | None:
+    """The text before a link of a `pre`, where IIS has its size."""
+    found = _SIZE_BEFORE.search(text)
+    return None if found is None else parse_size(found[1])
+
+
+def _local(text: str, found: re.Match[str]) -> CellTime | None:
+    parts = found.groupdict()
+    month = MONTHS.index(parts["name"]) + 1 if "name" in parts else int(parts["month"])
+    second = parts["second"]
+    clock = int(parts["hour"]), int(parts["minute"]), int(second or 0)
+    try:
+        moment = datetime(int(parts["year"]), month, int(parts["day"]), *clock)
+    except ValueError:
+        return None
+    return CellTime(text, None, moment.isoformat(timespec="minutes" if second is None else "seconds"))
+
+
+# records: Entries of an index that is no page for people, and what every kind of index says of what it is
+# not.
+
+#: What needs an escape, to be on the safe side: all but what is unreserved (RFC 3986 2.3).
+_RESERVED = re.compile(rb"[^A-Za-z0-9._~-]")
+
+
+class IndexRecords(NamedTuple):
+    """What makes entries of the records of one directory; `source` is what they were written in."""
+
+    directory: IndexDirectory
+    findings: list[Finding]
+    source: str
+
+    def named(self, name: bytes, kind: Kind, size: int | None, modified: datetime | None) -> Entry | None:
+        """Of a name in octets; None for what is no name in a directory."""
+        if name in (b"", b".", b"..") or b"/" in name or b"\0" in name:
+            note_foreign(self.findings, name)
+            return None
+        return self.linked(IndexLink(LinkRole.ENTRY, _escaped(name), name), kind, size, modified)
+
+    def linked(self, link: IndexLink, kind: Kind, size: int | None, modified: datetime | None) -> Entry:
+        slash = "/" if kind is Kind.DIRECTORY else ""
+        return Entry(
+            name=link.name.decode("utf-8", "surrogateescape"),
+            url=BuiltUrl(f"{self.directory.text}{link.segment}{slash}"),
+            kind=kind,
+            size=size if kind is Kind.DOCUMENT else None,
+            modified=modified,
+            raw=link.name,
+            extra={"source": self.source},
+        )
+
+
+def _escaped(name: bytes) -> str:
+    return _RESERVED.sub(lambda found: b"%%%02X" % found[0][0], name).decode("ascii")
+
+
+def decline(findings: list[Finding], reason: str) -> NoReturn:
+    """Raises `Declined`; the reason is a finding."""
+    findings.append(Finding("http:no-index", "allow", reason))
+    raise Declined("this is a document and not a listing; cat shows it")
+
+
+def note_foreign(findings: list[Finding], name: bytes) -> None:
+    """Told once a listing: how many there are is the server's choice."""
+    if not any(finding.rule == "http:index-name" for finding in findings):
+        shown = name[:200].decode("utf-8", "backslashreplace")
+        detail = f"left out, for it is no name in this directory: {shown!r}"
+        findings.append(Finding("http:index-name", "warn", detail))

@@ -1,0 +1,526 @@
+"""An index page of HTML as entries: read by lxml while it comes, judged once enough of it is there.
+
+The rows of a page are held until it has ended, or until there are so many that its verdict will not change;
+from then on they go out as they come, however long the page is. A page that is no index is `Declined`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Iterator, Mapping
+from typing import cast
+
+from lxml import etree
+
+from protocols.errors import LimitExceeded
+from protocols.http.index.entries import (
+    CellSize,
+    CellTime,
+    IndexDirectory,
+    IndexLink,
+    LinkRole,
+    decline,
+    decode,
+    note_foreign,
+    octets_of,
+    parse_moment,
+    parse_size,
+    read_before,
+    read_behind,
+)
+from protocols.http.request import host_of
+from protocols.http.url import HttpUrl
+from protocols.location import BuiltUrl, Entry, Finding, JsonValue, Kind
+from protocols.options import Limits
+from protocols.values import NamedTuple
+
+# page: The containers of a page: what may hold an index, the rows in it, and what its links lead to.
+#
+# A machine fed by an HTML parser with the tags and the text of a page (it is the `target` of lxml's).
+# Nothing of the page is kept but counts, headings, and the rows of containers; nobody decides here whether
+# it is one.
+
+_HEADINGS = frozenset({"title", "h1", "h2", "h3", "h4"})
+_CONTAINERS = frozenset({"pre", "table", "ul"})
+_CELLS = frozenset({"td", "th"})
+_WITHOUT_END = frozenset({"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "wbr"})
+#: Characters of a heading, a cell or the text of a row that are looked at: a description may be a novel.
+_MOST_TEXT = 4_096
+#: Headings that are looked at: an index has a title and one more.
+_MOST_HEADINGS = 100
+
+
+class IndexRow(NamedTuple):
+    """One entry of a container, as far as the page tells."""
+
+    href: str
+    link: IndexLink
+    size: CellSize | None
+    moment: CellTime | None
+
+
+class RowContainer:
+    """A `pre`, a `table` or a `ul`: what its links lead to, and the rows that are held of it. `dotted`: the
+    parent is written `..` or `.`; `slashed`: some link ends in a slash."""
+
+    def __init__(self, tag: str) -> None:
+        self.tag = tag
+        self.rows: deque[IndexRow] = deque()
+        self.sorts = self.parents = self.outside = self.entries = self.undated = 0
+        self.dotted = self.slashed = False
+        self._begin()
+
+    def _begin(self) -> None:
+        self._found: tuple[str, IndexLink] | None = None
+        self._text: list[str] = []
+        self._length = 0
+        self._moment: CellTime | None = None
+        self._size: CellSize | None = None
+        self._linked = False
+
+    def count(self, href: str, link: IndexLink) -> None:
+        match link.role:
+            case LinkRole.SORT:
+                self.sorts += 1
+            case LinkRole.PARENT:
+                self.parents += 1
+            case LinkRole.OUTSIDE:
+                self.outside += 1
+            case LinkRole.ENTRY if self._found is None:
+                self._take(href, link)
+        self._linked = True
+        plain = href.strip()
+        self.slashed |= plain.endswith("/") and plain not in ("./", "../", "/")
+        self.dotted |= plain in (".", "..")
+
+    def _take(self, href: str, link: IndexLink) -> None:
+        self._found = (href, link)
+        self.entries += 1
+        if self.tag == "pre":
+            self._size = read_before("".join(self._text))
+            self._text.clear()
+            self._length = 0
+
+    def add(self, text: str) -> None:
+        """Text of a row, outside its links."""
+        if self._length < _MOST_TEXT:
+            self._text.append(text[:_MOST_TEXT])
+            self._length += len(text)
+
+    def begin_cell(self, order: str | None) -> None:
+        """`order` is what the column is sorted by, where the page tells (Caddy)."""
+        self._text.clear()
+        self._length = 0
+        self._linked = False
+        if order is not None and self._size is None and order.isdigit():
+            self._size = parse_size(order)
+
+    def end_cell(self) -> None:
+        if self._linked:
+            return
+        text = re.sub(r"\s+", " ", "".join(self._text).replace("\xa0", " ")).strip()
+        self._moment = self._moment or parse_moment(text)
+        self._size = self._size or parse_size(text)
+
+    def dated(self, stamp: str) -> None:
+        """`<time datetime>`."""
+        self._moment = self._moment or parse_moment(stamp.strip())
+
+    def end_row(self) -> None:
+        if self._found is not None:
+            moment, size = self._moment, self._size
+            if self.tag == "pre":
+                moment, behind = read_behind("".join(self._text))
+                size = size or behind
+            self.undated += moment is None
+            self.rows.append(IndexRow(*self._found, size, moment))
+        self._begin()
+
+
+class IndexPage:
+    """What a parser feeds. Once an index was `chosen`, rows of that container alone are held.
+
+    `names` and depth are bounded by `most`: whatever an HTML parser keeps of them is a stranger's choice.
+    """
+
+    def __init__(self, directory: IndexDirectory, most: int) -> None:
+        self.directory = directory
+        self.headings: list[str] = []
+        self.containers: list[RowContainer] = []
+        self.foreign: bytes | None = None
+        self.chosen: RowContainer | None = None
+        self._open: list[RowContainer] = []
+        self._heading: list[str] | None = None
+        self._anchor = False
+        self._based = False
+        self._most = most
+        self._depth = 0
+        self._names: set[str] = set()
+
+    @property
+    def held(self) -> int:
+        return sum(len(container.rows) for container in self.containers)
+
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        self._bound(tag, attributes)
+        if tag == "a":
+            self._anchor = True
+            if (href := attributes.get("href")) is not None:
+                self._link(href)
+        elif tag in _HEADINGS and len(self.headings) < _MOST_HEADINGS:
+            self._heading = []
+        elif tag in _CONTAINERS:
+            self._begin(tag)
+        elif tag == "base" and not self._based and (href := attributes.get("href")) is not None:
+            self._based = True
+            self.directory.rebase(href)
+        elif self._open:
+            self._start_within(self._open[-1], tag, attributes)
+
+    def _bound(self, tag: str, attributes: Mapping[str, str]) -> None:
+        self._depth += tag not in _WITHOUT_END
+        self._names.update((tag, *attributes))
+        if self._depth > self._most or len(self._names) > self._most:
+            raise LimitExceeded(
+                "lines", f"the page has more than {self._most} tags in one another, or kinds of them"
+            )
+
+    def _begin(self, tag: str) -> None:
+        container = RowContainer(tag)
+        if self.chosen is None:
+            if len(self.containers) == self._most:
+                raise LimitExceeded("lines", f"the page has more than {self._most} lists and tables")
+            self.containers.append(container)
+        self._open.append(container)
+
+    @staticmethod
+    def _start_within(container: RowContainer, tag: str, attributes: Mapping[str, str]) -> None:
+        if (tag, container.tag) in (("tr", "table"), ("li", "ul"), ("br", "pre")):
+            container.end_row()
+        elif tag in _CELLS and container.tag == "table":
+            container.begin_cell(attributes.get("data-order"))
+        elif tag == "time" and (stamp := attributes.get("datetime")) is not None:
+            container.dated(stamp)
+
+    def end(self, tag: str) -> None:
+        self._depth -= tag not in _WITHOUT_END
+        if tag == "a":
+            self._anchor = False
+        elif tag in _HEADINGS:
+            if self._heading is not None:
+                self.headings.append("".join(self._heading))
+            self._heading = None
+        elif self._open and tag == self._open[-1].tag:
+            self._close(self._open.pop())
+        elif self._open and tag in _CELLS and self._open[-1].tag == "table":
+            self._open[-1].end_cell()
+
+    def _close(self, container: RowContainer) -> None:
+        container.end_row()
+        if self.chosen not in (None, container):
+            container.rows.clear()
+
+    def data(self, text: str) -> None:
+        if self._heading is not None and sum(map(len, self._heading)) < _MOST_TEXT:
+            self._heading.append(text[:_MOST_TEXT])
+        if not self._open or self._anchor:
+            return
+        container = self._open[-1]
+        if container.tag != "pre":
+            container.add(text)
+            return
+        first, *others = text.split("\n")
+        container.add(first)
+        for line in others:
+            container.end_row()
+            container.add(line)
+
+    def comment(self, text: str) -> None:
+        """Nobody reads it."""
+
+    def close(self) -> None:
+        """The page is over, whatever is still open."""
+        while self._open:
+            self._close(self._open.pop())
+
+    def _link(self, href: str) -> None:
+        if not self._open:
+            return
+        link = self.directory.read(href)
+        if link.role is LinkRole.FOREIGN:
+            self.foreign = self.foreign or link.name
+        self._open[-1].count(href, link)
+
+
+# comments: A page without its comments, and with no tag that is too long: what a parser would hold is
+# bounded.
+#
+# A comment that nothing ends is none: servers that escape nothing write `<!--` where a file is called so,
+# and all names behind it would be hidden. It is read up to its first `>` only, once the page is over.
+
+#: Octets of a comment that are held for the case that nothing ends it.
+_COMMENTS_HELD = 1_048_576
+#: What ends text, a tag, a value in it, a script, and a comment.
+_TEXT = re.compile(rb"<!--|<(?=[A-Za-z/?]|!(?=[^-]|-[^-]))")
+_TAG = re.compile(rb">|=[ \t\r\n\f]*[\"']")
+_VALUES = {b'"': re.compile(b'"'), b"'": re.compile(b"'")}
+_SCRIPT = re.compile(rb"</(?:script|style)", re.IGNORECASE)
+_COMMENT = re.compile(rb"-->")
+#: The beginning of one of these, which has not come as a whole.
+_HALF = re.compile(rb"(?:<(?:!-?)?|=[ \t\r\n\f]*|</[A-Za-z]{0,5}|--?)\Z")
+_MOST_HALF = 16
+_IS_SCRIPT = re.compile(rb"<(?:script|style)[\s/>]", re.IGNORECASE)
+_LONGEST_SCRIPT = len(b"<script>")
+
+
+class CommentStripper:
+    """Octets in, octets out. Raises `LimitExceeded` for a tag beyond `most`."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._until = _TEXT
+        self._rest = b""
+        self._tag = b""
+        self._length = 0
+        self._comment = bytearray()
+        self._lost = False
+
+    def feed(self, octets: bytes) -> bytes:
+        octets, self._rest = self._rest + octets, b""
+        given = bytearray()
+        at = 0
+        while (found := self._until.search(octets, at)) is not None:
+            if found[0] == b"<!--" and self._until is _TEXT:
+                given += octets[at : found.start()]
+                at = found.end() - 2  # `<!-->` is whole
+                self._until, self._lost = _COMMENT, False
+                self._comment.clear()
+            else:
+                self._put(octets[at : found.end()], given)
+                at = found.end()
+                self._turn(found[0])
+        half = _HALF.search(octets, max(at, len(octets) - _MOST_HALF))
+        end = len(octets) if half is None else half.start()
+        self._put(octets[at:end], given)
+        self._rest = octets[end:]
+        return bytes(given)
+
+    def _turn(self, found: bytes) -> None:
+        """What was looked for is there: what ends what begins now?"""
+        if self._until is _TEXT:
+            self._begin_tag(found)
+        elif self._until is _SCRIPT:
+            self._begin_tag(b"<")
+        elif self._until is _COMMENT:
+            self._until = _TEXT
+        elif self._until is not _TAG:
+            self._until = _TAG
+        elif found == b">":
+            self._until = _SCRIPT if _IS_SCRIPT.match(self._tag) else _TEXT
+        else:
+            self._until = _VALUES[found[-1:]]
+
+    def _begin_tag(self, begin: bytes) -> None:
+        self._until, self._tag, self._length = _TAG, begin, 0
+
+    def _put(self, octets: bytes, given: bytearray) -> None:
+        if self._until is _COMMENT:
+            self._comment += octets
+            if len(self._comment) > _COMMENTS_HELD:
+                self._comment.clear()
+                self._lost = True
+            return
+        given += octets
+        if self._until in (_TEXT, _SCRIPT):
+            return
+        self._length += len(octets)
+        if len(self._tag) < _LONGEST_SCRIPT:
+            self._tag += octets[:_LONGEST_SCRIPT]
+        if self._length > self._most:
+            raise LimitExceeded("line", f"a tag of the page is longer than {self._most} octets")
+
+    def finish(self, findings: list[Finding]) -> bytes:
+        """What nothing has ended."""
+        rest, self._rest = self._rest, b""
+        if self._until is not _COMMENT:
+            return rest
+        if self._lost:
+            detail = f"a comment of more than {_COMMENTS_HELD} octets has no end, and may hide names"
+            findings.append(Finding("http:index-hidden", "warn", detail))
+            return b""
+        return b"<!" + bytes(self._comment[2:]) + rest
+
+
+# proof: Is a page the index of its directory? A wrong yes lists the links of somebody's article.
+#
+# P1: a heading says so and names this directory. P2: three links sort the page. P3: a heading names another
+# one (a proxy maps a path to another), there is a parent link, and every entry has a date. In each case at
+# most a quarter of the links may lead elsewhere.
+
+#: Apache's, nginx's, lighttpd's and mini_httpd's; Python's; Tomcat's; Jetty's; webfs's.
+_FORMS = re.compile(
+    r"(?:Index of |Directory listing for |Directory: |listing:\s+)(?P<path>.*)"
+    r"|Directory Listing For \[(?P<tomcat>.*?)\](?: - Up To .*)?",
+    re.DOTALL,
+)
+
+
+class IndexVerdict(NamedTuple):
+    """The container that is the index; or None, and why there is none."""
+
+    container: RowContainer | None
+    reason: str = ""
+
+
+def judge(page: IndexPage, url: HttpUrl) -> IndexVerdict:
+    if not page.containers:
+        return IndexVerdict(None, "nothing in it could be a list of names")
+    container = max(page.containers, key=_likeness)
+    named = [path for path in map(_named_path, _headings(page.headings, url)) if path is not None]
+    own = _segments(decode((url.path or "").encode("utf-8", "surrogateescape")))
+    says_so = any(_is_same(_segments(octets_of(path)), own) for path in named)
+    elsewhere = bool(named) and bool(container.parents) and bool(container.entries) and not container.undated
+    if not (says_so or container.sorts >= 3 or elsewhere):
+        return IndexVerdict(
+            None, "no heading says that it is an index of this directory, nor do links sort it"
+        )
+    if 4 * container.outside > container.entries + container.parents + container.outside:
+        return IndexVerdict(None, "more than a quarter of its links lead out of this directory")
+    if not (container.entries or container.parents or says_so):
+        return IndexVerdict(None, "none of its links leads to this directory or the one above")
+    return IndexVerdict(container)
+
+
+def _likeness(container: RowContainer) -> tuple[bool, bool, int]:
+    return container.sorts >= 2, container.parents > 0, container.entries
+
+
+def _headings(headings: Iterable[str], url: HttpUrl) -> Iterable[str]:
+    """IIS writes the host before the path."""
+    host = re.escape(host_of(url).decode("ascii").partition(":")[0])
+    for heading in headings:
+        yield re.sub(rf"\A{host}(?::[0-9]+)? - /", "Index of /", heading.strip(), count=1)
+
+
+def _named_path(heading: str) -> str | None:
+    found = _FORMS.fullmatch(heading)
+    return None if found is None else found["path"] or found["tomcat"] or ""
+
+
+def _segments(path: bytes) -> list[bytes]:
+    return [segment for segment in path.split(b"/") if segment.strip()]
+
+
+def _is_same(one: list[bytes], other: list[bytes]) -> bool:
+    """Equal, or one is the end of the other: proxies cut what is before."""
+    shorter, longer = sorted((one, other), key=len)
+    return one == other or (bool(shorter) and longer[-len(shorter) :] == shorter)
+
+
+#: Rows that are held before a verdict: no article has so many links in one list by chance.
+_HELD = 1_000
+#: Octets of a page that is neither an index by then nor over. The longest of 10,000 names has 7.5 MB (Caddy).
+LONGEST = 16_777_216
+#: URLs that are remembered, so that an icon and a name that both are links make one entry.
+_REMEMBERED = 1_024
+
+
+class MarkupReader:
+    """Raises `Declined` for a page that is no index; `LimitExceeded` for a tag beyond `limits.line`, for tags
+    in one another or kinds of them beyond `limits.lines`, and for a page that never comes to the point."""
+
+    def __init__(self, url: HttpUrl, limits: Limits, findings: list[Finding]) -> None:
+        self._url = url
+        self._limits = limits
+        self._findings = findings
+        self._page = IndexPage(IndexDirectory(url), limits.lines)
+        # The octets are recoded before: no charset that the page declares may do it again.
+        self._parser = etree.HTMLParser(target=cast("etree.ParserTarget", self._page), encoding="utf-8")
+        self._octets = 0
+        self._uncommented = CommentStripper(limits.line)
+        self._index: RowContainer | None = None
+        self._seen: OrderedDict[str, None] = OrderedDict()
+
+    def feed(self, octets: bytes) -> Iterable[Entry]:
+        self._octets += len(octets)
+        self._parse(self._uncommented.feed(octets))
+        if self._index is None and self._page.held >= _HELD:
+            self._judge()
+        elif self._index is None and self._octets > LONGEST:
+            raise LimitExceeded("body", f"{LONGEST} octets of the page do not tell whether it is an index")
+        return self._entries()
+
+    def finish(self) -> Iterable[Entry]:
+        self._parse(self._uncommented.finish(self._findings))
+        try:
+            self._parser.close()
+        except etree.XMLSyntaxError:  # an empty page, to lxml, is none
+            self._page.close()
+        if self._index is None:
+            self._judge()
+        return self._entries()
+
+    def _parse(self, octets: bytes) -> None:
+        self._parser.feed(octets.decode("latin-1").encode("utf-8"))
+
+    def _judge(self) -> None:
+        self._tell()
+        verdict = judge(self._page, self._url)
+        if verdict.container is None:
+            decline(self._findings, verdict.reason)
+        self._index = self._page.chosen = verdict.container
+        self._page.containers = [verdict.container]
+
+    def _tell(self) -> None:
+        if self._page.directory.astray:
+            detail = "the page's links count from another directory (<base href>)"
+            self._findings.append(Finding("http:index-base", "warn", detail))
+
+    def _entries(self) -> Iterator[Entry]:
+        if self._index is None:
+            return
+        if self._page.foreign is not None:
+            note_foreign(self._findings, self._page.foreign)
+            self._page.foreign = None
+        rows = self._index.rows
+        while rows:
+            if (entry := self._entry(rows.popleft(), self._index)) is not None:
+                yield entry
+
+    def _entry(self, row: IndexRow, index: RowContainer) -> Entry | None:
+        """None for one that was there already."""
+        url = self._page.directory.text + row.link.segment + ("/" if row.link.directory else "")
+        if url in self._seen:
+            return None
+        self._seen[url] = None
+        if len(self._seen) > _REMEMBERED:
+            self._seen.popitem(last=False)
+        kind = _kind(row, index)
+        certain = None if row.moment is None else row.moment.certain
+        return Entry(
+            name=row.link.name.decode("utf-8", "surrogateescape"),
+            url=BuiltUrl(url),
+            kind=kind,
+            size=row.size.exact if kind is Kind.DOCUMENT and row.size is not None else None,
+            modified=certain,
+            raw=row.href.encode("utf-8", "surrogateescape"),
+            extra=_extra(row, kind),
+        )
+
+
+def _kind(row: IndexRow, index: RowContainer) -> Kind:
+    """Where not even the parent has a slash, a name without one may be a directory's, too (mini_httpd)."""
+    if row.link.directory:
+        return Kind.DIRECTORY
+    return Kind.UNKNOWN if index.dotted and not index.slashed else Kind.DOCUMENT
+
+
+def _extra(row: IndexRow, kind: Kind) -> dict[str, JsonValue]:
+    extra: dict[str, JsonValue] = {"source": "html"}
+    if row.size is not None and row.size.text != "-" and kind is Kind.DOCUMENT and row.size.exact is None:
+        extra["size_text"] = row.size.text
+    if row.moment is not None and row.moment.certain is None:
+        extra["modified_text"] = row.moment.text
+        extra["modified_local"] = row.moment.local
+    return extra

@@ -1,0 +1,218 @@
+"""An index of JSON as entries: nginx's and Caddy's arrays of objects, one object at a time.
+
+It is one if every object of the first thousand is what these two write; an empty array proves nothing. Names
+of nginx are octets inside quotes, not always UTF-8; Caddy's lose such octets, so its name is what `url` says.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import NoReturn
+from xml.parsers import expat
+
+from protocols.errors import LimitExceeded, ProtocolError
+from protocols.http.index.entries import (
+    IndexDirectory,
+    IndexRecords,
+    LinkRole,
+    decline,
+    note_foreign,
+    parse_stamp,
+)
+from protocols.http.response import parse_date
+from protocols.http.url import HttpUrl
+from protocols.location import Entry, Finding, Kind
+from protocols.options import Limits
+
+#: No file is longer.
+_LARGEST = 2**63 - 1
+#: Objects that are held before a verdict.
+_HELD = 1_000
+_KINDS = {"file": Kind.DOCUMENT, "directory": Kind.DIRECTORY, "other": Kind.UNKNOWN}
+#: Go writes the bits of what is no plain file above these.
+_MODE = 0o777
+#: What stands before the first object, and before the others.
+_FIRST = re.compile(r"[ \t\r\n]*\[[ \t\r\n]*(?=\{)")
+_OTHER = re.compile(r"[ \t\r\n]*,[ \t\r\n]*(?=\{)")
+_EMPTY = re.compile(rb"\s*\[\s*\]\s*")
+_END = re.compile(rb"\s*\]\s*")
+
+
+class ObjectReader:
+    """Raises `Declined` for what is no index, `ProtocolError` for one that stops being one, `LimitExceeded`
+    for an object beyond `limits.line`."""
+
+    def __init__(self, url: HttpUrl, limits: Limits, findings: list[Finding]) -> None:
+        self._records = IndexRecords(IndexDirectory(url), findings, "json")
+        self._most = limits.line
+        self._findings = findings
+        self._decoder = json.JSONDecoder()
+        self._rest = b""
+        self._count = 0
+        self._held: list[Entry] | None = []
+
+    def feed(self, octets: bytes) -> Iterable[Entry]:
+        self._rest += octets
+        made = list(filter(None, self._objects()))
+        if len(self._rest) > self._most:
+            raise LimitExceeded("line", f"an object of the listing is longer than {self._most} octets")
+        return self._settled(made)
+
+    def finish(self) -> Iterable[Entry]:
+        if not self._count:
+            empty = _EMPTY.fullmatch(self._rest) is not None
+            self._refuse("an empty array proves nothing" if empty else "this is no array of objects")
+        if not _END.fullmatch(self._rest):
+            self._refuse("the array of objects does not end")
+        self._count = max(self._count, _HELD)
+        return self._settled([])
+
+    def _settled(self, made: list[Entry]) -> list[Entry]:
+        if self._held is None:
+            return made
+        self._held += made
+        if self._count < _HELD:
+            return []
+        held, self._held = self._held, None
+        return held
+
+    def _objects(self) -> Iterator[Entry | None]:
+        """Those that have come as a whole; what is left is the beginning of one, or the end."""
+        text = self._rest.decode("utf-8", "surrogateescape")
+        at = 0
+        while (begin := (_OTHER if self._count else _FIRST).match(text, at)) is not None:
+            try:
+                item, end = self._decoder.raw_decode(text, begin.end())
+            except (ValueError, RecursionError):
+                break  # it is told by its length, or at the end
+            self._count += 1
+            at = end
+            yield self._entry(item)
+        self._rest = text[at:].encode("utf-8", "surrogateescape")
+
+    def _entry(self, item: object) -> Entry | None:
+        assert isinstance(item, dict), "what begins with a brace"
+        match item:
+            case {"name": str(name), "type": str(kind), "mtime": str(date)} if kind in _KINDS:
+                modified = parse_date(date)
+                if modified is not None:
+                    return self._of_nginx(name, _KINDS[kind], modified, item)
+            case {"name": str(name), "url": str(url), "mod_time": str(stamp), "is_dir": bool(is_directory)}:
+                return self._of_caddy(url, parse_stamp(stamp), item, is_directory=is_directory)
+        self._refuse("its objects are not those of an index")
+
+    def _of_nginx(
+        self, name: str, kind: Kind, modified: datetime, item: Mapping[str, object]
+    ) -> Entry | None:
+        try:
+            octets = name.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError:
+            note_foreign(self._findings, name.encode("utf-8", "backslashreplace"))
+            return None
+        return self._records.named(octets, kind, _size(item), modified)
+
+    def _of_caddy(
+        self, url: str, modified: datetime | None, item: Mapping[str, object], *, is_directory: bool
+    ) -> Entry | None:
+        link = self._records.directory.read(url)
+        if link.role is not LinkRole.ENTRY:
+            note_foreign(self._findings, url.encode("utf-8", "backslashreplace"))
+            return None
+        mode = item.get("mode")
+        odd = isinstance(mode, int) and mode > _MODE and item.get("is_symlink") is not True
+        kind = Kind.DIRECTORY if is_directory else Kind.UNKNOWN if odd else Kind.DOCUMENT
+        return self._records.linked(link, kind, _size(item), modified)
+
+    def _refuse(self, reason: str) -> NoReturn:
+        if self._held is None:
+            raise ProtocolError(f"the listing is broken: {reason}")
+        decline(self._findings, reason)
+
+
+def _size(item: Mapping[str, object]) -> int | None:
+    size = item.get("size")
+    return size if isinstance(size, int) and not isinstance(size, bool) and 0 <= size <= _LARGEST else None
+
+
+# elements: nginx's index of XML as entries: `<list>` of `<file>`, `<directory>` and `<other>`.
+#
+# Names with controls, or that are not UTF-8, make it no XML at all: then nobody can tell what it lists, and
+# it is a document, never a shorter listing. So nothing of it goes out before its end. No DTD is read, no
+# entity.
+
+_ELEMENTS_KINDS = {"file": Kind.DOCUMENT, "directory": Kind.DIRECTORY, "other": Kind.UNKNOWN}
+#: Octets of a listing that is held: 100,000 names of usual length.
+_LONGEST = 16_777_216
+
+
+class ElementReader:
+    """Raises `Declined` for what is no index, `LimitExceeded` for one that cannot be held."""
+
+    def __init__(self, url: HttpUrl, limits: Limits, findings: list[Finding]) -> None:
+        self._records = IndexRecords(IndexDirectory(url), findings, "xml")
+        self._findings = findings
+        self._octets = 0
+        self._entries: list[Entry] = []
+        self._inside: list[str] = []
+        self._attributes: Mapping[str, str] = {}
+        self._name: list[str] = []
+        self._parser = expat.ParserCreate()
+        self._parser.StartDoctypeDeclHandler = self._doctype
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._end
+        self._parser.CharacterDataHandler = self._text
+
+    def feed(self, octets: bytes) -> Iterable[Entry]:
+        self._octets += len(octets)
+        if self._octets > _LONGEST:
+            raise LimitExceeded(
+                "body", f"an index of XML is held whole, and this is longer than {_LONGEST} octets"
+            )
+        self._parse(octets, last=False)
+        return ()
+
+    def finish(self) -> Iterable[Entry]:
+        self._parse(b"", last=True)
+        return self._entries
+
+    def _parse(self, octets: bytes, *, last: bool) -> None:
+        try:
+            self._parser.Parse(octets, last)
+        except (expat.ExpatError, LookupError, ValueError) as error:  # these two of an encoding
+            detail = f"the index of XML is not well-formed, so nobody knows what it lists: {error}"
+            self._findings.append(Finding("http:index-broken", "warn", detail))
+            decline(self._findings, "it is not well-formed")
+
+    def _doctype(self, *_: object) -> NoReturn:
+        decline(self._findings, "an index of XML has no document type")
+
+    def _start(self, name: str, attributes: Mapping[str, str]) -> None:
+        self._inside.append(name)
+        is_index = (
+            name == "list" if len(self._inside) == 1 else name in _ELEMENTS_KINDS and len(self._inside) == 2
+        )
+        if not is_index:
+            decline(self._findings, "its elements are not those of an index")
+        self._attributes = attributes
+        self._name.clear()
+
+    def _text(self, text: str) -> None:
+        if len(self._inside) == 2:
+            self._name.append(text)
+
+    def _end(self, name: str) -> None:
+        self._inside.pop()
+        if name not in _ELEMENTS_KINDS:
+            return
+        size = self._attributes.get("size", "")
+        entry = self._records.named(
+            "".join(self._name).encode("utf-8"),
+            _ELEMENTS_KINDS[name],
+            int(size) if size.isascii() and size.isdigit() and len(size) < 19 else None,
+            parse_stamp(self._attributes.get("mtime", "")),
+        )
+        if entry is not None:
+            self._entries.append(entry)

@@ -1,0 +1,335 @@
+"""The head of an answer as a value, and what its fields say (RFC 9110 6 and 8, RFC 9112 6.3).
+
+Names are in lower case, values are the octets that came, one character each. What a field says is read
+leniently where only a fact is lost; whatever decides about framing was checked by h11 before.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from datetime import UTC, datetime
+
+from protocols.authority import comparable_host
+from protocols.contract import Moved
+from protocols.errors import (
+    AccessDenied,
+    Declined,
+    LimitExceeded,
+    LoginRequired,
+    NotFound,
+    ProtocolError,
+    TryLater,
+)
+from protocols.http.url import HttpUrl
+from protocols.location import Finding
+from protocols.options import Limits
+from protocols.syntax import decode
+from protocols.values import NamedTuple
+
+#: Octets that all heads of one answer may have, interim ones (1xx) too: a thousand lines of 64 KiB would be
+#: 62 MiB. Browsers take 256 KiB to 400 KiB, curl 300 KiB.
+LARGEST_HEAD = 262_144
+
+#: No file is longer; a number beyond it would not fit where files are positioned.
+_LARGEST = 2**63 - 1
+
+_PARAMETER = re.compile(r';[ \t]*charset[ \t]*=[ \t]*(?:"([^"\\]*)"|([^\s;"]+))', re.IGNORECASE)
+_ESSENCE = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+/[-!#$%&'*+.^_`|~0-9A-Za-z]+")
+
+
+class BodyFraming(enum.Enum):
+    """What tells where the body ends (RFC 9112 6.3)."""
+
+    NONE = "there is no body"
+    LENGTH = "Content-Length"
+    CHUNKED = "the last chunk"
+    CLOSE = "the end of the connection"
+
+
+class ResponseHead(NamedTuple):
+    """A final status line and its fields. `length` is None unless `framing` is by it."""
+
+    status: int
+    reason: str
+    fields: tuple[tuple[str, str], ...]
+    framing: BodyFraming = BodyFraming.CLOSE
+    length: int | None = None
+
+    def values(self, name: str) -> list[str]:
+        """The values of all fields of that (lower-case) name."""
+        found: list[str] = []
+        for field, value in self.fields:
+            if field == name:
+                found += (value,)
+        return found
+
+    def first(self, name: str) -> str:
+        """The value of the first field of that name; empty where there is none."""
+        for field, value in self.fields:
+            if field == name:
+                return value
+        return ""
+
+    @property
+    def shown(self) -> str:
+        """Status and reason for a message."""
+        return f"{self.status} {self.reason}".rstrip()
+
+    @property
+    def media_type(self) -> str | None:
+        """Type and subtype in lower case, None where none can be read."""
+        essence = self.first("content-type").partition(";")[0].strip()
+        return essence.lower() if _ESSENCE.fullmatch(essence) else None
+
+    @property
+    def charset(self) -> str | None:
+        """The charset parameter, as written."""
+        found = _PARAMETER.search(self.first("content-type"))
+        return None if found is None else (found[1] or found[2] or None)
+
+    @property
+    def announced(self) -> int | None:
+        """Content-Length, which an answer to HEAD has though nothing follows. Where there is a transfer
+        coding it means nothing (RFC 9112 6.3), nor where there can be no content (RFC 9110 15.3.5)."""
+        values = self.values("content-length")
+        void = self.status == 204 or self.values("transfer-encoding")
+        return content_length(values[0]) if values and not void else None
+
+    @property
+    def codings(self) -> list[str]:
+        """The content codings that were applied, in lower case, `identity` left out."""
+        if not (values := self.values("content-encoding")):
+            return []
+        named = [coding.strip().lower() for coding in ",".join(values).split(",")]
+        return [coding for coding in named if coding not in ("", "identity")]
+
+
+def check_head_size(octets: int, limits: Limits) -> None:
+    """So many octets of head have come. Raises `LimitExceeded`. A line may be as long as `limits` let it."""
+    most = max(LARGEST_HEAD, limits.line)
+    if octets > most:
+        raise LimitExceeded("lines", f"the head of the answer is longer than {most} octets in all")
+
+
+def content_length(value: str) -> int:
+    """A Content-Length that h11 has taken for digits. Raises `ProtocolError` beyond 2^63."""
+    length = int(value)
+    if length > _LARGEST:
+        raise ProtocolError(f"Content-Length {length} is longer than any file")
+    return length
+
+
+def framing_of(
+    method: bytes, status: int, fields: tuple[tuple[str, str], ...], version: str = "1.1"
+) -> tuple[BodyFraming, int | None]:
+    """RFC 9112 6.3, for fields that h11 has taken; the number of octets where that is known.
+
+    Raises `ProtocolError` for a transfer coding beside a length, or in HTTP/1.0: of two peers on the way one
+    reads a body that ends elsewhere, and the rest of it as another answer (RFC 9112 6.1, 11.2).
+    """
+    if method == b"CONNECT" and 200 <= status < 300:  # what follows is the tunnel's, whatever they say
+        return BodyFraming.NONE, None
+    names = dict(fields)
+    if "transfer-encoding" in names and "content-length" in names:
+        raise ProtocolError("the answer has Transfer-Encoding and Content-Length, of which one alone may be")
+    if "transfer-encoding" in names and version != "1.1":
+        raise ProtocolError(f"the answer is HTTP/{version}, which has no Transfer-Encoding")
+    if method == b"HEAD" or status in (204, 304):
+        return BodyFraming.NONE, None
+    if "transfer-encoding" in names:
+        return BodyFraming.CHUNKED, None
+    if "content-length" in names:
+        return BodyFraming.LENGTH, content_length(names["content-length"])
+    return BodyFraming.CLOSE, None
+
+
+# dates: Dates in fields (RFC 9110 5.6.7): the one form to write and the two old ones to read as well.
+
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_TIME = r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
+_FORMS = (
+    re.compile(
+        rf"[A-Z][a-z]{{2}}, (?P<day>\d\d) (?P<month>[A-Z][a-z]{{2}}) (?P<year>\d{{4}}) {_TIME} GMT", re.ASCII
+    ),
+    re.compile(
+        rf"[A-Z][a-z]+, (?P<day>\d\d)-(?P<month>[A-Z][a-z]{{2}})-(?P<year>\d\d) {_TIME} GMT", re.ASCII
+    ),
+    re.compile(
+        rf"[A-Z][a-z]{{2}} (?P<month>[A-Z][a-z]{{2}}) (?P<day>[ \d]\d) {_TIME} (?P<year>\d{{4}})", re.ASCII
+    ),
+)
+#: RFC 850 wrote two digits, which RFC 9110 takes for the past. Nothing was on the web before 1970.
+_CENTURY_TURN = 70
+
+
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+
+
+def format_date(moment: datetime) -> str:
+    """The form to write. A moment without a zone counts as UTC."""
+    utc = moment.astimezone(UTC) if moment.tzinfo is not None else moment
+    day, month = _DAYS[utc.weekday()], MONTHS[utc.month - 1]
+    return f"{day}, {utc.day:02} {month} {utc.year:04} {utc:%H:%M:%S} GMT"
+
+
+def parse_date(text: str) -> datetime | None:
+    """The moment in UTC, or None for what is no date: a fact is lost, nothing else."""
+    for form in _FORMS:
+        if found := form.fullmatch(text):
+            return _moment(found.groupdict())
+    return None
+
+
+def _moment(parts: dict[str, str]) -> datetime | None:
+    year = int(parts["year"])
+    if len(parts["year"]) == 2:
+        year += 1900 if year >= _CENTURY_TURN else 2000
+    second = int(parts["second"])
+    try:
+        return datetime(
+            year,
+            MONTHS.index(parts["month"]) + 1,
+            int(parts["day"]),
+            int(parts["hour"]),
+            int(parts["minute"]),
+            59 if second > 59 else second,  # a leap second, which datetime has no room for
+            tzinfo=UTC,
+        )
+    except ValueError:
+        return None
+
+
+# statuses: What a status means for whoever wants the object (RFC 9110 15): here it is, it is elsewhere, or
+# not.
+
+_REFUSALS: dict[int, type[Declined]] = {
+    401: LoginRequired,
+    403: AccessDenied,
+    404: NotFound,
+    407: LoginRequired,
+    408: TryLater,
+    410: NotFound,
+    425: TryLater,
+    429: TryLater,
+    500: TryLater,
+    502: TryLater,
+    503: TryLater,
+    504: TryLater,
+}
+#: Redirections whose Location is where the object is. 304 answers no question of ours, 305 would name a
+#: proxy, 306 is unused.
+_ELSEWHERE = frozenset({300, 301, 302, 303, 307, 308})
+_PARTIAL = 206
+
+_SECONDS = re.compile(r"[0-9]+", re.ASCII)
+_LONGEST_WAIT = 86_400.0
+
+
+def check_status(head: ResponseHead, *, part: bool = False) -> Moved | None:
+    """None: the object is here, or the `part` of it that was asked for. `Moved`: it is elsewhere.
+
+    Raises `Declined` or the class of it that the status stands for, and `ProtocolError` for a part that
+    nobody asked for and for a redirection that leads nowhere.
+    """
+    if head.status in _ELSEWHERE and (location := _location(head)) is not None:
+        return Moved(location, str(head.status))
+    if head.status >= 400:
+        raise _refusal(head)
+    if head.status >= 300:
+        raise ProtocolError(f"the server answers {head.shown}, and not where to go instead")
+    if head.status == _PARTIAL and not part:
+        raise ProtocolError(f"the server answers {head.shown}, but no part was asked for")
+    return None
+
+
+def _refusal(head: ResponseHead) -> Declined:
+    kind = _REFUSALS.get(head.status, Declined)
+    message, code = f"the server answers {head.shown}", str(head.status)
+    if issubclass(kind, TryLater):
+        after, until = _retry_after(head)
+        return kind(message, code=code, text=head.reason, after=after, until=until)
+    return kind(message, code=code, text=head.reason)
+
+
+def _retry_after(head: ResponseHead) -> tuple[float | None, datetime | None]:
+    """Retry-After, in seconds or as a date (10.2.3); a date counts from the server's own, if it has one."""
+    value = "".join(head.values("retry-after")[:1])
+    if _SECONDS.fullmatch(value):
+        return min(float(value), _LONGEST_WAIT), None
+    until, now = parse_date(value), parse_date("".join(head.values("date")[:1]))
+    if until is None or now is None:
+        return None, until
+    return min(max(0.0, (until - now).total_seconds()), _LONGEST_WAIT), None
+
+
+def _location(head: ResponseHead) -> str | None:
+    """The one Location. Raises `ProtocolError` where several differ: nobody can tell which was meant."""
+    found = set(head.values("location"))
+    if len(found) > 1:
+        raise ProtocolError(f"the server answers {head.shown} with {len(found)} different locations")
+    return found.pop() or None if found else None
+
+
+# disposition: The name that a server suggests for a file: Content-Disposition (RFC 6266, RFC 8187).
+#
+# What comes out are octets as the server has them, separators and all: whoever makes a file of that name
+# cleans it first.
+
+_TOKEN = r"[-!#$%&'*+.^_`|~0-9A-Za-z]+"
+_DISPOSITION_PARAMETER = re.compile(
+    rf'[ \t]*;[ \t]*({_TOKEN})[ \t]*=[ \t]*("(?:[^"\\]|\\.)*"|[^\s;"]+)', re.DOTALL
+)
+#: RFC 8187 3.2: a character set, a language, and octets, encoded as in a URL.
+_EXTENDED = re.compile(r"(?i:(utf-8)|(iso-8859-1))'[-A-Za-z0-9]*'((?:%[0-9A-Fa-f]{2}|[!-$&-~])+)")
+
+
+def suggested_name(value: str) -> bytes | None:
+    """The file name in a field value, which has one character per octet; `filename*` counts before
+    `filename`. None where there is none, or the field is not written as the RFC has it."""
+    kind = re.match(rf"[ \t]*{_TOKEN}", value)
+    at = 0 if kind is None else kind.end()
+    found: dict[str, str] = {}
+    while (parameter := _DISPOSITION_PARAMETER.match(value, at)) is not None:
+        found.setdefault(parameter[1].lower(), parameter[2])
+        at = parameter.end()
+    if kind is None or value[at:].strip(" \t;"):
+        return None
+    extended = _decode_extended(found.get("filename*", ""))
+    if extended is not None:
+        return extended
+    plain = found.get("filename")
+    return None if plain is None else _unquote(plain).encode("latin-1")
+
+
+def _decode_extended(text: str) -> bytes | None:
+    written = _EXTENDED.fullmatch(text)
+    if written is None:
+        return None
+    octets = decode(written[3])
+    return octets if written[1] else octets.decode("latin-1").encode()
+
+
+def _unquote(text: str) -> str:
+    return re.sub(r"\\(.)", r"\1", text[1:-1], flags=re.DOTALL) if text.startswith('"') else text
+
+
+# landing: Where redirects have led to: a page in place of data. Services that want a login send who has
+# none to a page of another host, which comes with 200 and would be saved as what was asked for.
+
+_PAGES = ("text/html", "application/xhtml+xml")
+#: How names of pages end, and of programs that make them.
+_PAGE_SUFFIXES = frozenset(
+    {b"html", b"htm", b"xhtml", b"shtml", b"php", b"asp", b"aspx", b"jsp", b"cgi", b"pl"}
+)
+
+
+def landed_elsewhere(url: HttpUrl, asked: tuple[str, bytes], media_type: str | None) -> Finding | None:
+    """A page of another host than was `asked`, for a name that no page has."""
+    host, name = asked
+    stem, _, suffix = name.rpartition(b".")
+    is_data = bool(stem and suffix) and suffix.lower() not in _PAGE_SUFFIXES
+    if media_type not in _PAGES or not is_data or comparable_host(host) == comparable_host(url.host):
+        return None
+    detail = f"{url.host} answers with a page, which may be a login and not what {host} was asked for"
+    return Finding("http:landed-elsewhere", "warn", detail)

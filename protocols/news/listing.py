@@ -1,0 +1,445 @@
+"""Overviews: one line an article, fields between TABs (RFC 3977 8.3).
+
+Number, Subject, From, Date, Message-ID, References, bytes, lines; then further header fields, each in
+full with its name. The first eight are fixed whatever a server says of its format. Fields at the end
+may be missing, numbers empty or wrong; a line without number or with fewer than five fields says
+nothing and is skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator
+from functools import lru_cache
+from typing import TypeAlias, TypeVar
+
+from protocols.contract import Reply
+from protocols.errors import InvalidUrl
+from protocols.location import BuiltUrl, Entry, Finding, JsonValue, Kind, Url
+from protocols.news.article import ArticleHead, decode_field, parse_date, strip_brackets
+from protocols.news.response import BlockLines, DataBlock, GroupSelection, decode_text, is_number
+from protocols.news.url import NewsUrl, NntpUrl, build_news, build_nntp, is_article
+from protocols.options import Limits
+from protocols.values import NamedTuple
+from protocols.wire import Buffer, Reader, encode_line
+
+# places: The URLs of what a listing holds. Names come from a server: they become URLs only through the
+# builder, field by field (S20), and what it refuses has none.
+#
+# Children keep the parent's way: what was found in a place is found there again (`nntp://S/G/n`), what was
+# found by a `news:` URL without a server is named without one (`news:ID`).
+
+U = TypeVar("U", bound=Url)
+
+#: Group, number and message-id of an article: its URL, or None.
+ArticleUrl: TypeAlias = "Callable[[bytes, int, bytes | None], str | None]"
+#: The name of a group: its URL, or None.
+GroupUrl: TypeAlias = "Callable[[bytes], str | None]"
+
+
+def article_urls(parent: NewsUrl | NntpUrl) -> ArticleUrl:
+    """How the articles of a group are named that was found as `parent`."""
+    if isinstance(parent, NntpUrl) or (parent.host is not None and parent.scheme == "news"):
+        place = _place(parent)
+        return lambda group, number, message_id: place(group, number)
+
+    def by_message_id(group: bytes, number: int, message_id: bytes | None) -> str | None:
+        if message_id is None:
+            return None
+        return _build(build_news, _news(parent, message_id=message_id))
+
+    return by_message_id
+
+
+def group_urls(parent: NewsUrl | NntpUrl) -> GroupUrl:
+    """How groups are named that were found as `parent`."""
+    if isinstance(parent, NntpUrl) or (parent.host is not None and parent.scheme == "news"):
+        place = _place(parent)
+        return lambda group: place(group, None)
+    return lambda group: None if b"*" in group else _build(build_news, _news(parent, group=group))
+
+
+def _place(parent: NewsUrl | NntpUrl) -> Callable[[bytes, int | None], BuiltUrl | None]:
+    scheme = "nntps" if parent.scheme == "nntps" else "nntp"
+    host = parent.host or ""
+
+    @lru_cache(maxsize=1)  # all articles of a listing are of one group
+    def build_group(group: bytes) -> str | None:
+        url = NntpUrl(
+            scheme=scheme, host=host, port=parent.port, default_port=parent.default_port, group=group
+        )
+        return _build(build_nntp, url)
+
+    def build(group: bytes, number: int | None) -> BuiltUrl | None:
+        url = build_group(group)
+        if url is None or number is None:
+            return None if url is None else BuiltUrl(url)
+        return BuiltUrl(f"{url}/{number}") if is_article(number) else None
+
+    return build
+
+
+def _news(parent: NewsUrl, *, group: bytes | None = None, message_id: bytes | None = None) -> NewsUrl:
+    return NewsUrl(
+        scheme=parent.scheme,
+        host=parent.host,
+        port=parent.port,
+        default_port=parent.default_port,
+        group=group,
+        message_id=message_id,
+    )
+
+
+def _build(build: Callable[[U], str], url: U) -> BuiltUrl | None:
+    try:
+        return BuiltUrl(build(url))
+    except InvalidUrl:
+        return None
+
+
+_FEWEST = 5
+_FIXED = 8
+_BLANKS = bytes.maketrans(b"\0\t\n\r", b"    ")
+
+
+class OverviewReader:
+    """An `EntryReader` for the overview of `group`. What is odd goes to `findings` at the end."""
+
+    def __init__(
+        self, group: bytes, article_url: ArticleUrl, line_limit: int, findings: list[Finding]
+    ) -> None:
+        self._group = group
+        self._article_url = article_url
+        self._lines = BlockLines(line_limit)
+        self._findings = findings
+        self._skipped = 0
+        self._last = -1
+        self._in_order = True
+
+    def feed(self, octets: bytes) -> Iterable[Entry]:
+        return self._read(self._lines.feed(octets))
+
+    def finish(self) -> Iterable[Entry]:
+        yield from self._read(self._lines.finish())
+        if self._skipped:
+            detail = f"{self._skipped} lines are no overview of an article and were skipped"
+            self._findings.append(Finding("nntp:overview-line", "allow", detail))
+        if not self._in_order:
+            self._findings.append(Finding("nntp:overview-order", "allow", "not in the order of numbers"))
+
+    def _read(self, lines: list[bytes]) -> Iterator[Entry]:
+        for line in lines:
+            fields = line.split(b"\t")
+            if len(fields) < _FEWEST or not is_number(fields[0]):
+                self._skipped += 1
+                continue
+            number = int(fields[0])
+            self._in_order = self._in_order and number > self._last
+            self._last = number
+            yield self._entry(number, line, fields)
+
+    def _entry(self, number: int, line: bytes, fields: list[bytes]) -> Entry:
+        fields += [b""] * (_FIXED - len(fields))
+        message_id = strip_brackets(fields[4])
+        size = _number(fields[6])
+        extra: dict[str, JsonValue] = {
+            "number": number,
+            "from": decode_field(fields[2]),
+            "date": decode_field(fields[3]),
+            "message_id": None if message_id is None else decode_field(message_id),
+            "references": [decode_field(word) for word in fields[5].split()],
+            "bytes": size,
+            "lines": _number(fields[7]),
+            "fields": list(map(_further, filter(None, fields[_FIXED:]))),
+        }
+        return Entry(
+            name=str(number),
+            url=self._article_url(self._group, number, message_id),
+            kind=Kind.ARTICLE,
+            size=size,
+            modified=parse_date(fields[3].decode("latin-1")),
+            title=decode_field(fields[1]),
+            raw=line,
+            extra=extra,
+        )
+
+
+def _further(field: bytes) -> list[JsonValue]:
+    name, _, value = field.partition(b":")
+    return [decode_field(name), decode_field(value)]
+
+
+def _number(field: bytes) -> int | None:
+    field = field.strip()
+    return int(field) if is_number(field) else None
+
+
+def encode_overview(number: int, head: ArticleHead) -> bytes:
+    """The line that a server with an overview would have given for this head, its size left empty."""
+    values = [head.first(name) for name in ("subject", "from", "date", "message-id", "references")]
+    fields = [b"%d" % number, *(value or b"" for value in values), b"", head.first("lines") or b""]
+    xref = head.first("xref")
+    if xref is not None:
+        fields.append(b"Xref: " + xref)
+    return encode_line(*(field.translate(_BLANKS) for field in fields), sep=b"\t").octets
+
+
+# groups: Lists of groups: LIST ACTIVE, and LIST NEWSGROUPS for their descriptions (RFC 3977 7.6.3, 7.6.6).
+#
+# The octets read here are the two lists with a line of one period between them; the second may be missing.
+# LIST ACTIVE decides what exists. Its numbers are *high, low*: the reverse of GROUP's. Old servers ignore a
+# pattern, so names are matched again here.
+
+#: Octets of LIST ACTIVE that wait for their descriptions, with those that came: ten times what 100,000
+#: groups have.
+HOLD_LIMIT = 67_108_864
+
+#: What may be done in a group (RFC 3977 7.6.3, RFC 6048 3.1); another letter tells nothing.
+_STATUS = frozenset({b"y", b"n", b"m", b"x", b"j"})
+
+
+# The wildcards of a wildmat.
+_STAR = ord("*")
+_ANY = ord("?")
+
+
+class ActiveLine(NamedTuple):
+    """A line of LIST ACTIVE. `status` is a letter, or `=` and the group that articles are filed in."""
+
+    name: bytes
+    high: int
+    low: int
+    status: bytes | None
+    raw: bytes
+
+    @property
+    def is_empty(self) -> bool:
+        return self.high < self.low or self.high == self.low == 0
+
+
+def parse_active(line: bytes) -> ActiveLine | None:
+    """None for what is no such line: without a name or two numbers."""
+    name, *words = line.split() or [b""]
+    if len(words) < 2 or not is_number(words[0]) or not is_number(words[1]):
+        return None
+    status = words[2] if len(words) > 2 else b""
+    known = status in _STATUS or (status.startswith(b"=") and len(status) > 1)
+    return ActiveLine(name, int(words[0]), int(words[1]), status if known else None, line)
+
+
+def parse_description(line: bytes) -> tuple[bytes, bytes]:
+    """Name and description of a line of LIST NEWSGROUPS; the description may be empty."""
+    name, *rest = line.split(maxsplit=1) or [b""]
+    return name, rest[0].strip() if rest else b""
+
+
+class GroupReader:
+    """An `EntryReader` for the groups whose names match `pattern`. Entries come when their descriptions
+    are known, which is at the end; without those to come where more than `hold` octets would have to wait."""
+
+    def __init__(
+        self,
+        pattern: bytes,
+        group_url: GroupUrl,
+        line_limit: int,
+        findings: list[Finding],
+        hold: int = HOLD_LIMIT,
+    ) -> None:
+        self._pattern = pattern
+        self._group_url = group_url
+        self._lines = BlockLines(line_limit)
+        self._findings = findings
+        self._hold = hold
+        self._held: list[ActiveLine] = []
+        self._held_octets = 0
+        self._descriptions: dict[bytes, bytes] = {}
+        self._describing = False
+        self._gave_up = False
+        self._skipped = 0
+
+    def feed(self, octets: bytes) -> Iterable[Entry]:
+        return self._take(self._lines.feed(octets))
+
+    def finish(self) -> Iterable[Entry]:
+        yield from self._take(self._lines.finish())
+        yield from self._give()
+        if self._skipped:
+            detail = f"{self._skipped} lines are no newsgroups and were skipped"
+            self._findings.append(Finding("nntp:group-line", "allow", detail))
+        if self._gave_up:
+            detail = f"more than {self._hold} octets of groups: without descriptions"
+            self._findings.append(Finding("nntp:descriptions", "allow", detail))
+
+    def _take(self, lines: list[bytes]) -> Iterator[Entry]:
+        for line in lines:
+            if self._describing:
+                self._describe(*parse_description(line))
+            elif line == b".":
+                self._describing = True
+            else:
+                self._hold_line(line)
+            if self._held_octets > self._hold or self._gave_up:
+                self._gave_up = True
+                yield from self._give()
+
+    def _hold_line(self, line: bytes) -> None:
+        active = parse_active(line)
+        if active is None:
+            self._skipped += 1
+        elif matches(self._pattern, active.name):
+            self._held.append(active)
+            self._held_octets += len(line)
+
+    def _describe(self, name: bytes, description: bytes) -> None:
+        if description and self._held and matches(self._pattern, name):
+            self._descriptions[name] = description
+            self._held_octets += len(name) + len(description)
+
+    def _give(self) -> Iterator[Entry]:
+        held, self._held, self._held_octets = self._held, [], 0
+        for active in held:
+            yield self._entry(active)
+        self._descriptions.clear()
+
+    def _entry(self, active: ActiveLine) -> Entry:
+        description = self._descriptions.get(active.name)
+        extra: dict[str, JsonValue] = {
+            "high": active.high,
+            "low": active.low,
+            "empty": active.is_empty,
+            "status": None if active.status is None else decode_text(active.status),
+        }
+        return Entry(
+            name=decode_text(active.name),
+            url=self._group_url(active.name),
+            kind=Kind.GROUP,
+            title=None if description is None else decode_text(description),
+            raw=active.raw,
+            extra=extra,
+        )
+
+
+def count_groups(pattern: bytes, line_limit: int) -> Reader[int]:
+    """A reader for a block of LIST ACTIVE that keeps nothing of it but how many groups match."""
+
+    def reader(buffer: Buffer) -> Generator[None, None, int]:
+        block, lines, count = DataBlock(), BlockLines(line_limit), 0
+        while not block.ended:
+            active = map(parse_active, lines.feed((yield from block.read(buffer))))
+            count += sum(line is not None and matches(pattern, line.name) for line in active)
+        return count
+
+    return reader
+
+
+def matches(pattern: bytes, name: bytes) -> bool:
+    """Does the whole name match (RFC 3977 4.2, as far as RFC 5538 has patterns in URLs)?
+
+    `*` is any run of octets, `?` any one, everything else itself. Matching takes time proportional to pattern
+    times name at worst, whatever either of them is.
+    """
+    at = index = 0
+    star, resumed = -1, 0
+    while index < len(name):
+        if at < len(pattern) and pattern[at] == _STAR:
+            star, resumed = at, index
+            at += 1
+        elif at < len(pattern) and pattern[at] in (_ANY, name[index]):
+            at += 1
+            index += 1
+        elif star >= 0:  # the last star takes one octet more
+            resumed += 1
+            at, index = star + 1, resumed
+        else:
+            return False
+    return pattern[at:].strip(b"*") == b""
+
+
+# facts: What is known of an article, a group or a list of groups before its octets come.
+
+_ARTICLE = "message/rfc822"
+_LISTING = "text/plain"
+
+
+class GroupRange(NamedTuple):
+    """What of a group is listed: `first` is the lowest number, `last` the highest."""
+
+    selected: GroupSelection
+    first: int
+    last: int
+
+    @property
+    def is_empty(self) -> bool:
+        return self.selected.is_empty or self.last < self.first
+
+    @property
+    def is_cut(self) -> bool:
+        """Are there older articles that are not listed?"""
+        return not self.is_empty and self.first > self.selected.low
+
+
+def newest(selected: GroupSelection, most: int, before: int | None = None) -> GroupRange:
+    """The newest `most` numbers, or all for 0, of those lower than `before`."""
+    last = selected.high if before is None else min(selected.high, before - 1)
+    everything = not most or last - selected.low + 1 <= most
+    return GroupRange(selected, selected.low if everything else last - most + 1, last)
+
+
+def of_article(url: NewsUrl | NntpUrl, head: ArticleHead, message_id: bytes | None) -> Reply:
+    """`message_id` is the one in the response, without brackets; None where that tells none."""
+    message_id = message_id or head.message_id
+    findings = []
+    if head.strays:
+        detail = f"{head.strays} lines of the head are no header fields"
+        findings.append(Finding("nntp:header-line", "allow", detail))
+    extra: dict[str, JsonValue] = {
+        "message_id": None if message_id is None else decode_text(message_id),
+        "group": url.group.decode("ascii") if isinstance(url, NntpUrl) else None,
+        "number": url.article if isinstance(url, NntpUrl) else None,
+        "fields": [[field.name, field.raw.decode("latin-1")] for field in head.fields],
+    }
+    return Reply(
+        kind=Kind.ARTICLE,
+        media_type=_ARTICLE,
+        charset=head.charset,
+        modified=head.date,
+        title=head.decoded("subject"),
+        meta=head.pairs,
+        extra=extra,
+        findings=findings,
+    )
+
+
+def of_group(url: NewsUrl | NntpUrl, listed: GroupRange, limits: Limits) -> Reply:
+
+    group, selected = url.group or b"", listed.selected
+    findings: list[Finding] = []
+    if listed.is_cut:
+        detail = (
+            f"only the newest: numbers {listed.first} to {listed.last}, and the group begins at"
+            f" {selected.low} (--entries 0 lists all)"
+        )
+        findings.append(Finding("nntp:cut", "warn", detail))
+    return Reply(
+        kind=Kind.GROUP,
+        media_type=_LISTING,
+        extra={
+            "name": decode_text(group),
+            "count": selected.count,
+            "low": selected.low,
+            "high": selected.high,
+            "first": None if listed.is_empty else listed.first,
+            "cut": listed.is_cut,
+        },
+        listing=OverviewReader(group, article_urls(url), limits.line, findings),
+        findings=findings,
+    )
+
+
+def of_groups(url: NewsUrl | NntpUrl, count: int | None, limits: Limits) -> Reply:
+    """`count` is how many groups match, None where they are listed."""
+
+    pattern = url.group or b"*"
+    extra: dict[str, JsonValue] = {"pattern": decode_text(pattern), "count": count}
+    findings: list[Finding] = []
+    groups = GroupReader(pattern, group_urls(url), limits.line, findings)
+    return Reply(kind=Kind.DIRECTORY, media_type=_LISTING, extra=extra, listing=groups, findings=findings)

@@ -1,0 +1,89 @@
+"""Charsets by the names that peers give them (RFC 2978): which of Python's codecs reads one.
+
+No name of a peer's is looked up by Python, which imports a module for each new one and keeps each for ever,
+found or not: a name is looked for among the codecs that there are, and only theirs are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from encodings import normalize_encoding
+from encodings.aliases import aliases
+
+_LONGEST = 40  # RFC 2978 2.3
+
+#: Codecs that the table of aliases does not name.
+_UNALIASED = frozenset(
+    {"cp1006", "cp720", "cp737", "cp856", "cp874", "cp875", "iso8859_1", "koi8_t", "koi8_u", "mac_arabic"}
+    | {"mac_croatian", "mac_farsi", "mac_romanian", "palmos", "utf_8_sig"}
+)
+#: Codecs that are no charsets: some make octets of octets, some take time by the square, one raises whatever
+#: it is given, and one is whatever Windows is set to.
+_NO_CHARSETS = frozenset(
+    {"base64_codec", "bz2_codec", "hex_codec", "quopri_codec", "rot_13", "uu_codec", "zlib_codec"}
+    | {"idna", "mbcs", "punycode", "raw_unicode_escape", "undefined", "unicode_escape"}
+)
+_CODECS = (frozenset(aliases.values()) | _UNALIASED) - _NO_CHARSETS
+
+
+def codec_of(charset: str) -> str | None:
+    """The name of the codec that reads a charset, None for one that is unknown here."""
+    if len(charset) > _LONGEST or not (charset.isascii() and charset.isprintable()):
+        return None
+    name = normalize_encoding(charset.lower())
+    codec = aliases.get(name) or aliases.get(name.replace(".", "_")) or name
+    return codec if codec in _CODECS and _is_there(codec) else None
+
+
+def _is_there(codec: str) -> bool:
+    """A Python may lack some: Debian's python3-minimal has a few only."""
+    try:
+        b"aaaa".decode(codec)
+    except LookupError:
+        return False
+    except UnicodeError:
+        pass
+    return True
+
+
+# brief: Values for the eye, as `repr` shows them: one line of at most 200 characters, whatever is in them.
+
+_BRIEF_LONGEST = 200
+_LONGEST_TEXT = 80
+_CUT = "..."  # also for where nothing but ASCII can be shown
+
+
+def brief(value: object, *facts: str | None) -> str:
+    """`<Class fact fact …>`; a fact that is None is left out."""
+    line = " ".join([type(value).__name__, *(fact for fact in facts if fact is not None)])
+    return f"<{_shortened(line, _BRIEF_LONGEST - 2)}>"
+
+
+def quoted(text: str | None) -> str | None:
+    """A text of somebody else's in quotes, escaped as Python does it; of a long one the beginning."""
+    return None if text is None else _shortened(repr(text[:_BRIEF_LONGEST]), _LONGEST_TEXT)
+
+
+def _shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - len(_CUT)] + _CUT
+
+
+# instant: A moment as text: the one form in which records show it; and out of the digits of a text.
+
+
+def instant(moment: datetime | None) -> str | None:
+    """RFC 3339 in UTC, to the second; a moment without a zone counts as UTC."""
+    if moment is None:
+        return None
+    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return aware.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def in_utc(digits: Iterable[str | bytes]) -> datetime | None:
+    """Year, month, day, hour, minute and second; None for what no calendar or clock has."""
+    year, month, day, hour, minute, second = map(int, digits)
+    try:
+        return datetime(year, month, day, hour, minute, second, tzinfo=UTC)
+    except ValueError:
+        return None

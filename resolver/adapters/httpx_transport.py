@@ -1,0 +1,579 @@
+"""The transport: each request judged, sent, and answered as httpx wants it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, Unpack, cast
+from weakref import ReferenceType, ref
+
+import httpx
+
+from protocols.contract import FirstResult, Options, Reply
+from protocols.conversation import hold
+from protocols.errors import (
+    Disconnected,
+    InvalidUrl,
+    LimitExceeded,
+    LocalError,
+    ProtocolError,
+    Refused,
+    ResolveError,
+    TimedOut,
+    TlsError,
+    Truncated,
+    Unreachable,
+    UnsupportedScheme,
+)
+from protocols.http.codings import ALWAYS
+from protocols.http.dialogue import relay
+from protocols.http.request import HttpRequest, prepare, target_of
+from protocols.http.url import HttpUrl
+from protocols.location import Origin, Referrer, Url
+from protocols.step import Dialogue
+from protocols.values import NamedTuple, replace
+from resolver.blocking.portal import OpenResource, Portal, PortalContext, ThreadLost, ask, portal, told
+from resolver.blocking.portal import PortalBody as WaitingBody
+from resolver.loops import CancelScope
+from resolver.network import Admission, Lookup, UrlGate
+from resolver.network.clock import Clock
+from resolver.network.lookup import look_up
+from resolver.network.stream_settings import Phase
+from resolver.policy import Policy, check_hops, harmless, may_carry_credentials
+from resolver.transfer import extras as codings
+from resolver.transfer import extras as http2
+from resolver.transfer.network import Network
+from resolver.transfer.redirects import RetrievalRequest as HopRequest
+from resolver.transfer.settings import NetworkSettings, check_names
+from resolver.url.parsing import parse, without_user
+from resolver.url.tracebacks import outermost
+
+if TYPE_CHECKING:
+    from resolver.warc.recorder import CaptureRecording
+
+
+# faults: Errors of ours become those that httpx promises its users, here and nowhere else.
+
+
+class RequestRefused(Refused, httpx.TransportError):
+    """The policy refused a request of httpx's: an error of ours and of theirs."""
+
+    def __init__(self, refused: Refused) -> None:
+        super().__init__(refused.rule, refused.message)
+        vars(self).update(vars(refused))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """httpx says of each of its errors which request it is about."""
+        if name == "request":
+            object.__setattr__(self, name, value)
+        else:
+            super().__setattr__(name, value)
+
+
+_TRANSLATIONS: tuple[tuple[type[ResolveError], type[httpx.TransportError]], ...] = (
+    (Unreachable, httpx.ConnectError),
+    (TlsError, httpx.ConnectError),
+    (Disconnected, httpx.ReadError),
+    (ProtocolError, httpx.RemoteProtocolError),
+    (Truncated, httpx.RemoteProtocolError),
+    (InvalidUrl, httpx.UnsupportedProtocol),
+    (UnsupportedScheme, httpx.UnsupportedProtocol),
+    (LocalError, httpx.LocalProtocolError),
+)
+
+
+def translated(
+    error: ResolveError, timed_out: Callable[[str], httpx.TimeoutException]
+) -> httpx.TransportError:
+    """What is raised of httpx's for an error of ours; for silence what `timed_out` makes of its words."""
+    if isinstance(error, Refused):
+        return RequestRefused(error)
+    if isinstance(error, TimedOut):
+        return timed_out(error.message)
+    for ours, theirs in _TRANSLATIONS:
+        if isinstance(error, ours):
+            return theirs(error.message)
+    return httpx.TransportError(error.message)
+
+
+# hop: Which requests of a client's are redirects that it follows, and what may go along (S10, S11).
+#
+# httpx makes a hop a request of its own, with headers that it thinks may go along and with the extensions
+# of the request that was answered. So each request that is answered by a redirect is marked there. A
+# request that bears a mark and is not the one that got it is a hop, however the client came to send it; the
+# same one sent again, as for authentication, is not.
+
+_MARK = "resolver.hop"
+Headers: TypeAlias = "tuple[tuple[bytes, bytes], ...]"
+
+
+class _RedirectMark(NamedTuple):
+    """`request` was answered by a redirect, found in `referrer`, which makes `hops` in a row. `left` says
+    that it is not at the place any more that the first one was for. `clock` began with the first one."""
+
+    request: ReferenceType[httpx.Request]
+    referrer: Referrer
+    hops: int
+    left: bool
+    clock: Clock
+
+
+class RequestRoute(NamedTuple):
+    """How a client came to a request. `hops` were followed before it; `left` and `clock` as above."""
+
+    origin: Origin
+    referrer: Referrer | None
+    hops: int = 0
+    left: bool = False
+    clock: Clock | None = None
+
+    def retry(self, url: Url, headers: Headers, policy: Policy) -> tuple[RequestRoute, Url, Headers]:
+        """What may go along to `url`. What was given for one place stays there, also behind another; a user
+        is not repeated in a redirect (S06), as httpx would."""
+        if self.origin != "derived" or self.referrer is None:
+            return self, url, headers
+        stays = may_carry_credentials(parse(self.referrer.url), url, policy)
+        there = parse(without_user(url)) if stays else url
+        if stays and not self.left:
+            return self, there, headers
+        return self._replace(left=True), there, harmless(headers)
+
+    def mark(self, request: httpx.Request, found_in: Referrer, clock: Clock) -> None:
+        """The client may follow the answer to this request."""
+        mark = _RedirectMark(ref(request), found_in, self.hops + 1, self.left, clock)
+        request.extensions = {**request.extensions, _MARK: mark}
+
+
+def route_of(request: httpx.Request, origin: Origin) -> RequestRoute:
+    """How the client came to this request: by a hop, as its own extensions say, or as all of them do."""
+    mark = cast("_RedirectMark | None", request.extensions.get(_MARK))
+    if mark is not None and mark.request() is not request:
+        return RequestRoute("derived", mark.referrer, mark.hops, mark.left, mark.clock)
+    led_by = cast("tuple[str, str | None] | None", request.extensions.get("referrer"))
+    chosen = cast(Origin, request.extensions.get("origin", origin))
+    return RequestRoute(chosen, None if led_by is None else Referrer(*led_by))
+
+
+# timeouts: The gate of one request of httpx's: what is opened through it heeds the timeouts that the client
+# gave.
+#
+# httpx has a time for each phase: to connect, to write once, to read once. Whichever ends first, that or
+# the limit of ours, ends the request. The time for a head begins when all is sent.
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+_NEVER = float("inf")
+_TIMED_OUT: Mapping[Phase, type[httpx.TimeoutException]] = {
+    "connect": httpx.ConnectTimeout,
+    "write": httpx.WriteTimeout,
+    "read": httpx.ReadTimeout,
+}
+
+
+class HttpxTimeouts:
+    """See `Bounds`. `timeouts` are httpx's, in seconds by phase; None is no bound. `clock` is that of all
+    hops of a request, `head` the seconds for what comes before a body."""
+
+    def __init__(self, timeouts: Mapping[str, float | None], clock: Clock, head: float | None) -> None:
+        self._timeouts = timeouts
+        self._clock = clock
+        self._head = head
+        self._until: dict[Phase, float] = {}
+        self.scope: CancelScope | None = None
+        self._late: Phase = "read"
+        self._saying = False
+
+    @property
+    def late(self) -> Phase:
+        """Where somebody still says something and hears beside it, silence is no fault, and may end in the
+        same turn as what is."""
+        return self._late
+
+    @late.setter
+    def late(self, phase: Phase) -> None:
+        if phase != "read" or not self._saying:
+            self._late = phase
+
+    def begin_saying(self) -> None:
+        """And hear beside it."""
+        self._saying = True
+        self.leave_head()
+
+    def end_saying(self) -> None:
+        """Then the head is waited for."""
+        self._saying = False
+        self.await_head()
+
+    def begin(self, phase: Phase) -> None:
+        """The client's time for it begins."""
+        seconds = self._timeouts.get(phase)
+        self._until[phase] = _NEVER if seconds is None else self._clock.loop.current_time() + seconds
+        if phase == "connect":
+            self.leave_head()
+
+    def connected(self) -> None:
+        """Little is said, and then a head is waited for."""
+        self.await_head()
+
+    def deadline(self, phase: Phase) -> float:
+        """When the client's time for it is over."""
+        return self._until.get(phase, _NEVER)
+
+    def until(self, phase: Phase, silent: float) -> float:
+        """When one wait in it is over."""
+        return silent if phase == "connect" else min(silent, self.deadline(phase))
+
+    def missed(self, phase: Phase) -> TimedOut:
+        """What is said then."""
+        return TimedOut(f"timed out: not done within {self._timeouts[phase]:g} s, as the client has it")
+
+    def leave_head(self) -> None:
+        """Nobody can have answered yet."""
+        if self.scope is not None:
+            self.scope.deadline = self._clock.deadline
+
+    def await_head(self) -> None:
+        """All is said: it is to have come in so many seconds from now on."""
+        if self.scope is not None and self._head is not None:
+            self.scope.deadline = min(self._clock.deadline, self._clock.loop.current_time() + self._head)
+
+
+class TimeoutGate(UrlGate):
+    """See `UrlGate`: with the times of one request."""
+
+    def __init__(
+        self, admission: Admission, timeouts: Mapping[str, float | None], clock: Clock | None
+    ) -> None:
+        super().__init__(admission)
+        self.clock = clock or Clock(self.limits.total)
+        self._times = self._connector.bounds = HttpxTimeouts(timeouts, self.clock, self.limits.head)
+
+    def timed_out(self, message: str) -> httpx.TimeoutException:
+        """httpx's error for the phase that took too long."""
+        return _TIMED_OUT[self._times.late](message)
+
+    async def enter(self, conversation: AbstractAsyncContextManager[Reply]) -> Reply:
+        """As far as the head, which has a time of its own, if that is bound."""
+        if self.limits.head is None:
+            with self.clock.bound():
+                return await conversation.__aenter__()
+        with self.clock.loop.move_on_at(self.clock.deadline) as scope:
+            self._times.scope = scope
+            return await conversation.__aenter__()
+        raise (self.clock if scope.deadline == self.clock.deadline else Clock.for_head(self.limits)).over()
+
+    async def first_of(
+        self, first: Callable[[], Awaitable[A]], second: Callable[[], Awaitable[B]]
+    ) -> tuple[FirstResult[A] | None, FirstResult[B] | None]:
+        """Nobody does two things at once here but who still sends."""
+        self._times.begin_saying()
+        try:
+            return await super().first_of(first, second)
+        finally:
+            self._times.end_saying()
+
+
+# streams: The two bodies of a call as httpx has them: what a request sends, and what the answer brings.
+
+
+class RequestBody:
+    """What a request sends: `octets` where they are known before, None where `next_piece` gives them. Closing
+    it closes what gives them, for not all of it may have been taken."""
+
+    def __init__(self, request: httpx.Request) -> None:
+        stream = request.stream
+        self.octets: bytes | None = None
+        self._pieces: AsyncIterator[bytes] | None = None
+        if isinstance(stream, httpx.ByteStream):
+            self.octets = b"".join(stream)
+        else:
+            self._pieces = (
+                aiter(stream) if isinstance(stream, httpx.AsyncByteStream) else _asked(iter(stream))
+            )
+
+    async def next_piece(self) -> bytes:
+        """The next octets; none at the end."""
+        assert self._pieces is not None, "they are known already"
+        async for octets in self._pieces:
+            if octets:
+                return octets
+        return b""
+
+    async def aclose(self) -> None:
+        """Nobody takes any more of it."""
+        if isinstance(self._pieces, AsyncGenerator):  # as httpx has them
+            await self._pieces.aclose()
+
+
+async def _asked(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+    """What a client that waits gives, each in the thread in which it waits."""
+    while (octets := await ask(partial(next, pieces, None))) is not None:
+        yield octets
+
+
+class ResponseBody(httpx.AsyncByteStream):
+    """What the answer brings, whose conversation is `opened`; closing it gives the connection back, or up."""
+
+    def __init__(
+        self,
+        reply: Reply,
+        opened: AbstractAsyncContextManager[Reply],
+        gate: TimeoutGate,
+        recording: CaptureRecording | None = None,
+    ) -> None:
+        self._opened: AbstractAsyncContextManager[Reply] | None = opened
+        self._body = reply.body
+        self._gate = gate
+        self._most = gate.options.most
+        self._received = 0
+        self._recording = recording
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        try:
+            with self._gate.clock.bound():
+                octets = await anext(self._body)
+            self._received += len(octets)
+            if self._most is not None and self._received > self._most:
+                raise LimitExceeded("body", f"the body is larger than the limit of {self._most} octets")
+        except ResolveError as error:
+            self._end_record(error)
+            raise translated(error, self._gate.timed_out) from outermost(error)
+        return octets
+
+    async def aclose(self) -> None:
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            await opened.__aexit__(None, None, None)
+            self._end_record(None)
+
+    def _end_record(self, error: ResolveError | None) -> None:
+        if self._recording is not None:
+            self._recording.end(error)
+
+
+class HeldBody(httpx.SyncByteStream):
+    """The same for a client that waits; closing it closes what is held."""
+
+    def __init__(self, body: ResponseBody, held: OpenResource) -> None:
+        self._body = WaitingBody(body, held)
+        self._held = held
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._body)
+
+    def close(self) -> None:
+        self._held.leave()
+
+
+class HttpxTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
+    """A transport for `httpx.AsyncClient`, under trio or asyncio, or for `httpx.Client`, in any thread: one
+    object for one of the two, as its first request has it.
+
+    Raises `RequestRefused`, which is a `Refused` and an `httpx.TransportError`, where the policy says no;
+    nothing was sent then. Any other error is httpx's, with ours as its cause. `origin` is who chooses the
+    URLs. `limits.body` binds only with `body_everywhere`. Timeouts are the client's and the limits',
+    whichever ends first.
+
+    Examples:
+        >>> import httpx
+        >>> safe = resolver.HttpxTransport(policy=resolver.Policy.untrusted())
+        >>> async with httpx.AsyncClient(transport=safe) as client:
+        ...     await client.get("http://169.254.169.254/latest/meta-data/")
+        Traceback (most recent call last):
+        resolver.adapters.httpx_transport.RequestRefused: ...: S08: 169.254.169.254 is link-local, ...
+    """
+
+    def __init__(
+        self, *, origin: Origin = "user", lookup: Lookup = look_up, **settings: Unpack[NetworkSettings]
+    ) -> None:
+        check_names(settings, NetworkSettings.__optional_keys__)
+        if (on_event := settings.get("on_event")) is not None:
+            settings["on_event"] = told(on_event)
+        self._origin = origin
+        self._network = Network(lookup=lookup, **settings)
+        self._options = Options(codings=codings.installed())
+        self._undone = frozenset({**ALWAYS, **self._options.codings})
+        self._framed = replace(self._options, http2=http2.http2_installed())
+        self._client: str | None = None
+        self._portal: Portal | None = None
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """What an `httpx.AsyncClient` calls for each request, also for each that follows a redirect."""
+        self._serve("httpx.AsyncClient")
+        return await self._answer(request)
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """What an `httpx.Client` calls for each request, also for each that follows a redirect."""
+        self._serve("httpx.Client")
+
+        async def answer() -> AbstractAsyncContextManager[httpx.Response]:
+            return self._answered(request)
+
+        return PortalContext(self._home, answer, _held).__enter__()
+
+    def _serve(self, client: str) -> None:
+        """What is kept for the one is of no use for the other: its loop, or its thread, is not there."""
+        if self._client not in (None, client):
+            raise RuntimeError(f"this HttpxTransport serves {self._client}: make another one for {client}")
+        self._client = client
+
+    def _home(self) -> Portal:
+        if self._portal is None:
+            self._portal = portal()
+            self._portal.close_at_end(self)
+        return self._portal
+
+    @asynccontextmanager
+    async def _answered(self, request: httpx.Request) -> AsyncIterator[httpx.Response]:
+        response = await self._answer(request)
+        body = response.stream
+        assert isinstance(body, ResponseBody)
+        try:
+            yield response
+        finally:
+            await body.aclose()
+
+    async def _answer(self, request: httpx.Request) -> httpx.Response:
+        await self._network.__aenter__()
+        sent = RequestBody(request)
+        try:
+            route, gate, url, dialogue = self._prepare(request, sent)
+        except BaseException:
+            await sent.aclose()
+            raise
+        recording = None if self._network.recorder is None else self._record(route, gate, url)
+        try:
+            conversation = hold(dialogue if recording is None else recording.watched(dialogue), gate)
+            reply = await _begin(conversation, gate)
+        except BaseException as error:
+            await sent.aclose()
+            if recording is not None:
+                recording.end(error.__cause__ or error)
+            raise
+        body = ResponseBody(
+            reply if recording is None else recording.body_of(reply), conversation, gate, recording
+        )
+        try:
+            await sent.aclose()
+            response = _response(reply, gate, body)
+            if response.has_redirect_location:
+                route.mark(request, Referrer(url.shown, gate.source), gate.clock)
+        except BaseException:
+            await body.aclose()
+            raise
+        return response
+
+    def _record(self, route: RequestRoute, gate: TimeoutGate, url: HttpUrl) -> CaptureRecording:
+        from resolver.warc.recorder import CaptureRecording  # few keep what is said
+
+        assert self._network.recorder is not None
+        recording = CaptureRecording(self._network.recorder, gate.mask, 1)
+        request = HopRequest(url, route.origin, route.referrer, gate.options)
+        led_by = None if route.hops == 0 or route.referrer is None else route.referrer.url
+        recording.begin(request, gate, led_by)
+        return recording
+
+    def _prepare(
+        self, request: httpx.Request, sent: RequestBody
+    ) -> tuple[RequestRoute, TimeoutGate, HttpUrl, Dialogue[None]]:
+        """How the client came here, the way out for its request, and what will be said."""
+        try:
+            route, gate, url, relayed = self._judge(request, sent)
+        except ResolveError as error:
+            raise translated(error, httpx.ReadTimeout) from outermost(error)
+        return route, gate, url, relay(relayed, gate.options, gate.limits, tls=url.secured)
+
+    async def aclose(self) -> None:
+        """Close the connections that are kept."""
+        await self._network.__aexit__(None, None, None)
+
+    def close(self) -> None:
+        """Close the connections that are kept, of an `httpx.Client`."""
+        if self._portal is not None and self._portal.usable:
+            with suppress(ThreadLost):
+                self._portal.run(self.aclose)
+
+    def __del__(self) -> None:
+        if (home := vars(self).get("_portal")) is not None:
+            home.cast(self.aclose)
+
+    def _judge(
+        self, request: httpx.Request, body: RequestBody
+    ) -> tuple[RequestRoute, TimeoutGate, HttpUrl, HttpRequest]:
+        """What is allowed of it, and what will be sent."""
+        route = route_of(request, self._origin)
+        check_hops(route.hops, self._network.limits.hops)
+        route, url, headers = route.retry(
+            parse(str(request.url)), tuple(request.headers.raw), self._network.policy
+        )
+        limits = self._network.limits_of(url)
+        in_frames = isinstance(url, HttpUrl) and url.secured and _goes_in_frames(request, body)
+        in_frames = in_frames and self._network.recorder is None
+        options = self._framed if in_frames else self._options
+        if limits.body_everywhere:
+            options = replace(options, most=limits.body)
+        judged = self._network.judged(url, origin=route.origin, referrer=route.referrer, options=options)
+        if not isinstance(url, HttpUrl):
+            raise UnsupportedScheme(url.scheme, f"httpx has no use for {url.scheme} URLs")
+        given = None if route.hops else cast("bytes | None", request.extensions.get("target"))
+        target = target_of(url) if given is None else given
+        fields = [
+            (name, _accepted(value, self._undone) if name.lower() == b"accept-encoding" else value)
+            for name, value in headers
+        ]
+        content = body.next_piece if body.octets is None else body.octets
+        gate = TimeoutGate(judged, request.extensions.get("timeout", {}), route.clock)
+        return route, gate, url, prepare(request.method.encode(), target, fields, content)
+
+
+@lru_cache(maxsize=64)
+def _accepted(value: bytes, undone: frozenset[str]) -> bytes:
+    """Of the content codings that a client takes only those that can be undone here."""
+    named = [coding.strip() for coding in value.decode("latin-1").split(",")]
+    known = [coding for coding in named if coding.partition(";")[0].strip().lower() in undone]
+    return ", ".join(known).encode("latin-1") or b"identity"
+
+
+def _held(response: httpx.Response, held: OpenResource) -> httpx.Response:
+    """The same for a client that waits."""
+    body = response.stream
+    assert isinstance(body, ResponseBody)
+    response.stream = HeldBody(body, held)
+    return response
+
+
+async def _begin(conversation: AbstractAsyncContextManager[Reply], gate: TimeoutGate) -> Reply:
+    try:
+        return await gate.enter(conversation)
+    except ResolveError as error:
+        raise translated(error, gate.timed_out) from outermost(error)
+
+
+def _goes_in_frames(request: httpx.Request, body: RequestBody) -> bool:
+    """May it be put in HTTP/2? Not with a body, for which the peer has to make room, piece by piece, nor
+    where it has other fields there (RFC 9113 8.5)."""
+    bodiless = body.octets == b"" and "transfer-encoding" not in request.headers
+    return bodiless and request.method != "CONNECT"
+
+
+def _response(reply: Reply, gate: TimeoutGate, body: ResponseBody) -> httpx.Response:
+    """httpx has its own words for a status that came without."""
+    facts = reply.extra or {}
+    reason = str(facts["reason"]).encode("latin-1")
+    return httpx.Response(
+        cast(int, facts["status"]),
+        headers=[(name.encode("ascii"), value.encode("latin-1")) for name, value in reply.meta],
+        stream=body,
+        extensions={
+            "http_version": str(facts["version"]).encode("ascii"),
+            **({"reason_phrase": reason} if facts["version"] == "HTTP/1.1" else {}),
+            "findings": tuple(gate.findings),
+            "verified": reply.verified,
+            "peer": gate.peer,
+        },
+    )

@@ -1,0 +1,94 @@
+"""The cluster of a run: one that is there already, or processes of this machine for as long as the run takes.
+
+Dask is imported here and nowhere else in the command, when a run begins.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing import resource_tracker
+from typing import TYPE_CHECKING
+
+import dask.config
+from dask.system import CPU_COUNT
+from distributed import Client, LocalCluster, Security
+from distributed.utils import LoopRunner
+
+from protocols.errors import Unreachable
+from resolver.blocking.portal import portal
+from resolver.cli.arguments import THREADS, is_local
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from tornado.ioloop import IOLoop
+
+
+#: Where they listen; also what tells others how they are.
+_LOOPBACK = "127.0.0.1"
+
+#: Of a cluster whose pages nobody opens: workers take samples of their threads for these alone.
+_NO_PAGES = {"distributed.worker.profile.enabled": False}
+
+
+def client_of(address: str) -> AbstractContextManager[Client]:
+    """Raises `Unreachable` for a scheduler that does not answer."""
+    return _here(address.partition(":")[2]) if is_local(address) else _there(address)
+
+
+@contextmanager
+def _there(address: str) -> Iterator[Client]:
+    try:
+        client = Client(address, set_as_default=False)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise Unreachable(f"the scheduler at {address} cannot be used: {error}") from error
+    with client:
+        yield client
+
+
+@contextmanager
+def _here(many: str) -> Iterator[Client]:
+    with (
+        dask.config.set(_NO_PAGES),
+        _loop() as loop,
+        LocalCluster(
+            n_workers=int(many or CPU_COUNT),
+            threads_per_worker=THREADS,
+            host=_LOOPBACK,
+            dashboard_address=f"{_LOOPBACK}:0",
+            worker_dashboard_address=f"{_LOOPBACK}:0",
+            scheduler_kwargs={"dashboard": False},
+            security=Security.temporary(),  # whoever reaches a scheduler runs code there
+            silence_logs=logging.CRITICAL,
+            preload=["resolver.cli.cluster"],
+            loop=loop,
+        ) as cluster,
+        Client(cluster, set_as_default=False, loop=loop) as client,
+    ):
+        yield client
+
+
+@contextmanager
+def _loop() -> Iterator[IOLoop]:
+    """Of a cluster of this machine. Its thread, and the processes that are begun there, have nothing to do
+    with Ctrl-C, not even while they start: the command hears it, and ends them."""
+    resource_tracker.ensure_running()  # else it takes SIGINT up again in the thread that needs it first
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        runner = LoopRunner()
+        runner.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    yield runner.loop
+    runner.stop()
+
+
+# departing: What a worker of a cluster of this machine does last: what it has under way is cancelled, for
+# nobody waits for it any more. Dask knows this module by its name (`--preload`).
+
+
+def dask_teardown(worker: object) -> None:
+    portal().end()

@@ -1,0 +1,193 @@
+"""`bulk --dry-run`: what a run would come to; nothing is fetched, and no cluster is asked."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from protocols.location import JsonValue
+from protocols.values import NamedTuple
+from resolver.cli import streams
+from resolver.cli.arguments import THREADS, Command
+from resolver.cli.listing import fit
+from resolver.cli.transfers import duration
+
+if TYPE_CHECKING:
+    from resolver.bulk.plan import BulkPlan, Forecast
+
+
+# forecasts: The picture of a plan: what needs longest, how hosts differ, and what workers are of use; as
+# lines of text.
+#
+# All of it is made of the facts, for so many columns, and has no colour: bars say what there is to see, and
+# a screen reader gets the figures.
+
+#: Wider than that eyes lose the line.
+_WIDEST = 110
+
+#: Columns of a bar, and of a name that is cut for it; where there is no room for both, there are no bars.
+_LEAST_BAR = 8
+_LEAST_LABEL = 16
+
+
+class BarGlyphs(NamedTuple):
+    """What is drawn: what there is, what could be saved, and where a name was cut."""
+
+    full: str
+    light: str
+    cut: str
+
+
+BLOCKS = BarGlyphs("█", "░", "…")
+ASCII = BarGlyphs("=", ".", "~")
+
+
+class BarRow(NamedTuple):
+    """A line with a bar: `full` of it, and `light` behind that, of 1."""
+
+    label: str
+    figures: tuple[str, ...]
+    full: float
+    light: float = 0.0
+
+
+def glyphs_for(encoding: str | None) -> BarGlyphs:
+    """What a stream can write."""
+    try:
+        "".join(BLOCKS).encode(encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return ASCII
+    return BLOCKS
+
+
+def picture(found: Forecast, columns: int, *, threads: int, glyphs: BarGlyphs = BLOCKS) -> list[str]:
+    """The lines, none of them wider than `columns` unless these are too few for figures. `threads` are those
+    of each worker."""
+    columns = min(columns, _WIDEST)
+    lines = [
+        f"{_many(found.requests, 'request')} to {_many(found.hosts, 'host')}, "
+        f"in {_many(found.slices, 'slice')} of at most a minute"
+    ]
+    if found.largest:
+        lines += ["", "Hosts that need longest", *_drawn(_hosts(found), columns, glyphs)]
+        lines += ["", "Hosts by their requests", *_drawn(_crowds(found), columns, glyphs)]
+    title = f"How long it takes, with {_many(threads, 'thread')} for each worker"
+    lines += ["", title, *_drawn(_workers(found), columns, glyphs)]
+    if found.bound_by is not None:
+        lines += [f"{found.bound_by} needs {duration(found.bound)}, however many workers there are."]
+    if found.requests:
+        lines += [f"A request is thought to take {duration(found.each)}: nobody was asked."]
+    return [
+        part for line in lines for part in ([line] if line[:1] in ("", " ") else textwrap.wrap(line, columns))
+    ]
+
+
+def _hosts(found: Forecast) -> list[BarRow]:
+    most = max(seconds for _, _, seconds in found.largest) or 1.0
+    return [
+        BarRow(host, (f"{requests:,}", duration(seconds)), seconds / most)
+        for host, requests, seconds in found.largest
+    ]
+
+
+def _crowds(found: Forecast) -> list[BarRow]:
+    most = max(hosts for _, hosts in found.histogram)
+    return [
+        BarRow(f"{least:,} to {least * 10 - 1:,}", (f"{hosts:,}",), hosts / most)
+        for least, hosts in found.histogram
+    ]
+
+
+def _workers(found: Forecast) -> list[BarRow]:
+    """What more of them can save is what is beyond the bound."""
+    most = max((found.bound, *found.expected.values())) or 1.0
+    rows = [
+        BarRow(
+            _many(workers, "worker"),
+            (duration(seconds),),
+            min(seconds, found.bound) / most,
+            max(0.0, seconds - found.bound) / most,
+        )
+        for workers, seconds in found.expected.items()
+    ]
+    return [*rows, BarRow("at least", (duration(found.bound),), found.bound / most)]
+
+
+def _drawn(rows: Sequence[BarRow], columns: int, glyphs: BarGlyphs) -> list[str]:
+    """Labels, figures below each other, and bars. Where it is narrow the last figure alone is told, and where
+    it is narrower still nothing is drawn."""
+    wanted = min(_LEAST_LABEL, max(len(row.label) for row in rows)) + len("  ") + _LEAST_BAR
+    most = len(rows[0].figures)
+    kept = next((many for many in range(most, 0, -1) if wanted <= _room(rows, many, columns)), 0)
+    room = _room(rows, kept or 1, columns)
+    longest = max(len(row.label) for row in rows)
+    label = min(longest, max(_LEAST_LABEL, room // 2)) if kept else min(longest, room)
+    return [
+        (
+            f"  {_fitted(row.label, label, glyphs)}{figures}"
+            + ("  " + _bar(row, room - label - len("  "), glyphs) if kept else "")
+        ).rstrip()
+        for row, figures in zip(rows, _figures(rows, kept or 1), strict=True)
+    ]
+
+
+def _room(rows: Sequence[BarRow], many: int, columns: int) -> int:
+    """Columns for labels and bars beside so many figures."""
+    return columns - len("  ") - len(_figures(rows, many)[0])
+
+
+def _figures(rows: Sequence[BarRow], many: int) -> list[str]:
+    """The last ones of each row, right-aligned."""
+    told = [row.figures[-many:] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*told, strict=True)]
+    return [
+        "".join(f"  {figure:>{width}}" for figure, width in zip(each, widths, strict=True)) for each in told
+    ]
+
+
+def _fitted(label: str, width: int, glyphs: BarGlyphs) -> str:
+    return fit(label, width).replace(BLOCKS.cut, glyphs.cut).ljust(width)
+
+
+def _bar(row: BarRow, width: int, glyphs: BarGlyphs) -> str:
+    """What is there is seen, however little it is."""
+    full = max(round(row.full * width), 1 if row.full else 0)
+    light = min(round((row.full + row.light) * width), width) - full
+    return glyphs.full * full + glyphs.light * light
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def tell(plan: BulkPlan, command: Command) -> None:
+    """The picture, or with `--json` one object."""
+    from resolver.bulk.plan import forecast
+
+    found = forecast(plan, threads=THREADS)
+    if command.json:
+        streams.print_record(record_of(found))
+        return
+    glyphs = glyphs_for(streams.output_encoding())
+    for line in picture(found, streams.output_columns(), threads=THREADS, glyphs=glyphs):
+        streams.print_line(line)
+
+
+def record_of(found: Forecast) -> dict[str, JsonValue]:
+    return {
+        "requests": found.requests,
+        "hosts": found.hosts,
+        "slices": found.slices,
+        "bound": round(found.bound, 3),
+        "bound_by": found.bound_by,
+        "each": round(found.each, 6),
+        "expected": [
+            {"workers": workers, "seconds": round(seconds, 3)} for workers, seconds in found.expected.items()
+        ],
+        "largest": [
+            {"host": host, "requests": requests, "seconds": round(seconds, 3)}
+            for host, requests, seconds in found.largest
+        ],
+        "histogram": [{"least": least, "hosts": hosts} for least, hosts in found.histogram],
+    }

@@ -1,0 +1,151 @@
+"""The verb `mcp`: tools for agents over the standard streams, until the client closes its end.
+
+What is said there is the protocol's, so nothing else goes to standard output. The policy is `untrusted`, made
+milder only by the options of whoever starts this; no login of theirs goes along.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
+
+import trio
+
+from protocols.errors import LocalError, missing_libraries
+from protocols.values import replace
+from resolver.cli import INTERRUPTED, READER_GONE, streams
+from resolver.cli.arguments import Command
+from resolver.cli.options import rows
+from resolver.cli.output import put
+from resolver.cli.streams import OutputFault
+from resolver.cli.values import UsageError
+from resolver.cli.wishes import limits_of, options_of, policy_of
+from resolver.version import VERSION
+
+if TYPE_CHECKING:
+    from resolver.adapters.mcp import ToolGrant
+
+#: Speaks with a client whose lines these are, and sends it octets, until it leaves.
+Serve: TypeAlias = Callable[
+    [AsyncIterator[bytes | None], Callable[[bytes], Awaitable[None]]], Awaitable[None]
+]
+
+_STATUS_OF_SIGNAL = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: 143}
+#: What `STATUSES` has for an extra that is missing.
+_MISSING = 13
+
+
+def perform(command: Command) -> int:
+    """Serve one client; the exit status."""
+    try:
+        from resolver.adapters.mcp import serve
+    except ModuleNotFoundError:
+        streams.complain(f"mcp needs {missing_libraries('mcp')}")
+        return _MISSING
+    serving = _McpServer(partial(serve, grant_of(command), version=VERSION))
+    if streams.input_is_terminal():  # whose person sees nothing happen
+        streams.complain("mcp waits for what a client of agents says on standard input (Ctrl-D ends it)")
+    return trio.run(serving.supervised)
+
+
+def grant_of(command: Command) -> ToolGrant:
+    """What this command line lets agents do. Raises `UsageError`."""
+    from resolver.adapters.mcp import ToolGrant, bounded
+
+    found = command.found
+    _check_given(command)
+    policy = replace(policy_of(found), name="untrusted")
+    return ToolGrant(
+        policy=policy,
+        limits=bounded(limits_of(found)),
+        options=options_of(found, policy, keep=True),
+        gateways=command.gateways,
+        proxy=found.proxy,
+        cafile=command.cafile,
+        family=command.family,
+        news_server=found.news_server,
+        rate=found.rate,
+        strict=command.strict,
+    )
+
+
+def _check_given(command: Command) -> None:
+    """What means nothing here is not passed over in silence: somebody may count on it, or on a secret that
+    would go wherever an agent likes. Raises `UsageError`."""
+    for row in rows():
+        given = command.configuration.sources[row.name] == "the command line"
+        if given and row.name == "policy" and command.found.policy == "untrusted":
+            continue
+        if given and "mcp" not in row.verbs.split():
+            why = "; its policy is untrusted, and --allow-… makes it milder" if row.name == "policy" else ""
+            raise UsageError(f"mcp does not take {row.long}{why}")
+
+
+class _StdinReader:
+    """The lines of standard input, waited for in a thread: it may be anything. `fault` is what ended them
+    otherwise than by their end."""
+
+    def __init__(self, lines: Iterator[bytes]) -> None:
+        self._lines = lines
+        self._is_cut = False
+        self.fault: LocalError | None = None
+
+    def __aiter__(self) -> AsyncIterator[bytes | None]:
+        return self
+
+    async def __anext__(self) -> bytes | None:
+        """None for a line that was too long, whose rest is not given either."""
+        while line := await self._next():
+            whole = line.endswith(b"\n") or len(line) < streams.MOST_LINE  # the last one may have no end
+            was_cut, self._is_cut = self._is_cut, not whole
+            if not was_cut:
+                return line if whole else None
+        raise StopAsyncIteration
+
+    async def _next(self) -> bytes:
+        try:
+            return await trio.to_thread.run_sync(next, self._lines, b"", abandon_on_cancel=True)
+        except LocalError as error:
+            self.fault = error
+            return b""
+
+
+class _McpServer:
+    """One conversation under way; a signal ends it, and so does a client that takes no more answers."""
+
+    def __init__(self, serve: Serve) -> None:
+        self._serve = serve
+        self._status = 0
+        self._scope = trio.CancelScope()
+
+    async def supervised(self) -> int:
+        incoming = _StdinReader(streams.input_lines())
+        with trio.open_signal_receiver(*_STATUS_OF_SIGNAL) as signals:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._stop_on, signals)
+                with self._scope:
+                    await self._serve(incoming, self._put)
+                nursery.cancel_scope.cancel()
+        if incoming.fault is not None:
+            streams.complain(incoming.fault.message)
+            return incoming.fault.exit_code
+        return self._status
+
+    async def _stop_on(self, signals: AsyncIterator[int]) -> None:
+        async for number in signals:
+            self._stop(_STATUS_OF_SIGNAL[signal.Signals(number)])
+
+    def _stop(self, status: int) -> None:
+        self._status = status
+        self._scope.cancel()
+
+    async def _put(self, octets: bytes) -> None:
+        try:
+            await put(octets)
+        except BrokenPipeError:
+            self._stop(READER_GONE)
+        except OutputFault as error:
+            streams.complain(error.message)
+            self._stop(error.exit_code)

@@ -1,0 +1,286 @@
+"""`get -r`: the URLs of the command line and its lists as tops of trees, and what is found below them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
+
+import trio
+
+from protocols.contract import Finding, Url
+from protocols.errors import LocalError, NotConfigured, ResolveError
+from protocols.location import JsonValue
+from protocols.values import NamedTuple
+from resolver.cli import streams
+from resolver.cli import summary as outcome
+from resolver.cli.arguments import Command
+from resolver.cli.ledger import had
+from resolver.cli.output import put
+from resolver.cli.summary import RunSummary
+from resolver.cli.targets import CommandTarget
+from resolver.cli.verbs import enter, get
+from resolver.files.directory import numbers_of
+from resolver.files.mailbox import Maildir, Mbox
+from resolver.files.names import is_directory
+from resolver.transfer.batch import BatchTask
+from resolver.transfer.response import Saved
+from resolver.transfer.session import Resolver
+from resolver.trees.mirror import Inventory, Pruner, SurplusFile
+from resolver.trees.robots import Robots
+from resolver.trees.saving import GroupMailbox, source_of, with_rows
+from resolver.trees.scope import DEEPEST, Selection, path_of_top, tree_of, walked_as
+from resolver.trees.walk import TreeDirectory, TreeFile, TreeWalk, WalkRequest
+from resolver.url.registry import is_of_the_web
+
+if TYPE_CHECKING:
+    from resolver.ledger.book import Ledger, LedgerEntry
+
+
+#: Trees that are walked at once.
+_MOST = 64
+
+
+class TreeRun(Protocol):
+    """Who tells and counts what becomes of things."""
+
+    async def conclude(
+        self,
+        number: int,
+        target: CommandTarget,
+        perform: Callable[[], Awaitable[Saved | None]],
+        entry: LedgerEntry | None = None,
+    ) -> None: ...
+
+    def pass_over(self, number: int, saved: Saved, scheme: str) -> None: ...
+
+    def report(self, error: ResolveError) -> None: ...
+
+
+class PlannedTree(NamedTuple):
+    """The target that a tree is of, and its number."""
+
+    target: CommandTarget
+    number: int
+
+
+class Trees:
+    """The trees of a run, and what comes out of them. Raises `NotConfigured` where something is wanted that
+    nobody can be asked about. `slow` is told of a host how many seconds it wants between two starts; the
+    `ledger` has a row for each file."""
+
+    def __init__(
+        self,
+        run: TreeRun,
+        session: Resolver,
+        command: Command,
+        tally: RunSummary,
+        slow: Callable[[str, float], None],
+        ledger: Ledger | None,
+    ) -> None:
+        self._run = run
+        self._session = session
+        self._command = command
+        self._tally = tally
+        self._ledger = ledger
+        found = command.found
+        if found.delete and not (found.yes or found.dry_run or streams.has_terminal()):
+            raise NotConfigured("--delete asks at a terminal, and there is none: --yes removes unasked")
+        robots = None if found.ignore_robots else Robots(session, slow, self._warn)
+        self._inventory = Inventory() if found.delete else None
+        self._tops: list[WalkRequest] = []
+        self._walk = TreeWalk(session, robots=robots, inventory=self._inventory, dry_run=found.dry_run)
+        self._is_told = command.quiet or not found.ignore_robots
+
+    async def plant(self, target: CommandTarget) -> None:
+        """Take one more, as soon as there is room. What is wrong with it is told."""
+        await self._walk.room(_MOST)
+        number = self._tally.plant(target)
+        try:
+            top = self._top(target, walked_as(target.parsed(self._command)), PlannedTree(target, number))
+        except ResolveError as error:
+            self._tally.uproot(number)
+            number = self._tally.begin(target, below=True)
+            await self._run.conclude(number, target, partial(_fail, error))
+            return
+        if self._inventory is not None:
+            self._tops.append(top)
+            self._inventory.keep([top.path])
+        if not self._is_told and is_of_the_web(top.url.scheme):
+            self._is_told = True
+            streams.complain("robots.txt is not asked for (--ignore-robots)")
+        self._walk.plant(top)
+
+    def no_more(self) -> None:
+        self._walk.no_more()
+
+    def close(self) -> None:
+        self._walk.close()
+        if self._inventory is not None:
+            self._inventory.close()
+
+    async def remove_surplus(self) -> None:
+        """Once all is over."""
+        if self._inventory is not None:
+            await remove_surplus(self._tops, self._inventory, self._command, self._run.report)
+
+    def _warn(self, url: str, finding: Finding) -> None:
+        if not self._command.quiet:
+            streams.complain(f"{url}: {finding.rule}: {finding.detail}")
+
+    def _top(self, target: CommandTarget, url: Url, planted: PlannedTree) -> WalkRequest:
+        """Raises `ResolveError` for what gives no name."""
+        command, found = self._command, self._command.found
+        assert target.claim is not None
+        if tree_of(url) is None:
+            path = target.reserve(url, command)
+        else:
+            path = path_of_top(url, host=found.host_directories, cut=found.cut_dirs)
+            path = target.claim.take(path, url.shown)
+        below = os.path.join(command.directory or "", "")
+        return WalkRequest(
+            url=url,
+            below=below,
+            path=below + path,
+            origin=target.origin,
+            referrer=target.referrer,
+            depth=found.depth or DEEPEST,
+            selection=Selection(tuple(found.accept), tuple(found.reject), found.accept_regex),
+            owner=planted,
+            over=partial(self._tally.uproot, planted.number),
+        )
+
+    async def tasks(self) -> AsyncIterator[BatchTask[None]]:
+        async for item, entry in with_rows(self._walk, self._ledger):
+            number = self.begin(item)
+            if entry is not None and entry.is_done:
+                self._run.pass_over(number, had(item.url.shown, item.path, entry), item.scheme)
+                item.close()
+            else:
+                yield _TreeTask(self, item, number, entry)
+
+    def begin(self, item: TreeFile | TreeDirectory) -> int:
+        """Its number."""
+        assert isinstance(item.owner, PlannedTree)
+        return self._tally.begin(item.owner.target, below=True)
+
+    async def perform(self, number: int, item: TreeFile | TreeDirectory, entry: LedgerEntry | None) -> None:
+        """Save it, or list it."""
+        planted = item.owner
+        assert isinstance(planted, PlannedTree)
+        target = CommandTarget(item.url.text, item.origin, item.referrer)
+        perform: Callable[[], Awaitable[Saved | None]]
+        if isinstance(item, TreeFile):
+            target = (planted.target if item.is_top else target)._replace(file=item)
+            perform = partial(get, self._session, target, self._command)
+        else:
+            perform = partial(enter, item, target, self._command, self._session.policy)
+        await self._run.conclude(number, target, perform, entry)
+
+
+async def _fail(error: ResolveError) -> Saved | None:
+    raise error
+
+
+def lane_of(task: BatchTask[None]) -> Hashable:
+    """Which others it best comes behind."""
+    assert isinstance(task, _TreeTask)
+    return task.lane
+
+
+class _TreeTask:
+    """A file or a directory as a task of the batch."""
+
+    def __init__(
+        self, trees: Trees, item: TreeFile | TreeDirectory, number: int, entry: LedgerEntry | None
+    ) -> None:
+        self._trees = trees
+        self._item = item
+        self._number = number
+        self._entry = entry
+        self.host, self.scheme, self.lane = item.host, item.scheme, item.lane
+
+    async def run(self) -> None:
+        await self._trees.perform(self._number, self._item, self._entry)
+
+
+# surplus: `get -r --delete`: what the source has no more is shown, and goes if the person says so.
+
+#: Options whose files are ours, should they be in a tree.
+_OURS = ("failed", "trace", "trace_html", "ledger", "cookies", "netrc_file", "config")
+
+Going = tuple[Pruner, SurplusFile, str]
+
+
+async def remove_surplus(
+    tops: Sequence[WalkRequest], inventory: Inventory, command: Command, report: Callable[[LocalError], None]
+) -> None:
+    """Of all trees of a run that is over. `report` is told of what cannot be removed."""
+    going = await trio.to_thread.run_sync(_find, tops, inventory, command)
+    hidden = [each for each in going if not each[1].certain]
+    if hidden and not command.found.yes and not command.found.dry_run:
+        going = [each for each in going if each[1].certain]
+        streams.complain(
+            f"{len(hidden)} that pages of http do not list any more stay, for servers hide some names: "
+            "--yes removes them"
+        )
+    for _, surplus, path in going:
+        if not (command.found.yes or command.found.dry_run) or not (command.quiet or command.json):
+            streams.complain(f"delete {path}{'/' * surplus.is_directory}")
+    if command.found.dry_run:
+        await _tell(going, command, done=False)
+        return
+    if not going or not (command.found.yes or await streams.ask(f"remove these {len(going)}?")):
+        return
+    gone = await trio.to_thread.run_sync(_remove, going, report)
+    await _tell(gone, command, done=True)
+    if not command.quiet:
+        why = ", also what pages of http only do not list any more (--yes)" if hidden else ""
+        streams.complain(f"{len(gone)} removed{why}")
+
+
+def _find(tops: Sequence[WalkRequest], inventory: Inventory, command: Command) -> list[Going]:
+    files = (getattr(command.found, name, None) for name in _OURS)
+    spared = [numbers for file in files if file and (numbers := numbers_of(file)) is not None]
+    found: list[Going] = []
+    for top in tops:
+        if is_directory(top.path):
+            pruner = Pruner(top.path, inventory, top.selection.takes_local, spared)
+            found += [(pruner, each, f"{top.path}/{'/'.join(each.parts)}") for each in pruner.surplus()]
+    return found
+
+
+def _remove(going: Sequence[Going], report: Callable[[LocalError], None]) -> list[Going]:
+    gone = []
+    for each in going:
+        pruner, surplus, _ = each
+        try:
+            if pruner.drop(surplus):
+                gone.append(each)
+        except LocalError as error:
+            report(error)
+    return gone
+
+
+async def _tell(going: Sequence[Going], command: Command, *, done: bool) -> None:
+    records: list[dict[str, JsonValue]] = [outcome.removed(path, done=done) for _, _, path in going]
+    if command.json:
+        await put(b"".join(map(streams.record_octets, records)))
+
+
+# mailboxes: `get -r --format mbox|maildir`: the articles of a group as messages, those that are there left
+# alone.
+
+
+async def gather(session: Resolver, target: CommandTarget, command: Command) -> Saved:
+    """One group. Raises `ResolveError`; the articles that came before are there."""
+    url = target.parsed(command)
+    is_file = command.found.format == "mbox"
+    name = command.output
+    if name is None:
+        name = target.reserve(url, command, suffix=".mbox" if is_file else "")
+    path = os.path.join(command.directory or "", name)
+    source = source_of(url)
+    box = Mbox(path, source, make_directory="/" in path) if is_file else Maildir(path, source)
+    return await GroupMailbox(session, url, box, path, target.origin, target.referrer).run()

@@ -1,0 +1,505 @@
+"""`open`: what a person sits at, by what the policy knows of the scheme, or looks at in a browser. A session
+is opened here and nowhere else in the command (S18)."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING
+
+import trio
+
+from protocols.contract import Finding, HostUrl, Referrer, Url
+from protocols.errors import (
+    Disconnected,
+    LocalError,
+    NotConfigured,
+    NotFound,
+    ProtocolError,
+    Refused,
+    ResolveError,
+)
+from resolver.cli import streams
+from resolver.cli.arguments import Command
+from resolver.cli.console import ESCAPE, Console, HungUp, Mode
+from resolver.cli.hints import advise
+from resolver.cli.output import Output, StandardOutput
+from resolver.cli.targets import CommandTarget
+from resolver.policy import judge
+from resolver.policy.environment import colours_here
+from resolver.policy.schemes import rules_of
+from resolver.terminal.screen import TerminalOutput
+from resolver.transfer.forms import (
+    Answer,
+    AskForm,
+    AskLine,
+    AskQuestion,
+    PutForm,
+    asks_for_form,
+    form_at,
+    may_have_form,
+)
+from resolver.transfer.session import Resolver
+from resolver.transfer.terminal import COMMANDS, TerminalConnection
+
+if TYPE_CHECKING:
+    from protocols.contract import Line
+
+
+# sitting: A person at a telnet session: what the service says is shown, what is typed is sent, and `^]`
+# asks what to do.
+#
+# Four tasks: one listens, one reads the keyboard, one sends, one hears signals. While the person is asked
+# nothing is read from the service, so it cannot write over the question. Whatever ends the session, the
+# terminal is first as it was before.
+
+_PROMPT = b"\ntelnet> "
+_HELP = (
+    "close, quit: close the connection; so does the end of input",
+    "status: where it leads, and what was agreed on",
+    f"send {', '.join(COMMANDS)} or escape: a command of telnet, or the escape character itself",
+    "help: this; an empty line goes on with the session",
+)
+
+#: Octets that may wait for a service that reads nothing; a terminal's own driver holds no more either.
+_MOST_WAITING = 65_536
+_BELL = b"\x07"
+_END_OF_INPUT = b"\x04"
+
+_SIGNALS = (
+    *(signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP),
+    *(signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH),
+)
+
+
+async def sit(
+    connection: TerminalConnection, shown: TerminalOutput, console: Console, *, folds: bool, quiet: bool
+) -> None:
+    """Until the person or the service closes, or a signal ends it, which is raised once more then: who is
+    outside hears it. One that is ignored, as who began us wanted it, ends nothing. Raises `ResolveError`."""
+    heard = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    with trio.open_signal_receiver(*heard) as signals:
+        sitting = _TerminalUser(connection, shown, console, folds=folds)
+        try:
+            await sitting.run(signals)
+        finally:
+            console.write_at_once(shown.left)
+            console.leave(flush=sitting.ended_by_service)
+    if sitting.stopped_by is not None:
+        signal.raise_signal(sitting.stopped_by)
+        await trio.sleep_forever()  # until it is heard
+    if sitting.error is not None:
+        raise sitting.error
+    if sitting.ended_by_service and not quiet:
+        streams.complain("the connection was closed by the service")
+
+
+class _TerminalUser:
+    """One session under way."""
+
+    def __init__(
+        self, connection: TerminalConnection, shown: TerminalOutput, console: Console, *, folds: bool
+    ) -> None:
+        self._connection = connection
+        self._terminal = connection.terminal
+        self._shown = shown
+        self._console = console
+        self._folds = folds
+        self._scope = trio.CancelScope()
+        self._going = trio.Event()
+        self._going.set()
+        self._waiting: list[Line] = []
+        self._count = 0
+        self._more = trio.Event()
+        self.ended_by_service = False
+        self.error: ResolveError | None = None
+        self.stopped_by: int | None = None
+
+    async def run(self, signals: AsyncIterator[int]) -> None:
+        """To the end of it, which `error` and `stopped_by` tell."""
+        self._set_mode()
+        async with trio.open_nursery() as nursery:
+            with self._scope:
+                for task in (self._listen, self._type, self._send):
+                    nursery.start_soon(self._guarded, task)
+                await self._heed(signals)
+            nursery.cancel_scope.cancel()
+
+    async def _guarded(self, task: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await task()
+        except ResolveError as error:
+            self.error = error
+            self.ended_by_service = True
+        except HungUp:
+            self.stopped_by = signal.SIGTERM
+        self._scope.cancel()
+
+    # The service.
+
+    async def _listen(self) -> None:
+        while octets := await self._connection.receive():
+            await self._going.wait()
+            await self._show(octets)
+        await self._going.wait()
+        self.ended_by_service = True
+        self._connection.end()
+
+    async def _show(self, octets: bytes) -> None:
+        for data in self._connection.take(octets):
+            self._set_mode()  # who sees what follows may type at once
+            await self._console.write(self._shown.of(data, binary=self._terminal.his_binary))
+        self._set_mode()
+        await self._connection.answer()
+
+    def _set_mode(self) -> None:
+        echo = not self._terminal.echoing
+        self._console.sit(Mode(self._terminal.by_characters, echo, self._folds))
+
+    async def _send(self) -> None:
+        while True:
+            await self._more.wait()
+            lines, self._waiting, self._more = tuple(self._waiting), [], trio.Event()
+            try:
+                await self._connection.send(*lines)
+            except Disconnected:  # what it said before it left is still to be read
+                self._count = _MOST_WAITING
+                await trio.sleep_forever()
+            self._count = 0 if not self._waiting else sum(len(line.octets) for line in self._waiting)
+
+    def _say(self, *lines: Line) -> None:
+        """To be sent behind all that waits."""
+        self._waiting += lines
+        self._count += sum(len(line.octets) for line in lines)
+        self._more.set()
+
+    # The keyboard.
+
+    async def _type(self) -> None:
+        while True:
+            typed = await self._console.read()
+            if not typed and not self._terminal.by_characters:
+                typed = _END_OF_INPUT
+            while typed:
+                typed, escape, behind = typed.partition(ESCAPE)
+                self._type_in(typed)
+                if not escape:
+                    break
+                left = await self._ask(behind)
+                if left is None:
+                    return
+                typed = left
+
+    def _type_in(self, typed: bytes) -> None:
+        if typed and self._count >= _MOST_WAITING:
+            self._console.write_at_once(_BELL)
+        elif typed and not self._console.by_lines:
+            self._say(self._terminal.keyed(typed))
+        else:
+            for piece in typed.splitlines(keepends=True):
+                self._type_line(piece)
+
+    def _type_line(self, typed: bytes) -> None:
+        text = typed.removesuffix(b"\n")
+        lines = [self._terminal.typed(text)] if text else []
+        if text != typed:
+            lines.append(self._terminal.entered(b""))
+        self._say(*lines)
+
+    async def _ask(self, typed: bytes) -> bytes | None:
+        """What the person wants; `typed` is what came behind the escape character. What is left of that, and
+        None where the session is to be closed."""
+        self._going = trio.Event()
+        with self._console.left():
+            await self._console.write(_PROMPT)
+            line, behind = _first_line(typed)
+            await self._console.write(line)
+            if not line.endswith(b"\n"):
+                rest = await self._console.read()
+                if not (line or rest):
+                    return None
+                line += rest
+            goes_on = self._obey(line.decode("utf-8", "replace").split())
+        self._going.set()
+        return behind if goes_on else None
+
+    def _obey(self, words: list[str]) -> bool:
+        """False where the session is over."""
+        match words:
+            case []:
+                pass
+            case ["close" | "quit"]:
+                return False
+            case ["status"]:
+                self._tell(*self._status())
+            case ["send", "escape"]:
+                self._say(self._terminal.typed(ESCAPE))
+            case ["send", name] if name in COMMANDS:
+                self._say(self._connection.command(name))
+            case _:
+                self._tell(*_HELP)
+        return True
+
+    def _tell(self, *lines: str) -> None:
+        for line in lines:
+            streams.note(line)
+
+    def _status(self) -> list[str]:
+        connection, terminal = self._connection, self._terminal
+        columns, rows = self._console.size
+        sides = (("the service", terminal.his), ("this client", terminal.ours))
+        on = [f"{name} ({which})" for which, side in sides for name in side.names]
+        return [
+            f"connected to {connection.peer} port {connection.url.effective_port}, "
+            f"{'inside TLS' if connection.secured else 'in the clear'}",
+            f"what is typed is sent by {'characters' if terminal.by_characters else 'lines'}, "
+            f"and shown by {'the service' if terminal.echoing else 'this terminal'}",
+            f"the window has {columns} columns and {rows} rows",
+            f"on are: {', '.join(on) or 'no options'}",
+        ]
+
+    # Signals.
+
+    async def _heed(self, signals: AsyncIterator[int]) -> None:
+        async for number in signals:
+            match number:
+                case signal.SIGWINCH:
+                    self._tell_size()
+                case signal.SIGCONT:
+                    self._console.sit_again()
+                    self._tell_size()
+                case signal.SIGTSTP:
+                    self._suspend()
+                case signal.SIGINT if self._edits_lines:
+                    self._say(self._connection.command("ip"))
+                case signal.SIGQUIT if self._edits_lines:
+                    self._say(self._connection.command("brk"))
+                case _:
+                    self._stop(number)
+                    return
+
+    @property
+    def _edits_lines(self) -> bool:
+        """Does the terminal make signals of keys that are for the service?"""
+        return self._going.is_set() and not self._terminal.by_characters
+
+    def _stop(self, number: int) -> None:
+        """A terminal that hung up ends the run as who is asked to end does."""
+        self.stopped_by = signal.SIGTERM if number == signal.SIGHUP else number
+        self._scope.cancel()
+
+    def _suspend(self) -> None:
+        with self._console.left():
+            signal.raise_signal(signal.SIGSTOP)
+        if not self._going.is_set():
+            self._console.write_at_once(_PROMPT)
+
+    def _tell_size(self) -> None:
+        self._say(*self._connection.resize(*self._console.size))
+
+
+def _first_line(typed: bytes) -> tuple[bytes, bytes]:
+    """With a line feed where Enter was pressed; and what is behind it."""
+    line = next(iter(typed.splitlines(keepends=True)), b"")
+    text = line.rstrip(b"\r\n")
+    return (text if text == line else text + b"\n"), typed[len(line) :]
+
+
+async def perform(
+    session: Resolver, url: Url, target: CommandTarget, command: Command
+) -> tuple[Finding, ...]:
+    """What was odd about it."""
+    if isinstance(url, HostUrl) and rules_of(url.scheme).session:
+        _check_terminal("resolve cat --for SECONDS URL writes a session down")
+        return await _sit_at(session, url, target, command)
+    if isinstance(url, HostUrl) and rules_of(url.scheme).form is not None and _is_at_terminal():
+        put = await form_of(session, url, target)
+        if put is not None:
+            return await fill_in(put, session, url, target, command)
+    from resolver.cli.serve import browse
+
+    await browse(session, url, target, command)
+    return ()
+
+
+def _is_at_terminal() -> bool:
+    return streams.input_is_terminal() and streams.output_is_terminal()
+
+
+def _check_terminal(instead: str) -> None:
+    """Raises `NotConfigured`."""
+    if not _is_at_terminal():
+        words = "open is for a person at a terminal, and standard input or standard output is none"
+        raise NotConfigured(f"{words}; {instead}")
+
+
+async def _sit_at(
+    session: Resolver, url: HostUrl, target: CommandTarget, command: Command
+) -> tuple[Finding, ...]:
+    advise(url, command)
+    plain, told = command.found.plain, colours_here().get("TERM", "dumb")
+    dumb = plain or told in ("", "dumb")
+    with Console() as console:
+        shown = TerminalOutput(plain=plain, raw=session.policy.allow_raw, utf8=console.utf8)
+        async with session.open_terminal(
+            url,
+            size=console.size,
+            terminal="dumb" if dumb else "xterm",
+            origin=target.origin,
+            referrer=target.referrer,
+        ) as terminal:
+            connection = terminal.connection
+            connection.wait_without_end()
+            if not command.quiet:
+                streams.complain(
+                    f"connected to {connection.peer} port {url.effective_port}; ^] asks what to do"
+                )
+            await sit(connection, shown, console, folds=dumb, quiet=command.quiet)
+            return tuple(connection.findings)
+
+
+# asking: The questions of a form, put to the person at the terminal one by one (Gopher+ memo 2.4).
+#
+# All that is shown of them is a stranger's text, and escaped (S15). A default is taken by an empty line; a
+# file is the person's own choice, and what is a secret is not shown while it is typed.
+
+#: Octets of a file that is sent along with a form.
+_MOST_FILE = 1_048_576
+_YES, _NO = (b"y", b"yes"), (b"n", b"no")
+
+
+async def answers_to(form: AskForm) -> list[Answer]:
+    """One for each of `form.asked`. Raises `Refused` (S05) where the person ends the input."""
+    answers: list[Answer] = []
+    for line in form.lines:
+        if line.question.is_asked:
+            answers.append(await _ASKING[line.question](line))
+        else:
+            streams.note(line.prompt)
+    return answers
+
+
+async def agree(place: str, answers: list[Answer]) -> None:
+    """Does the person want that to be sent? Raises `Refused` (S05)."""
+    what = "1 answer" if len(answers) == 1 else f"{len(answers)} answers"
+    if not await streams.ask(f"Send {what} to {place}?"):
+        raise _unsent()
+
+
+def _unsent() -> Refused:
+    return Refused("S05", "nothing was sent: nobody said yes to it")
+
+
+async def _typed(prompt: str, *, hidden: bool = False) -> bytes:
+    typed = await streams.request_line(prompt, hidden=hidden)
+    if typed is None:
+        raise _unsent()
+    return typed
+
+
+async def _line(line: AskLine) -> bytes:
+    """One that is a lone period would end the form, so it is asked for again."""
+    default = "" if line.default is None else f" [{line.default}]"
+    hidden = line.question is AskQuestion.ASK_HIDDEN
+    while (typed := await _typed(f"{line.prompt}{default} ", hidden=hidden)) == b".":
+        streams.note("a lone period is no answer: it would end the form")
+    return typed or (line.default or "").encode()
+
+
+async def _lines(line: AskLine) -> tuple[bytes, ...]:
+    default = "" if line.default is None else f" [{line.default}]"
+    streams.note(f"{line.prompt}{default} (lines, and a period alone behind the last)")
+    found: list[bytes] = []
+    while (typed := await _typed("> ")) != b".":
+        found.append(typed)
+    return tuple(found) if found or line.default is None else (line.default.encode(),)
+
+
+async def _choice(line: AskLine) -> bytes:
+    """By its number or as it stands."""
+    if not line.choices:
+        raise ProtocolError(f"the form has nothing to choose from at {line.prompt!r}")
+    streams.note(line.prompt)
+    for number, choice in enumerate(line.choices, 1):
+        streams.note(f"{number:>4}  {choice.decode('utf-8', 'replace')}")
+    numbered = {b"%d" % number: choice for number, choice in enumerate(line.choices, 1)}
+    while True:
+        typed = await _typed(f"1 to {len(line.choices)} [1] ") or b"1"
+        if typed in line.choices:
+            return typed
+        if typed in numbered:
+            return numbered[typed]
+
+
+async def _selection(line: AskLine) -> bool:
+    by_default = line.default == "1"
+    while True:
+        typed = (await _typed(f"{line.prompt} [{'Y/n' if by_default else 'y/N'}] ")).strip().lower()
+        if not typed or typed in (*_YES, *_NO):
+            return typed in _YES if typed else by_default
+
+
+async def _file(line: AskLine) -> bytes | None:
+    while typed := await _typed(f"{line.prompt} (the path of a file here; none: an empty line) "):
+        try:
+            return streams.read_file(typed.decode("utf-8", "surrogateescape"), _MOST_FILE)
+        except LocalError as error:
+            streams.note(error.message)
+    return None
+
+
+_ASKING: Mapping[AskQuestion, Callable[[AskLine], Awaitable[Answer]]] = {
+    AskQuestion.ASK: _line,
+    AskQuestion.ASK_HIDDEN: _line,
+    AskQuestion.ASK_FILE: _line,
+    AskQuestion.ASK_LINES: _lines,
+    AskQuestion.CHOOSE: _choice,
+    AskQuestion.SELECT: _selection,
+    AskQuestion.CHOOSE_FILE: _file,
+}
+
+
+# filling: `open` of an item with a form: the questions, the person's consent (S05), and the reply to
+# standard output.
+#
+# What is sent is sent once: a form that was submitted may have changed something, whatever came of the
+# reply.
+
+
+async def form_of(session: Resolver, url: HostUrl, target: CommandTarget) -> PutForm | None:
+    """None where the item has none, and its URL does not say that it has."""
+    if not may_have_form(url):
+        return None
+    try:
+        return await form_at(session, url, origin=target.origin, referrer=target.referrer)
+    except (NotFound, ProtocolError):  # most servers know nothing of forms
+        if asks_for_form(url):
+            raise
+        return None
+
+
+async def fill_in(
+    put: PutForm, session: Resolver, url: HostUrl, target: CommandTarget, command: Command
+) -> tuple[Finding, ...]:
+    """What was odd about the reply. Raises `Refused` where it may not be sent, before anything is asked."""
+    _check(put.specimen(), session, target)
+    for finding in () if command.quiet else put.findings:
+        streams.complain(f"{url.shown}: {finding.rule}: {finding.detail}")
+    answers = await answers_to(put.form)
+    try:
+        filled = put.filled(answers)
+    except ValueError as error:
+        raise ProtocolError(f"the form cannot be filled in: {error}") from error
+    await agree(f"{url.host} port {url.effective_port}", answers)
+    with StandardOutput() as outlet:
+        output = Output(hashed=False, checksum=None, raw=session.policy.allow_raw, outlet=outlet)
+        async with session.stream(filled, origin=target.origin, referrer=target.referrer) as reply:
+            await output.take(reply)
+            return reply.findings
+
+
+def _check(url: Url, session: Resolver, target: CommandTarget) -> None:
+    referrer = None if target.referrer is None else Referrer(*target.referrer)
+    error = judge(url, session.policy, origin=target.origin, referrer=referrer).error(url)
+    if error is not None:
+        raise error

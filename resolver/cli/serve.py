@@ -1,0 +1,474 @@
+"""The verb `serve`: pages for the browsers of this machine, until it is stopped.
+
+Who may come in is told on standard output, an address that is good once; what was refused, on standard error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import os.path
+import re
+import signal
+import subprocess
+import sys
+import webbrowser
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import trio
+
+from protocols.contract import Url
+from protocols.errors import LocalError, NotConfigured, ResolveError, UnsupportedScheme, missing_libraries
+from protocols.values import NamedTuple, replace
+from resolver.cli import INTERRUPTED, streams
+from resolver.cli.arguments import Command, listens_to_others
+from resolver.cli.config import hosts_of
+from resolver.cli.options import rows
+from resolver.cli.targets import CommandTarget
+from resolver.cli.vocabulary import RULES, STATUSES
+from resolver.cli.warc import archive_of
+from resolver.cli.wishes import limits_of, options_of, policy_of
+from resolver.files import atomic as plain_file
+from resolver.files.atomic import write_passing
+from resolver.policy import judge
+from resolver.policy.environment import (
+    configuration_home,
+    data_home,
+    runtime_folder,
+    state_folder,
+    state_home,
+)
+from resolver.transfer.session import Resolver
+from resolver.transfer.settings import Settings
+
+if TYPE_CHECKING:
+    from resolver.warc.archive import Archive
+    from resolver.web.access import Certificate
+    from resolver.web.own_pages import OwnPageFacts
+    from resolver.web.server import ServeOptions, WebServer
+
+
+# browser: The person's own browser, which is started at the person's word.
+#
+# Every user of the machine reads the command lines of all processes, so an address with a token stands in
+# none: the browser is given a page of ours on the disk, which its owner alone may read and which redirects.
+
+#: Seconds for a browser to start and to read its page: as long as a token is good.
+_PAGE_LASTS = 60.0
+_PAGE = """<!doctype html>
+<meta charset="utf-8">
+<meta name="referrer" content="no-referrer">
+<meta http-equiv="refresh" content="0;url={address}">
+<title>resolve</title>
+<p><a href="{address}">Go on to resolve</a></p>
+"""
+
+
+async def lead(address: str) -> None:
+    """Start a browser that goes to `address`; where there is none, print `address`."""
+    shown = False
+    page = _page_that_leads_to(address)
+    if page is not None:
+        with suppress(webbrowser.Error):
+            shown = await trio.to_thread.run_sync(webbrowser.open, page, abandon_on_cancel=True)
+    if not shown:
+        streams.print_line(address)
+        streams.flush()
+
+
+def _page_that_leads_to(address: str) -> str | None:
+    """Return the URL of a new file, or None where no file can be written."""
+    folder = runtime_folder()
+    if folder is None:
+        return None
+    octets = _PAGE.format(address=escape(address)).encode()
+    try:
+        path = write_passing(folder, ".entry.html", "page that leads a browser in", octets, _PAGE_LASTS)
+    except LocalError as error:
+        streams.complain(error.message)
+        return None
+    return Path(path).as_uri()
+
+
+_STATUS_OF_SIGNAL = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: 143}
+#: Asks for one more way in.
+_ANOTHER = signal.SIGUSR1
+#: What `STATUSES` has for an extra that is missing.
+_MISSING = 13
+#: What says nothing of how pages are served.
+_ASIDE = frozenset({"open", "quiet", "silent", "config"})
+
+
+def perform(command: Command) -> int:
+    """Serve until a signal ends it; the exit status."""
+    try:
+        import resolver.web.server  # noqa: F401
+    except ModuleNotFoundError:
+        streams.complain(f"serve needs {missing_libraries('web')}")
+        return _MISSING
+    registers = command.found.register or command.found.unregister
+    try:
+        if registers:
+            return trio.run(_registered, command)
+        with archive_of(command) as archive:  # read before anything waits, so that it can be interrupted
+            return trio.run(_serve, command, archive)
+    except ResolveError as error:
+        streams.complain(error.message)
+        return error.exit_code
+
+
+async def _registered(command: Command) -> int:
+
+    change = unregister if command.found.unregister else register
+    await change(command.quiet)
+    return 0
+
+
+async def _serve(command: Command, archive: Archive | None) -> int:
+    from resolver.web.running import found_entry
+    from resolver.web.server import serving
+
+    if not command.configuration.given.keys() - _ASIDE:
+        there = await trio.to_thread.run_sync(found_entry)
+        if there is not None:
+            return await _lead_on(command, there[0].process, there[1])
+    status = 0
+    with trio.open_signal_receiver(*_STATUS_OF_SIGNAL, _ANOTHER) as signals:
+        async with serving(wishes_of(command, archive)) as server:
+            with findable(server, command):
+                streams.print_line(server.entry())
+                streams.flush()
+                if command.found.open:
+                    await lead(server.entry())
+                status = await _stopped(signals, server)
+    return status
+
+
+async def _lead_on(command: Command, process: int, address: str) -> int:
+    """There is one already, and nothing was said that it should do otherwise."""
+    if not command.quiet:
+        streams.complain(f"the window of process {process} runs already, and its settings hold")
+    if command.found.open:
+        await lead(address)
+    else:
+        streams.print_line(address)
+    return 0
+
+
+@contextmanager
+def findable(server: WebServer, command: Command) -> Iterator[None]:
+    """`resolve open` finds it as long as the block runs; the first one, where there are several."""
+    from resolver.web.running import told
+
+    if command.found.listen is not None or command.found.from_warc:  # it is for others, or of another time
+        yield
+        return
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(told(server.house.port, server.house.keys.start))
+        except LocalError as error:
+            if not command.quiet:
+                streams.complain(f"resolve open will not find this window: {error.message}")
+        yield
+
+
+async def _stopped(signals: AsyncIterator[int], server: WebServer) -> int:
+    async for number in signals:
+        if number == _ANOTHER:
+            streams.print_line(server.entry())
+            streams.flush()
+            continue
+        return _STATUS_OF_SIGNAL[signal.Signals(number)]
+    return 0
+
+
+def wishes_of(command: Command, archive: Archive | None = None) -> ServeOptions:
+    """What this command line says of a server; all comes from the `archive`, if there is one. Raises
+    `UsageError`."""
+    from resolver.web.access import LOOPBACK
+    from resolver.web.server import ServeOptions
+
+    return ServeOptions(
+        Settings(**settings_of(command), archive=archive),
+        port=command.found.port,
+        address=command.found.listen or LOOPBACK,
+        public=listens_to_others(command.found),
+        certificate=_certificate(command.found.listen_cert),
+        size=command.found.page_size,
+        known=_known(command),
+        ledger=None if (state := state_folder()) is None else os.path.join(state, "transfers.db"),
+        tell=_pass_over if command.quiet else streams.complain,
+    )
+
+
+def _certificate(named: str | None) -> Certificate | None:
+    """One file, or two."""
+    from resolver.web.access import Certificate
+
+    if named is None:
+        return None
+    chain, _, key = named.partition(",")
+    return Certificate(chain, key or chain)
+
+
+def _known(command: Command) -> OwnPageFacts:
+    """What pages tell of the command."""
+    from resolver.web.own_pages import OwnPageFacts
+    from resolver.web.pages.own import RuleRow as Told
+    from resolver.web.pages.page import FactRow
+
+    rules = [Told(rule.name, rule.sentence, rule.options) for rule in RULES]
+    found, sources = command.found, command.configuration.sources
+    shown = [row for row in rows() if "serve" in row.verbs.split() and sources.get(row.name) != "default"]
+    facts = [FactRow(row.long, f"set by {sources[row.name]}") for row in shown]
+    policy = FactRow("policy", found.policy)
+    return OwnPageFacts(rules, STATUSES, [policy, FactRow("rows on one page", str(found.page_size)), *facts])
+
+
+def _pass_over(line: str) -> None:
+    """Nobody wants to hear it."""
+
+
+def settings_of(command: Command) -> Settings:
+    """What holds for every URL that a browser asks for."""
+    found = command.found
+    policy = policy_of(found)
+    return Settings(
+        policy=policy,
+        limits=limits_of(found),
+        gateways=command.gateways,
+        cafile=command.cafile,
+        family=command.family,
+        strict=command.strict,
+        options=replace(options_of(found, policy, keep=True), detailed=True),  # for their columns
+        news_server=found.news_server,
+        proxy=found.proxy,
+        rate=found.rate,
+        hosts=hosts_of(command.configuration),
+    )
+
+
+# handlers: `serve --register`: other programs of the person's desktop open with this command what browsers
+# dropped, as the Desktop Entry and MIME Applications specifications have it; and `--unregister`, after
+# which all is as it was.
+#
+# Nothing but the person's own directories is written to. What was asked before stands in a file of ours.
+
+SCHEMES = ("gopher", "ftp", "news", "nntp", "wais", "prospero")
+NAME = "resolve-url.desktop"
+
+#: What has to be quoted in an argument of Exec, and what is escaped within the quotes.
+_RESERVED = re.compile(r"[ \t\"'\\><~|&;$*?#()`]")
+_ESCAPED = re.compile(r'["`$\\]')
+_CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+_LIST = "mimeapps.list"
+
+
+class DesktopState(NamedTuple):
+    """What was so before: what opened a scheme, and which lists there were not."""
+
+    handlers: dict[str, str]
+    missing: list[str]
+
+
+async def register(quiet: bool) -> None:
+    """Raises `LocalError`, also for a place that no desktop file can name."""
+    entry = desktop_entry(_words())  # before anything is written
+    _check_places()
+    before = _kept() or DesktopState({}, [path for path in _lists() if plain_file.read(path) is None])
+    if await _has("xdg-mime"):
+        for scheme in SCHEMES:
+            if (opens := await _asked(scheme)) != NAME:
+                before.handlers[scheme] = opens
+    plain_file.put(_state(), json.dumps(before._asdict()).encode() + b"\n")
+    plain_file.put(_entry(), entry)
+    await _renew()
+    if not await _run("xdg-mime", "default", NAME, *map(_kind, SCHEMES)) and not quiet:
+        streams.complain("there is no xdg-mime that works: choose resolve in the settings of the desktop")
+    if not quiet:
+        streams.complain(f"{', '.join(SCHEMES)} URLs open with: {' '.join(_words())} open ({_entry()})")
+
+
+async def unregister(quiet: bool) -> None:
+    """What was chosen otherwise meanwhile stays. Raises `LocalError`."""
+    _check_places()
+    before = _kept() or DesktopState({}, [])
+    for scheme, opened in before.handlers.items():
+        if opened and await _asked(scheme) == NAME:
+            await _run("xdg-mime", "default", opened, _kind(scheme))
+    for path in _lists():
+        _leave(path, made_by_us=path in before.missing)
+    plain_file.take_away(_entry())
+    await _renew()
+    plain_file.take_away(_state())
+    if not quiet:
+        streams.complain("nothing opens with resolve any more that --register had it open")
+
+
+def _check_places() -> None:
+    """Raises `NotConfigured` where nobody knows of a place."""
+    for path in (_entry(), _state(), *_lists()):
+        if not os.path.isabs(path):
+            raise NotConfigured("no home directory is known, and so no place for programs of the desktop")
+
+
+def desktop_entry(words: Iterable[str]) -> bytes:
+    """The file. The URL comes as one argument, behind what ends options."""
+    lines = (
+        "[Desktop Entry]",
+        "Type=Application",
+        "Name=resolve",
+        f"Exec={' '.join(map(argument, words))} open -- %u",
+        "Terminal=false",
+        "NoDisplay=true",
+        f"MimeType={''.join(f'{_kind(scheme)};' for scheme in SCHEMES)}",
+    )
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def argument(word: str) -> str:
+    """A word of Exec: quoted by its own rules, then escaped as every text of such a file is. Raises
+    `NotConfigured` for what would be another line, or nothing at all."""
+    if not word or _CONTROL.search(word):
+        raise NotConfigured(f"no desktop file can name {word!r}")
+    quoted = f'"{_ESCAPED.sub(_escape, word)}"' if _RESERVED.search(word) else word
+    return quoted.replace("\\", "\\\\").replace("%", "%%")
+
+
+def _escape(found: re.Match[str]) -> str:
+    return f"\\{found[0]}"
+
+
+def _words() -> list[str]:
+    """How this program is started, wherever the desktop is."""
+    program = os.path.abspath(sys.argv[0])
+    words = [program] if os.path.basename(program) == "resolve" else [sys.executable, "-m", "resolver"]
+    if "=" in words[0]:
+        raise NotConfigured(f"no desktop file can name {words[0]!r}: there is = in it")
+    return words
+
+
+def without(octets: bytes) -> bytes:
+    """A list of what opens what, without us."""
+    name = NAME.encode()
+    kept = []
+    for line in octets.splitlines(keepends=True):
+        key, equals, values = line.partition(b"=")
+        found = values.strip().split(b";")
+        if not equals or name not in found:
+            kept.append(line)
+        elif others := [each for each in found if each not in (name, b"")]:
+            kept.append(key + b"=" + b"".join(each + b";" for each in others) + b"\n")
+    return b"".join(kept)
+
+
+def _leave(path: str, *, made_by_us: bool) -> None:
+    octets = plain_file.read(path)
+    if octets is None:
+        return
+    left = without(octets)
+    if made_by_us and all(line[:1] in (b"", b"[") for line in left.split(b"\n")):
+        plain_file.take_away(path)
+    elif left != octets:
+        plain_file.put_through(path, left)
+
+
+def _kept() -> DesktopState | None:
+    """What an earlier run wrote down."""
+    octets = plain_file.read(_state())
+    try:
+        said = None if octets is None else json.loads(octets)
+    except ValueError:
+        return None
+    match said:
+        case {"handlers": dict(handlers), "missing": list(missing)}:
+            return DesktopState(
+                {str(key): str(value) for key, value in handlers.items()}, list(map(str, missing))
+            )
+    return None
+
+
+def _lists() -> list[str]:
+    """Where desktops and `xdg-mime` keep what a person chose."""
+    folder = os.path.join(data_home(), "applications")
+    lists = (os.path.join(folder, _LIST), os.path.join(folder, "defaults.list"))
+    return [os.path.join(configuration_home(), _LIST), *lists]
+
+
+def _entry() -> str:
+    return os.path.join(data_home(), "applications", NAME)
+
+
+def _state() -> str:
+    return os.path.join(state_home(), "resolve", "handlers.json")
+
+
+def _kind(scheme: str) -> str:
+    return f"x-scheme-handler/{scheme}"
+
+
+async def _asked(scheme: str) -> str:
+    return (await _run("xdg-mime", "query", "default", _kind(scheme)) or "").strip()
+
+
+async def _renew() -> None:
+    await _run("update-desktop-database", os.path.dirname(_entry()))
+
+
+async def _has(program: str) -> bool:
+    return await _run(program, "--version") is not None
+
+
+async def _run(*words: str) -> str | None:
+    """What a program of the desktop says; None where it is not there, or fails."""
+    try:
+        done = await trio.run_process(
+            words, capture_stdout=True, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
+        )
+    except OSError:
+        return None
+    return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else None
+
+
+# browsing: What a person sees in a browser: it is led to the window that runs, or to one that is begun.
+
+
+async def browse(session: Resolver, url: Url, target: CommandTarget, command: Command) -> None:
+    """Show what the URL says, before anything is sent. Where no window runs, until a signal comes. Raises
+    `Refused` for what whoever chose it may not open, and `UnsupportedScheme` without the extra."""
+    if target.origin != "user":  # pages know who looks at them, and no one else
+        error = judge(url, session.policy, origin=target.origin).error(url)
+        if error is not None:
+            raise error
+    from resolver.web.running import found_entry
+
+    is_now = session.archive is None  # as what a window that runs shows
+    there = await trio.to_thread.run_sync(found_entry, url.text) if is_now else None
+    if there is None:
+        return await _begin(url, command, session.archive)
+    window, address = there
+    if not command.quiet:
+        streams.complain(f"opened in the window of process {window.process}, whose settings hold there")
+    await lead(address)
+
+
+async def _begin(url: Url, command: Command, archive: Archive | None) -> None:
+    try:
+        from resolver.web.server import serving
+    except ModuleNotFoundError as error:
+        what = f"a browser shows it, which needs {missing_libraries('web')}"
+        raise UnsupportedScheme(url.scheme, what, url=url.shown) from error
+    from resolver.web.access import LOOPBACK
+
+    own = wishes_of(command, archive)._replace(address=LOOPBACK, public=False, certificate=None)
+    async with serving(own) as server:
+        with findable(server, command):
+            if not command.quiet:
+                why = "no window runs" if archive is None else "the archive has a window of its own"
+                streams.complain(f"{why}: this is one, until it is interrupted")
+            await lead(server.entry(url.text))
+            await trio.sleep_forever()

@@ -1,0 +1,190 @@
+"""The verb `config`: what holds for a run, or for one URL, and where each value comes from.
+
+Lines are those that the configuration file would have, so that they can be put into one; what secrets stand
+in them is not shown (S11).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from protocols.errors import InvalidUrl
+from protocols.location import JsonValue
+from protocols.values import NamedTuple
+from resolver.cli import messages, streams
+from resolver.cli.arguments import Command
+from resolver.cli.config import (
+    MIRROR,
+    ConfiguredValue,
+    HostSection,
+    configurable,
+    mirrors_at,
+    own_path,
+    settings_at,
+)
+from resolver.cli.values import UsageError
+from resolver.policy import Endpoint, endpoint_of, proxy_for
+from resolver.policy.environment import find_setting, proxies_here
+from resolver.policy.proxies import OF_HOST, variables_at
+from resolver.url.parsing import parse
+
+_MASK = "****"
+
+#: What may have a password in it.
+_URLS = ("proxy", "trusted_proxy", "mirrors")
+
+
+class EffectiveSetting(NamedTuple):
+    """One setting: `table` is the section of the file that it belongs to, None for none."""
+
+    table: str | None
+    name: str
+    value: JsonValue
+    source: str
+
+
+def show(command: Command) -> int:
+    """Print all settings; the exit status."""
+    try:
+        held = list(settings(command) if not command.urls else settings_for(command.urls[0], command))
+    except InvalidUrl as error:
+        if not command.silent:
+            streams.complain(*messages.describe(error, command.urls[0]))
+        return error.exit_code
+    if command.json:
+        for each in held:
+            streams.print_record(each._asdict())
+        return 0
+    path = command.configuration.path
+    streams.print_line(f"# {path or f'no configuration file; it would be {own_path()}'}")
+    _print(held)
+    return 0
+
+
+def _print(held: list[EffectiveSetting]) -> None:
+    table = None
+    for each in held:
+        if each.table != table or (each.table == MIRROR and each.name == "prefix"):
+            table = each.table
+            streams.print_line("")
+            streams.print_line("[[mirror]]" if table == MIRROR else f"[{_head(str(table))}]")
+        unset = "# " if each.value is None else ""
+        value = "" if each.value is None else f" = {_toml(each.value)}"
+        streams.print_line(f"{unset}{each.name}{value}  # {each.source}")
+
+
+def _head(table: str) -> str:
+    """A table as the file has it: one of a host is quoted, and so may be limits of its own."""
+    host, dot, last = table.rpartition(".")
+    if dot and last == "limits":
+        return f"{_toml(host)}.limits"
+    return _toml(table) if re.search(r"[^A-Za-z0-9_-]", table) else table
+
+
+def settings(command: Command) -> Iterator[EffectiveSetting]:
+    """All that a file can set: options, tables, hosts."""
+    yield from _of_options(command, {})
+    for host, section in command.configuration.hosts.items():
+        yield from _of_a_section(host, section)
+    for prefix, setting in command.configuration.mirrors.items():
+        yield EffectiveSetting(MIRROR, "prefix", _without_password(prefix), setting.source)
+        yield EffectiveSetting(MIRROR, "mirrors", _shown("mirrors", setting.value), setting.source)
+
+
+def settings_for(text: str, command: Command) -> Iterator[EffectiveSetting]:
+    """What holds for one URL. Raises `InvalidUrl`, and `UsageError` where it leads to no host."""
+    url = parse(text, strict=command.strict, origin="user")
+    place = endpoint_of(url)
+    if place is None:
+        raise UsageError(f"config shows what holds for a host, and {url.shown} leads to none")
+    narrower = settings_at(place.host, place.port, command.configuration)
+    if (elsewhere := mirrors_at(url, command.configuration)) is not None:
+        narrower["mirrors"] = elsewhere
+    narrower |= _proxy_for(url.scheme, place, narrower.get("proxy"), command)
+    yield from _of_options(command, narrower)
+
+
+def _proxy_for(
+    scheme: str, place: Endpoint, own: ConfiguredValue | None, command: Command
+) -> dict[str, ConfiguredValue]:
+    """Where it goes through, after all exceptions, and who says so."""
+    variables = variables_at(proxies_here(command.found.proxy), None if own is None else own.value)
+    proxy = proxy_for(scheme, place, variables)
+    if proxy is None:
+        return {}
+    if proxy.source.endswith(("_proxy", "_PROXY")):
+        return {"proxy": ConfiguredValue(proxy.shown, proxy.source)}
+    return {"proxy": own} if proxy.source == OF_HOST and own is not None else {}
+
+
+def _of_options(command: Command, narrower: Mapping[str, ConfiguredValue]) -> Iterator[EffectiveSetting]:
+    for row in configurable():
+        value, source = getattr(command.found, row.name), command.configuration.sources[row.name]
+        if row.name == "news_server" and value is None and (setting := find_setting(None)) is not None:
+            value, source = setting
+        if row.name in narrower:
+            value, source = narrower[row.name]
+        yield EffectiveSetting(None, row.name, _shown(row.name, value), source)
+    if "mirrors" in narrower:
+        yield EffectiveSetting(
+            None, "mirrors", _shown("mirrors", narrower["mirrors"].value), narrower["mirrors"].source
+        )
+    yield from _of_tables(command, narrower)
+
+
+def _of_tables(command: Command, narrower: Mapping[str, ConfiguredValue]) -> Iterator[EffectiveSetting]:
+    for table, option in (("gateways", "gateway"), ("limits", "limit")):
+        rows = {text.partition("=")[0]: text for text in getattr(command.found, option)}
+        sources = dict.fromkeys(rows, command.configuration.sources[option])
+        given = {text.partition("=")[0] for text in command.configuration.given.get(option, ())}
+        for text in narrower[option].value if option in narrower else ():
+            if (name := text.partition("=")[0]) not in given:
+                rows[name], sources[name] = text, narrower[option].source
+        for name, text in rows.items():
+            yield EffectiveSetting(table, name, _without_password(text.partition("=")[2]), sources[name])
+
+
+def _of_a_section(host: str, section: HostSection) -> Iterator[EffectiveSetting]:
+    for name, shown in _of_a_login(section):
+        yield EffectiveSetting(host, name, shown, section.source)
+    for name, setting in section.settings.items():
+        if name != "limit":
+            yield EffectiveSetting(host, name, _shown(name, setting.value), setting.source)
+    if "limit" in section.settings:
+        setting = section.settings["limit"]
+        for text in setting.value:
+            name, _, value = text.partition("=")
+            yield EffectiveSetting(f"{host}.limits", name, value, setting.source)
+
+
+def _of_a_login(section: HostSection) -> Iterator[tuple[str, JsonValue]]:
+    if section.user is not None:
+        yield "user", section.user
+    if section.password is not None:
+        yield "password", _MASK
+    if section.command:
+        yield "password_command", list(section.command)
+    if section.keyring:
+        yield "keyring", True
+
+
+def _shown(name: str, value: object) -> JsonValue:
+    if name == "headers" and isinstance(value, list):
+        return [f"{text.partition(':')[0]}: {_MASK}" for text in value]
+    if isinstance(value, (list, tuple)):
+        return [_shown(name, each) for each in value]
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    return _without_password(str(value)) if name in _URLS else str(value)
+
+
+def _without_password(text: str) -> str:
+    return re.sub(r"^([A-Za-z][A-Za-z0-9+.-]*://)?[^/?#\s]*@", rf"\g<1>{_MASK}@", text)
+
+
+def _toml(value: JsonValue) -> str:
+    """As the file has it. A text of TOML is one of JSON."""
+    import json  # for this verb alone
+
+    return json.dumps(value)

@@ -1,0 +1,198 @@
+"""The dialogue as it happens, for `-v` and `--trace`: `C:` what we sent, `S:` what came.
+
+A file gets all of it. A person, who has the body elsewhere, gets the words of the peer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import ModuleType
+
+import trio
+
+from protocols.errors import LocalError, NotConfigured, ResolveError, missing_libraries
+from protocols.location import Finding
+from resolver.cli import streams
+from resolver.cli.arguments import Command
+from resolver.cli.progress import Display
+from resolver.cli.streams import TraceWriter, complain
+from resolver.cli.targets import CommandTarget, plan_of
+from resolver.files.atomic import check_place, write_report
+from resolver.network.events import (
+    Event,
+    Kept,
+    Listener,
+    OnEvent,
+    Retrying,
+    Started,
+    TraceFormat,
+    Warned,
+    line_of,
+    words_of,
+)
+from resolver.transfer.plan import Plan
+from resolver.url.parsing import redact
+
+#: Warnings that are known to be told: a list of very many URLs must not fill the memory.
+_MOST_WARNED = 10_000
+
+
+class Watcher:
+    """Turns events into lines of a trace, and hands them to what shows how far transfers are. Of `trees` a
+    warning is told once, with the first URL of a place: below it there may be thousands."""
+
+    def __init__(
+        self,
+        path: str | None,
+        display: Display,
+        *,
+        aloud: bool,
+        quiet: bool,
+        trees: bool = False,
+        diagrams: Diagrams | None = None,
+    ) -> None:
+        self._display = display
+        self._diagrams = diagrams
+        self._trace = TraceWriter(path, aloud=aloud) if path is not None or aloud else None
+        self._quiet = quiet
+        self._trees = trees
+        self._words = TraceFormat()
+        self._kept: list[Kept] = []
+        self._warned: dict[tuple[str, Finding], None] = {}
+
+    @property
+    def listener(self) -> OnEvent:
+        """`watch`, for no more than is told or shown to anybody."""
+        if self._trace is not None or self._diagrams is not None:
+            return self.watch
+        return Listener(self.watch, {*self._display.hears_of, Kept, Started, Warned, Retrying})
+
+    def watch(self, event: Event) -> None:
+        """Tell a warning, and a try that follows; write down the dialogue, if somebody reads it."""
+        self._display.hear(event)
+        if self._diagrams is not None:
+            self._diagrams.hear(event)
+        if isinstance(event, Kept):
+            self._kept.append(event)
+        if self._kept and isinstance(event, Started):  # another run of it, or a later turn of a batch
+            self._kept = [kept for kept in self._kept if kept.url != event.url]
+        if isinstance(event, Warned) and not self._quiet and self._is_news(event):
+            complain(f"{event.url}: warning ({event.finding.rule}): {event.finding.detail}")
+        if isinstance(event, Retrying) and not self._quiet:
+            when = f"{event.delay:.1f} s" if event.delay else "its turn"  # behind others of its host
+            complain(f"{event.url}: {words_of(event.error)}; again in {when}")
+        if self._trace is not None and (line := line_of(event)) is not None:
+            self._trace.line(line, self._words.said(event, line))
+
+    def take_kept(self) -> list[Kept]:
+        """What was kept of transfers since this was asked last."""
+        kept, self._kept = self._kept, []
+        return kept
+
+    async def show(self) -> None:
+        """Show how far transfers are, for as long as it is not cancelled."""
+        await self._display.run()
+
+    def _is_news(self, warning: Warned) -> bool:
+        """Each further try, and each look at the facts alone, meets the same warnings of a URL."""
+        about = warning.url.split("/", 3)[:3] if self._trees else [warning.url]
+        told = ("/".join(about), warning.finding)
+        if told in self._warned:
+            return False
+        if len(self._warned) >= _MOST_WARNED:
+            del self._warned[next(iter(self._warned))]
+        self._warned[told] = None
+        return True
+
+    def expect(self, target: CommandTarget) -> None:
+        """It is about to be asked for."""
+        if self._diagrams is not None:
+            self._diagrams.expect(target)
+
+    def close(self) -> list[LocalError]:
+        """What kept a trace from being written, if anything did. What was shown of transfers is gone."""
+        self._display.close()
+        written = [each.close() for each in (self._trace, self._diagrams) if each is not None]
+        return [fault for fault in written if fault is not None]
+
+
+# diagrams: Dialogues and plans as a page of diagrams: `--trace-html FILE` and `explain --html` (extra
+# `web`).
+
+#: Targets whose plans are kept in mind: as many as recordings are, and those that wait to begin.
+_MOST_EXPECTED = 1000
+
+
+class Diagrams:
+    """The dialogues of a run. Raises `NotConfigured` without the extra, `LocalError` where no file can be
+    written, before anything is fetched."""
+
+    def __init__(self, path: str, command: Command) -> None:
+        self._panel = _panel("--trace-html")
+        from resolver.web.dialogue.recording import Recordings
+
+        check_place(path)
+        self._path = path
+        self._command = command
+        self._expected: dict[str, CommandTarget] = {}
+        self._recordings = Recordings(trio.current_time)
+
+    def expect(self, target: CommandTarget) -> None:
+        """It is about to be asked for: its plan will stand beside what was said."""
+        if len(self._expected) >= _MOST_EXPECTED:
+            del self._expected[next(iter(self._expected))]
+        self._expected[redact(target.url)] = target
+
+    def hear(self, event: Event) -> None:
+        self._recordings.hear(event)
+
+    def close(self) -> LocalError | None:
+        """Write the page, whatever became of the run. What kept it from being written, if anything did."""
+        from resolver.web.dialogue.planned import planned
+
+        sections = []
+        for recording in self._recordings.all():
+            exchange = recording.exchange()
+            plan = self._plan(exchange.url)
+            sections.append((exchange,) if plan is None else (exchange, planned(plan)))
+        page = self._panel.page(sections, "What was said", left_out=self._recordings.left_out)
+        try:
+            write_report(self._path, page.encode())
+        except LocalError as error:
+            return error
+        return None
+
+    def _plan(self, url: str) -> Plan | None:
+        target = self._expected.get(url)
+        if target is None:
+            return None
+        try:
+            return plan_of(target, self._command)
+        except ResolveError:  # it said so when it was asked for
+            return None
+
+
+def show_plans(plans: Sequence[Plan], command: Command) -> None:
+    """The page of `explain --html`, to standard output or to a file. Raises `LocalError`."""
+    panel = _panel("--html")
+    from resolver.web.dialogue.planned import planned
+
+    page = panel.page([(planned(plan),) for plan in plans], "What would be said").encode()
+    if command.output is None or command.output == "-":
+        streams.write_output(page)
+    else:
+        check_place(command.output)
+        write_report(command.output, page)
+
+
+def check_needs(option: str) -> None:
+    """Raises `NotConfigured` without the extra."""
+    _panel(option)
+
+
+def _panel(option: str) -> ModuleType:
+    try:
+        from resolver.web.dialogue import drawing as panel
+    except ModuleNotFoundError as error:
+        raise NotConfigured(f"{option} needs {missing_libraries('web')}") from error
+    return panel

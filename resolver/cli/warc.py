@@ -1,0 +1,186 @@
+"""The verb `warc`: what is in archives, and whether they are what they say. Nothing is fetched or written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING
+
+from protocols.errors import IntegrityError, InvalidUrl, LocalError, NotConfigured, missing_libraries
+from resolver.cli import streams
+from resolver.cli.arguments import Command
+from resolver.cli.targets import status_of
+from resolver.files.archive import ArchiveFile, open_archive
+from resolver.trees.scope import TreeScope, tree_of
+from resolver.url.parsing import parse, redact
+from resolver.warc.check import ArchiveCheck, ArchiveFinding, ListedRecord, list_records
+from resolver.warc.records import DamagedSpan
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from resolver.warc.archive import Archive
+    from resolver.warc.recorder import Recorder
+
+
+_DAMAGED = IntegrityError.exit_code
+
+
+def perform(command: Command) -> int:
+    """What is asked of the files; the exit status, 10 where one of them is damaged. Raises `InvalidUrl`."""
+    what, paths = command.urls[0], command.urls[1:]
+    task = _ArchiveListing(command) if what == "ls" else _ArchiveCheck(command)
+    statuses = []
+    for path in paths:
+        try:
+            with open_archive(path) as archive:
+                statuses.append(task.read(archive))
+        except LocalError as error:
+            if not command.found.silent:
+                streams.complain(f"{path}: {error.message}")
+            statuses.append(error.exit_code)
+    task.end()
+    return status_of(statuses)
+
+
+class _ArchiveListing:
+    """`ls`: a record a line."""
+
+    def __init__(self, command: Command) -> None:
+        self._command = command
+        self._wanted = None if command.found.under is None else _under(command.found.under)
+
+    def read(self, archive: ArchiveFile) -> int:
+        status = 0
+        for found in list_records(archive, self._wanted):
+            if isinstance(found, DamagedSpan):
+                status = _DAMAGED
+                if not self._command.found.silent:
+                    streams.complain(f"{archive.path}: octet {found.offset}: {found.message}")
+            elif self._command.json:
+                streams.print_record({"archive": archive.path, **found.as_json()})
+            else:
+                streams.print_line(_line(found))
+        return status
+
+    def end(self) -> None:
+        """All was said."""
+
+
+def _line(found: ListedRecord) -> str:
+    """Date, type, status or kind, length, URL."""
+    head = found.head
+    date = head.first("WARC-Date") or "-"
+    url = "-" if head.target is None else redact(head.target)
+    return f"{date[:19]:<19}  {head.type or '-':<9} {found.kind:<10} {head.length:>12}  {url}"
+
+
+def _under(text: str) -> Callable[[str], bool]:
+    """Is a URL that one, or below it? Raises `InvalidUrl`."""
+    top = parse(text, origin="user")
+    scope = None if tree_of(top) is None else TreeScope.of(top)
+
+    def wanted(target: str) -> bool:
+        try:
+            url = parse(target)
+        except InvalidUrl:
+            return False
+        return url == top if scope is None else scope.covers(url)
+
+    return wanted
+
+
+class _ArchiveCheck:
+    """`check`: what is wrong, a line each, and a line for all of it."""
+
+    def __init__(self, command: Command) -> None:
+        self._command = command
+        self._check = ArchiveCheck()
+        self._files = 0
+
+    def read(self, archive: ArchiveFile) -> int:
+        self._files += 1
+        return _DAMAGED if self._tell(self._check.read(archive, archive.path)) else 0
+
+    def end(self) -> None:
+        self._tell(self._check.end())
+        if not (self._command.json or self._command.quiet):
+            check = self._check
+            damaged = f", {check.damaged} damaged" if check.damaged else ""
+            files = "1 file" if self._files == 1 else f"{self._files} files"
+            streams.complain(f"{check.records} whole records in {files}{damaged}")
+
+    def _tell(self, findings: Iterator[ArchiveFinding]) -> bool:
+        """Was there a fault among them?"""
+        is_faulty = False
+        for finding in findings:
+            is_faulty = is_faulty or finding.is_fault
+            if self._command.json:
+                streams.print_record(
+                    {
+                        "archive": finding.file or None,
+                        "offset": finding.offset,
+                        "finding": finding.name,
+                        "fault": finding.is_fault,
+                        "message": finding.message,
+                    }
+                )
+            else:
+                place = f"{finding.file}: octet {finding.offset}: " if finding.file else ""
+                streams.print_line(f"{place}{finding.message} ({finding.name})")
+        return is_faulty
+
+
+# recording: The archives of a run: the one that is made, or gone on with (`--warc`), or those that all
+# comes from (`--from-warc`). They are opened before anything is fetched, and closed at the end.
+
+
+def archive_of(command: Command) -> AbstractContextManager[Archive | None]:
+    """None where the network is asked. Raises `LocalError` for what is no archive."""
+    found = command.found
+    if not found.from_warc:
+        return nullcontext()
+    from resolver.warc.archive import Archive  # few fetch from one
+
+    return Archive(found.from_warc, at=found.at)
+
+
+@contextmanager
+def recorder_of(command: Command) -> Iterator[Recorder | None]:
+    """None where nothing is kept. Raises `LocalError`, and `NotConfigured` without the extra."""
+    path = command.found.warc
+    if path is None:
+        yield None
+        return
+    try:
+        from resolver.warc.recorder import SIZE, Recorder  # few keep what is said, and it is an extra
+    except ImportError as error:
+        raise NotConfigured(f"--warc needs {missing_libraries('warc')}") from error
+    found = command.found
+    size = SIZE if found.warc_size is None else found.warc_size
+    words = _words(command)
+    with Recorder(
+        path,
+        size=size,
+        sync=found.sync == "always",
+        policy=found.policy,
+        command=words,
+        dedup=found.warc_dedup,
+        cookies=found.warc_cookies,
+        once=found.ledger is not None,
+    ) as recorder:
+        if recorder.unread and not command.quiet:
+            lines = "1 line" if recorder.unread == 1 else f"{recorder.unread} lines"
+            streams.complain(f"--warc-dedup: of {lines} nothing could be told")
+        if recorder.cut and not command.quiet:
+            streams.complain(f"{path}: {recorder.cut} octets of a run that was cut off were taken away")
+        yield recorder
+
+
+def _words(command: Command) -> str:
+    """What the run was told to do, without what may be secret: the verb and the URLs."""
+    urls = [redact(url) for url in command.urls]
+    lists = [f"-i {redact(each)}" for each in command.lists]
+    recursive = ["-r"] if command.walks else []
+    words = ["resolve", command.verb, *recursive, "--warc", command.found.warc, *lists, *urls]
+    return " ".join(word.replace("\r", " ").replace("\n", " ") for word in words)

@@ -1,0 +1,141 @@
+"""What the command line says of limits and wishes, as the values that the package takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from protocols.options import Limits, Options, Transcript
+from protocols.values import replace
+from resolver.cli.options import Found
+from resolver.cli.values import BadValue, UsageError, nearest, pair, seconds, size
+from resolver.policy import Policy
+
+
+def options_of(
+    found: Found, policy: Policy, *, keep: bool = False, raw: bool = False, listen: bool = False
+) -> Options:
+    """What the schemes are asked for beyond the URL; with `keep`, of several URLs; `raw` where the verb takes
+    octets as they come, and `listen` where it listens to sessions. Raises `UsageError`."""
+    options = Options(
+        tls=found.tls or "never",
+        mlsd=found.mlsd,
+        detailed=bool(found.long) or found.sort in ("size", "date"),
+        headers=tuple(header(text) for text in found.headers),
+        refusals=found.show_error_body,
+        entries=found.entries,
+        login_in_clear=found.tls == "never",
+        keep=keep,
+        raw=raw and found.raw,
+        transcript=_transcript_of(found) if listen else None,
+    )
+    if policy.ftp_email is not None:
+        options = replace(options, anonymous_password=policy.ftp_email.encode())
+    if found.user_agent is not None:
+        options = replace(options, user_agent=found.user_agent.encode("utf-8", "surrogateescape"))
+    return options
+
+
+def _transcript_of(found: Found) -> Transcript | None:
+    """What is wanted of a telnet session. Raises `UsageError`."""
+    if found.during is None and found.until is None:
+        if found.send:
+            raise UsageError("--send types into a session that --until or --for bounds")
+        return None
+    from resolver.terminal.prompts import prompt  # few command lines have one
+
+    if any(end in text for text in found.send for end in "\r\n\0"):
+        raise UsageError("--send takes one line, without its end")
+    return Transcript(
+        seconds=found.during,
+        prompt=None if found.until is None else prompt(found.until.encode("utf-8", "surrogateescape")),
+        send=tuple(text.encode("utf-8", "surrogateescape") for text in found.send),
+    )
+
+
+def header(text: str) -> tuple[bytes, bytes]:
+    """Raises `UsageError`, which does not show it."""
+    name, colon, value = text.partition(":")
+    if not (name and colon) or "\r" in text or "\n" in text or "\0" in text:
+        raise UsageError("-H takes NAME:VALUE on one line")  # the value is often a secret
+    return name.encode("utf-8", "surrogateescape"), value.strip().encode("utf-8", "surrogateescape")
+
+
+#: Options that are a limit by themselves.
+_SHORT_FORMS = {
+    "min_rate": "min_rate",
+    "connect_timeout": "connect",
+    "idle_timeout": "idle",
+    "max_time": "total",
+    "max_size": "body",
+}
+
+
+def limits_of(found: Found) -> Limits:
+    """The limits that were set. Raises `UsageError`."""
+    return with_limits(Limits(), vars(found))
+
+
+def with_limits(limits: Limits, said: Mapping[str, Any]) -> Limits:
+    """The limits with what one place says of them, by the names of options; the short forms win over
+    `--limit`. Raises `UsageError`."""
+    for text in said.get("limit", ()):
+        limits = _limit(limits, *pair(text, "--limit"))
+    for option, name in _SHORT_FORMS.items():
+        if said.get(option) is not None:
+            changed: dict[str, Any] = {name: said[option]}
+            limits = replace(limits, **changed)
+    return replace(limits, body_everywhere=True) if said.get("max_size") is not None else limits
+
+
+def check_limit(name: str, value: str) -> None:
+    """Raises `UsageError`."""
+    _limit(Limits(), name, value)
+
+
+_COUNTS = frozenset({"line", "lines", "entries", "hops", "body", "ratio"})
+_SECONDS = frozenset({"connect", "head", "idle", "total"})
+
+
+def _limit(limits: Limits, name: str, value: str) -> Limits:
+    try:
+        match name:
+            case "body":
+                return replace(limits, body=size(value), body_everywhere=True)
+            case _ if name in _COUNTS | _SECONDS:
+                changed: dict[str, Any] = {name: size(value) if name in _COUNTS else seconds(value)}
+                return replace(limits, **changed)
+    except BadValue as error:
+        raise UsageError(f"--limit {name}: {error}") from error
+    known = _COUNTS | _SECONDS
+    meant = nearest(name, known) or f"; there are {', '.join(sorted(known))}"
+    raise UsageError(f"--limit {name}: there is no such limit{meant}")
+
+
+# permissions: What the command line says of the safety policy, as the value that the package takes.
+#
+# Apart from `bounds`, for a plan is judged and has no limits.
+
+
+def policy_of(found: Found) -> Policy:
+    """The policy that was named, with every `--allow-…`. Raises `UsageError`."""
+    try:
+        return replace(
+            Policy.named(found.policy),
+            allow_port=frozenset(found.allow_port),
+            allow_address=frozenset(found.allow_address),
+            allow_name=frozenset(found.allow_name),
+            allow_redirect=frozenset(found.allow_redirect),
+            allow_forward=frozenset(found.allow_forward),
+            allow_password=found.allow_password,
+            allow_form=found.allow_form,
+            allow_special=found.allow_special,
+            allow_raw=found.allow_raw,
+            allow_server_name=found.allow_server_name,
+            file_root=found.file_root,
+            ftp_email=found.ftp_email,
+            trusted_proxy=found.trusted_proxy,
+        )
+    except ValueError as error:
+        field, colon, detail = str(error).partition(":")  # each names its field, which is the option
+        raise UsageError(f"--{field.replace('_', '-')}{colon}{detail}") from error

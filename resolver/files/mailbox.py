@@ -1,0 +1,296 @@
+"""Articles of a group as messages: in one file (mbox of RFC 4155, quoted as mboxrd is) or one each (Maildir).
+
+Each message is there whole or not at all, and its number with it, so that a later run asks for no article
+again. An mbox grows at its end: how much of it is whole stands in a file beside it while it does (S14), and
+what is behind that, of a run that was killed, is cut off by the next one. A line ends with LF, as in files;
+no other octet is changed.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from typing import Protocol
+
+from protocols.errors import LocalError
+from resolver.files.atomic import lock
+from resolver.files.directory import DirectoryHandle
+from resolver.files.faults import writing_fault
+from resolver.files.names import check_name
+
+_FORMAT = "url-resolver mailbox state 1"
+_QUOTED = re.compile(rb"^(>*From )", re.MULTILINE)
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+#: Octets that are written before the state is: as many are asked for again after a crash, at most.
+_WHOLE_EVERY = 1_048_576
+
+#: Octets of a line that are read at once, and of a state.
+_PIECE = 65_536
+
+
+class Mailbox(Protocol):
+    """Where messages go. What is done waits for the disk, and so is done in a thread. Raises `LocalError`."""
+
+    @property
+    def numbers(self) -> set[int]:
+        """Of the articles that are there."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Octets that are there."""
+        ...
+
+    def open(self) -> None: ...
+
+    def add(self, number: int, moment: datetime, article: bytes) -> None:
+        """One article more, of that time."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Mbox:
+    """One file. `source` is whose numbers they are: a word without blanks."""
+
+    def __init__(self, path: str, source: str, *, make_directory: bool = False) -> None:
+        self.numbers: set[int] = set()
+        self.size = 0
+        self._path = path
+        self._source = source.encode("utf-8", "surrogateescape")
+        self._directory = DirectoryHandle(os.path.dirname(path), make=make_directory)
+        self._name = os.path.basename(path)
+        self._state = f"{self._name}.part-state"
+        self._fd = -1
+        self._noted = 0
+
+    def open(self) -> None:
+        check_name(self._path)
+        with _faults(self._path):
+            try:
+                self._directory.hold()
+                self._take()
+            except BaseException:
+                self._release()
+                raise
+
+    def _take(self) -> None:
+        try:
+            self._fd = self._directory.create(self._name)
+        except FileExistsError:
+            self._fd = self._directory.open(self._name)
+        found = os.fstat(self._fd)
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+            raise LocalError(f"{self._path!r} is no mailbox of ours: choose another name")
+        if not lock(self._fd):
+            raise LocalError(f"{self._path!r} is being written by another process")
+        self._recover(found)
+        self.size = self._noted = os.fstat(self._fd).st_size
+        if self.size:
+            self._read()
+        self._note()
+        os.lseek(self._fd, 0, os.SEEK_END)
+
+    def _recover(self, found: os.stat_result) -> None:
+        """Cut off what a run that was killed had begun: all of it is ours."""
+        state = self._read_state()
+        if state is None or not found.st_size:
+            return
+        size, inode = state
+        if inode != found.st_ino or size > found.st_size:
+            raise LocalError(
+                f"{self._path!r} is another file than an earlier run had begun: "
+                f"remove {self._path + '.part-state'!r} if it is whole"
+            )
+        if any(source != self._source for source, _ in self._messages(size)):
+            raise LocalError(
+                f"somebody wrote to {self._path!r} behind what an earlier run had not ended: look at it "
+                f"from octet {size} on, and remove {self._path + '.part-state'!r}"
+            )
+        os.ftruncate(self._fd, size)
+
+    def _read(self) -> None:
+        if os.pread(self._fd, 5, 0) != b"From ":
+            raise LocalError(f"{self._path!r} is no mbox: move or remove it, or choose another name")
+        self.numbers = {number for source, number in self._messages(0) if source == self._source}
+        end = os.pread(self._fd, 2, max(0, self.size - 2))
+        if end != b"\n\n":
+            self._write(b"\n" if end.endswith(b"\n") else b"\n\n")
+
+    def _messages(self, start: int) -> Iterator[tuple[bytes | None, int]]:
+        """Source and number of each message behind `start`; no source for one that is not ours."""
+        with open(os.dup(self._fd), "rb") as file:
+            file.seek(start)
+            begins = True
+            while line := file.readline(_PIECE):
+                if begins and line.startswith(b"From ") and line.endswith(b"\n"):  # or it was cut off in it
+                    sender = line.split(b" ", 2)[1]
+                    source, _, number = sender.rpartition(b"/")
+                    is_ours = number.isdigit() and len(number) < 20
+                    yield (source, int(number)) if is_ours else (None, 0)
+                begins = line.endswith(b"\n")
+
+    def add(self, number: int, moment: datetime, article: bytes) -> None:
+        octets = _with_lines(article)
+        sender = b"%b/%d" % (self._source, number)
+        message = b"From %b %b\n%b\n" % (sender, _when(moment), _QUOTED.sub(rb">\1", octets))
+        with _faults(self._path):
+            self._write(message)
+            if self.size - self._noted >= _WHOLE_EVERY:
+                self._note()
+        self.numbers.add(number)
+
+    def _write(self, octets: bytes) -> None:
+        left = memoryview(octets)
+        os.lseek(self._fd, self.size, os.SEEK_SET)
+        try:
+            while left:
+                left = left[os.write(self._fd, left) :]
+        except BaseException:
+            with suppress(OSError):
+                os.ftruncate(self._fd, self.size)
+            raise
+        self.size += len(octets)
+
+    def close(self) -> None:
+        """All that is there is whole."""
+        try:
+            if self._fd != -1:
+                with _faults(self._path):
+                    os.fsync(self._fd)
+                    self._directory.forget(self._state)
+        finally:
+            self._release()
+
+    def _release(self) -> None:
+        if self._fd != -1:
+            os.close(self._fd)
+        self._fd = -1
+        self._directory.close()
+
+    # -- how much of it is whole
+
+    def _note(self) -> None:
+        """Write it down once it is on the disk."""
+        os.fsync(self._fd)
+        record = {"format": _FORMAT, "size": self.size, "inode": os.fstat(self._fd).st_ino}
+        fresh = f"{self._state}.new"
+        self._directory.forget(fresh)
+        fd = self._directory.create(fresh, 0o600)
+        try:
+            os.write(fd, json.dumps(record).encode())
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        self._directory.replace(fresh, self._state)
+        self._noted = self.size
+
+    def _read_state(self) -> tuple[int, int] | None:
+        try:
+            fd = self._directory.open(self._state, os.O_RDONLY)
+        except FileNotFoundError:
+            return None
+        try:
+            octets = os.read(fd, _PIECE)
+        finally:
+            os.close(fd)
+        try:
+            match json.loads(octets):
+                case {"format": str(form), "size": int(size), "inode": int(inode)} if form == _FORMAT:
+                    return size, inode
+        except (ValueError, RecursionError):
+            pass
+        raise self._directory.foreign(self._state)
+
+
+class Maildir:
+    """A directory with a file for each message, in the form of D. J. Bernstein."""
+
+    def __init__(self, path: str, source: str) -> None:
+        self.numbers: set[int] = set()
+        self.size = 0
+        self._path = path
+        self._ending = "_" + re.sub(r"[^0-9A-Za-z.+_-]", ",", source)
+        self._folders = {
+            name: DirectoryHandle(os.path.join(path, name), make=True) for name in ("tmp", "new", "cur")
+        }
+
+    def open(self) -> None:
+        check_name(self._path)
+        with _faults(self._path):
+            try:
+                for folder in self._folders.values():
+                    folder.hold()
+                for name in ("new", "cur"):
+                    self._read(self._folders[name])
+            except BaseException:
+                self.close()
+                raise
+
+    def _read(self, folder: DirectoryHandle) -> None:
+        for name in os.listdir(os.path.join(self._path, self._name_of(folder))):
+            number = name.partition(":")[0].removesuffix(self._ending).partition(".")[2]
+            if name.partition(":")[0].endswith(self._ending) and number.isdigit() and number.isascii():
+                self.numbers.add(int(number))
+                found = folder.status_of(name)
+                self.size += 0 if found is None else found.st_size
+
+    def _name_of(self, folder: DirectoryHandle) -> str:
+        return next(name for name, each in self._folders.items() if each is folder)
+
+    def add(self, number: int, moment: datetime, article: bytes) -> None:
+        octets = _with_lines(article)
+        seconds = max(0, int(moment.timestamp()))
+        name = f"{seconds}.{number}{self._ending}"
+        making, done = self._folders["tmp"], self._folders["new"]
+        with _faults(os.path.join(self._path, "new", name)):
+            making.forget(name)
+            fd = making.create(name)
+            try:
+                with open(fd, "wb", closefd=False) as file:
+                    file.write(octets)
+                os.utime(fd, (seconds, seconds))
+                os.fsync(fd)
+            except BaseException:
+                making.forget(name)
+                raise
+            finally:
+                os.close(fd)
+            os.link(name, name, src_dir_fd=making.fd, dst_dir_fd=done.fd, follow_symlinks=False)
+            making.forget(name)
+        self.numbers.add(number)
+        self.size += len(octets)
+
+    def close(self) -> None:
+        for folder in self._folders.values():
+            folder.close()
+
+
+def _with_lines(article: bytes) -> bytes:
+    octets = article.replace(b"\r\n", b"\n")
+    return octets if octets.endswith(b"\n") else octets + b"\n"
+
+
+def _when(moment: datetime) -> bytes:
+    """As asctime(3) has it, in UTC."""
+    utc = moment.astimezone(UTC)
+    text = f"{_DAYS[utc.weekday()]} {_MONTHS[utc.month - 1]} {utc.day:2} {utc:%H:%M:%S} {utc.year:04}"
+    return text.encode("ascii")
+
+
+@contextmanager
+def _faults(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise LocalError(f"{path!r} is a link, which is not followed: choose another name") from error
+        raise writing_fault(error, path) from error

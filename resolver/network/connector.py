@@ -1,0 +1,476 @@
+"""The connections of one admitted URL: each to an address that was judged (S08), by number (S09), and to no
+other host than the URL's."""
+
+from __future__ import annotations
+
+import secrets
+from collections import deque
+from collections.abc import Callable, Hashable
+from functools import partial
+from types import TracebackType
+from typing import TypeVar
+
+from protocols.errors import NetworkError, ResolveError, TimedOut, Unreachable
+from protocols.socks import AddressTypeRefused
+from protocols.step import Dialogue, RandomBytes, Receive, Send, Step
+from protocols.values import replace
+from protocols.wire import Buffer, Reader, Rest
+from resolver.loops import running
+from resolver.network.admission import Admission
+from resolver.network.clock import Throttle
+from resolver.network.connecting import ConnectAttempts, ConnectTimeout
+from resolver.network.events import Connected, LookedUp, OnEvent
+from resolver.network.lookup import within_zone
+from resolver.network.pool import AcquiredConnection, IdleConnection
+from resolver.network.stream import SocketStream
+from resolver.network.stream_settings import Bounds, StreamSettings
+from resolver.network.task import current
+from resolver.policy import Policy, check_data_port, literal_addresses
+
+#: What an https server may choose from where HTTP/2 can be spoken, the preferred one first.
+_OFFERS = ("h2", "http/1.1")
+
+
+class Connector:
+    """`first` is the connection that a data connection stands beside, None until there is one; `peer` the
+    address that was connected to last."""
+
+    def __init__(self, admission: Admission) -> None:
+        self._admission = admission
+        self._shared = admission.shared
+        self.first: SocketStream | None = None
+        self.peer: str | None = None
+        self.bounds: Bounds | None = None
+        self._settings: StreamSettings | None = None
+        self._for_data = False
+        bucket = self._shared.bucket
+        self.stream_type = SocketStream
+        if self._shared.taps:
+            from resolver.network.stream import TappedStream  # few runs keep what is said
+
+            self.stream_type = TappedStream
+        #: By which all connections of this URL take their octets.
+        self.throttle = None if bucket is None else Throttle(bucket, running())
+
+    def _until(self) -> float:
+        """When to have one at the latest, if that was begun now."""
+        until = self._admission.loop.current_time() + self._admission.limits.connect
+        return until if self.bounds is None else min(until, self.bounds.deadline("connect"))
+
+    async def kept(
+        self, key: Hashable, host: str, port: int, suits: Callable[[object], bool] | None = None
+    ) -> IdleConnection | None:
+        """A kept connection whose address may be connected to now (S09); None if there is none. Then others
+        of the host that rest make room for a new one: their logins are some that it does not give us."""
+        if not len(self._shared.pool):
+            return None
+        if (addresses := self._known(host)) is None:
+            with self._admission.loop.move_on_at(self._until()):
+                addresses = await self.addresses(host, port)
+        if addresses is None:  # `connect` says so
+            return None
+        kept = await self._shared.pool.take(key, addresses, suits)
+        if kept is not None:
+            kept.stream.serve(self.settings)
+            self.note(kept.stream)
+        elif (turn := current()) is not None and turn.room is not None:
+            await self._shared.pool.leave(addresses, turn.room)
+        return kept
+
+    async def connect(self, host: str, port: int, *, tls: bool) -> SocketStream:
+        """Look up, judge, connect and begin TLS, all within the one connect limit."""
+        limit, until, bounds = self._admission.limits.connect, self._until(), self.bounds
+        attempts = ConnectAttempts(goal := self._goal(host, port), until)
+        try:
+            if (stream := await self._open_by(until, host, port, tls, attempts)) is not None:
+                return stream
+            if bounds is not None and until == bounds.deadline("connect"):
+                raise bounds.missed("connect")
+            within = f"within {limit:g} s (--connect-timeout)"
+            reported = f": {attempts.reported}" if attempts.failures else ""
+            raise TimedOut(f"timed out: no connection to {goal} {within}{reported}")
+        except TimedOut:
+            if bounds is not None:
+                bounds.late = "connect"
+            raise
+
+    async def _open_by(
+        self, until: float, host: str, port: int, tls: bool, attempts: ConnectAttempts
+    ) -> SocketStream | None:
+        """None if that was not done in time. A scope costs more than a connection to somebody near, and what
+        waits only for one address has its own bound: within a scope, too, and either may be first."""
+        try:
+            if not tls and self._has_one_address(host):
+                return await self._open(host, port, tls, attempts)
+            with self._admission.loop.move_on_at(until):
+                return await self._open(host, port, tls, attempts)
+        except ConnectTimeout:
+            return None
+        return None
+
+    def _has_one_address(self, host: str) -> bool:
+        """And is nobody else asked, or spoken to?"""
+        known = self._known(host)
+        return known is not None and len(known) == 1
+
+    def _goal(self, host: str, port: int) -> str:
+        return f"{host} port {port}"
+
+    async def _open(self, host: str, port: int, tls: bool, attempts: ConnectAttempts) -> SocketStream:
+        addresses = await self.addresses(host, port)
+        try:
+            sock, address = await attempts.connect(addresses, port)
+        except NetworkError as error:
+            raise self.settings.contact.judged(error) from error.__cause__
+        stream = self.stream_type(sock, address, self.settings, first=self.first)
+        try:
+            if tls:
+                await stream.handshake()
+            if self._shared.report is not None:
+                self._report(self._shared.report, stream, port, tls)
+        except BaseException:
+            await stream.aclose()
+            raise
+        self.note(stream)
+        return stream
+
+    def note(self, stream: SocketStream) -> None:
+        """This is the connection now."""
+        self.peer = stream.peer
+
+    def _report(self, report: OnEvent, stream: SocketStream, port: int, tls: bool) -> None:
+        """Whoever listens may raise what they like."""
+        report(Connected(self._admission.shown, stream.address, port, tls, data=self._for_data))
+
+    async def connect_data(self, port: int) -> SocketStream:
+        """A connection to another port of the host that the first one is with."""
+        assert self.first is not None, "a data connection follows a first one"
+        self._for_data = True
+        try:
+            return await self.connect(self.first.peer, port, tls=False)
+        finally:
+            self._for_data = False
+
+    def place(self, tls: bool) -> Hashable:
+        """What is equal for connections that lead to the same place in the same way."""
+        return (*self._admission.place, tls)
+
+    @property
+    def source(self) -> str | None:
+        """The address by which it is judged what an answer leads to (S08)."""
+        return self.peer
+
+    async def addresses(self, host: str, port: int) -> tuple[str, ...]:
+        """The addresses of a host that may be connected to, in the zone of the URL. Raises `Refused`
+        (S08), `Unreachable`."""
+        if (known := self._known(host)) is not None:
+            return known
+        allowed = self._admission.check_addresses(await self.fitting(host, port))
+        is_like_link_local = ":" in host and host[:2].lower() == "fe"  # few are, and each call counts
+        return within_zone(self._admission.url, host, allowed) if is_like_link_local else allowed
+
+    def _known(self, host: str) -> tuple[str, ...] | None:
+        """Those that were allowed before, and need no look-up."""
+        return self._admission.addresses_at(host) if self._shared.family is None else None
+
+    async def fitting(self, host: str, port: int) -> tuple[str, ...]:
+        """The addresses of a host, judged by nobody, of the IP version wanted. Raises `Unreachable`."""
+        try:
+            found = await self._shared.lookups.addresses_of(host, port)
+        except NetworkError as error:
+            raise self.settings.contact.judged(error) from error.__cause__
+        if self._shared.report is not None and found != literal_addresses(host):
+            self._shared.report(LookedUp(self._admission.shown, host, found))
+        family = self._shared.family
+        fitting = found
+        if family is not None:
+            fitting = tuple(each for each in found if (":" in each) == (family == "6"))
+        if not fitting:
+            words = f"{host} has no IPv{family} address"
+            raise Unreachable(words, retryable=False)  # nor will it have one in a minute
+        return fitting
+
+    @property
+    def settings(self) -> StreamSettings:
+        """What holds for every connection made for this URL."""
+        if self._settings is None:
+            self._settings = self._settle()
+        return self._settings
+
+    def _settle(self) -> StreamSettings:
+        admission, limits = self._admission, self._admission.limits
+        row = admission.row
+        negotiates = row is not None and row.negotiates and row.tls == "always"
+        pinned = row is not None and row.certificates == "pin"
+        trust = self._shared.trust
+        place = admission.place
+        return StreamSettings(
+            url=admission.shown,
+            host=place[0],
+            idle=limits.idle,
+            least=limits.min_rate,
+            connect=limits.connect,
+            trust=trust,
+            report=self._shared.report,
+            check_secret=admission.check_secret,
+            offers=_OFFERS if negotiates and admission.options.http2 is not None else (),
+            shows_certificate=trust.has_own and trust.shows(admission.full_place),
+            certfile=admission.host.certfile,
+            check_certificate=partial(self._shared.pins.check, *place) if pinned else None,
+            mask=admission.mask,
+            contact=self._shared.contacts[place],
+            throttle=self.throttle,
+            bounds=self.bounds,
+            loop=admission.loop,
+            tap=admission.tap,
+        )
+
+
+class ConnectContext:
+    """A new connection while somebody has it. A class, as the next one: a small transfer notices what a
+    generator costs."""
+
+    def __init__(self, admission: Admission, connector: Connector, tls: bool) -> None:
+        self._admission = admission
+        self._connector = connector
+        self._tls = tls
+
+    async def __aenter__(self) -> SocketStream:
+        (host, port), connector = self._admission.place, self._connector
+        if connector.bounds is not None:
+            connector.bounds.begin("connect")
+        self._stream = connector.first = await connector.connect(host, port, tls=self._tls)
+        if connector.bounds is not None:
+            connector.bounds.connected()
+        return self._stream
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stream.aclose()
+
+
+class DataConnectContext:
+    """A connection to another port of the same peer (S13), while somebody has it."""
+
+    def __init__(self, policy: Policy, connector: Connector, port: int) -> None:
+        self._policy = policy
+        self._connector = connector
+        self._port = port
+
+    async def __aenter__(self) -> SocketStream:
+        check_data_port(self._port, self._policy)
+        self._stream = await self._connector.connect_data(self._port)
+        self._stream.has_only_data()
+        return self._stream
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stream.aclose()
+
+
+class AcquireContext:
+    """One that was kept under that key, or a new one; on leaving it is kept where somebody said so."""
+
+    def __init__(
+        self,
+        admission: Admission,
+        connector: Connector,
+        tls: bool,
+        key: Hashable,
+        suits: Callable[[object], bool] | None,
+    ) -> None:
+        self._admission = admission
+        self._connector = connector
+        self._tls = tls
+        self._key = key
+        self._suits = suits
+
+    async def __aenter__(self) -> AcquiredConnection:
+        (host, port), connector = self._admission.place, self._connector
+        if connector.bounds is not None:
+            connector.bounds.begin("connect")
+        kept = await connector.kept(self._key, host, port, self._suits)
+        if kept is None:
+            self._pooled = AcquiredConnection(await connector.connect(host, port, tls=self._tls))
+        else:
+            self._pooled = AcquiredConnection(kept.stream, kept.state)
+        connector.first = self._pooled.stream
+        if connector.bounds is not None:
+            connector.bounds.connected()
+        return self._pooled
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pooled = self._pooled
+        if kind is not None or pooled.left is None:
+            await pooled.stream.aclose()
+        else:
+            await self._admission.shared.pool.put(self._key, pooled.stream, pooled.left)
+
+
+# proxied: The way out through a proxy: a connection to it, and through that a tunnel to the place.
+#
+# The proxy's own address is the user's word and is judged by no rule (S09). What it says behind the end of
+# its answer is the tunnel's. The time for all of it is the caller's to bound.
+
+T = TypeVar("T")
+
+#: What a proxy that is spoken to in TLS may choose from.
+_PROXIED_OFFERS = ("http/1.1",)
+
+
+class ProxyConnector(Connector):
+    """See `Connector`: of a URL that goes through a proxy. `peer` is the proxy."""
+
+    def __init__(self, admission: Admission) -> None:
+        super().__init__(admission)
+        assert admission.way is not None
+        self._way = admission.way
+        self._proxy = admission.way.proxy
+        self._reached: str | None = None
+
+    @property
+    def source(self) -> str | None:
+        """What the proxy was told to connect to, if that is an address; a name that it looks up counts as
+        public."""
+        addresses = literal_addresses(self._reached or self._admission.place[0])
+        return None if addresses is None else addresses[0]
+
+    def note(self, stream: SocketStream) -> None:
+        self.peer, self._reached = stream.address, stream.beyond
+
+    def place(self, tls: bool) -> Hashable:
+        """A connection that takes requests takes them for all hosts."""
+        return (self._proxy, super().place(tls) if self._way.via is None else None)
+
+    async def addresses(self, host: str, port: int) -> tuple[str, ...]:
+        """What may be at the other end: the proxy itself, which no rule judges, or beyond it what it is told
+        to connect to."""
+        if self._way.via is not None:
+            return await self.fitting(self._proxy.host, self._proxy.port)
+        return (host,) if self._proxy.resolves else await super().addresses(host, port)
+
+    def _has_one_address(self, host: str) -> bool:
+        return False  # and else the proxy's answers would be waited for without end
+
+    def _goal(self, host: str, port: int) -> str:
+        return f"{super()._goal(host, port)} through the proxy {self._proxy.shown}"
+
+    async def _open(self, host: str, port: int, tls: bool, attempts: ConnectAttempts) -> SocketStream:
+        stream = await self._open_way(host, port)
+        try:
+            stream.serve(self.settings)
+            if tls:
+                await stream.handshake()
+            if self._shared.report is not None:
+                self._report(self._shared.report, stream, self._proxy.port, tls)
+        except BaseException:
+            await stream.aclose()
+            raise
+        self.note(stream)
+        return stream
+
+    async def _open_way(self, host: str, port: int) -> SocketStream:
+        if self._way.via is not None:
+            return await self._open_to_proxy()
+        return await self._open_tunnel(deque(await self.addresses(host, port)), port)
+
+    async def _open_to_proxy(self) -> SocketStream:
+        proxy = self._proxy
+        attempts = ConnectAttempts(f"the proxy {proxy.shown}")
+        try:
+            sock, address = await attempts.connect(await self.fitting(proxy.host, proxy.port), proxy.port)
+        except NetworkError as error:
+            raise self.settings.contact.judged(error) from error.__cause__
+        stream = self.stream_type(sock, address, self._settings_there, first=self.first)
+        if proxy.secured:
+            await self._veil(stream)
+        return stream
+
+    async def _veil(self, stream: SocketStream) -> None:
+        """TLS as far as the proxy: nobody beyond it is proved by that."""
+        try:
+            await stream.handshake()
+        except BaseException as error:
+            await stream.aclose()
+            if isinstance(error, NetworkError):
+                raise error.saying(f"which is the proxy {self._proxy.shown}") from error.__cause__
+            raise
+        stream.secured = False
+
+    @property
+    def _settings_there(self) -> StreamSettings:
+        """What holds on the way to the proxy: it is whom TLS has to prove, and is shown nothing of ours."""
+        return replace(
+            self.settings,
+            host=self._proxy.host,
+            check_secret=self._admission.check_login,
+            offers=_PROXIED_OFFERS,
+            shows_certificate=False,
+            certfile=None,
+            check_certificate=None,
+            bounds=None,
+        )
+
+    async def _open_tunnel(self, hosts: deque[str], port: int) -> SocketStream:
+        """To the first of the hosts that the proxy connects to."""
+        while True:
+            stream = await self._open_to_proxy()  # one that wants a login gets it on a new connection
+            opened = False
+            try:
+                opened = await converse(self._way.open_tunnel(hosts[0], port), stream)
+            except (Unreachable, AddressTypeRefused):
+                hosts.popleft()
+                if not hosts:
+                    raise
+            finally:
+                if not opened:
+                    await stream.aclose()
+            if opened:
+                stream.lead_to(hosts[0])
+                return stream
+
+
+async def converse(dialogue: Dialogue[T], stream: SocketStream) -> T:
+    """Perform a dialogue that says, hears and draws, and tell it what fails. What came and was not heard is
+    put back."""
+    buffer = Buffer()
+    advance = partial(dialogue.send, None)
+    try:
+        while True:
+            step = advance()
+            try:
+                answer = await _perform(step, buffer, stream)
+            except ResolveError as error:
+                advance = partial(dialogue.throw, error)
+            else:
+                advance = partial(dialogue.send, answer)
+    except StopIteration as done:
+        stream.put_back(buffer.take())
+        result: T = done.value
+        return result
+    finally:
+        dialogue.close()
+
+
+async def _perform(step: Step, buffer: Buffer, stream: SocketStream) -> object:
+    if isinstance(step, Send):
+        await stream.send(*step.lines)
+    elif isinstance(step, Receive):
+        return await _read(step.reader, buffer, stream)
+    elif isinstance(step, RandomBytes):
+        return secrets.token_bytes(step.octets)
+    return None
+
+
+async def _read(reader: Reader[object], buffer: Buffer, stream: SocketStream) -> object:
+    waiting = reader(buffer)
+    while True:
+        try:
+            if next(waiting) is not Rest.REST:
+                buffer.feed(await stream.receive())
+        except StopIteration as done:
+            return done.value

@@ -1,0 +1,152 @@
+"""A UDP socket to a host whose addresses were checked; it can be turned to another only through the policy.
+
+The socket is not connected: a server may answer from another port or address, and its dialogue decides
+whom to believe, and when to go on to the host's next address. There is no idle limit here: retransmission
+is the dialogue's business, so each wait has a deadline of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import math
+import secrets
+import socket
+from collections.abc import Callable, Sequence
+
+from protocols.contract import Datagram, Line
+from protocols.errors import Unreachable
+from resolver.files.faults import reason
+from resolver.network.clock import AnswerPace
+from resolver.network.connecting import family_of
+from resolver.network.events import Received, Sent
+from resolver.network.lookup import address_of, socket_address
+from resolver.network.stream_settings import StreamSettings, TappedConnection
+
+#: The most a UDP datagram can hold, headers included.
+_LARGEST = 65_535
+
+
+class UdpSocket:
+    """See `protocols.contract.Datagrams`. `check` raises `Refused` for a place, its last two arguments, that
+    the peer, its first one, must not lead to."""
+
+    def __init__(
+        self,
+        addresses: Sequence[str],
+        port: int,
+        settings: StreamSettings,
+        check: Callable[[str, str, int], None],
+    ) -> None:
+        self.addresses = tuple(dict.fromkeys(map(canonical, addresses)))
+        self.peer = self.addresses[0]
+        self._port = port
+        self._settings = settings
+        self._loop = settings.loop
+        self._check = check
+        self._sock = _open_socket(self.addresses)
+        self._buffer = bytearray(_LARGEST)
+        self._pace = AnswerPace(settings.least)
+        self._tell_tap()
+
+    def _tell_tap(self) -> None:
+        if self._settings.tap is not None:
+            link = TappedConnection(self._settings.host, self.peer, self._port, "udp", "query")
+            self._settings.tap.connected(self, link)
+
+    @property
+    def port(self) -> int:
+        return self._port
+
+    def now(self) -> float:
+        return self._loop.current_time()
+
+    def send_at_once(self, packet: Line) -> None:
+        with contextlib.suppress(OSError):  # it is a courtesy, and nobody waits
+            self._sock.sendto(packet.octets, self._destination())
+            self._report_sent(packet)
+
+    def draw_number(self) -> int:
+        return 1 + secrets.randbelow(65_535)
+
+    async def send(self, packet: Line) -> None:
+        await self._loop.checkpoint_if_cancelled()
+        while True:
+            try:
+                self._sock.sendto(packet.octets, self._destination())
+                break
+            except BlockingIOError:
+                await self._loop.writable_by(self._sock, math.inf)
+            except OSError as error:
+                raise Unreachable(f"cannot send to {self.peer} port {self._port}: {reason(error)}") from error
+        self._report_sent(packet)
+
+    def _destination(self) -> tuple[str, int] | tuple[str, int, int, int]:
+        """As the socket wants it: one for both families has its own spelling of IPv4 addresses."""
+        mapped = self._sock.family is socket.AF_INET6 and ":" not in self.peer
+        return socket_address(f"::ffff:{self.peer}" if mapped else self.peer, self._port)
+
+    def _report_sent(self, packet: Line) -> None:
+        if self._settings.report is not None:
+            self._settings.report(Sent(self._settings.url, packet.shown))
+        if self._settings.tap is not None:
+            self._settings.tap.sent(self, packet.shown, masked=packet.octets != packet.shown)
+
+    async def receive(self, deadline: float) -> Datagram | None:
+        since = self._loop.current_time()
+        await self._loop.checkpoint()  # a peer that never pauses must not keep everybody else waiting
+        while True:
+            try:
+                count, source = self._sock.recvfrom_into(self._buffer)
+            except BlockingIOError:  # only now: what waits already is delivered in any case
+                if not await self._loop.readable_by(self._sock, deadline):
+                    return None
+            except OSError as error:
+                raise Unreachable(f"cannot receive from {self.peer}: {reason(error)}") from error
+            else:
+                self._pace.hear(self._loop.current_time() - since, count)
+                return self._came(bytes(self._buffer[:count]), address_of(source), int(source[1]))
+
+    def _came(self, octets: bytes, address: str, port: int) -> Datagram:
+        if self._settings.report is not None:
+            self._settings.report(Received(self._settings.url, octets))
+        if self._settings.tap is not None:
+            self._settings.tap.received(self, octets)
+        return Datagram(octets, canonical(address), port)
+
+    def switch_to(self, address: str) -> None:
+        assert address in self.addresses, "what was not checked is not sent to"
+        self.peer = address
+
+    def redirect_to(self, address: str, port: int) -> None:
+        self._check(self.peer, address, port)
+        self.addresses = (canonical(address),)
+        if family_of(self.addresses[0]) is not self._sock.family:
+            self._sock.close()
+            self._sock = _open_socket(self.addresses)
+        self.peer, self._port = self.addresses[0], port
+
+    def close(self) -> None:
+        self._sock.close()
+
+
+def canonical(address: str) -> str:
+    """A numeric address in its one spelling, with its zone, and as the IPv4 address that it may stand for:
+    so that addresses can be compared as text."""
+    found = ipaddress.ip_address(address)
+    return str(getattr(found, "ipv4_mapped", None) or found)
+
+
+def _open_socket(addresses: Sequence[str]) -> socket.socket:
+    """One for all of them; where this machine has no IPv6, for those of IPv4."""
+    families = {family_of(address) for address in addresses}
+    try:
+        sock = socket.socket(max(families), socket.SOCK_DGRAM)
+    except OSError:
+        if len(families) == 1:
+            raise
+        sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    if len(families) == 2 and sock.family is socket.AF_INET6:
+        sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+    sock.setblocking(False)
+    return sock

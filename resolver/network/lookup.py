@@ -1,0 +1,145 @@
+"""Names become addresses, once a minute at most (S09).
+
+A name that needs no look-up (a literal address, `localhost` and what ends in it) never causes one. The
+look-up itself is a function that can be replaced, so that tests ask no name server.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import math
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeAlias
+
+from protocols.errors import Unreachable
+from protocols.location import Url
+from resolver.loops import Loop, running
+from resolver.policy.addresses import literal_addresses
+from resolver.url.parsing import zone_of
+
+Lookup: TypeAlias = Callable[[str, int], Awaitable[list[str]]]
+
+#: Nobody has the name, or an address for it. A name server that cannot be asked now is EAI_AGAIN.
+_NO_NAME = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
+
+#: Seconds that an answer may serve within one run (S09).
+LIFETIME = 60.0
+
+#: Names kept at most: a crawl of very many hosts must not grow without end.
+CAPACITY = 4096
+
+
+async def look_up(host: str, port: int) -> list[str]:
+    """Ask the system. The name goes as octets, so that no other library's idea of IDNA touches it."""
+    try:
+        found = await running().getaddrinfo(host.encode("ascii"), port, type=socket.SOCK_STREAM)
+    except (socket.gaierror, UnicodeError) as error:
+        words = error.strerror if isinstance(error, socket.gaierror) else str(error)
+        lasts = isinstance(error, UnicodeError) or error.errno in _NO_NAME
+        raise Unreachable(f"no address for {host}: {words}", lasting=lasts) from error
+    return [str(place[0]) for _, _, _, _, place in found]
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+class LookupCache:
+    """The answers of one run, each for a minute. A failure is not kept."""
+
+    def __init__(self, lookup: Lookup) -> None:
+        self._lookup = lookup
+        self._answers: dict[str, tuple[float, tuple[str, ...]]] = {}
+        self._run: object = None
+
+    async def addresses_of(self, host: str, port: int) -> tuple[str, ...]:
+        """Numeric addresses in the order of the answer, each once. Raises `Unreachable`."""
+        known = literal_addresses(host)
+        if known is not None:
+            return known
+        loop = self._loop()
+        expiry, addresses = self._answers.get(host, (-math.inf, ()))
+        if loop.current_time() < expiry:
+            return addresses
+        addresses = self._checked(host, await self._lookup(host, port))
+        self._keep(host, addresses, loop.current_time() + LIFETIME)
+        return addresses
+
+    def _loop(self) -> Loop:
+        """The one that runs. Another run has another clock, and what was kept by the last one's is gone."""
+        loop = running()
+        run = loop.run()
+        if run is not self._run:
+            self._run = run
+            self._answers.clear()
+        return loop
+
+    def _checked(self, host: str, found: list[str]) -> tuple[str, ...]:
+        unzoned = (address.partition("%")[0] for address in found)
+        addresses = tuple(dict.fromkeys(address for address in unzoned if _is_address(address)))
+        if not addresses:
+            raise Unreachable(f"no address for {host}")
+        return addresses
+
+    def _keep(self, host: str, addresses: tuple[str, ...], expiry: float) -> None:
+        self._answers.pop(host, None)
+        if len(self._answers) >= CAPACITY:
+            del self._answers[next(iter(self._answers))]
+        self._answers[host] = (expiry, addresses)
+
+
+# zones: The zone of a link-local address (RFC 4007, RFC 9844): which interface of this machine it is
+# behind.
+#
+# Only what connects knows of it, and only here it is joined to an address: as `fe80::1%eth0`, which tells
+# one connection from another and is what the system wants. It is never sent.
+
+
+def within_zone(url: Url, host: str, addresses: tuple[str, ...]) -> tuple[str, ...]:
+    """The addresses of `host` as they are connected to for `url`. Raises `Unreachable` for a zone that this
+    machine does not have, and for a link-local address without one."""
+    zone = zone_of(url)
+    if zone is not None:
+        name = _interface(zone)
+        return tuple(address if "%" in address else f"{address}%{name}" for address in addresses)
+    if literal_addresses(host) == addresses and any(map(_wants_zone, addresses)):
+        ways = ", ".join(f"%25{name}" for _, name in socket.if_nameindex())
+        words = f"{host} is link-local: which interface? write one behind the address: {ways}"
+        raise Unreachable(words, retryable=False)
+    return addresses
+
+
+def _wants_zone(address: str) -> bool:
+    return address.lower().startswith("fe") and ipaddress.IPv6Address(address).is_link_local
+
+
+def _interface(zone: str) -> str:
+    """Its name, which the system gives back with an address."""
+    try:
+        return socket.if_indextoname(int(zone)) if zone.isdecimal() else _named(zone)
+    except (OSError, OverflowError):
+        names = ", ".join(name for _, name in socket.if_nameindex())
+        raise Unreachable(f"no interface {zone!r} here, but {names}", retryable=False) from None
+
+
+def _named(zone: str) -> str:
+    socket.if_nametoindex(zone)
+    return zone
+
+
+def socket_address(address: str, port: int) -> tuple[str, int] | tuple[str, int, int, int]:
+    """As a socket wants it: with the number of the interface, where there is one."""
+    bare, sign, zone = address.partition("%")
+    return (bare, port, 0, socket.if_nametoindex(zone)) if sign else (address, port)
+
+
+def address_of(place: Sequence[str | int]) -> str:
+    """The address in what a socket says of a peer, in its zone if it has one."""
+    bare = str(place[0]).partition("%")[0]
+    index = int(place[3]) if len(place) > 3 else 0
+    return f"{bare}%{socket.if_indextoname(index)}" if index else bare

@@ -1,0 +1,298 @@
+"""Secrets that went out, hidden in what is told of the connection and of what came on it (S17).
+
+A peer may repeat a password in any of its words, at once or much later, in one piece or in two. What went
+out on a connection stays hidden for its life, whoever has the connection then; the octets of a body are the
+person's own and are never touched.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any, TypeAlias
+
+from protocols.authority import comparable_host
+from protocols.contract import Credentials, Facts, facts_of
+from protocols.location import JsonValue
+from resolver.loops import running
+
+_HIDDEN = "****"
+_WITHOUT = rb"\1\2" + _HIDDEN.encode()
+
+#: Facts that are texts.
+_TEXTS = ("media_type", "charset", "etag", "title", "target")
+#: Facts that are no text, and those that are masked in a way of their own.
+_NOT_TEXT = frozenset({"kind", "size", "modified", "etag", "suggested", "meta"})
+
+#: A shorter secret is hidden only where it is a word by itself: else half of any answer would be.
+_SHORT = 4
+
+
+class Masked(str):
+    """A text with `****` for each secret that went out: the only form for files and answers.
+
+    `Mask` makes it of what a peer said. A URL that the user gave is masked by `Url.shown`.
+    """
+
+    __slots__ = ()
+
+
+class SentSecrets:
+    """Those of one connection; with FTP, of its data connections too. `in_text` finds them in what is told,
+    None where there are none."""
+
+    def __init__(self) -> None:
+        self._octets: frozenset[bytes] = frozenset()
+        self._long: re.Pattern[bytes] | None = None
+        self._in_octets: re.Pattern[bytes] | None = None
+        self.in_text: re.Pattern[str] | None = None
+
+    def add(self, secrets: Iterable[bytes]) -> None:
+        """An empty one hides nothing, and is shown as empty."""
+        found = self._octets.union(secrets) - {b""}
+        if found != self._octets:
+            self._octets = found
+            longest = sorted(found, key=len, reverse=True)
+            whole = [re.escape(each) for each in longest if len(each) >= _SHORT]
+            self._long = re.compile(b"|".join(whole)) if whole else None
+            self._in_octets = re.compile(b"|".join(map(_octet_pattern, longest)))
+            forms = dict.fromkeys(form for secret in longest for form in _forms(secret))
+            self.in_text = re.compile("|".join(map(_text_pattern, forms)))
+
+    def hide(self, octets: bytes) -> bytes:
+        return octets if self._in_octets is None else self._in_octets.sub(_HIDDEN.encode(), octets)
+
+    def hide_in_text(self, text: str) -> str:
+        return text if self.in_text is None else self.in_text.sub(_HIDDEN, text)
+
+    def sure(self, octets: bytes) -> int:
+        """How many of the octets are no beginning of a secret that goes on in the next ones."""
+        done = 0
+        while True:
+            start = len(octets) - max((_overlap(octets[done:], each) for each in self._octets), default=0)
+            found = None if self._long is None else self._long.search(octets, done)
+            if found is None or start <= found.start():
+                return start
+            done = found.end()
+
+
+class Mask:
+    """The secrets of all connections that one retrieval had, also those that go out later. `watched` is empty
+    until there was one."""
+
+    def __init__(self) -> None:
+        self.watched: list[SentSecrets] = []
+
+    def watch(self, secrets: SentSecrets) -> None:
+        if secrets not in self.watched:
+            self.watched += (secrets,)
+
+    def hide(self, octets: bytes) -> bytes:
+        for secrets in self.watched:
+            octets = secrets.hide(octets)
+        return octets
+
+    def hide_in_text(self, text: str) -> Masked:
+        for secrets in self.watched:
+            text = secrets.hide_in_text(text)
+        return Masked(text)
+
+    def facts(self, facts: Facts) -> dict[str, Any]:
+        """Return the facts by their names, each text in them as `Masked`.
+
+        An entity tag or a file name that holds a secret is left out: a masked one would name something else.
+        The value of a cookie that the peer sets stays, for the program needs it: who writes it down uses
+        `without_cookie`.
+        """
+        found = facts_of(facts)
+        for secrets in self.watched:
+            if secrets.in_text is not None:
+                return self._hide_in_facts(found)
+        for name in _TEXTS:  # most send no secret, and each call counts
+            if found[name] is not None:
+                found[name] = Masked(found[name])
+        found["meta"] = tuple([(Masked(name), Masked(value)) for name, value in facts.meta])
+        return found
+
+    def _hide_in_facts(self, found: dict[str, Any]) -> dict[str, Any]:
+        found |= {name: self.hide_in_value(value) for name, value in found.items() if name not in _NOT_TEXT}
+        for name in ("etag", "suggested"):
+            found[name] = self._unless_secret(found[name])
+        found["meta"] = tuple([self._header(*pair) for pair in found["meta"]])
+        return found
+
+    def hide_in_value(self, value: JsonValue) -> Any:
+        """The same value, each text in it as `Masked`, however deep it is."""
+        match value:
+            case str():
+                return self.hide_in_text(value)
+            case Mapping():
+                return {self.hide_in_text(name): self.hide_in_value(each) for name, each in value.items()}
+            case list():
+                return [self.hide_in_value(each) for each in value]
+            case tuple():
+                return tuple([self.hide_in_value(each) for each in value])
+        return value
+
+    def _unless_secret(self, value: str | bytes | None) -> Masked | bytes | None:
+        if isinstance(value, str):
+            hidden = self.hide_in_text(value)
+            return hidden if hidden == value else None
+        return value if value is None or self.hide(value) == value else None
+
+    def _header(self, name: str, value: str) -> tuple[Masked, Masked]:
+        shown = self.hide_in_text(name)
+        if name.lower() != "set-cookie":
+            return shown, self.hide_in_text(value)
+        cookie, is_pair, rest = value.partition("=")
+        given, semicolon, attributes = rest.partition(";")
+        hide = self.hide_in_text
+        return shown, Masked(f"{hide(cookie)}{is_pair}{given}{semicolon}{hide(attributes)}")
+
+
+#: A field of a head that gives us a secret: the value of a cookie is one, whatever its name.
+_GIVEN = b"set-cookie:"
+#: It begins with one octet as it is: to that `re` jumps, where it would look at each octet for more.
+_VALUE = re.compile(rb"(\n[Ss][Ee][Tt]-[Cc][Oo][Oo][Kk][Ii][Ee]:)([^=;\r\n]*=)?[^;\r\n]*")
+_LONGEST_LINE = 65_536  # octets that are kept back at most: a head has no longer one
+
+
+class MaskedError:
+    """What comes, as it may be told: without secrets and what we are given as such, the octets kept back that
+    may be the beginning of one. It gives what to tell, and knows nobody who hears it: a connection is not to
+    be part of a circle, which only the collector finds."""
+
+    def __init__(self, secrets: SentSecrets) -> None:
+        self._secrets = secrets
+        self._kept = b""
+        self._before = b"\n"  # the last octet that was told
+
+    def feed(self, octets: bytes) -> bytes:
+        octets = self._kept + octets
+        cut = min(self._secrets.sure(octets), _ungiven(self._before + octets) - 1)
+        self._kept = octets[cut:]
+        return self._told(octets[:cut])
+
+    def flush(self) -> bytes:
+        """Nothing that belongs to it can follow."""
+        octets, self._kept = self._kept, b""
+        return self._told(octets)
+
+    def _told(self, octets: bytes) -> bytes:
+        """A field begins behind a line end."""
+        if not octets:
+            return octets
+        told = _VALUE.sub(_WITHOUT, self._before + octets)[1:]
+        self._before = octets[-1:]
+        return told
+
+
+def _ungiven(octets: bytes) -> int:
+    """How many of the octets are no beginning of a field that gives a secret and goes on in the next ones."""
+    start = octets.rfind(b"\n") + 1
+    line = octets[start:]
+    may_be = start and _GIVEN.startswith(line[: len(_GIVEN)].lower())
+    return start if may_be and b";" not in line and len(line) <= _LONGEST_LINE else len(octets)
+
+
+def _overlap(octets: bytes, secret: bytes) -> int:
+    """Of a short one also the whole: what comes next tells whether it is a word."""
+    most = len(secret) if len(secret) < _SHORT else len(secret) - 1
+    return next((n for n in range(min(most, len(octets)), 0, -1) if octets.endswith(secret[:n])), 0)
+
+
+def _octet_pattern(secret: bytes) -> bytes:
+    written = re.escape(secret)
+    return rb"(?<![0-9A-Za-z])%b(?![0-9A-Za-z])" % written if len(secret) < _SHORT else written
+
+
+def _text_pattern(form: str) -> str:
+    written = re.escape(form)
+    return rf"(?<![0-9A-Za-z]){written}(?![0-9A-Za-z])" if len(form) < _SHORT else written
+
+
+def _forms(secret: bytes) -> tuple[str, ...]:
+    """How it may stand in a message: read in one way or another, and written with escapes or without."""
+    texts = (secret.decode("latin-1"), secret.decode("utf-8", "backslashreplace"))
+    return tuple(form for text in texts for form in (text, repr(text)[1:-1], ascii(text)[1:-1]))
+
+
+# credentials: Where names and passwords come from: what the caller of a `Resolver` gives, asked once a
+# place.
+#
+# An answer is remembered for the scheme, host, port and user it was given for and goes nowhere else (S11).
+# A source that may answer otherwise later has a `round`, and counts it up then: all that was remembered is
+# asked for again, and no connection is used that somebody logged in on before.
+
+#: (scheme, host, port, user) to credentials; user is None where the URL names none.
+CredentialSource: TypeAlias = Callable[[str, str, int, bytes | None], Awaitable[Credentials | None]]
+#: The same of a caller's, who may know them without waiting.
+GivenSource: TypeAlias = Callable[
+    [str, str, int, bytes | None], Awaitable[Credentials | None] | Credentials | None
+]
+Place: TypeAlias = tuple[str, str, int]
+Given: TypeAlias = GivenSource | Mapping[Place, Credentials]
+
+_Key: TypeAlias = "tuple[str, str, int, bytes | None]"
+
+
+#: Places whose answers are remembered at most: strangers' URLs name any number of them.
+CAPACITY = 1_024
+
+
+class CredentialCache:
+    """Asks, one question at a time, and remembers: the answers for the places that were asked for last."""
+
+    def __init__(self, given: Given) -> None:
+        self._given = given
+        self._known: dict[_Key, Credentials | None] = {}
+        self._run: object = None
+        self._asked_in = self.round
+
+    @property
+    def round(self) -> int:
+        """How often the answers have changed."""
+        changed: int = getattr(self._given, "round", 0)
+        return changed
+
+    async def request(self, scheme: str, host: str, port: int, user: bytes | None) -> Credentials | None:
+        """The credentials for a place, or None."""
+        key = (scheme, comparable_host(host), port, user)
+        if not self._knows(key):
+            async with self._turn():
+                if not self._knows(key):
+                    return await self._ask(key)
+        self._known[key] = found = self._known.pop(key)  # the latest
+        return found
+
+    def _knows(self, key: _Key) -> bool:
+        """Was it asked for since the answers changed last?"""
+        if self._asked_in != (now := self.round):
+            self._known.clear()
+            self._asked_in = now
+        return key in self._known
+
+    async def _ask(self, key: _Key) -> Credentials | None:
+        asked_in = self.round
+        found = await self._find(*key)
+        if asked_in == self.round:
+            if len(self._known) >= CAPACITY:
+                del self._known[next(iter(self._known))]
+            self._known[key] = found
+        return found
+
+    def _turn(self) -> AbstractAsyncContextManager[object]:
+        """The lock of this run: two retrievals of one place must not ask a person twice."""
+        loop = running()
+        run = loop.run()
+        if run is not self._run:
+            self._run, self._lock = run, loop.lock()
+        return self._lock
+
+    async def _find(self, scheme: str, host: str, port: int, user: bytes | None) -> Credentials | None:
+        if not isinstance(self._given, Mapping):
+            found = self._given(scheme, host, port, user)
+            return await found if isinstance(found, Awaitable) else found
+        held = self._given.get((scheme, host, port))
+        return held if held is None or user in (None, held.user) else None

@@ -1,0 +1,392 @@
+"""Connections that are in order and wait for another retrieval to the same place.
+
+Found by key in constant time, the last one used first: it is the least likely to have been given up by
+the peer. Who says which suit him gets the last used of those. A connection on which anything came meanwhile,
+were it only the end, is closed and never used. Whether its address is still allowed is for the caller to say
+(S09).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict, deque
+from collections.abc import Awaitable, Callable, Container, Hashable
+from contextlib import AsyncExitStack, suppress
+from typing import TypeAlias
+
+from protocols.contract import Line, PipelineState, Sink, StreamCodec
+from protocols.errors import Disconnected, NetworkError, ResolveError, TimedOut
+from protocols.values import dataclass
+from resolver.files.faults import most_descriptors
+from resolver.loops import Event, running
+from resolver.network.stream import SocketStream
+from resolver.network.stream_settings import StreamSettings
+
+#: Seconds a connection waits. Servers give up after 5 (Apache) to 75 (nginx); one that did shows.
+LIFETIME = 30.0
+
+#: Connections kept at most, over all places: each holds a descriptor. They are an eighth of all at most.
+CAPACITY = 100
+
+
+@dataclass(frozen=True, slots=True)
+class IdleConnection:
+    """A connection at rest, what its last dialogue had to say of it, since when it waits, and what to say
+    before it is closed."""
+
+    stream: SocketStream
+    state: object
+    since: float
+    farewell: tuple[Line, ...] = ()
+
+    async def aclose(self) -> None:
+        """The farewell is sent if that can be done at once."""
+        try:
+            if self.farewell:
+                with running().move_on_at(-math.inf), suppress(ResolveError):
+                    await self.stream.send(*self.farewell)
+        finally:
+            await self.stream.aclose()
+
+
+@dataclass(slots=True)
+class AcquiredConnection:
+    """See `protocols.contract.PooledConnection`. `left` is what `keep` was given."""
+
+    stream: SocketStream
+    state: object | None = None
+    left: object | None = None
+
+    def keep(self, state: object) -> None:
+        self.left = state
+
+
+def _choice(waiting: dict[int, IdleConnection], suits: Callable[[object], bool] | None) -> int:
+    """The last one that was put there. Who says which suit him gets the last one of those, else the first of
+    all: the last one may suit who comes next."""
+    if suits is None:
+        return next(reversed(waiting))
+    return next((each for each in reversed(waiting) if suits(waiting[each].state)), next(iter(waiting)))
+
+
+class ConnectionPool:
+    """Keeps nothing until it is opened: what nobody will close must not be kept."""
+
+    def __init__(self) -> None:
+        self._open = False
+        self._most = CAPACITY
+        self._serial = 0
+        self._kept: dict[Hashable, dict[int, IdleConnection]] = {}
+        self._oldest: OrderedDict[int, Hashable] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._oldest)
+
+    def open(self) -> None:
+        """Keep connections from now on, until `aclose`."""
+        self._open = True
+        self._most = min(CAPACITY, most_descriptors() // 8)
+
+    async def take(
+        self, key: Hashable, addresses: Container[str], suits: Callable[[object], bool] | None = None
+    ) -> IdleConnection | None:
+        """A connection for `key` to one of `addresses` that has been quiet, or None. One with a state that
+        `suits` comes before all others."""
+        while (waiting := self._kept.get(key)) is not None:
+            kept = self._remove(_choice(waiting, suits))
+            waited = kept.stream.loop.current_time() - kept.since
+            if kept.stream.quiet and kept.stream.peer in addresses and waited <= LIFETIME:
+                return kept
+            await kept.aclose()
+        return None
+
+    async def put(
+        self, key: Hashable, stream: SocketStream, state: object, farewell: tuple[Line, ...] = ()
+    ) -> None:
+        """Keep a connection that is in order, in place of the oldest one if there are too many."""
+        now = stream.loop.current_time()
+        kept = IdleConnection(stream, state, now, farewell)
+        if not self._open or not stream.quiet:
+            await kept.aclose()
+            return
+        while len(self._oldest) >= self._most or (self._oldest and now - self._longest_since > LIFETIME):
+            await self._remove(next(iter(self._oldest))).aclose()
+        self._serial += 1
+        self._oldest[self._serial] = key
+        self._kept.setdefault(key, {})[self._serial] = kept
+
+    async def leave(self, addresses: Container[str], most: int) -> None:
+        """Close the oldest of those to one of `addresses`, until there are `most`."""
+        there = [serial for serial, key in self._oldest.items() if self._peer(key, serial) in addresses]
+        async with AsyncExitStack() as closing:
+            for serial in there[: max(0, len(there) - most)]:
+                closing.push_async_callback(self._remove(serial).aclose)
+
+    def _peer(self, key: Hashable, serial: int) -> str:
+        return self._kept[key][serial].stream.peer
+
+    async def aclose(self) -> None:
+        """Close all that are kept; from now on none is."""
+        self._open = False
+        async with AsyncExitStack() as closing:
+            while self._oldest:
+                closing.push_async_callback(self._remove(next(iter(self._oldest))).aclose)
+
+    def _remove(self, serial: int) -> IdleConnection:
+        key = self._oldest.pop(serial)
+        waiting = self._kept[key]
+        kept = waiting.pop(serial)
+        if not waiting:
+            del self._kept[key]
+        return kept
+
+    @property
+    def _longest_since(self) -> float:
+        """Since when the oldest waits."""
+        serial, key = next(iter(self._oldest.items()))
+        return self._kept[key][serial].since
+
+
+# pipeline: Several retrievals on one connection at once: requests are sent ahead, and answered in the order
+# they came.
+#
+# Each has a slot in the pipeline. It starts its request when all before it have sent theirs and the state
+# of the connection has room for more; it starts to read its response when all before it have left. Who has
+# read its response to the end passes the turn on. Who leaves before, having sent a request, takes along
+# those behind, for nobody could tell their responses from its own: they are `Disconnected`, and may join
+# again elsewhere.
+
+#: Connects, or finds a kept connection: with its state.
+Opener: TypeAlias = "Callable[[], Awaitable[tuple[SocketStream, PipelineState]]]"
+
+
+class SlotStream:
+    """The connection as one slot has it: under its own terms, and known to have sent."""
+
+    def __init__(
+        self, stream: SocketStream, settings: StreamSettings, pipeline: Pipeline, slot: PipelineSlot
+    ) -> None:
+        self._stream = stream
+        self._settings = settings
+        self._pipeline = pipeline
+        self._slot = slot
+
+    @property
+    def peer(self) -> str:
+        return self._stream.peer
+
+    @property
+    def secured(self) -> bool:
+        return self._stream.secured
+
+    @property
+    def agreed(self) -> str | None:
+        return self._stream.agreed
+
+    @property
+    def received(self) -> int:
+        return self._stream.received
+
+    @property
+    def close_notify_seen(self) -> bool:
+        return self._stream.close_notify_seen
+
+    async def send(self, *lines: Line) -> None:
+        self._stream.serve(self._settings)
+        await self._stream.send(*lines)
+        self._pipeline.sent(self._slot)
+
+    async def receive(self) -> bytes:
+        self._stream.serve(self._settings)
+        try:
+            return await self._stream.receive()
+        except TimedOut:
+            self._pipeline.silent = True
+            raise
+
+    async def move(self, sink: Sink, count: int | None) -> int:
+        self._stream.serve(self._settings)
+        return await self._stream.move(sink, count)
+
+    async def start_tls(self) -> None:
+        self._stream.serve(self._settings)
+        await self._stream.start_tls()
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+class PipelineSlot:
+    """See `protocols.contract.Slot`. `generation` is the one it sent its request in, None while it has not;
+    `abandoned`: somebody before it took its response along; `ended`: its response has been read."""
+
+    def __init__(self, pipeline: Pipeline, settings: StreamSettings) -> None:
+        self._pipeline = pipeline
+        self._settings = settings
+        self.generation: int | None = None
+        self.abandoned = False
+        self.ended = False
+        self.woken = running().event()
+
+    @property
+    def stream(self) -> SlotStream:
+        """Not kept here, for it knows its slot: what holds one another only the collector finds."""
+        return SlotStream(self._pipeline.stream, self._settings, self._pipeline, self)
+
+    @property
+    def state(self) -> PipelineState:
+        return self._pipeline.state
+
+    async def start_request(self) -> None:
+        while not self._pipeline.may_start_request(self):
+            await self._sleep()
+
+    async def start_response(self) -> None:
+        while not self._pipeline.may_start_response(self):
+            await self._sleep()
+
+    def end_response(self) -> None:
+        self.ended = True
+
+    def start_packing(self, machine: StreamCodec) -> None:
+        self._pipeline.stream.start_packing(machine)
+
+    async def _sleep(self) -> None:
+        self.woken = running().event()
+        await self.woken.wait()
+
+
+class Pipeline:
+    """One connection and the slots on it. `closed`: nobody else may join. `silent`: it was waited for in
+    vain, and nobody need try the same again. `in_order`: all who left had read what was theirs."""
+
+    def __init__(self, stream: SocketStream, state: PipelineState) -> None:
+        self.stream = stream
+        self.state = state
+        self.closed = False
+        self.silent = False
+        self.in_order = True
+        self._slots: deque[PipelineSlot] = deque()
+        self._unsent: deque[PipelineSlot] = deque()
+        self._generation = state.generation
+
+    def add(self, settings: StreamSettings) -> PipelineSlot:
+        assert not self.closed, "this pipeline takes nobody any more"
+        slot = PipelineSlot(self, settings)
+        self._slots.append(slot)
+        self._unsent.append(slot)
+        return slot
+
+    def may_start_request(self, slot: PipelineSlot) -> bool:
+        """Raises what `may_start_response` raises."""
+        self._check(slot)
+        if self._slots[0] is slot:
+            return True
+        return self._unsent[0] is slot and self.state.has_room
+
+    def sent(self, slot: PipelineSlot) -> None:
+        """What it had to send has left."""
+        if self._unsent and self._unsent[0] is slot:
+            self._unsent.popleft()
+        slot.generation = self.state.generation
+        self._go_on()
+
+    def may_start_response(self, slot: PipelineSlot) -> bool:
+        """Is it its turn, or has it to send its request again? `Disconnected` or `TimedOut` where there is
+        no hope."""
+        self._check(slot)
+        return self._slots[0] is slot or slot.generation != self.state.generation
+
+    def leave(self, slot: PipelineSlot) -> bool:
+        """Is the pipeline empty now?"""
+        if not slot.abandoned:
+            if not slot.ended and (slot.generation is not None or self._slots[0] is slot):
+                self._give_up_behind(slot)
+            self._slots.remove(slot)
+            if slot in self._unsent:
+                self._unsent.remove(slot)
+            self._go_on()
+        return not self._slots
+
+    def _give_up_behind(self, slot: PipelineSlot) -> None:
+        """No response to anybody behind this one can be told here any more."""
+        self.closed, self.in_order = True, False
+        while self._slots[-1] is not slot:
+            behind = self._slots.pop()
+            behind.abandoned = True
+            behind.woken.set()
+        self._unsent = deque(each for each in self._unsent if not each.abandoned)
+
+    def _check(self, slot: PipelineSlot) -> None:
+        if slot.abandoned and self.silent:
+            raise TimedOut(
+                f"timed out: nothing from {self.stream.peer}, which others waited for too (--idle-timeout)"
+            )
+        if slot.abandoned:
+            raise Disconnected("the connection was given up before the answer came")
+
+    def _go_on(self) -> None:
+        """Wake those whose time may have come."""
+        if self._generation != self.state.generation:
+            self._generation = self.state.generation
+            self._unsent = deque(slot for slot in self._slots if slot.generation != self._generation)
+            for slot in self._unsent:
+                slot.woken.set()
+        for waiting in (self._slots, self._unsent):
+            if waiting:
+                waiting[0].woken.set()
+
+
+@dataclass
+class _OpeningPipeline:
+    """A pipeline whose first one is still connecting, and what came of that if it failed."""
+
+    ready: Event
+    error: NetworkError | None = None
+
+
+class Pipelines:
+    """The pipelines of one run, by key: whoever comes to a place joins the one that is there."""
+
+    def __init__(self, pool: ConnectionPool) -> None:
+        self._pool = pool
+        self._pipelines: dict[Hashable, Pipeline] = {}
+        self._forming: dict[Hashable, _OpeningPipeline] = {}
+
+    async def join(self, key: Hashable, addresses: Container[str], open_: Opener) -> Pipeline:
+        """The pipeline for `key` if it leads to one of `addresses`, else a new one. Whoever waits for one to
+        form shares the error of its connection: it would be theirs a moment later."""
+        while True:
+            pipeline = self._pipelines.get(key)
+            if pipeline is not None and not pipeline.closed:
+                return pipeline if pipeline.stream.peer in addresses else Pipeline(*await open_())
+            forming = self._forming.get(key)
+            if forming is None:
+                return await self._form(key, open_)
+            await forming.ready.wait()
+            if forming.error is not None:
+                raise type(forming.error)(forming.error.message) from forming.error
+
+    async def _form(self, key: Hashable, open_: Opener) -> Pipeline:
+        forming = self._forming[key] = _OpeningPipeline(running().event())
+        try:
+            pipeline = self._pipelines[key] = Pipeline(*await open_())
+        except NetworkError as error:
+            forming.error = error
+            raise
+        finally:
+            del self._forming[key]
+            forming.ready.set()
+        return pipeline
+
+    async def leave(self, key: Hashable, pipeline: Pipeline, slot: PipelineSlot) -> None:
+        """The last one puts the connection away, or closes it."""
+        if not pipeline.leave(slot):
+            return
+        pipeline.closed = True
+        if self._pipelines.get(key) is pipeline:
+            del self._pipelines[key]
+        if pipeline.in_order and pipeline.state.idle:
+            await self._pool.put(key, pipeline.stream, pipeline.state, farewell=pipeline.state.farewell)
+        else:
+            await pipeline.stream.aclose()

@@ -1,0 +1,623 @@
+"""One TCP connection, plain or inside TLS: the only code that reads from and writes to one.
+
+A non-blocking `socket.socket`, or the `ssl.SSLSocket` that took its place, is tried first and waited
+for only when it has nothing; each wait is bounded by the idle limit. What the system or OpenSSL raises
+leaves as an error of ours. Octets are read into one buffer that is used again and again, by all.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+import ssl
+import stat
+import threading
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from types import TracebackType
+from typing import TypeVar
+
+from protocols.contract import Line, Sink, StreamCodec
+from protocols.errors import Disconnected, ProtocolError, TimedOut
+from protocols.step import TimerElapsed
+from resolver.files.faults import check_spare
+from resolver.loops import Loop, Wait
+from resolver.network.clock import AnswerPace
+from resolver.network.events import Closed, Received, Sent, TlsBegun
+from resolver.network.mask import MaskedError, SentSecrets
+from resolver.network.stream_settings import (
+    Phase,
+    StreamSettings,
+    TappedConnection,
+    Waiting,
+    shown_of,
+    tls_facts,
+)
+from resolver.network.tls import (
+    SECURED,
+    InnerTls,
+    Secured,
+    connection_fault,
+    is_cut,
+    lasting,
+    tls_fault,
+    wrap,
+)
+
+# bulk: Octets in bulk: where they are received; and from a socket to a file without passing through Python,
+# by splice(2) and a pipe (Linux).
+#
+# A pipe is the only thing splice can put between the two. It is always emptied before more is pulled, so
+# nothing is ever lost in it, and what the target file cannot take by splice is written in the usual way.
+
+#: Octets that are received in one go at most.
+RECEIVE_SIZE = 65_536
+
+
+class _ReceiveBuffer(threading.local):
+    """Where a thread receives octets, whatever connection they come on: they are copied out of it before
+    anything is waited for. With one for each connection a thousand of them would have 64 MiB."""
+
+    def __init__(self) -> None:
+        self.view = memoryview(bytearray(RECEIVE_SIZE))
+
+
+ROOM = _ReceiveBuffer()
+
+#: Octets copied in one go where splice cannot be used. With 256 KiB the loop's own work shows.
+COPY_SIZE = 1_048_576
+
+#: From so many octets on splice pays for its pipe.
+SPLICE_FROM = 262_144
+
+# What a process without privileges may ask for (/proc/sys/fs/pipe-max-size); the default is 64 KiB.
+_PIPE_SIZE = 1_048_576
+
+
+#: Octets that a socket holds in any case: with less room than a segment (64 KiB on loopback) the peer waits
+#: for its persist timer, 200 ms.
+_LEAST_HELD = 131_072
+
+
+def offer_no_more(sock: socket.socket | InnerTls, left: int) -> None:
+    """Let the system hold no more for us than the octets that are `left` of a part.
+
+    No peer of ftp is told where a part ends (RFC 3659 5), and what it sends beyond that is in vain: up to
+    32 MB where the buffer grows by itself (tcp_rmem). Linux doubles the size that it is given (socket(7)).
+    """
+    if sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) > max(left, _LEAST_HELD):
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, max(left, _LEAST_HELD) // 2)
+
+
+def spliceable(fd: int) -> bool:
+    """Can octets be spliced into this file? Only a regular one that is not open for appending."""
+    if not hasattr(os, "splice"):
+        return False
+    regular = stat.S_ISREG(os.fstat(fd).st_mode)
+    return regular and not fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_APPEND
+
+
+class SplicePipe:
+    """A pipe of our own, of `size` octets; a context manager. Raises `OSError` where no descriptor
+    is left."""
+
+    def __init__(self) -> None:
+        self._out, self._in = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            check_spare(max(self._out, self._in))
+        except OSError:
+            self.__exit__(None, None, None)
+            raise
+        try:
+            self.size = fcntl.fcntl(self._in, fcntl.F_SETPIPE_SZ, _PIPE_SIZE)
+        except OSError:  # the user's pipes hold too much already: a small one does as well
+            self.size = fcntl.fcntl(self._in, fcntl.F_GETPIPE_SZ)
+
+    def __enter__(self) -> SplicePipe:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        os.close(self._in)
+        os.close(self._out)
+
+    def pull(self, fd: int, most: int) -> int:
+        """Take up to `most` octets of a non-blocking socket: how many, 0 at its end.
+        Raises `BlockingIOError` when nothing is there, `OSError` when the connection broke."""
+        return os.splice(fd, self._in, most, flags=os.SPLICE_F_MOVE | os.SPLICE_F_NONBLOCK)
+
+    def push(self, sink: Sink, count: int) -> None:
+        """Put the `count` octets that were pulled into the sink. Raises `LocalError`."""
+        left = count
+        target = sink.fileno()
+        try:
+            while left:
+                left -= os.splice(self._out, target, left, flags=os.SPLICE_F_MOVE)
+        except OSError:
+            # Either a file system without splice, or a disk that is full: writing tells which.
+            while left:
+                octets = os.read(self._out, min(left, COPY_SIZE))
+                sink.write(octets)
+                left -= len(octets)
+
+
+T = TypeVar("T")
+
+#: Octets taken without a wait after which others get their turn. It costs what 16 KiB inside TLS do; so many
+#: of those take less than a millisecond. A cancel is heard of before each call all the same.
+_TURN = 262_144
+#: What a call that had not to wait counts as at least: few octets cost others time, too.
+_CALL = 16_384
+
+#: Seconds after which nobody greets any more. A server that has too much to do leaves at once; one of another
+#: protocol waits for a request first, and leaves when none comes (nginx after 60 s).
+_LONG_SILENCE = 10.0
+
+_NOT_YET = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)  # there is only nothing yet
+
+# Linux: acknowledge at once while we wait. A server with Nagle's algorithm on holds the second half
+# of an answer back until then: 40 ms for each article (measured with INN). The kernel forgets it.
+_QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
+
+
+class SocketStream:
+    """See `protocols.contract.Stream`. Made by the gate alone, around a socket whose peer was checked.
+
+    One task may receive while another sends. After a cancel inside `receive` nothing is lost; after
+    one inside `send` or `move` only `aclose` is left. `peer` is whom it is spoken to: the numeric
+    `address` at the other end of the socket, or the host `beyond` a proxy there, None without a tunnel.
+    """
+
+    def __init__(
+        self, sock: socket.socket, peer: str, settings: StreamSettings, *, first: SocketStream | None = None
+    ) -> None:
+        self._sock: socket.socket | InnerTls = sock
+        self.peer = self.address = peer
+        self._settings, self.loop = settings, settings.loop
+        self._first = first
+        self.secured = self.close_notify_seen = self._at_end = self._said = False
+        self._held: OSError | None = None
+        self._ahead = b""
+        self._packing: StreamCodec | None = None
+        self.beyond: str | None = None
+        self.received = self._unshared = self._waits = self._waiting = 0
+        self._since: float | None = None  # when it was first waited for what is being received
+        self._has_only_data = False
+        self._secrets: SentSecrets = SentSecrets() if first is None else first._secrets
+        self._reported = MaskedError(self._secrets)
+        self._pace = None if settings.least is None else AnswerPace(settings.least)
+        settings.mask.watch(self._secrets)
+
+    @property
+    def agreed(self) -> str | None:
+        return self._sock.selected_alpn_protocol() if isinstance(self._sock, SECURED) else None
+
+    def session_for(self, context: ssl.SSLContext) -> ssl.SSLSession | None:
+        """The TLS session as it is now: with TLS 1.3 it can be resumed only once something was read. None for
+        another context than it came from, as where other protocols are offered."""
+        sock = self._sock
+        return sock.session if isinstance(sock, SECURED) and sock.context is context else None
+
+    @property
+    def session_reused(self) -> bool:
+        """Did the peer take up the session that was offered?"""
+        return isinstance(self._sock, SECURED) and bool(self._sock.session_reused)
+
+    @property
+    def quiet(self) -> bool:
+        """Has nothing come that was not read, not even the end? Asked of a connection at rest."""
+        if self._ahead or self._at_end or self._held is not None or self._sock.fileno() == -1:
+            return False
+        if self._packing is not None and self._packing.has_more:
+            return False
+        sock = self._sock
+        if type(sock) is not socket.socket:  # most are just that, and each call counts
+            if isinstance(sock, SECURED) and sock.pending():
+                return False
+            sock = sock.outer if isinstance(sock, InnerTls) else sock
+        try:
+            socket.socket.recv(sock, 1, socket.MSG_PEEK)  # beneath TLS, which takes no flags
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
+
+    def serve(self, settings: StreamSettings) -> None:
+        """Go on for another URL of the same place."""
+        if settings is not self._settings:
+            if self._settings.report is not None:
+                self._report_kept()
+            self._settings = settings
+            settings.mask.watch(self._secrets)
+
+    async def send(self, *lines: Line) -> None:
+        """No checkpoint when the system takes all octets at once: an answer is awaited anyway."""
+        self._said = True
+        octets = b""
+        for line in lines:
+            if line.octets != line.shown:
+                self._check_secret(line)
+                self._secrets.add(line.secrets)
+            octets += line.octets
+        left = memoryview(octets if self._packing is None else self._packing.pack(octets))
+        if self._settings.bounds is not None:
+            self._settings.bounds.begin("write")
+        while left:
+            left = left[await self._perform(partial(self._sock.send, left), self._wait_writable, "write") :]
+        if self._pace is not None:
+            self._pace.begin()
+        if self._settings.report is not None:
+            self._report_kept()
+            shown = self._settings.mask.hide(b"".join(line.shown for line in lines))
+            self._settings.report(Sent(self._settings.url, shown))
+
+    def _check_secret(self, line: Line) -> None:
+        """Who is beyond a proxy hears it, and who is on the way to the proxy."""
+        for peer in dict.fromkeys((self.peer, self.address)):
+            self._settings.check_secret(peer, self.secured, line.secrets)
+
+    def lead_to(self, host: str) -> None:
+        """A tunnel stands: what is said from now on is said to that host."""
+        self.peer = self.beyond = host
+
+    def put_back(self, octets: bytes) -> None:
+        """They were received, and are for whoever receives next."""
+        assert not self._ahead, "octets are put back once"
+        self._ahead = octets
+        self.received -= len(octets)
+
+    async def receive(self) -> bytes:
+        if self._ahead:  # reported already
+            octets, self._ahead = self._ahead, b""
+            self.received += len(octets)
+            return octets
+        if self._packing is not None:
+            await self.loop.checkpoint()  # few octets may become many
+            while not (octets := self._packing.read(RECEIVE_SIZE)) and (count := await self._receive()):
+                self._packing.feed(bytes(ROOM.view[:count]))
+        else:
+            octets = bytes(ROOM.view[: await self._receive()])
+        if self._settings.report is not None:
+            self._report_received(self._reported.feed(octets) if octets else self._reported.flush())
+        return octets
+
+    async def _receive(self) -> int:
+        if self._settings.throttle is not None:
+            await self._settings.throttle.turn()
+        self._since = None
+        count = await self._fill(ROOM.view)
+        if not count and self._waited > _LONG_SILENCE and self._is_mute:
+            raise Disconnected(f"{self.peer} said nothing for {self._waited:.0f} s and left", lasting=True)
+        if self._pace is not None:
+            self._pace.hear(self._waited, count)
+        return count
+
+    @property
+    def _waited(self) -> float:
+        """Seconds until now for what has just been received."""
+        return 0.0 if self._since is None else self.loop.current_time() - self._since
+
+    def has_only_data(self) -> None:
+        """No word of the peer's comes on this connection: who listens is told so."""
+        self._has_only_data = True
+
+    def wait_without_end(self) -> None:
+        """A person sits at the peer, and may be silent for as long as he likes: no idle limit."""
+        self._settings = self._settings.patient()
+
+    def _report_received(self, octets: bytes) -> None:
+        """What answers a secret may repeat it, and is told without (S17)."""
+        if octets and self._settings.report is not None:
+            hidden = self._settings.mask.hide(octets)
+            self._settings.report(Received(self._settings.url, hidden, self._has_only_data))
+
+    def _report_kept(self) -> None:
+        """Nothing that belongs to it can follow."""
+        self._report_received(self._reported.flush())
+
+    async def move(self, sink: Sink, count: int | None) -> int:
+        before, end = self.received, None if count is None else self.received + count
+        large = count is None or count > SPLICE_FROM
+        if large and not isinstance(self._sock, SECURED) and not self._ahead and spliceable(sink.fileno()):
+            await self._splice(sink, end)
+        else:
+            await self._copy(sink, end)
+        return self.received - before
+
+    async def _splice(self, sink: Sink, end: int | None) -> None:
+        """The kernel moves the octets; none of them becomes an object of ours."""
+        try:
+            opened = SplicePipe()
+        except OSError:  # no descriptor is left: it goes by way of memory
+            return await self._copy(sink, end)
+        with opened as pipe:
+            while self.received != end:
+                if self._settings.throttle is not None:
+                    await self._settings.throttle.turn()
+                if end is not None and self._has_only_data:
+                    offer_no_more(self._sock, end - self.received)
+                await self.loop.checkpoint()
+                most = self._share(pipe.size if end is None else min(pipe.size, end - self.received))
+                pull = partial(pipe.pull, self._sock.fileno(), most)
+                moved = await self._perform(pull, self._wait_readable)
+                self._at_end = moved == 0
+                if self._at_end:
+                    return None
+                self._take_in(moved)
+                pipe.push(sink, moved)
+        return None
+
+    async def _copy(self, sink: Sink, end: int | None) -> None:
+        view = memoryview(bytearray(COPY_SIZE if end is None else min(COPY_SIZE, end - self.received)))
+        while self.received != end:
+            if self._settings.throttle is not None:
+                await self._settings.throttle.turn()
+            if end is not None and self._has_only_data:
+                offer_no_more(self._sock, end - self.received)
+            most = len(view) if end is None else min(len(view), end - self.received)
+            count = await self._fill(view[:most])
+            if count == 0:
+                return
+            sink.write(view[:count])
+
+    def _share(self, most: int) -> int:
+        return most if self._settings.throttle is None else min(most, self._settings.throttle.share)
+
+    def _take_in(self, count: int) -> None:
+        self.received += count
+        if self._settings.throttle is not None:
+            self._settings.throttle.took(count)
+
+    def start_packing(self, machine: StreamCodec) -> None:
+        assert not self._ahead, "what came before has been read"
+        self._packing = machine
+
+    async def start_tls(self) -> None:
+        with self.loop.move_on_after(self._settings.connect) as scope:
+            await self.handshake()
+        if scope.cancelled_caught:
+            limit = f"{self._settings.connect:g} s (--connect-timeout)"
+            raise TimedOut(f"timed out: no TLS with {self._settings.host} within {limit}")
+        self._settings.tell(TlsBegun(self._settings.url, self._has_only_data))
+
+    async def handshake(self) -> None:
+        """`start_tls` for a caller who bounds the time."""
+        assert not self.secured, "already inside TLS"
+        if self._ahead:
+            raise ProtocolError("octets came in the clear before TLS began")
+        try:
+            secure = self._wrap()
+        except ssl.SSLError as error:
+            raise tls_fault(error, self._settings.host) from error
+        except OSError as error:
+            raise connection_fault(error, self.peer) from error
+        self._sock = secure
+        await self._perform(secure.do_handshake, self._wait_readable, "connect")
+        if self._settings.check_certificate is not None:
+            await self._settings.check_certificate(secure.getpeercert(True) or b"")
+        self.secured = True
+
+    def _wrap(self) -> Secured:
+        context = self._settings.context
+        session = None if self._first is None else self._first.session_for(context)
+        return wrap(self._sock, context, self._settings.host, session)
+
+    async def aclose(self) -> None:
+        """Inside TLS a close_notify goes out first, if it can at once. Never waits, never fails."""
+        if self._sock.fileno() == -1:
+            return
+        try:
+            if self._settings.report is not None:
+                self._report_kept()  # to those who may raise what they like
+                self._settings.report(Closed(self._settings.url, self._at_end, self._has_only_data))
+        finally:
+            self._close()
+
+    def _close(self) -> None:
+        if self._waiting:
+            self.loop.notify_closing(self._sock.fileno())
+        if isinstance(self._sock, SECURED):
+            # The peer's own close_notify is not awaited, and a broken connection has none.
+            with suppress(OSError, ValueError):
+                self._sock.unwrap()
+        self._sock.close()
+
+    async def _fill(self, view: memoryview) -> int:
+        """Wait for octets and read them into `view`: how many; 0 at the end, then always. Others get their
+        turn also where octets never stop coming: before some are taken, for a cancel may come with it, and
+        asyncio's goes through any shield."""
+        if self._unshared >= _TURN:
+            self._unshared = 0
+            await self.loop.checkpoint()
+        else:
+            await self.loop.checkpoint_if_cancelled()
+        if (bounds := self._settings.bounds) is not None:
+            bounds.begin("read")
+        waits, take = self._waits, self._take_records if isinstance(self._sock, SECURED) else self._take
+        view = view if self._settings.throttle is None else view[: self._share(len(view))]
+        count = await self._perform(partial(take, view), self._wait_readable)
+        self._take_in(count)
+        if count:
+            self._settings.contact.made = True
+        self._unshared = self._unshared + max(count, _CALL) if waits == self._waits else 0
+        return count
+
+    def _take(self, view: memoryview) -> int:
+        if self._ahead:
+            count = min(len(view), len(self._ahead))
+            view[:count], self._ahead = self._ahead[:count], self._ahead[count:]
+            return count
+        if self._held is not None:
+            raise self._held
+        if self._at_end:
+            return 0
+        try:
+            count = self._sock.recv_into(view)
+        except _NOT_YET:
+            raise
+        except OSError as error:
+            if not is_cut(error):
+                self._held = lasting(error)
+                raise self._held from error.__cause__
+            count = 0
+        else:
+            self.close_notify_seen = self.secured and count == 0
+        self._at_end = count == 0
+        return count
+
+    def _take_records(self, view: memoryview) -> int:
+        """One call gives one TLS record, at most 16 KiB: go on while there are more."""
+        filled = self._take(view)
+        while 0 < filled < len(view) and not self._at_end:
+            try:
+                filled += self._take(view[filled:])
+            except OSError:  # there is nothing yet, or it is raised again by the next call
+                break
+        return filled
+
+    async def _perform(self, operation: Callable[[], T], would_block: Waiting, phase: Phase = "read") -> T:
+        """Try the operation until it goes through, waiting for what it needs."""
+        while True:
+            try:
+                return operation()
+            except ssl.SSLWantReadError:
+                await self._wait_readable(phase)
+            except ssl.SSLWantWriteError:
+                await self._wait_writable(phase)
+            except BlockingIOError:
+                await would_block(phase)
+            except ssl.SSLError as error:
+                raise tls_fault(error, self._settings.host) from error
+            except OSError as error:
+                raise connection_fault(error, self.peer) from error
+
+    def _wait_readable(self, phase: Phase) -> Awaitable[None]:
+        if _QUICKACK is not None:
+            self._sock.setsockopt(socket.IPPROTO_TCP, _QUICKACK, 1)
+        return self._wait(self.loop.readable_by, phase)
+
+    def _wait_writable(self, phase: Phase) -> Awaitable[None]:
+        return self._wait(self.loop.writable_by, phase)
+
+    async def _wait(self, wait: Wait, phase: Phase) -> None:
+        self._waits, self._waiting = self._waits + 1, self._waiting + 1
+        settings, since = self._settings, self.loop.current_time()
+        until = since + settings.idle
+        if settings.bounds is not None:
+            until = settings.bounds.until(phase, until)
+        if self._since is None and phase == "read":
+            self._since = since
+        try:
+            in_time = await wait(self._sock, until)
+        except self.loop.closed as error:
+            raise Disconnected("the connection was closed on this side") from error
+        finally:
+            self._waiting -= 1
+        if not in_time:
+            raise self._settings.missed(phase, until, self.peer, lasting=self._is_mute)
+
+    @property
+    def _is_mute(self) -> bool:
+        """Has the place never said a word, here or before, though it was its turn?"""
+        return not (self._said or self._settings.contact.made)
+
+
+# tapped: A connection of which all that is said and comes is kept, for an archive: see `tap`.
+#
+# Nothing goes past: octets are not moved in bulk, for those would be seen by nobody.
+
+
+class TappedStream(SocketStream):
+    """See `SocketStream`. Whoever it serves has its own tap, or none."""
+
+    def __init__(
+        self, sock: socket.socket, peer: str, settings: StreamSettings, *, first: SocketStream | None = None
+    ) -> None:
+        super().__init__(sock, peer, settings, first=first)
+        self._port: int = sock.getpeername()[1]
+        self._connected(reused=False)
+
+    def _connected(self, *, reused: bool) -> None:
+        if self._settings.tap is not None:
+            link = TappedConnection(self._settings.host, self.address, self._port, reused=reused)
+            self._settings.tap.connected(self, link)
+
+    def serve(self, settings: StreamSettings) -> None:
+        changed = settings.tap is not self._settings.tap
+        super().serve(settings)
+        if changed:
+            self._connected(reused=True)
+            self._secured()
+
+    def has_only_data(self) -> None:
+        super().has_only_data()
+        if self._settings.tap is not None:
+            self._settings.tap.has_only_data(self)
+
+    async def send(self, *lines: Line) -> None:
+        await super().send(*lines)
+        if self._settings.tap is not None:
+            masked = any(line.octets != line.shown for line in lines)
+            self._settings.tap.sent(self, self._settings.mask.hide(shown_of(lines)), masked=masked)
+
+    async def receive(self) -> bytes:
+        known = bool(self._ahead)  # it came, and was put back
+        octets = await super().receive()
+        if octets and not known and self._settings.tap is not None:
+            self._settings.tap.received(self, octets)
+        return octets
+
+    async def move(self, sink: Sink, count: int | None) -> int:
+        if self._settings.tap is None:
+            return await super().move(sink, count)
+        before = self.received
+        while count is None or self.received - before < count:
+            octets = await self.receive()
+            if not octets:
+                break
+            over = 0 if count is None else max(0, self.received - before - count)
+            sink.write(octets[: len(octets) - over])
+            if over:
+                self.put_back(octets[-over:])
+        return self.received - before
+
+    async def handshake(self) -> None:
+        await super().handshake()
+        self._secured()
+
+    def _secured(self) -> None:
+        sock = self._sock
+        if self._settings.tap is None or not isinstance(sock, SECURED):
+            return
+        if isinstance(sock, ssl.SSLSocket):
+            verified = self._settings.check_certificate is None
+            self._settings.tap.secured(self, tls_facts(sock, self._settings.host, verified=verified))
+
+    async def aclose(self) -> None:
+        if self._sock.fileno() != -1 and self._settings.tap is not None:
+            self._settings.tap.closed(self, by_peer=self._at_end)
+        await super().aclose()
+
+
+# timer: See `protocols.contract.Timer`.
+
+
+class LoopTimer:
+    """Seconds that begin when it is made, on the clock of the loop that runs."""
+
+    def __init__(self, loop: Loop, seconds: float) -> None:
+        self._loop = loop
+        self._seconds = seconds
+        self._deadline = loop.current_time() + seconds
+
+    async def run(self, function: Callable[[], Awaitable[T]]) -> T:
+        with self._loop.move_on_at(self._deadline):
+            return await function()
+        raise TimerElapsed(f"{self._seconds:g} s are over (--for)")

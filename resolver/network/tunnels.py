@@ -1,0 +1,91 @@
+"""How a proxy is asked: the dialogue that opens a tunnel, and what http requests say to a proxy.
+
+Which proxy it is and whether it may be used, `policy` has said; what is said stands in `protocols`. An http
+proxy is spoken to in http's own heads, whatever goes through it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING
+
+from protocols.errors import UnsupportedScheme, missing_libraries
+from protocols.location import Url
+from protocols.options import ForwardProxy
+from protocols.step import Dialogue
+from protocols.values import NamedTuple
+from resolver.policy import Endpoint, proxy_for
+from resolver.url import registry
+
+if TYPE_CHECKING:  # few runs have a proxy
+    from protocols.http.auth import HttpProxyAuth
+    from resolver.policy.proxies import Proxy
+
+
+class ProxyLogins:
+    """Who one run is to each of its http proxies. A proxy that asked once is told from then on."""
+
+    def __init__(self) -> None:
+        self._logins: dict[Proxy, HttpProxyAuth] = {}
+
+    def at(self, proxy: Proxy) -> HttpProxyAuth:
+        if proxy not in self._logins:
+            from protocols.http.auth import HttpProxyAuth  # as above
+
+            self._logins[proxy] = HttpProxyAuth(proxy.shown, proxy.credentials)
+        return self._logins[proxy]
+
+
+class ProxyRoute(NamedTuple):
+    """The way of one URL through its proxy. `via` is how http requests are put to it; None where a tunnel is
+    opened to the URL's host."""
+
+    proxy: Proxy
+    via: ForwardProxy | None
+    logins: ProxyLogins
+
+    def open_tunnel(self, host: str, port: int) -> Dialogue[bool]:
+        """Is the tunnel open? If not the proxy wants a login, which a new connection to it will bring."""
+        if not self.proxy.socks:
+            from protocols.http import tunnel
+
+            return (yield from tunnel.open_tunnel(host, port, self.logins.at(self.proxy)))
+        from protocols import socks
+
+        yield from socks.open_tunnel(host, port, self.proxy.credentials, self.proxy.shown)
+        return True
+
+
+def way_of(
+    url: Url, place: Endpoint | None, variables: Mapping[str, str], logins: ProxyLogins
+) -> ProxyRoute | None:
+    """None for a direct way. Raises `NotConfigured` for a proxy that is none, and `UnsupportedScheme` for one
+    that cannot be spoken to."""
+    proxy = proxy_for(url.scheme, place, variables)
+    if proxy is None or place is None:
+        return None
+    _check_spoken(proxy)
+    row = registry.find(url.scheme)
+    relayed = row is not None and row.relayed and not proxy.socks
+    return ProxyRoute(proxy, _via(url, place, logins.at(proxy)) if relayed else None, logins)
+
+
+def _via(url: Url, place: Endpoint, login: HttpProxyAuth) -> ForwardProxy:
+    host = f"[{place.host}]" if ":" in place.host else place.host
+    port = "" if place.port == place.default_port else f":{place.port}"
+    return ForwardProxy(f"{url.scheme}://{host}{port}".encode("ascii"), login)
+
+
+def _check_spoken(proxy: Proxy) -> None:
+    """Without the extra that it takes nothing goes direct instead."""
+    if proxy.socks and not _speaks_socks():
+        words = f"{proxy.source} names a SOCKS5 proxy, which needs {missing_libraries('socks')}"
+        raise UnsupportedScheme(proxy.scheme, words)
+
+
+@cache
+def _speaks_socks() -> bool:
+    from importlib.util import find_spec  # few runs have a proxy
+
+    return find_spec("socksio") is not None

@@ -1,0 +1,197 @@
+"""The way of one URL to the outside: what a handler gets as its `Gate`.
+
+There is none without an `Admission`, so nothing can be opened that was not judged; what is opened in TCP, the
+`Connector` opens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, NoReturn, TypeVar, cast
+
+from protocols.contract import Credentials, Finding, FirstResult, HostUrl, Limits, Options, PipelineState
+from protocols.errors import TimedOut
+from protocols.scheme import Scheme
+from protocols.step import Dialogue
+from protocols.values import replace
+from resolver.loops import running
+from resolver.network import connecting as race
+from resolver.network.admission import Admission
+from resolver.network.clock import Throttle
+from resolver.network.connecting import interleave
+from resolver.network.connector import AcquireContext, ConnectContext, Connector, DataConnectContext
+from resolver.network.mask import Mask
+from resolver.network.pool import Pipeline, PipelineSlot
+from resolver.network.stream import LoopTimer, SocketStream
+from resolver.network.stream_settings import Tap
+from resolver.policy.schemes import rules_of
+from resolver.policy.subject import refusal
+from resolver.url.parsing import parse
+
+if TYPE_CHECKING:
+    from resolver.files.local import OpenedFile
+    from resolver.network.datagrams import UdpSocket
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+class UrlGate:
+    """See `protocols.contract.Gate`. `findings` and `reported_in_clear` are those of the admission; `peer` is
+    the address that was connected to last, None until then. Octets come no faster than `throttle` lets them;
+    `proxy` is the URL, for a person, of the one that it goes through, and `row` what the scheme is."""
+
+    def __init__(self, admission: Admission) -> None:
+        self._admission = admission
+        self._shared = admission.shared
+        self._connector = Connector(admission) if admission.way is None else _through_proxy(admission)
+        self._elsewhere: dict[str, UrlGate] = {}
+        self.limits: Limits = admission.limits
+        self.options: Options = admission.options
+        self.mask: Mask = admission.mask
+        self.findings: Sequence[Finding] = admission.findings
+        self.row: Scheme | None = admission.row
+        self.throttle: Throttle | None = self._connector.throttle
+        self.proxy: str | None = None if admission.way is None else admission.way.proxy.shown
+
+    async def credentials(self, user: bytes | None, *, challenged: bool = True) -> Credentials | None:
+        source = self._shared.credentials
+        if source is None or not (challenged or self._admission.may_log_in_unasked):
+            return None
+        return await source.request(self._admission.url.scheme, *self._admission.place, user)
+
+    def random(self, count: int) -> bytes:
+        import secrets  # few dialogues leave anything to chance
+
+        return secrets.token_bytes(count)
+
+    def answered(self, dialogue: Dialogue[object]) -> Dialogue[object]:
+        """The dialogue as it is held through this gate: this one, where nobody but the peer answers it."""
+        return dialogue
+
+    def tap(self, tap: Tap) -> None:
+        """It keeps what is said from now on, before there is a connection."""
+        self._admission.tap = tap
+
+    @property
+    def reported_in_clear(self) -> bool:
+        return self._admission.reported_in_clear
+
+    @property
+    def peer(self) -> str | None:
+        return self._connector.peer
+
+    @property
+    def source(self) -> str | None:
+        """The address by which it is judged what an answer leads to; the peer's, where there is no proxy."""
+        return self._connector.source
+
+    def connect(self, *, tls: bool) -> ConnectContext:
+        return ConnectContext(self._admission, self._connector, tls)
+
+    def acquire(
+        self, pool_key: Hashable, *, tls: bool, suits: Callable[[object], bool] | None = None
+    ) -> AcquireContext:
+        key: Hashable = (self._admission.url.scheme, self._connector.place(tls), pool_key)
+        if (held := self._shared.credentials) is not None:
+            key = (key, held.round)
+        return AcquireContext(self._admission, self._connector, tls, key, suits)
+
+    @asynccontextmanager
+    async def join(
+        self, key: Hashable, state: PipelineState, *, tls: bool, anew: bool
+    ) -> AsyncIterator[PipelineSlot]:
+        host, port = self._admission.place
+        place: Hashable = ("joined", self._connector.place(tls), key)
+        if (held := self._shared.credentials) is not None:
+            place = (place, held.round)
+
+        async def open_() -> tuple[SocketStream, PipelineState]:
+            if not anew and (kept := await self._connector.kept(place, host, port)) is not None:
+                return kept.stream, cast("PipelineState", kept.state)
+            return await self._connector.connect(host, port, tls=tls), state
+
+        if self.options.prompt:
+            pipeline = await self._shared.pipelines.join(
+                place, await self._connector.addresses(host, port), open_
+            )
+        else:
+            pipeline = Pipeline(*await open_())
+        self._connector.note(pipeline.stream)
+        slot = pipeline.add(self._connector.settings)
+        try:
+            yield slot
+        finally:
+            await self._shared.pipelines.leave(place, pipeline, slot)
+
+    def connect_data(self, port: int) -> DataConnectContext:
+        return DataConnectContext(self._shared.policy, self._connector, port)
+
+    @asynccontextmanager
+    async def open_datagrams(self) -> AsyncIterator[UdpSocket]:
+        host, port = self._admission.place
+        with running().move_on_after(self.limits.connect) as scope:
+            addresses = await self._connector.addresses(host, port)
+        if scope.cancelled_caught:
+            raise TimedOut(
+                f"timed out: no address for {host} within {self.limits.connect:g} s (--connect-timeout)"
+            )
+        from resolver.network.datagrams import UdpSocket  # of one scheme alone
+
+        datagrams = UdpSocket(interleave(addresses), port, self._connector.settings, self._check_turn)
+        self._connector.peer = datagrams.peer
+        try:
+            yield datagrams
+        finally:
+            self._connector.peer = datagrams.peer
+            datagrams.close()
+
+    @asynccontextmanager
+    async def open_file(self, segments: tuple[bytes, ...]) -> AsyncIterator[OpenedFile]:
+        if not rules_of(self._admission.url.scheme).local:
+            raise refusal("S12", f"a {self._admission.url.scheme} URL names no file of this machine")
+        from resolver.files.local import (
+            FileRoot,
+            open_local,  # of one scheme alone
+        )
+
+        policy = self._shared.policy
+        root = None if policy.file_root is None else FileRoot(policy.file_root)
+        file = open_local(segments, root=root, special=policy.allow_special, idle=self.limits.idle)
+        try:
+            yield file
+        finally:
+            file.close()
+
+    async def stand_by(self) -> NoReturn:
+        await running().sleep_forever()
+
+    async def pause(self) -> None:
+        await running().checkpoint()
+
+    def timer(self, seconds: float) -> LoopTimer:
+        return LoopTimer(running(), seconds)
+
+    def elsewhere(self, location: str) -> UrlGate:
+        if location not in self._elsewhere:
+            self._elsewhere[location] = UrlGate(self._admission.led_to(parse(location), self.source))
+        return self._elsewhere[location]
+
+    def _check_turn(self, peer: str, address: str, port: int) -> None:
+        """The server at `peer` says to go on elsewhere: as if a URL of that place had been followed."""
+        assert isinstance(self._admission.url, HostUrl)
+        url = replace(self._admission.url, host=address, port=port, zone=None)
+        self._admission.led_to(url, peer).check_addresses([address])
+        self._connector.peer = address
+
+    async def first_of(
+        self, first: Callable[[], Awaitable[A]], second: Callable[[], Awaitable[B]]
+    ) -> tuple[FirstResult[A] | None, FirstResult[B] | None]:
+        return await race.first_of(first, second)
+
+
+def _through_proxy(admission: Admission) -> Connector:
+    from resolver.network.connector import ProxyConnector  # few go through one
+
+    return ProxyConnector(admission)

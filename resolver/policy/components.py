@@ -1,0 +1,396 @@
+"""Octets that a component may not bring along (S02): the ones that would end a command or a field.
+
+`schemes` says it per scheme and component; a component that no row names, be it of a plug-in's scheme or
+one that was forgotten there, may not end a line, whether it is sent as it is or decoded first. The URL is
+judged before anything is looked up, and the refusal points at the escape; that is the courtesy.
+`protocols.wire` refuses the same octets again when a command is written; that is the guarantee.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from protocols.location import Action, Url, Word
+from protocols.syntax import position_of
+from resolver.policy.schemes import LINE_END, STRICTEST, ComponentRule, PortKind
+from resolver.policy.settings import Policy
+from resolver.policy.subject import Decision, Subject
+from resolver.url import registry
+
+_NONE: frozenset[int] = frozenset()
+
+
+def judge_octets(subject: Subject) -> Iterator[Decision]:
+    """S02. The first place of each sort is reported: a hostile URL may have thousands."""
+    url, rules = subject.url, subject.rules
+    reported: set[str] = set()
+    for word in url.words():
+        rule = rules.components.get(word.component, STRICTEST)
+        octets = word.octets
+        if octets is None:
+            if "type" not in reported:
+                reported.add("type")
+                yield _refused_type(word)
+            continue
+        if word.encoded and rule is STRICTEST and b"%" in octets:
+            octets = _decoded(octets)
+        if not (rule.refused.isdisjoint(octets) and rule.warned.isdisjoint(octets)):
+            for decision in _judge_content(url, rule, word, octets, reported):
+                reported.add(f"octet {decision.action}")
+                yield decision
+        if rule.longest is not None and len(octets) > rule.longest:
+            for decision in _judge_length(url, rule, word, octets, reported):
+                reported.add(f"length {decision.action}")
+                yield decision
+    if rules.line is not None:
+        yield from _judge_request_length(url, *rules.line)
+    if rules.fields is not None:
+        yield from _judge_mail_headers(url, rules.fields)
+
+
+def _decoded(octets: bytes) -> bytes:
+    """What no row names may still be encoded and be decoded by who sends it."""
+    from urllib.parse import unquote_to_bytes  # hardly any URL needs it
+
+    return unquote_to_bytes(octets)
+
+
+def _refused_type(word: Word) -> Decision:
+    return Decision(
+        rule="S02",
+        action="refuse",
+        detail=f"{word.name} is neither octets nor text nor a number, and cannot be judged",
+    )
+
+
+def _judge_content(
+    url: Url, rule: ComponentRule, word: Word, octets: bytes, reported: set[str]
+) -> Iterator[Decision]:
+    present = frozenset(octets)
+    if (bad := present & rule.refused) and "octet refuse" not in reported:
+        yield _decision(
+            url, "refuse", word.name, octets, bad, "could end a command, a field of it, or a name in it"
+        )
+    elif not bad and (bad := present & rule.warned) and "octet warn" not in reported:
+        yield _decision(
+            url, "warn", word.name, octets, bad, "is a control character or a blank that no real name needs"
+        )
+
+
+def _judge_length(
+    url: Url, rule: ComponentRule, word: Word, octets: bytes, reported: set[str]
+) -> Iterator[Decision]:
+    length = len(octets) - 2 * octets.count(b"%") if word.encoded else len(octets)
+    if rule.longest is not None and length > rule.longest and "length refuse" not in reported:
+        yield Decision(
+            rule="S02",
+            action="refuse",
+            detail=f"{word.name} has {length} octets; more than {rule.longest} no server takes",
+            position=position_in(url, word.name, _NONE),
+        )
+
+
+def _decision(
+    url: Url, action: Action, name: str, octets: bytes, bad: frozenset[int], reason: str
+) -> Decision:
+    octet = next(octet for octet in octets if octet in bad)
+    position = position_in(url, name, bad)
+    where = name if position is None else f"{name}, at position {position} of the URL,"
+    return Decision(
+        rule="S02", action=action, detail=f"octet {octet:02X} in {where} {reason}", position=position
+    )
+
+
+def position_in(url: Url, name: str, octets: frozenset[int]) -> int | None:
+    """Where in the URL text the first of `octets` stands within the component `name`."""
+    place = url.place(name)
+    return None if place is None else position_of(url.text, place, octets)
+
+
+def _judge_mail_headers(url: Url, component: str) -> Iterator[Decision]:
+    """Names and values that would end their line in a draft; only the body has several (RFC 6068 5)."""
+    headers: tuple[tuple[bytes, bytes], ...] = getattr(url, component)
+    for index, (name, value) in enumerate(headers):
+        shown = b"" if name.lower() == b"body" else value
+        for where, octets in ((f"{component}[{index}].name", name), (f"{component}[{index}].value", shown)):
+            if bad := LINE_END.intersection(octets):
+                yield _decision(url, "refuse", where, octets, bad, "would end a header field of the mail")
+                return
+
+
+def _judge_request_length(url: Url, components: tuple[str, ...], longest: int) -> Iterator[Decision]:
+    """The first line of a request that some components share."""
+    parts = [part for name in components if type(part := getattr(url, name)) is bytes]
+    line = b"\t".join(parts).partition(b"\r\n")[0]
+    if len(line) > longest:
+        yield Decision(
+            rule="S02",
+            action="refuse",
+            detail=f"the request has {len(line)} octets; more than {longest} no server takes",
+            position=position_in(url, components[0], _NONE),
+        )
+
+
+# names: Host names that look like other names (S07), as far as their `xn--` labels tell.
+#
+# Names are shown as given and never decoded. UTS 46 comes from `idna`, which is imported, as is
+# `unicodedata`, only when there is such a label.
+
+#: Letters that pass for Latin ones in common typefaces (compare UTS 39, confusables); by number, for
+#: nobody could review them by sight. Small a is U+0430 and U+03B1, small o U+043E and U+03BF.
+_LOOKALIKES = {
+    "CYRILLIC": frozenset(
+        "\u0430\u0433\u0435\u043e\u043f\u0440\u0441\u0443\u0445\u044c\u0455\u0456"
+        "\u0458\u0461\u0475\u04af\u04bb\u04bd\u04cf\u0501\u050d\u051b\u051d"
+    ),
+    "GREEK": frozenset(
+        "\u03b1\u03b2\u03b3\u03b7\u03b9\u03ba\u03bd\u03bf\u03c1\u03c4\u03c5\u03c7\u03c9\u03f2\u03f3"
+    ),
+}
+_KANA = {
+    "HIRAGANA": "KANA",
+    "KATAKANA": "KANA",
+    "KATAKANA-HIRAGANA": "KANA",
+    "CJK": "HAN",
+    "IDEOGRAPHIC": "HAN",
+}
+_NO_SCRIPT = frozenset({"MODIFIER", "COMBINING"})
+#: Scripts that one label may well mix.
+_MIXES = (frozenset({"HAN", "KANA", "LATIN"}), frozenset({"HAN", "HANGUL"}))
+
+
+def judge_name(subject: Subject) -> Iterator[Decision]:
+    """S07: one ruling for each way in which `xn--` labels are not what they seem: the first label. And for a
+    host that is written with escapes, where somebody may have looked at the URL before us."""
+    host = "" if subject.endpoint is None else subject.endpoint.host
+    if host.lower().removesuffix(".") in subject.policy.allow_name:
+        return
+    yield from _judge_spelling(subject)
+    reported: set[str] = set()
+    for label in host.lower().split("."):
+        objection = objection_to(label) if label.startswith("xn--") else None
+        if objection is not None and objection not in reported:
+            reported.add(objection)
+            yield Decision(
+                rule="S07",
+                action="warn",
+                detail=f"{label!r} in the host {host!r} {objection}",
+                flag=f"--allow-name {host}",
+                position=subject.start_of("host"),
+            )
+
+
+def _judge_spelling(subject: Subject) -> Iterator[Decision]:
+    """A caller that filters with another parser sees another host."""
+    place = subject.url.place("host")
+    written = "" if place is None else subject.url.text[place.start : place.end]
+    if not written and subject.url.scheme not in registry.SCHEMES:
+        from protocols import other  # few URLs are of a scheme that is not ours
+
+        written = other.written_host(subject.url)
+    if "%" in written and subject.policy.public_only:
+        yield Decision(
+            rule="S07",
+            action="refuse",
+            detail=f"the host is written with escapes, {written!r}, and others may read another one",
+            flag=None if subject.endpoint is None else f"--allow-name {subject.endpoint.host}",
+            position=subject.start_of("host"),
+        )
+
+
+def objection_to(label: str) -> str | None:
+    """What is wrong with an `xn--` label, or None: controls and scripts first, then UTS 46."""
+    import unicodedata
+
+    text = _decode(label)
+    if text is None:
+        return "does not decode"
+    if any(unicodedata.category(character)[0] == "C" for character in text):
+        return "holds characters that cannot be seen"
+    if not _is_valid(label, text):
+        return "does not decode"
+    scripts = {script for script in map(_script, text) if script is not None}
+    if len(scripts) > 1 and not any(scripts <= mix for mix in _MIXES):
+        return f"mixes scripts ({', '.join(sorted(scripts)).title()})"
+    return _disguise(text, scripts)
+
+
+def _decode(label: str) -> str | None:
+    """The label's characters by the algorithm of RFC 3492 alone."""
+    try:
+        return label[4:].encode("ascii").decode("punycode")
+    except (UnicodeError, ValueError, OverflowError):
+        return None
+
+
+def _is_valid(label: str, text: str) -> bool:
+    """Does the label stand for exactly this text under IDNA 2008, and does UTS 46 leave it alone?"""
+    import idna
+
+    try:
+        return idna.ulabel(label) == text and idna.uts46_remap(text, transitional=False) == text
+    except (idna.IDNAError, UnicodeError, ValueError, IndexError):
+        return False
+
+
+def _script(character: str) -> str | None:
+    """The script of a letter, None for a digit, a hyphen, a mark, or a letter of no script."""
+    import unicodedata
+
+    if unicodedata.category(character)[0] != "L":
+        return None
+    word = unicodedata.name(character, "UNKNOWN").split()[0]
+    return None if word in _NO_SCRIPT else _KANA.get(word, word)
+
+
+def _disguise(text: str, scripts: set[str]) -> str | None:
+    for script, lookalikes in _LOOKALIKES.items():
+        if scripts == {script} and all(_script(c) is None or c in lookalikes for c in text):
+            return f"has only {script.title()} letters that pass for Latin ones"
+    return None
+
+
+# ports: Ports that a URL may name (S04), and the one a server may name for FTP's second connection (S13).
+#
+# A port of another protocol makes its server read our request as commands (RFC 1738 section 6): that needs
+# no CR LF where the request itself is text of the URL's choosing, as in gopher. So the schemes that send
+# such text are judged most strictly, and telnet, which sends none, least.
+
+#: The ports that the WHATWG Fetch standard blocks ("bad port"), as of 2026.
+# fmt: off
+FETCH = frozenset({
+    0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103,
+    104, 109, 110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514,
+    515, 526, 530, 531, 532, 540, 548, 554, 556, 563, 587, 601, 636, 989, 990, 993, 995, 1719, 1720, 1723,
+    2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080,
+})
+#: Line-driven services that strangers' gopher URLs aim at: databases, caches, build and cluster tools.
+SERVICE = frozenset({
+    873, 1433, 1521, 2181, 2375, 3306, 4369, 5432, 5672, 5984, 6379, 8009, 9000, 9042, 9100, 9200, 10050,
+    11211, 15672, 27017,
+})
+# fmt: on
+
+_REASON: dict[PortKind, str] = {
+    "own": "",
+    "fetch": "belongs to another protocol",
+    "service": "belongs to a service that reads lines as commands",
+    "low": "is reserved for other services",
+    "other": "is not the port of this scheme",
+}
+
+
+def judge_port(subject: Subject) -> Iterator[Decision]:
+    """S04."""
+    if subject.endpoint is None or subject.endpoint.port in subject.policy.allow_port:
+        return
+    port, scheme = subject.endpoint.port, subject.url.scheme
+    kind = kind_of(port, subject.endpoint.default_port)
+    action = subject.rules.ports[kind]
+    if action != "allow":
+        yield Decision(
+            rule="S04",
+            action=action,
+            detail=f"port {port} {_REASON[kind]} ({scheme} has {subject.endpoint.default_port})",
+            flag=f"--allow-port {port}",
+            position=subject.start_of("port"),
+        )
+
+
+def kind_of(port: int, default_port: int) -> PortKind:
+    """Which column of the rule's table a port is in. One that cannot be (0, 65536) is a bad one."""
+    if port in FETCH or not 0 < port <= 65_535:
+        return "own" if port == default_port != 0 else "fetch"
+    if port == default_port:
+        return "own"
+    if port in SERVICE:
+        return "service"
+    return "low" if port < 1024 else "other"
+
+
+def check_data_port(port: int, policy: Policy) -> None:
+    """S13: raise `Refused` for a port below 1024 in a server's answer to EPSV or PASV.
+
+    The lists of S04 do not apply: servers pick these ports at random, the address is the server's
+    own, and we only read.
+    """
+    if port < 1024 and port not in policy.allow_port:
+        raise Decision(
+            rule="S13",
+            action="refuse",
+            detail=f"the server offers its data on port {port}, which is reserved for other services",
+            flag=f"--allow-port {port}",
+        ).refusal()
+
+
+# forms: The one URL that sends more than one line and the one that changes something (S03, S05).
+#
+# RFC 1738 3.4.9 puts a filled-in Gopher+ form into a URL, line ends and all. It may stand there only as
+# that: one dot-terminated block after a view, with nothing behind it, on a gopher port. Every value in it
+# is a line of a stranger's choosing, so it also takes a person who wanted to submit it.
+
+_ENDS = frozenset(b"\0\t\n\r")
+_FORM = (  # compiled by the first form
+    rb"\+ [^\x00-\x1f\x7f]* \t 1 \r\n"
+    rb"\+-1 \r\n"
+    rb"(?: (?!\.\r\n) [^\x00\r\n]* \r\n )*"
+    rb"\. \r\n"
+)
+
+
+def judge_form(subject: Subject) -> Iterator[Decision]:
+    """S03 for a Gopher+ string with octets that end a line or a field, then S05 if it is a form; asked where
+    there is such a string."""
+    form = subject.rules.form
+    gopherplus: object = None if form is None else getattr(subject.url, form)
+    if not isinstance(gopherplus, bytes) or _ENDS.isdisjoint(gopherplus):
+        return
+    if re.fullmatch(_FORM, gopherplus, re.VERBOSE):
+        yield from _judge_port(subject)
+        yield from _judge_submission(subject)
+    else:
+        yield _not_a_form(subject, gopherplus)
+
+
+def _not_a_form(subject: Subject, gopherplus: bytes) -> Decision:
+    octet = next(octet for octet in gopherplus if octet in _ENDS)
+    position = position_in(subject.url, "gopherplus", _ENDS)
+    where = "" if position is None else f", at position {position} of the URL,"
+    return Decision(
+        rule="S03",
+        action="refuse",
+        detail=f"octet {octet:02X} in gopherplus{where} is not part of one filled-in form (RFC 1738 3.4.9)",
+        position=position,
+    )
+
+
+def _judge_port(subject: Subject) -> Iterator[Decision]:
+    """Point 3 of the rule: to any other port the form would be a way to talk to a mail server."""
+    endpoint = subject.endpoint
+    if (
+        endpoint is None
+        or endpoint.port == endpoint.default_port
+        or endpoint.port in subject.policy.allow_port
+    ):
+        return
+    yield Decision(
+        rule="S03",
+        action="refuse",
+        detail=f"a filled-in form goes to port {endpoint.default_port} only, not to {endpoint.port}",
+        flag=f"--allow-port {endpoint.port}",
+        position=subject.start_of("port"),
+    )
+
+
+def _judge_submission(subject: Subject) -> Iterator[Decision]:
+    """S05."""
+    if subject.policy.allow_form:
+        return
+    yield Decision(
+        rule="S05",
+        action="warn" if subject.origin == "user" else "refuse",
+        detail="this URL submits a filled-in form, which may change something",
+        flag="--allow-form",
+        position=subject.start_of("gopherplus"),
+    )

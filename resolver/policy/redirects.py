@@ -1,0 +1,215 @@
+"""Where a link may lead: followed by itself (S10), picked from a menu (S20), into a session (S18)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from protocols.authority import comparable_host
+from protocols.errors import InvalidUrl
+from protocols.location import Url
+from resolver.policy.addresses import AddressScope, certain
+from resolver.policy.schemes import rules_of
+from resolver.policy.settings import Policy
+from resolver.policy.subject import Decision, Subject, endpoint_of
+from resolver.url import registry
+
+
+def judge_hop(subject: Subject) -> Iterator[Decision]:
+    """S10: what is followed without a person looking; asked where nobody looks."""
+    target = subject.url.scheme
+    if subject.source is not None and subject.source.scheme == target and subject.rules.local:
+        return  # a link that stays among local files is S12's to judge, and S12 lets it pass
+    if not subject.rules.followed:
+        yield Decision(rule="S10", action="refuse", detail=f"{target} URLs are never followed automatically")
+    elif (
+        subject.source is not None
+        and target not in subject.policy.allow_redirect
+        and not subject.stays_in_place
+    ):
+        yield from _judge_way(subject.source.scheme, target)
+
+
+def _judge_way(start: str, target: str) -> Iterator[Decision]:
+    flag = f"--allow-redirect {target}"
+    if target != start and target not in rules_of(start).leads_to:
+        known = f"a link from {start}" if start else "a link from what is no URL"
+        yield Decision(
+            rule="S10",
+            action="refuse",
+            detail=f"{known} to {target} is not followed automatically",
+            flag=flag,
+        )
+    elif _is_inside_tls(start) and not _is_inside_tls(target):
+        detail = f"a link from {start} to {target} leaves TLS"
+        yield Decision(rule="S10", action="warn", detail=detail, flag=flag)
+
+
+def _is_inside_tls(scheme: str) -> bool:
+    row = registry.find(scheme)
+    return row is not None and row.tls == "always"
+
+
+def judge_link(subject: Subject) -> Iterator[Decision]:
+    """S20: what a gopher menu may offer a person, and where an item that is itself a link may lead."""
+    yield from _judge_linked(subject)
+    if subject.origin != "chosen" or subject.source is None:
+        return
+    offers = rules_of(subject.source.scheme).offers
+    if offers is not None and subject.url.scheme not in offers | {subject.source.scheme}:
+        yield Decision(
+            rule="S20",
+            action="refuse",
+            detail=f"a gopher menu has no business linking to {subject.url.scheme}",
+        )
+
+
+def _judge_linked(subject: Subject) -> Iterator[Decision]:
+    row = subject.row
+    if row is None or row.stands_for is None:
+        return
+    try:
+        row.stands_for(subject.url)
+    except InvalidUrl as error:
+        place = row.named_by[0] if row.named_by else ""
+        yield Decision(rule="S20", action="refuse", detail=error.message, position=subject.start_of(place))
+
+
+def judge_session(subject: Subject) -> Iterator[Decision]:
+    """S18: sessions open because a person wants one, and hosts that look like options never; whom a
+    plug-in hands its host to, nobody here knows. Asked where a host is not sure to be data alone."""
+    if subject.endpoint is not None and subject.endpoint.host.startswith("-"):
+        yield Decision(
+            rule="S18",
+            action="refuse",
+            detail="a host that starts with a hyphen could be taken for an option",
+            position=subject.start_of("host"),
+        )
+    if subject.rules.session and subject.origin != "user":
+        yield Decision(
+            rule="S18",
+            action="warn",  # escalated for `derived`
+            detail="an interactive session was chosen by a link, not by a person's own URL",
+        )
+
+
+def check_chain(chain: Sequence[str], target: str, hops: int) -> None:
+    """S10: raise `Refused` when `target` was in the chain of redirects already, or would be one hop too
+    many. `chain` are the URLs so far, the one that was asked for first."""
+    if target in chain:
+        raise Decision(rule="S10", action="refuse", detail="the redirect leads in a circle").refusal()
+    check_hops(len(chain), hops)
+
+
+def check_hops(count: int, hops: int) -> None:
+    """S10: raise `Refused` where `count` redirects in a row are more than `hops`."""
+    if count > hops:
+        raise Decision(
+            rule="S10",
+            action="refuse",
+            detail=f"more than {hops} redirects in a row",
+            flag=f"--limit hops={hops + 1}",
+        ).refusal()
+
+
+# credentials: User names and passwords: in URLs (S06), in clear (S06), and where they may go (S11).
+
+_FLAG = "--allow-password"
+
+#: Headers that say nothing of the caller, and those about the message itself: S11 lets them go anywhere.
+_HARMLESS = frozenset(
+    {
+        *(b"accept", b"accept-charset", b"accept-encoding", b"accept-language", b"user-agent"),
+        *(b"cache-control", b"pragma", b"range"),
+        *(b"if-match", b"if-modified-since", b"if-none-match", b"if-range", b"if-unmodified-since"),
+        *(b"connection", b"host", b"transfer-encoding"),
+        *(b"content-encoding", b"content-language", b"content-length", b"content-type"),
+    }
+)
+
+
+def judge_user_information(subject: Subject) -> Iterator[Decision]:
+    """S06, the part that the URL alone decides. Where its grammar has no user information (RFC 1738 3.2, 3.8;
+    RFC 5538 2.2), a name before the host is there to be taken for the host."""
+    if _holds_password(subject.url) and not subject.policy.allow_password:
+        yield Decision(
+            rule="S06",
+            action="warn",
+            detail="the URL holds a password, which may be kept wherever the URL is",
+            flag=_FLAG,
+            position=subject.start_of("password"),
+        )
+    has_place_for_it = subject.row is not None and subject.row.userinfo
+    if not has_place_for_it and subject.endpoint is not None and _has_user_information(subject.url):
+        # No flag: it is a host dressed up as another that this is about, not the password.
+        yield Decision(
+            rule="S06",
+            action="warn",
+            detail=(
+                f"{subject.url.scheme} URLs have no user information; the host is {subject.endpoint.host!r}"
+            ),
+            position=subject.start_of("user"),
+        )
+
+
+def _has_user_information(url: Url) -> bool:
+    """Also where the scheme's own parser dropped it, or calls it something else."""
+    if getattr(url, "user", None) is not None or getattr(url, "password", None) is not None:
+        return True
+    if url.scheme in registry.SCHEMES:
+        return False
+    from protocols import other  # few URLs are of a scheme that is not ours
+
+    return other.has_user_information(url)
+
+
+def _holds_password(url: Url) -> bool:
+    """A URL of a scheme unknown here has no such component, but its place is known."""
+    place = url.place("password")
+    return bool(getattr(url, "password", None)) or (place is not None and place.start < place.end)
+
+
+def judge_password_in_clear(address: str, policy: Policy, *, tls: bool) -> Iterator[Decision]:
+    """S06, the part that the connection decides: anyone on the way to `address` can read along."""
+    if tls or policy.allow_password or certain(address) is AddressScope.LOOPBACK:
+        return
+    yield Decision(
+        rule="S06",
+        action="warn",
+        detail=f"a password goes to {address} without TLS",
+        flag=_FLAG,
+    )
+
+
+def may_go_unasked(host: str, policy: Policy, *, tls: bool) -> bool:
+    """S06: may a password leave before the server has asked for one? Only where nobody on the way reads
+    along, or it does not matter to the person."""
+    is_here = comparable_host(host) == "localhost" or certain(host) is AddressScope.LOOPBACK
+    return tls or policy.allow_password or is_here
+
+
+def harmless(headers: Iterable[tuple[bytes, bytes]]) -> tuple[tuple[bytes, bytes], ...]:
+    """S11: those of the headers that may be sent to another place than the one they were given for."""
+    return tuple((name, value) for name, value in headers if name.lower() in _HARMLESS)
+
+
+def may_carry_credentials(from_url: Url, to_url: Url, policy: Policy) -> bool:
+    """S11: may what was given for `from_url` be sent to `to_url` too?
+
+    Only to the same scheme, host and port, or to a host that the person named. A subdomain, another
+    port, or https of the same host is another place.
+    """
+    target = endpoint_of(to_url)
+    if target is None or endpoint_of(from_url) is None:
+        return False
+    return comparable_host(target.host) in policy.allow_forward or is_same_place(from_url, to_url)
+
+
+def is_same_place(one: Url, other: Url) -> bool:
+    """Do both go to one scheme, host and port?"""
+    place = _place_of(one)
+    return place is not None and one.scheme == other.scheme and place == _place_of(other)
+
+
+def _place_of(url: Url) -> tuple[str, int] | None:
+    place = endpoint_of(url)
+    return None if place is None else (comparable_host(place.host), place.port)

@@ -1,0 +1,307 @@
+"""What a URL of the scheme gives: by `fetch`, `stream`, `save`, `entries` and `info`, and as values."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import traceback
+from dataclasses import FrozenInstanceError
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+import resolver
+from protocols.contract import Entry, Kind, Options
+from protocols.errors import Declined, Refused, ResolveError
+from protocols.location import JsonValue
+from resolver.loops import running
+from resolver.network.events import Connected, Event, Sent
+from resolver.policy import Policy
+from resolver.testing.contract.case import (
+    WAYS,
+    CaseSetting,
+    ContractCheck,
+    anything,
+    entries,
+    listing,
+    save,
+    served,
+    settled,
+)
+from resolver.transfer.plan import Plan
+from resolver.transfer.response import Response, Saved
+from resolver.url import registry
+
+# values: What holds for every value that is handed out, and what a plan says beside what was done.
+
+
+class Value(Protocol):
+    """A value with a JSON form."""
+
+    def as_json(self) -> dict[str, JsonValue]: ...
+
+
+def members_of(kind: type[object]) -> set[str]:
+    """The names of a dataclass's or a named tuple's members."""
+    return set(getattr(kind, "__dataclass_fields__", getattr(kind, "_fields", ())))
+
+
+def check_value(value: Value, names: set[str]) -> None:
+    """Frozen, and all these members are in its JSON form, which a round trip does not change."""
+    for name in members_of(type(value)):
+        with pytest.raises((FrozenInstanceError, AttributeError)):
+            setattr(value, name, None)
+    record = value.as_json()
+    assert set(record) == names
+    assert json.loads(json.dumps(record)) == record
+
+
+def planned_octets(plan: Plan) -> bytes:
+    """What a plan says is sent, one octet a character."""
+    return "".join(str(step["octets"]) for step in plan.steps if step["action"] == "send").encode("latin-1")
+
+
+def check_connects(plan: Plan, setting: CaseSetting, made: list[Connected], accepted: int) -> None:
+    """The connections of the plan are those that were made. Port 0 is a port of the server's choice; TLS
+    begins there when the server has been told what to send, behind the event."""
+    planned = [step for step in plan.steps if step["action"] == "connect"]
+    assert accepted == sum(step["port"] != 0 for step in planned)
+    case = setting.case
+    for step in planned:
+        secured = case.tls or (case.options.tls != "never" and step["port"] == 0)
+        assert (step["host"], step["tls"]) == ("127.0.0.1", secured)
+        assert step["port"] in (0, setting.port)
+        row = registry.find(case.scheme)
+        assert row is not None
+        assert step["transport"] == row.transport
+    tcp = [step for step in planned if step["transport"] == "tcp"]
+    assert len(made) == len(tcp)
+    for step, event in zip(tcp, made, strict=True):
+        assert event.address == step["host"]
+        assert (event.port == setting.port) == (step["port"] != 0)
+        assert step["port"] == 0 or event.tls == step["tls"]
+
+
+async def check_fetch(setting: CaseSetting, folder: Path) -> None:
+    case, url = setting.case, setting.url(setting.case.document)
+    async with setting.resolver() as session:
+        response = await session.fetch(url)
+    shown = resolver.parse(url).shown
+    assert response.content == case.content
+    assert (response.kind, response.url, response.requested_url) == (case.kind, shown, shown)
+    assert (response.entries, response.chain) == (None, ())
+    assert response.size in (None, len(case.content))
+    assert response.text is None or response.text.encode() == case.content
+    assert response.headers == response.meta
+    assert response.peer == (None if setting.server is None else "127.0.0.1")
+    check_value(response, RESPONSE)
+
+
+#: `raw` is not shown, for it can be as large as the content; the text is.
+RESPONSE = members_of(Response) - {"raw"} | {"text"}
+
+
+async def check_stream(setting: CaseSetting, folder: Path) -> None:
+    """Two at once; what has ended stays ended, and gives nothing more once the reply was left."""
+    case, url = setting.case, setting.url(setting.case.document)
+    async with setting.resolver() as session:
+        async with session.stream(url) as unread, session.stream(url) as reply:
+            assert reply.kind is case.kind
+            assert b"".join([octets async for octets in reply.body]) == case.content
+            assert [octets async for octets in reply.body] == []
+        for left in (unread, reply):
+            with pytest.raises(running().closed):
+                await anext(left.body)
+
+
+async def check_save(setting: CaseSetting, folder: Path) -> None:
+    """A service has no octets to keep: it only leads elsewhere (S10)."""
+    case, url, path = setting.case, setting.url(setting.case.document), folder / "saved"
+    async with setting.resolver() as session:
+        if case.kind is Kind.SERVICE:
+            with pytest.raises(Refused) as caught:
+                await session.save(url, path)
+            assert (caught.value.rule, caught.value.exit_code) == ("S10", 15)
+            assert os.listdir(folder) == []
+            return
+        saved = await session.save(url, path, digest=True)
+    assert path.read_bytes() == case.content
+    assert os.listdir(folder) == ["saved"]
+    assert (saved.path, saved.bytes, saved.resumed_from) == (str(path), len(case.content), 0)
+    assert saved.digest == f"sha256:{hashlib.sha256(case.content).hexdigest()}"
+    assert (saved.attempts, saved.skipped, saved.kind) == (1, False, case.kind)
+    check_value(saved, members_of(Saved))
+
+
+async def check_explain_and_check(setting: CaseSetting, folder: Path) -> None:
+    """Neither sends anything, and they agree with one another and with a retrieval."""
+    url = setting.url(setting.case.document)
+    before = setting.connections
+    plan = resolver.explain(url, policy=setting.policy)
+    verdict = resolver.check(url, policy=setting.policy)
+    assert (plan.url, plan.scheme) == (resolver.parse(url).shown, setting.case.scheme)
+    assert (plan.verdict, plan.error, verdict.error()) == (verdict.action, None, None)
+    assert set(verdict.findings) <= set(plan.findings)
+    assert {step["action"] for step in plan.steps} <= {"connect", "send", "receive", "open", "note"}
+    assert setting.connections == before
+    check_value(plan, members_of(Plan) - {"error"})
+
+
+async def check_parse(setting: CaseSetting, folder: Path) -> None:
+    """What is read is written the same, and its components say it all."""
+    for template in (setting.case.document, setting.case.listing, setting.case.missing):
+        if template is not None:
+            parsed = resolver.parse(setting.url(template))
+            assert resolver.parse(resolver.build(parsed)) == parsed
+            assert parsed.components()["scheme"] == parsed.scheme == setting.case.scheme
+
+
+async def check_entries(setting: CaseSetting, folder: Path) -> None:
+    case, url = setting.case, setting.url(setting.case.listing)
+    async with setting.resolver() as session:
+        async with session.entries(url) as stream:
+            found = [entry async for entry in stream]
+        response = await session.fetch(url)
+    assert [entry.name for entry in found if is_child(entry, setting)] == list(case.names)
+    for entry in found:
+        assert (entry.origin, entry.referrer) == ("derived", (resolver.parse(url).shown, response.peer))
+        assert entry.raw is not None
+        check_value(entry, members_of(Entry))
+    assert (response.kind, response.entries) == (case.listing_kind, tuple(found))
+    check_value(response, RESPONSE)
+
+
+def is_child(entry: Entry, setting: CaseSetting) -> bool:
+    """Can this be had from the row's own server?"""
+    places = [f"//{setting.at}/"] if setting.at else [str(setting.folder)]
+    if setting.case.by_setting:
+        places.append(f"{setting.case.scheme}:")
+    return entry.url is not None and any(place in entry.url for place in places)
+
+
+async def check_children_of_a_listing(setting: CaseSetting, folder: Path) -> None:
+    """What a listing names is parsed, judged as what was found there, and can be fetched."""
+    case = setting.case
+    async with setting.resolver() as session:
+        async with session.entries(setting.url(case.listing)) as stream:
+            children = [entry async for entry in stream if is_child(entry, setting)]
+        for child in children:
+            assert child.url is not None
+            assert resolver.parse(child.url).text == child.url
+            origin, referrer = child.origin, child.referrer
+            verdict = resolver.check(child.url, policy=setting.policy, origin=origin, referrer=referrer)
+            assert verdict.action == "allow"
+            try:
+                response = await session.fetch(child.url, origin=origin, referrer=referrer)
+            except Declined:
+                assert child.name in case.barred
+            else:
+                assert child.name not in case.barred
+                assert child.kind in (response.kind, Kind.UNKNOWN) or child.name in case.asking
+
+
+async def check_what_lists_nothing_says_so(setting: CaseSetting, folder: Path) -> None:
+    async with setting.resolver() as session:
+        with pytest.raises(Declined) as caught:
+            async with session.entries(setting.url(setting.case.document)):
+                raise AssertionError("there is nothing to list")
+    assert (caught.value.exit_code, caught.value.code) == (8, None)
+
+
+async def check_what_is_missing(setting: CaseSetting, folder: Path) -> None:
+    """However it is asked for, the same is raised; it says of which URL and how a command ends."""
+    url = setting.url(setting.case.missing)
+    async with setting.resolver() as session:
+        for way in WAYS.values():
+            with pytest.raises(setting.case.error) as caught:
+                await way(session, url, folder / "missing")
+            assert (caught.value.url, caught.value.exit_code, caught.value.retryable) == (url, 8, False)
+    assert os.listdir(folder) == []
+
+
+async def check_no_password_is_shown(setting: CaseSetting, folder: Path) -> None:
+    """Not by a value, an event, an error or a plan; only the server has it."""
+    case, url = setting.case, setting.url(setting.case.login)
+    events: list[Event] = []
+    shown: list[object] = [resolver.parse(url), resolver.check(url)]
+    for policy in (setting.policy, Policy.cautious()):
+        plan = resolver.explain(url, policy=policy)
+        shown += [plan, plan.as_json(), plan.error, str(plan.error)]
+    async with setting.resolver(on_event=events.append) as session:
+        response = await session.fetch(url)
+        shown += [session, response, response.as_json(), await session.info(url)]
+        for way in (save, entries):
+            try:
+                shown.append(await way(session, url, folder / "saved"))
+            except ResolveError as error:
+                shown += [error, error.url, traceback.format_exception(error)]
+    assert case.secret not in "".join(map(repr, [*shown, *events]))
+    assert setting.server is None or case.spoken in setting.heard()
+
+
+#: The checks, and which rows each is for.
+CHECKS: tuple[ContractCheck, ...] = (
+    ContractCheck("fetch", check_fetch, anything),
+    ContractCheck("stream", check_stream, anything),
+    ContractCheck("save", check_save, anything),
+    ContractCheck("explain and check", check_explain_and_check, anything),
+    ContractCheck("parse", check_parse, anything),
+    ContractCheck("entries", check_entries, listing),
+    ContractCheck("children of a listing", check_children_of_a_listing, listing),
+    ContractCheck(
+        "what lists nothing says so", check_what_lists_nothing_says_so, lambda case: case.listing is None
+    ),
+    ContractCheck("what is missing", check_what_is_missing, lambda case: case.missing is not None),
+    ContractCheck("no password is shown", check_no_password_is_shown, lambda case: case.login is not None),
+)
+
+
+# plans: What a plan says is what is sent: octet for octet, and connection for connection.
+
+
+async def check_a_plan_is_what_is_sent(setting: CaseSetting, folder: Path) -> None:
+    """The octets that the server hears, and the connections that are made, are those of the plan."""
+    for template in (setting.case.document, setting.case.listing, setting.case.login):
+        if template is not None and template not in setting.case.otherwise:
+            await compare(setting, setting.url(template))
+
+
+async def compare(setting: CaseSetting, url: str) -> None:
+    case, options, before = setting.case, setting.case.options, setting.connections
+    events: list[Event] = []
+    plan = resolver.explain(url, policy=setting.policy, news_server=setting.news_server, options=options)
+    async with setting.resolver(options=options, on_event=events.append) as session:
+        await session.fetch(url)
+        await settled()
+        heard = setting.heard(before)
+        told = b"".join(event.octets for event in events if isinstance(event, Sent))
+    await settled()
+    planned = planned_octets(plan)
+    for shown, sent in case.later:
+        planned = planned.replace(shown, sent)
+    assert heard.replace(case.spoken, b"****") == planned
+    assert setting.heard(before) == heard + case.farewell
+    if not case.drawn:
+        assert told == planned
+    made = [event for event in events if isinstance(event, Connected)]
+    check_connects(plan, setting, made, setting.connections - before)
+
+
+async def check_a_plan_for_facts_is_what_is_sent(setting: CaseSetting, folder: Path) -> None:
+    url, facts = setting.url(setting.case.document), Options(want="facts")
+    if setting.case.document in setting.case.otherwise:
+        return
+    plan = resolver.explain(url, policy=setting.policy, news_server=setting.news_server, options=facts)
+    async with setting.resolver(options=Options()) as session:
+        before = setting.connections
+        await session.info(url)
+        await settled()
+        assert setting.heard(before) == planned_octets(plan)
+
+
+PLANS_CHECKS: tuple[ContractCheck, ...] = (
+    ContractCheck("a plan is what is sent", check_a_plan_is_what_is_sent, anything),
+    ContractCheck("a plan for facts is what is sent", check_a_plan_for_facts_is_what_is_sent, served),
+)

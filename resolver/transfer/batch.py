@@ -1,0 +1,369 @@
+"""Many tasks at once, politely: which may start when (`hosts`, without I/O), who starts them (`engine`), and
+what a task under way may ask and tell of its host (`turn`).
+
+A task is work with one host. What it does, and what comes of it, nobody here knows.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, nullcontext
+from contextvars import copy_context
+from functools import partial
+from typing import Generic, Protocol, TypeVar
+
+from protocols.errors import ResolveError, TryLater
+from protocols.values import dataclass
+from resolver.loops import Background, Event, Loop, running
+from resolver.network.task import Requeue, TaskContext, enter
+from resolver.transfer.queue import HostScheduler, QueuedTask
+
+# engine: Who starts the tasks of a batch: so many at once, as the hosts may have them, however many there
+# are.
+#
+# The source is read only as far as there is room to wait, and it may wait itself: for a person who types,
+# for what another task finds. A failure of one stops no other. A cancel ends all; what is under way hears
+# of it as of any cancel.
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+#: How many tasks are read ahead, at most. More of one host than that in a row keep those behind them from
+#: their turn.
+WINDOW = 1_000
+
+#: How many tasks may well wait for a disk, besides those under way: what one call brings there costs hardly
+#: more for 64 files than for one. Each may hold a small file in memory, and two descriptors.
+AT_REST = 64
+
+
+class BatchTask(Protocol[T_co]):
+    """`host` is the name that all schemes of one host share, "" where there is none (`file:`)."""
+
+    @property
+    def host(self) -> str: ...
+
+    @property
+    def scheme(self) -> str: ...
+
+    async def run(self) -> T_co:
+        """Do it. Raises `ResolveError`, and nothing else that the others could survive; but `Requeue`, after
+        which it is run once more."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TaskResult(Generic[T]):
+    """What became of a task: its value, or why there is none."""
+
+    task: BatchTask[T]
+    value: T | None = None
+    error: ResolveError | None = None
+
+
+#: Is given each result; its place is taken by another task once that is awaited.
+Take = Callable[[TaskResult[T]], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSlot(Generic[T]):
+    """See `resolver.network.task.TaskState`."""
+
+    hosts: HostScheduler[BatchTask[T]]
+    waiting: QueuedTask[BatchTask[T]]
+    now: Callable[[], float]
+    at_rest: Callable[[], None]
+    lowered: Callable[[], bool]
+
+    def rest(self) -> None:
+        self.at_rest()
+
+    def lower(self) -> bool:
+        return self.lowered()
+
+    @property
+    def is_alone(self) -> bool:
+        return self.hosts.is_alone(self.waiting)
+
+    @property
+    def room(self) -> int | None:
+        return self.hosts.room(self.waiting)
+
+    def push_back(self, pause: float) -> None:
+        self.hosts.push_back(self.waiting, self.now(), pause)
+
+    def close(self, until: float, error: TryLater) -> None:
+        self.waiting.place.closed = until, error
+
+    def closed(self) -> tuple[float, TryLater] | None:
+        return self.waiting.place.closed
+
+
+class Batch(Generic[T]):
+    """One batch. `concurrency` tasks are under way at most, `window` more were read. Of what is under way at
+    hosts that are silent so many do not count: twice as many may have begun, and no more. What only waits for
+    a disk does not count either, up to `resting` of them. From `until` on nothing begins: what waits is
+    dropped, the source is read no further, and the end is that of what is under way."""
+
+    def __init__(
+        self,
+        hosts: HostScheduler[BatchTask[T]],
+        *,
+        concurrency: int,
+        window: int = WINDOW,
+        resting: int = 0,
+        until: float = float("inf"),
+    ) -> None:
+        self._hosts = hosts
+        self._concurrency = concurrency
+        self._window = window
+        self._resting = resting
+        self._until = until
+        self._under_way = 0
+        self._ended = False
+        self._error: BaseException | None = None
+        self._looks = False
+        self._is_lowered = False
+        self._taken: deque[QueuedTask[BatchTask[T]]] = deque()
+        self._turns: dict[QueuedTask[BatchTask[T]], TaskContext] = {}
+        self._at_rest: set[QueuedTask[BatchTask[T]]] = set()
+
+    async def run(self, source: AsyncIterator[BatchTask[T]], take: Take[T]) -> None:
+        """All tasks of the source, until the last result was taken. What source, tasks or `take` raise but
+        `ResolveError` ends it, and leaves it as it is."""
+        self._loop: Loop = running()
+        self._changed = self._loop.event()
+        self._read_on = self._loop.event()
+        try:
+            async with self._loop.open_nursery() as nursery:
+                # In the context of the batch, whichever task it is that begins the next one.
+                begin = partial(nursery.start_soon, self._noting, partial(self._work, take))
+                self._begin = partial(copy_context().run, begin)
+                nursery.start_soon(self._noting, partial(self._read, source))
+                await self._start_all()
+        except BaseExceptionGroup:
+            if self._error is None:
+                raise
+            raise self._error from None
+
+    async def _noting(self, work: Callable[[], Awaitable[None]]) -> None:
+        """The first that goes wrong is what the caller hears of, by itself."""
+        try:
+            await work()
+        except self._loop.cancelled:
+            raise
+        except BaseException as error:
+            self._error = self._error or error
+            raise
+
+    async def _read(self, source: AsyncIterator[BatchTask[T]]) -> None:
+        async with aclosing(source) if isinstance(source, AsyncGenerator) else nullcontext():
+            async for task in source:
+                if self._is_late:
+                    break
+                self._hosts.add(task.host, task.scheme, task)
+                self._changed.set()
+                while self._hosts.waiting >= self._window:
+                    self._read_on = self._loop.event()
+                    await self._read_on.wait()
+        self._ended = True
+        self._changed.set()
+
+    @property
+    def _is_late(self) -> bool:
+        return self._loop.current_time() >= self._until
+
+    async def _start_all(self) -> None:
+        while True:
+            if self._is_late:
+                self._hosts.drop()
+                self._ended = True
+                self._read_on.set()
+            self._start_what_may()
+            if self._has_room:  # what may begin is perhaps not read yet
+                self._read_on.set()
+            if self._ended and not self._under_way and not self._hosts.waiting:
+                return
+            await self._wait_for_change()
+
+    def _start_what_may(self) -> None:
+        """Those that are taken begin in that order, in whichever one the loop turns to its new tasks."""
+        while self._has_room and (now := self._loop.current_time()) < self._until:
+            if (waiting := self._hosts.take(now)) is None:
+                break
+            self._under_way += 1
+            self._taken.append(waiting)
+            self._begin()
+            if self._hosts.waiting <= self._window // 2:  # read many at once: less to do for each
+                self._read_on.set()
+
+    def _fill_place(self) -> None:
+        """A place may be free: what may start there does, at once. Who waits for a change is left to wait
+        where there is none: all places are taken again, and it is looked whether what is there moves."""
+        self._start_what_may()
+        if self._has_room or not self._looks:
+            self._changed.set()
+
+    def _lower(self) -> bool:
+        """As many as are under way are too many: whoever says so is to give way. What is silent or waits for
+        a disk holds descriptors, too."""
+        if self._under_way < 2:
+            return False
+        self._is_lowered, self._resting = True, 0
+        self._concurrency = min(self._concurrency, self._under_way - 1)
+        return True
+
+    @property
+    def _has_room(self) -> bool:
+        if self._is_lowered:
+            return self._under_way < self._concurrency
+        busy, most = self._busy, self._concurrency
+        return busy < most or busy - min(self._hosts.lent, most) < most
+
+    @property
+    def _busy(self) -> int:
+        """How many are under way that do not only wait for a disk."""
+        return self._under_way - len(self._at_rest)
+
+    async def _wait_for_change(self) -> None:
+        until = self._hosts.ready_at() if self._has_room else None
+        until = float("inf") if until is None else until
+        if not self._ended or self._hosts.waiting:
+            until = min(until, self._until)
+        self._looks = self._hosts.waiting > 0 and (self._busy >= self._concurrency or self._hosts.lent > 0)
+        look = self._hosts.look_at(self._loop.current_time()) if self._looks else float("inf")
+        if not self._changed.is_set():
+            with self._loop.move_on_at(min(until, look)):
+                await self._changed.wait()
+        self._changed = self._loop.event()
+        now = self._loop.current_time()
+        if now >= look:
+            self._hosts.look(now, [task for task, turn in self._turns.items() if turn.has_moved()])
+
+    async def _work(self, take: Take[T]) -> None:
+        """What ends it before its time ends all."""
+        result = await self._result(self._taken.popleft())
+        if result is not None:
+            await take(result)
+        self._under_way -= 1
+        self._fill_place()
+
+    async def _result(self, waiting: QueuedTask[BatchTask[T]]) -> TaskResult[T] | None:
+        """None where it gave way, and waits once more."""
+        enter(self._turn(waiting))
+        try:
+            result = TaskResult(waiting.task, await waiting.task.run())
+        except ResolveError as error:
+            result = TaskResult(waiting.task, error=error)
+        except Requeue:
+            self._hosts.put_back(waiting, self._loop.current_time())
+            return None
+        except BaseException:
+            self._end(waiting, succeeded=False)
+            raise
+        self._end(waiting, succeeded=result.error is None)
+        self._fill_place()
+        return result
+
+    def _end(self, waiting: QueuedTask[BatchTask[T]], *, succeeded: bool) -> None:
+        self._turns.pop(waiting, None)
+        if waiting in self._at_rest:
+            self._at_rest.discard(waiting)
+        else:
+            self._hosts.end(waiting, self._loop.current_time(), succeeded=succeeded)
+
+    def _rest(self, waiting: QueuedTask[BatchTask[T]]) -> None:
+        if waiting not in self._at_rest and len(self._at_rest) < self._resting:
+            self._hosts.end(waiting, self._loop.current_time(), succeeded=True)
+            self._at_rest.add(waiting)
+            self._fill_place()
+
+    def _turn(self, waiting: QueuedTask[BatchTask[T]]) -> TaskContext:
+        turn = self._turns.get(waiting)
+        if turn is None:
+            now = self._loop.current_time
+            bench = TaskSlot(self._hosts, waiting, now, partial(self._rest, waiting), self._lower)
+            turn = self._turns[waiting] = TaskContext(bench, now)
+        return turn
+
+
+# running: A batch that goes on while its results are iterated over, one by one.
+#
+# Who iterates has no nursery open meanwhile: the batch is a task of its own, which ends with the last
+# result, with `aclose`, or with the run of the loop. A result that nobody asked for yet keeps its place in
+# the batch: no more begins than can be told.
+
+#: Gives each value to the function that it is given, until all have been taken.
+Work = Callable[[Callable[[T], Awaitable[None]]], Awaitable[None]]
+
+
+class RunningBatch(Generic[T]):
+    """An iterator over what `work` gives. It begins with the first that is asked for; `when_ended` is called
+    once nothing of it goes on any more."""
+
+    def __init__(self, work: Work[T]) -> None:
+        self._work = work
+        self.when_ended: Callable[[], object] = lambda: None
+        self._values: deque[tuple[T, Event]] = deque()
+        self._background: Background | None = None
+        self._closed = self._over = False
+        self._error: BaseException | None = None
+
+    def __aiter__(self) -> RunningBatch[T]:
+        return self
+
+    async def __anext__(self) -> T:
+        """Raises what ended the batch before its time, `RuntimeError` once it was closed. A cancel loses
+        nothing: the next call gives what this one would have."""
+        loop = running()
+        if self._background is None and not self._closed:
+            self._changed = loop.event()
+            self._background = loop.in_background(self._run)
+        while not self._values:
+            if self._error is not None:
+                raise self._error
+            if self._closed:
+                raise RuntimeError("this was closed before its end: there is no more of it")
+            if self._over:
+                raise StopAsyncIteration
+            self._changed = loop.event()
+            await self._changed.wait()
+        value, taken = self._values.popleft()
+        taken.set()
+        return value
+
+    async def aclose(self) -> None:
+        """Cancel what is under way, and wait until it has ended."""
+        self._closed = self._closed or not self._over
+        self._values.clear()
+        if self._background is not None and not self._over:
+            self._background.cancel()
+            await self._background.wait()
+
+    async def _run(self) -> None:
+        loop = running()
+        try:
+            await self._work(self._hand_over)
+        except BaseException as error:
+            if _is_only(loop.cancelled, error):
+                self._closed = True
+                raise
+            self._error = error
+        finally:
+            self._over = True
+            self._changed.set()
+            self.when_ended()
+
+    async def _hand_over(self, value: T) -> None:
+        taken = running().event()
+        self._values.append((value, taken))
+        self._changed.set()
+        await taken.wait()
+
+
+def _is_only(cancelled: type[BaseException], error: BaseException) -> bool:
+    """A cancel, or several: of all that were under way at once."""
+    if isinstance(error, BaseExceptionGroup):
+        return error.split(cancelled)[1] is None
+    return isinstance(error, cancelled)

@@ -1,0 +1,81 @@
+"""The file that a person keeps cookies in, for more than one run.
+
+Read before the first request and written behind the last one: what this run changed is put into the file
+as it is by then, so that of two runs at once neither undoes what the other was told; where both were told of
+the same cookie, the later one stays.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import partial
+
+from protocols.errors import LocalError, NotConfigured
+from protocols.http.cookies import MEMORY, BadLine, Cookie, Jar, SuffixOf, merged, parse_line, read_lines
+from protocols.location import Finding
+from resolver.files.atomic import MISSING, open_own, update_own
+from resolver.network.events import OnEvent, Warned
+
+_WHAT = "cookie file"
+_MOST = 4_194_304  # octets
+
+
+class CookieFile:
+    """One file, for one run. `on_event` is told of the lines that were passed over; they stay in the file."""
+
+    def __init__(self, path: str, suffix_of: SuffixOf | None, on_event: OnEvent) -> None:
+        self.path = path
+        self._suffix_of = suffix_of
+        self._on_event = on_event
+        self._jar = Jar(clock=partial(datetime.now, UTC))
+        self._before: Mapping[tuple[object, ...], Cookie] = {}
+
+    def load(self, memory: dict[str, object]) -> None:
+        """Give the run the jar of the file, an empty one where there is none yet. Raises `NotConfigured`."""
+        try:
+            with open_own(self.path, _WHAT, _MOST, secret=True) as file:
+                self._take(file.octets)
+        except MISSING as error:
+            directory = os.path.dirname(os.path.abspath(self.path))
+            if not os.path.isdir(directory):
+                raise NotConfigured(f"cannot keep cookies in {self.path}: no such directory") from error
+        self._before = dict(self._jar.cookies)
+        memory[MEMORY] = self._jar
+
+    def _take(self, octets: bytes) -> None:
+        """Into the jar: how much servers may set is bounded there, and not what a person has."""
+        for number, line in read_lines(octets):
+            try:
+                cookie = parse_line(line, number, self._suffix_of)
+            except BadLine as error:
+                self._warn(f"line {number} is passed over: {error}")
+            else:
+                if cookie is not None and not cookie.is_over(self._jar.now):
+                    self._jar.cookies[cookie.key] = cookie
+        self._jar.revision = len(self._jar.cookies)
+
+    def _warn(self, words: str) -> None:
+        self._on_event(Warned(self.path, Finding("cookies", "warn", words)))
+
+    def save(self, *, failed: bool) -> None:
+        """What changed into the file; nothing is written where nothing did. Raises `LocalError`; where the
+        run has `failed`, that is told first, and this is a warning."""
+        try:
+            self._save()
+        except LocalError as fault:
+            if not failed:
+                raise
+            self._warn(fault.message)
+
+    def _save(self) -> None:
+        before, after = self._before, self._jar.cookies
+        if before != after:
+            update_own(
+                self.path,
+                _WHAT,
+                _MOST,
+                lambda octets: merged(octets, before, after, self._jar.now, self._suffix_of),
+            )
+            self._before = dict(after)

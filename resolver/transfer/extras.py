@@ -1,0 +1,173 @@
+"""Content codings that an extra brings: `br` (RFC 7932) and `zstd` (RFC 8878, RFC 9659).
+
+Octets go in cut small and come out as they are asked for, as rule S16 wants it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from importlib.util import find_spec
+from typing import Any
+
+from protocols.errors import ProtocolError
+from protocols.options import Frames, Unpacking
+
+#: Octets that go into a brotli decoder at a time; what comes out is bounded by the decoder (from 1.2 on).
+_BROTLI_PIECE = 1024
+#: Octets that go into a zstd decoder at a time: four of them may become a block of 128 KiB, so that no
+#: step makes more than 2 MiB.
+_ZSTD_PIECE = 64
+#: The window that a decoder of web content has to have, and need not exceed (RFC 9659 3).
+_ZSTD_WINDOW = 8 << 20
+
+_NOT_OF_IT = "the body is not of the content coding it is said to be of"
+
+
+class _Brotli:
+    def __init__(self) -> None:
+        library: Any = importlib.import_module("brotli")
+        self._stream = library.Decompressor()
+        self._error: type[Exception] = library.error
+        self._waiting = b""
+        self.taken = 0
+
+    def feed(self, octets: bytes) -> None:
+        self._waiting += octets
+
+    def read(self, most: int) -> bytes:
+        while self._waiting:
+            if octets := self._step(most):
+                return octets
+        return self._step(most)  # it may take more, and still have something to give
+
+    def _step(self, most: int) -> bytes:
+        piece = self._waiting[:_BROTLI_PIECE] if self._stream.can_accept_more_data() else b""
+        self._waiting = self._waiting[len(piece) :]
+        self.taken += len(piece)
+        if not piece and self._stream.is_finished():
+            return b""
+        try:
+            return bytes(self._stream.process(piece, output_buffer_limit=most))
+        except self._error as error:
+            raise ProtocolError(_NOT_OF_IT) from error
+
+    @property
+    def whole(self) -> bool:
+        return not self._waiting and (self.taken == 0 or bool(self._stream.is_finished()))
+
+
+class _Zstd:
+    def __init__(self) -> None:
+        library: Any = importlib.import_module("zstandard")
+        self._decoder = library.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
+        self._error: type[Exception] = library.ZstdError
+        self._frame: Any = None
+        self._waiting = b""
+        self.taken = 0
+
+    def feed(self, octets: bytes) -> None:
+        self._waiting += octets
+
+    def read(self, most: int) -> bytes:
+        octets = b""
+        while not octets and self._waiting:
+            octets = self._step()
+        return octets
+
+    def _step(self) -> bytes:
+        if self._frame is None:
+            self._frame = self._decoder.decompressobj()
+        piece, self._waiting = self._waiting[:_ZSTD_PIECE], self._waiting[_ZSTD_PIECE:]
+        self.taken += len(piece)
+        try:
+            octets = bytes(self._frame.decompress(piece))
+        except self._error as error:
+            raise ProtocolError(_NOT_OF_IT) from error
+        if self._frame.eof:
+            self._waiting = self._frame.unused_data + self._waiting
+            self.taken -= len(self._frame.unused_data)
+            self._frame = None
+        return octets
+
+    @property
+    def whole(self) -> bool:
+        return not self._waiting and self._frame is None
+
+
+class _InstalledCodings(Mapping[str, Callable[[], Unpacking]]):
+    """What an extra brings is looked for, and loaded, when the first peer may choose from it."""
+
+    def __getitem__(self, name: str) -> Callable[[], Unpacking]:
+        return _found()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_found())
+
+    def __len__(self) -> int:
+        return len(_found())
+
+
+_INSTALLED = _InstalledCodings()
+
+
+def installed() -> Mapping[str, Callable[[], Unpacking]]:
+    """What can be undone here beyond gzip and deflate, by the name of the coding."""
+    return _INSTALLED
+
+
+@cache
+def _found() -> Mapping[str, Callable[[], Unpacking]]:
+    found: dict[str, Callable[[], Unpacking]] = {}
+    if find_spec("brotli") is not None and _is_bounded():
+        found["br"] = _Brotli
+    if find_spec("zstandard") is not None:
+        found["zstd"] = _Zstd
+    return found
+
+
+def _is_bounded() -> bool:
+    """Can brotli be told to stop? An older one would make all of a bomb in one step."""
+    return hasattr(importlib.import_module("brotli").Decompressor, "can_accept_more_data")
+
+
+# http2: HTTP/2, which an extra brings: the frames of `h2`, loaded when the first peer has chosen to speak
+# them.
+
+
+def _framing(most: int) -> Frames:
+    from resolver.network.frames import Http2Frames  # brings h2, which is no small thing, and is an extra
+
+    return Http2Frames(most)
+
+
+@cache
+def http2_installed() -> Callable[[int], Frames] | None:
+    """What makes the frames of a connection; None where the extra is not installed."""
+    return None if find_spec("h2") is None else _framing
+
+
+# public suffix: Public suffixes, which an extra brings: the names below which anybody can register one
+# (publicsuffix.org).
+#
+# They say for how many hosts a cookie may be. The list is read when the first server asks for more than
+# one.
+
+
+@cache
+def public_suffix_installed() -> Callable[[str], str] | None:
+    """What gives the public suffix of a name; None where the extra is not installed."""
+    return None if find_spec("publicsuffixlist") is None else _suffix_of
+
+
+def _suffix_of(name: str) -> str:
+    return _list()(name) or name
+
+
+@cache
+def _list() -> Callable[[str], str | None]:
+    from publicsuffixlist import PublicSuffixList
+
+    suffixes: Callable[[str], str | None] = PublicSuffixList().publicsuffix
+    return suffixes

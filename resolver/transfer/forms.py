@@ -1,0 +1,77 @@
+"""A form that a server puts to whoever wants an item (`+ASK`, Gopher+ memo 2.4), and the URL that submits it.
+
+The form is asked for by the item's attributes alone: the item itself is not touched, for a server may take
+that for empty answers. What was typed hidden is shown nowhere: not in the URL, nor in what is sent.
+"""
+
+from __future__ import annotations
+
+from protocols.contract import ComponentSpan, Finding, Origin, Url
+from protocols.errors import NotFound, UnsupportedScheme
+from protocols.gopher.attributes import Answer as Answer
+from protocols.gopher.attributes import AskForm as AskForm
+from protocols.gopher.attributes import AskLine as AskLine
+from protocols.gopher.attributes import AskQuestion as AskQuestion
+from protocols.gopher.attributes import fill, parse_records
+from protocols.gopher.reply import form_of
+from protocols.gopher.request import parse_command
+from protocols.gopher.url import ANSWERS, GopherUrl, build, with_gopherplus
+from protocols.values import replace
+from resolver.transfer.session import Resolver
+from resolver.url import registry
+
+
+class PutForm:
+    """The form of one item, and what to tell the person before anything is answered."""
+
+    def __init__(self, url: GopherUrl, form: AskForm, findings: tuple[Finding, ...]) -> None:
+        self._url = url
+        self.form = form
+        self.findings = findings
+
+    def filled(self, answers: list[Answer]) -> Url:
+        """The URL that submits them. Raises `Refused` (S03) for what no form can hold, and `ValueError`."""
+        url = fill(self._url, self.form, answers, parse_command(self._url.gopherplus).view)
+        text = build(url)
+        if not any(line.question is AskQuestion.ASK_HIDDEN for line in self.form.lines):
+            return replace(url, text=text)
+        start = len(build(replace(url, gopherplus=b"")))
+        return replace(url, text=text, places=(ComponentSpan(ANSWERS, start, len(text)),))
+
+    def specimen(self) -> Url:
+        """One with nothing in it, to be judged before anything is asked."""
+        url = fill(self._url, AskForm(()), [])
+        return replace(url, text=build(url))
+
+
+def may_have_form(url: Url) -> bool:
+    """Does it name what a form may be put for? Menus and searches are looked at in another way, and so is
+    what asks for something else of the item."""
+    if not isinstance(url, GopherUrl):
+        return False
+    return asks_for_form(url) or (url.search is None is url.gopherplus and url.gophertype not in "17")
+
+
+def asks_for_form(url: Url) -> bool:
+    """Does the URL itself say that there is one (RFC 1738 3.4.9)?"""
+    return isinstance(url, GopherUrl) and url.gopherplus == b"?"
+
+
+async def form_at(
+    session: Resolver, url: Url, *, origin: Origin = "user", referrer: tuple[str, str | None] | None = None
+) -> PutForm:
+    """Raises what `Resolver.fetch` raises, `NotFound` for an item without a form, and `UnsupportedScheme` for
+    a URL that is no question any more."""
+    assert isinstance(url, GopherUrl), "no other scheme has forms"
+    if parse_command(url.gopherplus).answers is not None:
+        what = "this URL submits a form that is filled in already: resolve cat URL does that"
+        raise UnsupportedScheme(url.scheme, what, url=url.shown)
+    asking = with_gopherplus(url, b"!")
+    response = await session.fetch(replace(asking, text=build(asking)), origin=origin, referrer=referrer)
+    records = parse_records(response.content, session.limits_of(url).line)
+    form = form_of(records[0]) if records else None
+    if form is None:
+        raise NotFound("the item has no form (+ASK): resolve cat URL shows it", url=url.shown)
+    row = registry.find(url.scheme)
+    found = (*response.findings, *form.findings(in_clear=row is None or row.tls != "always"))
+    return PutForm(url, form, tuple(finding for finding in found if ":" in finding.rule))

@@ -1,0 +1,218 @@
+"""A body under the limits of its retrieval: its time, its rate, its size, progress, the URL on every error.
+
+A handler does none of that. Iterated or moved in bulk, the same limits hold: beside a move somebody looks
+every now and then at how far it has come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, Callable
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from typing import TypeAlias
+
+from protocols.contract import Limits, Reply, Sink
+from protocols.errors import LimitExceeded, ResolveError, Truncated
+from resolver.files.part_state import position_of
+from resolver.loops import CancelScope
+from resolver.network.clock import Clock, RateCheck, Throttle
+from resolver.network.connecting import first_of
+from resolver.url.tracebacks import outermost
+
+_SKIPPED_AT_ONCE = 1_048_576
+
+#: Seconds between two looks at a body that is moved in bulk: what a person takes for steady progress.
+_LOOK_EVERY = 0.2
+
+
+#: How many octets a body may have, by the limits of the host that it comes from; None is no bound.
+Most: TypeAlias = Callable[[Limits], "int | None"]
+
+
+def unbounded(_limits: Limits) -> None:
+    """What is no more than facts has no body."""
+
+
+def most_collected(limits: Limits) -> int:
+    """Of what is collected in memory."""
+    return limits.body
+
+
+def most_streamed(limits: Limits) -> int | None:
+    """Of what goes through a stream or into a file: unbounded unless the caller set it."""
+    return limits.body if limits.body_everywhere else None
+
+
+class LimitedBody:
+    """A body under the limits of its retrieval. Iterate it, or drain it, or take some and drain the rest;
+    once. `received` counts from the beginning of the object, wherever the body begins, and is told to
+    `report`, where somebody listens."""
+
+    def __init__(
+        self,
+        reply: Reply,
+        url: str,
+        clock: Clock,
+        most: int | None,
+        least: int | None,
+        report: Callable[[int], None] | None,
+        hide: Callable[[str], str],
+        throttle: Throttle | None = None,
+    ) -> None:
+        self._body = reply.body
+        self._url = url
+        self._hide = hide
+        self._clock = clock
+        self._loop = clock.loop
+        self._most = most
+        self._pace = None if least is None else RateCheck(least)
+        self._is_free = least is None and not clock.is_bound
+        self._throttle = throttle
+        self._start = reply.start
+        self._report = report
+        self._ahead = b""
+        self._closed = False
+        self.received = reply.start
+
+    def __aiter__(self) -> LimitedBody:
+        return self
+
+    def close(self) -> None:
+        """The reply is over, and what it was read from may be somebody else's by now: from here on
+        the loop's `ClosedResourceError`."""
+        self._closed = True
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise self._loop.closed("the body of a reply is read before the reply is left")
+
+    async def __anext__(self) -> bytes:
+        if self._closed:
+            self._check_open()
+        if self._ahead:
+            octets, self._ahead = self._ahead, b""
+            return octets
+        try:
+            if self._is_free:
+                octets = await anext(self._body)
+            else:
+                with self._clock.bound():
+                    octets = await (anext(self._body) if self._pace is None else self._next(self._pace))
+        except ResolveError as error:
+            raise outermost(self._located(error)) from error.__cause__
+        self._count(len(octets))
+        return octets
+
+    async def _next(self, pace: RateCheck) -> bytes:
+        began, spared = self._loop.current_time(), self._spared
+        with self._loop.move_on_after(pace.patience) as scope, self._sparing(scope):
+            octets = await anext(self._body)
+            pace.spend(self._loop.current_time() - began - (self._spared - spared), len(octets))
+            return octets
+        raise pace.too_slow()
+
+    @property
+    def _spared(self) -> float:
+        """Seconds that were waited for a rate of our own, and not for the peer."""
+        return 0.0 if self._throttle is None else self._throttle.waited
+
+    def _sparing(self, scope: CancelScope) -> AbstractContextManager[None]:
+        return nullcontext() if self._throttle is None else self._throttle.sparing(scope)
+
+    async def take(self, count: int) -> bytes:
+        """The next `count` octets; fewer only when there are no more."""
+        pieces: list[bytes] = []
+        while count > 0:
+            octets = await anext(self, b"")
+            if not octets:
+                break
+            pieces.append(octets[:count])
+            self._ahead = octets[count:]
+            count -= len(pieces[-1])
+        return b"".join(pieces)
+
+    async def skip(self, count: int) -> None:
+        """Pass over the next `count` octets, without keeping them."""
+        while count > 0 and (octets := await self.take(min(count, _SKIPPED_AT_ONCE))):
+            count -= len(octets)
+
+    async def drain(self, sink: Sink) -> int:
+        """Move what is left into `sink`, in bulk where no limit has to be watched; how many octets."""
+        self._check_open()
+        if self._most is not None:
+            return await _pour(self, sink)
+        ahead, self._ahead = self._ahead, b""
+        sink.write(ahead)
+        try:
+            with self._clock.bound():
+                moved = await self._move(sink)
+        except ResolveError as error:
+            raise outermost(self._located(error)) from error.__cause__
+        return len(ahead) + moved
+
+    async def _move(self, sink: Sink) -> int:
+        """Drain the body, and look every now and then at how far it has come."""
+        before, held = self.received, position_of(sink)
+
+        def count() -> int | None:
+            position = position_of(sink)
+            if held is None or position is None:
+                return None
+            came = before + position - held - self.received
+            self._count(came)
+            return came
+
+        async def look() -> None:
+            while True:
+                spared = self._spared
+                await self._loop.sleep(_LOOK_EVERY)
+                if (came := count()) is not None and self._pace is not None:
+                    self._pace.spend(max(0.0, _LOOK_EVERY - (self._spared - spared)), came)
+
+        try:
+            moved, _ = await first_of(partial(self._body.drain, sink), look)
+        except ResolveError:
+            count()
+            raise
+        assert moved is not None, "looking never ends"
+        self._count(before + moved.value - self.received)
+        return moved.value
+
+    def _count(self, octets: int) -> None:
+        self.received += octets
+        if self._most is not None and self.received > self._most:
+            raise LimitExceeded(
+                "body",
+                f"the body is larger than the limit of {self._most} octets (--max-size)",
+                url=self._url,
+            )
+        if self._report is not None:
+            self._report(self.received)
+
+    def _located(self, error: ResolveError) -> ResolveError:
+        """A body that was cut tells its octets from its own beginning; here they become those of the
+        object."""
+        if isinstance(error, Truncated) and self._start:
+            whole = Truncated(
+                f"{error.message}, behind {self._start} that were there already",
+                received=self._start + error.received,
+                expected=None if error.expected is None else self._start + error.expected,
+            )
+            whole.__cause__ = error
+            error = whole
+        return located(error, self._url, self._hide)
+
+
+def located(error: ResolveError, url: str, hide: Callable[[str], str] | None = None) -> ResolveError:
+    """The error as it is reported: it says which URL it is about, and nothing that `hide` hides."""
+    reported = error.at(url) if error.url is None else error
+    return reported if hide is None else reported.hiding(hide)
+
+
+async def _pour(pieces: AsyncIterable[bytes], sink: Sink) -> int:
+    """Everything into the sink, piece by piece; how many octets."""
+    count = 0
+    async for octets in pieces:
+        sink.write(octets)
+        count += len(octets)
+    return count

@@ -1,0 +1,481 @@
+"""Many objects saved by one call, as the command does it: named, politely asked for, told of one by one.
+
+Requests are read as they are needed, and an outcome that nobody has asked for yet keeps its place: so of
+millions only a few are held. What fails is an outcome and stops no other.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Hashable,
+    Iterable,
+    Sequence,
+)
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext, suppress
+from functools import partial
+from itertools import islice
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
+
+from protocols.contract import Finding, Origin, Url
+from protocols.errors import LocalError, Refused, ResolveError
+from protocols.values import dataclass
+from resolver.ledger import LedgerFault
+from resolver.ledger import current as current_row
+from resolver.loops import running
+from resolver.policy import at_once, host_key
+from resolver.policy.environment import proxies_here
+from resolver.transfer.batch import Batch, BatchTask, TaskResult
+from resolver.transfer.naming import local_directory, local_file_name
+from resolver.transfer.network import Network
+from resolver.transfer.queue import HostScheduler
+from resolver.transfer.response import Outcome, class_name, judge, outcome_of, outcome_of_failure
+from resolver.url import registry
+from resolver.url.parsing import UrlLike, redact, url_of
+
+if TYPE_CHECKING:
+    from resolver.ledger.book import Ledger, LedgerEntry, RequestRow
+    from resolver.transfer.batch import RunningBatch
+    from resolver.transfer.naming import NameReservation
+    from resolver.transfer.saving import Exists
+    from resolver.transfer.session import Resolver
+    from resolver.transfer.verification import Checksum
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class SaveRequest:
+    """One of many to be saved. `path` is where to, below the directory of all: without it, the name that the
+    command would give. Of several requests of one path all but the first fail (`LocalError`), unless a name
+    that is taken may be another one (`exists="rename"`). `mirrors`, `checksum`, `size`, `origin` and
+    `referrer` are as for `Resolver.save`.
+
+    Examples:
+        >>> request = resolver.SaveRequest("http://127.0.0.1:8920/about.txt", "texts/about", size=37)
+        >>> async with resolver.Resolver() as session:
+        ...     async for outcome in session.save_all([request], directory="here"):
+        ...         print(outcome.path, outcome.verified)
+        here/texts/about ('length',)
+    """
+
+    url: UrlLike
+    path: str | None = None
+    mirrors: tuple[UrlLike, ...] = ()
+    checksum: str | Checksum | None = None
+    size: int | None = None
+    origin: Origin = "user"
+    referrer: tuple[str, str | None] | None = None
+
+
+#: What is to be saved, from wherever it comes.
+Requests: TypeAlias = "Iterable[UrlLike | SaveRequest] | AsyncIterable[UrlLike | SaveRequest]"
+
+#: Is given each outcome; awaited until somebody has asked for it.
+HandOver: TypeAlias = Callable[[Outcome], Awaitable[None]]
+
+#: The same, and what it became of.
+Tell: TypeAlias = Callable[[SaveRequest, Outcome], Awaitable[None]]
+
+#: Requests that a ledger is asked for at once.
+_AT_ONCE = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchSettings:
+    """What holds for all requests of one call. `moves`: a ledger knows places as they are from the directory,
+    wherever that is."""
+
+    session: Resolver
+    network: Network
+    directory: str
+    exists: Exists
+    digest: bool
+    moves: bool = False
+
+
+class SavingOne:
+    """A request as a task of the batch; `entry` is its row in the ledger, if one is kept. Not `is_alone`: an
+    earlier one of the call has its path."""
+
+    entry: LedgerEntry | None = None
+
+    def __init__(self, how: BatchSettings, request: SaveRequest, claim: NameReservation) -> None:
+        self._how = how
+        self.request = request
+        self._claim = claim
+        self.host = self.scheme = ""
+        self.is_alone = request.path is None or how.exists == "rename" or claim.hold(request.path)
+        with suppress(ResolveError):  # `run` meets it, too
+            url = self._url
+            self.host, self.scheme = host_key(url), url.scheme
+            if request.path is None and not how.session.policy.allow_server_name:
+                self._reserve(url)
+
+    @property
+    def _url(self) -> Url:
+        return url_of(self.request.url, origin=self.request.origin)
+
+    async def run(self) -> Outcome:
+        """Of errors it raises `LedgerFault` alone; and `GiveWay`."""
+        current_row.set(self.entry)
+        began = running().current_time()
+        try:
+            outcome = await self._save()
+        except LedgerFault:
+            raise
+        except ResolveError as error:
+            elapsed = running().current_time() - began
+            outcome = outcome_of_failure(error, self._text, elapsed, self._judged(error))
+        if self.entry is not None:
+            await note(self.entry, outcome)
+        return outcome
+
+    @property
+    def _text(self) -> str:
+        url = self.request.url
+        return url.text if isinstance(url, Url) else str(url)
+
+    @property
+    def asked(self) -> RequestRow:
+        """How a ledger knows it: by its URL without a password, and by its place."""
+        from resolver.ledger.book import RequestRow  # it needs a database
+
+        shown, request = redact(self._text), self.request
+        place = request.path or self._claim.first or ""
+        return RequestRow(
+            url=shown,
+            place=place if self._how.moves else os.path.abspath(os.path.join(self._how.directory, place)),
+            given=shown,
+            origin=request.origin,
+            referrer=request.referrer,
+            without_password=shown != self._text,
+        )
+
+    def had(self, entry: LedgerEntry) -> Outcome:
+        """An earlier run saved it, and its file is there."""
+        shown = redact(self._text)
+        return Outcome(
+            url=shown,
+            final_url=shown,
+            scheme=self.scheme or None,
+            status="skipped",
+            path=entry.path,
+            bytes=entry.size,
+            digest=entry.digest,
+        )
+
+    def _judged(self, error: ResolveError) -> tuple[Finding, ...]:
+        request = self.request
+        return judged(error, self._text, self._how.network, request.origin, request.referrer)
+
+    async def _save(self) -> Outcome:
+        how, request, url = self._how, self.request, self._url
+        path = os.path.join(how.directory, await self._path(url))
+        saved = await how.session.save(
+            url,
+            path,
+            exists=how.exists,
+            make_directory=True,
+            digest=how.digest,
+            checksum=request.checksum,
+            size=request.size,
+            mirrors=request.mirrors,
+            listings=request.path is not None,
+            origin=request.origin,
+            referrer=request.referrer,
+        )
+        return outcome_of(saved, url.scheme, saved.path)
+
+    async def _path(self, url: Url) -> str:
+        """Where to, below the directory: of the name that was given, that the server chose, or its own."""
+        session, request = self._how.session, self.request
+        if request.path is not None:
+            if not self.is_alone:
+                raise LocalError(f"{request.path!r} is where another request of this call goes")
+            return request.path
+        name = await session.server_name(url, origin=request.origin, referrer=request.referrer)
+        suffix = ""
+        if name is None:
+            suffix = await session.index_suffix(url, origin=request.origin, referrer=request.referrer)
+        try:
+            return self._reserve(url, name, suffix)
+        except Refused:
+            from resolver.transfer.plan import opens_anything  # what is refused is rare
+
+            if opens_anything(url):
+                raise
+        return self._reserve(url, f"link-{self._claim.number}")  # refused for what it is, not for its name
+
+    def _reserve(self, url: Url, name: str | None = None, suffix: str = "") -> str:
+        where = local_directory(url, host=False, cut=None)
+        path = self._claim.take(os.path.join(where, name or local_file_name(url)), url.shown)
+        return self._claim.take(path + suffix, url.shown) if suffix else path
+
+
+def judged(
+    error: ResolveError,
+    url: str,
+    network: Network,
+    origin: Origin,
+    referrer: tuple[str, str | None] | None,
+) -> tuple[Finding, ...]:
+    """What the policy of a session says of a URL that failed."""
+    return judge(
+        error,
+        url,
+        policy=network.policy,
+        origin=origin,
+        referrer=referrer,
+        gateways=network.gateways,
+        environment=proxies_here() if network.environment is None else network.environment,
+        proxy=network.proxy,
+    )
+
+
+async def note(entry: LedgerEntry, outcome: Outcome) -> None:
+    """Write down what became of it. Raises `LedgerFault`."""
+    if outcome.error is not None:
+        refused = outcome.status == "refused"
+        await entry.failed(outcome.error, class_name(outcome.error), refused=refused)
+        return
+    skipped = outcome.status == "skipped"
+    brought = 0 if skipped else max(0, outcome.bytes - outcome.resumed_from)
+    await entry.done(outcome.path, outcome.bytes, brought, outcome.attempts, skipped=skipped)
+
+
+async def _tasks(
+    how: BatchSettings, requests: Requests, ledger: Ledger | None, tell: Tell
+) -> AsyncIterator[BatchTask[Outcome]]:
+    """Each has its name in the order in which they come. What is done already is no task: it is told here."""
+    from resolver.files.names import is_free
+    from resolver.transfer.naming import (
+        NameReservation,
+        NameReservations,  # names of files: who saves none needs none
+    )
+
+    def may_have(path: str, url: str) -> bool:
+        if how.exists != "rename":
+            return True
+        place = os.path.join(how.directory, path)
+        known = ledger is not None and ledger.has(url, os.path.abspath(place))
+        return known or is_free(place, url)
+
+    names, number = NameReservations(may_have), 0
+    async with aclosing(_several(requests, 1 if ledger is None else _AT_ONCE)) as given:
+        async for several in given:
+            tasks = []
+            for each in several:
+                number += 1
+                request = each if isinstance(each, SaveRequest) else SaveRequest(each)
+                tasks.append(SavingOne(how, request, NameReservation(names, number)))
+            if ledger is not None:
+                alone = [task for task in tasks if task.is_alone]
+                rows = await running().in_thread(ledger.admit, [task.asked for task in alone])
+                for task, row in zip(alone, rows, strict=True):
+                    task.entry = row
+            for task in tasks:
+                if task.entry is not None and task.entry.is_done:
+                    await tell(task.request, task.had(task.entry))
+                else:
+                    yield task
+
+
+async def _several(requests: Requests, most: int) -> AsyncGenerator[list[UrlLike | SaveRequest], None]:
+    """So many at once of those that are at hand. What comes by and by is taken as it comes."""
+    if not isinstance(requests, AsyncIterable):
+        given = iter(requests)
+        while several := list(islice(given, most)):
+            yield several
+        return
+    async with aclosing(_each(requests)) as coming:
+        async for each in coming:
+            yield [each]
+
+
+async def _each(
+    requests: AsyncIterable[UrlLike | SaveRequest],
+) -> AsyncGenerator[UrlLike | SaveRequest, None]:
+    """What is left in the middle is closed here: nobody else can, as it was begun in another task."""
+    async with aclosing(requests) if isinstance(requests, AsyncGenerator) else nullcontext():
+        async for each in requests:
+            yield each
+
+
+def hosts_for(
+    per_host: int | None, rate: float | None, lane_of: Callable[[BatchTask[T]], Hashable] | None = None
+) -> HostScheduler[BatchTask[T]]:
+    """Of one call, with what the caller wants of each."""
+    return HostScheduler(partial(at_once, wanted=per_host), rate=rate, lane_of=lane_of)
+
+
+def ledger_of(path: str | PathLike[str] | None) -> AbstractAsyncContextManager[Ledger | None]:
+    """The ledger of one call; none where none is kept."""
+    if path is None:
+        return nullcontext()
+    from resolver.ledger.book import Ledger  # as above
+
+    return Ledger(fspath(path))
+
+
+async def save_all(
+    how: BatchSettings,
+    requests: Requests,
+    ledger: str | PathLike[str] | None,
+    batch: Batch[Outcome],
+    hand_over: HandOver,
+) -> None:
+    async with ledger_of(ledger) as book:
+        await save_under(how, requests, book, batch, lambda _, outcome: hand_over(outcome))
+
+
+async def save_under(
+    how: BatchSettings, requests: Requests, ledger: Ledger | None, batch: Batch[Outcome], tell: Tell
+) -> None:
+    """All of them, or as many as the batch begins. Raises `LedgerFault`."""
+
+    async def take(result: TaskResult[Outcome]) -> None:
+        if result.value is None:  # no more can be noted, and so no more is asked for
+            assert result.error is not None
+            raise result.error
+        assert isinstance(result.task, SavingOne)
+        await tell(result.task.request, result.value)
+
+    await batch.run(_tasks(how, requests, ledger, tell), take)
+
+
+# saves: The calls of a `Resolver` that save many objects: a list of them, or a tree. Both begin nothing
+# before they are iterated over, and have the same bounds.
+
+
+def _check(concurrency: int, per_host: int | None, rate: float | None) -> None:
+    """Raises `ValueError` for what no host could be asked by."""
+    if concurrency < 1 or (per_host is not None and per_host < 1):
+        raise ValueError("concurrency and per_host are 1 or more")
+    if rate is not None and not 0 < rate < float("inf"):
+        raise ValueError("host_rate is above 0")
+
+
+class SavesMany:
+    """The part of a `Resolver` that saves many objects by one call."""
+
+    _network: Network
+
+    def save_all(
+        self,
+        requests: Requests,
+        *,
+        directory: str | PathLike[str] | None = None,
+        ledger: str | PathLike[str] | None = None,
+        concurrency: int = 4,
+        per_host: int | None = None,
+        host_rate: float | None = None,
+        exists: Exists = "fail",
+        digest: bool = False,
+    ) -> RunningBatch[Outcome]:
+        """Each object in a file of its own: an async iterator of what became of each, as they end. One that
+        fails is an outcome, too, and stops no other.
+
+        `requests` are URLs, or `SaveRequest` for what is to be said of one; any iterable, or an async one. It
+        is read only as far as there is room: some 1,000 ahead, and nothing begins while `concurrency`
+        outcomes wait to be asked for. Files go below `directory`, under the names that the command gives, of
+        which no two are the same. `per_host` is how many one host has under way (2, http 6, ftp 4 where
+        many wait), `host_rate` how many begin there a second; a host that pushes back gets fewer. `exists`
+        and `digest` are as for `save`.
+
+        `ledger` is a file in which account is kept, as with `--ledger`: what it says is done, and is still
+        there, is `skipped` by another call, whatever ended this one. Its faults (`LocalError`) end the
+        iteration.
+
+        What is under way when `aclose` is called, or the `Resolver` is left, is cancelled; what has come of
+        it stays, and another call goes on with that. Only for one that was entered: else `RuntimeError`.
+
+        Examples:
+            >>> urls = ["ftp://127.0.0.1:8900/pub/a.txt", "http://127.0.0.1:8920/about.txt"]
+            >>> async with resolver.Resolver() as session:
+            ...     async for outcome in session.save_all(urls, directory="many", concurrency=1):
+            ...         print(outcome.status, outcome.path, outcome.bytes)
+            done many/a.txt 29
+            done many/about.txt 37
+        """
+        from resolver.transfer.batch import RunningBatch  # few save many: nobody else waits for this
+
+        _check(concurrency, per_host, host_rate)
+        session = cast("Resolver", self)
+        how = BatchSettings(
+            session=session,
+            network=self._network,
+            directory="" if directory is None else fspath(directory),
+            exists=exists,
+            digest=digest,
+        )
+
+        batch: Batch[Outcome] = Batch(hosts_for(per_host, host_rate), concurrency=concurrency)
+        return self._network.hold(RunningBatch(partial(save_all, how, requests, ledger, batch)))
+
+    def save_tree(
+        self,
+        url: UrlLike,
+        *,
+        directory: str | PathLike[str] | None = None,
+        depth: int | None = None,
+        accept: Sequence[str] = (),
+        reject: Sequence[str] = (),
+        accept_regex: str | None = None,
+        ignore_robots: bool = False,
+        ledger: str | PathLike[str] | None = None,
+        concurrency: int = 4,
+        per_host: int | None = None,
+        host_rate: float | None = None,
+        exists: Exists = "fail",
+        digest: bool = False,
+        origin: Origin = "user",
+        referrer: tuple[str, str | None] | None = None,
+    ) -> RunningBatch[Outcome]:
+        """All that is below the URL, as `get -r` saves it: an async iterator of what became of each file, as
+        they end, and of the directories that could not be listed. What fails stops nothing else.
+
+        The tree goes below `directory`, in a directory that is called like its top. `depth` is how many
+        directories down there are, of which the URL's is the first. `accept` and `reject` are patterns of the
+        shell for names of files, `accept_regex` is to be found in their URLs. Nothing above the URL or
+        elsewhere is asked for; what `robots.txt` forbids is left alone, unless `ignore_robots`. With a
+        `ledger` directories are listed again by another call, and files that are done are not asked for. All
+        else is as of `save_all`. Raises `ValueError` for what is no pattern or no number, and `RuntimeError`
+        where this was not entered.
+
+        Examples:
+            >>> url = "ftp://127.0.0.1:8900/pub/names"
+            >>> async with resolver.Resolver() as session:
+            ...     async for outcome in session.save_tree(url, directory="here", accept=["R*"]):
+            ...         print(outcome.status, outcome.path)
+            done here/names/README
+        """
+        _check(concurrency, per_host, host_rate)
+        begin: Callable[..., RunningBatch[Outcome]] = registry.load("resolver.trees.saving:save_tree")
+        tree = begin(
+            self,
+            self._network,
+            url,
+            directory="" if directory is None else fspath(directory),
+            depth=depth,
+            accept=tuple(accept),
+            reject=tuple(reject),
+            accept_regex=accept_regex,
+            ignore_robots=ignore_robots,
+            ledger=None if ledger is None else fspath(ledger),
+            concurrency=concurrency,
+            per_host=per_host,
+            host_rate=host_rate,
+            exists=exists,
+            digest=digest,
+            origin=origin,
+            referrer=referrer,
+        )
+        return self._network.hold(tree)

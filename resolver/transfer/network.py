@@ -1,0 +1,235 @@
+"""What the retrievals of one run share on their way out, and where each of them is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from functools import partial
+from types import TracebackType
+from typing import Protocol, TypeVar, Unpack
+
+from protocols.contract import Finding, Limits, Options, Origin, Referrer, Url
+from protocols.errors import NotConfigured
+from protocols.values import replace
+from resolver.loops import Loop, running
+from resolver.network.admission import Admission, RunState
+from resolver.network.clock import Bucket, check_rate
+from resolver.network.events import PROGRESS, WIRE, Event, Warned, for_whom, is_on, listening
+from resolver.network.lookup import Lookup, LookupCache, look_up
+from resolver.network.mask import CredentialCache, Mask
+from resolver.network.pool import ConnectionPool, Pipelines
+from resolver.network.tls import Pins, Trust
+from resolver.network.tunnels import ProxyLogins
+from resolver.network.url_gate import UrlGate
+from resolver.policy import NewsServer, Policy, check_proxy, endpoint_of, proxy_variables
+from resolver.policy.environment import find_setting, proxies_here, server_of
+from resolver.policy.hosts import NOTHING, Host, HostSettings
+from resolver.policy.proxies import OF_HOST
+from resolver.transfer.settings import Settings, limits_of
+
+_ANOTHER_RUN = (
+    "this Resolver (or HttpxTransport) was entered in another run of an event loop, or in another thread, "
+    "and keeps connections there: make and enter one in each"
+)
+
+_NOT_ENTERED = "this Resolver was not entered: nobody would end what goes on behind the call (async with)"
+
+
+class Closeable(Protocol):
+    """What goes on until it has ended, or is closed."""
+
+    when_ended: Callable[[], object]
+
+    async def aclose(self) -> None: ...
+
+
+C = TypeVar("C", bound=Closeable)
+
+
+class Network:
+    """Policy, limits, look-ups and TLS trust of one run. Opens nothing by itself.
+
+    An async context manager: connections are kept for one another only inside it. `lookup` asks for the
+    addresses of a name; tests replace it. Of the settings it heeds those about the way out, and about who we
+    are. Raises `NotConfigured` where a proxy is none, or a rate.
+    """
+
+    def __init__(self, *, lookup: Lookup = look_up, **settings: Unpack[Settings]) -> None:
+        proxy, environment = settings.get("proxy"), settings.get("environment")
+        given = settings.get("credentials")
+        check_proxy(proxy)
+        check_rate(rate := settings.get("rate"))
+        hosts = settings.get("hosts")
+        for host in () if hosts is None else hosts.values():
+            check_proxy(host.proxy, OF_HOST)
+        policy = settings.get("policy")
+        self.policy = Policy.default() if policy is None else Policy.of(policy)
+        self._on_event = settings.get("on_event")
+        self._is_logged, self.listener = is_on(), listening(self._on_event)
+        self.on_progress = for_whom(self._on_event, PROGRESS)  # of which the log has none
+        self._reported: set[Finding] = set()
+        self._transfers = 0
+        self._run: object = None
+        self._closing: set[Closeable] = set()
+        self.proxy, self.environment = proxy, environment
+        self._news_server = settings.get("news_server")
+        self.recorder, self.archive = settings.get("recorder"), settings.get("archive")
+        if self.recorder is not None and self.archive is not None:
+            raise NotConfigured("what comes from an archive is in one: keep it, or fetch from it, not both")
+        pool = ConnectionPool()
+        self._shared = RunState(
+            policy=self.policy,
+            limits=self.policy.bound(limits_of(settings)),
+            gateways=dict(settings.get("gateways") or {}),
+            lookups=LookupCache(lookup),
+            trust=Trust(settings.get("cafile"), settings.get("certfile"), settings.get("certfile_password")),
+            pins=Pins(),
+            family=settings.get("family"),
+            report=listening(for_whom(self._on_event, WIRE)),
+            credentials=None if given is None else CredentialCache(given),
+            pool=pool,
+            pipelines=Pipelines(pool),
+            variables=self._variables(),
+            logins=ProxyLogins(),
+            hosts=HostSettings(hosts).with_limits(self.policy.bound) if hosts else None,
+            bucket=None if rate is None else Bucket(rate),
+            taps=self.recorder is not None,
+        )
+        self.limits = self._shared.limits
+        self.gateways = self._shared.gateways
+
+    def _variables(self) -> Mapping[str, str]:
+        """What is said of proxies, where there is a way out."""
+        if self.archive is not None:
+            return {}
+        if self.environment is None:
+            return proxies_here(self.proxy)
+        return proxy_variables(self.environment, self.proxy)
+
+    async def __aenter__(self) -> Network:
+        self._run = (self._check_run() or running()).run()
+        self._shared.trust.check()
+        self._shared.pool.open()
+        self._listen()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        async with AsyncExitStack() as leaving:  # all of it, also where the first is left by a cancel
+            leaving.push_async_callback(self._leave)
+            for each in self._closing:
+                leaving.push_async_callback(each.aclose)
+
+    async def _leave(self) -> None:
+        self._run = None
+        await self._shared.pool.aclose()
+
+    def hold(self, closing: C) -> C:
+        """Close it when this is left, if it has not ended. Raises `RuntimeError` where nobody would."""
+        if self._run is None:
+            raise RuntimeError(_NOT_ENTERED)
+        self._check_run()
+        self._closing.add(closing)
+        closing.when_ended = partial(self._closing.discard, closing)
+        return closing
+
+    def _listen(self) -> None:
+        """Made before a program turned its log on, it is in the log all the same."""
+        if is_on() is not self._is_logged:
+            self._is_logged, self.listener = is_on(), listening(self._on_event)
+            self._shared = replace(self._shared, report=listening(for_whom(self._on_event, WIRE)))
+
+    def limits_of(self, url: Url) -> Limits:
+        """Those that hold where the URL leads to."""
+        own = None if self._shared.hosts is None else self.host_of(url).limits
+        return self.limits if own is None else own
+
+    def host_of(self, url: Url) -> Host:
+        """What holds there alone."""
+        hosts = self._shared.hosts
+        place = None if hosts is None else endpoint_of(url)
+        return NOTHING if hosts is None or place is None else hosts.at(place.host, place.port)
+
+    def _check_run(self) -> Loop | None:
+        """The loop, once this was entered. What is kept open is of that run of it: raises `RuntimeError`
+        under another one, also that of another thread."""
+        if self._run is None:
+            return None
+        loop = running()
+        if self._run is not loop.run():
+            raise RuntimeError(_ANOTHER_RUN)
+        return loop
+
+    def on_event(self, event: Event) -> None:
+        """Tell whoever listens."""
+        if self.listener is not None:
+            self.listener(event)
+
+    def next_transfer(self) -> int:
+        """A number for what is asked for next: the events of it have it."""
+        self._transfers += 1
+        return self._transfers
+
+    def warn(self, url: str, finding: Finding) -> None:
+        """Tell that a rule fired and did not refuse. What is about this machine and not about the URL, a
+        proxy that is set (S09), descriptors that are all in use, is told once a run."""
+        is_of_machine = finding.rule in ("S09", "descriptors")
+        if is_of_machine and finding in self._reported:
+            return
+        if is_of_machine:
+            self._reported.add(finding)
+        self.on_event(Warned(url, finding))
+
+    def admit(
+        self,
+        url: Url,
+        *,
+        origin: Origin = "user",
+        referrer: Referrer | None = None,
+        server: NewsServer | None = None,
+        options: Options | None = None,
+        in_clear: bool = False,
+        mask: Mask | None = None,
+    ) -> UrlGate:
+        """Judge a URL; the gate is the one way to open what it names. See `judged`. Raises `NotConfigured`
+        where all comes from archives."""
+        if self.archive is not None:
+            raise NotConfigured("all comes from archives (--from-warc), and nothing goes out")
+        return UrlGate(
+            self.judged(
+                url,
+                origin=origin,
+                referrer=referrer,
+                server=server,
+                options=options,
+                in_clear=in_clear,
+                mask=mask,
+            )
+        )
+
+    def judged(
+        self,
+        url: Url,
+        *,
+        origin: Origin = "user",
+        referrer: Referrer | None = None,
+        server: NewsServer | None = None,
+        options: Options | None = None,
+        in_clear: bool = False,
+        mask: Mask | None = None,
+    ) -> Admission:
+        """A URL as it is judged, of which a gate is made.
+
+        `server` is where to ask for a `news:` URL that names no server, if not the user's own; `options`
+        is what the caller asks for beyond the URL; for `in_clear` and `mask` see `Admission`. Raises
+        `Refused` and `UnsupportedScheme` before anything is looked up, and `NotConfigured` for a `news:` URL
+        that names no server where the user has none either.
+        """
+        loop = self._check_run()
+        judge = partial(Admission, self._shared, url, origin, referrer)
+        admission = judge(server, options, None, in_clear, mask, loop)
+        if admission.row is None or not admission.row.server or not admission.needs_server or self.archive:
+            return admission
+        server = server_of(find_setting(self._news_server), url.scheme)  # known not to be refused by now
+        return judge(server, options, None, in_clear, mask, loop)

@@ -1,0 +1,336 @@
+"""What would be sent and what the policy says; nothing is sent.
+
+The steps come from the scheme's own dialogue, driven with the answers of a willing server
+(`protocols.conversation.rehearsal`), so the plan is the dialogue. Neither trio nor httpx is imported here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypeAlias, assert_never, cast
+
+from protocols.contract import Line
+from protocols.conversation.rehearsal import rehearsal_of, rehearse
+from protocols.errors import InvalidUrl, NotConfigured, Refused, ResolveError, UnsupportedScheme
+from protocols.location import Action, Finding, JsonValue, Origin, Referrer, Url
+from protocols.options import Limits, Options
+from protocols.scheme import Scheme
+from protocols.step import (
+    Acquire,
+    AwaitData,
+    CloseData,
+    Connect,
+    CopyBody,
+    Dialogue,
+    EmitBody,
+    EndResponse,
+    ExchangeDatagrams,
+    JoinPipeline,
+    OpenData,
+    OpenDatagrams,
+    OpenFile,
+    ParseBuffered,
+    Peek,
+    PlanNote,
+    RandomBytes,
+    ReadNames,
+    Receive,
+    ReleaseToPool,
+    RequestAgreed,
+    RequestCredentials,
+    RequestEnd,
+    RequestPeer,
+    Send,
+    SendBody,
+    StartBody,
+    StartPacking,
+    StartRequest,
+    StartResponse,
+    StartTimer,
+    StartTls,
+    Step,
+)
+from protocols.text import brief, quoted
+from protocols.values import NamedTuple, replace
+from protocols.wire import Rest
+from resolver.network.tunnels import ProxyLogins, ProxyRoute, way_of
+from resolver.policy import (
+    Endpoint,
+    NewsServer,
+    Policy,
+    endpoint_of,
+    judge,
+    literal_addresses,
+    no_place,
+    proxy_variables,
+    variables_at,
+)
+from resolver.policy.environment import HOW_TO_SET, NewsServerSetting, needs_server, server_of
+from resolver.policy.schemes import no_handler, through_gateway
+from resolver.url import registry
+from resolver.url.parsing import redact, url_of
+
+if TYPE_CHECKING:
+    from resolver.policy.hosts import Host
+
+PlanStep: TypeAlias = "dict[str, JsonValue]"
+
+#: What a plan says where TLS begins on a connection that is there already.
+TLS_BEGINS = "TLS begins on this connection"
+#: The same where the transfer is over on a data connection, and the first one is heard again.
+DATA_CLOSED = "the data connection is closed before more is read from the first"
+
+
+class Plan(NamedTuple):
+    """A verdict and the steps that would follow from it: none when it is `refuse`.
+
+    `error` is what a retrieval would raise though all servers were willing, None where it would go ahead.
+    `proxy` is the proxy that it would go through, without user and password.
+
+    Examples:
+        >>> resolver.explain("http://h.example:25/").verdict
+        'refuse'
+    """
+
+    url: str
+    scheme: str | None
+    verdict: Action
+    findings: tuple[Finding, ...]
+    steps: tuple[PlanStep, ...]
+    error: ResolveError | None
+    proxy: str | None = None
+
+    def __repr__(self) -> str:
+        return brief(self, self.verdict, f"{len(self.steps)} steps", quoted(self.url))
+
+    def as_json(self) -> dict[str, JsonValue]:
+        return {
+            "url": self.url,
+            "scheme": self.scheme,
+            "verdict": self.verdict,
+            "findings": [finding.as_json() for finding in self.findings],
+            "proxy": self.proxy,
+            "steps": list(self.steps),
+        }
+
+
+def explain(
+    url: str | Url,
+    *,
+    policy: Policy | str | None = None,
+    origin: Origin = "user",
+    referrer: tuple[str, str | None] | None = None,
+    gateways: Mapping[str, str] | None = None,
+    news_server: str | None = None,
+    strict: bool = False,
+    options: Options | None = None,
+    environment: Mapping[str, str] | None = None,
+    proxy: str | None = None,
+    hosts: Mapping[str, Host] | None = None,
+) -> Plan:
+    """The plan for a URL that is fetched by itself, with these options. `news_server` is where to ask for a
+    news URL that names no server, and nothing is looked up to find one; `environment` is where proxy
+    variables may stand (S09): `os.environ`, say, which is not read by itself; `proxy` is the one to use for
+    all, or `none`, and `hosts` may name another one for a single host. Never raises for a URL: what is no URL
+    has verdict `refuse` (S01).
+
+    Examples:
+        >>> plan = resolver.explain("gopher://h.example/0about")
+        >>> [step["action"] for step in plan.steps if step["action"] != "note"]
+        ['connect', 'send', 'receive']
+    """
+    policy = Policy.default() if policy is None else Policy.of(policy)
+    try:
+        parsed = url_of(url, strict=strict, origin=origin)
+    except InvalidUrl as error:
+        refused = Finding("S01", "refuse", error.message)
+        return Plan(redact(cast(str, url)), None, "refuse", (refused,), (), error)
+    where = None if referrer is None else Referrer(*referrer)
+    server = _server(parsed, news_server)
+    target = through_gateway(parsed, gateways or {}) or parsed
+    said = proxy_variables(environment or {}, proxy)
+    variables, beyond = (_variables_at(endpoint_of(each, server), said, hosts) for each in (parsed, target))
+    verdict = judge(
+        parsed,
+        policy,
+        origin=origin,
+        referrer=where,
+        gateways=gateways or {},
+        server=server,
+        variables=variables,
+    )
+    findings = (*verdict.findings, *parsed.spelling)
+    plan = Plan(parsed.shown, parsed.scheme, verdict.action, findings, (), verdict.error(parsed))
+    if plan.error is not None:
+        return plan
+    try:
+        way = way_of(target, endpoint_of(target, server), beyond, ProxyLogins())
+    except (NotConfigured, UnsupportedScheme) as error:
+        return plan._replace(error=error.at(parsed.shown))
+    plan = plan._replace(proxy=None if way is None else way.proxy.shown)
+    steps, failure = _steps(target, server, options or Options(), policy, way)
+    if isinstance(failure, (InvalidUrl, Refused, UnsupportedScheme)):
+        rule = "S01" if isinstance(failure, InvalidUrl) else failure.rule
+        objection = Finding(rule, "refuse", failure.message)
+        return plan._replace(verdict="refuse", findings=(objection, *findings), error=failure)
+    return plan._replace(steps=steps, error=failure)
+
+
+def _variables_at(
+    place: Endpoint | None, said: Mapping[str, str], hosts: Mapping[str, Host] | None
+) -> Mapping[str, str]:
+    if not hosts or place is None:
+        return said
+    from resolver.policy.hosts import HostSettings  # few say anything of single ones
+
+    return variables_at(said, HostSettings(hosts).at(place.host, place.port).proxy)
+
+
+def opens_anything(url: Url) -> bool:
+    """Would a retrieval of this URL connect to, or open, anything at all? Some only point elsewhere."""
+    steps, _ = _steps(url, None, Options(), Policy.default(), None)
+    return any(step["action"] in ("connect", "open") for step in steps)
+
+
+def _server(url: Url, news_server: str | None) -> NewsServer | None:
+    if news_server is None or not needs_server(url):
+        return None
+    return server_of(NewsServerSetting(news_server, "news_server"), url.scheme)
+
+
+def _steps(
+    url: Url, server: NewsServer | None, options: Options, policy: Policy, way: ProxyRoute | None
+) -> tuple[tuple[PlanStep, ...], ResolveError | None]:
+    """The steps of a URL that may be asked for, and what keeps it from going through with them."""
+    scheme = registry.find(url.scheme)
+    if scheme is None or not registry.resolves(scheme):
+        return (), no_handler(url)
+    try:
+        registry.check_tls(url, options.tls)
+    except NotConfigured as error:
+        return (), error
+    place = endpoint_of(url, server)
+    options = replace(_options_for(scheme, options, policy), via=None if way is None else way.via)
+    begun = registry.converse(scheme, url, options, Limits())
+    dialogue = cast(Dialogue[object], begun)
+    played, failure = rehearsal_of(dialogue)
+    steps = [shown for step in played for shown in _plan_steps(step, place, scheme, way)]
+    if server is None and needs_server(url):
+        steps.insert(0, {"action": "note", "text": f"no news server is named: {HOW_TO_SET}"})
+    elif place is None and any(
+        isinstance(step, (Connect, Acquire, JoinPipeline, OpenDatagrams)) for step in played
+    ):
+        failure = no_place(url)
+    if failure is not None and failure.url is None:
+        failure = failure.at(url.shown)
+    return tuple(steps), failure
+
+
+def _options_for(scheme: Scheme, options: Options, policy: Policy) -> Options:
+    """As a retrieval has them: with what the policy tells of the person (S17), and what this installation
+    can undo and speak. That is looked for only where http says it, for it takes time."""
+    if policy.ftp_email is not None:
+        options = replace(options, anonymous_password=policy.ftp_email.encode("ascii"))
+    if not scheme.negotiates:
+        return options
+    from resolver.transfer import extras as codings
+    from resolver.transfer import extras as http2
+
+    speaks = http2.http2_installed() if scheme.tls == "always" else None
+    return replace(options, codings=codings.installed(), http2=speaks)
+
+
+def _plan_steps(step: Step, place: Endpoint | None, scheme: Scheme, way: ProxyRoute | None) -> list[PlanStep]:
+    """One or none; of an exchange in datagrams each packet is one, and on a way through a proxy all that is
+    said to the proxy."""
+    if way is not None and place is not None:
+        if isinstance(step, (Connect, Acquire, JoinPipeline)):
+            return _steps_through(way, place, scheme, place.port, step.tls)
+        if isinstance(step, OpenData):
+            return _steps_through(way, place, scheme, step.port, step.tls)
+    sent = (
+        [_send_step((packet,)) for packet in step.exchange.packets]
+        if isinstance(step, ExchangeDatagrams)
+        else []
+    )
+    shown = _plan_step(step, place, scheme)
+    return sent if shown is None else [*sent, shown]
+
+
+def _plan_step(step: Step, place: Endpoint | None, scheme: Scheme) -> PlanStep | None:
+    """None for a step that is the business of those who share one connection."""
+    match step:
+        case Connect(tls=tls) | Acquire(tls=tls) | JoinPipeline(tls=tls):
+            return _connect_step(place, scheme, None, tls)
+        case OpenData(port=port, tls=tls):
+            return _connect_step(place, scheme, port, tls)
+        case OpenDatagrams():
+            return _connect_step(place, scheme, None, False)
+        case StartRequest() | StartResponse() | EndResponse() | ReleaseToPool():
+            return None
+        case Peek() | ParseBuffered() | ReadNames() | StartBody() | Rest() | RandomBytes() | StartTimer():
+            return None
+        case EmitBody(what=what):
+            return None if what is None else {"action": "receive", "what": what}
+        case Send(lines=lines) | SendBody(lines=lines):
+            return _send_step(lines)
+        case Receive(what=what) | AwaitData(what=what) | ExchangeDatagrams(what=what) | CopyBody(what=what):
+            return {"action": "receive", "what": what}
+        case OpenFile(path=path):
+            return {"action": "open", "path": path}
+        case PlanNote(text=text) | RequestPeer(text=text):
+            return {"action": "note", "text": text}
+        case RequestAgreed():
+            return {"action": "note", "text": "a peer that chooses HTTP/2 is asked the same in its frames"}
+        case RequestEnd():
+            return None
+        case StartTls():
+            return {"action": "note", "text": TLS_BEGINS}
+        case StartPacking():
+            return {"action": "note", "text": "compression begins, both ways; what follows is shown without"}
+        case CloseData():
+            return {"action": "note", "text": DATA_CLOSED}
+        case RequestCredentials(user=user):
+            return {"action": "note", "text": _requesting(user)}
+    assert_never(step)
+
+
+def _steps_through(way: ProxyRoute, place: Endpoint, scheme: Scheme, port: int, tls: bool) -> list[PlanStep]:
+    """To the proxy, and what is said to it before the place hears anything."""
+    proxy = way.proxy
+    steps: list[PlanStep] = [_to(proxy.host, proxy.port, proxy.secured, "tcp")]
+    if proxy.resolves:
+        steps.append({"action": "note", "text": "the addresses of the host are the proxy's to find"})
+    if way.via is not None:
+        return steps
+    host = place.host
+    if not proxy.resolves and literal_addresses(host) is None:
+        host = "0.0.0.0"
+        steps.append(
+            {"action": "note", "text": f"{place.host} is looked up here; its address stands for {host}"}
+        )
+    for step in rehearse(way.open_tunnel(host, port)):
+        steps += _plan_steps(step, place, scheme, None)
+    return [*steps, *_plan_steps(StartTls(), place, scheme, None)] if tls else steps
+
+
+def _send_step(lines: tuple[Line, ...]) -> PlanStep:
+    return {"action": "send", "octets": b"".join(line.shown for line in lines).decode("latin-1")}
+
+
+def _connect_step(place: Endpoint | None, scheme: Scheme, port: int | None, tls: bool) -> PlanStep:
+    """To the place of the URL, there to `port` if it is not the URL's. Without a place, a news server is
+    still to be named."""
+    own = scheme.default_port if place is None else place.port
+    host = None if place is None else place.host
+    return _to(host, own if port is None else port, tls, scheme.transport or "tcp")
+
+
+def _to(host: str | None, port: int | None, tls: bool, transport: str) -> PlanStep:
+    return {"action": "connect", "host": host, "port": port, "tls": tls, "transport": transport}
+
+
+def _requesting(user: bytes | None) -> str:
+    if user is None:
+        return "a name and password set for this place would be sent"
+    return "if no password is set for this name and place, the person is asked for it"

@@ -1,0 +1,364 @@
+"""One retrieval, from a judged URL to the end of its body: one try, hops included.
+
+What comes out is a `StreamingResponse`, which `stream` hands to its caller, and which `session` turns into
+finished values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
+from types import TracebackType
+from typing import TYPE_CHECKING, TypeAlias, cast
+
+from protocols.contract import Alternative, Finding, Limits, Moved, Reply, Url
+from protocols.conversation import hold
+from protocols.errors import (
+    IntegrityError,
+    LimitExceeded,
+    LocalError,
+    ResolveError,
+    TimedOut,
+)
+from protocols.step import Dialogue
+from protocols.values import dataclass, replace
+from resolver.network import Mask, UrlGate
+from resolver.network.clock import Clock
+from resolver.network.events import Finished, Progress, Started
+from resolver.policy.schemes import no_handler, through_gateway
+from resolver.transfer.limits import LimitedBody, Most, located
+from resolver.transfer.network import Network
+from resolver.transfer.redirects import RetrievalRequest as RetrievalRequest
+from resolver.transfer.redirects import next_request
+from resolver.transfer.streaming import StreamingResponse
+from resolver.url import registry
+from resolver.url.tracebacks import outermost
+
+if TYPE_CHECKING:
+    from resolver.warc.recorder import CaptureRecording
+
+#: What no other way could mend: a limit of the caller's, this machine, octets that have begun to come.
+_FINAL = (LimitExceeded, LocalError, IntegrityError)
+
+
+#: What was warned of already, and of which URL.
+Heard: TypeAlias = "set[tuple[str, Finding]]"
+
+
+@dataclass(slots=True)
+class RedirectPoint:
+    """A place where the peer said that the object has moved: who was asked, the ways that are left, and
+    what the first of them failed by. `final`: one of them met a silence that another try would only meet
+    again."""
+
+    request: RetrievalRequest
+    url_gate: UrlGate
+    moved: Moved
+    earlier: tuple[Url, ...]
+    alternatives: list[Alternative]
+    failed: ResolveError | None = None
+    final: bool = False
+
+    def fail(self, error: ResolveError) -> None:
+        self.failed = self.failed or error
+        self.final |= type(error).retryable and not error.retryable
+
+
+class Retrieval:
+    """An async context manager: judge, open, hand over a `StreamingResponse`; leaving it closes everything.
+
+    Where the peer says that the object has moved, each hop is judged and opened like a retrieval of its
+    own, on the one clock. Where it named several ways and one fails, the next one is gone, from where it
+    was named; all of them together are at most as many as hops may be. If all fail, the first says why.
+    With `heard` it is a part of something, of which somebody else tells how far it has come: what the policy
+    warns of is told once.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        request: RetrievalRequest,
+        clock: Clock | None = None,
+        attempt: int = 1,
+        *,
+        most: Most,
+        heard: Heard | None = None,
+    ) -> None:
+        self._network = network
+        self._limits = network.limits_of(request.url)
+        self._listener = network.listener if heard is None else None
+        self._heard = heard
+        self._clock = clock
+        self._attempt = attempt
+        self._requested = request
+        self._request = request
+        self._earlier: tuple[Url, ...] = ()
+        self._points: list[RedirectPoint] = []
+        self._gone = 0
+        self._failures: list[Finding] = []
+        self._mask = Mask()
+        self._hide = self._mask.hide_in_text
+        self._most = most
+        self._opened: AbstractAsyncContextManager[Reply] | None = None
+        self._recording: CaptureRecording | None = None
+        if network.recorder is not None:
+            from resolver.warc.recorder import CaptureRecording  # few runs keep what is said
+
+            self._recording = CaptureRecording(network.recorder, self._mask, attempt)
+        self._body: LimitedBody | None = None
+
+    async def __aenter__(self) -> StreamingResponse:
+        clock = Clock(self._limits.total) if self._clock is None else self._clock
+        self._opening = None if self._limits.head is None else Clock.for_head(self._limits)
+        if self._listener is not None:
+            self._listener(
+                Started(self._requested.url.shown, self._attempt, transfer=self._requested.transfer)
+            )
+        try:
+            return await self._open(clock)
+        except ResolveError as error:
+            await self.__aexit__(type(error), error, error.__traceback__)
+            raise outermost(error) from error.__cause__
+        except BaseException as error:
+            await self.__aexit__(type(error), error, error.__traceback__)
+            raise
+
+    async def _open(self, clock: Clock) -> StreamingResponse:
+        alternative: Alternative | None = None
+        while True:
+            request, earlier = self._request, self._earlier
+            try:
+                if alternative is None or isinstance(alternative, str):
+                    url_gate, reply = await self._open_request(clock)
+                else:
+                    url_gate, reply = await self._open_here(alternative, clock)
+                if reply.moved is None:
+                    if self._recording is not None and reply.failure and not request.options.refusals:
+                        with clock.bound():
+                            await self._recording.refuse(reply, reply.failure, self._limits.body)
+                    return await self._bounded(url_gate, reply, clock)
+                await self._close()
+                self._end_record(None)
+                self._branch(reply.moved, url_gate)
+                alternative = self._try_next()
+            except ResolveError as error:
+                self._end_record(error, clock)
+                alternative = self._fall_back(self._located(error, request, earlier))
+
+    async def _open_here(
+        self, dialogue: Callable[[], Dialogue[object]], clock: Clock
+    ) -> tuple[UrlGate, Reply]:
+        """What else there is at the place where the alternatives were named."""
+        url_gate = self._points[-1].url_gate
+        opened = hold(self._recorded(url_gate, dialogue()), url_gate)
+        return url_gate, await self._enter(opened, clock, url_gate.limits)
+
+    async def _open_request(self, clock: Clock) -> tuple[UrlGate, Reply]:
+        request = self._request
+        url_gate = self._admit(request)
+        gateways = self._network.gateways
+        through = through_gateway(request.url, gateways) if gateways else None
+        if through is not None:  # what it stands in for was judged; the gateway is the user's choice
+            request = self._request = RetrievalRequest(
+                through, options=request.options, transfer=request.transfer
+            )
+            url_gate = self._admit(request)
+        scheme = url_gate.row
+        if scheme is None or not registry.resolves(scheme):
+            raise no_handler(request.url)
+        reported = self._warn(url_gate, 0) if url_gate.findings else 0
+        dialogue = registry.converse(scheme, request.url, url_gate.options, url_gate.limits)
+        opened = hold(self._recorded(url_gate, cast("Dialogue[object]", dialogue)), url_gate)
+        reply = await self._enter(opened, clock, url_gate.limits)
+        if url_gate.findings:
+            self._warn(url_gate, reported)
+        return url_gate, reply
+
+    def _recorded(self, url_gate: UrlGate, dialogue: Dialogue[object]) -> Dialogue[object]:
+        """The dialogue, of which all is kept where somebody wants that; or held with what was kept."""
+        if self._recording is None:
+            return url_gate.answered(dialogue)
+        self._recording.begin(self._request, url_gate, self._earlier[-1].shown if self._earlier else None)
+        return self._recording.watched(dialogue)
+
+    def _end_record(self, error: BaseException | None, clock: Clock | None = None) -> None:
+        if self._recording is not None:
+            self._recording.end(error, late=clock is not None and clock.is_over)
+
+    async def _conclude_record(self, recording: CaptureRecording, error: BaseException | None) -> None:
+        if error is None and not (self._clock is not None and self._clock.is_over):
+            await recording.conclude()
+        else:
+            self._end_record(error, self._clock)
+
+    async def _enter(self, opened: AbstractAsyncContextManager[Reply], clock: Clock, limits: Limits) -> Reply:
+        """As far as the reply. Who wants a least rate of a body also wants it to begin: a peer that says
+        something now and then has as long as one that says nothing."""
+        if limits.min_rate is None and self._opening is None and not clock.is_bound:
+            reply = await opened.__aenter__()
+            self._opened = opened
+            return reply
+        with clock.bound(), nullcontext() if self._opening is None else self._opening.bound():
+            if limits.min_rate is None:
+                reply = await opened.__aenter__()
+            else:
+                with clock.loop.move_on_after(limits.idle) as scope:
+                    reply = await opened.__aenter__()
+                if scope.cancelled_caught:
+                    raise TimedOut(
+                        f"timed out: no body within {limits.idle:g} s (--idle-timeout, --min-rate)"
+                    )
+        self._opened = opened
+        return reply
+
+    def _admit(self, request: RetrievalRequest) -> UrlGate:
+        limits, options = self._limits, request.options
+        if request is not self._requested:
+            limits = self._network.limits_of(request.url)
+        if self._recording is not None:
+            options = self._recording.options(request.url, options)
+        most = self._most(limits)
+        admission = self._network.judged(
+            request.url,
+            origin=request.origin,
+            referrer=request.referrer,
+            options=options if options.most == most else replace(options, most=most),
+            in_clear=request.in_clear,
+            mask=self._mask,
+        )
+        if self._network.archive is None:
+            return UrlGate(admission)
+        from resolver.warc.replay import ArchiveGate  # most fetch from the network
+
+        return ArchiveGate(admission, self._network.archive)
+
+    def _branch(self, moved: Moved, url_gate: UrlGate) -> None:
+        point = RedirectPoint(self._request, url_gate, moved, self._earlier, [moved.location, *moved.others])
+        if moved.failed is not None:
+            point.fail(moved.failed)
+            self._note_failure(moved.failed)
+        self._points.append(point)
+
+    def _try_next(self) -> Alternative:
+        """Take the next way from the last fork: what is to be opened is the request then."""
+        point = self._points[-1]
+        alternative = point.alternatives.pop(0)
+        self._gone += 1
+        self._request, self._earlier = point.request, point.earlier
+        if isinstance(alternative, str):
+            policy, hops = self._network.policy, self._limits.hops
+            moved = point.moved._replace(location=alternative)
+            reported, source = point.url_gate.reported_in_clear, point.url_gate.source
+            following = next_request(
+                point.request, moved, source, point.earlier, policy, hops, in_clear=reported
+            )
+            self._request, self._earlier = following, (*point.earlier, point.request.url)
+        return alternative
+
+    def _fall_back(self, error: ResolveError) -> Alternative:
+        """The next way from the last fork that has one. Raises what the first one failed by."""
+        while self._points and not isinstance(error, _FINAL):
+            point = self._points[-1]
+            point.fail(error)
+            if not point.alternatives or self._gone >= self._limits.hops:
+                first = point.failed or error
+                error = first.final() if point.final else first
+                self._points.pop()
+                continue
+            self._note_failure(error)
+            try:
+                return self._try_next()
+            except ResolveError as again:
+                error = self._located(again, point.request, point.earlier)
+        raise error from error.__cause__
+
+    def _located(
+        self, error: ResolveError, request: RetrievalRequest, earlier: tuple[Url, ...]
+    ) -> ResolveError:
+        """What a request failed by, as it is told. Whatever rule stops a hop, what failed is a redirect: exit
+        status 15."""
+        failed = error.of_hop() if earlier else error
+        return located(failed, self._shown_of(request, earlier), self._hide)
+
+    def _note_failure(self, error: ResolveError) -> None:
+        scheme = self._request.url.scheme
+        self._failures.append(Finding(f"{scheme}:failed", "warn", f"{self._shown}: {error.message}"))
+
+    @property
+    def _shown(self) -> str:
+        return self._shown_of(self._request, self._earlier)
+
+    def _shown_of(self, request: RetrievalRequest, earlier: tuple[Url, ...]) -> str:
+        """The URL for the eye. One that a peer led to may hold what went out to it before."""
+        return self._hide(request.url.shown) if earlier else request.url.shown
+
+    async def _bounded(self, url_gate: UrlGate, reply: Reply, clock: Clock) -> StreamingResponse:
+        most, least = url_gate.options.most, url_gate.limits.min_rate
+        if most is not None and reply.size is not None and reply.size > most:
+            await self._close()
+            raise LimitExceeded(
+                "body", f"{reply.size} octets are announced, the limit is {most} (--max-size)"
+            )
+        if self._recording is not None:
+            reply = self._recording.body_of(reply)
+        url = self._shown if self._earlier else self._request.url.shown
+        reply.findings[:0] = self._failures
+        report = self._progress(reply, url)
+        body = self._body = LimitedBody(reply, url, clock, most, least, report, self._hide, url_gate.throttle)
+        return StreamingResponse(
+            **self._mask.facts(reply),
+            request=self._request,
+            body=body,
+            _reply=reply,
+            _url_gate=url_gate,
+            _clock=clock,
+            _requested=self._requested.url,
+            _earlier=self._earlier,
+            _peers=self._peers() if self._earlier else (),
+        )
+
+    def _peers(self) -> tuple[str | None, ...]:
+        """Who answered for each of the URLs before."""
+        peers = {len(point.earlier): point.url_gate.peer for point in self._points}
+        return tuple(peers.get(number) for number in range(len(self._earlier)))
+
+    def _progress(self, reply: Reply, url: str) -> Callable[[int], None] | None:
+        """Tells how much is here, where somebody listens. The facts are taken now: the reply is gone before
+        the body is."""
+        report = self._network.on_progress
+        if report is None or self._heard is not None:
+            return None
+        expected, start, transfer = reply.size, reply.start, self._requested.transfer
+        return lambda received: report(Progress(url, received, expected, start, transfer=transfer))
+
+    async def _close(self) -> None:
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            await opened.__aexit__(None, None, None)
+
+    def _warn(self, url_gate: UrlGate, reported: int) -> int:
+        """Tell the policy's warnings behind the first `reported`; how many there are now."""
+        findings = url_gate.findings
+        for finding in findings[reported:]:
+            if self._heard is None or (self._shown, finding) not in self._heard:
+                self._network.warn(self._shown, finding)
+            if self._heard is not None:
+                self._heard.add((self._shown, finding))
+        return len(findings)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._body is not None:
+            self._body.close()
+        try:
+            if self._opened is not None:
+                await self._opened.__aexit__(kind, error, trace)
+        except ResolveError as failure:
+            raise outermost(located(failure, self._shown, self._hide)) from failure.__cause__
+        finally:
+            if self._recording is not None:
+                await self._conclude_record(self._recording, error)
+            if self._listener is not None:
+                failed = error if isinstance(error, Exception) else None
+                self._listener(Finished(self._requested.url.shown, failed, transfer=self._requested.transfer))

@@ -1,0 +1,466 @@
+"""An object into a file of its own name: complete, checked, or not there at all.
+
+What to do about a file that is there already is settled before anything is sent, as far as the name
+alone can settle it. Then `tries` brings the octets into NAME.part, `proof` checks them, and the sink
+gives the file its name.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import partial
+from typing import Literal, TypeAlias
+
+from protocols.contract import Finding, Kind, Url
+from protocols.contract import Sink as AnySink
+from protocols.errors import Changed, ChecksumMismatch, ResolveError
+from protocols.location import JsonValue, without_cookie
+from protocols.options import Validators
+from protocols.text import instant
+from protocols.values import dataclass, field, replace
+from resolver.files.commit import GroupCommit
+from resolver.files.names import (
+    NameTaken,
+    check_free,
+    check_name,
+    check_way,
+    free_name,
+    is_there,
+    size_of,
+    state_of,
+)
+from resolver.files.partial_file import PartialFile
+from resolver.files.sidecar import FORMAT, sidecar_of
+from resolver.ledger import CompletedFile, etag_of_row, noting
+from resolver.network.clock import Clock
+from resolver.network.connecting import first_of
+from resolver.network.events import Kept
+from resolver.network.task import current
+from resolver.transfer.limits import LimitedBody, most_streamed
+from resolver.transfer.network import Network
+from resolver.transfer.redirects import NoDocument, RetrievalRequest
+from resolver.transfer.response import Saved
+from resolver.transfer.retrieval import Retrieval
+from resolver.transfer.retry import Fill, Retrier, RetryPolicy, refuse_pointer
+from resolver.transfer.segments import HostConnectionCounter
+from resolver.transfer.streaming import MemoryStore, Store, StreamingResponse, leave, octets_to_keep
+from resolver.transfer.verification import Checksum, ExpectedDigest, check_size
+from resolver.url import registry
+from resolver.version import VERSION
+
+# meta: What a sidecar says of a saved file: JSON for whoever looks at it years later, when the URL may name
+# something else (S21). Nothing in it is a secret: URLs are redacted, cookies masked.
+
+
+def meta_octets(saved: Saved, addresses: Sequence[str | None], proved: Checksum | None) -> bytes:
+    """All of it, as it is written. `proved` is a digest that was compared besides."""
+    return (json.dumps(_record(saved, addresses, proved), indent=2) + "\n").encode("ascii")
+
+
+def etag_told(octets: bytes | None, url: str, held: Validators) -> str | None:
+    """The entity tag of the file that is there, as its sidecar has it; None where that is of another URL, or
+    the file is not as it was saved."""
+    try:
+        record = json.loads(octets or b"")
+    except (ValueError, RecursionError):
+        return None
+    match record:
+        case {
+            "url": str(saved),
+            "bytes": int(size),
+            "modified": str() | None as modified,
+            "validators": {"etag": str(etag)},
+        } if (saved, size) == (url, held.size):
+            same = modified is None or modified == instant(held.modified)
+            return etag if same and etag.isascii() and etag.isprintable() else None
+    return None
+
+
+def _record(saved: Saved, addresses: Sequence[str | None], proved: Checksum | None) -> dict[str, JsonValue]:
+    """`addresses` are those of `chain` and then of `final_url`, of the last try; of the proxy, where it went
+    through one. `size` among the validators is what was announced, `bytes` what the file has."""
+    algorithm, _, digest = (saved.digest or "").partition(":")
+    digests: dict[str, JsonValue] = {algorithm: digest}
+    if proved is not None:
+        digests[proved.algorithm] = proved.digest
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "url": saved.requested_url,
+        "final_url": saved.url,
+        "chain": saved.chain,
+        "addresses": [*addresses],
+        "proxy": saved.proxy,
+        "mirror": saved.mirror,
+        "retrieved": instant(saved.retrieved),
+        "bytes": saved.bytes,
+        "digests": digests,
+        "verified": list(saved.verified),
+        "attempts": saved.attempts,
+        "resumed_from": saved.resumed_from,
+        "kind": saved.kind.value,
+        "media_type": saved.media_type,
+        "charset": saved.charset,
+        "modified": instant(saved.modified),
+        "validators": {"size": saved.size, "modified": instant(saved.modified), "etag": saved.etag},
+        "title": saved.title,
+        "headers": [[name, without_cookie(name, value)] for name, value in saved.meta],
+        "extra": None if saved.extra is None else dict(saved.extra),
+        "findings": [finding.as_json() for finding in saved.findings],
+    }
+
+
+#: Octets of a file that are in memory until it is whole: a process that is killed loses no more than these.
+#: A name that was free has to be taken at once (`rename`), so that nobody else finds it free.
+HELD_AT_MOST = 65_536
+
+#: Octets from which on a body is brought to the disk while it comes: below, one call in the end is as fast.
+WRITE_BACK_FROM = 33_554_432
+
+#: Where a name is asked for before the way to it is held.
+_LOOKS = ("skip", "newer", "rename")
+
+#: What to do about a file that has the name already.
+Exists: TypeAlias = Literal["fail", "resume", "skip", "newer", "replace", "rename"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaveOrder:
+    """What is to be saved, and how. `requests` are the places to get it: the first, then its mirrors. Without
+    `listings` a directory, menu, group or result list is none of it. `newer` goes by `listed`, what a
+    listing said of it for certain. With
+    `below`, how the path begins, nothing behind that may be a link. `meta`: a sidecar says how it came.
+    Of a `dry_run` there is only what it would come to: nothing is written, and no body asked for."""
+
+    requests: Sequence[RetrievalRequest]
+    path: str
+    exists: Exists = "fail"
+    make_directory: bool = False
+    digest: bool = False
+    checksum: Checksum | None = None
+    size: int | None = None
+    segments: int = 1
+    crowd: HostConnectionCounter = field(default_factory=lambda: HostConnectionCounter(None))
+    listings: bool = True
+    listed: Validators = field(default_factory=Validators)
+    dry_run: bool = False
+    below: str | None = None
+    meta: bool = False
+    commits: GroupCommit = field(default_factory=GroupCommit)
+
+
+class Saver:
+    """One order under way."""
+
+    def __init__(self, network: Network, order: SaveOrder, retry_policy: RetryPolicy) -> None:
+        self._network = network
+        self._order = order
+        self._retry_policy = retry_policy
+        self._clock = Clock(network.limits_of(order.requests[0].url).total)
+        self._path = order.path
+        self._findings: list[Finding] = []
+        self._attempts = 0
+        self._resumed_from = 0
+        self._served = self._first.url
+        self._wrong: list[Url] = []
+        self._held: Validators | None = None
+
+    async def run(self) -> Saved:
+        """Raises any `ResolveError`; then there is nothing under the final name that was not there before,
+        and what arrived is kept if another run can go on with it."""
+        check_name(self._path)
+        looks = self._order.dry_run or self._order.exists in _LOOKS  # else it is looked at on the way there
+        if looks and self._order.below is not None:
+            check_way(self._path, self._order.below)
+        if self._stays():
+            return self._left_alone()
+        if self._order.dry_run:
+            return await self._foresee()
+        exists = self._order.exists
+        file = PartialFile(
+            self._path,
+            exists="replace" if exists in ("replace", "newer") else "fail",
+            source=self._first.url.shown,
+            adopt=exists == "resume",
+            make_directory=self._order.make_directory,
+            below=self._order.below,
+            meta=self._order.meta,
+            holds=0 if exists == "rename" else HELD_AT_MOST,
+            commits=self._order.commits,
+        )
+        try:
+            async with file as sink:
+                return self._left_alone() if sink.finished else await self._fetch(sink)
+        except NameTaken:
+            if exists != "skip":
+                raise
+            return self._left_alone()  # another run was done with it first
+        finally:
+            if file.left:
+                url, row = self._first.url, registry.find(self._first.url.scheme)
+                resumes = row is not None and row.resumes
+                self._network.on_event(Kept(url.shown, self._path, file.left, resumes))
+
+    @property
+    def _first(self) -> RetrievalRequest:
+        return self._order.requests[0]
+
+    def _stays(self) -> bool:
+        """Does the file that is there stay as it is? Chooses another name where that was asked for."""
+        match self._order.exists:
+            case "skip":
+                return is_there(self._path)
+            case "newer" if (held := state_of(self._path)) is not None:
+                told = etag_told(sidecar_of(self._path), self._first.url.shown, held)
+                self._held = held._replace(etag=told or etag_of_row(self._path, held))
+                return self._is_listed_as_held(held)
+            case "rename":
+                self._path = free_name(self._path, self._first.url.shown)
+        return False
+
+    def _is_listed_as_held(self, held: Validators) -> bool:
+        """Is nothing to be asked? Only where the listing had both: a time alone is that of many states."""
+        listed = self._order.listed
+        return None not in (listed.size, listed.modified) and held.covers(listed)
+
+    def _covers(self, reply: StreamingResponse) -> bool:
+        """Is the file no older than what comes? Where a scheme knows that before the body, none comes."""
+        held = self._held
+        if held is None or reply.start or reply.unchanged:
+            return reply.unchanged
+        return held.covers(reply.validators._replace(modified=reply.modified))
+
+    async def _foresee(self) -> Saved:
+        """What a run would come to, as far as that is known without the body. Raises what would be in its way
+        here; the peer is asked only how old the object is, where that decides."""
+        if self._held is not None:
+            facts = replace(self._first, options=replace(self._first.options, want="facts"))
+            reply = await self._retrier([facts], MemoryStore(), leave).retry(self._clock)
+            if self._covers(reply):
+                return self._left_alone()
+        elif self._order.exists == "fail":
+            check_free(self._path)
+        return replace(self._left_alone(), skipped=False, bytes=0)
+
+    async def _fetch(self, sink: PartialFile) -> Saved:
+        if sink.dropped is not None:
+            self._report("save:restarted", f"{sink.dropped}: started over")
+        if self._network.recorder is not None and (sink.position or sink.has_gaps):
+            self._report("save:restarted", "an archive is kept, and part of it came before: started over")
+            sink.restart()
+        order = self._order
+        patience = replace(self._retry_policy, tries_before_data=None)  # the object itself is here by then
+        proof = ExpectedDigest(self._network, order.checksum, order.size, self._clock, patience)
+        reply, proved = await self._bring(sink, proof)
+        if self._covers(reply):
+            sink.discard()
+            return self._left_alone()
+        digest = await sink.digest("sha256") if order.digest or order.meta else None
+        size, known = sink.position, sink.known
+        whole = partial(
+            CompletedFile,
+            self._path,
+            size=size,
+            digest=digest,
+            known=known,
+            final_url=reply.url,
+            media_type=reply.media_type,
+        )
+        ready = noting(lambda inode: whole(inode=inode))
+        finished = reply.finished(*self._findings, *proof.findings, proved=proved)
+        finished |= {
+            "requested_url": self._first.url.shown,  # whichever place had it
+            "path": self._path,
+            "bytes": size,
+            "resumed_from": self._resumed_from,
+            "digest": None if digest is None else f"sha256:{digest}",
+            "attempts": self._attempts,
+            "mirror": None if self._served is self._first.url else self._served.shown,
+        }
+        meta = meta_octets(Saved(**finished), reply.addresses, proof.found) if order.meta else None
+        if (turn := current()) is not None:
+            turn.rest()
+        await sink.commit(reply.modified, meta, ready)
+        return Saved(**{**finished, "elapsed": self._clock.elapsed})
+
+    async def _bring(self, sink: PartialFile, proof: ExpectedDigest) -> tuple[StreamingResponse, set[str]]:
+        """The whole of it, with the right digest. What has a wrong one is asked for once more, from the
+        beginning and in one stream: of each of the other places, or of the same one where there is no other;
+        what came of several together, of each."""
+        reply = await self._in_segments(sink)
+        proved = set() if reply is None else {"length"}
+        if reply is None:
+            reply = await self._retry(sink)
+        if self._covers(reply):
+            return reply, set()
+        places = len(self._order.requests)
+        for _ in range(places - bool(places > 1 and not proved)):
+            try:
+                return reply, proved | await proof.check(sink, reply)
+            except ChecksumMismatch as error:
+                self._held = None  # whatever is there, it is not this
+                if not proved:  # of one place, and not of several together
+                    self._wrong.append(self._served)
+                proved = set()
+                self._report("save:mismatch", f"{error.message}: asked for once more")
+                sink.restart()
+            reply = await self._retry(sink)
+        try:
+            return reply, await proof.check(sink, reply)
+        except ChecksumMismatch as error:
+            sink.discard()
+            raise error.tried(self._attempts) from error.__cause__
+
+    async def _in_segments(self, sink: PartialFile) -> StreamingResponse | None:
+        """All of it over several connections, where that was asked for and can be done, or over one into the
+        gaps that several left; else None."""
+        order = self._order
+        if self._network.recorder is not None:  # which keeps objects, and not parts of them
+            return None
+        if sink.adopts or self._held is not None or (order.segments < 2 and not sink.has_gaps):
+            return None
+        from resolver.transfer.segmented import SegmentedDownload  # few want it
+
+        open_ = partial(Retrieval, self._network, most=most_streamed, heard=set())
+        policy, on_event = self._retry_policy, self._network.on_event
+        proved, size = self._is_proved, order.size
+        segmented = SegmentedDownload(
+            open_,
+            order.requests,
+            sink,
+            order.segments,
+            order.crowd,
+            policy,
+            on_event,
+            size=size,
+            proved=proved,
+        )
+        try:
+            reply = await segmented.run(self._clock)
+        except Changed as error:
+            self._report("save:restarted", f"{error.message}: started over")
+            sink.restart()
+            reply = None
+        finally:
+            self._attempts += segmented.attempts
+            self._findings += segmented.findings
+        if reply is not None:
+            self._resumed_from = segmented.resumed_from
+            self._served = segmented.served.url
+        return reply
+
+    @property
+    def _is_proved(self) -> bool:
+        """Will a digest that was given show whether the whole is right?"""
+        checksum = self._order.checksum
+        return checksum is not None and checksum.algorithm != "auto"
+
+    async def _retry(self, sink: PartialFile) -> StreamingResponse:
+        places = sorted(self._order.requests, key=lambda place: place.url in self._wrong)
+        requests = list(map(self._conditional, places))
+        retrier = self._retrier(requests, sink, lambda reply: self._fill(reply, sink))
+        try:
+            return await retrier.retry(self._clock)
+        except ResolveError as error:
+            raise error.tried(self._attempts + error.attempts) from error.__cause__
+        finally:
+            self._attempts += retrier.attempts
+            self._resumed_from = retrier.resumed_from
+            self._served = retrier.served
+            self._findings += retrier.findings
+
+    def _conditional(self, request: RetrievalRequest) -> RetrievalRequest:
+        """What asks for the body only where the file is older. It may be left unread, so nothing else waits
+        behind it."""
+        if self._held is None:
+            return request
+        return replace(request, options=replace(request.options, held=self._held, prompt=False))
+
+    async def _fill(self, reply: StreamingResponse, sink: PartialFile) -> None:
+        if self._covers(reply):
+            return
+        if not self._order.listings:
+            refuse_listing(reply)
+        if reply.size is not None and not reply.lists:  # nobody waits for the octets of another object
+            check_size(reply.size, self._order.size, reply.url)
+        if sink.is_held and not reply.lists:
+            refuse_pointer(reply)
+            await _hold(reply.body, sink)
+        elif reply.size is not None and reply.size >= WRITE_BACK_FROM:
+            await first_of(partial(fill, reply, sink), partial(sink.write_back, reply.size))
+        else:
+            await fill(reply, sink)
+
+    def _retrier(self, requests: Sequence[RetrievalRequest], keep: Store, fill: Fill) -> Retrier:
+        return Retrier(
+            partial(Retrieval, self._network, most=most_streamed),
+            requests,
+            keep,
+            fill,
+            self._retry_policy,
+            self._network.on_event,
+            proved=self._is_proved,
+        )
+
+    def _report(self, rule: str, detail: str) -> None:
+        self._findings.append(Finding(rule, "warn", detail))
+
+    def _left_alone(self) -> Saved:
+        """The file that is there is the answer."""
+        return Saved(
+            url=self._first.url.shown,
+            requested_url=self._first.url.shown,
+            path=self._path,
+            bytes=size_of(self._path),
+            resumed_from=0,
+            kind=Kind.DOCUMENT,
+            digest=None,
+            findings=(),
+            verified=(),
+            attempts=0,
+            elapsed=self._clock.elapsed,
+            skipped=True,
+        )
+
+
+def checksum_of(said: str | Checksum | None) -> Checksum | None:
+    """What a caller said. Raises `ValueError` that says what is wrong."""
+    return Checksum.parse(said) if isinstance(said, str) else said
+
+
+async def _hold(body: LimitedBody, sink: PartialFile) -> None:
+    """All of it piece by piece, as long as it is held; the rest in bulk."""
+    async for octets in body:
+        sink.write(octets)
+        if not sink.is_held:
+            await body.drain(sink)
+            return
+
+
+def _ways(reply: StreamingResponse) -> str:
+    """What else a person may have meant."""
+    row = registry.find(reply.request.url.scheme)
+    has_tree = row is not None and row.tree is not None and reply.kind in (Kind.DIRECTORY, Kind.GROUP)
+    return f"{'-r saves all of it, ' if has_tree else ''}-O FILE saves the listing"
+
+
+def refuse_listing(reply: StreamingResponse) -> None:
+    """A file of names is not what was asked for. Raises `Refused` (S14)."""
+    if reply.lists:
+        raise NoDocument(
+            "S14",
+            f"this is a {reply.kind.value} and not a document: ls shows what is in it, {_ways(reply)}",
+            flag="-O FILE",
+            url=reply.url,
+        )
+
+
+async def fill(reply: StreamingResponse, sink: AnySink) -> None:
+    """Everything that is left into the file, in bulk where the octets are taken as they are."""
+    refuse_pointer(reply)
+    if not reply.lists:
+        await reply.body.drain(sink)
+        return
+    async for octets in octets_to_keep(reply):
+        sink.write(octets)

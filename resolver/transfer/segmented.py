@@ -1,0 +1,341 @@
+"""One object over several connections at once, of one place or of several that have the same.
+
+The facts are asked for first. Where they do not tell one state of the object from another, or the object is
+small, and where a place gives no parts of it, it comes over one connection as ever: `run` gives None. Each
+piece goes straight to its place in NAME.part, and its reply has to be of the very object: where it is not,
+that place is asked no more. What fails is asked for again, elsewhere if there is anywhere else.
+
+What is there is written down every other second, once it is on the disk, and when the file is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from protocols.contract import Finding, Validators
+from protocols.errors import Changed, LimitExceeded, LocalError, Refused, ResolveError, TimedOut, Truncated
+from protocols.values import dataclass, field, replace
+from resolver.files.part import Segment
+from resolver.files.part_state import Range, Ranges, joined, octets_of
+from resolver.files.partial_file import PartialFile
+from resolver.network.clock import Clock
+from resolver.network.connecting import bare, first_of
+from resolver.network.events import Finished, OnEvent, Progress, Retrying, Started
+from resolver.network.task import current
+from resolver.transfer import segments
+from resolver.transfer.redirects import RetrievalRequest
+from resolver.transfer.retrieval import Retrieval
+from resolver.transfer.retry import OVERLAP, RetryPolicy
+from resolver.transfer.segments import HostConnectionCounter, SegmentPlan, is_same, tells
+from resolver.transfer.streaming import StreamingResponse
+from resolver.url import registry
+
+#: Seconds between two looks at how far it has come, and looks between two notes of it.
+_LOOK_EVERY = 0.2
+_LOOKS_A_NOTE = 10
+
+#: Seconds that a peer is left alone for at most, when it asks for that; then it is given up.
+_LONGEST_WAIT = 600.0
+
+_FINAL = (Refused, LimitExceeded, LocalError, Changed)
+
+#: One try at a place: a request, the clock of all, the number of the try.
+Open = Callable[[RetrievalRequest, Clock, int], Retrieval]
+
+
+class _SegmentsUnusable(Exception):
+    """This place gives no part of the object, or has another one."""
+
+
+@dataclass(slots=True, eq=False)
+class _SegmentSource:
+    """Where pieces come from. `known` is what it said of the object; `busy` how many ask there now;
+    `failures_in_a_row` brought nothing."""
+
+    request: RetrievalRequest
+    known: Validators | None = None
+    busy: int = 0
+    failures_in_a_row: int = 0
+    brought: int = 0
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def stops(self) -> bool:
+        """Is the peer told where a piece ends?"""
+        row = registry.find(self.request.url.scheme)
+        return row is not None and row.stops
+
+
+class SegmentedDownload:
+    """`count` connections at most, over all places; `crowd` counts those of all objects. `size` is what the
+    object has to have; `proved`: a digest will show whether the whole is right. `findings`, `attempts` (the
+    first, and one for each after a failure), `resumed_from` and `served` as of a `Retrier`."""
+
+    def __init__(
+        self,
+        open_: Open,
+        requests: Sequence[RetrievalRequest],
+        sink: PartialFile,
+        count: int,
+        crowd: HostConnectionCounter,
+        retry_policy: RetryPolicy,
+        on_event: OnEvent,
+        *,
+        size: int | None,
+        proved: bool,
+    ) -> None:
+        self._expected = size
+        self._open = open_
+        self._places = [_SegmentSource(request) for request in requests]
+        self._first = self._places[0]
+        self._served = self._first
+        self._sink = sink
+        self._count = count
+        self._crowd = crowd
+        self._retry_policy = retry_policy
+        self._on_event = on_event
+        self._proved = proved
+        self._known = Validators()
+        self._segments: set[Segment] = set()
+        self._whole: Ranges = ()
+        self._partless = False
+        self._failed: ResolveError | None = None
+        self.attempts = 0
+        self.resumed_from = 0
+        self.findings: list[Finding] = []
+
+    @property
+    def served(self) -> RetrievalRequest:
+        """The place that most came from."""
+        return max((self._first, *self._places, self._served), key=lambda place: place.brought).request
+
+    async def run(self, clock: Clock) -> StreamingResponse | None:
+        """All of it, in the file: the reply that told the facts. None where it has to come in one
+        stream: then the file goes on behind what it has from its beginning. Raises `ResolveError`; what came
+        is kept."""
+        self._clock, self.attempts = clock, 1
+        if (turn := current()) is not None:
+            turn.follow(lambda: octets_of(self._there()))
+        facts = await self._ask(clock)
+        if facts is None or not await self._begin(facts.validators):
+            self.attempts -= 1  # as one stream it is the first try
+            self._sink.flatten()
+            return None
+        size = self._known.size
+        assert size is not None
+        self._pieces, self.resumed_from = SegmentPlan(size, self._whole, self._shares), octets_of(self._whole)
+        self._first.failures_in_a_row = 0
+        url, number = self._first.request.url.shown, self._first.request.transfer
+        self._on_event(Started(url, 1, transfer=number))
+        try:
+            await first_of(self._bring_all, self._watch)
+        except ResolveError as error:
+            self._on_event(Finished(url, error, transfer=number))
+            raise error.tried(self.attempts) from error.__cause__
+        finally:
+            self._sink.has(self._there())
+        self._report()
+        self._on_event(Finished(url, None, transfer=number))
+        if octets_of(self._whole) != size:
+            self.attempts -= 1
+            self._sink.flatten()
+            return None
+        self._sink.gather(size)
+        return facts
+
+    @property
+    def _shares(self) -> int:
+        """How many connections there are, as far as their hosts may have them."""
+        most = [self._crowd.most(place.request.url) for place in self._places]
+        return min(self._count, sum(self._count if each is None else each for each in most))
+
+    # -- before the first piece
+
+    async def _ask(self, clock: Clock) -> StreamingResponse | None:
+        """The facts, as the first place tells them. One that fails fails again in one stream, which tells;
+        a file with gaps waits for it here, for one stream would not keep what is behind them."""
+        request = self._first.request
+        row = registry.find(request.url.scheme)
+        if row is None or not row.resumes:
+            return None
+        request = replace(request, options=replace(request.options, want="facts"))
+        while True:
+            try:
+                async with self._open(request, clock, 1) as reply:
+                    return None if reply.lists or reply.points else reply
+            except ResolveError as error:
+                if not self._sink.has_gaps:
+                    return None
+                if isinstance(error, _FINAL) or not await self._wait(self._first, error):
+                    raise error.tried(self.attempts) from error.__cause__
+
+    async def _begin(self, known: Validators) -> bool:
+        """Is it worth it, and may what is held be gone on with? Then the file is ready for pieces."""
+        sink, size = self._sink, known.size
+        if size is None or self._expected not in (None, size) or not (self._proved or tells(known)):
+            return False
+        held = sink.whole
+        if held and not (sink.known.agree(known) and is_same(sink.known, known, proved=self._proved)):
+            return False
+        if held and not sink.has_gaps:  # its end may have been cut off on its way to the disk
+            held = joined([(0, held[0][1] - OVERLAP)])
+        stops = sink.has_gaps or any(place.stops for place in self._places)
+        if size - octets_of(held) < 2 * segments.least_piece(stops=stops) or (held and held[-1][1] > size):
+            return False
+        self._known, self._whole = known, held
+        self._first.known = known
+        await sink.spread(known, held)
+        return True
+
+    # -- the pieces
+
+    async def _bring_all(self) -> None:
+        problem: BaseException | None = None
+        try:
+            async with self._clock.loop.open_nursery() as nursery:
+                for _ in range(self._count):
+                    nursery.start_soon(self._work)
+        except BaseExceptionGroup as group:
+            problem = bare(group)
+        if problem is not None:
+            raise problem  # outside the except block: the group is no part of its story
+        if self._pieces and self._failed is not None and not self._partless:
+            raise self._failed
+
+    async def _work(self) -> None:
+        """One connection after another, as long as something is missing and somebody has it."""
+        while (place := self._next_place()) is not None:
+            if (piece := self._pieces.take(stops=place.stops)) is None:
+                return
+            place.busy += 1
+            self._crowd.enter(place.request.url)
+            try:
+                await self._bring(place, piece)
+                place.failures_in_a_row = 0
+            except _SegmentsUnusable as unfit:
+                self._drop(place, str(unfit))
+            except ResolveError as error:
+                if isinstance(error, _FINAL) or self._clock.is_over:
+                    raise
+                if not await self._cope(place, error):
+                    return
+            finally:
+                place.busy -= 1
+                self._crowd.leave(place.request.url)
+
+    def _next_place(self) -> _SegmentSource | None:
+        """Of those that have room, who has failed least, and of those who is asked least. One connection
+        there is in any case."""
+        alone = not any(each.busy for each in self._places)
+        there = [each for each in self._places if alone or self._crowd.has_room(each.request.url)]
+        return min(there, key=lambda each: (each.failures_in_a_row, each.busy), default=None)
+
+    async def _bring(self, place: _SegmentSource, piece: Range) -> None:
+        begin, end = piece
+        came = begin
+        known = place.known or Validators(size=self._known.size)
+        options = replace(place.request.options, start=begin, stop=end, known=known)
+        request = replace(place.request, options=options)
+        try:
+            async with self._open(request, self._clock, self.attempts) as reply:
+                self._check(place, reply, piece)
+                with self._sink.segment(begin, end) as segment:
+                    self._segments.add(segment)
+                    try:
+                        await reply.body.drain(segment)
+                    finally:
+                        came = segment.position
+                        self._segments.discard(segment)
+                        self._whole = joined([*self._whole, (begin, came)])
+                if came < end:
+                    raise Truncated("a piece ended early", received=came - begin, expected=end - begin)
+        except ResolveError:
+            if came > begin:
+                place.failures_in_a_row = 0
+            raise
+        finally:
+            place.brought += came - begin
+            self._pieces.give_back(came, end)
+
+    def _check(self, place: _SegmentSource, reply: StreamingResponse, piece: Range) -> None:
+        """Is it that piece, of that object?"""
+        there = reply.validators
+        if place is self._first and not self._known.agree(there):
+            raise Changed("the object has changed")
+        if not (place.known or there).agree(there) or not is_same(self._known, there, proved=self._proved):
+            raise _SegmentsUnusable("it has another object")
+        place.known = there
+        if (reply.start, reply.stop) != piece:
+            self._partless = True
+            raise _SegmentsUnusable("it gives no parts of the object")
+
+    # -- what fails
+
+    def _drop(self, place: _SegmentSource, why: str) -> None:
+        """Nobody asks there any more."""
+        if place in self._places:
+            self._places = [each for each in self._places if each is not place]
+            if place.brought > self._served.brought:
+                self._served = place
+            self.findings.append(Finding("save:mirror", "warn", f"{place.request.url.shown}: {why}"))
+
+    async def _cope(self, place: _SegmentSource, error: ResolveError) -> bool:
+        """Is it worth another try of this connection's? Where others bring something, they do that in its
+        place: a server may have no room for so many."""
+        if place.busy > 1 and sum(each.busy for each in self._places) > 1:
+            self.attempts += 1
+            place.failures_in_a_row += 1
+            return False
+        others = any(not each.failures_in_a_row for each in self._places if each is not place)
+        if not await self._wait(place, error, elsewhere=others):
+            self._failed = error
+            self._drop(place, error.message)
+        return True
+
+    async def _wait(self, place: _SegmentSource, error: ResolveError, *, elsewhere: bool = False) -> bool:
+        """Until the place may be tried again; no longer than now, where there is another one meanwhile. False
+        where it is not to be tried again."""
+        place.failures_in_a_row += 1
+        pause = self._retry_policy.pause(place.failures_in_a_row, error)
+        has_data = bool(self._there())
+        is_over = self._retry_policy.gives_up(place.failures_in_a_row, error, has_data=has_data)
+        if is_over or pause > _LONGEST_WAIT:
+            return False
+        self.attempts += 1
+        if elsewhere:
+            return True
+        requested = place.request
+        self._on_event(Retrying(requested.url.shown, error, pause, transfer=requested.transfer))
+        try:
+            with self._clock.bound():
+                await self._clock.loop.sleep(pause)
+        except TimedOut as over:
+            raise TimedOut(f"{over.message}; the last try: {error.message}", url=error.url) from error
+        return True
+
+    # -- how far it has come
+
+    def _there(self) -> Ranges:
+        self._whole = joined([*self._whole, *((each.begin, each.position) for each in self._segments)])
+        return self._whole
+
+    async def _watch(self) -> None:
+        """Tell, set going to the disk, and write down, what is there."""
+        noted, looks, seen = self._whole, 0, self._whole
+        while True:
+            await self._clock.loop.sleep(_LOOK_EVERY)
+            looks += 1
+            there = self._there()
+            self._report()
+            if there != seen:
+                await self._sink.set_going()
+                seen = there
+            if looks % _LOOKS_A_NOTE == 0 and there != noted:
+                await self._sink.note_whole(there)
+                noted = there
+
+    def _report(self) -> None:
+        request, received = self._first.request, octets_of(self._there())
+        event = partial(Progress, request.url.shown, received, self._known.size, self.resumed_from)
+        self._on_event(event(transfer=request.transfer))

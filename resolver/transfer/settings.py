@@ -1,0 +1,153 @@
+"""What a caller settles once for all its URLs: the keywords of a `Resolver`, of the functions of the package
+and of `HttpxTransport`, each written here and nowhere else.
+
+Who takes them says `**settings: Unpack[Settings]` and hands them on whole. What is left out, or None, is as
+if nobody had said anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, TypedDict
+
+from protocols.options import HeaderFields, Limits, Options, header_fields
+from protocols.values import replace
+
+if TYPE_CHECKING:
+    from resolver.files.commit import Sync
+    from resolver.network import Family, Given
+    from resolver.network.events import OnEvent
+    from resolver.policy import Policy
+    from resolver.policy.hosts import Host
+    from resolver.transfer.retry import RetryPolicy
+    from resolver.warc.archive import Archive
+    from resolver.warc.recorder import Recorder
+
+
+class NetworkSettings(TypedDict, total=False):
+    """How to get out, and who listens: for what asks in its own words, as httpx does.
+
+    Examples:
+        >>> way_out: resolver.NetworkSettings = {"policy": resolver.Policy.untrusted(), "proxy": "none"}
+        >>> transport = resolver.HttpxTransport(**way_out)
+    """
+
+    policy: Policy | str | None
+    """What is allowed, or the name of a policy: `"default"` where nobody says, `"untrusted"` for strangers'
+    URLs."""
+
+    limits: Limits | None
+    """How much a peer may send, in octets and counts, and how long it may take, in seconds (S16)."""
+
+    on_event: OnEvent | None
+    """Called with each event as it happens, between two steps of the retrieval: it must not block."""
+
+    family: Family | None
+    """`"4"` or `"6"`: the only version of IP to use."""
+
+    cafile: str | None
+    """A PEM file of authorities that are trusted besides the system's."""
+
+    certfile: str | None
+    """A PEM file with a certificate of our own and its key; shown to places that the caller named."""
+
+    certfile_password: bytes | None
+    """That of the key in `certfile`, where it has one."""
+
+    environment: Mapping[str, str] | None
+    """Where proxy variables may stand (S09), in place of the environment of the process."""
+
+    proxy: str | None
+    """The URL of the proxy to use for all, before any variable; `none` for no proxy at all."""
+
+    rate: int | None
+    """Octets a second that all transfers together take at most over TCP, each its share."""
+
+    recorder: Recorder | None
+    """Keeps all that is fetched, and what was said for it, in an archive (WARC)."""
+
+    hosts: Mapping[str, Host] | None
+    """By `host:port` or `host`: what holds there alone, before all else, after a redirect, too."""
+
+
+class Settings(NetworkSettings, total=False):
+    """What a `Resolver` may be told, each by its keyword; a function of the package takes the same.
+
+    Examples:
+        >>> mine: resolver.Settings = {"timeout": 60, "headers": {"Accept": "text/plain"}}
+        >>> (await resolver.fetch("http://127.0.0.1:8920/about.txt", **mine)).size
+        37
+    """
+
+    timeout: float | None
+    """Seconds for all of one URL: its connections, tries, redirects and body. Short for `Limits.total`, in
+    whose place it stands."""
+
+    headers: HeaderFields | None
+    """Fields of http requests, behind those of `options`. Only harmless ones go to another place (S11)."""
+
+    credentials: Given | None
+    """Names and passwords: a mapping from (scheme, host, port), or a function, async or not, that is asked
+    with (scheme, host, port, user), once a place. They go to that place and nowhere else (S11)."""
+
+    cookies: str | PathLike[str] | None
+    """A file to keep cookies in, in Netscape's form; read when a `Resolver` is entered, and what changed is
+    written when it is left."""
+
+    options: Options | None
+    """What is asked of the schemes beyond the URL."""
+
+    news_server: str | None
+    """HOST or HOST:PORT for `news:` URLs that name no server."""
+
+    gateways: Mapping[str, str] | None
+    """The URL of a gateway by the name of the scheme that goes through it (S19)."""
+
+    mirrored: Mapping[str, Sequence[str]] | None
+    """By a URL that others begin with: where all that is below it is, too. The longest one counts, before the
+    mirrors of a host; `save` asks there when the URL itself fails."""
+
+    archive: Archive | None
+    """Everything comes from these archives (WARC), and nothing from the network; with no `recorder`."""
+
+    segments: int | None
+    """How many connections `save` may take at once for one object, over all its places; 1 where nobody says,
+    where a place gives no parts, and of what has less than 2 MiB."""
+
+    segments_per_host: int | None
+    """How many of them one host gets, of all objects together: 2 where nobody says, http 6."""
+
+    sync: Sync | None
+    """When saved files get to the disk: `group` before they get their names, those that end together in one
+    step; `always` each for itself, and its name before `save` returns; `never` when the system writes them,
+    so that a loss of power may leave some empty. `group` where nobody says."""
+
+    patience: RetryPolicy | None
+    """How often to try, and how long to wait in between: one try where nobody says; `save` has five."""
+
+    strict: bool
+    """Take of URLs only what RFC 1738 has, and mend nothing."""
+
+
+def check_names(given: Collection[str], known: Collection[str]) -> None:
+    """Raises `TypeError` where something is set that there is not."""
+    for name in given:
+        if name not in known:
+            raise TypeError(
+                f"unexpected keyword argument {name!r}: the settings are {', '.join(sorted(known))}"
+            )
+
+
+def limits_of(settings: Settings) -> Limits:
+    """The limits, with the time for all of it in its short form."""
+    limits, total = settings.get("limits") or Limits(), settings.get("timeout")
+    return limits if total is None else replace(limits, total=float(total))
+
+
+def options_of(settings: Settings) -> Options:
+    """The options, with the headers behind theirs. Where there are none, further URLs will follow."""
+    options, headers = settings.get("options") or Options(keep=True), settings.get("headers")
+    if headers is None:
+        return options
+    return replace(options, headers=(*options.headers, *header_fields(headers)))

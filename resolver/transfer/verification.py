@@ -1,0 +1,218 @@
+"""Proof that a file is the right one: a size and a digest that were given, or a digest that its own place
+publishes.
+
+With `auto` these are asked in turn, and the first that answers counts: the digest headers of the reply
+(RFC 9530, RFC 3230), then beside the object and on its own origin `NAME.sha256`, `NAME.sha512`, `NAME.md5`,
+`SHA256SUMS`, `md5sums.txt`. A digest from the same place shows that nothing was damaged on the way, no more.
+Of gopher that is so for what comes as octets: lines of text end as the server likes, and +VIEWS rounds sizes.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator
+from functools import partial
+
+from protocols.contract import Finding, Referrer, Validators
+from protocols.errors import ChecksumMismatch, NetworkError, ResolveError, TryLater
+from protocols.values import dataclass, replace
+from resolver.files.partial_file import PartialFile
+from resolver.network.clock import Clock
+from resolver.transfer.naming import beside, last_part
+from resolver.transfer.network import Network
+from resolver.transfer.redirects import RetrievalRequest
+from resolver.transfer.retrieval import Retrieval
+from resolver.transfer.retry import Retrier, RetryPolicy
+from resolver.transfer.streaming import MemoryStore, StreamingResponse
+
+# checksum: Digests as they are written: by a person, in headers, in files beside an object. No I/O.
+
+_LENGTHS = {"md5": 32, "sha1": 40, "sha224": 56, "sha256": 64, "sha384": 96, "sha512": 128}
+_HEX = re.compile(r"[0-9a-fA-F]+\Z")
+_HEADER_NAMES = {"sha-256": "sha256", "sha-512": "sha512", "sha-384": "sha384", "sha": "sha1", "md5": "md5"}
+_HEADER_ITEM = re.compile(r"\s*([A-Za-z0-9-]+)=:?([A-Za-z0-9+/=]+?):?\s*(?:,|\Z)")
+#: A line of md5sum and its kin: the digest, a blank, a blank or an asterisk, the name.
+_SUM_LINE = re.compile(r"\\?([0-9a-fA-F]{32,128})(?:[ \t]+[ *]?(.+))?\Z")
+#: A line of the BSD tools: `SHA256 (name) = digest`.
+_BSD_LINE = re.compile(r"([A-Z0-9-]+) ?\((.+)\) ?= ?([0-9a-fA-F]{32,128})\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Checksum:
+    """The digest a file must have, in hex; `algorithm` is `auto` for the one that its place publishes."""
+
+    algorithm: str
+    digest: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Checksum:
+        """`ALG:HEX` or `auto`. Raises `ValueError` that says what is wrong."""
+        if text == "auto":
+            return cls("auto")
+        algorithm, colon, digest = text.partition(":")
+        algorithm = algorithm.lower().replace("-", "")
+        if not colon or algorithm not in _LENGTHS:
+            raise ValueError(f"a checksum is auto or ALG:HEX with ALG of {', '.join(_LENGTHS)}, not {text!r}")
+        if len(digest) != _LENGTHS[algorithm] or not _HEX.match(digest):
+            raise ValueError(f"{algorithm} has {_LENGTHS[algorithm]} hex digits, not {digest!r}")
+        return cls(algorithm, digest.lower())
+
+
+def header_checksums(meta: tuple[tuple[str, str], ...]) -> Iterator[Checksum]:
+    """The digests of a reply's headers that we can compute, the strongest first."""
+    found: dict[str, Checksum] = {}
+    for name, value in meta:
+        if name.lower() not in ("repr-digest", "digest"):
+            continue
+        for item in _HEADER_ITEM.finditer(value):
+            algorithm = _HEADER_NAMES.get(item[1].lower())
+            digest = _from_base64(item[2])
+            if algorithm is not None and len(digest) == _LENGTHS[algorithm]:
+                found[algorithm] = Checksum(algorithm, digest)
+    yield from (found[name] for name in ("sha512", "sha256", "sha384", "sha1", "md5") if name in found)
+
+
+def _from_base64(text: str) -> str:
+    try:
+        return base64.b64decode(text, validate=True).hex()
+    except binascii.Error:
+        return ""
+
+
+def find_digest(text: str, name: str, algorithm: str, *, listed: bool = False) -> Checksum | None:
+    """The digest of `name` in a sidecar or manifest. A sidecar may hold nothing but the digest; in a
+    manifest (`listed`) only a line with the name counts."""
+    for line in text.splitlines():
+        digest, named = _read_line(line.strip())
+        right_name = named is not None and named.rpartition("/")[2] == name
+        if len(digest) == _LENGTHS[algorithm] and (right_name or (named is None and not listed)):
+            return Checksum(algorithm, digest.lower())
+    return None
+
+
+def _read_line(line: str) -> tuple[str, str | None]:
+    if (bsd := _BSD_LINE.match(line)) is not None:
+        return bsd[3], bsd[2]
+    plain = _SUM_LINE.match(line)
+    return ("", None) if plain is None else (plain[1], plain[2])
+
+
+_MOST_SIDECAR = 4_194_304  # the manifest of a large distribution has some megabytes
+
+
+class ExpectedDigest:
+    """Checks one file, once or, after a mismatch, again. `found` is what was compared, and is right."""
+
+    def __init__(
+        self,
+        network: Network,
+        wanted: Checksum | None,
+        size: int | None,
+        clock: Clock,
+        retry_policy: RetryPolicy,
+    ) -> None:
+        self._network = network
+        self._wanted = wanted
+        self._size = size
+        self._clock = clock
+        self._retry_policy = retry_policy
+        self.findings: list[Finding] = []
+        self.found: Checksum | None = None
+
+    async def check(self, sink: PartialFile, reply: StreamingResponse) -> set[str]:
+        """What was compared and is right, out of `{"length", "digest"}`.
+
+        Raises `ChecksumMismatch`.
+        """
+        sized: set[str] = set() if self._size is None else {"length"}
+        check_size(sink.position, self._size, reply.url)
+        return sized | await self._check_digest(sink, reply)
+
+    async def _check_digest(self, sink: PartialFile, reply: StreamingResponse) -> set[str]:
+        wanted = self._wanted
+        if wanted is not None and wanted.algorithm == "auto":
+            wanted = await self._published(reply)
+        if wanted is None:
+            return set()
+        digest = await sink.digest(wanted.algorithm)
+        if digest != wanted.digest:
+            raise ChecksumMismatch(
+                f"the {wanted.algorithm} digest is {digest}, not {wanted.digest}", url=reply.url
+            )
+        self.found = wanted
+        return {"digest"}
+
+    async def _published(self, reply: StreamingResponse) -> Checksum | None:
+        """What the object's own place says of it; a warning if it says nothing, or does not answer."""
+        found = None if _is_coded(reply.meta) else next(header_checksums(reply.meta), None)
+        why = "its place publishes no digest"
+        if found is None:
+            try:
+                found = await self._beside(reply)
+            except (NetworkError, TryLater) as error:
+                if self._clock.is_over:
+                    raise
+                why = f"no digest could be had: {error.message}"
+        if found is None:
+            self.findings.append(
+                Finding("save:no-checksum", "warn", f"{why}; there is nothing to check against")
+            )
+        return found
+
+    async def _beside(self, reply: StreamingResponse) -> Checksum | None:
+        name = last_part(reply.request.url)
+        if not name:
+            return None
+        plain = name.rpartition(b"/")[2].decode("utf-8", "surrogateescape")  # a selector is one name
+        for suffix, algorithm in ((".sha256", "sha256"), (".sha512", "sha512"), (".md5", "md5")):
+            text = await self._sibling(reply, name + suffix.encode())
+            if text is not None and (found := find_digest(text, plain, algorithm)) is not None:
+                return found
+        for manifest, algorithm in ((b"SHA256SUMS", "sha256"), (b"md5sums.txt", "md5")):
+            text = await self._sibling(reply, manifest)
+            if text is not None and (found := find_digest(text, plain, algorithm, listed=True)) is not None:
+                return found
+        return None
+
+    async def _sibling(self, reply: StreamingResponse, name: bytes) -> str | None:
+        """A small text beside the object; None where there is none. Raises `NetworkError` and `TryLater`."""
+        there = beside(reply.request.url, name)
+        if there is None:
+            return None
+        request = RetrievalRequest(
+            there,
+            origin="derived",
+            referrer=Referrer(reply.url, reply.source),
+            options=replace(reply.request.options, want="content", start=0, known=Validators()),
+            transfer=self._network.next_transfer(),
+        )
+        memory = MemoryStore()
+        retrier = Retrier(
+            partial(Retrieval, self._network, most=lambda _: _MOST_SIDECAR),
+            (request,),
+            memory,
+            lambda found: memory.fill(found.body),
+            self._retry_policy,
+            self._network.on_event,
+        )
+        try:
+            found = await retrier.retry(self._clock)
+        except (NetworkError, TryLater):
+            raise
+        except ResolveError:
+            return None
+        return memory.content().decode("utf-8", "replace") if found.chain == () else None
+
+
+def check_size(found: int, wanted: int | None, url: str) -> None:
+    """Can an object of so many octets be the one of the size that was given? Raises `ChecksumMismatch`:
+    octets of another number have another digest."""
+    if wanted is not None and found != wanted:
+        raise ChecksumMismatch(f"it has {found} octets, not {wanted}", url=url)
+
+
+def _is_coded(meta: tuple[tuple[str, str], ...]) -> bool:
+    """Are the digests of the headers those of other octets than the file's? (RFC 9530 3)"""
+    return any(name.lower() == "content-encoding" and value.lower() != "identity" for name, value in meta)

@@ -1,0 +1,355 @@
+"""One directory of a tree: its listing into the spool, try after try; then names for what is in it, and out.
+
+What has no URL in the tree stays where it is: prose, searches, links to elsewhere. Where the listing is not
+all of the directory, what it had comes out all the same, and the directory has failed.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Protocol
+
+from protocols.contract import Entry, Finding, Kind, Origin, Referrer, Url, Validators
+from protocols.errors import Declined, InvalidUrl, LimitExceeded, Refused, ResolveError
+from protocols.values import dataclass
+from resolver.files.names import make_directory
+from resolver.loops import running
+from resolver.policy import local_name
+from resolver.transfer.naming import index_suffix
+from resolver.transfer.session import ConfinedSession
+from resolver.transfer.streaming import StreamingResponse
+from resolver.trees.mirror import Inventory, Proven
+from resolver.trees.scope import (
+    DEEPEST,
+    DirectoryDigest,
+    Selection,
+    TreeScope,
+    identity_of,
+    is_too_alike,
+    leads_up,
+    mark_of,
+    name_for,
+    names_of,
+    place_of,
+    tree_of,
+)
+from resolver.trees.spool import (
+    DIRECTORY,
+    FILE,
+    LINKED,
+    LISTED,
+    PERHAPS,
+    DirectoryNames,
+    EntrySpool,
+    SpooledEntry,
+)
+from resolver.url import registry
+from resolver.url.parsing import build, parse
+
+#: Entries that are put down, or named, before others get their turn.
+_AT_ONCE = 64
+
+_DIRECTORIES = frozenset({Kind.DIRECTORY, Kind.GROUP})
+_FILES = frozenset({Kind.DOCUMENT, Kind.ARTICLE})
+#: What only asking tells.
+_EITHER = frozenset({Kind.LINK, Kind.UNKNOWN})
+
+
+@dataclass(frozen=True, slots=True)
+class ListedDirectory:
+    """A directory that was listed: how many things in it belong to the tree, and what was odd."""
+
+    url: str
+    entries: int
+    findings: tuple[Finding, ...] = ()
+
+
+class TreePlace(Protocol):
+    """The directory, and what is wanted of its tree."""
+
+    @property
+    def url(self) -> Url: ...
+    @property
+    def row(self) -> SpooledEntry: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def below(self) -> str: ...
+    @property
+    def deepest(self) -> int: ...
+    @property
+    def scope(self) -> TreeScope: ...
+    @property
+    def selection(self) -> Selection: ...
+    @property
+    def session(self) -> ConfinedSession: ...
+    @property
+    def origin(self) -> Origin: ...
+    @property
+    def referrer(self) -> Referrer | None: ...
+
+    @property
+    def inventory(self) -> Inventory | None: ...
+    @property
+    def is_dry(self) -> bool: ...
+
+    def announce(self, count: int) -> None:
+        """So many more are ready."""
+        ...
+
+
+class DirectoryListing:
+    """One, under way; a keep of entries for who tries again. `is_none`: what is there is no listing, and of
+    that media type."""
+
+    final = False
+
+    def __init__(self, place: TreePlace, spool: EntrySpool) -> None:
+        self._place = place
+        self._spool = spool
+        self._number = place.row.number or 0
+        self._names = names_of(place.url)
+        self._server = place_of(place.url)
+        self._likeness = DirectoryDigest()
+        self._findings: list[Finding] = []
+        self._failed: ResolveError | None = None
+        self._is_known = place.row.mark is not None
+        self._is_loop = False
+        self._is_too_deep = False
+        self._is_partial = False
+        self._left_out: list[str] = []
+        self.known = Validators()
+        self.position = 0
+        self.is_none = False
+        self.media_type: str | None = None
+
+    async def read(self) -> ListedDirectory:
+        """Raises `Declined` where it is none, and any `ResolveError`; what was listed by then is out."""
+        place = self._place
+        self.restart()  # it may have given way to others half way
+        try:
+            reply = await place.session.read_listing(
+                self._asked, self, self._fill, place.origin, place.referrer
+            )
+        except ResolveError as error:
+            if not self.is_none and self.position:
+                await self._give_out()
+            raise error from error.__cause__
+        if self._leads_back():
+            self._spool.drop_listed(self._number)
+            return self._listed(reply)
+        await self._give_out()
+        if any(finding.rule.endswith(":listing-cut") for finding in reply.findings):
+            words = "the server cut the listing: names are missing, and what they name is not fetched"
+            raise LimitExceeded("entries", words, url=place.url.shown)
+        if self._failed is not None:
+            raise self._failed.at(place.url.shown)
+        self._take_stock(reply.verified)
+        return self._listed(reply)
+
+    def _take_stock(self, proofs: tuple[str, ...]) -> None:
+        """All that is in the directory is known, unless the listing may have been truncated, or something in
+        it was not understood, or not wanted for another reason than its name. One in which nothing is may be
+        one that the server may not read."""
+        place, inventory = self._place, self._place.inventory
+        if inventory is None:
+            return
+        inventory.keep([f"{place.path}/{name}" for name in self._left_out])
+        if not self.position or self._is_partial:
+            return
+        if proofs:
+            url = self._asked.shown
+            certain = not registry.is_of_the_web(place.url.scheme)
+            url = url if url.endswith("/") else f"{url}/"
+            inventory.list_whole(place.path, url, Proven(proofs), certain=certain)
+        else:
+            words = "nothing shows that the listing is complete: nothing is removed from this directory"
+            self._report("listing-unproven", words)
+
+    @property
+    def _asked(self) -> Url:
+        """The URL, as that of a directory where a listing said that it is one."""
+        url, tree = self._place.url, tree_of(self._place.url)
+        return url if tree is None or self._place.row.parent is None else parse(build(tree.directory(url)))
+
+    def _listed(self, reply: StreamingResponse) -> ListedDirectory:
+        findings = (*reply.findings, *self._findings)
+        return ListedDirectory(self._place.url.shown, self.position, findings)
+
+    # -- a keep
+
+    def tail(self, count: int) -> bytes:
+        return b""
+
+    async def remember(self, known: Validators) -> None:
+        """A listing begins anew with each try."""
+
+    def restart(self) -> None:
+        self._spool.drop_listed(self._number)
+        self._likeness = DirectoryDigest()
+        self._is_partial = False
+        self._left_out.clear()
+        self.position = 0
+
+    # -- reading
+
+    async def _fill(self, reply: StreamingResponse) -> None:
+        own = identity_of(self._server, reply.extra)
+        self._is_known |= own is not None
+        if own is not None and not self._spool.visit(self._place.row.tree, self._number, own):
+            self._is_loop = True
+            return
+        try:
+            await self._read(reply)
+        except Declined:
+            self.is_none, self.media_type = True, reply.media_type
+            raise
+
+    async def _read(self, reply: StreamingResponse) -> None:
+        rows: list[SpooledEntry] = []
+        async for entry in reply.entries():
+            row = self._row(entry)
+            if row is not None:
+                self._likeness.add(row.raw, entry)
+                rows.append(row)
+            if len(rows) == _AT_ONCE:
+                self._put_down(rows)
+        self._put_down(rows)
+
+    def _put_down(self, rows: list[SpooledEntry]) -> None:
+        self._spool.add(rows, LISTED)
+        self.position += len(rows)
+        rows.clear()
+
+    def _row(self, entry: Entry) -> SpooledEntry | None:
+        """None for what is not of the tree, or not wanted."""
+        if entry.url is None or entry.kind not in _DIRECTORIES | _FILES | _EITHER:
+            self._is_partial |= entry.kind in (Kind.UNKNOWN, Kind.ERROR)
+            return None
+        try:
+            url = parse(entry.url)
+        except InvalidUrl:  # which the listing says
+            return None
+        names = names_of(url)
+        leads_back = names == self._names[: len(names)]
+        if leads_back or not self._place.scope.covers(url, names):
+            return None
+        role = self._role(entry, names[-1])
+        if role is None or leads_up(entry, self._names):
+            return None
+        row, found_in = self._place.row, entry.referrer
+        return SpooledEntry(
+            number=None,
+            tree=row.tree,
+            parent=self._number,
+            depth=row.depth + 1,
+            role=role,
+            raw=names[-1],
+            url=entry.url,
+            kind=entry.kind.value,
+            referrer=None if found_in is None else found_in.url,
+            address=None if found_in is None else found_in.address,
+            mark=identity_of(self._server, entry.extra),
+            size=entry.size,
+            modified=None if entry.modified is None else entry.modified.isoformat(),
+        )
+
+    def _role(self, entry: Entry, name: bytes) -> int | None:
+        assert entry.url is not None
+        if entry.kind not in _DIRECTORIES:
+            if self._place.selection.takes(name, entry.url):
+                return FILE
+            self._leave_out(name)
+            if entry.kind in _FILES:
+                return None
+        if self._place.row.depth >= self._place.deepest:
+            self._is_partial = True
+            self._is_too_deep |= self._place.deepest == DEEPEST
+            return None
+        if entry.kind not in _DIRECTORIES:
+            return PERHAPS
+        return LINKED if (entry.extra or {}).get("link") else DIRECTORY
+
+    def _leave_out(self, name: bytes) -> None:
+        """What the person does not want: one that is here already stays."""
+        if self._place.inventory is not None:
+            with suppress(Refused):
+                self._left_out.append(local_name(name))
+
+    def _leads_back(self) -> bool:
+        """Is it a directory that is above it, too?"""
+        if self._is_too_deep:
+            self._report("index-loop", f"{DEEPEST} directories in one another: no deeper one is entered")
+        if self._is_known or not self.position:
+            return self._is_loop
+        self._spool.describe(self._number, self._likeness.text)
+        if not is_too_alike(self._spool.count_above(self._number, self._likeness.text)):
+            return False
+        self._report("index-loop", "the same is listed for the third time on the way down: not entered again")
+        return True
+
+    def _report(self, word: str, detail: str) -> None:
+        self._findings.append(Finding(f"{self._place.url.scheme}:{word}", "warn", detail))
+
+    # -- names
+
+    async def _give_out(self) -> None:
+        """Names for all, before the first of them is asked for; then they are ready. Raises `LocalError`
+        where the directory cannot be made here."""
+        try:
+            if not self._place.is_dry:
+                make_directory(self._place.path, self._place.below)
+        except ResolveError:
+            self._spool.drop_listed(self._number)
+            raise
+        loop, taken = running(), DirectoryNames(self._spool, self._number)
+        before: set[str] = set()
+        raw: bytes | None = None
+        while rows := self._spool.next_listed(self._number, _AT_ONCE):
+            ready: list[tuple[str, int]] = []
+            dropped: list[int] = []
+            for row in rows:
+                assert row.number is not None
+                if row.raw != raw:
+                    raw, before = row.raw, set()
+                path = None if row.url in before else self._path(row, row.number, taken)
+                before.add(row.url)
+                if path is None:
+                    dropped.append(row.number)
+                else:
+                    ready.append((path, row.number))
+            self._spool.settle(ready, dropped)
+            self._is_partial |= bool(dropped)
+            if self._place.inventory is not None:
+                self._place.inventory.keep([path for path, _ in ready])
+            self._place.announce(len(ready))
+            await loop.checkpoint()
+        self._spool.forget_names(self._number)
+
+    def _path(self, row: SpooledEntry, number: int, taken: DirectoryNames) -> str | None:
+        """Where it goes; None for what was entered already."""
+        if row.role == FILE:
+            if row.kind == Kind.LINK and row.mark and self._spool.is_visited(row.tree, row.mark):
+                return None
+        elif row.role == DIRECTORY and not self._spool.visit(row.tree, number, *marks_of(row)):
+            return None
+        try:
+            return f"{self._place.path}/{name_for(row.raw, taken)}"
+        except Refused as error:
+            self._failed = self._failed or error
+            return None
+
+
+def marks_of(row: SpooledEntry) -> list[str]:
+    """What tells a directory from all others of its tree."""
+    return [mark_of(parse(row.url)), *([] if row.mark is None else [row.mark])]
+
+
+def index_file(place: TreePlace, media_type: str | None) -> SpooledEntry | None:
+    """What a directory is that has no listing: the document it is answered with, as `index` in it. None where
+    that is not wanted."""
+    name = f"index{index_suffix(media_type)}"
+    if place.row.role not in (DIRECTORY, LINKED) or not place.selection.takes(name.encode(), place.url.text):
+        return None
+    path = f"{place.path}/{name}"
+    return place.row._replace(number=None, role=FILE, kind=Kind.DOCUMENT.value, path=path)

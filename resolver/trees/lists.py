@@ -1,0 +1,346 @@
+"""Lists of files that say more than URLs do: names, sizes, digests, mirrors. Machines without I/O.
+
+`metalink` reads Metalink 4, `sums` the lines of `sha256sum` and its kin, `names` what they call a file. Each
+gives `Listed`, one a file; what is wrong with one file is told in its place, and the others are read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import NoReturn, TypeAlias
+from xml.parsers import expat
+
+from protocols.errors import Refused
+from protocols.location import Finding
+from protocols.values import NamedTuple, dataclass
+from resolver.policy import listing_name_ok, local_path
+from resolver.transfer.verification import Checksum
+
+# listed: One file of a list: where it is, and what is known of it before it is asked for.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedFile:
+    """`urls` are the places that have it, the first one first; `name` is a path below the directory for
+    files, safe in each part. What the list does not say is None."""
+
+    urls: tuple[str, ...]
+    name: str | None = None
+    size: int | None = None
+    checksum: Checksum | None = None
+    findings: tuple[Finding, ...] = ()
+
+
+class BadItem(ValueError):
+    """One file of a list cannot be had by what the list says of it. The message says why."""
+
+
+# names: What a list calls a file: a path below the directory for files, never one that leads out of it
+# (S14).
+
+#: Octets of a name: what common systems take for a path.
+_LONGEST = 4_096
+
+
+def parts_of(name: str) -> list[bytes]:
+    """The directories that it is in and its own name. `./` before them leads nowhere. Raises `BadItem`."""
+    octets = name.encode("utf-8", "surrogateescape")
+    if len(octets) > _LONGEST:
+        raise BadItem(f"its name is longer than {_LONGEST} octets")
+    while octets.startswith(b"./"):
+        octets = octets[2:]
+    parts = octets.split(b"/")
+    if not all(map(listing_name_ok, parts)):
+        raise BadItem(f"{name!r} is no name of a file below a directory (S14)")
+    return parts
+
+
+def safe_path(parts: list[bytes]) -> str:
+    """Where it is saved: each part made as harmless as the name of any other file. Raises `BadItem`."""
+    try:
+        return local_path(parts)
+    except Refused as error:
+        raise BadItem(error.message) from error
+
+
+# sums: Lines of digests: those of `sha256sum` and its kin, and of the BSD tools.
+#
+#     HEX  name    HEX *name    HEX name    SHA256 (name) = HEX    SHA256(name)= HEX
+#
+# A backslash before the line says that the name has escapes: `\\`, `\n`, `\r`. Without a word for it the
+# algorithm is the one whose digests have this length, of MD5, SHA-1 and SHA-2.
+
+#: No URL begins like this: none has a blank.
+_PLAIN = re.compile(r"(\\?)([0-9A-Fa-f]{32,128})[ \t][ *]?(.+)", re.DOTALL)
+_TAGGED = re.compile(r"(\\?)([A-Z][A-Za-z0-9/-]{1,15}) ?\((.+)\) ?= ?([0-9A-Fa-f]{32,128})", re.DOTALL)
+_ALGORITHMS = {32: "md5", 40: "sha1", 56: "sha224", 64: "sha256", 96: "sha384", 128: "sha512"}
+_ESCAPES = {"\\\\": "\\", "\\n": "\n", "\\r": "\r"}
+_ESCAPE = re.compile(r"\\.?", re.DOTALL)
+
+
+class ListedDigest(NamedTuple):
+    """The digest of the file of that name."""
+
+    name: str
+    checksum: Checksum
+
+
+def parse_sum(line: str) -> ListedDigest | None:
+    """One line without its line end; None for what is none of digests. Raises `BadItem` for one that means
+    nothing here."""
+    if (tagged := _TAGGED.fullmatch(line)) is not None:
+        escaped, algorithm, name, digest = tagged.groups()
+    elif (plain := _PLAIN.fullmatch(line)) is not None:
+        escaped, digest, name = plain.groups()
+        algorithm = _ALGORITHMS.get(len(digest), f"{len(digest)} digits")
+    else:
+        return None
+    try:
+        checksum = Checksum.parse(f"{algorithm}:{digest}")
+    except ValueError as error:
+        raise BadItem(f"a digest of {algorithm} is not known here") from error
+    return ListedDigest(_unescaped(name) if escaped else name, checksum)
+
+
+def _unescaped(name: str) -> str:
+    def meaning(escape: re.Match[str]) -> str:
+        if escape[0] not in _ESCAPES:
+            raise BadItem(f"the name {name!r} has no escape {escape[0]!r}")
+        return _ESCAPES[escape[0]]
+
+    return _ESCAPE.sub(meaning, name)
+
+
+# metalink: Metalink 4 (RFC 5854): files with their places, sizes and digests, read as the octets come.
+#
+# Hostile XML gets nowhere: a document type is an error, so there are no entities, and nothing outside is
+# ever read. What is held is bounded: one file at a time, so many places of it, so deep, so long a text.
+# Elements of other names, of other namespaces and inside of elements that are not looked at (`pieces`,
+# signatures) are passed over (RFC 5854 3). `location` says nothing to us, who do not know where we are.
+
+_NAMESPACE = "urn:ietf:params:xml:ns:metalink"
+_OLD_NAMESPACE = "http://www.metalinker.org/"
+
+#: How a file of XML begins, and no URL, be it wrapped in angle brackets.
+_XML = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:\?xml\s|!--|(?:[A-Za-z_][\w.-]{0,63}:)?metalink[\s>/])")
+
+_DEEPEST = 32  # elements: a Metalink has five
+_LONGEST_TEXT = 65_536  # characters: a URL has no more
+_MOST_PLACES = 1_000  # of one file
+#: Octets of one tag, comment or piece of text, for which the parser has to hold all of it.
+_MOST_HELD = 1_048_576
+#: Octets that the parser gets at once. Before expat 2.6 it looked through what it holds anew for each octet
+#: that came (CVE-2023-52425), so it gets no fewer than it holds.
+_AT_ONCE = 65_536
+_MOST_TOLD = 8  # kinds of digests that are not known
+_LAST = 1_000_000  # a place without a priority comes behind all that have one (RFC 5854 4.2.16)
+
+#: The digests that we know, by their IANA names, the one that we take first.
+_METALINK_ALGORITHMS = {
+    "sha-256": "sha256",
+    "sha-512": "sha512",
+    "sha-384": "sha384",
+    "sha-224": "sha224",
+    "sha-1": "sha1",
+    "md5": "md5",
+}
+
+Item: TypeAlias = "ListedFile | BadItem"
+
+
+class BrokenList(ValueError):
+    """The rest of it cannot be read. The message says why, and at which line."""
+
+
+def is_metalink(beginning: bytes) -> bool:
+    """Is a list that begins like this one of XML?"""
+    return _XML.match(beginning) is not None
+
+
+class MetalinkReader:
+    """What is fed gives the files that are complete by then, in their order; `BrokenList` ends it."""
+
+    def __init__(self) -> None:
+        self._parser = expat.ParserCreate(namespace_separator=" ")
+        self._parser.buffer_text = False
+        self._parser.StartDoctypeDeclHandler = self._doctype
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._end
+        self._parser.CharacterDataHandler = self._text
+        self._parser.DefaultHandler = self._other
+        self._held = 0
+        self._waiting = bytearray()
+        self._inside: list[str] = []
+        self._file: _MetalinkFile | None = None
+        self._attributes: Mapping[str, str] = {}
+        self._words: list[str] = []
+        self._length = 0
+        self._complete: list[Item] = []
+
+    def feed(self, octets: bytes) -> Iterator[Item]:
+        """Raises `BrokenList`, behind the files before the place where it is broken."""
+        view = memoryview(octets)
+        for start in range(0, len(view), _AT_ONCE):
+            self._waiting += view[start : start + _AT_ONCE]
+            if len(self._waiting) >= min(self._held, _AT_ONCE):
+                yield from self._parse(last=False)
+
+    def finish(self) -> Iterator[Item]:
+        """Raises `BrokenList` where the end is missing."""
+        yield from self._parse(last=True)
+
+    def _parse(self, *, last: bool) -> Iterator[Item]:
+        failed: BrokenList | None = None
+        octets, self._waiting = bytes(self._waiting), bytearray()
+        self._held += len(octets)
+        try:
+            self._parser.Parse(octets, last)
+            if self._held > _MOST_HELD:
+                self._break(f"one tag, comment or text is longer than {_MOST_HELD} octets")
+        except BrokenList as error:
+            failed = error
+        except (expat.ExpatError, LookupError, ValueError) as error:  # these two of an encoding
+            failed = BrokenList(f"not well-formed XML: {error}")
+        complete, self._complete = self._complete, []
+        yield from complete
+        if failed is not None:
+            raise failed
+
+    def _break(self, why: str) -> NoReturn:
+        raise BrokenList(f"line {self._parser.CurrentLineNumber}: {why}")
+
+    def _doctype(self, *_: object) -> NoReturn:
+        self._break("a Metalink has no document type")
+
+    def _other(self, _: str) -> None:
+        self._held = 0
+
+    def _start(self, name: str, attributes: Mapping[str, str]) -> None:
+        self._held = 0
+        if not self._inside and name != f"{_NAMESPACE} metalink":
+            old = f"{_OLD_NAMESPACE} metalink"
+            self._break("this is Metalink 3, and not 4 (RFC 5854)" if name == old else "this is no Metalink")
+        if len(self._inside) == _DEEPEST:
+            self._break(f"elements inside of {_DEEPEST} others")
+        space, _, plain = name.rpartition(" ")
+        self._inside.append(plain if space == _NAMESPACE else "")
+        if self._inside == ["metalink", "file"]:
+            self._file = _MetalinkFile(attributes.get("name"))
+        if len(self._inside) == 3:
+            self._attributes = attributes
+            self._words.clear()
+            self._length = 0
+
+    def _text(self, text: str) -> None:
+        self._held = 0
+        if len(self._inside) != 3 or self._inside[2] not in _MetalinkFile.TEXTS:
+            return
+        self._length += len(text)
+        if self._length > _LONGEST_TEXT:
+            self._break(f"a text of more than {_LONGEST_TEXT} characters")
+        self._words.append(text)
+
+    def _end(self, _: str) -> None:
+        self._held = 0
+        inside, self._inside = self._inside, self._inside[:-1]
+        if self._file is None or inside[:2] != ["metalink", "file"]:
+            return
+        if len(inside) == 2:
+            self._complete.append(self._file.listed())
+            self._file = None
+        elif len(inside) == 3:
+            self._file.add(inside[2], self._attributes, "".join(self._words))
+            self._words.clear()
+
+
+class _MetalinkFile:
+    """A `file` element as it comes. What is wrong with it is kept until its end."""
+
+    TEXTS = ("hash", "size", "url", "metaurl")
+
+    def __init__(self, name: str | None) -> None:
+        self._name = name
+        self._size: int | None = None
+        self._places: list[tuple[int, str]] = []
+        self._digests: dict[str, Checksum] = {}
+        self._unknown: list[str] = []
+        self._metaurls = 0
+        self._wrong: BadItem | None = None
+
+    def add(self, element: str, attributes: Mapping[str, str], text: str) -> None:
+        """A child element that has ended."""
+        try:
+            match element:
+                case "url":
+                    self._add_place(attributes.get("priority"), text)
+                case "hash":
+                    self._add_digest(attributes.get("type"), text)
+                case "size":
+                    self._set_size(text)
+                case "metaurl":
+                    self._metaurls += 1
+        except BadItem as error:
+            self._wrong = self._wrong or error
+
+    def _add_place(self, priority: str | None, url: str) -> None:
+        if len(self._places) == _MOST_PLACES:
+            raise BadItem(f"it has more than {_MOST_PLACES} places")
+        self._places.append((_LAST if priority is None else _number(priority, "priority"), url))
+
+    def _add_digest(self, kind: str | None, digest: str) -> None:
+        algorithm = _METALINK_ALGORITHMS.get((kind or "").lower())
+        if algorithm is None:
+            self._unknown += [(kind or "none")[:64]] if len(self._unknown) < _MOST_TOLD else []
+            return
+        try:
+            found = Checksum.parse(f"{algorithm}:{digest.strip()}")
+        except ValueError as error:
+            raise BadItem(f"its hash is none: {error}") from error
+        if self._digests.setdefault(algorithm, found) != found:
+            raise BadItem(f"it has two different hashes of {kind}")
+
+    def _set_size(self, text: str) -> None:
+        size = _number(text.strip(), "size")
+        if self._size not in (None, size):
+            raise BadItem("it has two different sizes")
+        self._size = size
+
+    def listed(self) -> Item:
+        """The file, or what is wrong with it, with its name."""
+        name = "a file without a name" if self._name is None else repr(self._name[:200])
+        try:
+            return self._listed()
+        except BadItem as error:
+            return BadItem(f"{name}: {error}")
+
+    def _listed(self) -> ListedFile:
+        if self._wrong is not None:
+            raise self._wrong
+        if self._name is None:
+            raise BadItem("RFC 5854 wants an attribute name")
+        if not self._places:
+            raise BadItem("it has no url" + (", and a metaurl is not followed" if self._metaurls else ""))
+        known = (self._digests[each] for each in _METALINK_ALGORITHMS.values() if each in self._digests)
+        return ListedFile(
+            urls=tuple(dict.fromkeys(url for _, url in sorted(self._places, key=lambda place: place[0]))),
+            name=safe_path(parts_of(self._name)),
+            size=self._size,
+            checksum=next(known, None),
+            findings=tuple(self._findings()),
+        )
+
+    def _findings(self) -> Iterator[Finding]:
+        if self._metaurls:
+            detail = f"{self._metaurls} metaurl (a torrent or the like) of it not followed"
+            yield Finding("metalink:metaurl", "allow", detail)
+        if not self._digests:
+            kinds = f", of {', '.join(self._unknown)} none is known here" if self._unknown else ""
+            yield Finding("metalink:no-hash", "warn", f"the Metalink has no hash to compare{kinds}")
+
+
+def _number(text: str, what: str) -> int:
+    """A whole number; no file has more digits of octets."""
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise BadItem(f"its {what} is no number: {text[:64]!r}")
+    return int(text)

@@ -1,0 +1,369 @@
+"""What `Resolver.save_tree` does: a walk, whose files are saved and told of one by one.
+
+What is found waits in the walk's own database, and an outcome that nobody has asked for yet keeps its place:
+so of a tree of any size only a little is held.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Hashable, Sequence
+from contextlib import closing
+from functools import partial
+from typing import TYPE_CHECKING
+
+from protocols.contract import Entry, Finding, Kind, Origin, Url
+from protocols.errors import Declined, NotFound, ResolveError
+from protocols.location import HostUrl
+from protocols.values import dataclass
+from resolver.files.mailbox import Mailbox
+from resolver.ledger import LedgerFault
+from resolver.ledger import current as current_row
+from resolver.loops import running
+from resolver.network.clock import Clock
+from resolver.transfer.batch import Batch, BatchTask, RunningBatch, TaskResult
+from resolver.transfer.many import HandOver, hosts_for, judged, ledger_of, note
+from resolver.transfer.naming import last_part, local_file_name
+from resolver.transfer.network import Network
+from resolver.transfer.response import Outcome, Response, Saved, outcome_of, outcome_of_failure
+from resolver.transfer.saving import Exists
+from resolver.transfer.session import Resolver
+from resolver.trees.robots import Robots
+from resolver.trees.scope import DEEPEST, Selection, path_of_top, tree_of, walked_as
+from resolver.trees.walk import TreeDirectory, TreeFile, TreeWalk, WalkRequest
+from resolver.url.parsing import UrlLike, url_of
+
+if TYPE_CHECKING:
+    from resolver.ledger.book import Ledger, LedgerEntry, RequestRow
+
+
+# rows: A walk and a ledger: each file of a tree has its row before anybody asks for it. Directories have
+# none: their listings are no files, and are read again by each run, as they tell what there is.
+
+
+async def with_rows(
+    walk: TreeWalk, ledger: Ledger | None
+) -> AsyncIterator[tuple[TreeFile | TreeDirectory, LedgerEntry | None]]:
+    """What the walk gives, and of files what the ledger knows. Of what is done nothing more is to be asked:
+    who gets it calls its `close`. Raises `LedgerFault`."""
+    async for item in walk:
+        if ledger is None or isinstance(item, TreeDirectory):
+            yield item, None
+            continue
+        files = [item, *walk.at_hand()]
+        rows = await running().in_thread(ledger.admit, [_asked(file) for file in files])
+        for file, row in zip(files, rows, strict=True):
+            yield file, row
+
+
+def _asked(file: TreeFile) -> RequestRow:
+    from resolver.ledger.book import RequestRow  # it needs a database
+
+    return RequestRow(
+        url=file.url.shown,
+        place=os.path.abspath(file.path),
+        given=file.url.shown,
+        origin=file.origin,
+        referrer=file.referrer,
+        without_password=file.url.shown != file.url.text,
+        below=None if file.is_top else os.path.join(os.path.abspath(file.tree.top.below), ""),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeRequest:
+    """What the caller said, but for the URL; see `Resolver.save_tree`. `below` is how all paths begin."""
+
+    session: Resolver
+    network: Network
+    below: str
+    depth: int
+    selection: Selection
+    ignore_robots: bool
+    ledger: str | None
+    concurrency: int
+    per_host: int | None
+    host_rate: float | None
+    exists: Exists
+    digest: bool
+    origin: Origin
+    referrer: tuple[str, str | None] | None
+
+
+def save_tree(
+    session: Resolver,
+    network: Network,
+    url: UrlLike,
+    *,
+    directory: str,
+    depth: int | None,
+    accept: tuple[str, ...],
+    reject: tuple[str, ...],
+    accept_regex: str | None,
+    ignore_robots: bool,
+    ledger: str | None,
+    concurrency: int,
+    per_host: int | None,
+    host_rate: float | None,
+    exists: Exists,
+    digest: bool,
+    origin: Origin,
+    referrer: tuple[str, str | None] | None,
+) -> RunningBatch[Outcome]:
+    """An iterator that is not begun. Raises `ValueError`."""
+    if depth is not None and depth < 1:
+        raise ValueError("depth is 1 or more")
+    wish = TreeRequest(
+        session=session,
+        network=network,
+        below=os.path.join(directory, ""),
+        depth=DEEPEST if depth is None else depth,
+        selection=Selection(accept, reject, accept_regex),
+        ignore_robots=ignore_robots,
+        ledger=ledger,
+        concurrency=concurrency,
+        per_host=per_host,
+        host_rate=host_rate,
+        exists=exists,
+        digest=digest,
+        origin=origin,
+        referrer=referrer,
+    )
+    return RunningBatch(partial(_save_tree, url, wish))
+
+
+async def _save_tree(url: UrlLike, wish: TreeRequest, hand_over: HandOver) -> None:
+    async def take(result: TaskResult[Outcome | None]) -> None:
+        if result.error is not None:  # no more can be noted, and so no more is asked for
+            raise result.error
+        if result.value is not None:
+            await hand_over(result.value)
+
+    try:
+        parsed = walked_as(url_of(url, origin=wish.origin))
+        top = _top(parsed, wish)
+    except ResolveError as error:
+        await hand_over(_failed(error, url.text if isinstance(url, Url) else str(url), 0.0, wish))
+        return
+    hosts = hosts_for(wish.per_host, wish.host_rate, lane_of)
+    batch: Batch[Outcome | None] = Batch(hosts, concurrency=wish.concurrency)
+    robots = None if wish.ignore_robots else Robots(wish.session, hosts.slow_down, wish.network.warn)
+    async with ledger_of(wish.ledger) as book:
+        with closing(TreeWalk(wish.session, robots=robots)) as walk:
+            walk.plant(top)
+            walk.no_more()
+            await batch.run(_tasks(walk, book, wish, hand_over), take)
+
+
+def _top(url: Url, wish: TreeRequest) -> WalkRequest:
+    """Raises `Refused` (S14) for what gives no name."""
+    name = local_file_name(url) if tree_of(url) is None else path_of_top(url, host=False, cut=None)
+    return WalkRequest(
+        url=url,
+        below=wish.below,
+        path=wish.below + name,
+        origin=wish.origin,
+        referrer=wish.referrer,
+        depth=wish.depth,
+        selection=wish.selection,
+    )
+
+
+async def _tasks(
+    walk: TreeWalk, book: Ledger | None, wish: TreeRequest, hand_over: HandOver
+) -> AsyncIterator[BatchTask[Outcome | None]]:
+    async for item, row in with_rows(walk, book):
+        if row is not None and row.is_done:
+            await hand_over(_had(item, row))
+            item.close()
+        else:
+            yield _TreeSaveTask(item, row, wish)
+
+
+def _had(item: TreeFile | TreeDirectory, row: LedgerEntry) -> Outcome:
+    shown = item.url.shown
+    return Outcome(
+        url=shown,
+        final_url=shown,
+        scheme=item.scheme,
+        status="skipped",
+        path=item.path,
+        bytes=row.size,
+        digest=row.digest,
+    )
+
+
+def lane_of(task: BatchTask[Outcome | None]) -> Hashable:
+    """Which others it best comes behind."""
+    assert isinstance(task, _TreeSaveTask)
+    return task.lane
+
+
+class _TreeSaveTask:
+    """A file or a directory as a task of the batch. Of a directory only what goes wrong is an outcome, and
+    what is left alone."""
+
+    def __init__(self, item: TreeFile | TreeDirectory, row: LedgerEntry | None, wish: TreeRequest) -> None:
+        self._item = item
+        self._row = row
+        self._wish = wish
+        self.host, self.scheme, self.lane = item.host, item.scheme, item.lane
+
+    async def run(self) -> Outcome | None:
+        """Of errors it raises `LedgerFault` alone; and `GiveWay`."""
+        current_row.set(self._row)
+        item, began = self._item, running().current_time()
+        try:
+            saved = await self._list(item) if isinstance(item, TreeDirectory) else await self._save(item)
+        except LedgerFault:
+            raise
+        except ResolveError as error:
+            elapsed = running().current_time() - began
+            outcome = _failed(error, item.url.text, elapsed, self._wish, item)
+        else:
+            if saved is None:
+                await self._forget()
+                return None
+            outcome = outcome_of(saved, item.scheme, saved.path)
+        if self._row is not None:
+            await note(self._row, outcome)
+        return outcome
+
+    async def _forget(self) -> None:
+        """What turned out to be a directory is no file that anybody waits for."""
+        if self._row is not None:
+            await self._row.forget()
+
+    async def _list(self, directory: TreeDirectory) -> Saved | None:
+        listed = await directory.run()
+        if listed is None or isinstance(listed, Saved):
+            return listed
+        for finding in listed.findings:
+            self._wish.network.warn(listed.url, finding)
+        return None
+
+    async def _save(self, file: TreeFile) -> Saved | None:
+        wish = self._wish
+        return await file.fetch(
+            lambda: file.session.save(
+                file.url,
+                file.path,
+                exists=wish.exists,
+                make_directory=True,
+                digest=wish.digest,
+                listings=False,
+                listed=file.listed,
+                origin=file.origin,
+                referrer=file.referrer,
+            )
+        )
+
+
+def _failed(
+    error: ResolveError,
+    url: str,
+    elapsed: float,
+    wish: TreeRequest,
+    item: TreeFile | TreeDirectory | None = None,
+) -> Outcome:
+    origin, referrer = (wish.origin, wish.referrer) if item is None else (item.origin, item.referrer)
+    return outcome_of_failure(error, url, elapsed, judged(error, url, wish.network, origin, referrer))
+
+
+# group: The articles of a news group as messages of one mailbox: all that it has and the mailbox has not,
+# in the order of their numbers. What is gone by the time it is asked for is counted, and nothing else is
+# passed over.
+
+#: Articles that are asked for before the first of them is there.
+_AHEAD = 16
+
+
+def source_of(url: Url) -> str:
+    """Whose numbers the articles have: those of the group at its server."""
+    place = url.scheme
+    if isinstance(url, HostUrl):
+        place = url.host.lower() + ("" if url.port in (None, url.default_port) else f":{url.port}")
+    return f"{last_part(url).decode('ascii', 'replace')}@{place}"
+
+
+class GroupMailbox:
+    """One group on its way into a mailbox at `path`. The `session` gives all entries of a listing."""
+
+    def __init__(
+        self,
+        session: Resolver,
+        url: Url,
+        box: Mailbox,
+        path: str,
+        origin: Origin = "user",
+        referrer: tuple[str, str | None] | None = None,
+    ) -> None:
+        self._session = session
+        self._url = url
+        self._box = box
+        self._path = path
+        self._origin = origin
+        self._referrer = referrer
+        self._gone = 0
+        self._loop = running()
+
+    async def run(self) -> Saved:
+        """Raises `ResolveError`; the articles before the one that failed are there."""
+        clock = Clock(None)
+        await self._loop.in_thread(self._box.open)
+        try:
+            before = self._box.size
+            wanted = await self._missing()
+            for start in range(0, len(wanted), _AHEAD):
+                await self._take(wanted[start : start + _AHEAD])
+        finally:
+            await self._loop.in_thread(self._box.close)
+        detail = f"{self._gone} articles are listed and not there any more"
+        return Saved(
+            url=self._url.shown,
+            requested_url=self._url.shown,
+            path=self._path,
+            bytes=self._box.size,
+            resumed_from=before,
+            kind=Kind.GROUP,
+            digest=None,
+            findings=(Finding(f"{self._url.scheme}:article-gone", "warn", detail),) if self._gone else (),
+            verified=("terminator",),
+            attempts=1,
+            elapsed=clock.elapsed,
+            skipped=not wanted,
+        )
+
+    async def _missing(self) -> list[Entry]:
+        """What the group has and the mailbox has not."""
+        held, found = self._box.numbers, []
+        listing = self._session.listing(self._url, origin=self._origin, referrer=self._referrer)
+        async with listing as reply:
+            if reply.kind is not Kind.GROUP:
+                raise Declined(f"this is a {reply.kind.value} and no group", url=reply.url)
+            async for entry in reply.entries():
+                if entry.url is not None and entry.name.isdigit() and int(entry.name) not in held:
+                    found.append(entry)
+        return sorted(found, key=lambda entry: int(entry.name))
+
+    async def _take(self, entries: Sequence[Entry]) -> None:
+        """Some articles, in their order. Raises what kept the first one that failed from coming."""
+        came: list[Response | ResolveError | None] = [None] * len(entries)
+        async with self._loop.open_nursery() as nursery:
+            for at, entry in enumerate(entries):
+                nursery.start_soon(partial(self._fetch, entry, came, at))
+        for entry, found in zip(entries, came, strict=True):
+            if isinstance(found, NotFound):
+                self._gone += 1
+            elif isinstance(found, ResolveError):
+                raise found
+            elif found is not None:
+                moment = found.modified or found.retrieved
+                await self._loop.in_thread(self._box.add, int(entry.name), moment, found.content)
+
+    async def _fetch(self, entry: Entry, came: list[Response | ResolveError | None], at: int) -> None:
+        assert entry.url is not None
+        try:
+            came[at] = await self._session.fetch(entry.url, origin=entry.origin, referrer=entry.referrer)
+        except ResolveError as error:
+            came[at] = error

@@ -1,0 +1,493 @@
+"""URL text to value and back: one parser, two modes, for every scheme.
+
+`parse` takes the steps that all schemes share (length, characters, wrapper, prefix, scheme, escapes,
+fragment) and leaves the rest to the scheme that the registry finds. Strict is the same parser, with
+the first finding raised. Nothing is trimmed, repaired or looked up, and a URL is judged elsewhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from itertools import chain, combinations, islice
+from os import PathLike, fsdecode
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from protocols.errors import InvalidUrl
+from protocols.location import Origin, Url, UrlText
+from protocols.syntax import encode, find, invalid
+from protocols.values import dataclass, replace
+from resolver.url import registry
+from resolver.url.registry import SCHEMES
+from resolver.url.tracebacks import outermost
+
+if TYPE_CHECKING:
+    from httpx import URL as HttpxUrl
+
+    from protocols.other import Status
+
+
+#: What a caller may name a URL by.
+UrlLike: TypeAlias = "str | Url | PathLike[str] | PathLike[bytes] | HttpxUrl"
+
+#: Characters of a text that is taken for a URL at all.
+LONGEST = 65_536
+
+#: Characters of a scheme's name. The longest that IANA has registered has 27.
+LONGEST_SCHEME = 64
+
+_NEVER = re.compile(r'[\x00-\x20\x7f<>"]')
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
+_BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_BEFORE_ZONE = re.compile(r"//[^/?#\[\]]*\[[0-9A-Fa-f:.]*\Z")
+_BEFORE_COLON = re.compile(r"[^:/?#]*")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
+_START = r"<?(?i:URL:)?(?:[A-Za-z][A-Za-z0-9+.-]*:)?/*"  # compiled when a text is no URL
+
+
+def parse(text: str, *, strict: bool = False, origin: Origin = "derived") -> Url:
+    """The URL's components, with findings for what RFC 1738 would have written differently.
+
+    Args:
+        text: the URL as it is written, with or without `<URL:…>` around it (RFC 1738, appendix).
+        strict: also the first finding is an error, and its name the error's kind.
+        origin: who wrote it. Only a person, `user`, may write the zone of a link-local address (RFC 9844).
+
+    Raises:
+        InvalidUrl: for what is no URL, with `kind` and `position`.
+
+    Examples:
+        >>> url = resolver.parse("ftp://h.example/pub/README;type=i")
+        >>> url.host, url.effective_port, url.cwds, url.name
+        ('h.example', 21, (b'pub',), b'README')
+        >>> resolver.parse("http://h.example/a b")
+        Traceback (most recent call last):
+        protocols.errors.InvalidUrl: http://h.example/a b: bad-char: ...
+    """
+    try:
+        return _parse(text, strict=strict, zoned=origin == "user")
+    except InvalidUrl as error:
+        raise outermost(error.at(redact(text))) from error.__cause__
+
+
+def url_of(named: UrlLike, *, strict: bool = False, origin: Origin = "derived") -> Url:
+    """What a caller named: text is parsed, and so is a URL of httpx's; a path is a local file, from the
+    working directory on. Raises `TypeError` for anything else."""
+    if isinstance(named, str):
+        return parse(named, strict=strict, origin=origin)
+    if isinstance(named, Url):
+        return named if origin == "user" else _without_zone(named)
+    if isinstance(named, PathLike):
+        from pathlib import Path  # few name a file so
+
+        return parse(Path(fsdecode(named)).absolute().as_uri())
+    if any(kind.__module__.partition(".")[0] == "httpx" for kind in type(named).__mro__):
+        return parse(str(named), strict=strict, origin=origin)
+    raise TypeError(
+        "a URL is a str, a resolver.Url, an httpx.URL or, where it is a local file, an os.PathLike; this is"
+        f" {type(named).__name__!r}"
+    )
+
+
+def zone_of(url: Url) -> str | None:
+    """The interface of this machine that a URL names, whatever its scheme."""
+    zone: str | None = getattr(url, "zone", None)  # not every Url has a host
+    return zone
+
+
+def _without_zone(url: Url) -> Url:
+    """Raises `bad-host` for one that no person wrote."""
+    if zone_of(url) is not None:
+        raise InvalidUrl("bad-host", 0, "bad-host: only a person may write a zone", url=url.shown)
+    return url
+
+
+def _parse(text: str, *, strict: bool, zoned: bool) -> Url:
+    url_text = _read_common(text)
+    url_text.may_have_zone = zoned
+    scheme = registry.find(url_text.scheme)
+    is_ours = url_text.scheme in registry.SCHEMES
+    url: Url
+    if scheme is None:
+        from protocols import other  # also below: few URLs are of a scheme without a module
+
+        url = other.parse(url_text, _status(url_text.scheme))
+    else:
+        url_text.default_port = scheme.default_port
+        url = scheme.parse(url_text)
+        if not is_ours:
+            _hide_password(url_text)
+    if strict and url_text.findings:
+        finding, position = next(iter(url_text.findings.items()))
+        raise invalid(text, finding, "not written as RFC 1738 has it", position)
+    if is_ours:
+        url_text.complete(url)
+        return url
+    return replace(  # a plug-in may have it still
+        url,
+        text=text,
+        fragment=url_text.fragment,
+        findings=tuple(url_text.findings),
+        places=tuple(url_text.places),
+    )
+
+
+def _hide_password(text: UrlText) -> None:
+    """Whatever a plug-in's parser noted: a password is not shown (S17)."""
+    from protocols import other
+
+    other.place_password(text)
+
+
+def _read_common(text: str) -> UrlText:
+    """What comes before the scheme's own part, in the order that decides which error a doubly wrong
+    text gives."""
+    if not text:
+        raise invalid(text, "empty", "text", 0)
+    if len(text) > LONGEST:
+        raise invalid(text, "too-long", f"text of {len(text)} characters", LONGEST)
+    if wrong := _NOT_ASCII.search(text):
+        raise invalid(text, "non-ascii", "character outside ASCII", wrong.start())
+    start, end = (1, len(text) - 1) if text.startswith("<") and text.endswith(">") else (0, len(text))
+    if wrong := _NEVER.search(text, start, end):
+        raise invalid(text, "bad-char", "character that no URL has", wrong.start())
+    url_text = UrlText(text, "", start, end, None)
+    if start:
+        url_text.note("wrapper", 0)
+    if text[start:end][:4].lower() == "url:":
+        url_text.start += 4
+    if url_text.start == end:
+        raise invalid(text, "empty", "nothing inside", end)
+    _cut_scheme(url_text)
+    if wrong := _BAD_ESCAPE.search(text, url_text.start, end):
+        raise invalid(text, "bad-escape", _escape_wanted(text, wrong.start()), wrong.start())
+    _cut_fragment(url_text)
+    return url_text
+
+
+def _escape_wanted(text: str, sign: int) -> str:
+    is_zone = _BEFORE_ZONE.search(text, 0, sign) is not None
+    return "% without two hex digits; a zone is written %25eth0" if is_zone else "% without two hex digits"
+
+
+def _cut_scheme(text: UrlText) -> None:
+    before = _BEFORE_COLON.match(text.text, text.start, text.end)
+    colon = text.start if before is None else before.end()
+    if colon == text.end or text.text[colon] != ":":
+        raise invalid(text.text, "no-scheme", "text without a scheme", text.start)
+    good = _SCHEME.match(text.text, text.start, colon)
+    if good is None or good.end() < colon:
+        position = text.start if good is None else good.end()
+        raise invalid(text.text, "bad-scheme", "scheme", position)
+    if colon - text.start > LONGEST_SCHEME:
+        name = f"scheme of {colon - text.start} characters"
+        raise invalid(text.text, "bad-scheme", name, text.start + LONGEST_SCHEME)
+    text.scheme = text.cut("scheme", text.start, colon).lower()
+    if text.scheme == "url":
+        raise invalid(text.text, "bad-scheme", "scheme that is only a prefix", text.start)
+    text.start = colon + 1
+
+
+def _cut_fragment(text: UrlText) -> None:
+    sign = text.text.find("#", text.start, text.end)
+    if sign < 0:
+        return
+    end, text.end = text.end, sign
+    text.fragment = text.cut("fragment", sign + 1, end)
+    second = find(text, "#", sign + 1, end)
+    if second < end:
+        text.note("unsafe-char", second)
+
+
+def _status(scheme: str) -> Status:
+    if scheme.startswith("x-"):
+        return "experimental"
+    return "reserved" if scheme in registry.RESERVED else "unknown"
+
+
+def build(url: Url) -> str:
+    """The text of these components, password and all; `parse` reads the same components back.
+
+    The default port is left out and a search gets its slash, and there are no findings but those that
+    the components themselves are the cause of.
+
+    Args:
+        url: what `parse` gave, or `dataclasses.replace` made of it.
+
+    Raises:
+        InvalidUrl: for components that no URL can hold; its position counts in the component.
+
+    Examples:
+        >>> resolver.build(resolver.FtpUrl(scheme="ftp", host="h.example", cwds=(b"a b",), name=b"c"))
+        'ftp://h.example/a%20b/c'
+    """
+    scheme = registry.find(url.scheme)
+    if scheme is not None:
+        return scheme.build(url)
+    from protocols import other
+
+    assert isinstance(url, other.OtherUrl), url.scheme
+    return other.build(url)
+
+
+def without_user(url: Url) -> str:
+    """The URL as text without user, password and fragment: for gateways, and to compare."""
+    if registry.find(url.scheme) is None:
+        from protocols import other
+
+        assert isinstance(url, other.OtherUrl), url.scheme
+        return other.build(replace(other.without_user(url), fragment=None))
+    absent: dict[str, Any] = {
+        name: None for name in ("user", "password", "fragment", "zone") if hasattr(url, name)
+    }
+    return build(replace(url, **absent))
+
+
+def display(url: Url) -> str:
+    """The URL for the eye: as it was given, or built, with `****` for a password."""
+    if url.text:
+        return url.shown
+    return redact(build(url))
+
+
+def redact(text: str) -> str:
+    """The text with `****` for a password. Where it is no URL, for everything between the scheme and
+    the last `@` (rule S17)."""
+    try:
+        return _parse(text, strict=False, zoned=True).shown
+    except InvalidUrl:
+        return _redact_unparsed(text)
+
+
+def _redact_unparsed(text: str) -> str:
+    start = re.match(_START, text)
+    at = text.rfind("@")
+    begin = start.end() if start else 0
+    return text if at < begin else f"{text[:begin]}****{text[at:]}"
+
+
+def place_in_shown(text: str, shown: str, position: int) -> int:
+    """Where a place in `text` is in `shown`, which is the same with a password cut out."""
+    if text == shown:
+        return position
+    same_before = next((i for i, (a, b) in enumerate(zip(text, shown, strict=False)) if a != b), len(shown))
+    from_end = len(text) - position
+    if position <= same_before:
+        return position
+    return max(same_before, len(shown) - from_end)
+
+
+# iri: An international address (IRI, RFC 3987) made into a URL, only when somebody asks for it.
+#
+# The host becomes A-labels (IDNA 2008 with the mapping of UTS 46, non-transitional); every other character
+# outside ASCII is escaped as UTF-8. What is ASCII stays as it is, right or wrong: the result is text that
+# nobody has judged yet, for `parse` and the policy.
+
+_BEFORE_HOST = re.compile(r"<?(?:URL:)?[A-Za-z][A-Za-z0-9+.-]*://", re.IGNORECASE)
+_AUTHORITY = re.compile(r"[^/?#<>]*")
+_FOREIGN = re.compile(r"[^\x00-\x7f]+")
+_HOST = re.compile(r"[0-9a-z.-]+\Z")
+
+
+def convert_iri(text: str) -> str:
+    """The URL for an IRI (RFC 3987 3.1), not parsed yet.
+
+    Args:
+        text: what a person typed.
+
+    Raises:
+        InvalidUrl: `bad-host` for a host that has no ASCII form, `non-ascii` for a lone surrogate.
+
+    Examples:
+        >>> resolver.convert_iri("http://bücher.example/straße")
+        'http://xn--bcher-kva.example/stra%C3%9Fe'
+    """
+    prefix = _BEFORE_HOST.match(text)
+    if prefix is None:
+        return _escape(text, 0, len(text))
+    authority = _AUTHORITY.match(text, prefix.end())
+    end = prefix.end() if authority is None else authority.end()
+    host = text.rfind("@", prefix.end(), end) + 1 or prefix.end()
+    colon = text.find(":", host, end)
+    port = end if colon < 0 else colon
+    before = _escape(text, 0, host)
+    return f"{before}{_convert_host(text, host, port)}{_escape(text, port, len(text))}"
+
+
+def _escape(text: str, start: int, end: int) -> str:
+    try:
+        return _FOREIGN.sub(lambda found: encode(found[0].encode("utf-8")), text[start:end])
+    except UnicodeEncodeError as error:
+        wrong = re.compile("[\ud800-\udfff]").search(text, start)
+        position = start if wrong is None else wrong.start()
+        raise invalid(text, "non-ascii", "lone surrogate", position) from error
+
+
+def _convert_host(text: str, start: int, end: int) -> str:
+    host = text[start:end]
+    if host.isascii():
+        return host
+    import idna  # tables of half a megabyte, for this function alone
+
+    try:
+        converted = idna.encode(host, uts46=True, std3_rules=True, transitional=False).decode("ascii")
+    except (idna.IDNAError, UnicodeError) as error:
+        raise _no_host(text, start) from error
+    # UTS 46 may map to delimiters (U+FF0F to a slash, CVE-2019-9636).
+    if not _HOST.match(converted):
+        raise _no_host(text, start)
+    return converted
+
+
+def _no_host(text: str, start: int) -> InvalidUrl:
+    return invalid(text, "bad-host", "host without an ASCII form", start)
+
+
+# reference: References against a URL at hand (RFC 3986 5.2): what the Location of a redirect may be.
+#
+# Only text is put together here, for URLs whose path is one of slashes (http). The result is parsed from
+# scratch, like any URL that somebody else has written.
+
+_REFERENCE_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+
+
+def join(base: Url, location: str) -> Url:
+    """The URL that `location`, complete or relative, names when found at `base`.
+
+    User information of `base` is not carried on (S06, S11); its fragment is, where `location` has none
+    (RFC 9110 10.2.2). Raises `InvalidUrl` with positions in the joined text.
+    """
+    complete = location if _REFERENCE_SCHEME.match(location) else _resolve(without_user(base), location)
+    if base.fragment is not None and "#" not in location:
+        complete = f"{complete}#{base.fragment}"
+    return parse(complete)
+
+
+def _resolve(base: str, location: str) -> str:
+    """RFC 3986 5.2.2 for a reference without a scheme; `base` has an authority and no fragment."""
+    reference, sign, fragment = location.partition("#")
+    path, question, search = reference.partition("?")
+    whole, base_question, base_search = base.partition("?")
+    authority, base_path = _split_authority(whole, whole.index("//"))
+    if path.startswith("//"):
+        named, path = _split_authority(path, 0)
+        authority = authority.partition("//")[0] + named
+    elif not path:
+        path = base_path
+        if not question:
+            question, search = base_question, base_search
+    elif not path.startswith("/"):
+        path = f"{base_path[: base_path.rfind('/') + 1] or '/'}{path}"
+    return f"{authority}{_remove_dot_segments(path)}{question}{search}{sign}{fragment}"
+
+
+def _split_authority(text: str, slashes: int) -> tuple[str, str]:
+    """What comes before the path, and the path; `slashes` is the index of `//`."""
+    path = text.find("/", slashes + 2)
+    return (text, "") if path < 0 else (text[:path], text[path:])
+
+
+def _remove_dot_segments(path: str) -> str:
+    """RFC 3986 5.2.4, for a path that is empty or begins with a slash. Escaped dots are names."""
+    kept: list[str] = []
+    segments = path.split("/")[1:]
+    for segment in segments:
+        if segment == "..":
+            del kept[-1:]
+        elif segment != ".":
+            kept.append(segment)
+    if segments and segments[-1] in (".", ".."):
+        kept.append("")
+    return "".join(f"/{segment}" for segment in kept)
+
+
+# extraction: URLs in running text, wrapped as the appendix of RFC 1738 asks: `<URL:…>`, or plainly `<…>`.
+#
+# What is found is text that nobody has parsed yet. The work grows with the length of the text only: no
+# candidate is looked at twice, and the number of readings of one is bounded.
+
+#: Readings of one URL besides the first: all there are for up to six doubtful hyphens. Of more, those
+#: that drop the fewest; each doubtful hyphen would double the number.
+MOST_ALTERNATES = 63
+
+_EXTRACTION_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_WHITESPACE = re.compile(r"[ \t\r\n\v\f]+")
+_LINE_END = re.compile(r"[\r\n]")
+_PREFIX = "url:"
+
+
+@dataclass(frozen=True, slots=True)
+class Extracted:
+    """A URL in a text. `alternates` are its readings without one or more of the hyphens that a broken
+    line may have put in; `position` is the index of its `<`.
+
+    Examples:
+        >>> resolver.extract("see <URL:http://h.example/>")[0].position
+        4
+    """
+
+    url: str
+    alternates: tuple[str, ...] = ()
+    position: int = 0
+
+
+def extract(text: str) -> list[Extracted]:
+    """The wrapped URLs in `text`, in order (RFC 1738, appendix). A `<` always starts over. Never raises.
+
+    Examples:
+        >>> [found.url for found in resolver.extract("see <URL:ftp://h.example/pub/> and <a@b>")]
+        ['ftp://h.example/pub/']
+    """
+    found = []
+    position = text.find("<")
+    while position >= 0:
+        following = text.find("<", position + 1)
+        end = text.find(">", position + 1, len(text) if following < 0 else following)
+        if end >= 0 and (extracted := _read(text[position + 1 : end], position)) is not None:
+            found.append(extracted)
+        position = following
+    return found
+
+
+def _read(content: str, position: int) -> Extracted | None:
+    text, doubtful = _join_lines(content)
+    prefixed = text[: len(_PREFIX)].lower() == _PREFIX
+    if prefixed:
+        text = text[len(_PREFIX) :]
+        doubtful = [index - len(_PREFIX) for index in doubtful]
+    scheme = _EXTRACTION_SCHEME.match(text)
+    name = "" if scheme is None else scheme[1].lower()
+    if name in ("", "url") or not (prefixed or name in SCHEMES):
+        return None
+    return Extracted(text, _alternates(text, doubtful), position)
+
+
+def _join_lines(content: str) -> tuple[str, list[int]]:
+    """The content without whitespace, and where in it hyphens stood directly before a line end."""
+    pieces = []
+    doubtful = []
+    at = length = 0
+    for gap in _WHITESPACE.finditer(content):
+        pieces.append(content[at : gap.start()])
+        length += gap.start() - at
+        at = gap.end()
+        if pieces[-1].endswith("-") and _LINE_END.search(gap[0]):
+            doubtful.append(length - 1)
+    pieces.append(content[at:])
+    return "".join(pieces), doubtful
+
+
+def _alternates(text: str, doubtful: list[int]) -> tuple[str, ...]:
+    drops = chain.from_iterable(combinations(doubtful, count + 1) for count in range(len(doubtful)))
+    readings = (_without(text, dropped) for dropped in islice(drops, MOST_ALTERNATES))
+    return tuple(dict.fromkeys(readings))
+
+
+def _without(text: str, dropped: Iterable[int]) -> str:
+    """The text without the characters at those indices, which are in order."""
+    pieces = []
+    at = 0
+    for index in dropped:
+        pieces.append(text[at:index])
+        at = index + 1
+    return "".join([*pieces, text[at:]])

@@ -1,0 +1,609 @@
+"""What is fetched from archives: the gate opens nothing, and what a dialogue hears was kept.
+
+The dialogue of the scheme goes on as ever, and its readers make of the octets what they make of those of the
+wire. Where what was kept is an object by itself, told from nothing but its facts, these are the reply.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, cast
+
+from protocols.contract import (
+    ArchivedObject,
+    Credentials,
+    Datagram,
+    FileStatus,
+    Kind,
+    Line,
+    LocalFile,
+    Options,
+    PipelineState,
+    ReplayPeer,
+    Reply,
+    Sink,
+    Wanted,
+)
+from protocols.errors import Disconnected, NotFound, ResolveError, Truncated
+from protocols.step import (
+    DatagramReply,
+    Dialogue,
+    EmitBody,
+    ExchangeDatagrams,
+    OpenDatagrams,
+    OpenedConnection,
+    StartBody,
+    Step,
+)
+from protocols.values import dataclass, replace
+from resolver.loops import running
+from resolver.network import Admission, UrlGate
+from resolver.url import registry
+from resolver.url.parsing import parse
+from resolver.warc.archive import joined
+from resolver.warc.group import framed
+from resolver.warc.metadata import (
+    Json,
+    ReplayedConnection,
+    count,
+    error_of,
+    findings_of,
+    moment,
+    reply_of,
+    verified_of,
+)
+
+if TYPE_CHECKING:
+    from resolver.warc.archive import Archive, FoundCapture
+
+
+# archived streams: Connections that nobody is at the other end of: what comes on them an archive says.
+
+_CUT = "the archive has no more of it: what was kept is not whole"
+#: Octets that a connection gives at once (`protocols.contract.Stream`).
+_AT_ONCE = 65_536
+
+
+class ArchivedStream:
+    """See `protocols.contract.Stream`. What comes is `coming`, and what `peer` answers, if there is one.
+    With `is_cut` it breaks where an orderly end would be."""
+
+    def __init__(
+        self,
+        coming: Iterator[bytes],
+        address: str,
+        *,
+        tls: bool,
+        is_cut: bool = False,
+        peer: ReplayPeer | None = None,
+        data_over: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self.peer = address
+        self.secured = tls
+        self.agreed: str | None = None
+        self.received = 0
+        self.close_notify_seen = False
+        self.is_over = False
+        self._answers: deque[Iterator[bytes | None]] = deque([coming])
+        self._peer = peer
+        self._data_over = data_over
+        self._is_cut = is_cut
+        self._held = b""
+        self._waits = False
+
+    async def send(self, *lines: Line) -> None:
+        """It is asked, where there is somebody to answer."""
+        if self._peer is not None:
+            for line in b"".join(each.octets for each in lines).splitlines():
+                self._answers.append(self._peer.answer(line))
+
+    async def receive(self) -> bytes:
+        await running().checkpoint()
+        octets = self._held or self._next()
+        while octets is None:  # data come first, and whoever waits for both gets those
+            await running().sleep_forever()
+        self._held = octets[_AT_ONCE:]
+        octets = octets[:_AT_ONCE]
+        self.received += len(octets)
+        if not octets:
+            self._end()
+        return octets
+
+    def _next(self) -> bytes | None:
+        if self._waits and not self._data_over():
+            return None
+        self._waits = False
+        while self._answers:
+            for octets in self._answers[0]:
+                if octets is None and not self._data_over():
+                    self._waits = True
+                    return None
+                if octets:
+                    return octets
+            self._answers.popleft()
+        return b""
+
+    def _end(self) -> None:
+        self.is_over = True
+        if self._is_cut:
+            raise Disconnected(_CUT)
+        self.close_notify_seen = self.secured
+
+    async def move(self, sink: Sink, count: int | None) -> int:
+        moved = 0
+        while count is None or moved < count:
+            octets = await self.receive()
+            if not octets:
+                break
+            taken = octets if count is None else octets[: count - moved]
+            self._held = octets[len(taken) :] + self._held
+            self.received -= len(octets) - len(taken)
+            sink.write(taken)
+            moved += len(taken)
+        return moved
+
+    async def start_tls(self) -> None:
+        self.secured = True
+
+    async def aclose(self) -> None:
+        self.is_over = True
+
+
+@dataclass(slots=True)
+class ArchivedConnection:
+    """A `PooledConnection` that serves once."""
+
+    stream: ArchivedStream
+    state: object | None = None
+
+    def keep(self, state: object) -> None:
+        """Nothing: there is another one whenever it is wanted."""
+
+
+@dataclass(slots=True)
+class ArchivedSlot:
+    """A `Slot` on a connection of its own."""
+
+    stream: ArchivedStream
+    state: PipelineState
+
+    async def start_request(self) -> None:
+        """At once."""
+
+    async def start_response(self) -> None:
+        """At once."""
+
+    def end_response(self) -> None:
+        """Nobody waits."""
+
+    def start_packing(self, machine: object) -> None:
+        raise Disconnected("an archive packs nothing that is said")
+
+
+class ArchivedDatagrams:
+    """See `protocols.contract.Datagrams`: what came then comes again, in answer to whatever is sent."""
+
+    port = 0
+
+    def __init__(self, way: ReplayedConnection) -> None:
+        self.peer = way.address or ""
+        self.addresses = (self.peer,)
+        self._coming = iter(way.heard)
+        self._number = int.from_bytes(way.sent[0][1:3], "big") if way.sent else 0
+
+    def now(self) -> float:
+        return running().current_time()
+
+    def draw_number(self) -> int:
+        """The one that the server saw then, for it is in what it said."""
+        return self._number
+
+    async def send(self, packet: Line) -> None:
+        """It stays here."""
+
+    def send_at_once(self, packet: Line) -> None:
+        """It stays here."""
+
+    async def receive(self, deadline: float | None) -> Datagram | None:
+        await running().checkpoint()
+        octets = next(self._coming, None)
+        if octets is None:
+            raise Disconnected(_CUT)
+        return Datagram(octets, self.peer, self.port)
+
+    def redirect_to(self, address: str, port: int) -> None:
+        self.peer = address
+
+    def switch_to(self, address: str) -> None:
+        self.peer = address
+
+    def close(self) -> None:
+        """Nothing was opened."""
+
+
+# archived file: A file or a directory of some machine, as an archive has it.
+
+#: Octets of all names of a directory, with what is known of them.
+_MOST = 67_108_864
+
+_NOTHING = FileStatus(kind=Kind.UNKNOWN, size=None, modified=None)
+
+
+class ArchivedFile:
+    """See `protocols.contract.LocalFile`."""
+
+    def __init__(self, status: FileStatus, pieces: Iterator[bytes]) -> None:
+        self.status = status
+        self._pieces = pieces
+        self._skipped = 0
+        self._names: dict[bytes, FileStatus] | None = None
+
+    async def read(self) -> bytes:
+        for octets in self._pieces:
+            left = octets[self._skipped :]
+            self._skipped -= len(octets) - len(left)
+            if left:
+                return left
+        return b""
+
+    def modified_since(self) -> bool:
+        return False
+
+    def begin_at(self, octet: int) -> None:
+        self._skipped = octet
+
+    async def move(self, sink: Sink) -> int:
+        moved = 0
+        while octets := await self.read():
+            sink.write(octets)
+            moved += len(octets)
+        return moved
+
+    async def names(self) -> list[bytes]:
+        return [*self._read()]
+
+    def status_of(self, name: bytes) -> FileStatus:
+        return self._read().get(name, _NOTHING)
+
+    def _read(self) -> dict[bytes, FileStatus]:
+        if self._names is None:
+            octets = joined(self._pieces, _MOST, "a directory")
+            self._names = dict(filter(None, map(_entry, octets.splitlines())))
+        return self._names
+
+
+def _entry(line: bytes) -> tuple[bytes, FileStatus] | None:
+    """What no name can be is passed over."""
+    try:
+        said = json.loads(line)
+        name = said["name"].encode("latin-1")
+        kind = Kind(said["kind"])
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    if not name or b"/" in name or b"\0" in name or name in (b".", b".."):
+        return None
+    event: Json = said
+    return name, FileStatus(kind=kind, size=count(event, "size"), modified=moment(event, "modified"))
+
+
+def status_from(end: Json, size: int | None, *, is_directory: bool) -> FileStatus:
+    """What is known of the thing itself."""
+    kind = Kind.DIRECTORY if is_directory else Kind.DOCUMENT
+    announced = count(end, "announced")
+    return FileStatus(
+        kind=kind,
+        size=None if is_directory else size if announced is None else announced,
+        modified=moment(end, "modified"),
+    )
+
+
+#: A line of a directory with facts (RFC 3659 7.2).
+_FACTS = re.compile(rb"(?:[A-Za-z0-9.-]+=[^;]*;)+ .")
+#: When somebody may have looked at a listing, so that a year before and behind are years.
+_FIRST, _LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
+#: What is wanted of what is not saved.
+_LOOKED_AT: frozenset[Wanted] = frozenset({"content", "facts", "listing"})
+_COMMANDS = re.compile(r';[ \t]*commands="([A-Z_ ]*)"')
+
+
+class ArchiveGate(UrlGate):
+    """See `UrlGate`; its URL was judged as any other."""
+
+    def __init__(self, admission: Admission, archive: Archive) -> None:
+        super().__init__(admission)
+        self._archive = archive
+        self._data: ArchivedStream | None = None
+        self._asked = 0
+        self._takes_block = False
+        self._mistaken: ResolveError | None = None
+        self.options = replace(self.options, tls="never", prompt=False, start=0, stop=None)
+        if self.row is not None and self.row.kept_as == "data":
+            self.options = self._as_kept()
+
+    @cached_property
+    def _found(self) -> FoundCapture:
+        """Raises `NotFound`, and what the retrieval failed by then."""
+        found = self._find()
+        self._connector.peer = found.address
+        if not found.has_object and found.end.get("outcome") == "failed" and "error" in found.end:
+            raise error_of(found.end, found.date)
+        return found
+
+    def _find(self) -> FoundCapture:
+        """A file that turns out to be a directory is one, as a server would say: a tree is walked so."""
+        url, row, want = self._admission.url, self.row, self.options.want
+        try:
+            return self._archive.find(url, wants_facts=want == "facts")
+        except NotFound:
+            if want in _LOOKED_AT or row is None or row.tree is None:
+                raise
+            with suppress(NotFound):
+                found = self._archive.find(row.tree.directory(url))
+                reply = reply_of(found.end)
+                if reply is not None and reply.kind in (Kind.DIRECTORY, Kind.GROUP):
+                    return found
+            raise
+
+    # what it is
+
+    @cached_property
+    def _media_type(self) -> str:
+        """What the block is. Others keep the facts of a directory, and do not say that it is one."""
+        found, row = self._found, self.row
+        media_type = found.object_head.first("Content-Type") or ""
+        is_foreign = found.has_object and not found.events and row is not None and row.kept_as == "data"
+        if is_foreign and self._admission.url.text.endswith("/"):
+            lines = next(found.block(), b"").splitlines(keepends=True)
+            if lines and all(map(_FACTS.match, [line for line in lines if line.endswith(b"\n")])):
+                return "text/x-ftp-mlsd"
+        return media_type
+
+    @property
+    def _is_listing(self) -> bool:
+        """Is it made of answers, in the form that archives have for them?"""
+        kept = None if self.row is None else self.row.listing_kept
+        return kept is not None and self._media_type.partition(";")[0].strip().lower() == kept.media_type
+
+    @property
+    def _is_told(self) -> bool:
+        """Is it a document of a plug-in's, whose last words nobody kept? What it was is told."""
+        row = self.row
+        if row is None or registry.is_ours(row) or row.replayed is not None:
+            return False
+        reply = reply_of(self._found.end)
+        return reply is not None and reply.kind in (Kind.DOCUMENT, Kind.ARTICLE)
+
+    @property
+    def _how(self) -> str:
+        """Where its octets go: as the row of the scheme says."""
+        row = self.row
+        if row is None:
+            return ""
+        if row.kept_as != "body":
+            return row.kept_as
+        if row.listing_kept is None:
+            return "facts" if self._is_told else "stream"
+        return row.listing_kept.how if self._is_listing or row.listing_kept.how == "names" else "facts"
+
+    def _as_kept(self) -> Options:
+        """A listing is asked for in the form in which it came, as of then."""
+        try:
+            found, form = self._found, self._media_type.rpartition("-")[2]
+        except ResolveError:
+            return self.options
+        detailed = self.options.detailed or form == "list"
+        then = min(max(found.date, _FIRST), _LAST)
+        return replace(self.options, mlsd=form == "mlsd", detailed=detailed, clock=lambda: then)
+
+    # the dialogue
+
+    def answered(self, dialogue: Dialogue[object]) -> Dialogue[object]:
+        """The same, in which the archive answers; or one of facts and octets."""
+        row = self.row
+        if row is None or (row.transport is None and row.kept_as == "body" and row.listing_kept is None):
+            return dialogue
+        return self._answered(dialogue)
+
+    def _answered(self, dialogue: Dialogue[object]) -> Dialogue[object]:
+        try:
+            found = self._found
+        except ResolveError as error:
+            self._mistaken = error  # many a URL only leads elsewhere, and nobody is asked
+            return (yield from dialogue)
+        is_told = not found.has_object and self._how != "exchange" and not found.exchanges
+        if is_told or (found.has_object and self._how == "facts"):
+            reply = reply_of(found.end)
+            if reply is not None or found.has_object:
+                dialogue.close()
+                yield from self._give(reply or Reply(kind=Kind.DOCUMENT))
+                return None
+        return (yield from self._carried(dialogue))
+
+    def _give(self, reply: Reply) -> Dialogue[None]:
+        """What it is, and its octets."""
+        found, end = self._found, self._found.end
+        reply.findings.extend(findings_of(end))
+        if reply.media_type is None and found.has_object and not end:
+            media_type = found.object_head.media_type
+            reply = replace(reply, media_type=media_type)
+        yield StartBody(reply)
+        if self.options.want == "facts" or not found.has_object:
+            return
+        received = 0
+        for octets in found.block():
+            received += len(octets)
+            yield EmitBody(octets)
+        if not found.is_whole:
+            words = f"the archive has {received} octets of it: what was kept is not whole"
+            raise Truncated(words, received=received, expected=count(end, "expected"))
+        reply.verified.update(verified_of(end))
+
+    def _carried(self, dialogue: Dialogue[object]) -> Dialogue[object]:
+        """Of datagrams of which nothing was kept but what they carried, that."""
+        advance: Callable[[], Step] = lambda: dialogue.send(None)  # noqa: E731
+        try:
+            while True:
+                try:
+                    step = advance()
+                except StopIteration as done:
+                    return cast(object, done.value)
+                try:
+                    answer = self._at_once(step)
+                    if answer is None:
+                        answer = yield step
+                except ResolveError as error:
+                    advance = _throwing(dialogue, error)
+                else:
+                    advance = _sending(dialogue, answer)
+        finally:
+            dialogue.close()
+
+    def _at_once(self, step: Step) -> object:
+        """Where no datagram was kept that answers it, what they carried was."""
+        if isinstance(step, OpenDatagrams):
+            self._takes_block = self._how == "packets" and self._asked >= len(self._found.exchanges)
+            return OpenedConnection((self._found.address or "",), 1) if self._takes_block else None
+        if isinstance(step, ExchangeDatagrams) and self._takes_block:
+            answer = joined(self._found.block(), self.limits.body, "an answer")
+            return DatagramReply((answer,), self._found.address or "")
+        return None
+
+    # what is opened
+
+    def _check(self) -> FoundCapture:
+        if self._mistaken is not None:
+            raise self._mistaken
+        return self._found
+
+    def _stream(self, *, tls: bool) -> ArchivedStream:
+        found, how = self._check(), self._how
+        peer: ReplayPeer | None = None
+        if self.row is not None and self.row.replayed is not None:
+            peer = self._peer()
+            coming: Iterator[bytes] = iter((peer.greeting,))
+        else:
+            coming = self._exchange() if how == "exchange" else self._one_way()
+        is_cut = found.has_object and not found.is_whole and how != "data"
+        address = found.address or ""
+        return ArchivedStream(coming, address, tls=tls, is_cut=is_cut, peer=peer, data_over=self._is_over)
+
+    def _is_over(self) -> bool:
+        return self._data is None or self._data.is_over
+
+    def _peer(self) -> ReplayPeer:
+        found, row = self._found, self.row
+        assert row is not None
+        assert row.replayed is not None, "who keeps answers says who gives them"
+        commands = _COMMANDS.search(self._media_type)
+        end = found.end
+        if not found.has_object:
+            raise NotFound("the archive tells of it, and has nothing of it")
+        announced = count(end, "announced")
+        if not end and found.is_whole:
+            announced = found.object_head.length
+        modified = None if (reply := reply_of(end)) is None else reply.modified
+        kept = ArchivedObject(
+            self._media_type.partition(";")[0].strip().lower(),
+            () if commands is None else tuple(commands[1].split()),
+            announced,
+            modified,
+            found.block,
+        )
+        peer: ReplayPeer = registry.load(row.replayed)(kept)
+        return peer
+
+    def _exchange(self) -> Iterator[bytes]:
+        """An answer of http; to who wants facts its head alone."""
+        found = self._found
+        if not found.has_object:
+            yield from (octets for way in found.ways for octets in way.heard)
+            return
+        if self.options.want != "facts":
+            yield from found.block()
+            return
+        from resolver.warc.http import MOST_HEAD, find_answer
+
+        held = b""
+        for octets in found.block():
+            held += octets
+            if (answer := find_answer(held)) is not None:
+                yield held[: answer.interim + len(answer.head)]
+                return
+            if len(held) > MOST_HEAD:
+                break
+        yield held
+
+    def _one_way(self) -> Iterator[bytes]:
+        """What came on the one connection: what was heard before the object, and that, framed as it was."""
+        found = self._found
+        way = next((each for each in reversed(found.ways) if each.has_body), None)
+        if way is None:
+            way = next(iter(reversed(found.ways)), None)
+        heard = [] if way is None else way.heard
+        yield from heard
+        if not found.has_object:
+            return
+        if way is not None and way.framing == "dots" and found.is_whole:
+            yield from framed(found.block(), has_end=way.ended == "terminator")
+        else:
+            yield from found.block()
+
+    @asynccontextmanager
+    async def connect(self, *, tls: bool) -> AsyncIterator[ArchivedStream]:  # type: ignore[override]
+        yield self._stream(tls=tls)
+
+    @asynccontextmanager
+    async def acquire(  # type: ignore[override]
+        self, pool_key: Hashable, *, tls: bool, suits: Callable[[object], bool] | None = None
+    ) -> AsyncIterator[ArchivedConnection]:
+        yield ArchivedConnection(self._stream(tls=tls))
+
+    @asynccontextmanager
+    async def join(  # type: ignore[override]
+        self, key: Hashable, state: PipelineState, *, tls: bool, anew: bool
+    ) -> AsyncIterator[ArchivedSlot]:
+        yield ArchivedSlot(self._stream(tls=tls), state)
+
+    @asynccontextmanager
+    async def connect_data(self, port: int) -> AsyncIterator[ArchivedStream]:  # type: ignore[override]
+        found = self._check()
+        self._data = ArchivedStream(found.block(), found.address or "", tls=False, is_cut=not found.is_whole)
+        yield self._data
+        self._data.is_over = True
+
+    @asynccontextmanager
+    async def open_datagrams(self) -> AsyncIterator[ArchivedDatagrams]:  # type: ignore[override]
+        asked = self._check().exchanges
+        if self._asked >= len(asked):
+            raise NotFound("the archive does not have all of what was said for it")
+        self._asked += 1
+        yield ArchivedDatagrams(asked[self._asked - 1])
+
+    @asynccontextmanager
+    async def open_file(self, segments: tuple[bytes, ...]) -> AsyncIterator[LocalFile]:  # type: ignore[override]
+        found = self._check()
+        size = found.object_head.length if found.has_object else None
+        status = status_from(found.end, size, is_directory=self._is_listing)
+        yield ArchivedFile(status, found.block() if found.has_object else iter(()))
+
+    def elsewhere(self, location: str) -> UrlGate:
+        self._admission.led_to(parse(location), self.source)
+        return self
+
+    async def credentials(self, user: bytes | None, *, challenged: bool = True) -> Credentials | None:
+        """Nobody asks for a password here."""
+        return None
+
+
+def _throwing(dialogue: Dialogue[object], error: ResolveError) -> Callable[[], Step]:
+    return lambda: dialogue.throw(error)
+
+
+def _sending(dialogue: Dialogue[object], answer: object) -> Callable[[], Step]:
+    return lambda: dialogue.send(answer)

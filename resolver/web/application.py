@@ -1,0 +1,310 @@
+"""What our pages' addresses answer. Whoever gets here was let in (`entrance`); a GET reads, and what acts is
+a POST of a form of ours.
+
+Who chose a URL decides what the policy lets it do: typed in our address bar it is the `user`'s; a link of a
+page of ours is `derived`, found where that page is from; what a person looked at first, or brought from
+elsewhere, is `chosen`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from starlette.requests import Request
+from starlette.responses import Response as Answer
+from starlette.routing import Route, Router
+
+from protocols.errors import ResolveError
+from protocols.location import Referrer
+from resolver.policy.subject import Verdict
+from resolver.transfer.response import Response
+from resolver.url.parsing import redact
+from resolver.web import addresses, headers
+from resolver.web.access import Receive, Scope, Send, SiteSettings, answer, live
+from resolver.web.answers import PageAnswers, TraceHistory, answered_form, pairs_of, query_of, see
+from resolver.web.dialogue.drawing import panel
+from resolver.web.dialogue.planned import planned
+from resolver.web.forms import FormQuestions, LoginForms
+from resolver.web.pages.document import page_of
+from resolver.web.pages.errors import error_page, row_of
+from resolver.web.pages.look import look_page
+from resolver.web.pages.own import OpenedUrl
+from resolver.web.pages.page import crumbs_of, environment, parent_of, read_query, static_file
+from resolver.web.reading import PageReader, ReadRequest, while_wanted
+from resolver.web.session import ContentDocument, SessionLink, UrlOrigin, WebSession
+
+# gateway: For other clients, whom a person told our address with its secret: the body of what a URL names,
+# and the verdict as the status. No browser has business here, whatever page is in it.
+
+_GATEWAY_PREFIX = b"/g/"
+
+
+class GatewayAnswer(Answer):
+    """An answer with the bytes of a stranger at the origin of our pages: a browser runs and shows nothing of
+    it."""
+
+    def __init__(self, content: bytes = b"", status: int = 200, media_type: str = headers.TEXT) -> None:
+        super().__init__(content, status)
+        self.headers.update(headers.of_gateway(media_type))
+
+
+class Gateway:
+    """`GET /g/SECRET/{url}`, the URL encoded whole."""
+
+    def __init__(self, house: SiteSettings, reading: PageReader) -> None:
+        self._house = house
+        self._reading = reading
+
+    async def answer(self, request: Request) -> GatewayAnswer:
+        secret, _, rest = request.scope["raw_path"][len(_GATEWAY_PREFIX) :].partition(b"/")
+        strange = self._why_not(request, secret.decode("latin-1"))
+        if strange is not None:
+            self._house.tell(f"refused {request.method} /g/...: {strange}")
+            refused = GatewayAnswer(status=403)
+            refused.headers["connection"] = "close"
+            return refused
+        text = addresses.asked(addresses.PREFIX + rest).text
+        found = await while_wanted(request.receive, partial(self._reading.fetch, text, UrlOrigin("derived")))
+        if found is None:
+            return GatewayAnswer(status=408)
+        if isinstance(found.reply, ResolveError):
+            words = f"{redact(text)}: {found.reply.message}\n".encode("utf-8", "replace")
+            return GatewayAnswer(words, row_of(found.reply).status)
+        return GatewayAnswer(found.reply.content, media_type=found.reply.media_type or headers.OCTETS)
+
+    def _why_not(self, request: Request, secret: str) -> str | None:
+        """Return why the request is refused, or None. Browsers send no `Sec-Fetch-*` over http to an address
+        of the network; the cookie still tells the browser of the window."""
+        keys = self._house.keys
+        strange = [name for name in request.headers if name.startswith("sec-fetch-") or name == "origin"]
+        if strange:
+            return str(strange[0])
+        if keys.is_ours(value.encode("latin-1") for value in request.headers.getlist("cookie")):
+            return "the cookie of the window"
+        return None if keys.is_gateway(secret) else "no secret"
+
+
+_STATIC = {"window.css": headers.SHEET, "window.js": headers.SCRIPT}
+#: Fields of an address that ask for another part of a listing, in which it is not listed anew.
+_ANOTHER_PAGE = frozenset({"page", "sort", "q"})
+_TYPED_BY_HAND = (
+    "This was typed behind /u/ by hand. A browser takes dots, a # and what follows, or a ? out of such an "
+    "address before anybody sees it: see that it is still what was meant."
+)
+
+
+class WebApplication:
+    """The pages of one run. `content` is where the content port is, `size` how many rows a page has."""
+
+    def __init__(
+        self,
+        house: SiteSettings,
+        session: WebSession,
+        reading: PageReader,
+        content: str,
+        size: int,
+        answers: PageAnswers,
+        own: Sequence[Route],
+        logins: LoginForms,
+        gateway: Gateway,
+    ) -> None:
+        self._house = house
+        self._answers = answers
+        self._session = session
+        self._reading = reading
+        self._content = content
+        self._size = size
+        self._logins = logins
+        self._said = TraceHistory()
+        self.router = Router(
+            [
+                *own,
+                *self._said.routes,
+                *logins.routes,
+                Route("/enter", self._enter),
+                Route("/start", self._start, methods=["POST"]),
+                Route("/look", self._look),
+                Route("/open", self._open, methods=["POST"]),
+                Route("/u/{url:path}", self._show),
+                Route("/g/{url:path}", gateway.answer),
+                Route("/static/{name}", self._static),
+                *FormQuestions(session, reading, self._said, see, answers.page, self._told).routes,
+            ],
+            redirect_slashes=False,  # it would answer by the Host of the request
+        )
+
+    def ask(self, text: str) -> str:
+        """The page that somebody else led the browser to; it needs no session, and nothing is sent."""
+        look = addresses.look(text, addresses.ASKED) if text else "/"
+        return environment().get_template("asked.html").render(url=redact(text), look=look)
+
+    async def _enter(self, request: Request) -> Answer:
+        """For a token the cookie, and on by a page of its own: the target of a redirect would not get the
+        cookie where the browser came from a file or another site."""
+        token = query_of(request).get("t", "")
+        if request.method != "GET" or (url := self._house.keys.enter(token)) is None:
+            self._house.tell("refused an entry: no token, or one that was used or is too old")
+            words = "This way in was used, or is too old. Start with: resolve serve --open\n"
+            return Answer(words, 403, headers=dict(headers.NO_REFERRER), media_type=headers.TEXT)
+        where = addresses.look(url, addresses.ASKED) if url else "/"
+        page = environment().get_template("entered.html").render(where=where)
+        answer = Answer(page, media_type=headers.HTML)
+        answer.headers["set-cookie"] = self._house.keys.cookie
+        answer.headers.update(headers.NO_REFERRER)
+        return answer
+
+    async def _start(self, request: Request) -> Answer:
+        """A token for another program of this person, which starts the browser."""
+        return Answer(self._house.keys.token(answered_form(request).get("url", "")), media_type=headers.TEXT)
+
+    async def _static(self, request: Request) -> Answer:
+        name = request.path_params["name"]
+        if name not in _STATIC:
+            return Answer(status_code=404)
+        return Answer(static_file(name), media_type=_STATIC[name])
+
+    async def _look(self, request: Request) -> Answer:
+        """What the address bar asks for, and what no page may open by itself."""
+        asked = query_of(request)
+        text, from_id = asked.get("url", ""), asked.get("from", "")
+        if not text:
+            return see("/")
+        if not from_id and request.headers.get("sec-fetch-site") == "same-origin":
+            return self._judged(text, UrlOrigin("user"))
+        mark = self._session.marked(from_id)
+        return self._judged(text, UrlOrigin("chosen", None if mark is None else mark.found))
+
+    def _judged(self, text: str, way: UrlOrigin, note: str | None = None) -> Answer:
+        """What is known of a URL before anything is sent, and a way to open it where nothing speaks against
+        that."""
+        plan, verdict = self._reading.plan(text, way), self._reading.verdict(text, way)
+        url = self._reading.url(text, way)
+        from_id = self._session.mark(SessionLink(None, text, way))
+        page = look_page(text, plan, verdict, url, self._answers.place(text, ""), note=note)
+        return self._answers.page(page, text, from_id, panel=panel(planned(plan)))
+
+    async def _open(self, request: Request) -> Answer:
+        """What a person decided to open. A form is sent here and now; all else is a page that can be come
+        back to."""
+        form = answered_form(request)
+        text, from_id = form.get("url", ""), form.get("from", "")
+        mark = self._session.marked(from_id)
+        if mark is None or mark.opens != text:
+            return self._judged(text, UrlOrigin("chosen"))
+        if _is_form(self._reading.verdict(text, mark.way)):
+            return await self._fetched(request, text, from_id, mark.way)
+        return see(addresses.found(text, from_id))
+
+    async def _show(self, request: Request) -> Answer:
+        asked = addresses.asked(request.scope["raw_path"])
+        if asked.raw:
+            return self._judged(asked.text, UrlOrigin("chosen"), _TYPED_BY_HAND)
+        from_id = query_of(request).get("from", "")
+        way = self._session.way_to(asked.text, from_id)
+        mark = self._session.marked(from_id)
+        decided = mark is not None and mark.opens == asked.text
+        verdict = self._reading.verdict(asked.text, way)
+        if verdict.action != "allow" and not decided and self._may_be_decided(asked.text, way):
+            return see(addresses.look(asked.text, from_id or addresses.ASKED))
+        if _is_form(verdict):  # a GET only reads
+            return self._judged(asked.text, way)
+        return await self._fetched(request, asked.text, from_id, way)
+
+    def _may_be_decided(self, text: str, way: UrlOrigin) -> bool:
+        """Could a person who looks at it decide to open it?"""
+        return self._reading.verdict(text, UrlOrigin("chosen", way.referrer)).action != "refuse"
+
+    async def _fetched(self, request: Request, text: str, from_id: str, way: UrlOrigin) -> Answer:
+        asked = query_of(request)
+        query = read_query(pairs_of(request))
+        wanted = ReadRequest(query.before, query.relevant)
+        key = text, way, wanted
+        kept = self._session.listings.find(key) if _ANOTHER_PAGE & asked.keys() else None
+        if kept is not None:
+            return self._told(request, kept, text, from_id, way)
+        work = partial(self._reading.fetch, text, way, wanted)
+        found = await while_wanted(request.receive, work)
+        if found is None:
+            return Answer(status_code=408)  # nobody reads it
+        if isinstance(found.reply, Response) and found.reply.entries is not None:
+            self._session.listings.keep(key, found.reply)
+        said = self._said.panel(found.exchange, planned(self._reading.plan(text, way)))
+        return self._told(request, found.reply, text, from_id, way, said)
+
+    def _told(
+        self,
+        request: Request,
+        reply: Response | ResolveError,
+        text: str,
+        from_id: str,
+        way: UrlOrigin,
+        said: str = "",
+    ) -> Answer:
+        """The page of what became of a URL; `said` is the dialogue's panel."""
+        url = self._reading.url(text, way)
+        if isinstance(reply, ResolveError) or url is None:
+            assert isinstance(reply, ResolveError), "what is no URL has no reply"
+            above = None if url is None else parent_of(url)
+            mark = self._session.mark(SessionLink(way.referrer))
+            login = self._logins.heard(reply, text, way)
+            place = self._answers.place(text, mark, from_id)
+            failed = error_page(reply, text, redact(text), place, parent=above, login=login)
+            return self._answers.page(failed, text, mark, panel=said)
+        self._logins.heard(reply, text, way)
+        found_in = Referrer(reply.url, reply.peer)
+        page_id = self._session.mark(SessionLink(found_in))
+        query = read_query(pairs_of(request), self._size)
+        place, judge = self._answers.place(text, page_id, from_id), self._reading.judging(found_in)
+        page = page_of(reply, url, query, place, self._keep, judge)
+        self._session.visit(OpenedUrl(redact(text), page.title))
+        href = partial(addresses.found, from_id=page_id)
+        return self._answers.page(page, text, page_id, crumbs=crumbs_of(url, href), panel=said)
+
+    def _keep(self, content: bytes, media_type: str, name: str, inline: bool) -> str:
+        """For the content port."""
+        safe = headers.file_name(name)
+        document_id = self._session.keep(ContentDocument(content, media_type, safe, inline))
+        return f"{self._content}/d/{document_id}/{addresses.whole(safe)}"
+
+
+def _is_form(verdict: Verdict) -> bool:
+    return "S05" in verdict.rules
+
+
+# content: The other port, for what came from elsewhere: known documents, by IDs that nobody guesses, and
+# nothing else.
+#
+# It reads no cookie, runs nothing, and its answers say of themselves that they are harmless.
+
+_PREFIX = "/d/"
+
+
+class ContentApplication:
+    """The documents of a session. `place` is what `Host` must be."""
+
+    def __init__(self, session: WebSession, place: str) -> None:
+        self._session = session
+        self._place = place.encode("ascii")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            return await live(receive, send)
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1008})
+            return None
+        document = self._asked(scope)
+        if document is None:
+            return await answer(send, 404, b"", headers.TEXT, {"connection": "close", **headers.NO_REFERRER})
+        disposition = headers.disposition(document.name, inline=document.inline)
+        said = {"content-disposition": disposition, **headers.NO_REFERRER}
+        return await answer(send, 200, document.content, document.media_type, said)
+
+    def _asked(self, scope: Scope) -> ContentDocument | None:
+        hosts = [value for name, value in scope["headers"] if name.lower() == b"host"]
+        path = scope["raw_path"].decode("latin-1")
+        if scope["method"] not in ("GET", "HEAD") or scope["http_version"] not in ("1.0", "1.1"):
+            return None
+        if hosts != [self._place] or not path.startswith(_PREFIX):
+            return None
+        return self._session.document(path[len(_PREFIX) :].partition("/")[0])

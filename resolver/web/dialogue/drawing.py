@@ -1,0 +1,384 @@
+"""An exchange as shapes of a diagram: lanes from left to right, time from top to bottom.
+
+Nothing here is markup. Attributes and classes alone say how a shape looks (`style=` is dead under the policy
+of the pages), and colours are those of the text around.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
+from typing import TypeAlias
+
+from protocols.values import NamedTuple
+from resolver.web.dialogue.exchange import (
+    DiagramLane,
+    DiagramMessage,
+    Kind,
+    Place,
+    RecordedExchange,
+    breadth,
+    counted,
+    cut,
+    wrapped,
+)
+from resolver.web.pages.page import environment
+
+#: Units of the diagram, which are pixels where it is not scaled: of a line, and between lanes, where the
+#: longest line has room.
+LINE = 16
+_FIRST = 98
+_GAP = 470
+_NEXT = 118
+_TIME = 58
+_TOP = 64
+_CELLS_OF_NOTE = 56
+
+
+Point: TypeAlias = tuple[float, float]
+
+
+class SvgShape(NamedTuple):
+    """One element: a name of SVG's, its attributes, and what it says if it is text."""
+
+    tag: str
+    attributes: tuple[tuple[str, str], ...]
+    text: str = ""
+
+
+class Drawing(NamedTuple):
+    """A whole diagram; `title` and `summary` are for who does not see it."""
+
+    width: int
+    height: int
+    title: str
+    summary: str
+    shapes: tuple[SvgShape, ...]
+
+
+def draw(exchange: RecordedExchange) -> Drawing:
+    """Everything in its place."""
+    return _DiagramCanvas(exchange).drawing()
+
+
+def title_of(exchange: RecordedExchange) -> str:
+    return f"{exchange.title}: {exchange.url}"
+
+
+def summary_of(exchange: RecordedExchange) -> str:
+    """What a person who does not see it hears first."""
+    sides = [f"{lane.title} ({lane.who})" if lane.who else lane.title for lane in exchange.lanes]
+    words = f"Sequence diagram of {', '.join(sides)}: {counted(len(exchange.messages), 'message')}"
+    if exchange.left_out:
+        words += f", {exchange.left_out:,} more are left out"
+    if exchange.elapsed is not None:
+        words += f", in {milliseconds(exchange.elapsed)} ms"
+    if exchange.outcome is not None:
+        words += f"; {'verdict' if exchange.kind == 'plan' else 'ended'}: {exchange.outcome}"
+    return f"{words}. A table beside it says the same."
+
+
+def milliseconds(at: float) -> str:
+    """As many digits as a reader has use for."""
+    return f"{at:,.0f}" if at >= 100 else f"{at:.1f}"
+
+
+class _DiagramCanvas:
+    """Puts shapes below one another; `_y` is where the next one begins."""
+
+    def __init__(self, exchange: RecordedExchange) -> None:
+        self._exchange = exchange
+        self._x: dict[Place, float] = {}
+        for number, lane in enumerate(exchange.lanes):
+            self._x[lane.place] = _FIRST if number == 0 else _FIRST + _GAP + (number - 1) * _NEXT
+        self._width = int(max(*self._x.values(), _FIRST + _GAP) + 66)
+        self._y = float(_TOP + 22)
+        self._shapes: list[SvgShape] = []
+        self._alive: dict[Place, float] = {}
+        self._bars: list[SvgShape] = []
+        self._veiled: dict[Place, float] = {}
+
+    def drawing(self) -> Drawing:
+        for message in self._exchange.messages:
+            self._put(message)
+        for place in list(self._alive):
+            self._end_bar(place, self._y, open_end=True)
+        for place in list(self._veiled):
+            self._end_veil(place, self._y)
+        height = int(self._y + 26)
+        lanes = [shape for lane in self._exchange.lanes for shape in self._lane(lane, height)]
+        title, summary = title_of(self._exchange), summary_of(self._exchange)
+        shapes = (*lanes, *self._bars, *self._shapes)
+        return Drawing(self._width, height, title, summary, shapes)
+
+    def _lane(self, lane: DiagramLane, height: int) -> list[SvgShape]:
+        """Its head, and its line down; of what is no peer of its own it is broken."""
+        x = self._x[lane.place]
+        broken = lane.place in ("data", "names")
+        found = [
+            _line("lane", (x, _TOP), (x, height - 10), dashes="5 5" if broken else ""),
+            _box("side", (x - 56, 10), (112, _TOP - 10)),
+        ]
+        lines = [(lane.title, "who")] if not lane.who else [(lane.title, "who"), (lane.who, "where")]
+        for number, (text, name) in enumerate(lines):
+            y = 41 if len(lines) == 1 else 33 + number * 17
+            found.append(_text(cut(text, 15 if name == "who" else 17), name, x, y, anchor="middle"))
+        return found
+
+    def _put(self, message: DiagramMessage) -> None:
+        if message.source is None or message.target is None or message.source == message.target:
+            self._note(message)
+        else:
+            self._arrow(message)
+
+    def _note(self, message: DiagramMessage) -> None:
+        """A band across, for what neither side says."""
+        left, right = _FIRST + 16, _FIRST + _GAP - 16
+        told = [] if message.size is None else [counted(message.size)]
+        lines = [line for text in (*told, *message.lines) for line in wrapped(text, _CELLS_OF_NOTE)]
+        height = len(lines) * LINE + 12
+        name = "gap" if message.kind == "gap" else f"note {message.tone}"
+        dashes = "3 4" if message.kind == "gap" else ""
+        self._shapes.append(_box(name, (left, self._y), (right - left, height), dashes=dashes))
+        for number, line in enumerate(lines):
+            self._shapes.append(_text(line, f"{name} words", left + 10, self._y + 18 + number * LINE))
+        if message.at is not None:
+            self._time(message.at, self._y + 18)
+        self._y += height + 12
+
+    def _arrow(self, message: DiagramMessage) -> None:
+        assert message.source is not None
+        assert message.target is not None
+        ours = message.kind in ("open", "close", "tls") or (
+            message.kind == "hear" and self._exchange.kind == "plan"
+        )
+        label_at = self._x["client"] + 16
+        for number, (text, name) in enumerate(self._labels(message, ours=ours)):
+            self._shapes.append(_text(text, name, label_at, self._y + 11 + number * LINE))
+        self._y += len(self._labels(message, ours=ours)) * LINE + 5
+        start, end = self._x[message.source], self._x[message.target]
+        if message.at is not None:
+            self._time(message.at, self._y + 4)
+        self._connection(message)
+        if message.kind == "body":
+            self._y += 4
+            self._thick(start, end)
+            self._y += 4
+        else:
+            self._thin(message, start, end)
+        self._y += 15
+
+    def _labels(self, message: DiagramMessage, *, ours: bool) -> list[tuple[str, str]]:
+        if message.size is None and ours:
+            return [(cut(line, _CELLS_OF_NOTE, breadth), "ours") for line in message.lines]
+        if message.size is None:
+            return [(line, "said") for line in message.lines]
+        count = (counted(message.size), "count")
+        return [count, *((line, "preview") for line in message.lines)]
+
+    def _thin(self, message: DiagramMessage, start: float, end: float) -> None:
+        side = 1 if end > start else -1
+        dashes = "6 4" if message.kind in ("open", "close", "tls") else ""
+        tip, y = end - side * 5, self._y
+        name = f"arrow {message.kind}"
+        self._shapes.append(_line(name, (start + side * 5, y), (tip - side * 6, y), dashes=dashes))
+        if message.kind == "close":
+            self._shapes.append(_line(name, (tip - 5, y - 5), (tip + 5, y + 5)))
+            self._shapes.append(_line(name, (tip - 5, y + 5), (tip + 5, y - 5)))
+            return
+        heads = [(tip, side)] if message.kind != "tls" else [(tip, side), (start + side * 5, -side)]
+        for at, turn in heads:
+            points = f"{at:g},{y:g} {at - turn * 10:g},{y - 5:g} {at - turn * 10:g},{y + 5:g}"
+            self._shapes.append(_area(f"head {message.kind}", points))
+
+    def _thick(self, start: float, end: float) -> None:
+        side = 1 if end > start else -1
+        y, a, b = self._y, start + side * 5, end - side * 5
+        neck = b - side * 16
+        points = (
+            f"{a:g},{y - 4:g} {neck:g},{y - 4:g} {neck:g},{y - 10:g} {b:g},{y:g} "
+            f"{neck:g},{y + 10:g} {neck:g},{y + 4:g} {a:g},{y + 4:g}"
+        )
+        self._shapes.append(_area("head body", points))
+
+    def _connection(self, message: DiagramMessage) -> None:
+        """A connection is a bar upon its lane as long as it stands, and a bracket beside it inside TLS."""
+        place = message.target if message.source == "client" else message.source
+        assert place is not None
+        match message.kind:
+            case "open":
+                self._end_bar(place, self._y - 8)
+                self._end_veil(place, self._y - 8)
+                self._alive[place] = self._y
+            case "tls":
+                self._veiled[place] = self._y
+            case "close":
+                self._end_bar(place, self._y)
+                self._end_veil(place, self._y)
+
+    def _end_bar(self, place: Place, y: float, *, open_end: bool = False) -> None:
+        begun = self._alive.pop(place, None)
+        if begun is not None:
+            x, end = self._x[place], y + (6 if open_end else 0)
+            self._bars.append(_box("alive", (x - 4, begun), (8, max(1, end - begun)), fill="currentColor"))
+
+    def _end_veil(self, place: Place, y: float) -> None:
+        begun = self._veiled.pop(place, None)
+        if begun is not None:
+            x = self._x[place] + 10
+            self._bars.append(_bracket("veil", (x, begun), y))
+            self._bars.append(_text("TLS", "veil words", x + 14, (begun + y) / 2 + 4))
+
+    def _time(self, at: float, y: float) -> None:
+        self._shapes.append(_text(milliseconds(at), "time", _TIME, y, anchor="end"))
+
+
+def _text(text: str, name: str, x: float, y: float, anchor: str = "start") -> SvgShape:
+    place = (("class", name), ("x", f"{x:g}"), ("y", f"{y:g}"), ("fill", "currentColor"))
+    return SvgShape("text", place if anchor == "start" else (*place, ("text-anchor", anchor)), text)
+
+
+def _line(name: str, start: Point, end: Point, *, dashes: str = "") -> SvgShape:
+    ends = (("x1", start[0]), ("y1", start[1]), ("x2", end[0]), ("y2", end[1]))
+    return _drawn("line", name, tuple((key, f"{value:g}") for key, value in ends), dashes)
+
+
+def _box(name: str, corner: Point, size: Point, *, dashes: str = "", fill: str = "none") -> SvgShape:
+    sides = (("x", corner[0]), ("y", corner[1]), ("width", size[0]), ("height", size[1]), ("rx", 4))
+    placed = tuple((key, f"{value:g}") for key, value in sides)
+    return _drawn("rect", name, (*placed, ("fill", fill)), dashes)
+
+
+def _bracket(name: str, corner: Point, end: float) -> SvgShape:
+    """Open to the left, as wide as it has to be to be seen."""
+    x, y = corner
+    return _drawn("path", name, (("d", f"M{x:g} {y:g}h9V{end:g}h-9"), ("fill", "none")), "")
+
+
+def _area(name: str, points: str) -> SvgShape:
+    return SvgShape("polygon", (("class", name), ("points", points), ("fill", "currentColor")))
+
+
+def _drawn(tag: str, name: str, attributes: tuple[tuple[str, str], ...], dashes: str) -> SvgShape:
+    more = (("stroke-dasharray", dashes),) if dashes else ()
+    return SvgShape(tag, (("class", name), *attributes, ("stroke", "currentColor"), *more))
+
+
+# panel: Markup of exchanges: the panel beside a page, a page that stands alone, files to take away.
+
+_NONE = "–"
+#: Messages whose words were on the wire; the words of a plan for what would come are ours.
+_ON_THE_WIRE: frozenset[Kind] = frozenset({"say", "hear", "body", "ask", "answer"})
+_PLANNED: frozenset[Kind] = frozenset({"say"})
+
+
+class MessageRow(NamedTuple):
+    """A message in the table: `way` says from whom to whom."""
+
+    at: str
+    way: str
+    lines: tuple[str, ...]
+    kind: str
+    tag: str
+
+
+class ExchangePanel(NamedTuple):
+    """An exchange with all that is made of it; `name` is told to nobody and stands once on a page."""
+
+    exchange: RecordedExchange
+    drawing: Drawing
+    rows: tuple[MessageRow, ...]
+    ended: str
+    name: str
+
+
+class _PanelSection(NamedTuple):
+    name: str
+    url: str
+    shown: tuple[ExchangePanel, ...]
+
+
+def panel(*exchanges: RecordedExchange, away: str = "") -> str:
+    """What stands on a page: the dialogue, and the plan beside it. `away` is the address at which the first
+    is to be had as a file, without how its name ends."""
+    return _render("exchange.html", {"shown": _shown(exchanges, "dialogue"), "away": away})
+
+
+def svg(exchange: RecordedExchange) -> str:
+    """A file that shows the diagram wherever it is opened."""
+    return _render("exchange.svg", {"drawing": draw(exchange)}).lstrip()
+
+
+def as_text(exchange: RecordedExchange) -> str:
+    """JSON; its members are those of `resolver.web.dialogue.exchange`."""
+    return json.dumps(exchange.as_json(), ensure_ascii=False, indent=1) + "\n"
+
+
+def page(sections: Sequence[tuple[RecordedExchange, ...]], heading: str, *, left_out: int = 0) -> str:
+    """A page that needs nothing else, with a section for each URL: its own stylesheet, no script, and a
+    policy that allows neither another sheet nor anything from elsewhere."""
+    sheet = _render("exchange_page.css", {})
+    made = tuple(
+        _PanelSection(f"url-{number}", each[0].url, _shown(each, f"d{number}"))
+        for number, each in enumerate(sections, 1)
+        if each
+    )
+    title = made[0].url if len(made) == 1 else counted(len(made) + left_out, "URL")
+    subtitle = "A URL, and what it takes to get it." if len(made) == 1 else title
+    if left_out:
+        subtitle += f", of which {left_out:,} are left out in the middle"
+    values = {
+        "title": f"{heading}: {title}",
+        "heading": heading,
+        "subtitle": subtitle,
+        "sections": made,
+        "digest": b64encode(sha256(sheet.encode()).digest()).decode(),
+    }
+    return _render("exchange_page.html", values).lstrip()
+
+
+def rows(exchange: RecordedExchange) -> tuple[MessageRow, ...]:
+    """The table that says what the diagram shows, in the same order."""
+    names = {lane.place: lane for lane in exchange.lanes}
+    told = _PLANNED if exchange.kind == "plan" else _ON_THE_WIRE
+    return tuple(_row(message, names, told) for message in exchange.messages)
+
+
+def _row(message: DiagramMessage, lanes: dict[Place, DiagramLane], wire: frozenset[Kind]) -> MessageRow:
+    lines = message.lines if message.size is None else (counted(message.size), *message.lines)
+    at = _NONE if message.at is None else milliseconds(message.at)
+    tag = "code" if message.kind in wire else "span"
+    return MessageRow(at, _way(message, lanes), lines, message.kind, tag)
+
+
+def _way(message: DiagramMessage, lanes: dict[Place, DiagramLane]) -> str:
+    if message.source is None or message.target is None:
+        return _NONE
+    words = {"client": "client", "server": "server", "data": "data", "names": "names"}
+    if message.source == message.target:
+        return words[message.source]
+    between = f"{words[message.source]} → {words[message.target]}"
+    return f"{between}, in TLS" if message.secured else between
+
+
+def _shown(exchanges: Iterable[RecordedExchange], name: str) -> tuple[ExchangePanel, ...]:
+    return tuple(
+        ExchangePanel(each, draw(each), rows(each), _ended(each), f"{name}-{number}")
+        for number, each in enumerate(exchanges, 1)
+    )
+
+
+def _ended(exchange: RecordedExchange) -> str:
+    if exchange.outcome is None:
+        return ""
+    if exchange.kind == "plan":
+        return f"verdict: {exchange.outcome}"
+    if exchange.elapsed is None:
+        return exchange.outcome
+    return f"{exchange.outcome}, after {milliseconds(exchange.elapsed)} ms"
+
+
+def _render(template: str, values: Mapping[str, object]) -> str:
+    return environment().get_template(template).render(values)

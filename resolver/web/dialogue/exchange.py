@@ -1,0 +1,270 @@
+"""What one dialogue was, or would be, as values: what diagram, table and JSON are made of alike.
+
+In JSON (`as_json`; octets are counted on the wire, times are milliseconds from the start):
+
+| member | |
+|---|---|
+| format version | `resolve-dialogue`, 1 |
+| url title | the URL, redacted; what the diagram is called |
+| kind | `dialogue`: it was so; `plan`: it would be |
+| lanes | pairs of a name, of which `client` `server` `data` `names`, and who that is |
+| messages | one for each thing said or done, in order |
+| left_out | how many are left out, behind the message of kind `gap` |
+| outcome elapsed | how it ended, and after how long; null while it has not |
+
+A message has at (null where no time is known), kind, from and to (the same lane for what one side does by
+itself, null for a note), lines (each at most 60 cells), octets (of a body and of what is no text, else null)
+and secured (inside TLS). Kinds: `open` `close` `tls` `say` `hear` `body` `ask` `answer` (names) `note` `gap`.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable
+from typing import Literal, TypeAlias
+
+from protocols.location import JsonValue
+from protocols.values import NamedTuple
+from resolver.terminal.text import escape_controls
+
+Place: TypeAlias = Literal["client", "server", "data", "names"]
+Kind: TypeAlias = Literal["open", "close", "tls", "say", "hear", "body", "ask", "answer", "note", "gap"]
+
+Tone: TypeAlias = Literal["plain", "good", "bad"]
+
+#: In the order in which they stand side by side.
+PLACES: tuple[Place, ...] = ("client", "server", "data", "names")
+_WHO: dict[Place, str] = {
+    "client": "this machine",
+    "server": "server",
+    "data": "data",
+    "names": "names",
+}
+
+
+class DiagramLane(NamedTuple):
+    """One side: `who` is its address where it is known."""
+
+    place: Place
+    title: str
+    who: str = ""
+
+
+class DiagramMessage(NamedTuple):
+    """One thing said or done; see the head of this module."""
+
+    kind: Kind
+    lines: tuple[str, ...]
+    source: Place | None = None
+    target: Place | None = None
+    at: float | None = None
+    size: int | None = None
+    secured: bool = False
+    tone: Tone = "plain"
+
+    def as_json(self) -> dict[str, JsonValue]:
+        return {
+            "at": None if self.at is None else round(self.at, 1),
+            "kind": self.kind,
+            "from": self.source,
+            "to": self.target,
+            "lines": list(self.lines),
+            "octets": self.size,
+            "secured": self.secured,
+        }
+
+
+class RecordedExchange(NamedTuple):
+    """A dialogue as it was, or a plan of one."""
+
+    url: str
+    kind: Literal["dialogue", "plan"]
+    title: str
+    lanes: tuple[DiagramLane, ...]
+    messages: tuple[DiagramMessage, ...]
+    left_out: int = 0
+    outcome: str | None = None
+    elapsed: float | None = None
+    failed: bool = False
+
+    def as_json(self) -> dict[str, JsonValue]:
+        return {
+            "format": "resolve-dialogue",
+            "version": 1,
+            "url": self.url,
+            "title": self.title,
+            "kind": self.kind,
+            "lanes": [[lane.place, lane.who or lane.title] for lane in self.lanes],
+            "messages": [message.as_json() for message in self.messages],
+            "left_out": self.left_out,
+            "outcome": self.outcome,
+            "elapsed": None if self.elapsed is None else round(self.elapsed, 1),
+        }
+
+
+def lanes_of(
+    messages: tuple[DiagramMessage, ...], who: dict[Place, str], host: str
+) -> tuple[DiagramLane, ...]:
+    """Client and server, and what else takes part."""
+    there = {place for message in messages for place in (message.source, message.target)}
+    titles = {**_WHO, "server": host or _WHO["server"]}
+    return tuple(
+        DiagramLane(place, titles[place], who.get(place, "").removeprefix(f"{host} "))
+        for place in PLACES
+        if place == "client" or place in there or (place == "server" and host)
+    )
+
+
+# words: What was said, as lines that a person reads: escaped (S15), cut to `CELLS`, logins and tokens as
+# `****`.
+#
+# Secrets are hidden in the events already (S17). Here it is done again by the words that lead a secret in,
+# so that what some dialogue of a third party forgot to hide is in no diagram that is shown to a class.
+
+#: Cells that a line has at most.
+CELLS = 60
+#: Lines of one message at most: the head of an http answer may have hundreds.
+LINES = 24
+#: Characters of a URL or an error that a note has at most: it is no line, and is broken where it is shown.
+_LONGEST_NOTE = 300
+
+#: Lines of a body that are shown, out of so many octets.
+_PREVIEW = 3
+_LOOKED_AT = 400
+
+#: What a person can read among octets that are no text: names and numbers of a binary protocol.
+_WORD = re.compile(rb"[\x21-\x7e][\x20-\x7e]{3,}")
+_CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\xff]")
+_HIDDEN = b"****"
+#: A login that is everybody's is no secret, and shows how anonymous ftp works.
+_SAID = re.compile(
+    rb"(?im)^((?:AUTHINFO[ \t]+)?(?:PASS|ACCT|SASL|GENERIC)[ \t]+"
+    rb"|(?:AUTHINFO[ \t]+)?USER[ \t]+(?!(?:anonymous|ftp)(?:[\r\n]|\Z))"
+    rb"|(?:Proxy-)?Authorization:[ \t]*(?:[A-Za-z]+[ \t]+)?|(?:Set-)?Cookie2?:[ \t]*"
+    rb"|[-A-Za-z]*(?:token|api-?key|secret)[ \t]*:[ \t]*)[^\r\n]+"
+)
+_TOKEN = re.compile(rb"(?i)\b((?:access_|id_|refresh_)?token|api_?key|secret|password)=[^&;\s\"'#]+")
+
+#: What no XML may hold.
+_NO_XML = re.compile("[\ufdd0-\ufdef\ufffe\uffff]")
+
+
+def masked(octets: bytes) -> bytes:
+    """Without what a login or a token is."""
+    return _TOKEN.sub(rb"\1=" + _HIDDEN, _SAID.sub(rb"\1" + _HIDDEN, octets))
+
+
+def lines_of(octets: bytes) -> tuple[str, ...]:
+    """The lines of a message. What is behind the last of `LINES` is counted in it."""
+    text = masked(octets).decode("utf-8", "surrogateescape")
+    found = re.split("\r?\n", text[:-1] if text.endswith("\n") else text)
+    found = [each.removesuffix("\r") for each in found]
+    while len(found) > 1 and not found[-1]:
+        found.pop()
+    lines = [shown(line) or "(an empty line)" for line in found[:LINES]]
+    if len(found) > LINES:
+        lines[-1] = f"… {len(found) - LINES + 1} more lines"
+    return tuple(lines)
+
+
+def shown(text: str) -> str:
+    """One line, fit for a page and for XML, of at most `CELLS` cells."""
+    return cut(escaped(text), CELLS)
+
+
+def note(text: str) -> str:
+    """A line of ours that has words of others in it."""
+    line = masked(escaped(text).encode()).decode()
+    return line if len(line) <= _LONGEST_NOTE else f"{line[: _LONGEST_NOTE - 1]}…"
+
+
+def escaped(text: str) -> str:
+    line = escape_controls(text.replace("\r\n", "\\x0d\\x0a")).replace("\n", "\\x0a").replace("\t", " → ")
+    return _NO_XML.sub(_named, line)
+
+
+def readable(octets: bytes) -> bool:
+    """Is it text, with no control character but line ends and tabs?"""
+    if any(octet < 0x80 for octet in b"".join(_CONTROL.findall(octets))):
+        return False
+    try:
+        octets.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return error.start > len(octets) - 4 and error.start > 0  # cut within a character
+    return True
+
+
+def preview(octets: bytes) -> tuple[str, ...]:
+    """The first lines of a body, so that a reader sees what it is; of what is no text, the words in it, where
+    there are many."""
+    beginning = octets[:_LOOKED_AT]
+    if not beginning:
+        return ()
+    if readable(beginning):
+        lines = lines_of(beginning[: beginning.rfind(b"\n") + 1] or beginning)
+        return lines[:_PREVIEW]
+    words = _WORD.findall(masked(beginning))
+    if sum(map(len, words)) * 3 < len(beginning):
+        return ()
+    return (shown(" · ".join(word.decode("ascii").strip() for word in words)),)
+
+
+def cut(text: str, cells: int, measure: Callable[[str], float] | None = None) -> str:
+    """As much of it as has room, and then `…`; measured by `width`, unless somebody says otherwise."""
+    measure = measure or width
+    if measure(text) <= cells:
+        return text
+    taken, room = [], cells - 1.0
+    for character in text:
+        room -= measure(character)
+        if room < 0:
+            break
+        taken.append(character)
+    return "".join(taken) + "…"
+
+
+def width(text: str) -> int:
+    """Cells: two for wide characters, none for what stands upon another one."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(each) else 2 if unicodedata.east_asian_width(each) in "WF" else 1
+        for each in text
+    )
+
+
+def breadth(text: str) -> float:
+    """The same of a font whose letters have widths of their own: as broad as they are in most."""
+    return sum(1.7 if each in "WMmw@%" else 1.25 if each.isupper() else width(each) for each in text)
+
+
+def wrapped(text: str, cells: int) -> tuple[str, ...]:
+    """The same text in lines of so much breadth, broken between words where there are any."""
+    lines: list[str] = []
+    for word in _pieces(text.split(" "), cells):
+        if lines and breadth(lines[-1]) + 1 + breadth(word) <= cells:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return tuple(lines) or ("",)
+
+
+def _pieces(words: Iterable[str], cells: int) -> Iterable[str]:
+    for word in words:
+        held = ""
+        for character in word:
+            if breadth(held) + breadth(character) > cells:
+                yield held
+                held = ""
+            held += character
+        yield held
+
+
+def counted(number: int, what: str = "octet") -> str:
+    """`1 octet`, `12,345 octets`."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _named(match: re.Match[str]) -> str:
+    return f"\\u{ord(match[0]):04x}"

@@ -1,0 +1,428 @@
+"""The events of one retrieval, kept as messages while they come: bounded, whatever a server says."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from protocols.scheme import Scheme
+from resolver.network.events import (
+    Closed,
+    Connected,
+    Event,
+    Finished,
+    Kept,
+    LookedUp,
+    Progress,
+    Received,
+    Retrying,
+    Sent,
+    Started,
+    TlsBegun,
+    TraceFormat,
+    Warned,
+    words_of,
+)
+from resolver.url import registry
+from resolver.web.dialogue.exchange import (
+    DiagramMessage,
+    Kind,
+    Place,
+    RecordedExchange,
+    Tone,
+    counted,
+    lanes_of,
+    lines_of,
+    note,
+    preview,
+    readable,
+    shown,
+)
+from resolver.web.dialogue.planned import host_of
+
+# ends: The beginning and the end of a dialogue: what is between is counted and not kept.
+
+#: So many messages at the beginning, and as many at the end.
+ENDS_HALF = 250
+
+
+class BoundedMessages:
+    """Messages, of which the first and the last `HALF` are kept."""
+
+    def __init__(self) -> None:
+        self._first: list[DiagramMessage] = []
+        self._last: deque[DiagramMessage] = deque(maxlen=ENDS_HALF)
+        self.left_out = 0
+
+    def add(self, message: DiagramMessage) -> None:
+        if len(self._first) < ENDS_HALF:
+            self._first.append(message)
+            return
+        if len(self._last) == ENDS_HALF:
+            self.left_out += 1
+        self._last.append(message)
+
+    @property
+    def latest(self) -> DiagramMessage | None:
+        kept = self._last or self._first
+        return kept[-1] if kept else None
+
+    def replace(self, old: DiagramMessage, new: DiagramMessage) -> None:
+        """One of those that are kept; of equal ones the latest. What is left out is not looked for."""
+        for kept in (self._last, self._first):
+            for at in range(len(kept) - 1, -1, -1):
+                if kept[at] is old:
+                    kept[at] = new
+                    return
+
+    def all(self) -> tuple[DiagramMessage, ...]:
+        """Those that are kept, with one in the place of those that are not."""
+        if not self.left_out:
+            return (*self._first, *self._last)
+        gap = DiagramMessage("gap", (f"{self.left_out:,} messages are left out here",))
+        return (*self._first, gap, *self._last)
+
+
+#: Octets of a head or a reply that are kept until the rest of it comes.
+_MOST_HELD = 65_536
+_UNFINISHED = re.compile(rb"HTTP/1(?!.*\n\r?\n)|[0-9]{3}[ -][^\n]*\Z", re.DOTALL)
+
+
+#: An object in a coding has other octets on the wire than those that are counted of it.
+_CODED = re.compile(rb"(?im)^(?:content|transfer)-encoding:(?![ \t]*identity)")
+
+
+class ExchangeRecording:
+    """What is told of one URL, by `hear`; `now` gives seconds of a clock that never goes back.
+
+    Of the messages the first and the last are kept (`BoundedMessages`). What lies in the recording holds no
+    secret, so none can come out of what is made of it.
+    """
+
+    def __init__(self, now: Callable[[], float], url: str = "") -> None:
+        self._now = now
+        self._url = url
+        self._begun: float | None = None
+        self._at = 0.0
+        self._elapsed: float | None = None
+        self._messages = BoundedMessages()
+        self._words = TraceFormat()
+        self._held: Received | None = None
+        self._hop: str | None = None
+        self._who: dict[Place, str] = {}
+        self._secured: dict[Place, bool] = {}
+        self._there = False
+        self._taken: DiagramMessage | None = None
+        self._asked: tuple[str, ...] = ()
+        self._heard = 0
+        self._reported = 0
+        self._coded = False
+        self._pieces: DiagramMessage | None = None
+        self._outcome: str | None = None
+        self._failed = False
+
+    def hear(self, event: Event) -> None:
+        """Keep what it says."""
+        self._at = self._now()
+        if self._begun is None:
+            self._begun = self._at
+        if not isinstance(event, Received | Progress):
+            self._let_go()
+        self._words.pass_over(event)
+        self._follow(event.url)
+        match event:
+            case Started():
+                self._start(event)
+            case Warned(finding=finding):
+                self._note(f"warning ({finding.rule}): {finding.detail}")
+            case LookedUp():
+                self._look_up(event)
+            case Connected():
+                self._connect(event)
+            case TlsBegun(data=data):
+                self._begin_tls("data" if data else "server")
+            case Closed():
+                self._close(event)
+            case Sent():
+                self._say(event.octets)
+            case Received():
+                self._receive(event)
+            case Progress():
+                self._progress(event)
+            case Retrying(error=error, delay=delay):
+                again = f"again in {delay:g} s" if delay else "again when its turn comes"
+                self._note(f"{words_of(error)}; {again}", "bad")
+            case Kept(path=path, octets=octets):
+                self._note(f"{counted(octets)} stay beside {path}")
+            case Finished():
+                self._finish(event)
+
+    @property
+    def is_over(self) -> bool:
+        """Has the last try ended?"""
+        return self._outcome is not None
+
+    def exchange(self) -> RecordedExchange:
+        """What there is of it so far."""
+        self._let_go()
+        messages = self._messages.all()
+        return RecordedExchange(
+            url=note(self._url),
+            kind="dialogue",
+            title="What was said",
+            lanes=lanes_of(messages, self._who, host_of(self._url)),
+            messages=messages,
+            left_out=self._messages.left_out,
+            outcome=self._outcome,
+            elapsed=self._elapsed,
+            failed=self._failed,
+        )
+
+    def _start(self, event: Started) -> None:
+        self._outcome, self._failed = None, False
+        if event.attempt > 1:
+            self._note(f"try {event.attempt}")
+        self._reported = self._heard = 0
+        self._pieces = None
+
+    def _follow(self, url: str) -> None:
+        """Another URL is where a redirect or a link led to."""
+        if self._hop is None:
+            self._url = self._url or url
+        elif url != self._hop and url != self._url and self._outcome is None:
+            self._note(f"goes on to {url}")
+        if url != self._url or self._hop is None:
+            self._hop = url
+
+    def _look_up(self, event: LookedUp) -> None:
+        if event.addresses == self._asked:
+            return
+        self._asked = event.addresses
+        self._add("ask", (shown(f"{event.host} ?"),), "client", "names")
+        told = shown(", ".join(event.addresses) or "nothing")
+        self._add("answer", (told,), "names", "client")
+
+    def _connect(self, event: Connected) -> None:
+        place: Place = "data" if event.data else "server"
+        who = shown(f"{event.address} port {event.port}")
+        self._who[place] = who if self._who.get(place, who) == who else "one after the other"
+        words = shown(f"connects to {who}")
+        if self._taken is not None and not event.data:  # what was said before was said to a proxy
+            self._messages.replace(self._taken, self._taken._replace(lines=(words,)))
+            self._taken = None
+        else:
+            self._add("open", (words,), "client", place)
+        self._secured[place] = False
+        if not event.data:
+            self._there = True
+        if event.tls:
+            self._begin_tls(place)
+
+    def _begin_tls(self, place: Place) -> None:
+        self._secured[place] = True
+        self._add("tls", ("TLS stands: all that follows is encrypted",), "client", place)
+
+    def _close(self, event: Closed) -> None:
+        place: Place = "data" if event.data else "server"
+        client: Place = "client"
+        source, target = (place, client) if event.by_peer else (client, place)
+        self._add("close", ("closes the connection",), source, target)
+        self._secured[place] = False
+        if not event.data:
+            self._there = False
+
+    def _say(self, octets: bytes) -> None:
+        self._need_connection()
+        self._pieces = None  # what comes now answers this
+        if readable(octets):
+            self._add("say", lines_of(octets), "client", "server")
+        else:
+            self._add("say", preview(octets), "client", "server", size=len(octets))
+
+    def _need_connection(self) -> None:
+        """What is said without one is said on a connection that was kept, or in datagrams."""
+        if self._there:
+            return
+        self._there = True
+        row = self._row()
+        if row is None or row.transport != "tcp":
+            self._who.setdefault("server", "in datagrams")
+            return
+        self._secured["server"] = row.tls == "always"
+        self._taken = self._add("open", ("takes a connection that was kept",), "client", "server")
+
+    def _row(self) -> Scheme | None:
+        return registry.find((self._hop or "").partition(":")[0])
+
+    def _receive(self, event: Received) -> None:
+        if self._held is not None:
+            if self._held.data == event.data and len(self._held.octets) < _MOST_HELD:
+                event = Received(event.url, self._held.octets + event.octets, event.data)
+                self._held = None
+            else:
+                self._let_go()
+        if not event.data and _UNFINISHED.match(event.octets) and len(event.octets) < _MOST_HELD:
+            self._held = event
+        else:
+            self._take(event)
+
+    def _let_go(self) -> None:
+        """What more was waited for did not come."""
+        if self._held is not None:
+            event, self._held = self._held, None
+            self._take(event)
+
+    def _take(self, event: Received) -> None:
+        if not event.data:
+            self._need_connection()
+        words = self._words.of_peer(event)
+        rest = event.octets[len(words) :]
+        if words:
+            self._coded = _CODED.search(words) is not None
+            self._add("hear", lines_of(words), "server", "client")
+        if rest:
+            self._heard += len(rest)
+            sure = event.data or bool(words)
+            self._body(rest, len(rest), "data" if event.data else "server", sure=sure)
+
+    def _body(self, octets: bytes, count: int, place: Place, *, sure: bool) -> None:
+        """Octets that belong to those before are counted with them."""
+        last = self._messages.latest
+        if last is not None and last is self._pieces and last.source == place:
+            self._count(last, count, sure=sure)
+        else:
+            kind: Kind = "body" if sure else "hear"
+            self._pieces = self._add(kind, preview(octets), place, "client", size=count)
+
+    def _count(self, message: DiagramMessage, count: int, *, sure: bool) -> None:
+        kind: Kind = "body" if sure else message.kind
+        self._pieces = message._replace(size=(message.size or 0) + count, kind=kind)
+        self._messages.replace(message, self._pieces)
+
+    def _progress(self, event: Progress) -> None:
+        """It tells of what came already, and of what was moved in bulk into a file, perhaps a while ago."""
+        if self._heard and self._pieces is not None:
+            self._count(self._pieces, 0, sure=True)
+        moved = event.received - max(self._reported, event.start) - self._heard
+        if moved > 0 and not (self._heard and self._coded):
+            self._let_go()
+            if self._pieces is None:
+                self._body(b"", moved, self._source_of_bulk(), sure=True)
+            else:
+                self._count(self._pieces, moved, sure=True)
+        self._reported, self._heard = event.received, 0
+
+    def _source_of_bulk(self) -> Place:
+        row = self._row()
+        if row is not None and row.transport is None:
+            return "client"  # what is here is read here
+        return "data" if "data" in self._secured else "server"
+
+    def _finish(self, event: Finished) -> None:
+        self._failed = event.error is not None
+        self._elapsed = self._since()
+        if event.error is None:
+            self._outcome = "done"
+        else:
+            self._outcome = note(f"{type(event.error).__name__}: {words_of(event.error)}")
+        self._note(self._outcome, "bad" if self._failed else "good")
+
+    def _note(self, text: str, tone: Tone = "plain") -> None:
+        self._messages.add(DiagramMessage("note", (note(text),), at=self._since(), tone=tone))
+
+    def _add(
+        self, kind: Kind, lines: tuple[str, ...], source: Place, target: Place, size: int | None = None
+    ) -> DiagramMessage:
+        beside = source if target == "client" else target
+        message = DiagramMessage(
+            kind, lines, source, target, self._since(), size, self._secured.get(beside, False)
+        )
+        self._messages.add(message)
+        return message
+
+    def _since(self) -> float:
+        assert self._begun is not None, "something was heard"
+        return (self._at - self._begun) * 1000
+
+
+# recordings: The recordings of a run, one for each URL that was asked for: of very many, the first and the
+# last.
+
+#: So many at the beginning of a run, and as many at its end.
+HALF = 50
+
+#: What is under way in this task. What is told of a connection says for which URL it is, and a redirect leads
+#: to one that somebody else may have asked for, too.
+_CURRENT: ContextVar[ExchangeRecording | None] = ContextVar("_CURRENT", default=None)
+
+
+@contextmanager
+def recorded(now: Callable[[], float]) -> Iterator[ExchangeRecording]:
+    """What is asked for in this block, by this task and those that it starts; `hear_here` has to be what the
+    session tells."""
+    recording = ExchangeRecording(now)
+    token = _CURRENT.set(recording)
+    try:
+        yield recording
+    finally:
+        _CURRENT.reset(token)
+
+
+def hear_here(event: Event) -> None:
+    """For the block that it happens in; what happens in none, nobody hears."""
+    recording = _CURRENT.get()
+    if recording is not None:
+        recording.hear(event)
+
+
+class Recordings:
+    """Hears all events of a session; `now` as `ExchangeRecording` has it."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._kept: dict[int, ExchangeRecording] = {}
+        self._by_url: dict[str, ExchangeRecording] = {}
+        self._last: ExchangeRecording | None = None
+        self.left_out = 0
+
+    def hear(self, event: Event) -> None:
+        """Keep it with those of the same retrieval."""
+        recording = self._started(event) if isinstance(event, Started) else self._of(event)
+        if recording is not None:
+            recording.hear(event)
+
+    def all(self) -> tuple[ExchangeRecording, ...]:
+        """In the order in which they began."""
+        return tuple(self._kept.values())
+
+    def _started(self, event: Started) -> ExchangeRecording:
+        recording = self._kept.get(event.transfer)
+        if recording is None:
+            recording = self._kept[event.transfer] = ExchangeRecording(self._now)
+            self._forget()
+        self._by_url[event.url] = recording
+        self._last = recording
+        _CURRENT.set(recording)
+        return recording
+
+    def _of(self, event: Event) -> ExchangeRecording | None:
+        if isinstance(event, Progress | Retrying | Finished | Kept) and event.transfer in self._kept:
+            return self._kept[event.transfer]
+        current = _CURRENT.get()
+        if (
+            current is not None
+            and not current.is_over
+            and any(current is each for each in self._kept.values())
+        ):
+            return current
+        return self._by_url.get(event.url, self._last)
+
+    def _forget(self) -> None:
+        if len(self._kept) > 2 * HALF:
+            number = list(self._kept)[HALF]
+            gone = self._kept.pop(number)
+            self._by_url = {url: each for url, each in self._by_url.items() if each is not gone}
+            self.left_out += 1

@@ -1,0 +1,335 @@
+"""What a person is asked on a page: words to search for, and the forms of others.
+
+A form is asked for, looked at as it would be sent, and sent once, each by an address of its own, and only the
+last by a POST that sends it (S05). What was typed stays here in between, and not on a page: some of it was
+typed hidden.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from functools import partial
+from typing import TypeAlias, TypeVar
+
+from starlette.requests import Request
+from starlette.responses import Response as Answer
+from starlette.routing import Route
+
+from protocols.authority import comparable_host
+from protocols.contract import Credentials
+from protocols.errors import (
+    AccessDenied,
+    Declined,
+    InvalidUrl,
+    LoginRequired,
+    Refused,
+    ResolveError,
+    UnsupportedScheme,
+)
+from protocols.location import HostUrl, Url
+from protocols.values import NamedTuple
+from resolver.network.mask import CredentialCache, Given, Place
+from resolver.policy import Policy, judge
+from resolver.policy.redirects import may_go_unasked
+from resolver.policy.schemes import rules_of
+from resolver.transfer.forms import PutForm, form_at
+from resolver.transfer.response import Response
+from resolver.url import registry
+from resolver.url.parsing import parse
+from resolver.web import addresses
+from resolver.web.answers import TraceHistory, answered_form, pairs_of, query_of, see
+from resolver.web.dialogue.planned import planned
+from resolver.web.pages.errors import LoginQuestion
+from resolver.web.pages.gopher import answers_from, form_page, sending_page
+from resolver.web.pages.page import WebPage, read_query, refined
+from resolver.web.reading import PageReader, while_wanted
+from resolver.web.session import SessionLink, UrlOrigin, WebSession
+
+#: Forms that are being filled in.
+_MOST = 64
+
+#: What the window does for them: go to an address, show a page about a URL, and show what became of one with
+#: the dialogue's panel.
+See: TypeAlias = Callable[[str], Answer]
+Show: TypeAlias = Callable[[WebPage, str, str], Answer]
+Tell: TypeAlias = Callable[[Request, "Response | ResolveError", str, str, UrlOrigin, str], Answer]
+
+_Kept = TypeVar("_Kept")
+
+
+class _PendingForm(NamedTuple):
+    """A form that a server put, and the way that its URL came here."""
+
+    put: PutForm
+    url: HostUrl
+    way: UrlOrigin
+
+
+class _FilledForm(NamedTuple):
+    """The URL that submits one, and the way of what a person typed."""
+
+    url: Url
+    way: UrlOrigin
+
+
+class FormQuestions:
+    """Of one run."""
+
+    def __init__(
+        self, session: WebSession, reading: PageReader, said: TraceHistory, see: See, show: Show, tell: Tell
+    ) -> None:
+        self._session = session
+        self._reading = reading
+        self._said = said
+        self._see = see
+        self._show = show
+        self._tell = tell
+        self._asked: OrderedDict[str, _PendingForm] = OrderedDict()
+        self._filled: OrderedDict[str, _FilledForm] = OrderedDict()
+        self.routes = [
+            Route("/search", self._search),
+            Route("/form", self._ask),
+            Route("/form", self._look, methods=["POST"]),
+            Route("/send", self._send, methods=["POST"]),
+        ]
+
+    async def _search(self, request: Request) -> Answer:
+        """The URL with the words in it is a link like any other of the page that it was asked on."""
+        fields = query_of(request)
+        text, from_id = fields.get("url", ""), fields.get("from", "")
+        try:
+            found = refined(text, "search", fields.get("words", ""))
+        except (InvalidUrl, UnsupportedScheme, UnicodeEncodeError):
+            return self._see(addresses.look(text, from_id))
+        relevant = read_query(pairs_of(request)).relevant
+        return self._see(addresses.found(found, from_id, relevant))
+
+    async def _ask(self, request: Request) -> Answer:
+        """The questions: only they are fetched, and not the item. No link leads here, so whoever asks pressed
+        a button of ours, on the page of that URL."""
+        fields = query_of(request)
+        text, from_id = fields.get("url", ""), fields.get("from", "")
+        way = UrlOrigin("chosen", self._session.way_to(text, from_id).referrer)
+        url = self._reading.url(text, way)
+        if not isinstance(url, HostUrl) or rules_of(url.scheme).form is None:
+            return self._see(addresses.look(text, from_id))
+        found = await while_wanted(request.receive, partial(self._put, url, way))
+        if found is None:
+            return Answer(status_code=408)  # nobody reads it
+        if isinstance(found, ResolveError):
+            return self._tell(request, found, text, from_id, way, "")
+        blank, way = (
+            found.specimen(),
+            UrlOrigin("user", way.referrer),
+        )  # what is sent, the person will have typed
+        policy = self._reading.resolver.policy
+        refusal = judge(blank, policy, origin=way.origin, referrer=way.referrer).error(blank)
+        if refusal is not None:
+            return self._tell(request, refusal, text, from_id, way, "")
+        form_id = self._keep(self._asked, _PendingForm(found, url, way))
+        return self._show(form_page(found.form, url, form_id, found.findings), text, from_id)
+
+    async def _put(self, url: HostUrl, way: UrlOrigin) -> PutForm | ResolveError:
+        try:
+            return await form_at(self._reading.resolver, url, origin=way.origin, referrer=way.referrer)
+        except ResolveError as error:
+            return error
+
+    async def _look(self, request: Request) -> Answer:
+        """What would be sent; nothing is."""
+        fields = answered_form(request)
+        asked = self._asked.get(fields.get("form", ""))
+        if asked is None:
+            return self._see("/")
+        text = asked.url.text
+        answers = answers_from(asked.put.form, fields.items())
+        try:
+            url = asked.put.filled(answers)
+        except (Refused, ValueError) as error:
+            page = form_page(asked.put.form, asked.url, fields["form"], asked.put.findings, str(error))
+            return self._show(page, text, "")
+        plan = self._reading.plan(url, asked.way)
+        if plan.error is not None:
+            return self._tell(request, plan.error, text, "", asked.way, "")
+        said = "".join(str(step["octets"]) for step in plan.steps if step["action"] == "send")
+        filled_id = self._keep(self._filled, _FilledForm(url, asked.way))
+        return self._show(sending_page(asked.put.form, answers, asked.url, said, filled_id), text, "")
+
+    async def _send(self, request: Request) -> Answer:
+        """Once, whatever becomes of it: it may have changed something."""
+        fields = answered_form(request)
+        filled = self._filled.pop(fields.get("answers", ""), None)
+        if filled is None:
+            return self._see("/")
+        work = partial(self._reading.fetch, filled.url, filled.way)
+        found = await while_wanted(request.receive, work)
+        if found is None:
+            return Answer(status_code=408)
+        said = self._said.panel(found.exchange, planned(self._reading.plan(filled.url, filled.way)))
+        return self._tell(request, found.reply, filled.url.shown, "", filled.way, said)
+
+    def _keep(self, kept: OrderedDict[str, _Kept], value: _Kept) -> str:
+        """Its ID; the oldest ones make room."""
+        while len(kept) >= _MOST:
+            kept.popitem(last=False)
+        kept[found := self._session.mark(SessionLink(None))] = value
+        return found
+
+
+# logins: Names and passwords that a person typed on a page: in memory, each for the scheme, host and port
+# that it was asked for and no other (S11), until the run ends or the person has it forgotten.
+#
+# None is ever shown again, written to a file, or part of an address.
+
+#: Forms that are on pages, and places that a login is held for.
+#: Octets of a name or password.
+_LONGEST = 4_096
+#: Of a proxy (RFC 9110 15.5.8), to which nothing of this goes.
+_OF_PROXY = "407"
+
+
+class _LoginForm(NamedTuple):
+    """What a form is for: the place that gets the login, and the URL that is opened then."""
+
+    place: Place
+    text: str
+    way: UrlOrigin
+
+
+class TypedLogins:
+    """A source of credentials: those that were typed here, before those that the run was given. See
+    `CredentialCache` for `round`."""
+
+    def __init__(self, given: Given | None = None) -> None:
+        self.round = 0
+        self._held: OrderedDict[Place, Credentials] = OrderedDict()
+        self._untried: set[Place] = set()
+        self._given = None if given is None else CredentialCache(given)
+
+    async def __call__(self, scheme: str, host: str, port: int, user: bytes | None) -> Credentials | None:
+        held = self._held.get((scheme, comparable_host(host), port))
+        if held is not None and user in (None, held.user):
+            return held
+        return None if self._given is None else await self._given.request(scheme, host, port, user)
+
+    @property
+    def places(self) -> list[str]:
+        """Those that one is held for, as people read them."""
+        return [shown(place) for place in self._held]
+
+    def give(self, place: Place, login: Credentials) -> None:
+        """Held from now on, in place of another."""
+        while len(self._held) >= _MOST:
+            self.forget(next(iter(self._held)))
+        self._held[place] = login
+        self._untried.add(place)
+        self.round += 1
+
+    def forget(self, place: Place) -> None:
+        """No longer held; and what was logged in with it is used no more."""
+        if self._held.pop(place, None) is not None:
+            self._untried.discard(place)
+            self.round += 1
+
+    @property
+    def held(self) -> list[Place]:
+        return list(self._held)
+
+    def has(self, place: Place) -> bool:
+        return place in self._held
+
+    def was_tried(self, place: Place, *, denied: bool) -> None:
+        """What the first answer after it was given says: one that was not taken is not sent again."""
+        if place in self._untried:
+            self._untried.discard(place)
+            if denied:
+                self.forget(place)
+
+
+def shown(place: Place) -> str:
+    scheme, host, port = place
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+
+
+def place_of(url: HostUrl) -> Place:
+    return url.scheme, comparable_host(url.host), url.effective_port
+
+
+class LoginForms:
+    """The forms in which they are typed, of one run."""
+
+    def __init__(self, logins: TypedLogins, session: WebSession, policy: Policy) -> None:
+        self._logins = logins
+        self._session = session
+        self._policy = policy
+        self._asked: OrderedDict[str, _LoginForm] = OrderedDict()
+        self.routes = [
+            Route("/login", self._take, methods=["POST"]),
+            Route("/login/forget", self._forget, methods=["POST"]),
+        ]
+
+    def heard(self, reply: object, text: str, way: UrlOrigin) -> LoginQuestion | None:
+        """What became of a URL; and the form, where a login may help."""
+        if not isinstance(reply, ResolveError):
+            self._tried(getattr(reply, "url", ""), denied=False)
+            return None
+        if not isinstance(reply, LoginRequired | AccessDenied):
+            return None
+        url = _url_of(reply.url or text)
+        if url is None or not _asks(reply) or getattr(url, "password", None) is not None:
+            return None  # the URL has one, and that is the one that counts
+        place = place_of(url)
+        was_given = self._logins.has(place)
+        if not (was_given or isinstance(reply, LoginRequired)):
+            return None
+        self._logins.was_tried(place, denied=True)
+        while len(self._asked) >= _MOST:
+            self._asked.popitem(last=False)
+        form_id = self._session.mark(SessionLink(None))
+        self._asked[form_id] = _LoginForm(place, text, way)
+        user = (getattr(url, "user", None) or b"").decode("utf-8", "replace")
+        row = registry.find(url.scheme)
+        secured = row is not None and row.tls == "always"
+        in_clear = not may_go_unasked(url.host, self._policy, tls=secured)
+        return LoginQuestion(form_id, shown(place), user, in_clear, was_given)
+
+    def _tried(self, text: str, *, denied: bool) -> None:
+        url = _url_of(text)
+        if url is not None:
+            self._logins.was_tried(place_of(url), denied=denied)
+
+    async def _take(self, request: Request) -> Answer:
+        """What was typed goes to the place that the form was for, whatever else is sent with it."""
+        form = answered_form(request)
+        asked = self._asked.pop(form.get("login", ""), None)
+        if asked is None:
+            return see("/")
+        octets = partial(str.encode, encoding="utf-8", errors="surrogateescape")
+        user, password = octets(form.get("user", "")), octets(form.get("password", ""))
+        if user and max(len(user), len(password)) <= _LONGEST:
+            self._logins.give(asked.place, Credentials(user, password))
+        # Who types a password for a page has decided to open it.
+        way = asked.way._replace(origin="chosen") if asked.way.origin == "derived" else asked.way
+        return see(addresses.found(asked.text, self._session.mark(SessionLink(None, asked.text, way))))
+
+    async def _forget(self, request: Request) -> Answer:
+        given = answered_form(request).get("place", "")
+        for place in self._logins.held:
+            if given in (shown(place), "all"):
+                self._logins.forget(place)
+        return see("/settings")
+
+
+def _asks(error: Declined) -> bool:
+    """Three digits are the answer of a protocol in which one logs in; all else says it otherwise."""
+    code = error.code
+    return code is not None and code.isascii() and code.isdigit() and code != _OF_PROXY
+
+
+def _url_of(text: str) -> HostUrl | None:
+    try:
+        url = parse(text)
+    except InvalidUrl:
+        return None
+    return url if isinstance(url, HostUrl) else None

@@ -1,0 +1,145 @@
+"""The pages that are about no URL: help, settings, history, bookmarks, transfers; and what their forms do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from starlette.requests import Request
+from starlette.responses import Response as Answer
+from starlette.routing import Route
+
+from protocols.errors import LocalError
+from protocols.values import NamedTuple
+from resolver.web import headers
+from resolver.web import session as bookmarks
+from resolver.web.answers import PageAnswers, answered_form, see
+from resolver.web.forms import TypedLogins
+from resolver.web.pages.own import (
+    OpenedUrl,
+    RuleRow,
+    bookmarks_page,
+    help_page,
+    history_page,
+    settings_page,
+    start_page,
+    transfers_page,
+)
+from resolver.web.pages.page import FactRow
+from resolver.web.session import WebSession
+from resolver.web.transfers import TransferQueue
+
+Schemes: TypeAlias = "Sequence[tuple[str, str]]"
+
+
+class OwnPageFacts(NamedTuple):
+    """What is told on them: rules of the policy, exit statuses, what was set."""
+
+    rules: Sequence[RuleRow] = ()
+    statuses: Mapping[int, str] = {}
+    settings: Sequence[FactRow] = ()
+
+
+class OwnPages:
+    """Of one run."""
+
+    def __init__(
+        self,
+        answers: PageAnswers,
+        session: WebSession,
+        transfers: TransferQueue,
+        known: OwnPageFacts,
+        schemes: Schemes,
+        logins: TypedLogins,
+    ) -> None:
+        self._answers = answers
+        self._session = session
+        self._transfers = transfers
+        self._known = known
+        self._schemes = schemes
+        self._logins = logins
+        self.routes = [
+            Route("/", self._start),
+            Route("/help", self._help),
+            Route("/settings", self._settings),
+            Route("/history", self._history),
+            Route("/history", self._forget, methods=["POST"]),
+            Route("/bookmarks", self._bookmarks),
+            Route("/bookmarks", self._keep, methods=["POST"]),
+            Route("/transfers", self._show_transfers),
+            Route("/transfers", self._steer, methods=["POST"]),
+            Route("/save", self._save, methods=["POST"]),
+        ]
+
+    async def _start(self, request: Request) -> Answer:
+        place = self._answers.place("", "")
+        return self._answers.page(start_page(place, self._newest(), self._schemes))
+
+    async def _help(self, request: Request) -> Answer:
+        return self._answers.page(help_page(self._known.rules, self._known.statuses))
+
+    async def _settings(self, request: Request) -> Answer:
+        return self._answers.page(settings_page(self._known.settings, logins=self._logins.places))
+
+    async def _history(self, request: Request) -> Answer:
+        return self._answers.page(history_page(self._answers.place("", ""), self._newest()))
+
+    async def _forget(self, request: Request) -> Answer:
+        self._session.history = []
+        return see("/history")
+
+    def _newest(self) -> list[OpenedUrl]:
+        return self._session.history[::-1]
+
+    async def _bookmarks(self, request: Request) -> Answer:
+        try:
+            kept = bookmarks.bookmarks()
+        except LocalError as error:
+            return _failed(error)
+        return self._answers.page(bookmarks_page(self._answers.place("", ""), kept))
+
+    async def _keep(self, request: Request) -> Answer:
+        form = answered_form(request)
+        try:
+            if "remove" in form:
+                bookmarks.forget(form["remove"])
+            elif form.get("url"):
+                bookmarks.keep(form["url"], form.get("title", ""))
+        except LocalError as error:
+            return _failed(error)
+        return see("/bookmarks")
+
+    async def _show_transfers(self, request: Request) -> Answer:
+        place, transfers = self._answers.place("", ""), self._transfers
+        complaint = await transfers.recall()
+        return self._answers.page(transfers_page(place, transfers.all, transfers.change, complaint))
+
+    async def _steer(self, request: Request) -> Answer:
+        form = answered_form(request)
+        await self._transfers.recall()
+        if form.get("pause") == "all":
+            self._transfers.pause(None)
+        for name, act in (
+            ("pause", self._transfers.pause),
+            ("resume", self._transfers.resume),
+            ("stop", self._transfers.stop),
+        ):
+            number = form.get(name, "")
+            if number.isascii() and number.isdigit() and len(number) < 10:
+                act(int(number))
+        return see("/transfers")
+
+    async def _save(self, request: Request) -> Answer:
+        """What a button beside a link of a page of ours asks for: as derived as the link."""
+        form = answered_form(request)
+        url = form.get("url", "")
+        if url:
+            last = url.partition("#")[0].rstrip("/").rpartition("/")[2]
+            way = self._session.way_to(url, form.get("from", "") or "forgotten")
+            await self._transfers.recall()
+            self._transfers.begin(url, headers.file_name(last.partition("?")[0]), way)
+        return see("/transfers")
+
+
+def _failed(error: LocalError) -> Answer:
+    return Answer(f"{error.message}\n", 500, media_type=headers.TEXT)

@@ -1,0 +1,383 @@
+"""A directory, whatever lists it: names with what is known of each, to be sorted, filtered and paged."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
+
+from protocols.contract import Entry, Finding
+from protocols.location import JsonValue, Kind
+from protocols.values import NamedTuple
+from resolver.policy.subject import Verdict
+from resolver.web.pages.page import (
+    KINDS,
+    FactRow,
+    PageAddressBar,
+    PageQuery,
+    WebPage,
+    counted,
+    date_of,
+    size_of,
+    text_of,
+)
+
+# listing: A listing on pages: filtered, sorted, and cut where a page of it ends. The order is stable, and a
+# filter is a plain text without regard to case: a pattern could keep everybody waiting.
+
+#: Above so many rows a page is made of lists of that many, each laid out when it is looked at.
+MANY = 1_000
+GROUP = 100
+
+_UNITS = "KMGTPE"
+_ROUNDED = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?) ?([KMGTPE]?)", re.IGNORECASE)
+
+Numbered = tuple[int, Entry]
+
+#: What the policy says of following an entry from its page.
+Judge = Callable[[Entry], Verdict]
+
+
+class Paging(NamedTuple):
+    """Where a page of a listing stands, and the ways to the others; None where there is none."""
+
+    page: int
+    pages: int
+    first: str
+    previous: str | None
+    next: str | None
+    last: str
+    action: str
+    fields: tuple[tuple[str, str], ...]
+
+
+class ListingPage(NamedTuple):
+    """What of a listing is on one page: entries with their numbers in the listing, from 1 on; how many there
+    are in all, and how many the filter let through."""
+
+    entries: tuple[Numbered, ...]
+    total: int
+    matched: int
+    start: int
+    paging: Paging
+
+
+def arranged(entries: Sequence[Entry], query: PageQuery, place: PageAddressBar) -> ListingPage:
+    """The page of a listing that a person asked for; the last one where there are not so many."""
+    total = len(entries)
+    chosen: Sequence[Numbered] | None = None
+    if query.filter or query.sort in ORDERS:
+        chosen = list(_filtered(enumerate(entries, 1), query.filter))
+        if query.sort in ORDERS:
+            chosen.sort(key=ORDERS[query.sort])
+    matched = total if chosen is None else len(chosen)
+    pages = max(1, -(-matched // query.size))
+    page = min(query.page, pages)
+    start = (page - 1) * query.size
+    if chosen is None:
+        here = tuple(enumerate(islice(entries, start, start + query.size), start + 1))
+    else:
+        here = tuple(chosen[start : start + query.size])
+    return ListingPage(here, total, matched, start, paging_of(place, query, page, pages))
+
+
+def paging_of(place: PageAddressBar, query: PageQuery, page: int, pages: int) -> Paging:
+    return Paging(
+        page,
+        pages,
+        place.again(query._replace(page=1)),
+        place.again(query._replace(page=page - 1)) if page > 1 else None,
+        place.again(query._replace(page=page + 1)) if page < pages else None,
+        place.again(query._replace(page=pages)),
+        place.path,
+        fields_of(place, query),
+    )
+
+
+def fields_of(place: PageAddressBar, query: PageQuery, *, but: str = "page") -> tuple[tuple[str, str], ...]:
+    """What a form has to say again, besides the one thing that it asks."""
+    before = str(query.before or "")
+    said = {
+        "from": place.from_id,
+        "view": query.view,
+        "q": query.filter,
+        "sort": query.sort,
+        "before": before,
+    }
+    relevant = (("relevant", url) for url in query.relevant)
+    return (*((name, text) for name, text in said.items() if text and name != but), *relevant)
+
+
+class Groups:
+    """Rows of a page in lists, each row made when the page gets there: the first ones are sent, and seen,
+    before the last ones are looked at. `made` begins anew each time; `count` is of the entries."""
+
+    def __init__(self, made: Callable[[], Iterator[object]], count: int) -> None:
+        self._made = made
+        self._count = count
+        self.many = count > MANY
+
+    def __bool__(self) -> bool:
+        return self._count > 0
+
+    def __iter__(self) -> Iterator[Iterable[object]]:
+        rows = self._made()
+        if self._count and not self.many:
+            yield rows
+        while group := tuple(islice(rows, GROUP)):
+            yield group
+
+
+def forbidden(entry: Entry, judge: Judge | None) -> str:
+    """Why an entry may not be followed from its page, and by which rule; empty where nothing speaks against
+    it, or nobody asks."""
+    verdict = None if judge is None or entry.url is None else judge(entry)
+    if verdict is None or verdict.action != "refuse":
+        return ""
+    first = verdict.decisions[0]
+    return f"{first.detail} ({first.rule})"
+
+
+def _filtered(numbered: Iterable[Numbered], wanted: str) -> Iterable[Numbered]:
+    if not wanted:
+        return numbered
+    folded = wanted.casefold()
+    return (
+        each
+        for each in numbered
+        if folded in each[1].name.casefold() or folded in (each[1].title or "").casefold()
+    )
+
+
+def _by_name(numbered: Numbered) -> tuple[str, int]:
+    return numbered[1].name, numbered[0]
+
+
+def _by_size(numbered: Numbered) -> tuple[float, str, int]:
+    """The largest first; what has none last. A rounded size counts as what it says."""
+    number, entry = numbered
+    size = _rounded(entry) if entry.size is None else float(entry.size)
+    return -size, entry.name, number
+
+
+def _rounded(entry: Entry) -> float:
+    found = _ROUNDED.match(text_of(entry.extra, "size_text"))
+    if found is None:
+        return -1.0
+    return float(found[1]) * 1024.0 ** (_UNITS.find(found[2].upper()) + 1 if found[2] else 0)
+
+
+def _by_date(numbered: Numbered) -> tuple[int, int]:
+    """The newest first; what has none last."""
+    number, entry = numbered
+    said = f"{entry.modified:%Y%m%d%H%M%S}" if entry.modified else text_of(entry.extra, "modified_local")
+    digits = re.sub(r"[^0-9]", "", said)[:14].ljust(14, "0")
+    return -int(digits), number
+
+
+ORDERS: Mapping[str, Callable[[Numbered], tuple[object, ...]]] = {
+    "name": _by_name,
+    "size": _by_size,
+    "date": _by_date,
+}
+
+
+class DirectoryRow(NamedTuple):
+    """One entry. `saved` is the URL that its button saves, empty where there is nothing to save."""
+
+    number: int
+    kind: str
+    icon: str
+    name: str
+    href: str | None
+    leads_to: str
+    title: str
+    note: str
+    size: str
+    date: str
+    saved: str
+
+
+class SortColumn(NamedTuple):
+    """A column that a person may sort by."""
+
+    name: str
+    column: str
+    href: str
+    current: bool
+
+
+def directory_page(
+    entries: Sequence[Entry],
+    query: PageQuery,
+    place: PageAddressBar,
+    *,
+    title: str | None = None,
+    findings: Iterable[Finding] = (),
+    known: Iterable[FactRow] = (),
+    judge: Judge | None = None,
+) -> WebPage:
+    """The part of a listing that `query` asks for. `judge` says of an entry whether it may be followed from
+    here."""
+    shown = arranged(entries, query, place)
+    values = {
+        "heading": title or place.url,
+        "count": count_of(shown, query),
+        "found": tuple(findings),
+        "known": tuple(known),
+        "groups": Groups(partial(_rows, shown.entries, place, judge), len(shown.entries)),
+        "bare": all(size_of(entry) == date_of(entry) == "–" for _, entry in shown.entries),
+        "heads": _heads(place, query),
+        "filter": query.filter,
+        "filter_fields": fields_of(place, query, but="q"),
+        "unfiltered": place.again(query._replace(filter="", page=1)) if query.filter else None,
+        "empty": "No name has that." if query.filter else "Nothing is in it.",
+        "paging": shown.paging,
+    }
+    return WebPage("directory.html", place.url, 200, values)
+
+
+def count_of(shown: ListingPage, query: PageQuery) -> str:
+    """Which of how many."""
+    if not shown.matched:
+        return f"None of {shown.total:,} match." if query.filter else "Empty."
+    among = f" that match, of {shown.total:,}" if query.filter else ""
+    if shown.paging.pages == 1:
+        return counted(shown.matched, "entry", "entries") + among
+    first, last = shown.start + 1, shown.start + len(shown.entries)
+    return f"{first:,} to {last:,} of {shown.matched:,}{among}"
+
+
+def _rows(entries: Iterable[Numbered], place: PageAddressBar, judge: Judge | None) -> Iterator[DirectoryRow]:
+    return (row_of(number, entry, place, judge) for number, entry in entries)
+
+
+def row_of(number: int, entry: Entry, place: PageAddressBar, judge: Judge | None = None) -> DirectoryRow:
+    """An entry that leads nowhere says why, where that is known."""
+    cannot = forbidden(entry, judge)
+    url = None if cannot else entry.url
+    is_file = entry.kind in (Kind.DOCUMENT, Kind.ARTICLE)
+    return DirectoryRow(
+        number=number,
+        kind=KINDS[entry.kind],
+        icon=entry.kind.value,
+        name=entry.name,
+        href=None if url is None else place.href(url),
+        leads_to=text_of(entry.extra, "link") if entry.kind is Kind.LINK else "",
+        title=entry.title or "",
+        note=f"cannot be opened: {cannot}" if cannot else _note(entry.extra),
+        size=size_of(entry),
+        date=date_of(entry),
+        saved=(url or "") if is_file else "",
+    )
+
+
+def _note(extra: Mapping[str, JsonValue] | None) -> str:
+    unusable = text_of(extra, "unusable")
+    return f"leads nowhere: {unusable}" if unusable else ""
+
+
+def _heads(place: PageAddressBar, query: PageQuery) -> list[SortColumn]:
+    return [
+        SortColumn(name, name, place.again(query._replace(sort=name, page=1)), query.sort == name)
+        for name in ("name", "size", "date")
+    ]
+
+
+# results: What a search found: hits with their scores as bars and as numbers, in the server's order.
+
+#: The best score of a hit: what the WAIS servers scale theirs to.
+BEST = 1000
+
+
+class ResultRow(NamedTuple):
+    """One hit; `types` are the forms it comes in besides the first, each with its address; `cannot` says why
+    it leads nowhere. `markable` is the URL by which others like it may be asked for."""
+
+    number: int
+    headline: str
+    href: str | None
+    score: int | None
+    size: str
+    date: str
+    first_type: str
+    types: tuple[tuple[str, str], ...]
+    cannot: str = ""
+    markable: str = ""
+    marked: bool = False
+
+
+class _SearchMarks(NamedTuple):
+    """The scheme of the search, and the hits that were marked for it."""
+
+    scheme: str
+    relevant: frozenset[str]
+
+
+def results_page(
+    entries: Sequence[Entry],
+    query: PageQuery,
+    place: PageAddressBar,
+    *,
+    title: str,
+    words: str = "",
+    search: str = "",
+    findings: Iterable[Finding] = (),
+    description: str = "",
+    judge: Judge | None = None,
+) -> WebPage:
+    """The hits of a search for `words`; `search` is the URL that other words are asked of, `description` what
+    a database says of itself."""
+    shown = arranged(entries, query._replace(sort=""), place)
+    asked = _SearchMarks(search.partition(":")[0], frozenset(query.relevant))
+    values = {
+        "heading": title,
+        "words": words,
+        "search": search,
+        "count": counted(shown.total, "hit", "hits") if words else "",
+        "found": tuple(findings),
+        "hits": [_hit(number, entry, place, judge, asked) for number, entry in shown.entries],
+        "best": BEST,
+        "marks": bool(words and search),
+        "like": counted(len(query.relevant), "marked hit", "marked hits") if query.relevant else "",
+        "description": description,
+        "paging": shown.paging,
+    }
+    return WebPage("results.html", place.url, 200, values)
+
+
+def _hit(
+    number: int, entry: Entry, place: PageAddressBar, judge: Judge | None, asked: _SearchMarks
+) -> ResultRow:
+    extra = entry.extra or {}
+    score = extra.get("score")
+    types = extra.get("types")
+    names = [str(each) for each in types] if isinstance(types, list) else []
+    lines = extra.get("lines")
+    size = "" if entry.size is None else f"{entry.size:,} octets"
+    if isinstance(lines, int) and lines and not size:
+        size = f"{lines:,} lines"
+    cannot = forbidden(entry, judge)
+    can_be = not cannot and entry.kind is Kind.DOCUMENT and (entry.url or "").startswith(f"{asked.scheme}:")
+    markable = entry.url if can_be and entry.url else ""
+    return ResultRow(
+        number,
+        entry.name,
+        None if cannot or entry.url is None else place.href(entry.url),
+        max(0, min(score, BEST)) if isinstance(score, int) and not isinstance(score, bool) else None,
+        size,
+        "" if entry.modified is None else date_of(entry)[:10],
+        names[0] if names else text_of(extra, "media_type"),
+        () if cannot else tuple(_others(names, entry, place)),
+        cannot,
+        markable,
+        markable in asked.relevant,
+    )
+
+
+def _others(names: Sequence[str], entry: Entry, place: PageAddressBar) -> Iterator[tuple[str, str]]:
+    others = (entry.extra or {}).get("other_types")
+    for name, url in zip(names[1:], others if isinstance(others, list) else [], strict=False):
+        if isinstance(url, str):
+            yield name, place.href(url)

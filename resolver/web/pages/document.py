@@ -1,0 +1,240 @@
+"""A document by what it is: text on the page itself; pictures, sound, PDF and HTML from the other port, where
+nothing of theirs runs or leaves; of everything else its facts, and the way to save it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from hashlib import sha256
+
+from protocols.location import Kind, Url
+from resolver.transfer.response import Response, decode_text, is_textual, looks_like_text
+from resolver.web import headers
+from resolver.web.pages.article import MimePart, article_page
+from resolver.web.pages.directory import Judge, directory_page, results_page
+from resolver.web.pages.gopher import attributes_page, menu_page
+from resolver.web.pages.group import group_page
+from resolver.web.pages.own import mail_page, service_page
+from resolver.web.pages.page import (
+    FactRow,
+    PageAddressBar,
+    PageQuery,
+    WebPage,
+    crumbs_of,
+    facts_of,
+    octets,
+    parent_of,
+    shortened,
+)
+from resolver.web.pages.sanitizer import allowed_markup
+from resolver.web.pages.text import media_type_of, part_values, text_of_markup
+
+#: Types that are markup: shown as text, as a page from the other port, or as they came.
+_MARKUP = frozenset({"text/html", "application/xhtml+xml", "image/svg+xml", "text/xml", "application/xml"})
+_LOOKS_LIKE_MARKUP = (b"<!doctype html", b"<html", b"<svg", b"<?xml")
+#: Names that a system may run when it is asked to open them, or that a browser runs from disk.
+_RUN = re.compile(r"desktop|lnk|url|scf|hta|jar|exe|msi|bat|cmd|ps1|sh|app|html?|svg|xhtml|mht")
+#: Octets that are looked at to tell what something of no known type is.
+_FIRST = 4096
+#: Shapes that the other port shows.
+_FRAMED = ("image", "audio", "video", "pdf")
+#: What to call each way of looking at markup.
+_VIEWS = {"": "as text", "page": "as page", "source": "source"}
+
+
+def shape_of(response: Response) -> str:
+    """How it is shown: `image`, `audio`, `video`, `pdf`, `markup`, `text` or `octets`. Only its own first
+    octets make it anything that a browser takes apart."""
+    found = media_type_of(response.content[:64])
+    if found is not None:
+        return found.partition("/")[0] if found != "application/pdf" else "pdf"
+    essence = (response.media_type or "").partition(";")[0].strip().lower()
+    first = response.content[:_FIRST]
+    if essence in _MARKUP or (not essence and first.lstrip().lower().startswith(_LOOKS_LIKE_MARKUP)):
+        return "markup"
+    if is_textual(response.media_type):
+        return "text"
+    unknown = essence in ("", "application/octet-stream")
+    return "text" if unknown and first and looks_like_text(first) else "octets"
+
+
+def content_of(response: Response) -> tuple[bytes, str]:
+    """The octets as the content port shows them, and the media type that it says: one of ours. Markup is
+    written anew, of what names nothing elsewhere, and in UTF-8, for a browser would guess."""
+    found = media_type_of(response.content[:64])
+    if found is not None:
+        return response.content, found
+    essence = (response.media_type or "").partition(";")[0].strip().lower()
+    text = decode_text(response.content, response.charset)
+    is_xml = essence != "text/html" if essence else text.lstrip().startswith(("<?xml", "<svg"))
+    return allowed_markup(text, is_xml=is_xml).encode("utf-8", "replace"), headers.HTML
+
+
+def document_page(
+    response: Response,
+    query: PageQuery,
+    place: PageAddressBar,
+    content: Callable[[bool], str],
+    name: str = "",
+) -> WebPage:
+    """`content` gives the address of the octets on the other port, to be looked at (True) or saved; `name` is
+    the one that a file of it would get."""
+    shape = shape_of(response)
+    view = query.view if shape == "markup" and query.view in _VIEWS else ""
+    values: dict[str, object] = {
+        "heading": response.title or name or shortened(place.url),
+        "shape": shape,
+        "view": view,
+        "views": _views(query, place) if shape == "markup" else [],
+        "known": [*facts_of(response), *_proofs(response)],
+        "found": response.findings,
+        "address": content(True) if shape in _FRAMED or view == "page" else None,
+        "download": content(False),
+        "saved": response.url,
+        "name": name,
+        "risky": _RUN.fullmatch(name.lower().rpartition(".")[2]) is not None,
+        "media_type": media_type_of(response.content[:64]),
+        "target": response.target,
+        "parts": 0,
+    }
+    if shape == "text" or (shape == "markup" and view != "page"):
+        text = decode_text(response.content, response.charset)
+        if shape == "markup" and not view:
+            text = text_of_markup(text)
+        values |= part_values(text, query, place)
+    return WebPage("document.html", place.url, 200, values)
+
+
+def _views(query: PageQuery, place: PageAddressBar) -> list[tuple[str, str, bool]]:
+    chosen = query.view if query.view in _VIEWS else ""
+    return [
+        (words, place.again(query._replace(view=view, page=1)), view == chosen)
+        for view, words in _VIEWS.items()
+    ]
+
+
+def _proofs(response: Response) -> list[FactRow]:
+    """What is known of the octets themselves."""
+    found = [] if response.size is not None else [FactRow("size", octets(len(response.content)))]
+    found.append(FactRow("sha256", sha256(response.content).hexdigest()))
+    if response.verified:
+        found.append(FactRow("verified by", ", ".join(response.verified)))
+    if response.peer is not None:
+        found.append(FactRow("from", response.peer))
+    return found
+
+
+# choice: Which page a reply gets: by what it turned out to be, whatever it calls itself.
+
+#: Keeps octets for the content port: the octets, a media type of ours, a name, and whether they may be looked
+#: at there (True) or saved only; gives the address.
+Keep = Callable[[bytes, str, str, bool], str]
+
+#: The type of an item that is asked for words (RFC 1436 3.8).
+_SEARCHED = "7"
+_OCTETS = "application/octet-stream"
+
+
+def page_of(
+    response: Response,
+    url: Url,
+    query: PageQuery,
+    place: PageAddressBar,
+    keep: Keep,
+    judge: Judge | None = None,
+) -> WebPage:
+    """The page of a reply. `keep` is asked for what the page has from the content port; `judge` says of an
+    entry of a menu whether it may be followed from here."""
+    if response.kind is Kind.SERVICE:
+        return service_page(response, place)
+    if response.kind is Kind.ADDRESS:
+        return mail_page(response, place)
+    if "attributes" in (response.extra or {}):
+        return attributes_page(response, place)
+    if response.entries is not None or response.kind is Kind.SEARCH:
+        return _listing(response, url, query, place, judge)
+    if response.kind is Kind.ARTICLE or (response.media_type or "").startswith("message/rfc822"):
+        return article_page(response, query, place, _parts(keep), thread=_thread(url, place))
+    name = _name(url)
+    return document_page(response, query, place, lambda shown: _kept(response, name, shown, keep), name)
+
+
+def _listing(
+    response: Response, url: Url, query: PageQuery, place: PageAddressBar, judge: Judge | None
+) -> WebPage:
+    entries, extra = response.entries or (), response.extra or {}
+    title = response.title or _heading(url)
+    if response.kind is Kind.GROUP:
+        return group_page(entries, query, place, extra=extra, findings=response.findings)
+    parts = url.components()
+    words = str(parts.get("search") or "").encode("latin-1", "replace").decode("utf-8", "replace")
+    if "gophertype" in parts:
+        search = url.text if parts["gophertype"] == _SEARCHED else ""
+        return menu_page(
+            entries,
+            query,
+            place,
+            findings=response.findings,
+            title=title,
+            judge=judge,
+            search=search,
+            words=words,
+        )
+    if response.kind is Kind.SEARCH or "hits" in extra:
+        return results_page(
+            entries,
+            query,
+            place,
+            title=response.title or str(parts.get("database") or title),
+            words=words,
+            search=url.text,
+            findings=response.findings,
+            description="" if "hits" in extra else decode_text(response.content, response.charset),
+            judge=judge,
+        )
+    return directory_page(
+        entries,
+        query,
+        place,
+        title=title,
+        findings=response.findings,
+        known=_of_listing(response),
+        judge=judge,
+    )
+
+
+def _kept(response: Response, name: str, shown: bool, keep: Keep) -> str:
+    octets, media_type = content_of(response) if shown else (response.content, _OCTETS)
+    return keep(octets, media_type, name, shown)
+
+
+def _parts(keep: Keep) -> Callable[[MimePart, bool], str]:
+    def address(part: MimePart, shown: bool) -> str:
+        media_type = media_type_of(part.octets[:64]) if shown else None
+        name = part.name or f"part-{part.number}"
+        return keep(part.octets, media_type or _OCTETS, name, shown and media_type is not None)
+
+    return address
+
+
+def _thread(url: Url, place: PageAddressBar) -> str | None:
+    """The group of an article that was asked for in one."""
+    group = None if url.components().get("group") is None else parent_of(url)
+    return None if group is None else place.href(group)
+
+
+def _of_listing(response: Response) -> list[FactRow]:
+    """Nobody asks how a listing is written."""
+    return [fact for fact in facts_of(response) if fact.name in ("modified",)]
+
+
+def _heading(url: Url) -> str | None:
+    """The name of the thing, or the host that it is the top of."""
+    crumbs = crumbs_of(url, str)
+    return crumbs[-1].text.rpartition("://")[2] if crumbs else None
+
+
+def _name(url: Url) -> str:
+    """The last segment of what is asked for, as words."""
+    names = [crumb.text for crumb in crumbs_of(url, str)]
+    return names[-1] if len(names) > 1 else ""

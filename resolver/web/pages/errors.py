@@ -1,0 +1,180 @@
+"""What went wrong, whose doing it was, and the ways on from there. A refusal says its rules, and that nothing
+was sent; there is no way to open it anyway."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping
+
+from protocols.errors import (
+    Declined,
+    IntegrityError,
+    InvalidUrl,
+    LimitExceeded,
+    LocalError,
+    LoginRequired,
+    NetworkError,
+    NotFound,
+    ProtocolError,
+    Refused,
+    ResolveError,
+    TimedOut,
+    TlsError,
+    Truncated,
+    TryLater,
+    UnsupportedScheme,
+)
+from protocols.values import NamedTuple
+from resolver.url.parsing import place_in_shown
+from resolver.web.pages.page import FactRow, PageAddressBar, WebPage, counted, line_of
+
+# caret: What a rule objects to, pointed at in the URL: the place marked, carets under it, and the same in
+# words. Positions count in cells as they are shown: what is an escape on the page is as wide as that.
+
+#: Characters of a URL around the place.
+_AROUND = 100
+#: What is pointed at as a whole: escapes side by side, a number, a hidden
+#: password, else one character.
+_WHOLE = re.compile(r"(?:%[0-9A-Fa-f]{2}){1,8}|[0-9]{1,8}|[*]{4}|.", re.DOTALL)
+
+
+class CaretLine(NamedTuple):
+    """`before`, `marked` and `after` are the URL, cut where it is long; `carets` stand under it."""
+
+    before: str
+    marked: str
+    after: str
+    carets: str
+    words: str
+
+
+def pointed(text: str, shown: str, position: int) -> CaretLine:
+    """The place `position` of `text`, in the URL as it is `shown`, without its password."""
+    place = min(place_in_shown(text, shown, position), len(shown))
+    found = _WHOLE.match(shown, place)
+    end = place if found is None else found.end()
+    start, stop = max(0, place - _AROUND), min(len(shown), end + _AROUND)
+    before = ("…" if start else "") + line_of(shown[start:place])
+    marked = line_of(shown[place:end])
+    after = line_of(shown[end:stop]) + ("…" if stop < len(shown) else "")
+    carets = " " * _cells(before) + "^" * max(1, _cells(marked))
+    return CaretLine(before, marked, after, carets, _words(place, end, len(shown)))
+
+
+def _words(place: int, end: int, length: int) -> str:
+    if place >= length:
+        return "at the end"
+    if end - place == 1:
+        return f"position {place}"
+    return f"positions {place} to {end - 1}"
+
+
+def _cells(text: str) -> int:
+    """Two for wide characters, none for what stands upon another one."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(each) else 2 if unicodedata.east_asian_width(each) in "WF" else 1
+        for each in text
+    )
+
+
+class ErrorKind(NamedTuple):
+    """One kind of error: the status of its page, and its heading."""
+
+    status: int
+    heading: str
+
+
+class LoginQuestion(NamedTuple):
+    """A form for a login: its ID, the place that gets it, the URL's own user, whether it goes without TLS,
+    and whether one was given before."""
+
+    form: str
+    place: str
+    user: str = ""
+    in_clear: bool = False
+    again: bool = False
+
+
+#: The nearest class counts.
+ROWS: Mapping[type[ResolveError], ErrorKind] = {
+    InvalidUrl: ErrorKind(400, "This is no URL"),
+    UnsupportedScheme: ErrorKind(501, "Nobody here resolves such URLs"),
+    Refused: ErrorKind(403, "Not opened"),
+    TimedOut: ErrorKind(504, "Nothing was heard in time"),
+    TlsError: ErrorKind(502, "No connection that can be trusted"),
+    NetworkError: ErrorKind(502, "The network did not get there"),
+    LimitExceeded: ErrorKind(413, "More came than is taken"),
+    ProtocolError: ErrorKind(502, "The server broke its protocol"),
+    NotFound: ErrorKind(404, "There is no such thing"),
+    LoginRequired: ErrorKind(403, "A login is needed"),
+    TryLater: ErrorKind(503, "Not now"),
+    Declined: ErrorKind(403, "The server said no"),
+    IntegrityError: ErrorKind(502, "What came is not what was announced"),
+    LocalError: ErrorKind(500, "This machine is in the way"),
+    ResolveError: ErrorKind(500, "It could not be resolved"),
+}
+
+
+def row_of(error: ResolveError) -> ErrorKind:
+    return next(ROWS[kind] for kind in type(error).__mro__ if kind in ROWS)
+
+
+def error_page(
+    error: ResolveError,
+    text: str,
+    shown: str,
+    place: PageAddressBar,
+    *,
+    parent: str | None = None,
+    meant: str | None = None,
+    login: LoginQuestion | None = None,
+) -> WebPage:
+    """`text` is the URL as it was asked for and `shown` the same without its password; `parent` is the URL
+    above it, `meant` one that may have been meant. With `login` one may be given on the page."""
+    row = row_of(error)
+    blamed = shown if error.url is None else error.url
+    elsewhere = blamed != shown
+    position = error.position if isinstance(error, (InvalidUrl, Refused)) else None
+    where = None
+    if position is not None and not (elsewhere and "****" in blamed):
+        where = pointed(blamed, blamed, position) if elsewhere else pointed(text, shown, position)
+    refused = isinstance(error, (Refused, UnsupportedScheme, InvalidUrl))
+    rule = error.rule if isinstance(error, (Refused, UnsupportedScheme)) else ""
+    values = {
+        "heading": row.heading,
+        "url": shown,
+        "text": text,
+        "blamed": blamed if elsewhere else None,
+        "message": error.message,
+        "rule": "S01" if isinstance(error, InvalidUrl) else rule,
+        "refused": refused,
+        "flag": (error.flag or "") if isinstance(error, Refused) else None,
+        "pointed": where,
+        "known": _known(error),
+        "said_by": error.text if isinstance(error, Declined) and error.text not in error.message else "",
+        "again": None if refused else place.path,
+        "parent": None if parent is None else place.href(parent),
+        "parent_url": parent,
+        "edit": place.look(text),
+        "meant": None if meant is None else place.look(meant),
+        "meant_url": meant,
+        "login": login,
+    }
+    return WebPage("error.html", f"{row.heading}: {shown}", row.status, values)
+
+
+def _known(error: ResolveError) -> list[FactRow]:
+    found = [FactRow("error", type(error).__name__), FactRow("exit status of resolve", str(error.exit_code))]
+    if isinstance(error, Declined) and error.code is not None:
+        found.append(FactRow("the server's code", error.code))
+    if isinstance(error, Truncated):
+        of = "" if error.expected is None else f" of {error.expected:,}"
+        found.append(FactRow("arrived", f"{error.received:,}{of} octets"))
+    if isinstance(error, TryLater) and error.after is not None:
+        found.append(FactRow("asked to wait", counted(round(error.after), "second", "seconds")))
+    if error.attempts > 1:
+        found.append(FactRow("tries", str(error.attempts)))
+    return found

@@ -1,0 +1,376 @@
+"""A gopher menu: what each item is in a word, prose as prose, searches as fields, forms as forms, and the
+forms that an item comes in as a choice. What cannot be opened says by which rule."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+
+from protocols.contract import Entry, Finding
+from protocols.errors import InvalidUrl, UnsupportedScheme
+from protocols.location import HostUrl, JsonValue, Kind
+from protocols.values import NamedTuple
+from resolver.policy.schemes import rules_of
+from resolver.transfer.forms import Answer, AskForm, AskLine, AskQuestion
+from resolver.transfer.response import Response
+from resolver.web.pages.directory import Groups, Judge, Numbered, arranged, fields_of, forbidden
+from resolver.web.pages.page import (
+    KINDS,
+    FactRow,
+    PageAddressBar,
+    PageQuery,
+    WebPage,
+    line_of,
+    refined,
+    text_of,
+)
+
+# attributes: What a server says of one item: its attributes, block by block, and the forms that it comes
+# in.
+
+_ATTRIBUTES_MOST_VIEWS = 100
+
+
+def attributes_page(response: Response, place: PageAddressBar) -> WebPage:
+    extra = response.extra or {}
+    values = {
+        "heading": response.title or "What the server says of this item",
+        "url": place.url,
+        "views": list(views_of(extra, response.url, place)),
+        "blocks": list(_blocks(extra)),
+        "form": response.url if extra.get("form") else None,
+        "missing": [str(name) for name in _list(extra.get("missing"))],
+        "found": response.findings,
+    }
+    return WebPage("attributes.html", place.url, 200, values)
+
+
+def views_of(
+    extra: Mapping[str, JsonValue], url: str, place: PageAddressBar, most: int = _ATTRIBUTES_MOST_VIEWS
+) -> Iterator[tuple[str, str]]:
+    """What an item comes as, in words, and where; nothing of what no URL can ask for."""
+    for view in _list(extra.get("views"))[:most]:
+        if isinstance(view, dict):
+            with suppress(InvalidUrl, UnsupportedScheme):
+                yield _view_words(view), place.href(refined(url, "view", str(view.get("view"))))
+
+
+def _view_words(view: Mapping[str, JsonValue]) -> str:
+    words = [str(word) for name in ("media_type", "language") if (word := view.get(name))]
+    about = view.get("about")
+    return " ".join(words) + (f" (about {about:,} octets)" if isinstance(about, int) else "")
+
+
+def _blocks(extra: Mapping[str, JsonValue]) -> Iterator[FactRow]:
+    attributes = extra.get("attributes")
+    for name, lines in attributes.items() if isinstance(attributes, dict) else ():
+        yield FactRow(name, "\n".join(str(line) for line in _list(lines)))
+
+
+def _list(value: JsonValue) -> list[JsonValue]:
+    return value if isinstance(value, list) else []
+
+
+#: What a menu calls an item in a word, by the character of its type.
+_WORDS = {
+    "0": "text",
+    "1": "menu",
+    "2": "phone book",
+    "4": "BinHex",
+    "5": "archive",
+    "6": "uuencoded",
+    "7": "search",
+    "8": "telnet session",
+    "9": "binary",
+    "T": "tn3270",
+    "g": "GIF image",
+    "I": "image",
+    ":": "bitmap",
+    ";": "movie",
+    "<": "sound",
+    "s": "sound",
+    "h": "web page",
+    "M": "message",
+    "p": "PNG or PDF",
+    "P": "PDF",
+    "r": "RTF",
+    "x": "XML",
+    "v": "VRML",
+    "c": "calendar",
+    "e": "event",
+    "3": "error",
+}
+_ICONS = {
+    **dict.fromkeys("gI:p;", "image"),
+    **dict.fromkeys("<s", "sound"),
+    **dict.fromkeys("459", "binary"),
+    "1": "menu",
+}
+#: Forms of one item that are offered beside it.
+_MOST_VIEWS = 20
+#: Blanks side by side in a line, or strokes: what would be nothing if its lines were broken.
+_DRAWN = re.compile(r"\S {3}|[|/\\_=*#+-]{3}|[|/\\] *[|/\\]")
+#: Below so many items nobody looks for one by its name.
+_FEW = 50
+
+
+class MenuRow(NamedTuple):
+    """One item, or lines of prose side by side (`prose`), which are `drawn` if
+    their blanks matter. `search` is the URL that is asked for the words of
+    the person; `advice` is a command to run; `cannot` says why it leads nowhere."""
+
+    number: int
+    kind: str
+    icon: str
+    name: str
+    href: str | None = None
+    prose: str = ""
+    drawn: bool = False
+    search: str = ""
+    form: bool = False
+    advice: str = ""
+    cannot: str = ""
+    views: tuple[tuple[str, str], ...] = ()
+    details: tuple[FactRow, ...] = ()
+
+
+def menu_page(
+    entries: Sequence[Entry],
+    query: PageQuery,
+    place: PageAddressBar,
+    *,
+    findings: Iterable[Finding] = (),
+    title: str | None = None,
+    judge: Judge | None = None,
+    search: str = "",
+    words: str = "",
+) -> WebPage:
+    """The part of a menu that `query` asks for. `judge` says of an entry whether it may be followed from
+    here; without it that is found out when it is. A menu that a search gave has the URL that is asked for
+    other words, and the words."""
+    shown = arranged(entries, query._replace(sort=""), place)
+    values = {
+        "heading": title or place.url,
+        "count": f"{shown.start + 1:,} to {shown.start + len(shown.entries):,} of {shown.matched:,}"
+        if shown.paging.pages > 1
+        else "",
+        "found": tuple(findings),
+        "search": search,
+        "words": words,
+        "groups": Groups(partial(_items, shown.entries, place, judge), len(shown.entries)),
+        "filters": shown.total > _FEW or bool(query.filter),
+        "filter": query.filter,
+        "filter_fields": fields_of(place, query, but="q"),
+        "unfiltered": place.again(query._replace(filter="", page=1)) if query.filter else None,
+        "empty": "No item has that." if query.filter else _empty(search, words),
+        "paging": shown.paging,
+    }
+    return WebPage("menu.html", place.url, 200, values)
+
+
+def _empty(search: str, words: str) -> str:
+    if not search:
+        return "The menu is empty."
+    return "Nothing was found." if words else "Write what to search for."
+
+
+def _items(entries: Iterable[Numbered], place: PageAddressBar, judge: Judge | None) -> Iterator[MenuRow]:
+    return _joined(_item(number, entry, place, judge) for number, entry in entries)
+
+
+def _joined(items: Iterable[MenuRow]) -> Iterator[MenuRow]:
+    """Prose side by side is one paragraph."""
+    held: MenuRow | None = None
+    for item in items:
+        if held is not None and not item.kind:
+            held = held._replace(prose=f"{held.prose}\n{item.prose}")
+            continue
+        if held is not None:
+            yield _seen(held)
+        held = None if item.kind else item
+        if item.kind:
+            yield item
+    if held is not None:
+        yield _seen(held)
+
+
+def _seen(item: MenuRow) -> MenuRow:
+    return item._replace(drawn=_DRAWN.search(item.prose) is not None)
+
+
+def _item(number: int, entry: Entry, place: PageAddressBar, judge: Judge | None) -> MenuRow:
+    if entry.kind is Kind.INFO:
+        return MenuRow(number, "", "", "", prose=entry.name)
+    character = text_of(entry.extra, "type")
+    what = _WORDS.get(character, "")
+    if entry.kind is Kind.LINK or character == "+":
+        what = KINDS[entry.kind]
+    if entry.kind is Kind.UNKNOWN:
+        what = f"type {line_of(character)}" if character else "no type"
+    icon = _ICONS.get(character, entry.kind.value)
+    item = MenuRow(number, what or KINDS[entry.kind], icon, entry.name, details=tuple(_details(entry)))
+    if entry.url is None:
+        return item._replace(cannot=text_of(entry.extra, "unusable"))
+    advised = entry.kind is Kind.SERVICE  # nobody follows it from here, whatever it is
+    if not advised and (cannot := forbidden(entry, judge)):
+        return item._replace(cannot=cannot)
+    return _usable(item, entry, entry.url, place)
+
+
+def _usable(item: MenuRow, entry: Entry, url: str, place: PageAddressBar) -> MenuRow:
+    item = item._replace(href=place.href(url), views=_views(url, entry, place))
+    if entry.kind is Kind.SEARCH:
+        return item._replace(search=url)
+    if entry.kind is Kind.SERVICE:
+        return item._replace(advice=command_of(url))
+    if text_of(entry.extra, "gopherplus") == "?":
+        return item._replace(form=True, kind="form", icon="form")
+    return item
+
+
+def command_of(url: str) -> str:
+    """What opens a session, as a shell takes it; nothing where the URL is of no session."""
+    is_session = rules_of(url.partition(":")[0].lower()).session
+    return f"resolve open {shlex.quote(url)}" if is_session else ""
+
+
+def _views(url: str, entry: Entry, place: PageAddressBar) -> tuple[tuple[str, str], ...]:
+    """What else the item comes as, and where; nothing where it comes as one thing alone."""
+    found = tuple(views_of(entry.extra or {}, url, place, _MOST_VIEWS))
+    return found if len(found) > 1 else ()
+
+
+def _details(entry: Entry) -> Iterator[FactRow]:
+    """What the attributes of an item say, where a menu came with them."""
+    extra = entry.extra or {}
+    admin = extra.get("admin")
+    for name, value in admin.items() if isinstance(admin, dict) else ():
+        if isinstance(value, str | int) and value:
+            yield FactRow(f"admin {name}".replace("_", " "), str(value))
+    abstract = extra.get("abstract")
+    if isinstance(abstract, str) and abstract:
+        yield FactRow("abstract", abstract)
+    attributes = extra.get("attributes")
+    for name, lines in attributes.items() if isinstance(attributes, dict) else ():
+        if name not in ("ADMIN", "ABSTRACT", "VIEWS", "ASK") and isinstance(lines, list) and lines:
+            yield FactRow(name, "\n".join(map(str, lines)))
+
+
+# form: A form that a server puts to whoever wants an item, and what would be sent of it: shown before it is
+# sent, and never sent on arrival (S05).
+
+_FIELDS = {
+    AskQuestion.ASK: "line",
+    AskQuestion.ASK_FILE: "line",
+    AskQuestion.ASK_HIDDEN: "hidden",
+    AskQuestion.ASK_LINES: "lines",
+    AskQuestion.CHOOSE: "choice",
+    AskQuestion.SELECT: "yes",
+    AskQuestion.CHOOSE_FILE: "upload",
+    AskQuestion.NOTE: "note",
+    AskQuestion.UNKNOWN: "unknown",
+}
+#: More questions than anybody answers.
+MOST_LINES = 500
+
+
+class FormField(NamedTuple):
+    """One line of a form: its `kind` is the field that takes the answer, `name` that of the field."""
+
+    name: str
+    kind: str
+    prompt: str
+    default: str
+    choices: tuple[str, ...]
+
+
+class FormPreview(NamedTuple):
+    """What a form was answered with, as a person looks at it before it is sent."""
+
+    prompt: str
+    answer: str
+
+
+def form_page(
+    form: AskForm, url: HostUrl, kept: str, findings: Iterable[Finding] = (), complaint: str = ""
+) -> WebPage:
+    """The questions; `kept` names the form when it is answered. `complaint` says why answers that were
+    given cannot be sent."""
+    values = {
+        "heading": "A form",
+        "kept": kept,
+        "url": url.shown,
+        "text": url.text,
+        "host": f"{url.host} port {url.effective_port}",
+        "lines": [_asked(number, line) for number, line in enumerate(form.lines[:MOST_LINES])],
+        "found": tuple(findings),
+        "complaint": complaint,
+    }
+    return WebPage("form.html", url.shown, 200, values)
+
+
+def _asked(number: int, line: AskLine) -> FormField:
+    choices = tuple(choice.decode("utf-8", "replace") for choice in line.choices)
+    kind = _FIELDS[line.question]
+    if kind == "choice" and not choices:
+        kind = "unknown"
+    return FormField(f"answer{number}", kind, line.prompt or line.word, line.default or "", choices)
+
+
+def answers_from(form: AskForm, said: Iterable[tuple[str, str]]) -> list[Answer]:
+    """The answers to `form.asked`, of the fields of the form as a browser sends them. A choice is one
+    of those that were offered; a file is never sent."""
+    fields = dict(said)
+    answers: list[Answer] = []
+    for number, line in enumerate(form.lines):
+        if line.question.is_asked:
+            answers.append(_answer(line, fields.get(f"answer{number}", "")))
+    return answers
+
+
+def _answer(line: AskLine, text: str) -> Answer:
+    match line.question:
+        case AskQuestion.SELECT:
+            return text == "1"
+        case AskQuestion.ASK_LINES:
+            return tuple(each.encode() for each in text.splitlines())
+        case AskQuestion.CHOOSE:
+            number = int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0
+            return line.choices[number] if number < len(line.choices) else b""
+        case AskQuestion.CHOOSE_FILE:
+            return None
+    return text.encode()
+
+
+def sending_page(form: AskForm, answers: list[Answer], url: HostUrl, octets: str, kept: str) -> WebPage:
+    """What would be sent to answer the form: the answers, and the octets themselves, of which nobody sees
+    what was typed hidden. The person's yes names the answers as they are `kept`: they are not on the page."""
+    seen = [
+        FormPreview(line.prompt, _form_seen(line, answer))
+        for line, answer in zip(form.asked, answers, strict=True)
+    ]
+    values = {
+        "url": url.shown,
+        "text": url.text,
+        "host": f"{url.host} port {url.effective_port}",
+        "seen": seen,
+        "lines": [line_of(line) for line in octets.removesuffix("\r\n").split("\r\n")],
+        "kept": kept,
+    }
+    return WebPage("sending.html", url.shown, 200, values)
+
+
+def _form_seen(line: AskLine, answer: Answer) -> str:
+    if line.question is AskQuestion.ASK_HIDDEN:
+        return "****"
+    match answer:
+        case None:
+            return "no file"
+        case bool():
+            return "yes" if answer else "no"
+        case bytes():
+            return answer.decode("utf-8", "replace")
+    return "\n".join(each.decode("utf-8", "replace") for each in answer)

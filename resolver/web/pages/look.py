@@ -1,0 +1,117 @@
+"""What would happen if a URL were opened: its parts, the policy's verdict with its rules, and what would be
+sent. Nothing was sent to show it. There is no way around a refusal but another URL or another policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from protocols.location import Action, JsonValue, Url
+from protocols.values import NamedTuple
+from resolver.policy.subject import Decision, Verdict
+from resolver.transfer.plan import Plan, PlanStep
+from resolver.web.pages.errors import CaretLine, pointed
+from resolver.web.pages.page import FactRow, PageAddressBar, WebPage, line_of
+
+_VERDICTS: dict[Action, str] = {
+    "allow": "Nothing speaks against it.",
+    "warn": "It may be opened. Read this first.",
+    "refuse": "It is not opened.",
+}
+_MASKED = "****"
+
+
+class RulingRow(NamedTuple):
+    """One objection: its rule, what it says, the option that would allow it, and where in the URL."""
+
+    rule: str
+    action: Action
+    detail: str
+    flag: str
+    pointed: CaretLine | None
+
+
+class SendingRow(NamedTuple):
+    """One step of a plan."""
+
+    action: str
+    text: str
+    is_octets: bool
+
+
+def look_page(
+    text: str,
+    plan: Plan,
+    verdict: Verdict,
+    url: Url | None,
+    place: PageAddressBar,
+    *,
+    meant: str | None = None,
+    note: str | None = None,
+) -> WebPage:
+    """`text` is the URL as it was given, `url` what the parser made of it, None where it is none. `meant` is
+    a URL that may have been meant instead; `note` says what else the person should know."""
+    goes_ahead = plan.verdict != "refuse" and plan.error is None
+    in_the_way = None if plan.error is None or plan.verdict == "refuse" else plan.error.message
+    values = {
+        "url": plan.url,
+        "text": text,
+        "verdict": plan.verdict,
+        "verdict_words": _VERDICTS[plan.verdict] if goes_ahead or not in_the_way else "It cannot be opened.",
+        "in_the_way": in_the_way,
+        "rulings": list(rulings_of(verdict.decisions, text, plan.url)) or _others(plan),
+        "spelling": [finding.rule for finding in (() if url is None else url.spelling)],
+        "parts": [] if url is None else list(_parts(url)),
+        "steps": [_step(step) for step in plan.steps],
+        "opens": goes_ahead,
+        "meant": meant,
+        "meant_href": None if meant is None else place.look(meant),
+        "note": note,
+    }
+    return WebPage("look.html", plan.url, 400 if url is None else 200, values)
+
+
+def rulings_of(decisions: tuple[Decision, ...], text: str, shown: str) -> Iterator[RulingRow]:
+    for decision in decisions:
+        where = None if decision.position is None else pointed(text, shown, decision.position)
+        flag = decision.flag if decision.action == "refuse" else None
+        yield RulingRow(decision.rule, decision.action, decision.detail, flag or "", where)
+
+
+def _others(plan: Plan) -> list[RulingRow]:
+    """What only the dialogue itself objects to."""
+    return [
+        RulingRow(finding.rule, finding.action, finding.detail, "", None)
+        for finding in plan.findings
+        if finding.action != "allow"
+    ]
+
+
+def _parts(url: Url) -> Iterator[FactRow]:
+    """The components, what nobody may see masked."""
+    hidden = {"password"} | ({"gopherplus"} if url.place("answers") is not None else set())
+    for name, value in url.components().items():
+        if value is None or value == []:
+            continue
+        yield FactRow(name, _MASKED if name in hidden else _component(value))
+
+
+def _component(value: JsonValue) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(_component, value))
+    if isinstance(value, str):
+        return line_of(f'"{value}"')
+    return _word(value)
+
+
+def _step(step: PlanStep) -> SendingRow:
+    if step["action"] == "connect":
+        tls = " with TLS" if step["tls"] else ""
+        host = _word(step["host"]) or "a news server that is still to be named,"
+        where = f"{host} port {_word(step['port'])} ({_word(step['transport'])}{tls})"
+        return SendingRow("connect", where, False)
+    name, value = next((name, value) for name, value in step.items() if name != "action")
+    return SendingRow(_word(step["action"]), line_of(_word(value)), name in ("octets", "path"))
+
+
+def _word(value: JsonValue) -> str:
+    return str(value) if isinstance(value, str | int) else ""

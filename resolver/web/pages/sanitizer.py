@@ -1,0 +1,205 @@
+"""Markup of a stranger as a page that names nothing elsewhere.
+
+The policy of a document (`headers.of_content`) lets it load nothing, but comes too late for frames. Chromium
+156 connects to the host of an `iframe` or a `frame`, also in SVG, XML, `srcdoc`, `noscript` and shadow trees,
+before it looks at the policy (measured: 11 of 71 ways to name a host). So the page is written anew, of the
+elements and attributes of the lists below; all else is left out. Text and values are escaped, so a browser
+finds no element that was not written here, whatever this reader made of the original.
+
+One pass from front to back: as in HTML's own tokenizer nothing is looked at twice.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import escape
+
+from protocols.values import NamedTuple
+from resolver.web.pages.text import plain
+
+
+def _names(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+_ELEMENTS = _names(
+    """
+    a abbr acronym address article aside b bdi bdo big blockquote body br caption center cite code col
+    colgroup dd del details dfn dir div dl dt em fieldset figcaption figure font footer h1 h2 h3 h4 h5
+    h6 header hgroup hr html i img ins kbd legend li main mark menu nav nobr ol p pre q rb rp rt rtc
+    ruby s samp section small span strike strong style sub summary sup svg table tbody td tfoot th thead
+    time tr tt u ul var wbr
+    """
+)
+#: Those of a drawing. HTML gives names that were written small their capitals back (`linearGradient`).
+_SHAPES = _names(
+    """
+    a circle clippath defs ellipse feblend fecolormatrix fecomponenttransfer fecomposite fedropshadow
+    feflood fefunca fefuncb fefuncg fefuncr fegaussianblur femerge femergenode femorphology feoffset
+    feturbulence filter foreignobject g image line lineargradient marker mask path pattern polygon
+    polyline radialgradient rect stop style svg switch symbol text textpath tspan use
+    """
+)
+_EMPTY = frozenset(("br", "col", "hr", "img", "wbr"))
+_CLOSED_HERE = _EMPTY | {"style"}
+#: Left out with all that is in them.
+_UNREAD = frozenset(("iframe", "metadata", "noembed", "script", "template", "textarea", "title", "xmp"))
+#: None of them has a URL, but `href` and `src`, whose values are looked at, and styles, which the policy of
+#: the document keeps from loading anything: there Chromium does not connect.
+_ATTRIBUTES = _names(
+    """
+    align alt bgcolor border cellpadding cellspacing class clear color colspan compact datetime dir face
+    height href hspace id lang media noshade nowrap open reversed rowspan rules scope size span src
+    start style text title type valign value vspace width clip-path clip-rule clippathunits cx cy d
+    display dominant-baseline dx dy fill fill-opacity fill-rule filter filterunits flood-color
+    flood-opacity font-family font-size font-style font-weight fx fy gradienttransform gradientunits in
+    in2 k1 k2 k3 k4 letter-spacing marker-end marker-mid marker-start markerheight markerunits
+    markerwidth mask maskcontentunits maskunits mode numoctaves offset opacity operator orient
+    pathlength patterncontentunits patterntransform patternunits points preserveaspectratio
+    primitiveunits r radius refx refy result rotate rx ry seed slope spreadmethod startoffset
+    stddeviation stop-color stop-opacity stroke stroke-dasharray stroke-dashoffset stroke-linecap
+    stroke-linejoin stroke-miterlimit stroke-opacity stroke-width tablevalues text-anchor
+    text-decoration textlength transform values viewbox visibility writing-mode x x1 x2 y y1 y2
+    """
+)
+_PICTURE = re.compile(r"data:image/[a-z0-9.+-]+[;,]", re.IGNORECASE)
+
+_TAG = re.compile(r"<(/?)([A-Za-z][^\s/>]*)")
+_GAP = re.compile(r"[\s/]*")
+_NAME = re.compile(r"=?[^\s/>=]*")
+_EQUALS = re.compile(r"\s*=\s*")
+_BARE = re.compile(r"[^\s>]*")
+
+
+class _Begun(NamedTuple):
+    """What a tag says, and where it ends. `is_closed`: with a slash, as empty elements of XML are."""
+
+    values: dict[str, str]
+    end: int
+    is_closed: bool
+
+
+def allowed_markup(markup: str, *, is_xml: bool) -> str:
+    """Return HTML of what `markup` has of the lists. Never raises."""
+    return "".join(("<!doctype html>\n", *_pieces(markup, is_xml)))
+
+
+def _pieces(markup: str, is_xml: bool) -> Iterator[str]:
+    at = 0
+    namespaces: list[str] = []
+    while at >= 0 and (opening := markup.find("<", at)) >= 0:
+        yield _text(markup[at:opening])
+        tag = _TAG.match(markup, opening)
+        if tag is None:
+            text, at = _no_tag(markup, opening, is_xml)
+            yield _text(text)
+            continue
+        begun = _begun(markup, tag.end())
+        if begun is None:
+            return  # HTML leaves out what is closed nowhere
+        name = tag[2].rpartition(":")[2].lower()
+        at = begun.end
+        drawn = bool(namespaces) and namespaces[-1] == "svg"
+        is_allowed = name in (_SHAPES if drawn else _ELEMENTS)
+        if tag[1]:
+            if namespaces and namespaces[-1] == name:
+                namespaces.pop()
+            if (is_allowed and name not in _CLOSED_HERE) or name == "foreignobject":
+                yield f"</{name}>"
+            continue
+        is_closed = begun.is_closed and (is_xml or drawn or name == "svg")
+        content = ""
+        if (name in _UNREAD or name == "style") and not is_closed:
+            content, at = _until_closed(markup, begun.end, name)
+        if not is_allowed:
+            continue
+        yield _opened(name, begun.values)
+        if name == "style":
+            yield f"{_sheet(content, is_xml)}</style>"
+        elif is_closed and name not in _EMPTY:
+            yield f"</{name}>"
+        elif name in ("svg", "foreignobject"):
+            namespaces.append(name)
+    if at >= 0:
+        yield _text(markup[at:])
+
+
+def _no_tag(markup: str, opening: int, is_xml: bool) -> tuple[str, int]:
+    """The text that something else is which begins with `<`, and where it ends; -1 where it does not."""
+    if markup.startswith("<!--", opening):
+        return "", _behind(markup, "-->", opening + 2)
+    if is_xml and markup.startswith("<![CDATA[", opening):
+        end = _behind(markup, "]]>", opening)
+        return escape(markup[opening + 9 : end - 3 if end >= 0 else len(markup)]), end
+    if markup[opening + 1 : opening + 2] in ("!", "?", "/"):
+        return "", _behind(markup, ">", opening)
+    return "<", opening + 1
+
+
+def _behind(markup: str, end: str, start: int) -> int:
+    found = markup.find(end, start)
+    return -1 if found < 0 else found + len(end)
+
+
+def _begun(markup: str, at: int) -> _Begun | None:
+    """A tag behind its name; None where it is closed nowhere."""
+    values: dict[str, str] = {}
+    while True:
+        gap = _match(_GAP, markup, at)
+        at = gap.end()
+        if markup.startswith(">", at):
+            return _Begun(values, at + 1, gap[0].endswith("/"))
+        if at == len(markup):
+            return None
+        named = _match(_NAME, markup, at)
+        at = named.end()
+        value = ""
+        if equals := _EQUALS.match(markup, at):
+            at = equals.end()
+            if (quote := markup[at : at + 1]) in ('"', "'") and quote:
+                end = markup.find(quote, at + 1)
+                if end < 0:
+                    return None
+                value, at = markup[at + 1 : end], end + 1
+            else:
+                bare = _match(_BARE, markup, at)
+                value, at = bare[0], bare.end()
+        values.setdefault(named[0].rpartition(":")[2].lower(), value)
+
+
+def _match(pattern: re.Pattern[str], markup: str, at: int) -> re.Match[str]:
+    """Of a pattern that matches nothing, too."""
+    found = pattern.match(markup, at)
+    assert found is not None
+    return found
+
+
+def _until_closed(markup: str, start: int, name: str) -> tuple[str, int]:
+    """What is in an element whose content is no markup, and where its end tag is; -1 where there is none."""
+    closing = re.compile(rf"</(?:[\w-]{{1,40}}:)?{name}(?=[\s/>])", re.IGNORECASE).search(markup, start)
+    return (markup[start:], -1) if closing is None else (markup[start : closing.start()], closing.start())
+
+
+def _opened(name: str, values: dict[str, str]) -> str:
+    said = {key: plain(value) for key, value in values.items() if key in _ATTRIBUTES}
+    wanted = _PICTURE.match if name in ("image", "img") else re.compile("#").match
+    for key in ("href", "src"):
+        if key in said and not wanted(said[key]):
+            leads_to = said.pop(key)
+            if name == "a":
+                said.setdefault("title", leads_to)
+    fields = "".join(f' {key}="{escape(value)}"' for key, value in said.items())
+    return f"<{name}{fields}>"
+
+
+def _text(text: str) -> str:
+    """References stay as they are: what they stand for is text."""
+    return text.replace("<", "&lt;")
+
+
+def _sheet(text: str, is_xml: bool) -> str:
+    """Without a character that could begin a tag. `\\3c` is that character to CSS."""
+    if is_xml:
+        text = plain(text.replace("<![CDATA[", "").replace("]]>", ""))
+    return text.replace("<", "\\3c ")

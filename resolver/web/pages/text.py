@@ -1,0 +1,207 @@
+"""Text in its charset, a part at a time, with the URLs in it as links (`extract`)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import unescape
+
+from protocols.values import NamedTuple
+from resolver.transfer.response import Response, decode_text
+from resolver.url.parsing import extract
+from resolver.web.pages.page import PageAddressBar, PageQuery, WebPage, facts_of
+
+#: Characters of a part: what a browser lays out without pause.
+PART = 1_048_576
+
+
+class TextRun(NamedTuple):
+    """A stretch of text; with `href` a link."""
+
+    text: str
+    href: str | None = None
+
+
+def text_page(response: Response, query: PageQuery, place: PageAddressBar) -> WebPage:
+    """One part of a document that is text."""
+    text = response.text
+    whole = decode_text(response.content, response.charset) if text is None else text
+    values = {
+        "heading": response.title or place.url,
+        "known": tuple(facts_of(response)),
+        "found": response.findings,
+        **part_values(whole, query, place),
+    }
+    return WebPage("text.html", place.url, 200, values)
+
+
+def part_values(text: str, query: PageQuery, place: PageAddressBar) -> dict[str, object]:
+    """What `part.html` shows: the part of a text that `query.page` names."""
+    cuts = [0]
+    while len(text) - cuts[-1] > PART:
+        end = text.rfind("\n", cuts[-1], cuts[-1] + PART) + 1
+        cuts.append(end if end > cuts[-1] else cuts[-1] + PART)
+    cuts.append(len(text))
+    parts = len(cuts) - 1
+    part = min(query.page, parts)
+    return {
+        "runs": list(runs_of(text[cuts[part - 1] : cuts[part]], place)),
+        "part": part,
+        "parts": parts,
+        "previous": place.again(query._replace(page=part - 1)) if part > 1 else None,
+        "next": place.again(query._replace(page=part + 1)) if part < parts else None,
+    }
+
+
+def runs_of(text: str, place: PageAddressBar) -> Iterator[TextRun]:
+    """The text in stretches, those that are URLs as links: what is wrapped, from its `<` to its `>`."""
+    at = 0
+    for found in extract(text):
+        end = text.index(">", found.position)
+        yield TextRun(text[at : found.position + 1])
+        yield TextRun(text[found.position + 1 : end], place.href(found.url))
+        at = end
+    if at < len(text):
+        yield TextRun(text[at:])
+
+
+# markup: HTML as text: its words in the order in which they stand, without its looks. Nothing of it becomes
+# markup of ours, and no picture, style or script of it is asked for.
+#
+# Read once from front to back, in time that grows with its length alone: what is never closed is looked for
+# once, where Python's own parser looks for it again behind every `<`.
+
+#: What begins a line of its own, a paragraph, and what nobody reads.
+_LINES = re.compile(
+    r"address|article|aside|blockquote|br|caption|dd|div|dl|dt|fieldset|figcaption|figure|footer|form|h[1-6]"
+    r"|header|hr|li|main|nav|ol|p|pre|section|table|tbody|td|th|thead|title|tr|ul"
+)
+_PARAGRAPHS = re.compile(r"blockquote|h[1-6]|p|table|title|ul|ol|pre")
+_UNREAD = re.compile(r"script|style|template|noscript|svg|math")
+_TAG = re.compile(r"(/?)([A-Za-z][A-Za-z0-9]{0,20})")
+_BLANKS = re.compile(r"[ \t\r\n\f]+")
+_REFERENCE = re.compile(
+    r"&(?:#[0-9]{1,7}(?![0-9])|#[xX][0-9a-fA-F]{1,6}(?![0-9a-fA-F])|[A-Za-z][A-Za-z0-9]{1,31});?"
+)
+#: Characters of a tag that are looked at for what it says.
+_MOST = 4_096
+
+
+def text_of_markup(markup: str) -> str:
+    """The words, with the URLs of links in angle brackets. Never raises."""
+    words = _Words(markup)
+    words.read()
+    text = "\n".join(line.rstrip(" \t") for line in "".join(words.found).split("\n"))
+    return re.sub(r"\n{3,}", "\n\n", text).strip("\n")
+
+
+class _Words:
+    def __init__(self, markup: str) -> None:
+        self.found: list[str] = []
+        self._markup = markup
+        self._kept = 0
+        self._links: list[str] = []
+
+    def read(self) -> None:
+        at, size = 0, len(self._markup)
+        while at < size:
+            opening = self._markup.find("<", at)
+            if opening < 0:
+                break
+            self._say(self._markup[at:opening])
+            at = self._behind(opening)
+            if at < 0:  # it is closed nowhere, and so is nothing behind it
+                at = opening
+                break
+        self._say(self._markup[at:])
+
+    def _behind(self, opening: int) -> int:
+        """Where what begins at this `<` ends; -1 where it does not."""
+        markup = self._markup
+        if markup.startswith("<!--", opening):
+            end = markup.find("-->", opening + 4)
+            return len(markup) if end < 0 else end + 3
+        tag = _TAG.match(markup, opening + 1)
+        if tag is None and markup[opening + 1 : opening + 2] not in ("!", "?", "/"):
+            self._say("<")
+            return opening + 1
+        end = markup.find(">", opening)
+        if end < 0 or tag is None:
+            return end + 1 if end >= 0 else -1
+        name = tag[2].lower()
+        if tag[1]:
+            self._close(name)
+        elif _UNREAD.fullmatch(name) and markup[end - 1] != "/":
+            closing = re.compile(f"</{name}", re.IGNORECASE).search(markup, end)
+            return len(markup) if closing is None else closing.start()
+        else:
+            self._open(name, markup[tag.end() : min(end, tag.end() + _MOST)])
+        return end + 1
+
+    def _open(self, name: str, said: str) -> None:
+        self._kept += name == "pre"
+        self._break(name)
+        if name == "li":
+            self.found.append("• ")
+        elif name == "img" and (words := _attribute("alt", said)):
+            self.found.append(f"[{words}]")
+        elif name == "a":
+            self._links.append(_BLANKS.sub("", _attribute("href", said)))
+
+    def _close(self, name: str) -> None:
+        self._kept = max(0, self._kept - (name == "pre"))
+        self._break(name)
+        if name == "a" and self._links and ":" in (href := self._links.pop()):
+            self.found.append(f" <{href}>")
+
+    def _break(self, name: str) -> None:
+        if _LINES.fullmatch(name):
+            self.found.append("\n\n" if _PARAGRAPHS.fullmatch(name) else "\n")
+
+    def _say(self, text: str) -> None:
+        if not self._kept:
+            text = _BLANKS.sub(" ", text)
+            if not self.found or self.found[-1].endswith(("\n", " ")):
+                text = text.removeprefix(" ")
+        if text:
+            self.found.append(plain(text))
+
+
+def _attribute(name: str, said: str) -> str:
+    """The value of an attribute of a tag; empty where it has none."""
+    found = re.search(rf"""(?:^|\s){name}\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", said, re.IGNORECASE)
+    return "" if found is None else plain(next(filter(None, found.groups()), ""))
+
+
+def plain(text: str) -> str:
+    return _REFERENCE.sub(lambda found: unescape(found[0]), text)
+
+
+# signatures: What octets are by their own first ones: the only word that decides how a document is shown.
+# Never what a server, a menu or a part of a mail says of itself.
+
+_SIGNATURES: tuple[tuple[re.Pattern[bytes], str], ...] = (
+    (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png"),
+    (re.compile(rb"\xff\xd8\xff"), "image/jpeg"),
+    (re.compile(rb"GIF8[79]a"), "image/gif"),
+    (re.compile(rb"RIFF....WEBP", re.DOTALL), "image/webp"),
+    (re.compile(rb"....ftypavi[fs]", re.DOTALL), "image/avif"),
+    (re.compile(rb"BM....\0\0\0\0", re.DOTALL), "image/bmp"),
+    (re.compile(rb"%PDF-"), "application/pdf"),
+    (re.compile(rb"OggS"), "audio/ogg"),
+    (re.compile(rb"fLaC"), "audio/flac"),
+    (re.compile(rb"ID3|\xff[\xfb\xf3\xf2]"), "audio/mpeg"),
+    (re.compile(rb"RIFF....WAVE", re.DOTALL), "audio/wav"),
+    (re.compile(rb"....ftyp", re.DOTALL), "video/mp4"),
+    (re.compile(rb"\x1a\x45\xdf\xa3"), "video/webm"),
+)
+
+
+def media_type_of(octets: bytes) -> str | None:
+    """The type that a browser may be told, out of those that it can show; None for all others."""
+    return next((media_type for signature, media_type in _SIGNATURES if signature.match(octets)), None)
+
+
+def media_type_of_picture(octets: bytes) -> str | None:
+    found = media_type_of(octets[:64])
+    return found if found is not None and found.startswith("image/") else None

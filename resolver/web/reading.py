@@ -1,0 +1,170 @@
+"""A URL for a page: judged without a word to the network, or fetched, a few at a time and as long as somebody
+waits for the page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import trio
+
+from protocols.contract import Entry
+from protocols.errors import InvalidUrl, ResolveError
+from protocols.location import JsonValue, Referrer, Url
+from protocols.options import Options
+from protocols.values import NamedTuple, replace
+from resolver.policy import check
+from resolver.policy.environment import find_setting, proxies_here
+from resolver.policy.subject import Verdict
+from resolver.transfer.plan import Plan, explain
+from resolver.transfer.response import Response
+from resolver.transfer.session import Resolver
+from resolver.transfer.settings import Settings
+from resolver.url.parsing import parse
+from resolver.web.dialogue.exchange import RecordedExchange
+from resolver.web.dialogue.recording import recorded
+from resolver.web.pages.directory import Judge
+from resolver.web.session import UrlOrigin
+
+#: Fetches at a time: what a person looks at, and a few that load.
+AT_ONCE = 6
+
+_Found = TypeVar("_Found")
+
+#: A URL at a place, whose path has but letters and what stands between them: no rule of these schemes reads
+#: more of it than the place, and of what type the item is.
+_PLAIN = re.compile(r"((?:gopher|ftp|https?)://[^/?#]+/[A-Za-z0-9]?)[A-Za-z0-9/._-]{0,200}")
+
+
+class ReadRequest(NamedTuple):
+    """Other than what is usual: of a news group the articles of numbers lower than `before`; of a search what
+    is like the documents at these URLs, as far as they are in the same database."""
+
+    before: int = 0
+    relevant: tuple[str, ...] = ()
+
+
+USUAL = ReadRequest()
+
+
+class ReadResult(NamedTuple):
+    """What came of it, and what was said."""
+
+    reply: Response | ResolveError
+    exchange: RecordedExchange
+
+
+class PageReader:
+    """`settings` are those of `resolver`."""
+
+    def __init__(self, resolver: Resolver, settings: Settings) -> None:
+        self._resolver = resolver
+        self._settings = settings
+        self._turns = trio.CapacityLimiter(AT_ONCE)
+
+    @property
+    def resolver(self) -> Resolver:
+        return self._resolver
+
+    def url(self, text: str, way: UrlOrigin) -> Url | None:
+        """What the parser makes of it, None where it is no URL."""
+        try:
+            return parse(text, strict=self._settings.get("strict", False), origin=way.origin)
+        except InvalidUrl:
+            return None
+
+    def plan(self, text: str | Url, way: UrlOrigin) -> Plan:
+        """What would be sent."""
+        setting = find_setting(self._settings.get("news_server"))
+        return explain(
+            text,
+            policy=self._resolver.policy,
+            origin=way.origin,
+            referrer=way.referrer,
+            gateways=self._settings.get("gateways"),
+            news_server=None if setting is None else setting.text,
+            strict=self._settings.get("strict", False),
+            options=self._settings.get("options"),
+            environment=proxies_here(),
+            proxy=self._settings.get("proxy"),
+            hosts=self._settings.get("hosts"),
+        )
+
+    def verdict(self, text: str, way: UrlOrigin) -> Verdict:
+        return check(
+            text,
+            policy=self._resolver.policy,
+            origin=way.origin,
+            referrer=way.referrer,
+            gateways=self._settings.get("gateways"),
+            environment=proxies_here(),
+            proxy=self._settings.get("proxy"),
+        )
+
+    def judging(self, found_in: Referrer) -> Judge:
+        """What may be opened of the entries of a page: as for a person who looked at each of them. Where one
+        was judged, another one in the same place is not parsed again to be judged alike."""
+        way, plain = UrlOrigin("chosen", found_in), dict[str, Verdict]()
+
+        def judge(entry: Entry) -> Verdict:
+            text = entry.url or ""
+            alike = _PLAIN.fullmatch(text)
+            if alike is None:
+                return self.verdict(text, way)
+            if alike[1] not in plain:
+                plain[alike[1]] = self.verdict(text, way)
+            return plain[alike[1]]
+
+        return judge
+
+    async def fetch(self, text: str | Url, way: UrlOrigin, wanted: ReadRequest = USUAL) -> ReadResult:
+        """All of it, or what went wrong; and the dialogue. What is `wanted` otherwise has a connection of its
+        own."""
+        async with self._turns:
+            with recorded(trio.current_time) as recording:
+                reply: Response | ResolveError
+                try:
+                    reply = await (
+                        self._fetch(text, way) if wanted == USUAL else self._other(text, way, wanted)
+                    )
+                except ResolveError as error:
+                    reply = error
+        return ReadResult(reply, recording.exchange())
+
+    async def _other(self, text: str | Url, way: UrlOrigin, wanted: ReadRequest) -> Response:
+        settings, usual = self._settings.copy(), self._settings.get("options") or Options()
+        here = parse(text) if isinstance(text, str) else text
+        marked = (self.url(each, way) for each in wanted.relevant)
+        relevant = tuple(each for each in marked if each is not None and _place(each) == _place(here))
+        settings["options"] = replace(usual, before=wanted.before or None, relevant=relevant)
+        async with Resolver(**settings) as resolver:
+            return await resolver.fetch(text, origin=way.origin, referrer=way.referrer)
+
+    async def _fetch(self, text: str | Url, way: UrlOrigin) -> Response:
+        return await self._resolver.fetch(text, origin=way.origin, referrer=way.referrer)
+
+
+def _place(url: Url) -> list[JsonValue]:
+    """The server and the database: what an id stands for is known there alone."""
+    parts = url.components()
+    return [url.scheme, *(parts.get(name) for name in ("host", "port", "database"))]
+
+
+async def while_wanted(
+    receive: Callable[[], Awaitable[Any]], work: Callable[[], Awaitable[_Found]]
+) -> _Found | None:
+    """What `work` gives, which raises nothing; None once the browser went away, and then `work` is
+    cancelled."""
+    found: _Found | None = None
+
+    async def watch(nursery: trio.Nursery) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        nursery.cancel_scope.cancel()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(watch, nursery)
+        found = await work()
+        nursery.cancel_scope.cancel()  # the same message comes after an answer, too
+    return found

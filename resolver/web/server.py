@@ -1,0 +1,202 @@
+"""A running server: two listeners on this machine, one for our pages and one for what came from elsewhere,
+and one `Resolver` behind them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any, cast
+
+import trio
+from hypercorn.config import Config
+from hypercorn.logging import Logger
+from hypercorn.trio import serve as serve_on
+
+from protocols.values import NamedTuple
+from resolver.network.events import Event
+from resolver.transfer.session import Resolver
+from resolver.transfer.settings import Settings
+from resolver.url import registry
+from resolver.web import headers
+from resolver.web.access import (
+    CHECKS,
+    FORM_LASTS,
+    LOOPBACK,
+    Application,
+    Certificate,
+    Check,
+    Entrance,
+    SiteSettings,
+    bound,
+    check_certificate,
+    place_of,
+    port_of,
+)
+from resolver.web.answers import PageAnswers
+from resolver.web.application import ContentApplication, Gateway, WebApplication
+from resolver.web.dialogue.recording import hear_here
+from resolver.web.forms import LoginForms, TypedLogins
+from resolver.web.headers import SessionKeys
+from resolver.web.own_pages import OwnPageFacts, OwnPages
+from resolver.web.pages.page import PAGE_SIZE, FactRow
+from resolver.web.reading import PageReader
+from resolver.web.session import WebSession
+from resolver.web.transfers import SaveLedger, TransferEvents, TransferQueue, hear_transfer
+
+#: Octets of a request's head: a URL of 65,536 characters, each of them percent-encoded, and its headers.
+_MOST_HEAD = 262_144
+#: Seconds: a connection that says nothing, or half a head; what still runs when the server is to end.
+_IDLE = 5.0
+_GRACE = 3.0
+
+
+class ServeOptions(NamedTuple):
+    """What whoever starts a server may say: `ledger` is the file in which account is kept of what is saved,
+    `public` is for others than this machine. The last four are for tests, which take a rule out to see that
+    it is missed."""
+
+    settings: Settings
+    port: int = 0
+    address: str = LOOPBACK
+    public: bool = False
+    certificate: Certificate | None = None
+    size: int = PAGE_SIZE
+    known: OwnPageFacts = OwnPageFacts()
+    tell: Callable[[str], None] = lambda line: None
+    ledger: str | None = None
+    checks: tuple[Check, ...] = CHECKS
+    csrf: bool = True
+    form_lasts: float = FORM_LASTS
+    without: frozenset[str] = frozenset()
+
+
+class WebServer(NamedTuple):
+    """One that runs. Its entries are each good for one browser."""
+
+    house: SiteSettings
+    content: str
+    session: WebSession
+
+    def entry(self, url: str = "") -> str:
+        """An address that lets a person in, once and soon, and leads to a look at `url`."""
+        return f"{self.house.origin}/enter?t={self.house.keys.token(url)}"
+
+
+@asynccontextmanager
+async def serving(wishes: ServeOptions) -> AsyncIterator[WebServer]:
+    """A server as long as the block runs. Raises `LocalError` where nobody may listen."""
+    if wishes.certificate is not None:
+        check_certificate(wishes.certificate)
+    listeners = bound(wishes.address, wishes.port), bound(wishes.address, 0)
+    ports = [port_of(each) for each in listeners]
+    scheme = "http" if wishes.certificate is None else "https"
+    place, elsewhere = (place_of(scheme, wishes.address, port) for port in ports)
+    keys = SessionKeys(ports[0], trio.current_time, in_clear=wishes.public and wishes.certificate is None)
+    house = SiteSettings(place, ports[0], keys, wishes.tell, scheme, wishes.public)
+    session = WebSession()
+    server = WebServer(house, f"{scheme}://{elsewhere}", session)
+    settings = wishes.settings.copy()
+    settings["on_event"] = _hear
+    logins = TypedLogins(settings.get("credentials"))
+    own_settings = settings.copy()
+    own_settings["credentials"] = logins
+    async with (
+        Resolver(**settings) as others,  # who asks through the gateway has none of the person's logins
+        Resolver(**own_settings) as resolver,
+        SaveLedger(wishes.ledger) as account,
+        trio.open_nursery() as hands,
+    ):
+        reading = PageReader(resolver, own_settings)
+        answers = PageAnswers(house.keys, settings.get("archive"))
+        transfers = TransferQueue(resolver, hands, account)
+        known = wishes.known._replace(
+            settings=[*wishes.known.settings, FactRow("gateway for other clients", house.gateway)]
+        )
+        events = TransferEvents(transfers, answers)
+        own = [*events.routes, *OwnPages(answers, session, transfers, known, _schemes(), logins).routes]
+        forms = LoginForms(logins, session, resolver.policy)
+        gateway = Gateway(house, PageReader(others, settings))
+        window = WebApplication(
+            house, session, reading, server.content, wishes.size, answers, own, forms, gateway
+        )
+        entrance = Entrance(
+            window.router,
+            house,
+            window.ask,
+            checks=wishes.checks,
+            csrf=wishes.csrf,
+            form_lasts=wishes.form_lasts,
+        )
+        said = headers.of_pages(server.content), headers.of_content(house.origin)
+        stop = trio.Event()
+        async with trio.open_nursery() as nursery:
+            applications: tuple[Application, ...] = entrance, ContentApplication(session, elsewhere)
+            for listener, application, each in zip(listeners, applications, said, strict=True):
+                fields = {name: text for name, text in each.items() if name not in wishes.without}
+                config = _HypercornConfig(fields, wishes.tell, wishes.certificate)
+                config.bind = [f"fd://{listener.detach()}"]
+                await nursery.start(partial(_run, application, config, stop))
+            try:
+                yield server
+            finally:
+                stop.set()
+                events.end()
+        hands.cancel_scope.cancel()  # what is not whole is gone on with another time
+
+
+def _hear(event: Event) -> None:
+    hear_here(event)
+    hear_transfer(event)
+
+
+def _schemes() -> list[tuple[str, str]]:
+    """Those that are resolved here, and what their URLs name."""
+    rows = ((name, registry.find(name)) for name in sorted(registry.SCHEMES))
+    return [(name, row.names) for name, row in rows if row is not None]
+
+
+async def _run(
+    application: Application, config: Config, stop: trio.Event, task_status: trio.TaskStatus[list[str]]
+) -> None:
+    await serve_on(
+        cast(Any, application), config, shutdown_trigger=stop.wait, task_status=task_status, mode="asgi"
+    )
+
+
+class _HypercornConfig(Config):
+    """What the server is told. Each answer has the same headers, also those that it gives by itself."""
+
+    def __init__(
+        self, said: Mapping[str, str], tell: Callable[[str], None], certificate: Certificate | None
+    ) -> None:
+        super().__init__()
+        if certificate is not None:
+            self.certfile, self.keyfile = certificate
+            self.alpn_protocols = ["http/1.1"]
+        self._said = said
+        self.accesslog = None
+        self.errorlog = None
+        self.include_server_header = False
+        self.h11_max_incomplete_size = _MOST_HEAD
+        self.keep_alive_timeout = _IDLE
+        self.graceful_timeout = _GRACE
+        self.logger_class = partial(_ServerLog, tell)  # type: ignore[assignment]
+
+    def response_headers(self, protocol: str) -> list[tuple[bytes, bytes]]:
+        return [*super().response_headers(protocol), *headers.fields(self._said)]
+
+
+class _ServerLog(Logger):
+    """What goes wrong in a page is a line without a traceback, which could have a secret."""
+
+    def __init__(self, tell: Callable[[str], None], config: Config) -> None:
+        super().__init__(config)
+        self._tell = tell
+
+    async def exception(self, message: str, *args: object) -> None:
+        error = sys.exception()
+        if isinstance(error, trio.BusyResourceError):
+            return  # a browser left as its answer ended, and hypercorn had two tasks say so
+        self._tell(f"a page failed, by a mistake of ours: {type(error).__name__}")

@@ -1,0 +1,469 @@
+"""Files that are saved from pages: one at a time or several, to be paused and gone on with, also by another
+server than the one that began (`account`). None goes on before a person says so.
+
+What was paused or cut short stays beside its file and is continued, if the object is still the same; a file
+gets its name once it is whole, and none is ever put in the place of another.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from contextvars import ContextVar
+from functools import partial
+from os.path import abspath, basename
+from types import TracebackType
+
+import trio
+from starlette.requests import Request
+from starlette.responses import Response as Answer
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from protocols.errors import LocalError, ResolveError
+from protocols.location import Origin, Referrer
+from protocols.values import NamedTuple
+from resolver.files.atomic import make_folder_of
+from resolver.files.partial_file import has_size
+from resolver.ledger import LedgerFault
+from resolver.ledger import current as current_row
+from resolver.ledger.book import Ledger, LedgerEntry, RequestRow
+from resolver.ledger.report import ReportRow, newest
+from resolver.loops import running
+from resolver.network.events import Event, Progress
+from resolver.terminal.text import escape_controls
+from resolver.transfer.response import Saved, class_name
+from resolver.transfer.session import Resolver
+from resolver.url.parsing import redact
+from resolver.web import headers
+from resolver.web.answers import PageAnswers, query_of
+from resolver.web.pages.own import SavedTransfer, transfer_shown
+from resolver.web.pages.page import PageAddressBar
+from resolver.web.reading import while_wanted
+from resolver.web.session import UrlOrigin, new_id
+
+# account: The ledger of what pages save, which outlives the server: what was saved and where it is, what is
+# left, and what was in the way.
+#
+# It is opened when somebody wants to see or to save something. Where it cannot be, as where another server
+# of this person has it, files are saved all the same; that is said, and nothing of them is remembered.
+
+_ORIGINS: Mapping[str, Origin] = {"user": "user", "chosen": "chosen"}
+#: Under which name a row says what is ours alone.
+_OURS = "window"
+_GONE = "the file is no longer there"
+_NO_PASSWORD = "the URL had a password, which nobody kept: open it, and save it again"
+
+
+class SavedFile(NamedTuple):
+    """What is to be saved, and where. `key` tells it from all others of the same URL, also in another run.
+    `told` is what an earlier run knew of it."""
+
+    url: str
+    path: str
+    way: UrlOrigin
+    key: str
+    told: SavedTransfer | None = None
+    is_lost: bool = False
+
+    @property
+    def asked(self) -> RequestRow:
+        shown = redact(self.url)
+        return RequestRow(
+            url=shown,
+            place=f"{self.path}\0{self.key}",
+            given=shown,
+            origin=self.way.origin,
+            referrer=self.way.referrer,
+            without_password=shown != self.url,
+            more=json.dumps({_OURS: [self.path, self.key]}),
+        )
+
+
+class SaveLedger:
+    """Of one server: an async context manager. `path` is where the ledger is; None where none is kept."""
+
+    def __init__(self, path: str | None) -> None:
+        self._path = path
+        self._ledger: Ledger | None = None
+        self.complaint = "" if path else "there is no place for a ledger"
+
+    async def recall(self, most: int) -> list[SavedFile]:
+        """The newest of what earlier runs have."""
+        if self._path is None:
+            return []
+        ledger = Ledger(self._path)
+        try:
+            make_folder_of(self._path, "ledger")
+            self._ledger = await ledger.__aenter__()
+            held = await running().in_thread(partial(newest, self._path, most))
+        except LocalError as error:
+            self.complaint = error.message
+            return []
+        return [found for found in map(_saving, held) if found is not None]
+
+    async def __aenter__(self) -> SaveLedger:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """All of it is on the disk. Raises `LedgerFault`."""
+        ledger, self._ledger = self._ledger, None
+        if ledger is not None:
+            await ledger.__aexit__(kind, error, trace)
+
+    async def admit(self, saving: SavedFile) -> LedgerEntry | None:
+        """Its row. Raises `LedgerFault`."""
+        if self._ledger is None:
+            return None
+        if saving.is_lost:
+            raise LedgerFault(_NO_PASSWORD)
+        (entry,) = await running().in_thread(self._ledger.admit, [saving.asked])
+        return entry
+
+    async def note(self, entry: LedgerEntry | None, found: Saved | ResolveError) -> None:
+        """What became of it. Raises `LedgerFault`."""
+        if entry is None or self._ledger is None:
+            return
+        if isinstance(found, ResolveError):
+            await entry.failed(found, class_name(found), refused=False)
+        else:
+            brought = max(0, found.bytes - found.resumed_from)
+            await entry.done(found.path, found.bytes, brought, found.attempts, skipped=False)
+        await self._ledger.settle()
+
+
+def _saving(held: ReportRow) -> SavedFile | None:
+    """What a row is about; None for one that another program's run has put there."""
+    asked = held.asked
+    match asked.more.get(_OURS):
+        case [str(path), str(key)]:
+            referrer = None if asked.referrer is None else Referrer(*asked.referrer)
+            way = UrlOrigin(_ORIGINS.get(asked.origin, "derived"), referrer)
+            return SavedFile(asked.url, path, way, key, _told(held, path), asked.without_password)
+    return None
+
+
+def _told(held: ReportRow, path: str) -> SavedTransfer:
+    url, message = held.asked.url, held.asked.message or ""
+    if held.status == "done" and has_size(held.path, held.size):
+        return SavedTransfer(0, basename(held.path), url, "done", held.size, digest=held.digest or "")
+    if held.status == "done":
+        return SavedTransfer(0, basename(held.path), url, "failed", 0, error=_GONE)
+    if held.status == "failed":
+        return SavedTransfer(0, basename(path), url, "failed", 0, error=message)
+    return SavedTransfer(0, basename(path), url, "paused", 0)
+
+
+#: Saves at a time; what more is asked for waits. And how many are remembered.
+_AT_ONCE = 4
+_MOST = 1_000
+#: Seconds over which it is told how fast one comes.
+_MOMENT = 1.0
+_UNDER_WAY = ("waiting", "running")
+
+
+class _TransferJob:
+    """One of them: `scope` is what ends it while it runs. `changed` gives the number of a change, which is
+    told by that."""
+
+    def __init__(self, shown: SavedTransfer, saving: SavedFile, changed: Callable[[], int]) -> None:
+        self._shown = shown
+        self._changed = changed
+        self.change = changed()
+        self.saving = saving
+        self.begin()
+
+    def begin(self) -> None:
+        """Anew, or for the first time."""
+        self.scope, self.next = trio.CancelScope(), "paused"
+        self._since: tuple[float, int] | None = None
+
+    @property
+    def shown(self) -> SavedTransfer:
+        return self._shown
+
+    @shown.setter
+    def shown(self, shown: SavedTransfer) -> None:
+        self._shown, self.change = shown, self._changed()
+
+    def hear(self, event: Progress) -> None:
+        now, rate = trio.current_time(), self.shown.rate
+        if self._since is None:
+            self._since = now, event.received
+        elif now - self._since[0] >= _MOMENT:
+            rate = max(0, event.received - self._since[1]) / (now - self._since[0])
+            self._since = now, event.received
+        self.shown = self.shown._replace(received=event.received, expected=event.expected, rate=rate)
+
+
+_CURRENT: ContextVar[_TransferJob | None] = ContextVar("_CURRENT", default=None)
+
+
+def hear_transfer(event: Event) -> None:
+    """How far the save is that this happens in."""
+    job = _CURRENT.get()
+    if job is not None and isinstance(event, Progress):
+        job.hear(event)
+
+
+class TransferQueue:
+    """Those of one run; `hands` is where they go on after their page is sent, `account` the ledger."""
+
+    def __init__(self, resolver: Resolver, hands: trio.Nursery, account: SaveLedger | None = None) -> None:
+        self._resolver = resolver
+        self._hands = hands
+        self._account = SaveLedger(None) if account is None else account
+        self._opening = trio.Lock()
+        self._is_open = False
+        self._turns = trio.CapacityLimiter(_AT_ONCE)
+        self._jobs: dict[int, _TransferJob] = {}
+        self._last = 0
+        self.change = 0
+        self._news = trio.Event()
+
+    async def recall(self) -> str:
+        """Know what earlier runs had, before anything else; why nothing will be remembered, if so."""
+        async with self._opening:
+            if not self._is_open:
+                for saving in await self._account.recall(_MOST):
+                    if saving.told is not None:
+                        self._add(saving.told, saving)
+                self._is_open = True
+        return self._account.complaint
+
+    def _add(self, shown: SavedTransfer, saving: SavedFile) -> _TransferJob:
+        if len(self._jobs) >= _MOST:
+            self._jobs.pop(next(number for number, job in self._jobs.items() if job.shown.state != "running"))
+        self._last += 1
+        job = _TransferJob(shown._replace(number=self._last), saving, self._changed)
+        self._jobs[self._last] = job
+        return job
+
+    @property
+    def all(self) -> list[SavedTransfer]:
+        """The newest first."""
+        return [job.shown for job in reversed(self._jobs.values())]
+
+    @property
+    def are_under_way(self) -> bool:
+        return any(job.shown.state in _UNDER_WAY for job in self._jobs.values())
+
+    def since(self, change: int) -> list[SavedTransfer]:
+        """What has changed since that one, the oldest first; `change` is the last of all."""
+        return [job.shown for job in self._jobs.values() if job.change > change]
+
+    @property
+    def news(self) -> trio.Event:
+        """Set by the next change, or by `wake`."""
+        return self._news
+
+    def wake(self) -> None:
+        """Who waits for news has to look."""
+        self._news.set()
+        self._news = trio.Event()
+
+    def _changed(self) -> int:
+        self.change += 1
+        self.wake()
+        return self.change
+
+    def begin(self, url: str, name: str, way: UrlOrigin) -> None:
+        """Save it under a name that is free."""
+        job = self._add(
+            SavedTransfer(0, name, redact(url), "waiting", 0), SavedFile(url, abspath(name), way, new_id())
+        )
+        self._hands.start_soon(self._run, job)
+
+    def pause(self, number: int | None) -> None:
+        """One of them, or all."""
+        self._end(number, "paused")
+
+    def stop(self, number: int) -> None:
+        self._end(number, "failed")
+
+    def resume(self, number: int) -> None:
+        """Go on with what was paused, or has failed."""
+        job = self._jobs.get(number)
+        if job is not None and job.shown.state in ("paused", "failed"):
+            job.begin()
+            job.shown = job.shown._replace(state="waiting", error="")
+            self._hands.start_soon(self._run, job)
+
+    def _end(self, number: int | None, state: str) -> None:
+        for each, job in self._jobs.items():
+            if number in (None, each) and job.shown.state in _UNDER_WAY:
+                job.next = state
+                job.scope.cancel()
+
+    async def _run(self, job: _TransferJob) -> None:
+        _CURRENT.set(job)
+        with job.scope:
+            await self._perform(job)
+        if job.scope.cancelled_caught:
+            error = "stopped" if job.next == "failed" else ""
+            job.shown = job.shown._replace(state=job.next, error=error)
+
+    async def _perform(self, job: _TransferJob) -> None:
+        try:
+            entry = await self._account.admit(job.saving)
+            if entry is not None and entry.is_done:  # an earlier run was ended when all was there
+                self._is_there(job, entry.path, entry.size, entry.digest)
+                return
+            async with self._turns:
+                job.shown = job.shown._replace(state="running")
+                current_row.set(entry)
+                await self._save(job, entry)
+        except LedgerFault as error:
+            job.shown = job.shown._replace(state="failed", error=error.message)
+
+    async def _save(self, job: _TransferJob, entry: LedgerEntry | None) -> None:
+        """Raises `LedgerFault`."""
+        saving = job.saving
+        try:
+            saved = await self._resolver.save(
+                saving.url,
+                saving.path,
+                exists="rename",
+                digest=True,
+                origin=saving.way.origin,
+                referrer=saving.way.referrer,
+            )
+        except LedgerFault:
+            raise
+        except ResolveError as error:
+            await self._account.note(entry, error)
+            job.shown = job.shown._replace(state="failed", error=error.message)
+            return
+        await self._account.note(entry, saved)
+        self._is_there(job, saved.path or saving.path, saved.bytes, saved.digest, saved.verified)
+
+    def _is_there(
+        self, job: _TransferJob, path: str, size: int, digest: str | None, verified: tuple[str, ...] = ()
+    ) -> None:
+        job.shown = job.shown._replace(
+            state="done", name=basename(path), received=size, digest=digest or "", verified=verified
+        )
+
+
+# events: What becomes of transfers, told to the page that shows them as it happens (server-sent events,
+# WHATWG HTML 9.2): their rows, and no more.
+#
+# A stream ends when nothing is under way, when its browser leaves, when the server stops, and after a while
+# in any case: a browser comes back by itself, says how far it heard, and is told with 204 that it need not
+# come again. Browsers have six connections to a place, and six streams would stop every page of ours; so of
+# more than four the oldest ends.
+
+#: Streams at a time.
+MOST = 4
+#: Seconds between two messages at least; of silence, until a comment shows whether anybody is there; and of
+#: one stream.
+PACE = 0.25
+_SILENCE = 15.0
+_LASTS = 600.0
+#: Milliseconds in which a browser comes back.
+_RETRY = 2_000
+
+
+class TransferEvents:
+    """Of one run."""
+
+    def __init__(self, transfers: TransferQueue, answers: PageAnswers) -> None:
+        self._transfers = transfers
+        self._answers = answers
+        self._open: dict[_EventStream, None] = {}
+        self.routes = [Route("/transfers/events", self._answer)]
+
+    def end(self) -> None:
+        """The server stops."""
+        self._end(len(self._open))
+
+    def _end(self, count: int) -> None:
+        for stream in list(self._open)[:count]:
+            stream.is_over = True
+            del self._open[stream]
+        self._transfers.wake()
+
+    async def _answer(self, request: Request) -> Answer:
+        since = _number(request.headers.get("last-event-id") or query_of(request).get("since", ""))
+        transfers = self._transfers
+        if request.method != "GET" or not (transfers.are_under_way or transfers.since(since)):
+            return Answer(status_code=204)  # by which a browser knows that there is nothing to wait for
+        self._end(max(0, len(self._open) + 1 - MOST))
+        stream = _EventStream(transfers, self._answers.place("", ""), since, self._open)
+        self._open[stream] = None
+        return stream
+
+
+class _EventStream(Answer):
+    """One of them, among those that are `open`; it tells what changed behind the change `since`."""
+
+    def __init__(
+        self, transfers: TransferQueue, place: PageAddressBar, since: int, open_: dict[_EventStream, None]
+    ) -> None:
+        super().__init__(media_type=headers.EVENTS)
+        del self.headers["content-length"]
+        self._transfers = transfers
+        self._place = place
+        self._since = since
+        self._among = open_
+        self.is_over = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await send(
+                {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
+            )
+            if await while_wanted(receive, partial(self._tell, send)):
+                await send({"type": "http.response.body"})
+        finally:
+            self._among.pop(self, None)
+
+    async def _tell(self, send: Send) -> bool:
+        """Until nothing more is to be told here; true then."""
+        transfers, ends = self._transfers, trio.current_time() + _LASTS
+        await _say(send, f"retry: {_RETRY}\n\n")
+        while True:
+            news = transfers.news  # taken first: a change that comes while this is sent is not missed
+            if changed := transfers.since(self._since):
+                self._since = transfers.change
+                await _say(send, _message(self._since, changed, self._place))
+            if self.is_over or trio.current_time() >= ends:
+                return True
+            if not transfers.are_under_way and self._since == transfers.change:
+                return True
+            with trio.move_on_after(_SILENCE) as silence:
+                await news.wait()
+            if silence.cancelled_caught:
+                await _say(send, ": nothing new\n\n")
+            if not self.is_over:
+                await trio.sleep(PACE)
+
+
+async def _say(send: Send, text: str) -> None:
+    await send({"type": "http.response.body", "body": text.encode("ascii"), "more_body": True})
+
+
+def _message(change: int, changed: Iterable[SavedTransfer], place: PageAddressBar) -> str:
+    rows = [_row(each, place) for each in changed]
+    return f"id: {change}\ndata: {json.dumps(rows)}\n\n"
+
+
+def _row(one: SavedTransfer, place: PageAddressBar) -> dict[str, object]:
+    shown = transfer_shown(one, place)
+    return {
+        "number": shown.number,
+        "name": escape_controls(shown.name),
+        "state": shown.state,
+        "amount": shown.amount,
+        "percent": shown.percent,
+        "rate": shown.rate,
+        "proofs": escape_controls(shown.proofs),
+        "error": escape_controls(shown.error),
+        "buttons": shown.buttons,
+    }
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
