@@ -50,7 +50,7 @@ from resolver.url.parsing import parse, without_user
 from resolver.url.tracebacks import outermost
 
 if TYPE_CHECKING:
-    from resolver.warc.recorder import CaptureRecording
+    from resolver.transfer.archives import TryRecording
 
 
 # faults: Errors of ours become those that httpx promises its users, here and nowhere else.
@@ -321,7 +321,7 @@ class ResponseBody(httpx.AsyncByteStream):
         reply: Reply,
         opened: AbstractAsyncContextManager[Reply],
         gate: TimeoutGate,
-        recording: CaptureRecording | None = None,
+        recording: TryRecording | None = None,
     ) -> None:
         self._opened: AbstractAsyncContextManager[Reply] | None = opened
         self._body = reply.body
@@ -468,11 +468,9 @@ class HttpxTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
             raise
         return response
 
-    def _record(self, route: RequestRoute, gate: TimeoutGate, url: HttpUrl) -> CaptureRecording:
-        from resolver.warc.recorder import CaptureRecording  # few keep what is said
-
+    def _record(self, route: RequestRoute, gate: TimeoutGate, url: HttpUrl) -> TryRecording:
         assert self._network.recorder is not None
-        recording = CaptureRecording(self._network.recorder, gate.mask, 1)
+        recording = self._network.recorder.recording(gate.mask, 1)
         request = HopRequest(url, route.origin, route.referrer, gate.options)
         led_by = None if route.hops == 0 or route.referrer is None else route.referrer.url
         recording.begin(request, gate, led_by)

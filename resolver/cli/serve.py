@@ -46,7 +46,7 @@ from resolver.transfer.session import Resolver
 from resolver.transfer.settings import Settings
 
 if TYPE_CHECKING:
-    from resolver.warc.archive import Archive
+    from resolver.transfer.archives import ArchiveSource
     from resolver.web.access import Certificate
     from resolver.web.own_pages import OwnPageFacts
     from resolver.web.server import ServeOptions, WebServer
@@ -128,7 +128,7 @@ async def _registered(command: Command) -> int:
     return 0
 
 
-async def _serve(command: Command, archive: Archive | None) -> int:
+async def _serve(command: Command, archive: ArchiveSource | None) -> int:
     from resolver.web.running import found_entry
     from resolver.web.server import serving
 
@@ -186,7 +186,7 @@ async def _stopped(signals: AsyncIterator[int], server: WebServer) -> int:
     return 0
 
 
-def wishes_of(command: Command, archive: Archive | None = None) -> ServeOptions:
+def wishes_of(command: Command, archive: ArchiveSource | None = None) -> ServeOptions:
     """What this command line says of a server; all comes from the `archive`, if there is one. Raises
     `UsageError`."""
     from resolver.web.access import LOOPBACK
@@ -456,7 +456,7 @@ async def browse(session: Resolver, url: Url, target: CommandTarget, command: Co
     await lead(address)
 
 
-async def _begin(url: Url, command: Command, archive: Archive | None) -> None:
+async def _begin(url: Url, command: Command, archive: ArchiveSource | None) -> None:
     try:
         from resolver.web.server import serving
     except ModuleNotFoundError as error:

@@ -35,7 +35,7 @@ from resolver.url import registry
 from resolver.url.tracebacks import outermost
 
 if TYPE_CHECKING:
-    from resolver.warc.recorder import CaptureRecording
+    from resolver.transfer.archives import TryRecording
 
 #: What no other way could mend: a limit of the caller's, this machine, octets that have begun to come.
 _FINAL = (LimitExceeded, LocalError, IntegrityError)
@@ -100,11 +100,9 @@ class Retrieval:
         self._hide = self._mask.hide_in_text
         self._most = most
         self._opened: AbstractAsyncContextManager[Reply] | None = None
-        self._recording: CaptureRecording | None = None
+        self._recording: TryRecording | None = None
         if network.recorder is not None:
-            from resolver.warc.recorder import CaptureRecording  # few runs keep what is said
-
-            self._recording = CaptureRecording(network.recorder, self._mask, attempt)
+            self._recording = network.recorder.recording(self._mask, attempt)
         self._body: LimitedBody | None = None
 
     async def __aenter__(self) -> StreamingResponse:
@@ -185,7 +183,7 @@ class Retrieval:
         if self._recording is not None:
             self._recording.end(error, late=clock is not None and clock.is_over)
 
-    async def _conclude_record(self, recording: CaptureRecording, error: BaseException | None) -> None:
+    async def _conclude_record(self, recording: TryRecording, error: BaseException | None) -> None:
         if error is None and not (self._clock is not None and self._clock.is_over):
             await recording.conclude()
         else:
@@ -228,9 +226,7 @@ class Retrieval:
         )
         if self._network.archive is None:
             return UrlGate(admission)
-        from resolver.warc.replay import ArchiveGate  # most fetch from the network
-
-        return ArchiveGate(admission, self._network.archive)
+        return self._network.archive.gate(admission)
 
     def _branch(self, moved: Moved, url_gate: UrlGate) -> None:
         point = RedirectPoint(self._request, url_gate, moved, self._earlier, [moved.location, *moved.others])

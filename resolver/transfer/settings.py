@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from resolver.network.events import OnEvent
     from resolver.policy import Policy
     from resolver.policy.hosts import Host
+    from resolver.transfer.archives import ArchiveSource, ArchiveTarget
     from resolver.transfer.retry import RetryPolicy
-    from resolver.warc.archive import Archive
-    from resolver.warc.recorder import Recorder
 
 
 class NetworkSettings(TypedDict, total=False):
@@ -64,7 +63,7 @@ class NetworkSettings(TypedDict, total=False):
     rate: int | None
     """Octets a second that all transfers together take at most over TCP, each its share."""
 
-    recorder: Recorder | None
+    recorder: ArchiveTarget | None
     """Keeps all that is fetched, and what was said for it, in an archive (WARC)."""
 
     hosts: Mapping[str, Host] | None
@@ -108,7 +107,7 @@ class Settings(NetworkSettings, total=False):
     """By a URL that others begin with: where all that is below it is, too. The longest one counts, before the
     mirrors of a host; `save` asks there when the URL itself fails."""
 
-    archive: Archive | None
+    archive: ArchiveSource | None
     """Everything comes from these archives (WARC), and nothing from the network; with no `recorder`."""
 
     segments: int | None

@@ -11,6 +11,7 @@ from functools import cached_property
 from hashlib import blake2b
 from itertools import chain
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from protocols.errors import (
     ChecksumMismatch,
@@ -42,6 +43,9 @@ from resolver.warc.records import (
     read_head,
     read_records,
 )
+
+if TYPE_CHECKING:
+    from resolver.network import Admission, UrlGate
 
 # block: The block of one record, read when it is wanted: an archive is held in no memory.
 
@@ -465,6 +469,12 @@ class Archive:
             self._catalogue.read(self._opened.enter_context(open_archive(path)))
         except LocalError as error:
             raise LocalError(f"{path}: {error.message}") from error
+
+    def gate(self, admission: Admission) -> UrlGate:
+        """The gate of an admitted URL: it opens nothing, and answers from the archive."""
+        from resolver.warc.replay import ArchiveGate  # which needs this module
+
+        return ArchiveGate(admission, self)
 
     def __enter__(self) -> Archive:
         return self

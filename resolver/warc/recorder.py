@@ -34,6 +34,7 @@ from resolver.warc.revisits import RevisitOriginal, Revisits
 from resolver.warc.writing import Fields, RecordBlock, Writer
 
 if TYPE_CHECKING:
+    from resolver.network import Mask
     from resolver.warc.revisits import EarlierArchives
 
 
@@ -253,6 +254,10 @@ class Recorder:
     def unread(self) -> int:
         """Lines of the indexes for `dedup` that told nothing of use."""
         return 0 if self._earlier is None else self._earlier.unread
+
+    def recording(self, mask: Mask, attempt: int) -> CaptureRecording:
+        """The captures of one try."""
+        return CaptureRecording(self, mask, attempt)
 
     def __enter__(self) -> Recorder:
         return self

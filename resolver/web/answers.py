@@ -23,7 +23,7 @@ from resolver.web.pages.page import Breadcrumb, PageAddressBar, PageFrame, WebPa
 from resolver.web.session import new_id
 
 if TYPE_CHECKING:
-    from resolver.warc.archive import Archive
+    from resolver.transfer.archives import ArchiveSource
 
 
 # streamed: A page that is sent while it is made.
@@ -50,7 +50,7 @@ class StreamedPage(Answer):
 class PageAnswers:
     """Those of one run, whose forms are proved by its keys."""
 
-    def __init__(self, keys: SessionKeys, archive: Archive | None = None) -> None:
+    def __init__(self, keys: SessionKeys, archive: ArchiveSource | None = None) -> None:
         self._keys = keys
         self._archive = archive
 
@@ -82,7 +82,7 @@ class PageAnswers:
         return Answer(render(page, frame).encode("utf-8", "replace"), page.status, media_type=headers.HTML)
 
 
-def told_of(archive: Archive, address: str) -> str:
+def told_of(archive: ArchiveSource, address: str) -> str:
     """Of what time a page is."""
     until = "" if archive.at is None else f", as of {archive.at:%Y-%m-%d %H:%M:%S} UTC"
     kept = ""

@@ -45,8 +45,7 @@ from resolver.network import Family, Given
 from resolver.network.events import OnEvent
 from resolver.network.mask import CredentialCache
 from resolver.transfer import functions as once
-from resolver.warc.archive import Archive
-from resolver.warc.recorder import Recorder
+from resolver.transfer.archives import ArchiveSource, ArchiveTarget
 from tests.hang import NEVER
 from tests.resolver.blocking.conftest import allowing
 
@@ -117,7 +116,7 @@ def called(annotation: object) -> bool:
 
 def test_no_callback_is_called_elsewhere() -> None:
     """A callback that comes to be among the settings has to cross, too."""
-    classes = (resolver.Policy, RetryPolicy, Host, Archive, Recorder)
+    classes = (resolver.Policy, RetryPolicy, Host, ArchiveSource, ArchiveTarget)
     names = {each.__name__: each for each in classes}
     aliases = {"OnEvent": OnEvent, "Family": Family, "Given": Given, "Sync": Sync}
     hints = typing.get_type_hints(Settings, localns={**names, **aliases})

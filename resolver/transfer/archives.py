@@ -1,0 +1,69 @@
+"""What the core asks of an archive that is fetched from, and of one that is written: two methods of each.
+
+Who has them is in `resolver.warc`, which the core does not import.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NoReturn, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from protocols.contract import Options, Reply, Url
+    from protocols.errors import ResolveError
+    from protocols.step import Dialogue
+    from resolver.network import Admission, Mask, UrlGate
+    from resolver.transfer.redirects import RetrievalRequest
+
+T = TypeVar("T")
+
+
+class ArchiveSource(Protocol):
+    """An archive to fetch from: `resolver.warc.Archive`."""
+
+    @property
+    def at(self) -> datetime | None:
+        """The moment as of which it is asked."""
+        ...
+
+    def find(self, url: Url) -> Dated:
+        """The capture that a fetch of the URL gives."""
+        ...
+
+    def gate(self, admission: Admission) -> UrlGate:
+        """The gate of an admitted URL: it opens nothing, and answers from the archive."""
+        ...
+
+
+class Dated(Protocol):
+    """A capture with its date."""
+
+    @property
+    def date(self) -> datetime: ...
+
+
+class ArchiveTarget(Protocol):
+    """An archive that is written: `resolver.warc.Recorder`."""
+
+    def recording(self, mask: Mask, attempt: int) -> TryRecording:
+        """The captures of one try."""
+        ...
+
+
+class TryRecording(Protocol):
+    """The captures of one try: at most one at a time is under way."""
+
+    def begin(self, request: RetrievalRequest, url_gate: UrlGate, via: str | None = None) -> None: ...
+
+    def watched(self, dialogue: Dialogue[T]) -> Dialogue[T]: ...
+
+    def options(self, url: Url, options: Options) -> Options: ...
+
+    def body_of(self, reply: Reply) -> Reply: ...
+
+    async def refuse(self, reply: Reply, error: ResolveError, most: int) -> NoReturn: ...
+
+    async def conclude(self) -> None: ...
+
+    def end(self, error: BaseException | None, *, late: bool = False) -> None: ...
