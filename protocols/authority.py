@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 from protocols.errors import InvalidUrl
 from protocols.location import ComponentSpan, HostUrl, Url, UrlText
 from protocols.syntax import build_url, decode, encode, find, invalid, note_characters, position_of, take
-from protocols.values import NamedTuple
 
 _ENDER = re.compile(r"[/?]")
 _NOT_DIGIT = re.compile(r"[^0-9]")

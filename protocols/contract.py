@@ -20,9 +20,10 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, Protocol, TypeAlias, TypeVar, cast
 
 from protocols.location import Action as Action
 from protocols.location import BuiltUrl as BuiltUrl
@@ -48,7 +49,6 @@ from protocols.options import Wanted as Wanted
 from protocols.scheme import Dialogue as Dialogue
 from protocols.scheme import Extra as Extra
 from protocols.scheme import Scheme as Scheme
-from protocols.values import NamedTuple, dataclass, field, fields, replace
 
 if TYPE_CHECKING:
     from protocols.errors import ResolveError

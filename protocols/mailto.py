@@ -12,6 +12,8 @@ from __future__ import annotations
 import re
 from binascii import b2a_base64
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from protocols.contract import Line, Reply
 from protocols.errors import InvalidUrl
@@ -20,7 +22,6 @@ from protocols.options import Limits, Options
 from protocols.scheme import Scheme
 from protocols.step import Dialogue, EmitBody, PlanNote, StartBody
 from protocols.syntax import RESERVED, build_url, encode, find, invalid, note_characters, position_of, take
-from protocols.values import NamedTuple, dataclass, replace
 from protocols.wire import encode_line
 
 _ADDRESS_DATA = ";/:@&="

@@ -6,9 +6,8 @@ Part of the contract and imported from there.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
-
-from protocols.values import NamedTuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
 
 if TYPE_CHECKING:  # a plan has no dates
     from datetime import datetime

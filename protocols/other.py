@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from protocols.location import Url, UrlText
 from protocols.syntax import RESERVED, build_url, encode_written, find, note_characters
-from protocols.values import dataclass, replace
 
 Status: TypeAlias = Literal["experimental", "reserved", "unknown"]
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from protocols.location import Url, UrlText
-from protocols.values import NamedTuple
 
 Dialogue: TypeAlias = Generator[object, object, object]
 

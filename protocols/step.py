@@ -23,10 +23,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Awaitable, Callable, Generator, Hashable, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, cast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar, cast
 
 from protocols.errors import NetworkError, TimedOut
-from protocols.values import NamedTuple, dataclass
 
 if TYPE_CHECKING:  # a plan is made without the rest of the contract
     from protocols.contract import (

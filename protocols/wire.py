@@ -16,11 +16,10 @@ import re
 from binascii import a2b_base64
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import suppress
-from typing import TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from protocols.contract import Line
 from protocols.errors import Disconnected, LimitExceeded, NetworkError, Refused
-from protocols.values import NamedTuple
 
 T = TypeVar("T")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from protocols.errors import ResolveError
 from protocols.step import (
     AwaitData,
@@ -21,7 +23,6 @@ from protocols.step import (
     RequestCredentials,
     Step,
 )
-from protocols.values import NamedTuple
 
 
 class PlanRehearsal(NamedTuple):

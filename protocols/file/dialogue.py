@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import cast
 
 from protocols.contract import BuiltUrl, Entry, FileStatus, JsonValue, LocalFile, Reply
@@ -22,7 +23,6 @@ from protocols.step import (
     StartBody,
     copy_body,
 )
-from protocols.values import replace
 
 # document: A file as a document: its octets, what its name says of their type, and whether all of them
 # came.

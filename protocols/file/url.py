@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 from protocols.authority import (
     build_host,
     build_host_url,
@@ -13,7 +15,6 @@ from protocols.authority import (
 )
 from protocols.location import Url, UrlText
 from protocols.syntax import build_url, encode, find, invalid, note_characters, take
-from protocols.values import dataclass, replace
 
 _DATA = "?:@&="
 

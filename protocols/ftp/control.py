@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from dataclasses import dataclass, field
 
 from protocols.contract import Line
 from protocols.errors import Declined, ProtocolError, Refused, TryLater
@@ -10,7 +11,6 @@ from protocols.ftp.reply import ControlReply, declined, read_reply, shown_text
 from protocols.ftp.url import FtpUrl
 from protocols.options import Limits, Options
 from protocols.step import Dialogue, Send, receive
-from protocols.values import dataclass, field
 from protocols.wire import Secret, encode_line, encode_refusals
 
 # reuse: What is known of a control connection that may serve again, and whether it may serve a URL.

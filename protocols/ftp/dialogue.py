@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -54,7 +55,6 @@ from protocols.ftp.url import FtpUrl
 from protocols.location import Finding, JsonValue, Kind
 from protocols.options import Limits, Options, Validators
 from protocols.step import Acquire, Connect, Dialogue, PlanNote, StartBody
-from protocols.values import replace
 from protocols.wire import encode_line
 
 if TYPE_CHECKING:

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
+from typing import NamedTuple
 
 from protocols.contract import BuiltUrl, Entry, Finding, JsonValue, Limits
 from protocols.errors import LimitExceeded
@@ -18,7 +20,6 @@ from protocols.ftp.reply import parse_time
 from protocols.ftp.url import FtpUrl, build
 from protocols.location import Kind
 from protocols.syntax import encode
-from protocols.values import NamedTuple, replace
 
 # list dates: Dates as LIST writes them: to the minute or the day, by the server's own clock, often without
 # their year.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from protocols.errors import (
     AccessDenied,
@@ -23,7 +23,6 @@ from protocols.errors import (
     TryLater,
 )
 from protocols.options import Limits
-from protocols.values import NamedTuple
 from protocols.wire import Buffer, Reader, Rest
 
 if TYPE_CHECKING:

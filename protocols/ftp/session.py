@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from protocols.errors import Declined, LoginRequired, ProtocolError, TlsError
 from protocols.ftp.control import (
@@ -26,7 +26,6 @@ from protocols.ftp.reply import (
 from protocols.ftp.url import FtpUrl
 from protocols.options import Credentials, Options
 from protocols.step import Dialogue, PlanNote, RequestCredentials, StartTls
-from protocols.values import NamedTuple
 from protocols.wire import Secret
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from protocols.contract import Reply
 from protocols.errors import Changed, Disconnected, ProtocolError, Refused, TimedOut, Truncated, Unreachable
@@ -38,7 +39,6 @@ from protocols.step import (
     copy_body,
     receive,
 )
-from protocols.values import NamedTuple
 
 # text: Type A: what travels is NVT text, lines ended by CR LF whatever the two systems use (RFC 959
 # 3.1.1.1).

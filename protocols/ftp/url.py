@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 from protocols.authority import build_host_url, build_login, parse_login
 from protocols.errors import NotConfigured
 from protocols.location import HostUrl, UrlText
 from protocols.syntax import encode, find, note_characters, take
-from protocols.values import dataclass, replace
 
 _DATA = "?:@&="
 

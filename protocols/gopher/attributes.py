@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
 
@@ -26,7 +27,6 @@ from protocols.gopher.request import ATTRIBUTES_VIEW
 from protocols.gopher.url import GopherUrl, with_gopherplus
 from protocols.location import Finding, JsonValue, Kind
 from protocols.text import in_utc
-from protocols.values import dataclass
 from protocols.wire import encode_block, encode_line
 
 # views: Views (`+VIEWS`, Gopher+ memo 2.5): the forms an item comes in, and what a view asked for means for

@@ -10,12 +10,12 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Generator
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from protocols.errors import Disconnected, LimitExceeded, ProtocolError, TimedOut, Truncated
 from protocols.location import Finding
 from protocols.step import CopiedBody, CopyBody, Dialogue, EmitBody, copy_body
-from protocols.values import dataclass, field
 from protocols.wire import Buffer
 
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ way to somewhere else: a link, a telnet session, a phone book.
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from protocols.contract import Reply
 from protocols.errors import InvalidUrl, Refused
@@ -25,7 +26,6 @@ from protocols.gopher.url import GopherUrl, build, with_gopherplus
 from protocols.location import JsonValue, Kind
 from protocols.options import Limits, Options
 from protocols.step import Connect, Dialogue, Peek, PlanNote, Send, StartBody, receive
-from protocols.values import NamedTuple, replace
 
 if TYPE_CHECKING:
     from protocols.contract import Line

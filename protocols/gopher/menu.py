@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import chain, repeat
+from typing import NamedTuple
 
 from protocols.authority import build_host, build_login, build_port, build_userinfo, comparable_host
 from protocols.errors import InvalidUrl
 from protocols.gopher.url import GopherUrl, find_type
 from protocols.location import BuiltUrl, Entry, HostUrl, JsonValue, Kind
 from protocols.syntax import encode
-from protocols.values import NamedTuple, dataclass
 
 # item: One line of a menu (RFC 1436 3.8, Gopher+ memo 2.1), and the URL of what it points to.
 #

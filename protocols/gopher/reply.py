@@ -8,7 +8,8 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from protocols.contract import Reply
 from protocols.errors import Declined, Disconnected, NotFound, ProtocolError, TryLater
@@ -36,7 +37,6 @@ from protocols.gopher.request import (
 from protocols.gopher.url import SIGNATURE_LENGTH, GopherUrl, ReplyReading, find_type, media_type_of
 from protocols.location import Entry, Finding, JsonValue, Kind
 from protocols.step import Dialogue, EmitBody, StartBody
-from protocols.values import NamedTuple, replace
 from protocols.wire import Buffer
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import enum
 import re
+from typing import NamedTuple
 
 from protocols.contract import Line
 from protocols.errors import Refused
 from protocols.gopher.url import ANSWERS, GopherUrl
-from protocols.values import NamedTuple
 from protocols.wire import encode_block, encode_line
 
 #: Rule S02: the longest request line that is sent, without its CR LF; a whole line of SAFE_REQUEST octets

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import enum
 import re
+from dataclasses import dataclass, replace
 
 from protocols.authority import build_login, parse_hostport
 from protocols.errors import InvalidUrl
@@ -20,7 +21,6 @@ from protocols.syntax import (
     position_at,
     take,
 )
-from protocols.values import dataclass, replace
 
 #: The place of what a form is filled in with, where some of it was typed hidden: it is shown nowhere.
 ANSWERS = "answers"

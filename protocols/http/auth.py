@@ -12,7 +12,7 @@ import hashlib
 import re
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Literal, TypeAlias, cast
+from typing import Literal, NamedTuple, TypeAlias, cast
 from urllib.parse import quote
 
 from protocols.authority import comparable_host
@@ -25,7 +25,6 @@ from protocols.http.url import HttpUrl
 from protocols.location import Finding
 from protocols.options import Credentials, Limits, Options
 from protocols.step import Dialogue, RandomBytes, RequestCredentials
-from protocols.values import NamedTuple
 from protocols.wire import secret_parts
 
 _CHALLENGED = 401

@@ -8,7 +8,7 @@ while who sends a good one may still want it.
 
 from __future__ import annotations
 
-from typing import cast
+from typing import NamedTuple, cast
 
 from protocols.contract import Line, Reply
 from protocols.errors import Disconnected, LoginRequired, Truncated
@@ -37,7 +37,6 @@ from protocols.step import (
     copy_body,
     receive,
 )
-from protocols.values import NamedTuple
 from protocols.wire import Reader, count_waiting
 
 # answer: One answer: its head, its body as the framing says, and what is true at the end.

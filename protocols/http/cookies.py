@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from protocols.authority import comparable_host
 from protocols.http.response import ResponseHead
 from protocols.http.url import HttpUrl
-from protocols.values import NamedTuple
 
 #: Octets of a name with its value, of the value of an attribute, and of the field that is sent.
 LONGEST_PAIR = 4_096

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from protocols.contract import Moved, Reply
@@ -15,7 +16,6 @@ from protocols.http.url import HttpUrl
 from protocols.location import Finding, Kind
 from protocols.options import Limits, Options, Validators
 from protocols.step import Dialogue, PlanNote, StartBody
-from protocols.values import replace
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -10,7 +10,7 @@ import re
 from binascii import b2a_base64
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from protocols.errors import NotConfigured, ProtocolError, Refused
 from protocols.http.response import BodyFraming, ResponseHead, content_length
@@ -18,7 +18,6 @@ from protocols.http.url import HttpUrl
 from protocols.location import HostUrl
 from protocols.options import Credentials, Options, Validators
 from protocols.step import Source
-from protocols.values import NamedTuple
 
 Headers: TypeAlias = "tuple[tuple[bytes, bytes], ...]"
 

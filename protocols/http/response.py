@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 import re
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from protocols.authority import comparable_host
 from protocols.contract import Moved
@@ -25,7 +26,6 @@ from protocols.http.url import HttpUrl
 from protocols.location import Finding
 from protocols.options import Limits
 from protocols.syntax import decode
-from protocols.values import NamedTuple
 
 #: Octets that all heads of one answer may have, interim ones (1xx) too: a thousand lines of 64 KiB would be
 #: 62 MiB. Browsers take 256 KiB to 400 KiB, curl 300 KiB.

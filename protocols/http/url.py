@@ -5,10 +5,11 @@ Both go to the server as they are written; nothing decodes them.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 from protocols.authority import build_host_url, build_login, parse_hostport
 from protocols.location import HostUrl, UrlText
 from protocols.syntax import decode, encode, encode_written, find, note_characters
-from protocols.values import dataclass, replace
 
 _PATH_DATA = ";:@&=/"
 _SEARCH_DATA = ";:@&="

@@ -10,12 +10,12 @@ import binascii
 import re
 from collections.abc import Generator
 from datetime import UTC, datetime, timedelta, timezone
+from typing import NamedTuple
 
 from protocols.errors import LimitExceeded
 from protocols.news.response import DataBlock
 from protocols.options import Limits
 from protocols.text import codec_of
-from protocols.values import NamedTuple
 from protocols.wire import Buffer, Reader
 
 # header text: What the octets of a header field mean to a reader (RFC 5322, RFC 2047). Nothing here ever

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import lru_cache
-from typing import TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from protocols.contract import Reply
 from protocols.errors import InvalidUrl
@@ -19,7 +19,6 @@ from protocols.news.article import ArticleHead, decode_field, parse_date, strip_
 from protocols.news.response import BlockLines, DataBlock, GroupSelection, decode_text, is_number
 from protocols.news.url import NewsUrl, NntpUrl, build_news, build_nntp, is_article
 from protocols.options import Limits
-from protocols.values import NamedTuple
 from protocols.wire import Buffer, Reader, encode_line
 
 # places: The URLs of what a listing holds. Names come from a server: they become URLs only through the

@@ -7,6 +7,8 @@ along, or where the caller has said that this does not matter.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from protocols.errors import (
     AccessDenied,
     Declined,
@@ -30,7 +32,6 @@ from protocols.news.response import (
 from protocols.news.session import CompressionState, NntpSession, undivided
 from protocols.options import Credentials, Options
 from protocols.step import Dialogue, PlanNote, RequestCredentials, StartPacking, StartTls
-from protocols.values import dataclass, field
 from protocols.wire import Secret
 
 _NOT_WITHOUT_TLS = (

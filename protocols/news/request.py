@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
 from itertools import islice
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from protocols.contract import Reply
 from protocols.errors import Disconnected, LimitExceeded, ProtocolError, Truncated, TryLater
@@ -39,7 +39,6 @@ from protocols.news.session import SKIP_LIMIT, WINDOW, NntpSession
 from protocols.news.url import NewsUrl, NntpUrl
 from protocols.options import Limits, Options
 from protocols.step import Dialogue, EmitBody, PlanNote, receive
-from protocols.values import NamedTuple
 from protocols.wire import Buffer, Reader
 
 #: Newest articles of a group that are listed unless the caller wants another number.

@@ -10,6 +10,8 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from protocols.contract import Line
 from protocols.errors import (
@@ -25,7 +27,6 @@ from protocols.errors import (
     TryLater,
 )
 from protocols.step import Dialogue, EmitBody, receive
-from protocols.values import NamedTuple, dataclass, field
 from protocols.wire import Buffer, Reader, Rest, Secret, encode_line
 
 # commands: The commands this client knows, and nothing else goes out (RFC 3977, 4642, 4643, 8054).

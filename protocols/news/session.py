@@ -12,7 +12,8 @@ from __future__ import annotations
 import zlib
 from collections import deque
 from collections.abc import Generator
-from typing import TypeVar
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeVar
 
 from protocols.contract import Line
 from protocols.errors import Disconnected, LimitExceeded, ProtocolError, Truncated
@@ -30,7 +31,6 @@ from protocols.news.response import (
 )
 from protocols.options import Limits
 from protocols.step import Dialogue, Send, StartRequest, StartResponse, receive
-from protocols.values import NamedTuple, dataclass, field
 from protocols.wire import Buffer, Reader, Rest
 
 T = TypeVar("T")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from protocols.authority import (
     build_login,
@@ -25,7 +26,6 @@ from protocols.syntax import (
     position_at,
     take,
 )
-from protocols.values import dataclass
 
 _LONGEST_ID = 248  # 250 octets with the angle brackets (RFC 5536 3.1.3)
 _LONGEST_GROUP = 494  # a command line has 512 octets (RFC 3977 3.1); `ARTICLE` and `GROUP` need some

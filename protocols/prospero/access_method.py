@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from protocols.errors import InvalidUrl
 from protocols.location import JsonValue, Kind
@@ -24,7 +25,6 @@ from protocols.prospero.objects import (
     values_of,
 )
 from protocols.syntax import RESERVED, UNRESERVED, encode
-from protocols.values import NamedTuple
 
 # mapping: From the place and name in an access method to the URL of the object, one function a method.
 #

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator, Sequence
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
 
 from protocols.contract import DatagramAction, Line, RedirectAddress, SwitchAddress
 from protocols.errors import Declined, LimitExceeded, Refused, TimedOut
-from protocols.values import NamedTuple, dataclass
 from protocols.wire import encode_datagram, split_message
 
 # packet: One datagram of ARDP version 0: a header that is cut off behind the last field needed, then text.

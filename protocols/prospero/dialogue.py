@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 
@@ -45,7 +46,6 @@ from protocols.prospero.resolution import (
 )
 from protocols.prospero.url import ProsperoUrl
 from protocols.step import Dialogue, EmitBody, PlanNote, StartBody
-from protocols.values import replace
 
 
 def converse(

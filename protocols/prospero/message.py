@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Sequence
-from typing import cast
+from dataclasses import dataclass, field
+from typing import NamedTuple, cast
 
 from protocols.contract import Line, RedirectAddress, SwitchAddress
 from protocols.errors import (
@@ -49,7 +50,6 @@ from protocols.step import (
     OpenedConnection,
     PlanNote,
 )
-from protocols.values import NamedTuple, dataclass, field
 from protocols.wire import REST, Rest, encode_commands, run_reader
 
 # reply: What a server answers (protocol page 7): links and attributes in the order they came, and results.

@@ -13,13 +13,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from protocols.authority import build_host, build_port
 from protocols.errors import Declined, InvalidUrl, LimitExceeded, ProtocolError, Refused
 from protocols.location import BuiltUrl
 from protocols.prospero.url import Field, ProsperoUrl, build
-from protocols.values import NamedTuple
 
 if TYPE_CHECKING:
     from datetime import datetime

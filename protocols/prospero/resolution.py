@@ -7,7 +7,8 @@ appears.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator
-from typing import TypeAlias
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
 
 from protocols.contract import Reply
 from protocols.errors import (
@@ -42,7 +43,6 @@ from protocols.prospero.objects import (
     read_text,
 )
 from protocols.step import Dialogue
-from protocols.values import NamedTuple, dataclass, field
 from protocols.wire import REST, Rest
 
 # contents: The object itself as the values of an attribute, CONTENTS (protocol page 8.4): any octets.

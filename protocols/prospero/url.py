@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from protocols.authority import build_login, parse_hostport
 from protocols.location import HostUrl, UrlText
 from protocols.syntax import build_url, encode, find, invalid, note_characters, take
-from protocols.values import dataclass
 
 _NAME_DATA = "/?:@&="
 _FIELD_DATA = "?:@&"

@@ -4,7 +4,8 @@ gets a transcript of it, bounded by a time, a prompt, or what he has to say."""
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from typing import TYPE_CHECKING, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from protocols.contract import Reply
 from protocols.errors import Disconnected, LimitExceeded, TimedOut, Truncated
@@ -24,7 +25,6 @@ from protocols.step import (
     receive,
 )
 from protocols.telnet.url import TelnetUrl, build
-from protocols.values import NamedTuple, replace
 
 if TYPE_CHECKING:
     from protocols.contract import Line

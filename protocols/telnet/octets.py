@@ -9,10 +9,9 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator
 from enum import IntEnum
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from protocols.errors import LimitExceeded
-from protocols.values import NamedTuple
 
 # codes: Octets that RFC 854 and its options give a meaning, and the names that people know them by.
 

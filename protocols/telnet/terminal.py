@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from protocols.contract import Line
 from protocols.errors import LimitExceeded, TlsError
@@ -23,7 +23,6 @@ from protocols.telnet.octets import (
     UnknownCommand,
     option_name,
 )
-from protocols.values import NamedTuple
 from protocols.wire import (
     encode_entered,
     encode_keys,

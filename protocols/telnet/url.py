@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from protocols.authority import build_login, parse_login
 from protocols.location import HostUrl, UrlText
 from protocols.syntax import build_url
-from protocols.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

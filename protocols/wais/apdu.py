@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Iterable, Iterator
+from typing import NamedTuple
 
 from protocols.errors import Disconnected, ProtocolError, Refused
-from protocols.values import NamedTuple
 from protocols.wire import Buffer, Reader
 
 # element: Tagged elements: how an APDU and the records in it are written (wais page, section 3).

@@ -7,11 +7,12 @@ retrieved when somebody wants it.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from protocols.errors import Declined, InvalidUrl, NotFound
 from protocols.location import JsonValue
 from protocols.options import Limits, Options
 from protocols.step import Connect, Dialogue, EmitBody, PlanNote, StartBody
-from protocols.values import replace
 from protocols.wais.apdu import RelevantDocument, encode_retrieval, encode_word_search
 from protocols.wais.listing import SOURCE, describe, of_database, of_document, of_results
 from protocols.wais.record import DocumentHeader, WaisRecords

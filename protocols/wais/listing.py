@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import islice
@@ -16,7 +17,6 @@ from operator import itemgetter
 from protocols.contract import BuiltUrl, Entry, Reply
 from protocols.errors import ProtocolError
 from protocols.location import Finding, JsonValue, Kind
-from protocols.values import replace
 from protocols.wais.apdu import display_text
 from protocols.wais.record import DocumentHeader, WaisRecords, read_records
 from protocols.wais.retrieval import Chunk

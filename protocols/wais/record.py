@@ -7,9 +7,9 @@ passed over by its length.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
+from typing import NamedTuple
 
 from protocols.errors import AccessDenied, Declined, NotFound, ProtocolError, TryLater
-from protocols.values import NamedTuple
 from protocols.wais.apdu import contents, display_text, elements, parse_number, take_element
 from protocols.wire import REST, Rest, run_reader
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Generator, Sequence
+from typing import NamedTuple
 
 from protocols.contract import Reply
 from protocols.errors import Declined, Disconnected, ProtocolError, Truncated
 from protocols.location import Finding
 from protocols.step import Dialogue, EmitBody, PlanNote, Send, receive
-from protocols.values import NamedTuple
 from protocols.wais.apdu import (
     LARGEST,
     InitResponse,

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from protocols.authority import build_host, build_port
 from protocols.errors import InvalidUrl, ProtocolError
 from protocols.location import JsonValue
 from protocols.syntax import encode
-from protocols.values import dataclass, field
 from protocols.wais.apdu import plain_text
 
 # lists: Lists in the manner of Lisp, as source descriptions are written (wais page, section 10).

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from protocols.authority import build_login, parse_hostport
 from protocols.errors import ProtocolError
@@ -18,7 +20,6 @@ from protocols.syntax import (
     note_characters,
     take,
 )
-from protocols.values import NamedTuple, dataclass, replace
 from protocols.wais.apdu import Element, elements, encode_element
 
 _SEARCH_DATA = ";:@&="

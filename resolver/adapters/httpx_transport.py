@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from dataclasses import replace
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, TypeAlias, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar, Unpack, cast
 from weakref import ReferenceType, ref
 
 import httpx
@@ -32,7 +33,6 @@ from protocols.http.request import HttpRequest, prepare, target_of
 from protocols.http.url import HttpUrl
 from protocols.location import Origin, Referrer, Url
 from protocols.step import Dialogue
-from protocols.values import NamedTuple, replace
 from resolver.blocking.portal import OpenResource, Portal, PortalContext, ThreadLost, ask, portal, told
 from resolver.blocking.portal import PortalBody as WaitingBody
 from resolver.loops import CancelScope

@@ -7,6 +7,7 @@ import re
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, ExitStack, suppress
+from dataclasses import dataclass, fields
 from functools import partial, update_wrapper
 from types import TracebackType
 from typing import (
@@ -24,7 +25,6 @@ from typing import (
 
 from protocols.contract import Credentials, Entry, Finding, Origin, Validators
 from protocols.errors import Changed, ResolveError
-from protocols.values import dataclass, fields
 from resolver.blocking.portal import (
     MOST,
     OpenResource,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from protocols.errors import NotConfigured
 from protocols.location import JsonValue
-from protocols.values import NamedTuple, dataclass
 from resolver.transfer.settings import Settings
 from resolver.version import VERSION
 

@@ -19,11 +19,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from itertools import count
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from protocols.errors import ResolveError
 from protocols.location import JsonValue, Url
-from protocols.values import NamedTuple
 from resolver.bulk.messages import BulkRequest, RequestSlice
 from resolver.bulk.queue import BOX, PARTITIONS, BulkScheduler, HostPace, HostShare, PendingRequests
 from resolver.policy import host_key

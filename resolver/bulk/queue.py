@@ -27,9 +27,9 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from protocols.errors import LocalError
-from protocols.values import NamedTuple
 from resolver.bulk.messages import BulkRequest
 
 #: Enough that of some thousand hosts few share one, and few enough that each may have a file.

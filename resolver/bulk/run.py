@@ -11,11 +11,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, NamedTuple, Unpack
 from uuid import uuid4
 
 from protocols.errors import LocalError, NotConfigured
-from protocols.values import NamedTuple
 from resolver.bulk.messages import BulkJob, Format, RequestSlice, SliceReport, check_cluster, understood
 from resolver.bulk.plan import BulkPlan, Given, each, placed
 from resolver.bulk.queue import BOX, PARTITIONS, HostPace

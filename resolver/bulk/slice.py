@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, AsyncExitStack, contextmanager, suppress
 from functools import partial
 from threading import Lock
+from typing import NamedTuple
 from uuid import uuid4
 
 from protocols.errors import LocalError
-from protocols.values import NamedTuple
 from resolver.blocking.portal import portal
 from resolver.bulk.messages import BulkJob, BulkRequest, RequestSlice, SliceReport, check
 from resolver.bulk.plan import request_of

@@ -8,9 +8,8 @@ acted on.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
-from protocols.values import NamedTuple
 from resolver.cli.config import Configuration
 from resolver.cli.options import FETCH, LOCAL, Found, Option, rows
 from resolver.cli.values import UsageError, nearest, pair

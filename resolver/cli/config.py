@@ -11,12 +11,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from protocols.errors import NotConfigured
 from protocols.location import Url
 from protocols.options import Limits
-from protocols.values import NamedTuple
 from resolver.cli.options import Option, rows
 from resolver.cli.values import BadValue, UsageError
 from resolver.cli.values import path as a_path
@@ -48,7 +47,8 @@ def check_value(name: str, value: Any) -> None:
 
 
 def _check_policy(name: str, value: Any) -> None:
-    from protocols.values import replace
+    from dataclasses import replace
+
     from resolver.policy import Policy
 
     said: dict[str, Any] = {name: frozenset(value) if isinstance(value, list) else value}

@@ -14,12 +14,11 @@ import sys
 import termios
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from trio.lowlevel import wait_readable, wait_writable
 
 from protocols.errors import LocalError
-from protocols.values import NamedTuple
 from resolver.cli import streams as below
 
 #: What stops the session for the prompt: `^]`.

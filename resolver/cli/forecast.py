@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from protocols.location import JsonValue
-from protocols.values import NamedTuple
 from resolver.cli import streams
 from resolver.cli.arguments import THREADS, Command
 from resolver.cli.listing import fit

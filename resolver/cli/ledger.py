@@ -6,14 +6,13 @@ import os
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from itertools import groupby, islice, starmap
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import trio
 
 from protocols.contract import Kind
 from protocols.errors import LocalError, ResolveError
 from protocols.location import JsonValue
-from protocols.values import NamedTuple
 from resolver.cli import streams
 from resolver.cli import summary as outcome
 from resolver.cli.arguments import Command

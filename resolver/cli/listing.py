@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from protocols.contract import Entry, JsonValue
 from protocols.errors import LimitExceeded, NotFound
 from protocols.location import Kind
 from protocols.text import instant
-from protocols.values import dataclass
 from resolver.cli import streams
 from resolver.cli.arguments import Command
 from resolver.cli.output import BufferedLines

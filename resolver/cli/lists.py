@@ -12,11 +12,10 @@ from contextlib import suppress
 from datetime import datetime
 from hashlib import blake2b
 from itertools import chain
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from protocols.errors import IntegrityError, InvalidUrl, LocalError, ResolveError
 from protocols.location import Finding
-from protocols.values import NamedTuple
 from resolver.cli import streams
 from resolver.cli.arguments import ONLINE, Command
 from resolver.cli.secrets import CommandSecrets

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 import trio
 
 from protocols.errors import LocalError, missing_libraries
-from protocols.values import replace
 from resolver.cli import INTERRUPTED, READER_GONE, streams
 from resolver.cli.arguments import Command
 from resolver.cli.options import rows

@@ -9,13 +9,13 @@ from __future__ import annotations
 import signal
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Hashable, Mapping
 from contextlib import aclosing, closing, suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
 
 from protocols.errors import LocalError, ResolveError
-from protocols.values import replace
 from resolver.cli import INTERRUPTED, READER_GONE, messages, streams
 from resolver.cli import summary as outcome
 from resolver.cli.arguments import Command

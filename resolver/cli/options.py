@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
-from protocols.values import NamedTuple
 from resolver.cli.values import (
     checksum,
     count,

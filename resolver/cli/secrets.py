@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import trio
 
 from protocols.authority import comparable_host
 from protocols.contract import Credentials, HostUrl, Url
 from protocols.errors import LoginRequired, NotConfigured, missing_libraries
-from protocols.values import NamedTuple
 from resolver.cli import streams
 from resolver.cli import streams as below
 from resolver.cli.config import HostSection

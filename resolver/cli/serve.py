@@ -15,15 +15,15 @@ import sys
 import webbrowser
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
 from protocols.contract import Url
 from protocols.errors import LocalError, NotConfigured, ResolveError, UnsupportedScheme, missing_libraries
-from protocols.values import NamedTuple, replace
 from resolver.cli import INTERRUPTED, streams
 from resolver.cli.arguments import Command, listens_to_others
 from resolver.cli.config import hosts_of

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from protocols.errors import InvalidUrl
 from protocols.location import JsonValue
-from protocols.values import NamedTuple
 from resolver.cli import messages, streams
 from resolver.cli.arguments import Command
 from resolver.cli.config import (

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from protocols.contract import JsonValue
 from protocols.errors import LocalError, NotFound, ResolveError
 from protocols.options import Options
-from protocols.values import replace
 from resolver.cli import streams
 from resolver.cli.arguments import Command
 from resolver.cli.targets import CommandTarget, targets_as_given

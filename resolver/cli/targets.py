@@ -6,11 +6,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from protocols.errors import InvalidUrl, LocalError, NotConfigured, ResolveError
 from protocols.location import Finding, Url
-from protocols.values import NamedTuple
 from resolver.cli import streams
 from resolver.cli.arguments import Command
 from resolver.cli.wishes import options_of, policy_of

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import trio
@@ -13,7 +14,6 @@ from protocols.contract import Entry, Finding, JsonValue, Url
 from protocols.errors import Refused, ResolveError
 from protocols.location import without_cookie
 from protocols.text import instant
-from protocols.values import replace
 from resolver.cli import messages, streams
 from resolver.cli import summary as outcome
 from resolver.cli.arguments import Command

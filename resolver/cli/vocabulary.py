@@ -5,7 +5,7 @@ What people are told of them is made of these rows: help, completion, the manual
 
 from __future__ import annotations
 
-from protocols.values import NamedTuple
+from typing import NamedTuple
 
 
 class CommandVerb(NamedTuple):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from protocols.options import Limits, Options, Transcript
-from protocols.values import replace
 from resolver.cli.options import Found
 from resolver.cli.values import BadValue, UsageError, nearest, pair, seconds, size
 from resolver.policy import Policy

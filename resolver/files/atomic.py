@@ -9,9 +9,9 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 from protocols.errors import LocalError, NotConfigured
-from protocols.values import NamedTuple
 from resolver.files.faults import reason, writing_fault
 
 

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from threading import Lock
+from typing import NamedTuple
 
 from protocols.errors import LocalError
-from protocols.values import NamedTuple
 from resolver.files.faults import spared, writing_fault
 
 # made: Directories that this process made for files which have not come yet: one that none comes into goes

@@ -15,13 +15,13 @@ import stat
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from heapq import merge
 
 from protocols.contract import FileStatus, Kind, Sink
 from protocols.errors import NotConfigured, Refused, ResolveError, TimedOut
-from protocols.values import replace
 from resolver.files.faults import object_fault
 from resolver.loops import Loop, running
 from resolver.policy.subject import refusal

@@ -14,12 +14,12 @@ import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypeAlias
 
 from protocols.contract import Sink, Validators
 from protocols.errors import LocalError
-from protocols.values import dataclass
 from resolver.files.directory import DirectoryHandle
 from resolver.files.faults import writing_fault
 

@@ -10,11 +10,10 @@ from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from protocols.contract import Validators
 from protocols.errors import LocalError
-from protocols.values import NamedTuple
 
 if TYPE_CHECKING:  # a ledger needs no network
     from resolver.network import Masked

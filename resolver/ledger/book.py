@@ -30,10 +30,9 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from types import TracebackType
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from protocols.errors import LocalError, ResolveError
-from protocols.values import NamedTuple
 from resolver.files.atomic import HeldByAnother, LedgerFile
 from resolver.files.partial_file import finish, has_size, is_that, sync_directories
 from resolver.ledger import CompletedFile, LedgerFault, LedgerHeld

@@ -6,10 +6,9 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from protocols.location import JsonValue
-from protocols.values import NamedTuple
 from resolver.files.atomic import LedgerFile, how_to_read
 from resolver.ledger import LedgerFault
 from resolver.ledger.book import check_is_ours, connect, faults_of, number_of, shown

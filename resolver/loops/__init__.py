@@ -13,10 +13,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from types import TracebackType
 from typing import NoReturn, Protocol, TypeAlias, TypeVar
-
-from protocols.values import dataclass
 
 # loop: What a loop has that can be waited for: all that this package asks of one, as types.
 

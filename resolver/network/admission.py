@@ -4,12 +4,12 @@ lead."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Literal, NamedTuple, TypeAlias
 
 from protocols.authority import comparable_host
 from protocols.contract import Finding, HostUrl, Limits, Options, Origin, Referrer, Url
 from protocols.scheme import Scheme
-from protocols.values import NamedTuple, dataclass, field, replace
 from resolver.loops import Loop, running
 from resolver.network.clock import Bucket
 from resolver.network.events import OnEvent

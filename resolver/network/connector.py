@@ -6,6 +6,7 @@ from __future__ import annotations
 import secrets
 from collections import deque
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import TypeVar
@@ -13,7 +14,6 @@ from typing import TypeVar
 from protocols.errors import NetworkError, ResolveError, TimedOut, Unreachable
 from protocols.socks import AddressTypeRefused
 from protocols.step import Dialogue, RandomBytes, Receive, Send, Step
-from protocols.values import replace
 from protocols.wire import Buffer, Reader, Rest
 from resolver.loops import running
 from resolver.network.admission import Admission

@@ -13,11 +13,11 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from protocols.errors import ResolveError
 from protocols.location import Finding
-from protocols.values import dataclass, field
 from resolver.terminal.text import escape_line
 
 

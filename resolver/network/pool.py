@@ -12,11 +12,11 @@ import math
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Container, Hashable
 from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from protocols.contract import Line, PipelineState, Sink, StreamCodec
 from protocols.errors import Disconnected, NetworkError, ResolveError, TimedOut
-from protocols.values import dataclass
 from resolver.files.faults import most_descriptors
 from resolver.loops import Event, running
 from resolver.network.stream import SocketStream

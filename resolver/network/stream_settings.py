@@ -6,12 +6,12 @@ import math
 import re
 import ssl
 from collections.abc import Awaitable, Callable, Hashable, Sequence
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from protocols.contract import Line
 from protocols.errors import NetworkError, TimedOut
-from protocols.values import NamedTuple, dataclass, field, replace
 from resolver.loops import Loop, running
 from resolver.network.clock import Throttle
 from resolver.network.events import Event, OnEvent

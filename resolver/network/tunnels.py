@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from protocols.errors import UnsupportedScheme, missing_libraries
 from protocols.location import Url
 from protocols.options import ForwardProxy
 from protocols.step import Dialogue
-from protocols.values import NamedTuple
 from resolver.policy import Endpoint, proxy_for
 from resolver.url import registry
 

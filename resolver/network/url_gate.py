@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn, TypeVar, cast
 
 from protocols.contract import Credentials, Finding, FirstResult, HostUrl, Limits, Options, PipelineState
 from protocols.errors import TimedOut
 from protocols.scheme import Scheme
 from protocols.step import Dialogue
-from protocols.values import replace
 from resolver.loops import running
 from resolver.network import connecting as race
 from resolver.network.admission import Admission

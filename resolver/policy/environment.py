@@ -6,11 +6,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from protocols.authority import parse_login
 from protocols.errors import InvalidUrl, NotConfigured
 from protocols.location import Url, UrlText
-from protocols.values import NamedTuple
 from resolver.policy.subject import NewsServer
 from resolver.url import registry
 

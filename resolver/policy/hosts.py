@@ -8,9 +8,9 @@ the host that it led to counts, and nothing of the first one's goes along (S11).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 from protocols.options import Limits
-from protocols.values import dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal, TypeAlias, cast, get_args
 
 from protocols.errors import InvalidUrl, NotConfigured
 from protocols.location import HostUrl
 from protocols.options import Credentials
-from protocols.values import dataclass, field
 from resolver.policy.settings import Policy
 from resolver.policy.subject import Decision, Endpoint, Subject
 from resolver.url import registry

@@ -10,11 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from protocols.errors import InvalidUrl, UnsupportedScheme
 from protocols.location import Action, Url
-from protocols.values import NamedTuple
 from resolver.url import registry
 from resolver.url.parsing import parse, without_user
 

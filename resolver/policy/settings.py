@@ -11,10 +11,10 @@ import os
 import re
 from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, cast, get_args
 
 from protocols.errors import NotConfigured
-from protocols.values import dataclass, replace
 from resolver.policy.schemes import is_followed
 
 if TYPE_CHECKING:  # few policies bound anything

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import NamedTuple
 
 from protocols.authority import comparable_host
 from protocols.errors import InvalidUrl, Refused, ResolveError, UnsupportedScheme
 from protocols.location import Action, Finding, Origin, Referrer, Url
 from protocols.scheme import Scheme
-from protocols.values import NamedTuple, dataclass, field
 from resolver.policy.schemes import FREE, RULES, SchemeRules, rules_of
 from resolver.policy.settings import Policy
 from resolver.url import registry

@@ -10,11 +10,11 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, nullcontext
 from contextvars import copy_context
+from dataclasses import dataclass
 from functools import partial
 from typing import Generic, Protocol, TypeVar
 
 from protocols.errors import ResolveError, TryLater
-from protocols.values import dataclass
 from resolver.loops import Background, Event, Loop, running
 from resolver.network.task import Requeue, TaskContext, enter
 from resolver.transfer.queue import HostScheduler, QueuedTask

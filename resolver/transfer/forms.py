@@ -6,6 +6,8 @@ that for empty answers. What was typed hidden is shown nowhere: not in the URL, 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from protocols.contract import ComponentSpan, Finding, Origin, Url
 from protocols.errors import NotFound, UnsupportedScheme
 from protocols.gopher.attributes import Answer as Answer
@@ -16,7 +18,6 @@ from protocols.gopher.attributes import fill, parse_records
 from protocols.gopher.reply import form_of
 from protocols.gopher.request import parse_command
 from protocols.gopher.url import ANSWERS, GopherUrl, build, with_gopherplus
-from protocols.values import replace
 from resolver.transfer.session import Resolver
 from resolver.url import registry
 

@@ -18,6 +18,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext, suppress
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from os import PathLike, fspath
@@ -25,7 +26,6 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 from protocols.contract import Finding, Origin, Url
 from protocols.errors import LocalError, Refused, ResolveError
-from protocols.values import dataclass
 from resolver.ledger import LedgerFault
 from resolver.ledger import current as current_row
 from resolver.loops import running

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import Protocol, TypeVar, Unpack
 
 from protocols.contract import Finding, Limits, Options, Origin, Referrer, Url
 from protocols.errors import NotConfigured
-from protocols.values import replace
 from resolver.loops import Loop, running
 from resolver.network.admission import Admission, RunState
 from resolver.network.clock import Bucket, check_rate

@@ -7,7 +7,8 @@ The steps come from the scheme's own dialogue, driven with the answers of a will
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, TypeAlias, assert_never, cast
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, assert_never, cast
 
 from protocols.contract import Line
 from protocols.conversation.rehearsal import rehearsal_of, rehearse
@@ -51,7 +52,6 @@ from protocols.step import (
     Step,
 )
 from protocols.text import brief, quoted
-from protocols.values import NamedTuple, replace
 from protocols.wire import Rest
 from resolver.network.tunnels import ProxyLogins, ProxyRoute, way_of
 from resolver.policy import (

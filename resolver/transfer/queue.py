@@ -22,10 +22,10 @@ import heapq
 import itertools
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 from protocols.errors import TryLater
-from protocols.values import dataclass, field
 
 # line: The tasks of one host that wait, and which of them is the next: the one that came first, but for
 # lanes.

@@ -7,12 +7,12 @@ is judged like any other, as `derived`. What was given for one place stays there
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from protocols.contract import Credentials, Moved, Options
 from protocols.errors import InvalidUrl, NotConfigured, ProtocolError, Refused
 from protocols.location import HostUrl, Origin, Referrer, Url
-from protocols.values import dataclass, field, replace
 from resolver.policy import Policy, check_chain, check_hops, harmless, is_same_place, may_carry_credentials
 from resolver.policy.hosts import names_of
 from resolver.transfer.naming import last_part

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Literal, TypeAlias
@@ -25,7 +26,6 @@ from protocols.errors import (
 from protocols.http.response import format_date
 from protocols.location import Finding, JsonValue, without_cookie
 from protocols.text import brief, codec_of, instant, quoted
-from protocols.values import dataclass, field, fields
 from resolver.policy import Policy, check
 from resolver.url import registry
 from resolver.url.parsing import parse, redact

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeAlias, cast
 
@@ -21,7 +22,6 @@ from protocols.errors import (
     TimedOut,
 )
 from protocols.step import Dialogue
-from protocols.values import dataclass, replace
 from resolver.network import Mask, UrlGate
 from resolver.network.clock import Clock
 from resolver.network.events import Finished, Progress, Started

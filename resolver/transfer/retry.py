@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import NoReturn, TypeAlias
 
@@ -23,7 +24,6 @@ from protocols.errors import (
     TimedOut,
     TryLater,
 )
-from protocols.values import dataclass, replace
 from resolver.files.faults import is_scarce, most_descriptors
 from resolver.network.clock import Clock
 from resolver.network.events import OnEvent, Retrying

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal, TypeAlias
 
@@ -18,7 +19,6 @@ from protocols.errors import Changed, ChecksumMismatch, ResolveError
 from protocols.location import JsonValue, without_cookie
 from protocols.options import Validators
 from protocols.text import instant
-from protocols.values import dataclass, field, replace
 from resolver.files.commit import GroupCommit
 from resolver.files.names import (
     NameTaken,

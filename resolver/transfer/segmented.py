@@ -11,11 +11,11 @@ What is there is written down every other second, once it is on the disk, and wh
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from protocols.contract import Finding, Validators
 from protocols.errors import Changed, LimitExceeded, LocalError, Refused, ResolveError, TimedOut, Truncated
-from protocols.values import dataclass, field, replace
 from resolver.files.part import Segment
 from resolver.files.part_state import Range, Ranges, joined, octets_of
 from resolver.files.partial_file import PartialFile

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from os import PathLike, fspath
@@ -16,7 +17,6 @@ from typing import TYPE_CHECKING, Unpack
 
 from protocols.contract import Credentials, Entry, Limits, Options, Origin, Referrer, Url, Validators, Wanted
 from protocols.errors import Declined, LimitExceeded, ProtocolError, ResolveError
-from protocols.values import replace
 from resolver.network.clock import Clock
 from resolver.transfer import extras as http2
 from resolver.transfer import extras as public_suffix

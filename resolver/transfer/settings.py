@@ -8,11 +8,11 @@ if nobody had said anything.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, TypedDict
 
 from protocols.options import HeaderFields, Limits, Options, header_fields
-from protocols.values import replace
 
 if TYPE_CHECKING:
     from resolver.files.commit import Sync

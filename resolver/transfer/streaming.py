@@ -7,6 +7,7 @@ of the retrieval, and its listing as entries that say where they were found.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Protocol, TypeAlias
 
@@ -27,7 +28,6 @@ from protocols.contract import (
     facts_of,
 )
 from protocols.errors import Declined, InvalidUrl, ResolveError
-from protocols.values import dataclass, replace
 from resolver.loops import running
 from resolver.network import Masked, UrlGate
 from resolver.network.clock import Clock

@@ -13,11 +13,11 @@ import base64
 import binascii
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 
 from protocols.contract import Finding, Referrer, Validators
 from protocols.errors import ChecksumMismatch, NetworkError, ResolveError, TryLater
-from protocols.values import dataclass, replace
 from resolver.files.partial_file import PartialFile
 from resolver.network.clock import Clock
 from resolver.transfer.naming import beside, last_part

@@ -7,11 +7,11 @@ all of the directory, what it had comes out all the same, and the directory has 
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Protocol
 
 from protocols.contract import Entry, Finding, Kind, Origin, Referrer, Url, Validators
 from protocols.errors import Declined, InvalidUrl, LimitExceeded, Refused, ResolveError
-from protocols.values import dataclass
 from resolver.files.names import make_directory
 from resolver.loops import running
 from resolver.policy import local_name

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import NoReturn, TypeAlias
+from dataclasses import dataclass
+from typing import NamedTuple, NoReturn, TypeAlias
 from xml.parsers import expat
 
 from protocols.errors import Refused
 from protocols.location import Finding
-from protocols.values import NamedTuple, dataclass
 from resolver.policy import listing_name_ok, local_path
 from resolver.transfer.verification import Checksum
 

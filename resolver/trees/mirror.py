@@ -13,8 +13,8 @@ import os
 import sqlite3
 from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import closing
+from typing import NamedTuple
 
-from protocols.values import NamedTuple
 from resolver.files.directory import DirectoryItem, SurplusWalk
 from resolver.ledger.book import HEAD, is_ledger
 from resolver.policy import is_kept_beside

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from protocols.contract import Finding, Origin, Referrer, Url
 from protocols.errors import Declined, Refused, ResolveError, TryLater
-from protocols.values import dataclass
 from resolver.loops import running
 from resolver.network.clock import Clock
 from resolver.policy import host_key

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Hashable, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from protocols.contract import Entry, Finding, Kind, Origin, Url
 from protocols.errors import Declined, NotFound, ResolveError
 from protocols.location import HostUrl
-from protocols.values import dataclass
 from resolver.files.mailbox import Mailbox
 from resolver.ledger import LedgerFault
 from resolver.ledger import current as current_row

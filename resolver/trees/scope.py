@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import translate
 from functools import cached_property
 from hashlib import sha256
@@ -16,7 +17,6 @@ from urllib.parse import quote
 from protocols.authority import comparable_host
 from protocols.location import Entry, HostUrl, JsonValue, Url
 from protocols.scheme import Tree
-from protocols.values import dataclass
 from resolver.policy import local_name, local_path, name_key, numbered
 from resolver.url import registry
 from resolver.url.parsing import parse

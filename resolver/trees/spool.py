@@ -11,9 +11,9 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from protocols.errors import LocalError
-from protocols.values import NamedTuple
 
 LISTED, READY, GIVEN = 0, 1, 2
 

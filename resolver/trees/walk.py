@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeVar
 
 from protocols.contract import Kind, Origin, Referrer, Url, Validators
 from protocols.errors import Declined, Refused, TryLater
-from protocols.values import dataclass, field
 from resolver.files.names import is_directory
 from resolver.loops import running
 from resolver.network.task import Requeue

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from itertools import chain, combinations, islice
 from os import PathLike, fsdecode
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -16,7 +17,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from protocols.errors import InvalidUrl
 from protocols.location import Origin, Url, UrlText
 from protocols.syntax import encode, find, invalid
-from protocols.values import dataclass, replace
 from resolver.url import registry
 from resolver.url.registry import SCHEMES
 from resolver.url.tracebacks import outermost

@@ -6,12 +6,13 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from hashlib import blake2b
 from itertools import chain
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from protocols.errors import (
     ChecksumMismatch,
@@ -23,7 +24,6 @@ from protocols.errors import (
     ProtocolError,
 )
 from protocols.location import Url
-from protocols.values import NamedTuple, dataclass, field
 from resolver.files.archive import open_archive
 from resolver.url.parsing import parse
 from resolver.warc.check import PayloadPeek

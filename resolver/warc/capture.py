@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable, Generator, Hashable, Iterator
 from hashlib import sha1, sha256
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 from protocols.contract import FileStatus, LocalFile, Reply
 from protocols.errors import InvalidUrl, LocalError, Refused, ResolveError, UnsupportedScheme
@@ -30,7 +30,6 @@ from protocols.step import (
     StartBody,
     Step,
 )
-from protocols.values import NamedTuple
 from protocols.wire import Buffer, Reader, Rest
 from resolver.warc.group import (
     CapturedConnection,

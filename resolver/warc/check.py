@@ -11,11 +11,11 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from hashlib import blake2b
+from typing import NamedTuple
 
 import h11
 
 from protocols.location import JsonValue
-from protocols.values import NamedTuple
 from resolver.url.parsing import redact
 from resolver.warc.digests import ComputedDigest, Verdict
 from resolver.warc.records import DamagedSpan, RecordHead, RecordSource, WarcRecord, read_records

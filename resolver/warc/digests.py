@@ -10,9 +10,8 @@ from __future__ import annotations
 import binascii
 import hashlib
 from base64 import b32decode, b64decode
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
-from protocols.values import NamedTuple
 from resolver.warc.http import MOST_HEAD, AnswerSpan, ChunkDecoder, find_answer
 from resolver.warc.records import RecordHead
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha1, sha256
 from mimetypes import MimeTypes
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from protocols.errors import Declined, Disconnected, LimitExceeded, ResolveError, TimedOut, Truncated
 from protocols.location import JsonValue, Kind, without_cookie
-from protocols.values import NamedTuple, dataclass, field
 from resolver.warc.writing import RecordBlock, digest_text
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import h11
 
 from protocols.location import HostUrl, Url
-from protocols.values import NamedTuple, replace
 from resolver.url import registry
 from resolver.url.parsing import build
 

@@ -11,11 +11,11 @@ import re
 from collections.abc import Iterator
 from datetime import datetime
 from hashlib import sha1
+from typing import NamedTuple
 from urllib.parse import quote, unquote_to_bytes
 
 from protocols.errors import InvalidUrl, LocalError
 from protocols.location import HostUrl
-from protocols.values import NamedTuple
 from resolver.url.parsing import parse
 from resolver.warc.digests import read_claim
 from resolver.warc.http import MOST_HEAD, AnswerSpan, ChunkDecoder, find_answer

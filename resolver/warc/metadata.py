@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -28,7 +29,6 @@ from protocols.errors import (
     Unreachable,
 )
 from protocols.location import Finding, JsonValue, Kind
-from protocols.values import dataclass
 
 #: Octets of metadata that are read: those of a dialogue, and what little stands before it.
 MOST = 2_097_152

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import chain
 from threading import Lock
@@ -18,7 +19,6 @@ from uuid import uuid4
 from protocols.contract import Body, Options, Reply, Sink, Url
 from protocols.errors import LocalError, NotConfigured, ResolveError
 from protocols.step import Dialogue
-from protocols.values import replace
 from resolver.files.archive import ArchiveOutput, ByteSpool, open_archive, put_beside
 from resolver.loops import running
 from resolver.network import Mask, UrlGate

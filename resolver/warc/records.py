@@ -10,12 +10,12 @@ import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from protocols.errors import LocalError
 from protocols.location import Headers
-from protocols.values import NamedTuple, dataclass
 
 # stretch: The octets of records as they were before they were packed: of one member of gzip (RFC 1952), or
 # of a file that is not packed.

@@ -11,6 +11,7 @@ import re
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Hashable, Iterator
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
@@ -41,7 +42,6 @@ from protocols.step import (
     StartBody,
     Step,
 )
-from protocols.values import dataclass, replace
 from resolver.loops import running
 from resolver.network import Admission, UrlGate
 from resolver.url import registry

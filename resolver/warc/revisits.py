@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from itertools import islice
+from typing import NamedTuple
 
 from protocols.errors import LocalError
-from protocols.values import NamedTuple
 from resolver.files.archive import open_archive
 from resolver.url.parsing import redact
 from resolver.warc.digests import Payload, read_claim

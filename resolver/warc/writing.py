@@ -9,13 +9,11 @@ from __future__ import annotations
 from base64 import b32encode
 from collections.abc import Callable, Iterator
 from hashlib import sha1
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from warcio.recordloader import ArcWarcRecord
 from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
-
-from protocols.values import NamedTuple
 
 #: A field's name and value.
 Fields = list[tuple[str, str]]

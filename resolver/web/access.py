@@ -17,12 +17,11 @@ import struct
 import sys
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from ipaddress import ip_address
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import trio
 
 from protocols.errors import LocalError, NotConfigured
-from protocols.values import NamedTuple
 from resolver.web import addresses, headers
 from resolver.web.headers import SessionKeys
 

@@ -8,9 +8,9 @@ decoded once.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 from urllib.parse import parse_qsl, quote, unquote_to_bytes
 
-from protocols.values import NamedTuple
 from resolver.url.registry import SCHEMES
 
 PREFIX = b"/u/"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
-from typing import TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response as Answer
@@ -28,7 +28,6 @@ from protocols.errors import (
     UnsupportedScheme,
 )
 from protocols.location import HostUrl, Url
-from protocols.values import NamedTuple
 from resolver.network.mask import CredentialCache, Given, Place
 from resolver.policy import Policy, judge
 from resolver.policy.redirects import may_go_unasked

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from starlette.requests import Request
 from starlette.responses import Response as Answer
 from starlette.routing import Route
 
 from protocols.errors import LocalError
-from protocols.values import NamedTuple
 from resolver.web import headers
 from resolver.web import session as bookmarks
 from resolver.web.answers import PageAnswers, answered_form, see

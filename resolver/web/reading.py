@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeVar
 
 import trio
 
@@ -13,7 +14,6 @@ from protocols.contract import Entry
 from protocols.errors import InvalidUrl, ResolveError
 from protocols.location import JsonValue, Referrer, Url
 from protocols.options import Options
-from protocols.values import NamedTuple, replace
 from resolver.policy import check
 from resolver.policy.environment import find_setting, proxies_here
 from resolver.policy.subject import Verdict

@@ -13,9 +13,9 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPException
+from typing import NamedTuple
 
 from protocols.errors import NotConfigured
-from protocols.values import NamedTuple
 from resolver.files.atomic import MISSING, held, open_own
 from resolver.policy.environment import runtime_folder
 from resolver.web.access import LOOPBACK, is_listened_to_by_this_user

@@ -7,14 +7,13 @@ import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import trio
 from hypercorn.config import Config
 from hypercorn.logging import Logger
 from hypercorn.trio import serve as serve_on
 
-from protocols.values import NamedTuple
 from resolver.network.events import Event
 from resolver.transfer.session import Resolver
 from resolver.transfer.settings import Settings

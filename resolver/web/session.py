@@ -11,12 +11,12 @@ import os.path
 import secrets
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator, Mapping
-from typing import TypeAlias
+from dataclasses import replace
+from typing import NamedTuple, TypeAlias
 
 from protocols.contract import Entry
 from protocols.errors import NotConfigured
 from protocols.location import JsonValue, Origin, Referrer
-from protocols.values import NamedTuple, replace
 from resolver.files.atomic import MISSING, keep_own, open_own
 from resolver.policy.environment import own_folder
 from resolver.transfer.response import Response

@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from functools import partial
 from os.path import abspath, basename
 from types import TracebackType
+from typing import NamedTuple
 
 import trio
 from starlette.requests import Request
@@ -22,7 +23,6 @@ from starlette.types import Receive, Scope, Send
 
 from protocols.errors import LocalError, ResolveError
 from protocols.location import Origin, Referrer
-from protocols.values import NamedTuple
 from resolver.files.atomic import make_folder_of
 from resolver.files.partial_file import has_size
 from resolver.ledger import LedgerFault

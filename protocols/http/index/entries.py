@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import enum
 import re
+from dataclasses import replace
 from datetime import datetime
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from protocols.errors import Declined
 from protocols.http.request import host_of
@@ -18,7 +19,6 @@ from protocols.http.response import MONTHS, parse_date
 from protocols.http.url import HttpUrl, build
 from protocols.location import BuiltUrl, Entry, Finding, Kind
 from protocols.text import in_utc
-from protocols.values import NamedTuple, replace
 
 _SCHEME = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*:")
 _SORT = re.compile(rb"C=[NMSD][;&]O=[AD]|sort=[a-z]+&order=(?:asc|desc)")

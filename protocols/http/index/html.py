@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator, Mapping
-from typing import cast
+from typing import NamedTuple, cast
 
 from lxml import etree
 
@@ -33,7 +33,6 @@ from protocols.http.request import host_of
 from protocols.http.url import HttpUrl
 from protocols.location import BuiltUrl, Entry, Finding, JsonValue, Kind
 from protocols.options import Limits
-from protocols.values import NamedTuple
 
 # page: The containers of a page: what may hold an index, the rows in it, and what its links lead to.
 #

@@ -10,9 +10,8 @@ import json
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from protocols.values import NamedTuple
 from resolver.web.dialogue.exchange import (
     DiagramLane,
     DiagramMessage,

@@ -22,10 +22,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from protocols.location import JsonValue
-from protocols.values import NamedTuple
 from resolver.terminal.text import escape_controls
 
 Place: TypeAlias = Literal["client", "server", "data", "names"]

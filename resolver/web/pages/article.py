@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from email import message_from_bytes, policy
 from email.message import Message
 from itertools import groupby
+from typing import NamedTuple
 
-from protocols.values import NamedTuple
 from resolver.transfer.response import Response, decode_text
 from resolver.web.pages.page import FactRow, PageAddressBar, PageQuery, WebPage, line_of, octets, text_of
 from resolver.web.pages.text import PART, TextRun, media_type_of_picture, runs_of

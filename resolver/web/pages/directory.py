@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
+from typing import NamedTuple
 
 from protocols.contract import Entry, Finding
 from protocols.location import JsonValue, Kind
-from protocols.values import NamedTuple
 from resolver.policy.subject import Verdict
 from resolver.web.pages.page import (
     KINDS,

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from protocols.errors import (
     Declined,
@@ -25,7 +26,6 @@ from protocols.errors import (
     TryLater,
     UnsupportedScheme,
 )
-from protocols.values import NamedTuple
 from resolver.url.parsing import place_in_shown
 from resolver.web.pages.page import FactRow, PageAddressBar, WebPage, counted, line_of
 

@@ -8,11 +8,11 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import NamedTuple
 
 from protocols.contract import Entry, Finding
 from protocols.errors import InvalidUrl, UnsupportedScheme
 from protocols.location import HostUrl, JsonValue, Kind
-from protocols.values import NamedTuple
 from resolver.policy.schemes import rules_of
 from resolver.transfer.forms import Answer, AskForm, AskLine, AskQuestion
 from resolver.transfer.response import Response

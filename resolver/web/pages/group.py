@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 from protocols.contract import Entry, Finding
 from protocols.location import JsonValue
-from protocols.values import NamedTuple
 from resolver.web.pages.directory import ListingPage, arranged, fields_of, paging_of
 from resolver.web.pages.page import PageAddressBar, PageQuery, WebPage, counted, date_of, text_of
 

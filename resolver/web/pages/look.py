@@ -4,9 +4,9 @@ sent. Nothing was sent to show it. There is no way around a refusal but another 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from protocols.location import Action, JsonValue, Url
-from protocols.values import NamedTuple
 from resolver.policy.subject import Decision, Verdict
 from resolver.transfer.plan import Plan, PlanStep
 from resolver.web.pages.errors import CaretLine, pointed

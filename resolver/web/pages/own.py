@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import NamedTuple
 
-from protocols.values import NamedTuple
 from resolver.transfer.response import Response, decode_text
 from resolver.url.parsing import redact
 from resolver.web.pages.article import parts_of

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -15,7 +16,6 @@ from protocols.errors import InvalidUrl, UnsupportedScheme
 from protocols.location import HostUrl, JsonValue, Kind, Url
 from protocols.scheme import Tree
 from protocols.syntax import decode
-from protocols.values import NamedTuple, replace
 from resolver.terminal.text import escape_controls, escape_line
 from resolver.url import registry
 from resolver.url.parsing import build, parse

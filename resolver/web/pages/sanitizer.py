@@ -14,8 +14,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from html import escape
+from typing import NamedTuple
 
-from protocols.values import NamedTuple
 from resolver.web.pages.text import plain
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from html import unescape
+from typing import NamedTuple
 
-from protocols.values import NamedTuple
 from resolver.transfer.response import Response, decode_text
 from resolver.url.parsing import extract
 from resolver.web.pages.page import PageAddressBar, PageQuery, WebPage, facts_of

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import fixtures
 from protocols.location import Origin
-from protocols.values import replace
 from resolver import (
     Host,
     HostUrl,
