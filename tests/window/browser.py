@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from importlib.resources import files
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, BrowserType, Page, expect, sync_playwright
 
 from tests.hang import HANG
 
@@ -81,16 +81,22 @@ def program() -> str | None:
 def running(path: str, *more: str) -> Iterator[Browser]:
     """`more` are arguments of its command line."""
     expect.set_options(timeout=_PATIENCE)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=path,
-            args=[*ARGUMENTS, f"--host-resolver-rules={NOWHERE}", *more],
-            timeout=_PATIENCE,
-        )
-        try:
-            yield browser
-        finally:
-            browser.close()
+    with sync_playwright() as playwright, launched(playwright.chromium, path, *more) as browser:
+        yield browser
+
+
+@contextmanager
+def launched(chromium: BrowserType, path: str, *more: str) -> Iterator[Browser]:
+    """Yield one more browser of a Playwright that runs."""
+    browser = chromium.launch(
+        executable_path=path,
+        args=[*ARGUMENTS, f"--host-resolver-rules={NOWHERE}", *more],
+        timeout=_PATIENCE,
+    )
+    try:
+        yield browser
+    finally:
+        browser.close()
 
 
 class Viewer:

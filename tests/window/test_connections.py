@@ -13,8 +13,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from resolver.web.pages import document
-from tests.servers.packages import unavailable
-from tests.window.browser import Viewer, program, running
+from tests.window.browser import Viewer, launched, program
 from tests.window.served import Opened, Site, served
 from tests.window.steps import open_at_once
 
@@ -122,12 +121,14 @@ def listeners() -> Iterator[Listeners]:
 
 
 @contextmanager
-def logged(log: Path) -> Iterator[Browser]:
-    """A Chromium that writes down what its network does."""
+def logged(chromium: Browser, log: Path) -> Iterator[Browser]:
+    """Yield a Chromium that logs its network events, started by the Playwright of another one.
+
+    A thread has one Playwright at most: a second one fails inside the event loop of the first.
+    """
     path = program()
-    if path is None:
-        unavailable("chromium is not there; `apt-get install chromium` installs Debian's")
-    with running(path, f"--log-net-log={log}") as browser:
+    assert path is not None
+    with launched(chromium.browser_type, path, f"--log-net-log={log}") as browser:
         yield browser
 
 
@@ -152,9 +153,9 @@ def show_all(browser: Browser, window: Opened, site: Site, listeners: Listeners)
 
 
 def test_document_as_a_page_connects_nowhere_and_looks_up_no_name(
-    listeners: Listeners, stranger: Site, tmp_path: Path
+    chromium: Browser, listeners: Listeners, stranger: Site, tmp_path: Path
 ) -> None:
-    with logged(tmp_path / "log") as browser, served() as window:
+    with logged(chromium, tmp_path / "log") as browser, served() as window:
         show_all(browser, window, stranger, listeners)
     assert listeners.connected() == set()
     log = (tmp_path / "log").read_text()
@@ -162,11 +163,11 @@ def test_document_as_a_page_connects_nowhere_and_looks_up_no_name(
 
 
 def test_document_that_is_not_written_anew_connects(
-    listeners: Listeners, stranger: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    chromium: Browser, listeners: Listeners, stranger: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What shows that the test above looks where it counts."""
     monkeypatch.setattr(document, "allowed_markup", lambda markup, is_xml: markup)
-    with logged(tmp_path / "log") as browser, served() as window:
+    with logged(chromium, tmp_path / "log") as browser, served() as window:
         show_all(browser, window, stranger, listeners)
     assert listeners.connected() == CONNECTED
     assert NAME in (tmp_path / "log").read_text()
