@@ -67,10 +67,11 @@ PLANTED_IMPORTS = (
     ("protocols/ftp/planted.py", "import protocols.gopher", "protocols.ftp.planted -> protocols.gopher"),
     ("protocols/novelty.py", "", "- protocols.novelty"),
     (
-        "resolver/url/registry.py",
-        "import resolver.url.parsing",
-        "resolver.url.registry -> resolver.url.parsing",
+        "resolver/policy/schemes.py",
+        "import resolver.transfer.plan",
+        "resolver.policy.schemes -> resolver.transfer.plan",
     ),
+    ("resolver/trees/walk.py", "import resolver.warc", "resolver.trees.walk -> resolver.warc"),
     ("protocols/contract.py", "import resolver.policy", "protocols.contract -> resolver.policy"),
     ("protocols/location.py", "import time", "protocols.location -> time"),
     (

@@ -19,10 +19,11 @@ OPEN_FILES: Mapping[str, str] = {
     "resolver.cli.output": "a device or a pipe that -O names",
     "resolver.adapters.fsspec.filesystem": "directories that fsspec's get copies into",
     "resolver.policy.environment": "the system's setting of a news server",
+    "resolver.transfer.network": "the pool of its connections",
     "resolver.web.access": "the system's table of connections",
     **{
         f"resolver.testing.contract.{module}": "a test, which looks at files that were saved"
-        for module in ("endings", "given", "refusals", "running", "setting")
+        for module in ("case", "endings", "operations", "peers", "running")
     },
 }
 

@@ -27,7 +27,6 @@ _LOOKING = words("builtins.isinstance builtins.issubclass typing.cast")
 
 #: Modules that break the rule, and why.
 MAKE_LINES: Mapping[str, str] = {
-    "protocols.values": "what makes the class of lines makes no line",
     "resolver.network.frames": "a part of an answer has octets, too, and leaves on no connection",
 }
 

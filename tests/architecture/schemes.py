@@ -19,7 +19,7 @@ _NAME = re.compile(rf"({'|'.join(map(re.escape, sorted(SCHEMES)))})(:.*)?", re.D
 NAME_SCHEMES: Mapping[str, str] = {
     **{
         f"resolver.web.{module}": "what browsers speak with us"
-        for module in ("content", "entrance", "listening", "running", "serve")
+        for module in ("access", "application", "running", "server")
     },
     "resolver.cli.serve": "what browsers have dropped, for the desktop",
     "resolver.policy.guard": "who keeps a client most often keeps one of http",
