@@ -1,5 +1,1 @@
-"""The one driver of dialogues, and the only part of `protocols` that waits for anything."""
-
-from protocols.conversation.driver import hold
-
-__all__ = ["hold"]
+"""The driver of dialogues, the only part of `protocols` that waits."""

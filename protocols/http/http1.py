@@ -1,7 +1,7 @@
 """One request and its answer on a connection: h11's machine, kept within our limits. No I/O.
 
 A head that leaves no doubt is written and read at once (`plain`), and h11 never hears of it: it is not even
-imported. Any other is read line by line under the limits and given to h11 (`machine`) whole, so h11 never
+imported. Any other is read line by line under the limits and given to h11 (`h11_machine`) whole, so h11 never
 holds what follows: a body of known length, or one that the end of the connection ends, is taken from the
 connection itself, in bulk. Only chunks go through h11.
 """
@@ -11,12 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Generator
 from contextlib import suppress
-from typing import TypeAlias
-
-import h11
+from typing import TYPE_CHECKING
 
 from protocols.contract import Line
-from protocols.errors import Disconnected, LimitExceeded, ProtocolError, Refused
+from protocols.errors import Disconnected, LimitExceeded, ProtocolError
 from protocols.http.request import HttpRequest
 from protocols.http.response import BodyFraming, ResponseHead, check_head_size, framing_of
 from protocols.options import Limits
@@ -24,6 +22,9 @@ from protocols.wire import Buffer, encode_head, encode_head_lines, encode_payloa
 
 # plain: Heads that leave no doubt, each written or read in one step: what most requests and answers have.
 #
+if TYPE_CHECKING:
+    from protocols.http.h11_machine import Answered, H11Machine
+
 # What is plain is part of what h11 takes, and is the same to both: each field once, printable ASCII, no
 # line folded, CR LF behind each, nothing about the framing but one Content-Length, and a connection that
 # may serve again. `exchange` has h11 judge whatever else there is: nothing is looser here, and a doubt
@@ -112,6 +113,8 @@ class Http1Exchange:
         self.line = line or encode_head(self._begin().head, request.secrets)
 
     def _begin(self) -> H11Machine:
+
+        from protocols.http.h11_machine import H11Machine  # imports h11, 25 ms; a plain head needs none
 
         self._begun = H11Machine(self._request, self._limits)
         return self._begun
@@ -242,91 +245,3 @@ class Http1Exchange:
         """May the connection serve again once the body has ended? Both sides had to agree."""
         said_all = self._begun is None or self._begun.said_all
         return said_all and not self._cut_off
-
-
-# machine: h11's machine for one request: what goes in and out of it, under our limits and with our errors.
-
-_TOO_LONG = 431  # what h11 would have a server say of more than `max_incomplete_event_size`
-_SWITCHING = 101
-
-#: The status, its reason, the fields and the version of an answer.
-Answered: TypeAlias = "tuple[int, str, tuple[tuple[str, str], ...], str]"
-
-
-class H11Machine:
-    """`head` is the head of the request as h11 writes it. Once the last chunk and its trailer came it has
-    `ended`, and `surplus` are the octets behind them.
-
-    Raises `Refused` (S02) for a request that cannot be sent.
-    """
-
-    def __init__(self, request: HttpRequest, limits: Limits) -> None:
-        self._limits = limits
-        self._connection = h11.Connection(h11.CLIENT, max_incomplete_event_size=limits.line)
-        self.ended = False
-        self.surplus = b""
-        try:
-            head = h11.Request(method=request.method, target=request.target, headers=list(request.headers))
-            self.head = self._connection.send(head) or b""
-        except h11.LocalProtocolError as error:
-            raise Refused("S02", f"this cannot be sent as a request: {_without_octets(error)}") from error
-
-    def encode(self, octets: bytes) -> bytes:
-        """A piece of the request's body. Raises `Refused` beyond the length that was announced."""
-        return self._encode(h11.Data(data=octets))
-
-    def encode_end(self) -> bytes:
-        """The end of the request. Raises `Refused` short of the length that was announced."""
-        return self._encode(h11.EndOfMessage())
-
-    def _encode(self, event: h11.Data | h11.EndOfMessage) -> bytes:
-        try:
-            return self._connection.send(event) or b""
-        except h11.LocalProtocolError as error:
-            raise Refused("S02", f"the request's body is not as long as announced: {error}") from error
-
-    @property
-    def said_all(self) -> bool:
-        """Has all of the request been encoded?"""
-        return self._connection.our_state is h11.DONE
-
-    def read_head(self, octets: bytes) -> Answered | None:
-        """A whole head; None for an interim one. Raises `ProtocolError` for what is no head."""
-        self._connection.receive_data(octets)
-        event = self._next_event()
-        if isinstance(event, h11.Response):
-            fields = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in event.headers)
-            version = event.http_version.decode("ascii")
-            return event.status_code, event.reason.decode("latin-1"), fields, version
-        if not isinstance(event, h11.InformationalResponse) or event.status_code == _SWITCHING:
-            raise ProtocolError("the answer begins with what is no head")
-        return None
-
-    def take_chunks(self, octets: bytes) -> bytes:
-        """The data in these octets of a chunked body. Raises `ProtocolError` for what are no chunks,
-        `LimitExceeded` for lines beyond the limits."""
-        if octets:  # none would mean the end to h11
-            self._connection.receive_data(octets)
-        data: list[bytes] = []
-        while isinstance(event := self._next_event(), h11.Data):
-            data.append(bytes(event.data))
-        if isinstance(event, h11.EndOfMessage):
-            self.ended = True
-            self.surplus = self._connection.trailing_data[0]
-            if len(event.headers) > self._limits.lines:
-                raise LimitExceeded("lines", f"the trailer has more than {self._limits.lines} fields")
-        return b"".join(data)
-
-    def _next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
-        try:
-            return self._connection.next_event()
-        except h11.RemoteProtocolError as error:
-            if error.error_status_hint == _TOO_LONG:
-                limit = self._limits.line
-                raise LimitExceeded("line", f"a line between chunks is longer than {limit} octets") from error
-            raise ProtocolError(f"this is not HTTP/1.1: {_without_octets(error)}") from error
-
-
-def _without_octets(error: h11.ProtocolError) -> str:
-    """h11's words without the octets that it quotes: they may be a body's, or a secret."""
-    return str(error).partition(": b")[0].partition(": bytearray")[0].partition(" (expected")[0]

@@ -12,7 +12,7 @@ from weakref import ReferenceType, ref
 import httpx
 
 from protocols.contract import FirstResult, Options, Reply
-from protocols.conversation import hold
+from protocols.conversation.driver import hold
 from protocols.errors import (
     Disconnected,
     InvalidUrl,

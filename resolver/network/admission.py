@@ -18,7 +18,6 @@ from resolver.network.mask import CredentialCache, Mask
 from resolver.network.pool import ConnectionPool, Pipelines
 from resolver.network.stream_settings import CAPACITY, Contacts, Tap
 from resolver.network.tls import Pins, Trust
-from resolver.network.tunnels import ProxyLogins, ProxyRoute, way_of
 from resolver.policy import (
     Endpoint,
     NewsServer,
@@ -38,6 +37,7 @@ from resolver.policy.hosts import NOTHING, Host, HostSettings
 from resolver.policy.redirects import may_go_unasked
 from resolver.policy.schemes import SchemeRules
 from resolver.policy.subject import ALLOW, Subject
+from resolver.policy.tunnels import ProxyLogins, ProxyRoute, way_of
 from resolver.url import registry
 
 #: `-4`, `-6`: the only IP version to use; None means both.

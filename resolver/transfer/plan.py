@@ -53,7 +53,6 @@ from protocols.step import (
 )
 from protocols.text import brief, quoted
 from protocols.wire import Rest
-from resolver.network.tunnels import ProxyLogins, ProxyRoute, way_of
 from resolver.policy import (
     Endpoint,
     NewsServer,
@@ -67,6 +66,7 @@ from resolver.policy import (
 )
 from resolver.policy.environment import HOW_TO_SET, NewsServerSetting, needs_server, server_of
 from resolver.policy.schemes import no_handler, through_gateway
+from resolver.policy.tunnels import ProxyLogins, ProxyRoute, way_of
 from resolver.url import registry
 from resolver.url.parsing import redact, url_of
 

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from protocols.contract import Alternative, Finding, Limits, Moved, Reply, Url
-from protocols.conversation import hold
+from protocols.conversation.driver import hold
 from protocols.errors import (
     IntegrityError,
     LimitExceeded,

@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import TypeVar, cast
 
 from protocols.contract import Gate, Reply
-from protocols.conversation import hold
+from protocols.conversation.driver import hold
 from protocols.step import Dialogue, StartBody
 from resolver import Kind, Url
 from resolver.url import registry

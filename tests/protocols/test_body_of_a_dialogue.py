@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from protocols.contract import Line, PooledConnection, Reply, Sink, Stream
-from protocols.conversation import hold
+from protocols.conversation.driver import hold
 from protocols.conversation.rehearsal import rehearse
 from protocols.step import (
     Acquire,

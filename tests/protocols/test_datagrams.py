@@ -12,7 +12,7 @@ import trio
 import trio.testing
 
 from protocols.contract import Datagram, DatagramAction, Line, RedirectAddress, Reply, SwitchAddress
-from protocols.conversation import hold
+from protocols.conversation.driver import hold
 from protocols.step import (
     DatagramReply,
     Dialogue,

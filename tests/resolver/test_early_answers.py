@@ -13,7 +13,7 @@ import pytest
 import trio
 
 from protocols.contract import FirstResult, Line, PooledConnection
-from protocols.conversation import hold
+from protocols.conversation.driver import hold
 from protocols.http.dialogue import relay
 from protocols.http.request import HttpRequest
 from resolver import Declined, Disconnected, HttpxTransport, Limits, Options, Resolver, TimedOut

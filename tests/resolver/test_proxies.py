@@ -14,7 +14,7 @@ import trio
 
 import fixtures.ftp
 import resolver
-import resolver.network.tunnels
+import resolver.policy.tunnels
 from fixtures.http import ABOUT, moved, serve
 from fixtures.http.site import Page
 from fixtures.proxy import HttpProxy, SocksProxy, World, serve_http_proxy, serve_socks_proxy
@@ -277,7 +277,7 @@ async def test_one_connection_to_a_proxy_serves_all_hosts_and_a_tunnel_one(nurse
 async def test_without_its_extra_nothing_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     listener, port = silent_listener()
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    resolver.network.tunnels._speaks_socks.cache_clear()
+    resolver.policy.tunnels._speaks_socks.cache_clear()
     with listener:
         for scheme in ("socks5", "socks5h"):
             environment = {"all_proxy": f"{scheme}://127.0.0.1:{port}"}
@@ -287,7 +287,7 @@ async def test_without_its_extra_nothing_is_sent(monkeypatch: pytest.MonkeyPatch
             assert "socksio 1 or later (the extra socks): pip install socksio" in caught.value.message
             assert caught.value.exit_code == 13
         assert not seen(listener)
-    resolver.network.tunnels._speaks_socks.cache_clear()
+    resolver.policy.tunnels._speaks_socks.cache_clear()
 
 
 async def test_what_is_not_read_is_found_each_time_and_told_once(nursery: trio.Nursery) -> None:

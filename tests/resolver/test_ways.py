@@ -10,7 +10,7 @@ from typing import TypeAlias
 import pytest
 
 from protocols.contract import Gate, Moved, Reply
-from protocols.conversation import hold
+from protocols.conversation.driver import hold
 from protocols.gopher import GOPHER
 from protocols.step import Dialogue, EmitBody, PlanNote, StartBody
 from resolver import (

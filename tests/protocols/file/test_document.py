@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.conversation import hold
+from protocols.conversation.driver import hold
 from protocols.file.dialogue import guess_media_type, read_file
 from resolver import Changed, FileUrl, Truncated
 from tests.protocols.file.files import FileGate, MadeUpFile

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
-from protocols.conversation import hold
+from protocols.conversation.driver import hold
 from protocols.http.dialogue import relay
 from protocols.http.request import Headers, HttpRequest
 from protocols.step import Acquire, Connect, Dialogue, Receive, ReleaseToPool, Send, SendBody, StartBody, Step

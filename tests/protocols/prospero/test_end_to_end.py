@@ -19,7 +19,7 @@ import fixtures.wais
 import resolver
 from fixtures.prospero import Behaviour, Moved, ProsperoServer, Thing, Weather, file, method, serve
 from fixtures.prospero.tree import CONTENTS, LOCAL, OCTETS, TEXT, Link, intrinsic
-from protocols.conversation import hold
+from protocols.conversation.driver import hold
 from protocols.prospero.ardp import RetransmitTiming
 from protocols.prospero.dialogue import converse
 from resolver import (

@@ -25,7 +25,7 @@ from fixtures.prospero import (
 from fixtures.prospero.tree import CONTENTS, LOCAL, OCTETS, TEXT, attribute, intrinsic
 from protocols.contract import Moved as MovedReply
 from protocols.contract import Reply
-from protocols.conversation import hold
+from protocols.conversation.driver import hold
 from resolver import (
     AccessDenied,
     Declined,

@@ -1,0 +1,96 @@
+"""The h11 state machine of one request: its input and output, under our limits and with our errors."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import h11
+
+from protocols.errors import LimitExceeded, ProtocolError, Refused
+from protocols.http.request import HttpRequest
+from protocols.options import Limits
+
+_TOO_LONG = 431  # what h11 would have a server say of more than `max_incomplete_event_size`
+_SWITCHING = 101
+
+#: The status, its reason, the fields and the version of an answer.
+Answered: TypeAlias = "tuple[int, str, tuple[tuple[str, str], ...], str]"
+
+
+class H11Machine:
+    """`head` is the head of the request as h11 writes it. Once the last chunk and its trailer came it has
+    `ended`, and `surplus` are the octets behind them.
+
+    Raises `Refused` (S02) for a request that cannot be sent.
+    """
+
+    def __init__(self, request: HttpRequest, limits: Limits) -> None:
+        self._limits = limits
+        self._connection = h11.Connection(h11.CLIENT, max_incomplete_event_size=limits.line)
+        self.ended = False
+        self.surplus = b""
+        try:
+            head = h11.Request(method=request.method, target=request.target, headers=list(request.headers))
+            self.head = self._connection.send(head) or b""
+        except h11.LocalProtocolError as error:
+            raise Refused("S02", f"this cannot be sent as a request: {_without_octets(error)}") from error
+
+    def encode(self, octets: bytes) -> bytes:
+        """A piece of the request's body. Raises `Refused` beyond the length that was announced."""
+        return self._encode(h11.Data(data=octets))
+
+    def encode_end(self) -> bytes:
+        """The end of the request. Raises `Refused` short of the length that was announced."""
+        return self._encode(h11.EndOfMessage())
+
+    def _encode(self, event: h11.Data | h11.EndOfMessage) -> bytes:
+        try:
+            return self._connection.send(event) or b""
+        except h11.LocalProtocolError as error:
+            raise Refused("S02", f"the request's body is not as long as announced: {error}") from error
+
+    @property
+    def said_all(self) -> bool:
+        """Has all of the request been encoded?"""
+        return self._connection.our_state is h11.DONE
+
+    def read_head(self, octets: bytes) -> Answered | None:
+        """A whole head; None for an interim one. Raises `ProtocolError` for what is no head."""
+        self._connection.receive_data(octets)
+        event = self._next_event()
+        if isinstance(event, h11.Response):
+            fields = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in event.headers)
+            version = event.http_version.decode("ascii")
+            return event.status_code, event.reason.decode("latin-1"), fields, version
+        if not isinstance(event, h11.InformationalResponse) or event.status_code == _SWITCHING:
+            raise ProtocolError("the answer begins with what is no head")
+        return None
+
+    def take_chunks(self, octets: bytes) -> bytes:
+        """The data in these octets of a chunked body. Raises `ProtocolError` for what are no chunks,
+        `LimitExceeded` for lines beyond the limits."""
+        if octets:  # none would mean the end to h11
+            self._connection.receive_data(octets)
+        data: list[bytes] = []
+        while isinstance(event := self._next_event(), h11.Data):
+            data.append(bytes(event.data))
+        if isinstance(event, h11.EndOfMessage):
+            self.ended = True
+            self.surplus = self._connection.trailing_data[0]
+            if len(event.headers) > self._limits.lines:
+                raise LimitExceeded("lines", f"the trailer has more than {self._limits.lines} fields")
+        return b"".join(data)
+
+    def _next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
+        try:
+            return self._connection.next_event()
+        except h11.RemoteProtocolError as error:
+            if error.error_status_hint == _TOO_LONG:
+                limit = self._limits.line
+                raise LimitExceeded("line", f"a line between chunks is longer than {limit} octets") from error
+            raise ProtocolError(f"this is not HTTP/1.1: {_without_octets(error)}") from error
+
+
+def _without_octets(error: h11.ProtocolError) -> str:
+    """h11's words without the octets that it quotes: they may be a body's, or a secret."""
+    return str(error).partition(": b")[0].partition(": bytearray")[0].partition(" (expected")[0]
