@@ -5,7 +5,7 @@ reads a clock, names trio or imports `resolver`; the standard library and h11 ar
 `conversation` waits for anything: it awaits what the gate hands it.
 
 Layers, each importing only downwards:
-`errors < contract < wire < step < conversation < one folder per scheme`.
+`errors < location < contract < wire < step < conversation < one folder per scheme`.
 
 The words, wherever they stand, and in brackets where each is defined.
 
@@ -13,17 +13,17 @@ What a scheme is made of:
 
     Scheme            one row: what its protocol is, never what is allowed to it (scheme)
     Dialogue          a generator of steps, from the URL to the end of the transfer (step)
-    Step              what a dialogue wants done: connect, say, hear, give, pass, … (step)
+    Step              what a dialogue wants done: connect, send, receive, emit, copy, … (step)
     ideal             what a willing server would answer; with these a dialogue is its own plan
-                      (step.Hear)
-    Line              octets that may leave on a connection; only `wire` makes one (connection)
+                      (step.Receive)
+    Line              octets that may leave on a connection; only `wire` makes one (contract)
     Reader            a generator that takes one value out of a `Buffer`, within a limit (wire)
-    Filter            a machine that turns the octets of a body into others (filter)
-    Reply             the facts of what a URL leads to, and its body, while the connection lives (reply)
+    Filter            a machine that turns the octets of a body into others (contract)
+    Reply             the facts of what a URL leads to, and its body, while the connection lives (contract)
     Facts             what is known before the first octet of a body, from the dialogue to the caller
-                      (reply)
-    Moved             the object is elsewhere: where, and the alternatives to it (reply)
-    Entry             one record of a listing: a directory, a menu, a group, a list of hits (entry)
+                      (contract)
+    Moved             the object is elsewhere: where, and the alternatives to it (contract)
+    Entry             one record of a listing: a directory, a menu, a group, a list of hits (location)
 
 Its way out:
 
@@ -44,29 +44,29 @@ A connection that serves again:
                       (contract)
     pool_key          what tells apart connections that may serve for one another (step.Acquire)
     state             what a dialogue says of its connection to the next one (contract.PooledConnection)
-    SessionState      the state of FTP's: who is logged in, and in which directory (ftp.reuse)
-    Route             how a URL's directory is reached from there (ftp.reuse)
-    NotReusable       a connection that was kept and cannot serve this URL after all (ftp.session)
+    FtpSessionState   the state of FTP's: who is logged in, and in which directory (ftp.control)
+    DirectoryRoute    how a URL's directory is reached from there (ftp.control)
+    ConnectionNotReusable a connection that was kept and cannot serve this URL after all (ftp.session)
 
 A connection that several dialogues share:
 
     PipelineState     what they know of it in common; NNTP's is `NntpState` (contract)
     Slot              the place of one dialogue: start and end request, start and end response (contract)
     generation        counts how often the requests on their way became void (contract.PipelineState)
-    Reissue           a request that became void, and has to be sent again (news.session)
-    Negotiation       reader mode, TLS and login, where a server wants them first (news.negotiation)
+    RequestReissue    a request that became void, and has to be sent again (news.session)
+    NewsNegotiation   reader mode, TLS and login, where a server wants them first (news.negotiation)
 
 An exchange in datagrams, and what Prospero makes of it:
 
-    Exchange          one request and its reply, packet by packet, without I/O or clock (connection)
-    SwitchAddress     go on with another address of the same server (connection)
-    Redirected        go on at another place, because the server said so (connection)
-    Candidates        the addresses of one server, until one of them answers (prospero.candidates)
+    DatagramExchange  one request and its reply, packet by packet, without I/O or clock (contract)
+    SwitchAddress     go on with another address of the same server (contract)
+    RedirectAddress   go on at another place, because the server said so (contract)
+    CandidateAddresses the addresses of one server, until one of them answers (prospero.ardp)
     AccessMethod      one way in which an object can be had: ACCESS-METHOD (prospero.access_method)
 
 What Gopher does without a status and a length:
 
-    ErrorDetector     finds an error in what may be content, by its shape (gopher.reading)
+    ErrorDetector     finds an error in what may be content, by its shape (gopher.reply)
     Completeness      what is known of whether a reply is whole (gopher.content)
 
 What is allowed, and one retrieval:
@@ -78,7 +78,7 @@ What is allowed, and one retrieval:
     ComponentRule     which octets a component of a URL may have, and how many (resolver.policy.schemes)
     RedirectPoint     where a peer said that the object has moved, and the alternatives left
                       (resolver.transfer.retrieval)
-    Mirror            one of the places to have an object from (resolver.transfer.retry)
+    Location          one of the places to have an object from (resolver.transfer.retry)
     RetryPolicy       how often a try follows another that brought nothing, and how soon
                       (resolver.transfer.retry)
     LimitedBody       a body under the limits of its retrieval (resolver.transfer.limits)

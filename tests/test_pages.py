@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import inspect
 import re
 from collections.abc import Iterator
@@ -18,6 +18,7 @@ from resolver.cli.arguments import VERBS
 from resolver.cli.vocabulary import RULES, STATUSES
 from resolver.url import registry
 from tests.cli import contract
+from tools.requirements import read_pyproject
 
 CHECKOUT = Path(__file__).parents[1]
 PAGES = [
@@ -25,7 +26,8 @@ PAGES = [
     "CONTRIBUTING.md",
     "SECURITY.md",
     "CHANGELOG.md",
-    "docs/house.md",
+    "docs/architecture.md",
+    "docs/reference/contract.md",
     "docs/agents.md",
     "docs/bulk.md",
     "docs/strangers.md",
@@ -53,11 +55,14 @@ def names(cell: str) -> list[str]:
     return re.findall(r"`([^`]+)`", cell)
 
 
-HOUSE = page("docs/house.md")
+ARCHITECTURE = page("docs/architecture.md")
+CONTRACT = page("docs/reference/contract.md")
 
 
-def test_every_error_stands_in_the_house_with_its_exit_status() -> None:
-    told = {names(row[0])[0]: (names(row[1])[0], row[3]) for row in rows(HOUSE, "Errors and exit statuses")}
+def test_every_error_stands_in_the_contract_with_its_exit_status() -> None:
+    told = {
+        names(row[0])[0]: (names(row[1])[0], row[3]) for row in rows(CONTRACT, "Errors and exit statuses")
+    }
     classes = {
         name: kind
         for name, kind in inspect.getmembers(errors, inspect.isclass)
@@ -82,8 +87,8 @@ def exceeded(limit: str) -> int:
     return errors.LimitExceeded(limit, "").exit_code
 
 
-def test_every_verb_stands_in_the_house() -> None:
-    assert {names(row[0])[0] for row in rows(HOUSE, "The command")} == set(VERBS)
+def test_every_verb_stands_in_the_contract() -> None:
+    assert {names(row[0])[0] for row in rows(CONTRACT, "The command")} == set(VERBS)
 
 
 def test_what_help_says_of_a_rule_stands_in_the_readme() -> None:
@@ -120,9 +125,9 @@ MEMBERS = {
 }
 
 
-def test_the_members_of_every_record_stand_in_the_house() -> None:
+def test_the_members_of_every_record_stand_in_the_contract() -> None:
     """`tests/cli/test_contract.py` holds the command to the same."""
-    told = {row[0]: row[1] for row in rows(HOUSE, "The JSON members")}
+    told = {row[0]: row[1] for row in rows(CONTRACT, "The JSON members")}
     parse = told.pop("`parse`, for every scheme")
     assert set(parse.partition(",")[0].split()) == contract.COMMON
     assert told.keys() == MEMBERS.keys()
@@ -130,17 +135,17 @@ def test_the_members_of_every_record_stand_in_the_house() -> None:
         assert set(told[record].split()) == set(members), record
 
 
-def test_the_words_of_a_record_stand_in_the_house() -> None:
-    _, _, section = HOUSE.partition("## The JSON members")
+def test_the_words_of_a_record_stand_in_the_contract() -> None:
+    _, _, section = CONTRACT.partition("## The JSON members")
     for kind in Kind:
         assert re.search(rf"\b{kind.value}\b", section), kind
     for proof in contract.PROOFS:
         assert proof in section
 
 
-def test_every_public_name_stands_in_the_house() -> None:
-    told = {name for row in rows(HOUSE, "The Python API") for name in names(row[1])}
-    errors_told = {names(row[0])[0] for row in rows(HOUSE, "Errors and exit statuses")} | {"ResolveError"}
+def test_every_public_name_stands_in_the_contract() -> None:
+    told = {name for row in rows(CONTRACT, "The Python API") for name in names(row[1])}
+    errors_told = {names(row[0])[0] for row in rows(CONTRACT, "Errors and exit statuses")} | {"ResolveError"}
     assert told | errors_told == set(resolver.__all__)
 
 
@@ -149,7 +154,9 @@ PATH = re.compile(r"(?!/)[\w<>./-]*(?:\w/|/\w+|\.(?:py|md|jsonl|toml|txt|sh))")
 FOLDERS = sorted({row.partition(":")[0].rpartition(".")[2] for row in registry.SCHEMES.values()})
 
 
-@pytest.mark.parametrize("name", ["docs/house.md", "CONTRIBUTING.md", "SECURITY.md"])
+@pytest.mark.parametrize(
+    "name", ["docs/architecture.md", "docs/reference/contract.md", "CONTRIBUTING.md", "SECURITY.md"]
+)
 def test_every_path_that_a_page_names_is_there(name: str) -> None:
     """In full, from the root of the checkout; `<scheme>` is any of ours."""
     paths = [word for word in names(page(name)) if PATH.fullmatch(word)]
@@ -159,36 +166,42 @@ def test_every_path_that_a_page_names_is_there(name: str) -> None:
 
 
 def test_every_folder_is_a_room() -> None:
-    rooms = {path for row in rows(HOUSE.replace("### ", "## "), "The rooms") for path in names(row[0])}
+    rooms = {path for row in rows(ARCHITECTURE, "The rooms") for cell in row[1:] for path in names(cell)}
     folders = {str(path.parent.relative_to(CHECKOUT)) for path in CHECKOUT.glob("resolver/*/__init__.py")}
     folders |= {str(path.parent.relative_to(CHECKOUT)) for path in CHECKOUT.glob("protocols/*/__init__.py")}
     assert folders - {f"protocols/{folder}" for folder in FOLDERS} <= rooms
 
 
-def test_the_names_in_the_picture_are_those_of_the_code() -> None:
-    picture = re.search(r"### The way of one URL\n\n```\n(.*?)```", HOUSE, re.DOTALL)
+def test_floors_are_the_layers_of_the_contract() -> None:
+    contracts = read_pyproject()["tool"]["importlinter"]["contracts"]
+    (layers,) = [contract["layers"] for contract in contracts if contract["id"] == "resolver-layers"]
+    floor = {
+        name.removeprefix("resolver/"): int(row[0])
+        for row in rows(ARCHITECTURE, "The rooms")
+        for name in names(row[1])
+    }
+    levels = [{floor[room] for room in layer.split(" | ") if room in floor} for layer in layers[::-1]]
+    found = [level.pop() for level in levels if level]
+    assert not any(levels), "two rooms of one layer stand on different floors"
+    assert found == sorted(set(found))
+    assert max(found) <= 12
+
+
+def test_life_of_a_url_is_a_picture_of_seven_files() -> None:
+    picture = re.search(r"## The life of a URL\n\n```\n(.*?)```", ARCHITECTURE, re.DOTALL)
     assert picture is not None
-    dotted = re.findall(r"\b([a-zA-Z_]+)\.(\w+)", picture[1])
-    assert len(dotted) > 5
-    for place, name in dotted:
-        assert hasattr(found_in_the_code(place), name), f"{place}.{name}"
-    steps = re.findall(r"\b(Connect|Say|Hear|Begin|Give|Pass)\b", picture[1])
-    assert all(hasattr(protocols.step, step) for step in steps)
+    boxes = re.findall(r"^ (\d)  (\S+)", picture[1], re.MULTILINE)
+    assert [int(number) for number, _ in boxes] == [1, 2, 3, 4, 5, 6, 7]
+    for _, path in boxes:
+        assert (CHECKOUT / path.replace("<scheme>", "ftp")).is_file(), path
+    steps = re.search(r"generator of steps: (.*)", picture[1])
+    assert steps is not None
+    assert all(hasattr(protocols.step, step) for step in steps[1].split(", "))
 
 
-def found_in_the_code(place: str) -> object:
-    """A class of the contract, or a module of either package."""
-    if place[0].isupper():
-        return getattr(importlib.import_module("protocols.contract"), place)
-    for package in ("resolver", "protocols"):
-        if importlib.util.find_spec(f"{package}.{place}") is not None:
-            return importlib.import_module(f"{package}.{place}")
-    raise AssertionError(f"there is no module {place}")
-
-
-def test_a_whole_scheme_has_as_many_lines_as_the_house_says() -> None:
+def test_a_whole_scheme_has_as_many_lines_as_the_page_says() -> None:
     lines = (CHECKOUT / "fixtures/plugins/more_schemes/finger.py").read_text(encoding="utf-8").splitlines()
-    assert f"`fixtures/plugins/more_schemes/finger.py` is a whole one in {len(lines)} lines" in HOUSE
+    assert f"`fixtures/plugins/more_schemes/finger.py` is a whole one in {len(lines)} lines" in ARCHITECTURE
 
 
 #: A row of the glossary: a word, what it means, and where it is defined.

@@ -18,7 +18,7 @@ from resolver import ChecksumMismatch, Kind, Resolver, Saved
 from resolver.transfer.saving import meta_octets
 from resolver.version import VERSION
 
-HOUSE = Path(__file__).parents[3] / "docs/house.md"
+CONTRACT = Path(__file__).parents[3] / "docs/reference/contract.md"
 OBJECT = b"octets of the object\n"
 MD5, SHA256 = (hashlib.new(name, OBJECT).hexdigest() for name in ("md5", "sha256"))
 PAGE = Page(
@@ -80,7 +80,7 @@ async def test_all_that_is_known(nursery: trio.Nursery, tmp_path: Path) -> None:
 
 
 def test_the_members_stand_in_the_house() -> None:
-    told = HOUSE.read_text().partition("into `NAME.meta.json`:")[2].partition(".\n")[0].split()
+    told = CONTRACT.read_text().partition("into `NAME.meta.json`:")[2].partition(".\n")[0].split()
     saved = Saved(
         url="x:",
         requested_url="x:",
