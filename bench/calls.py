@@ -33,7 +33,7 @@ from fixtures.gopher import Item
 
 CHECKOUT = Path(__file__).parents[1]
 OURS = tuple(f"{CHECKOUT / package}/" for package in ("protocols", "resolver"))
-WARM = 20  # before anything is counted: constructors are written once a class has had a few values
+WARM = 20  # before anything is counted: the session has its connections and caches
 COUNTED = 10
 ONE_LINE = b"One line.\r\n"
 LATE = 0.1  #: seconds in which a mock server says what it is asked for, if it is to say anything
