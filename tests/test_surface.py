@@ -24,7 +24,7 @@ HEAVY = frozenset(
     [
         *("trio", "httpx", "httpcore", "h11", "anyio", "idna", "asyncio", "socket", "ssl", "select"),
         *("email", "http", "urllib.request", "importlib.metadata", "logging", "subprocess", "threading"),
-        *("rich", "secrets", "sqlite3", "dataclasses", "inspect"),
+        *("rich", "secrets", "sqlite3"),
         *("resolver.transfer.batch", "resolver.ledger", "resolver.trees"),
     ]
 )
@@ -126,12 +126,9 @@ assert main(["cat", f"gopher://127.0.0.1:{listener.getsockname()[1]}/0a"]) == 0
 
 
 def test_a_text_is_shown_without_what_others_need() -> None:
-    """Menus and Gopher+, other schemes, proxies, content codings, what saves many files."""
+    """Other schemes, proxies, content codings, what saves many files."""
     imported = _imported_by(_OF_ONE_TEXT)
     assert len({name for name in imported if name.startswith(("protocols", "resolver"))}) <= 165
-    menus = {
-        f"protocols.gopher.{name}" for name in ("attributes", "framing", "item", "lines", "menu", "views")
-    }
     others = {
         "resolver.network.datagrams",
         "resolver.network.connector",
@@ -139,10 +136,7 @@ def test_a_text_is_shown_without_what_others_need() -> None:
         "resolver.files.local",
     }
     many = {"resolver.transfer.many", "resolver.transfer.batch", "resolver.ledger.book"}
-    assert (
-        imported & {*menus, *others, *many, "brotli", "zstandard", "h2", "publicsuffixlist", "secrets"}
-        == set()
-    )
+    assert imported & {*others, *many, "brotli", "zstandard", "h2", "publicsuffixlist", "secrets"} == set()
 
 
 def _ours(code: str) -> set[str]:
@@ -169,7 +163,7 @@ def test_words_and_switches_need_no_argparse() -> None:
 def test_a_plan_is_made_without_what_only_a_retrieval_needs(url: str) -> None:
     imported = _imported_by(f"import resolver; resolver.explain({url!r})")
     assert "protocols.step" in imported
-    of_a_retrieval = {"protocols.contract", "protocols.conversation", "datetime", "urllib.parse", "h11"}
+    of_a_retrieval = {"protocols.conversation.driver", "resolver.network", "h11"}
     assert imported & of_a_retrieval == set()
 
 
