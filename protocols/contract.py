@@ -1,10 +1,10 @@
-"""What every scheme and everything around the schemes agree on.
+"""The contract of a scheme: its values, its reply, and the connections that a gate gives to it.
 
-Values (`Url`, `Entry`, `Limits`, …) are frozen. What is alive hangs on a connection: `Reply` and its
-`Body`. What a scheme may ask of the world is a `Gate`. No behaviour lives here, and nothing here
-knows one scheme from another.
+Values (`Url`, `Entry`, `Limits`, …) are frozen. Live objects (`Reply`, `Body`) belong to a connection. `Gate`
+is all that a scheme may ask of the outside world. This module has no behavior and does not distinguish
+schemes.
 
-Still percent-encoded text is `str`, decoded octets are `bytes`; so nothing is decoded twice.
+Text that is still percent-encoded is `str`, decoded bytes are `bytes`; so nothing is decoded twice.
 """
 
 from __future__ import annotations
@@ -56,11 +56,8 @@ if TYPE_CHECKING:
     from protocols.step import Dialogue as ReplyDialogue
 
 
-# connection: What octets come and go through: a stream, datagrams, and the file a body is moved into.
-#
-# These are the shapes of what a gate hands to a scheme, and of the machine that a scheme has datagrams
-# carried by. They are part of the contract and are imported from there; they stand here because they know
-# nothing of URLs, replies or limits.
+# Connections: a stream, datagrams, and the file that a body is moved into. These types know nothing of URLs,
+# replies or limits.
 
 
 class Line(NamedTuple):
@@ -272,10 +269,10 @@ class Sink(Protocol):
         ...
 
 
-# reply: What a dialogue begins with: the facts of what its URL leads to, before the first octet of it.
+# Reply: the facts about the object of a URL, known before the first byte of its body.
 #
-# A fact stands here once, in `Facts`. Each value on its way to the caller is facts, and is made of those of
-# the one before with `facts_of`; so no list of facts stands anywhere else.
+# A fact is declared once, in `Facts`. Each later value inherits the facts and is made from the previous value
+# with `facts_of`, so there is no second list of them.
 
 #: A way to an object: the text of a location, or a dialogue of the same URL.
 Alternative: TypeAlias = "str | Callable[[], ReplyDialogue[object]]"
@@ -628,9 +625,6 @@ class Gate(Protocol):
         ...
 
 
-# filter: A machine that turns the octets of a body into others, piece by piece.
-
-
 class Filter(Protocol):
     """Fed what comes, it gives what the body gets, in pieces that are made while they are taken: so nothing
     is collected without a bound, however much a few octets unpack to. All are taken before it is fed more."""
@@ -642,10 +636,10 @@ class Filter(Protocol):
         ...
 
 
-# replay: Who answers for an object that is kept: a peer that has nothing else.
+# Replay: a peer that serves one archived object.
 #
-# A dialogue asks it what it would ask a server, so that the octets of an archive are read by the very
-# readers that read those of the wire. It is a machine without I/O.
+# A dialogue sends it the same requests as a server, so the readers of the wire also read the bytes of an
+# archive. It has no I/O.
 
 
 class ArchivedObject(NamedTuple):

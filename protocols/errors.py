@@ -1,4 +1,4 @@
-"""Whose doing was it? One class a fact, one branch a culprit.
+"""Errors by whose doing they are: one class for a fact, one branch for the party that caused it.
 
     ResolveError
     ├── InvalidUrl            the text is no URL                                   12
@@ -333,10 +333,10 @@ class NotConfigured(LocalError):
     exit_code = 2
 
 
-# extras: The libraries of an extra that are missing, as messages name them.
+# The libraries of an extra that are missing, as messages name them.
 #
-# A message names libraries, never `url-resolver` itself: until a release nobody owns that name in the
-# package index, and whoever registers it would own what users are told to run.
+# A message names libraries, never `url-resolver` itself: until a release that name is free in the package
+# index, and whoever registers it would own what users are told to run.
 
 #: A requirement in the metadata of a distribution (PEP 508): its name, and the version that it begins with.
 _REQUIREMENT = r"([\w.-]+)(?:\[[^]]*\])?(?:[~>]=([\w.]+?)(?:\.0)?(?=[;,\s]|\Z))?"

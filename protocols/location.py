@@ -1,8 +1,8 @@
-"""A URL as a value: its components, where each stands in the text, and the text while it is read; who
-chose it, and what was found about it.
+"""Values of a URL and its listing: components, their positions, origin, findings, entries and headers.
 
-Part of the contract and imported from there by whoever needs more of it. It stands apart because
-parsing a URL needs nothing else, and a command that only parses should start as fast as Python does.
+They are part of the contract and imported from it by callers that need more of it. They have a module of
+their own because parsing a URL needs nothing else, and a command that only parses should start as fast as
+Python does.
 """
 
 from __future__ import annotations
@@ -286,10 +286,6 @@ class UrlText:
         return self.text[start:end]
 
 
-# entry: One record of a listing, and what makes them of octets. Part of the contract, apart from it for the
-# same reason as `location`.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Entry:
     """One record of a listing, whatever the scheme.
@@ -352,8 +348,8 @@ class EntryReader(Protocol):
         ...
 
 
-# headers: The peer's own words about an object, by name: fields of http (RFC 9110 5), headers of an article
-# (RFC 5536), of a mailto URL. A name means the same in any case, and may have several values.
+# The peer's own words about an object, by name: fields of http (RFC 9110 5), headers of an article
+# (RFC 5536), of a mailto URL. Case does not matter in a name, and a name may have several values.
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,7 +1,7 @@
-"""Charsets by the names that peers give them (RFC 2978): which of Python's codecs reads one.
+"""Text for people and records: charset names (RFC 2978), short values for `repr`, and times.
 
-No name of a peer's is looked up by Python, which imports a module for each new one and keeps each for ever,
-found or not: a name is looked for among the codecs that there are, and only theirs are asked for.
+A peer's charset name is never looked up by Python, which imports a module for each new name and keeps it for
+ever, found or not. A name is searched among the codecs that exist, and only these are loaded.
 """
 
 from __future__ import annotations
@@ -47,8 +47,6 @@ def _is_there(codec: str) -> bool:
     return True
 
 
-# brief: Values for the eye, as `repr` shows them: one line of at most 200 characters, whatever is in them.
-
 _BRIEF_LONGEST = 200
 _LONGEST_TEXT = 80
 _CUT = "..."  # also for where nothing but ASCII can be shown
@@ -67,9 +65,6 @@ def quoted(text: str | None) -> str | None:
 
 def _shortened(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - len(_CUT)] + _CUT
-
-
-# instant: A moment as text: the one form in which records show it; and out of the digits of a text.
 
 
 def instant(moment: datetime | None) -> str | None:

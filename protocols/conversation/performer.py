@@ -1,4 +1,8 @@
-"""The steps of a dialogue done on connections and files that the gate opens, one by one."""
+"""The performer of a dialogue's steps, on connections and files that the gate opens.
+
+It covers the body (`EmitBody`, `CopyBody`), the second connection that FTP opens for each transfer (RFC 959
+3.2), and exchanges of datagrams.
+"""
 
 from __future__ import annotations
 
@@ -76,8 +80,6 @@ from protocols.step import (
     StopCondition,
 )
 from protocols.wire import REST, Buffer, Reader, Rest
-
-# passing: What a body is made of while it is read: the octets of one `EmitBody`, or of one `CopyBody`.
 
 
 class EmittedBody:
@@ -254,9 +256,6 @@ class CopiedBodyStream:
         return Truncated(message, received=self._passed, expected=expected)
 
 
-# data: The data connection beside a first one: FTP's, opened anew for each transfer (RFC 959 3.2).
-
-
 class DataTlsHandshake(enum.Enum):
     """Of the data connection: none to make, still to make, or begun and cut short, which cannot be mended."""
 
@@ -320,10 +319,8 @@ async def _at_once() -> None:
     """Wait for nothing."""
 
 
-# datagrams: Datagrams: a socket for each exchange, and the exchange carried to its end on it.
-#
-# What to send, to whom, when to send it again and whom to believe says the exchange, which is a machine;
-# where it may be sent, the gate.
+# Datagrams: one socket for each exchange. The exchange, a machine without I/O, decides what to send, to which
+# address, when to repeat it and which replies to believe. The gate decides which addresses are allowed.
 
 
 class DatagramSender:

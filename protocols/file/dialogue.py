@@ -1,4 +1,4 @@
-"""What is done for a file URL: one thing is opened. Only then is it known what it is."""
+"""The dialogue of a file URL: one object is opened, which turns out to be a file or a directory."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ from protocols.step import (
     copy_body,
 )
 
-# document: A file as a document: its octets, what its name says of their type, and whether all of them
-# came.
+# A document: its bytes, the media type that its name suggests, and whether it is complete.
 
 #: The type of a compressed file is that of the compression: nothing undoes it here.
 _COMPRESSED = {
@@ -114,11 +113,10 @@ def read_file(url: FileUrl, options: Options | None = None, limits: Limits | Non
         yield from give_document(name, file, options or Options())
 
 
-# directory: A directory as a listing: the names in it, one a line, and what each stands for.
+# A directory: the body is the names, one a line.
 #
-# The body is made of the names alone. Whoever reads it as entries feeds it to a `DirectoryReader`, which
-# counts the lines and looks the next names up: so nothing is looked up that nobody reads, and a name is
-# never made from a line.
+# A caller that reads entries feeds the body to a `DirectoryReader`, which counts the lines and looks up the
+# next names. So names that are not read are not looked up, and a name is never parsed out of a line.
 
 #: Octets of lines that a body gives in one piece.
 _PIECE = 16_384

@@ -1,4 +1,4 @@
-"""The control connection as a dialogue uses it: a command, its reply, what every reply may bring along."""
+"""The FTP control connection of a dialogue: commands, replies, and whether it can be reused for a URL."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from protocols.options import Limits, Options
 from protocols.step import Dialogue, Send, receive
 from protocols.wire import Secret, encode_line, encode_refusals
 
-# reuse: What is known of a control connection that may serve again, and whether it may serve a URL.
-#
-# The draft of RFC 1738 says that after a CWD there is no general way back. So a connection serves again
-# only where it stands (the same CWD arguments as before, octet for octet), or through the login directory
-# (`CWD` to what `PWD` said right after login, believed only if `PWD` says it again). Paths are compared
-# with nothing else and never combined. All this is state and no I/O; a pool keeps it beside its connection.
+# Reuse of a control connection. The draft of RFC 1738 says that after a CWD there is no general way back. So
+# a connection is reused only in its current directory (the same CWD arguments, byte for byte), or through the
+# login directory: `CWD` to the answer of `PWD` right after login, believed only if `PWD` gives it again.
+# Paths are compared with nothing else and never combined. All this is state without I/O; a pool keeps it
+# beside its connection.
 
 
 @dataclass(frozen=True, slots=True)

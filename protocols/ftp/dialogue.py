@@ -1,8 +1,8 @@
-"""From an ftp URL to commands (RFC 1738 3.2.2): log in, one CWD each, then TYPE and RETR or NLST.
+"""The dialogues of an ftp URL (RFC 1738 3.2.2): log in, one CWD a segment, then TYPE and RETR or a listing.
 
-Without a typecode: an empty name is a directory; any other name is taken as a file in type I, and where
-RETR is refused with 550 `CWD name` tells whether it is a directory. Arguments are sent as they are: no
-segment is dropped, joined or normalized.
+Without a typecode an empty name is a directory. Any other name is requested as a file in type I; if RETR is
+refused with 550, `CWD name` tells whether it is a directory. Arguments are sent as they are: no segment is
+dropped, joined or normalized. The module also has the facts of a URL and the replay of an archived object.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
-# directory: Listing a directory: NLST; MLSD where it is asked for or kinds, sizes and dates are; LIST where
-# they are and the server has no MLSD. CWD tells an empty directory from a missing one.
+# A directory: NLST; MLSD where it is requested, or where kinds, sizes and dates are; LIST where these are
+# requested and the server has no MLSD. CWD tells an empty directory from a missing one.
 
 #: The server has not got the command.
 UNIMPLEMENTED = (500, 502, 504)
@@ -209,8 +209,7 @@ def _list_lines(session: FtpSession, told: Told) -> Dialogue[bool]:
     raise refuse_transfer(ended, b"LIST")
 
 
-# description: The facts of what a URL names and no more: SIZE and MDTM for a file, CWD to tell a directory
-# (RFC 3659).
+# The facts of a URL without its body: SIZE and MDTM for a file (RFC 3659), CWD to recognize a directory.
 
 
 def describe(session: FtpSession) -> Dialogue[Reply]:
@@ -438,8 +437,8 @@ def _restart(session: FtpSession, planned: FtpTransfer) -> Dialogue[FtpTransfer]
     return planned._replace(reply=replace(reply, start=start, stop=stop))
 
 
-# replay: A server of one object that is kept: it grants each login, goes into each directory, and has this
-# one file, or this one listing, in the form in which it came.
+# The replay of one archived object: every login is accepted, every directory exists, and holds this one file
+# or this one listing, in the form in which it arrived.
 
 _LISTING = "text/x-ftp-"
 _GRANTED = {

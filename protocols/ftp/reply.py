@@ -1,9 +1,9 @@
-"""Replies on the control connection: read, judged by the first digit, shown (RFC 959 4.2, RFC 1123 4.1.2).
+"""FTP replies: reading, errors, and values in their text (RFC 959 4.2, RFC 1123 4.1.2).
 
-A reply is `ddd SP text`, or `ddd-text` and whatever follows up to a line that starts with the same
-digits and a blank. Inside the octets may lie Telnet's (RFC 854): they are taken out before a line is
-looked at, because an option may be the octet LF. The text of a reply is for people; the few values
-that are read from one have parsers in `facts` and `passive`.
+A reply is `ddd SP text`, or `ddd-text` and all lines up to one that starts with the same digits and a blank.
+The bytes may contain Telnet commands (RFC 854). These are removed before a line is examined, because an
+option may be the byte LF. The text of a reply is for people; the few values that are read from one have
+parsers below.
 """
 
 from __future__ import annotations
@@ -178,11 +178,10 @@ def _clean(raw: bytes, options: list[tuple[int, int]]) -> bytes:
     return line
 
 
-# refusal: What a 4yz or 5yz reply means: which error it is, in whose words (RFC 959 4.2.2, RFC 2228, RFC
-# 2428).
+# Refusals: the error for a 4yz or 5yz reply, with the server's words (RFC 959 4.2.2, RFC 2228, RFC 2428).
 #
-# The first digit decides; only the codes in the table are looked at whole. 550 is one code for "missing"
-# and for "not allowed": nobody can tell which, and the message says so.
+# The first digit decides; only the codes in the table are examined as a whole. 550 means both "missing" and
+# "not allowed": a client cannot tell which, and the message says so.
 
 #: ProFTPD: "Sorry, the maximum number of clients (2) for this user already connected."; wu-ftpd: "Too many
 #: users"; others: "too many connections", "Maximum login limit has been reached", "connection limit".
@@ -234,10 +233,8 @@ def refusal_of(kind: type[Declined], reply: ControlReply, message: str, hint: st
     return kind(f"{words}; {hint}" if hint else words, code=str(reply.code), text=reply.text)
 
 
-# facts: The few values that are read out of a reply's text: 213 (RFC 3659 3 and 4) and 257 (RFC 959,
-# appendix II).
-#
-# A value that is not there or makes no sense is None and never an error: each of them is a courtesy.
+# Values in a reply's text: 213 (RFC 3659 3 and 4) and 257 (RFC 959, appendix II). An absent or senseless
+# value is None and never an error: servers are free to omit each of them.
 
 _SIZE = re.compile(rb" *(\d{1,19}) *")
 _LARGEST = 2**63 - 1
@@ -278,11 +275,10 @@ def parse_path(reply: ControlReply) -> bytes | None:
     return match[1].replace(b'""', b'"')
 
 
-# passive: Where the data connection goes: the port in a 229 (RFC 2428) or a 227 (RFC 959, RFC 1123
-# 4.1.2.6).
+# The data connection: the port in a 229 (RFC 2428) or a 227 (RFC 959, RFC 1123 4.1.2.6).
 #
-# A port and nothing else. The four host numbers of a 227 are read past: the data connection goes to the
-# peer of the control connection, whatever they say (S13, CVE-2020-8284).
+# A port and nothing else. The four host numbers of a 227 are read past: the data connection goes to the peer
+# of the control connection, whatever they say (S13, CVE-2020-8284).
 
 _ENTERING_EXTENDED = 229
 _EXTENDED = re.compile(rb"\(([!-~])\1\1(\d{1,5})\1\)")

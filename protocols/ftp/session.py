@@ -1,4 +1,4 @@
-"""One URL on one control connection: how to get to its directory, and what may be asked there."""
+"""The FTP session of one URL: login, the way to its directory, and the commands allowed there."""
 
 from __future__ import annotations
 
@@ -32,10 +32,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
-# login: From the greeting to being logged in, with TLS where it is asked for (RFC 959 5.4, RFC 4217).
-#
-# TLS is asked for before any name or password is sent. Where it was required, every other outcome than TLS
-# is a failure (CVE-2021-22946).
+# Login, with TLS where it is requested (RFC 959 5.4, RFC 4217). TLS is requested before any name or password
+# is sent. If it was required, every outcome but TLS is a failure (CVE-2021-22946).
 
 _UNKNOWN = Secret(b"****")
 

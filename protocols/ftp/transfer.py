@@ -1,10 +1,9 @@
-"""One transfer: a data connection of its own, a command, the octets, the final reply (RFC 959 5, RFC 2428).
+"""One FTP transfer: a data connection, a command, the data, the final reply (RFC 959 5, RFC 2428).
 
-The data connection is made before the command is sent: all servers hold the 150 back until
-it is there. Stream mode has no length, so a transfer is whole only with a 2yz as final reply, an orderly
-end of the data (in TLS with close_notify) and no fewer octets than SIZE gave. The data connection is
-closed before the final reply is waited for: ProFTPD sends none until then. Between the command and the
-final reply nothing is sent.
+The data connection is made before the command is sent: all servers hold the 150 back until it exists. Stream
+mode has no length, so a transfer is complete only with a 2yz as final reply, an orderly end of the data (in
+TLS with close_notify) and no fewer bytes than SIZE gave. The data connection is closed before the final reply
+is awaited: ProFTPD sends none until then. Nothing is sent between the command and the final reply.
 """
 
 from __future__ import annotations
@@ -40,8 +39,7 @@ from protocols.step import (
     receive,
 )
 
-# text: Type A: what travels is NVT text, lines ended by CR LF whatever the two systems use (RFC 959
-# 3.1.1.1).
+# Type A: data travels as NVT text, with lines that end in CR LF on every system (RFC 959 3.1.1.1).
 
 
 class NetworkText:

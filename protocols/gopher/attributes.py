@@ -1,7 +1,7 @@
-"""Attribute blocks (Gopher+ memo 2.2 to 2.5): the records that `!` and `$` bring, as the lines come.
+"""Attribute blocks (Gopher+ memo 2.2 to 2.5): the records of `!` and `$`, their views and their forms.
 
-A record is an item line and blocks of lines with names. Nothing else is required: blocks come in any
-order, under any name, and real servers leave out even those that the memo asks for.
+A record is an item line and named blocks of lines. Nothing else is required: blocks come in any order and
+under any name, and real servers omit even blocks that the memo requires. Lines are read as they arrive.
 """
 
 from __future__ import annotations
@@ -29,11 +29,9 @@ from protocols.location import Finding, JsonValue, Kind
 from protocols.text import in_utc
 from protocols.wire import encode_block, encode_line
 
-# views: Views (`+VIEWS`, Gopher+ memo 2.5): the forms an item comes in, and what a view asked for means for
-# the reading of the reply.
-#
-# A reply never says which view it holds, and some servers send the default whatever was asked. So what is
-# known is the view *requested*.
+# Views (`+VIEWS`, Gopher+ memo 2.5): the representations of an item, and how a requested view affects the
+# reading of the reply. A reply never names its view, and some servers send the default whatever was
+# requested. So only the view *requested* is known.
 
 MENU_VIEW = "application/gopher-menu"
 
@@ -327,10 +325,10 @@ def _parse_instant(value: bytes) -> datetime | None:
     return None if found is None else in_utc(found.groups())
 
 
-# forms: Forms (`+ASK`, Gopher+ memo 2.4): questions to a person, and answers as a Gopher+ string.
+# Forms (`+ASK`, Gopher+ memo 2.4): questions to the user, and the answers as a Gopher+ string.
 #
-# The answers go as the dot-terminated block of RFC 1738 3.4.9, the only one that every server which knows
-# forms reads correctly. What cannot be said in it is refused; nothing is cleaned into shape.
+# Answers are sent as the dot-terminated block of RFC 1738 3.4.9, the only form that every server with forms
+# reads correctly. An answer that the block cannot hold is refused; nothing is altered to fit.
 
 #: More than any person types; the whole of a form in a URL is smaller anyway.
 FORM_LIMIT = 1_048_576

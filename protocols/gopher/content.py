@@ -1,8 +1,8 @@
-"""The octets of a reply to their end: what is undone in them on the way, and what is known by then.
+"""The body of a gopher reply: its header line, its decoding, and the proof that it is complete.
 
-A reply is whole with as many octets as its header counted (`length`), or behind its final period
-(`terminator`). Where only the connection's end says that this is all, nothing is proved without TLS; with it,
-close_notify proves it, and a peer that just vanished may have been cut off by anybody.
+A reply is complete with as many bytes as its header announced (`length`), or at its final period
+(`terminator`). Where only the end of the connection ends it, plain TCP proves nothing, because anybody may
+have cut it off; inside TLS, close_notify is the proof.
 """
 
 from __future__ import annotations
@@ -211,20 +211,18 @@ def _blocks(names: tuple[str, ...]) -> BlockFilter:
     return BlockFilter(names)
 
 
-# periods: Lone periods: taking off what RFC 1436 does to the lines of a text, as servers really do it.
+# Periods: RFC 1436 ends a text with a line of one period and doubles a period at the start of a line. Servers
+# omit the end, or double only lone periods, or nothing. The rules apply to the whole reply:
 #
-# The standard ends a text with a line of one period and doubles a period at the start of a line. Servers
-# leave out the end, or double only lone periods, or nothing. The rules, on the whole reply:
-#
-# 1. If its last line is a lone period, that is the terminator and goes; if not, no octet changes.
-# 2. If a lone period stands on a line further up, this server doubles nothing: nothing else changes.
+# 1. If its last line is a lone period, that is the terminator and is removed; if not, no byte changes.
+# 2. If a lone period stands on an earlier line, this server doubles nothing: nothing else changes.
 # 3. A line of exactly two periods becomes one of one.
 # 4. A longer line that begins with two periods loses one, unless some line begins with a single period
-#    and something else: such a line shows that at most lone periods are doubled.
+#    and other text: such a line shows that at most lone periods are doubled.
 #
-# `PeriodUnstuffer` applies them to a reply as it comes. Octets leave as soon as their fate is certain: a
-# text without lines of two periods passes straight through. From the first such line on, the octets wait
-# for the end; beyond a bound the machine stops waiting and changes nothing more but the terminator.
+# `PeriodUnstuffer` applies them while the reply arrives. Bytes leave as soon as no rule can change them: a
+# text without lines of two periods passes straight through. From the first such line on, bytes wait for the
+# end; beyond a bound the machine stops waiting and removes only the terminator.
 
 #: As many octets as may wait for the end of a reply; a text this large is taken as it is.
 HOLD_LIMIT = 8 * 1024 * 1024
@@ -361,11 +359,11 @@ class PeriodUnstuffer:
         return True
 
 
-# framing: The header line of a Gopher+ reply (Gopher+ memo 2.3): is there one, and what does it promise?
+# The header line of a Gopher+ reply (Gopher+ memo 2.3): whether there is one, and what it announces.
 #
-# Looked for only when the request was Gopher+; a document may begin with `+44` as well. Without one the
-# reply is *unframed*: the server does not know Gopher+, or not this use of it, and every octet that was
-# looked at is part of the reply.
+# It is expected only if the request was Gopher+, because a document may begin with `+44` as well. A reply
+# without one is *unframed*: the server does not know Gopher+, or not this use of it, and every byte that was
+# examined is part of the reply.
 
 #: Room for a sign, 18 digits and blanks; a line longer than this is no header.
 HEADER_LIMIT = 64

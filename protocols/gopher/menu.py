@@ -1,4 +1,4 @@
-"""Menus (RFC 1436 3.8): lines to entries, in order, whatever is wrong with some of them."""
+"""Gopher menus (RFC 1436 3.8): lines, items and entries, in order, whatever is wrong with some of them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from protocols.gopher.url import GopherUrl, find_type
 from protocols.location import BuiltUrl, Entry, HostUrl, JsonValue, Kind
 from protocols.syntax import encode
 
-# item: One line of a menu (RFC 1436 3.8, Gopher+ memo 2.1), and the URL of what it points to.
+# One line of a menu (RFC 1436 3.8, Gopher+ memo 2.1), and the URL of its target.
 #
-# Fields are data from a peer. They become a URL field by field and only if each of them can (rule S20); an
-# item that gives none is *unusable* and says why, and the menu goes on.
+# Fields are data from a peer. They become a URL only if each field is valid (rule S20). Any other item is
+# *unusable* and carries the reason; the rest of the menu is read.
 
 #: Rule S20: the schemes that a `URL:` selector may lead to.
 LINKED_SCHEMES = ("http", "https", "ftp", "gopher", "news", "nntp", "wais", "telnet")
@@ -167,10 +167,9 @@ def _latin1(octets: bytes | None) -> str | None:
     return None if octets is None else octets.decode("latin-1")
 
 
-# lines: Lines of a menu or of an attribute list, as the octets come.
-#
-# A line ends at LF; one CR before it is dropped (RFC 1436 writes CR LF, servers send both). A line that is
-# too long must spoil nothing but itself: it comes out cut, and marked.
+# Lines of a menu or of an attribute list, as they arrive. A line ends at LF; one CR before it is dropped
+# (RFC 1436 writes CR LF, servers send both). A line that is too long is truncated and marked, so that it
+# affects no other line.
 
 #: Far above any line a server means; what Limits.line is by default.
 LINE_LIMIT = 65_536

@@ -1,6 +1,6 @@
-"""The reply to one request, from behind its header line on: the facts, then the body to its end.
+"""The reply to one gopher request: what it is read as, its facts, and its body to the end.
 
-What it is has been found out by looking at it (`reading`), and nothing of it has been taken yet.
+The reader starts behind the header line. It recognizes the reply by peeking, before any of it is consumed.
 """
 
 from __future__ import annotations
@@ -151,8 +151,8 @@ class GopherAnswer:
         return None
 
 
-# records: Attribute records as replies have them: those of one item, which are facts, its form, and those
-# of a directory, one entry each.
+# Attribute records in replies: those of one item are facts, its form is one, and those of a directory are one
+# entry each.
 
 #: What a willing server says of an item: it has a form.
 _WILLING = b"+INFO: \n+ASK:\n Ask: \n"
@@ -311,16 +311,13 @@ class FormEntries:
                 yield Entry(name=line.prompt, kind=Kind.INFO, extra=line.as_json())
 
 
-# reading: What a reply is read as: decided by the view asked for if the server honoured Gopher+, else by
-# the type of the item; or that it is an error.
+# Recognition: the requested view decides if the server honored Gopher+, else the type of the item; or the
+# reply is an error. Nothing is consumed: the bytes are examined in the buffer, and no more of them are
+# awaited than can decide.
 #
-# Nothing is taken of it for that: the octets are looked at where they are, and no more of them is waited
-# for than may tell.
-#
-# A Gopher server says no with a Gopher+ error (memo 2.3), or with a reply that looks like one: basic Gopher
-# has no status. What servers send for a missing item is an error line, and it is told from content by its
-# shape alone; words are not guessed at. Telling needs the start of a reply, and only while that can still
-# be nothing but an error.
+# A Gopher server refuses with a Gopher+ error (memo 2.3), or with a reply that looks like one: basic Gopher
+# has no status. For a missing item servers send an error line. It is told from content by its shape alone,
+# never by its words. That needs the start of a reply, and only while it can still be nothing but an error.
 
 #: As many octets as tell attribute records from anything else.
 RECORD_MARK_LENGTH = 6
@@ -524,7 +521,7 @@ class LineDetector(ErrorDetector):
         return item.character == "3" or (item.host, item.port) == (b"error.host", b"1")
 
 
-# framed: What a reply behind a header line of Gopher+ is read as; or the error that it is (memo 2.3).
+# A reply behind a Gopher+ header line: its reader, or the error that it is (memo 2.3).
 
 _CODE = re.compile(rb"([0-9]{1,9})(?:[ \t]+(.*))?\Z", re.DOTALL)
 

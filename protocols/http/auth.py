@@ -1,9 +1,9 @@
-"""Who asks, and how it is proved: nothing, Basic (RFC 7617) or Digest (RFC 7616), as the server wants it.
+"""HTTP authentication: none, Basic (RFC 7617) or Digest (RFC 7616), as the server requires.
 
-What the person wrote into the URL goes with the first request. What is held for the place goes with it too
-where nobody can read it on the way, else once the server has asked. Digest comes before Basic, and Basic
-never after Digest failed; a name and password that the server did not take are not sent there again in this
-run.
+Credentials in the URL are sent with the first request. Credentials that the caller has for the host and port
+are sent with it where nobody can read them on the way, else once the server has asked. Digest is preferred to
+Basic, and Basic is never tried after Digest failed. A name and password that the server rejected are not sent
+there again in this run.
 """
 
 from __future__ import annotations
@@ -191,10 +191,9 @@ class HttpLogin:
             self.findings.append(Finding("http:rspauth", "warn", detail))
 
 
-# challenge: What a server asks of who wants an object: the challenges of a 401 (RFC 9110 11.2, 11.6.1).
-#
-# One field may hold several challenges and several fields may come, so they are read by the grammar and
-# never looked for by a name. What comes behind something that is no challenge is left unread.
+# The challenges of a 401 (RFC 9110 11.2, 11.6.1). One field may hold several challenges and several fields
+# may arrive, so they are parsed by the grammar and never searched for a name. Text behind anything that is
+# not a challenge is left unread.
 
 _TOKEN = r"[-!#$%&'*+.^_`|~0-9A-Za-z]+"
 _GAP = re.compile(r"[ \t,]*")
@@ -264,12 +263,10 @@ def _end_of(found: re.Match[str] | None) -> int:
     return found.end()
 
 
-# digest: Digest: a name and a password are proved, and the password never leaves (RFC 7616; without qop,
-# RFC 2069).
+# Digest proves a name and a password, and the password never leaves (RFC 7616; without qop, RFC 2069).
 #
-# One `Digest` is what one nonce of a server allows: it counts how often that was used, and says what to
-# send for a request. The values of a challenge are Latin-1, as fields are; what they are hashed with are
-# the octets.
+# One `Digest` covers one nonce of a server: it counts its uses and gives the field for a request. The values
+# of a challenge are Latin-1, as fields are; the hash is taken of the bytes.
 
 _HASHES: dict[str, Callable[[bytes], str]] = {
     "MD5": lambda octets: hashlib.md5(octets, usedforsecurity=False).hexdigest(),

@@ -1,9 +1,8 @@
-"""A request put to a server, and the head of its answer, in the version that the connection speaks.
+"""One HTTP call: a request, the head of its answer and its body, in the version that the connection speaks.
 
-The connection may be one that served before. If the server gives up such a connection without a word, the
-request is sent once more on a new one, where that does no harm (RFC 9110 9.2.2, RFC 9112 9.3.1). An answer
-may come while the request still goes out: one that says no makes the rest of it pointless (RFC 9112 9.5),
-while who sends a good one may still want it.
+If the server closes a reused connection without a word, the request is sent once more on a new one where that
+is safe (RFC 9110 9.2.2, RFC 9112 9.3.1). An answer may arrive while the request is still being sent: after a
+refusal the rest is pointless (RFC 9112 9.5), but a server that sends a good answer may still want it.
 """
 
 from __future__ import annotations
@@ -39,11 +38,11 @@ from protocols.step import (
 )
 from protocols.wire import Reader, count_waiting
 
-# answer: One answer: its head, its body as the framing says, and what is true at the end.
+# One answer: its head, its body as framed, and what its end proves.
 #
-# Whole is what ends as it was announced: after so many octets, with the last chunk or the end of the
-# stream, or, inside TLS, with close_notify. Only then, and when nothing else came, may the connection serve
-# again.
+# An answer is complete if it ends as announced: after so many bytes, with the last chunk or the end of the
+# stream, or, inside TLS, with close_notify. Only then, and if nothing else arrived, can the connection be
+# reused.
 
 _BODY = "the body, as long as the head says"
 

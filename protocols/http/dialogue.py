@@ -1,4 +1,4 @@
-"""From an http URL to what it leads to: credentials if there are any, a request, what its status means."""
+"""The dialogues of an http URL: credentials if any, a request, and the meaning of its status."""
 
 from __future__ import annotations
 
@@ -196,11 +196,9 @@ def accepted(options: Options) -> tuple[str, ...]:
     return (*ALWAYS, *options.codings) if coded else ()
 
 
-# relay: A request that a program made itself, and its answer as it is: no status is judged, no redirect
-# followed.
-#
-# Of the answer nothing is changed but a content coding, which is undone here, within the bounds of S16; the
-# fields that speak of it are left out.
+# Relay: a request that a program made itself, and its answer unjudged: no status is interpreted and no
+# redirect followed. Only a content coding is decoded, within the bounds of S16; the fields that describe it
+# are removed.
 
 _OF_THE_CODING = ("content-encoding", "content-length")
 

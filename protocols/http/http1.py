@@ -1,9 +1,9 @@
-"""One request and its answer on a connection: h11's machine, kept within our limits. No I/O.
+"""One HTTP/1 request and its answer on a connection, without I/O, within our limits.
 
-A head that leaves no doubt is written and read at once (`plain`), and h11 never hears of it: it is not even
-imported. Any other is read line by line under the limits and given to h11 (`h11_machine`) whole, so h11 never
-holds what follows: a body of known length, or one that the end of the connection ends, is taken from the
-connection itself, in bulk. Only chunks go through h11.
+An unambiguous head is written and read in one step, and h11 is not even imported. Any other head is read line
+by line under the limits and given to h11 as a whole, so h11 never holds the bytes that follow. A body of
+known length, or one that the end of the connection ends, is taken from the connection itself, in bulk. Only
+chunks pass through h11.
 """
 
 from __future__ import annotations
@@ -20,15 +20,14 @@ from protocols.http.response import BodyFraming, ResponseHead, check_head_size, 
 from protocols.options import Limits
 from protocols.wire import Buffer, encode_head, encode_head_lines, encode_payload
 
-# plain: Heads that leave no doubt, each written or read in one step: what most requests and answers have.
-#
 if TYPE_CHECKING:
     from protocols.http.h11_machine import Answered, H11Machine
 
-# What is plain is part of what h11 takes, and is the same to both: each field once, printable ASCII, no
-# line folded, CR LF behind each, nothing about the framing but one Content-Length, and a connection that
-# may serve again. `exchange` has h11 judge whatever else there is: nothing is looser here, and a doubt
-# costs only time.
+# Plain heads: the ones of most requests and answers, each written or read in one step.
+#
+# They are a subset of the heads that h11 accepts, with the same meaning: each field once, printable ASCII, no
+# folded line, CR LF at each line's end, no framing but one Content-Length, and a connection that may be
+# reused. h11 judges everything else: nothing is looser here, and a doubt costs only time.
 
 _TOKEN = r"[-!#$%&'*+.^_`|~0-9A-Za-z]+"
 #: As the fields are written, no octet can be of two parts: what does not match costs no more than what does.

@@ -1,7 +1,7 @@
-"""The request: which octets ask for a URL (RFC 9112 3, RFC 9110 5 to 12).
+"""The HTTP request: the bytes that ask for a URL or a range of its object (RFC 9112 3, RFC 9110 5 to 14).
 
-The target is the URL's own path and search, as written. What a header may hold is checked by h11 when
-the head is put together; here stands what the caller may not set and what is never shown.
+The target is the URL's own path and search, as written. h11 checks field values when the head is assembled;
+this module has the fields that a caller may not set and those that are never shown.
 """
 
 from __future__ import annotations
@@ -228,10 +228,10 @@ def check_headers(headers: Headers) -> None:
             raise NotConfigured(f"the value of the header {shown} holds a control character")
 
 
-# part: A part of an object, to go on behind octets held already (RFC 9110 14), and an object on the
-# condition that it is no longer the one that is held (13.1): how they are asked for, and read.
+# Ranges (RFC 9110 14), to resume behind bytes that are held already, and conditional requests for an object
+# that may differ from the held one (13.1): how they are written and read.
 #
-# Asked for only as it is stored: octets of a content coding are no octets of the object.
+# They ask for the stored form only: bytes of a content coding are not bytes of the object.
 
 _CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,19})-([0-9]{1,19})/([0-9]{1,19}|\*)", re.IGNORECASE | re.ASCII)
 _STRONG = re.compile(r'"[\x21\x23-\x7e\x80-\xff]*"')

@@ -1,7 +1,7 @@
-"""The head of an answer as a value, and what its fields say (RFC 9110 6 and 8, RFC 9112 6.3).
+"""The head of an HTTP answer and the meaning of its fields (RFC 9110 6 and 8, RFC 9112 6.3).
 
-Names are in lower case, values are the octets that came, one character each. What a field says is read
-leniently where only a fact is lost; whatever decides about framing was checked by h11 before.
+Names are in lower case; values are the received bytes, one character each. A field is read leniently where
+only a fact is lost; everything that decides about framing was checked by h11 before.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def framing_of(
     return BodyFraming.CLOSE, None
 
 
-# dates: Dates in fields (RFC 9110 5.6.7): the one form to write and the two old ones to read as well.
+# Dates in fields (RFC 9110 5.6.7): one form to write, and the two old ones to read as well.
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _TIME = r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
@@ -200,8 +200,7 @@ def _moment(parts: dict[str, str]) -> datetime | None:
         return None
 
 
-# statuses: What a status means for whoever wants the object (RFC 9110 15): here it is, it is elsewhere, or
-# not.
+# Status codes (RFC 9110 15): the object is here, elsewhere, or not available.
 
 _REFUSALS: dict[int, type[Declined]] = {
     401: LoginRequired,
@@ -271,10 +270,8 @@ def _location(head: ResponseHead) -> str | None:
     return found.pop() or None if found else None
 
 
-# disposition: The name that a server suggests for a file: Content-Disposition (RFC 6266, RFC 8187).
-#
-# What comes out are octets as the server has them, separators and all: whoever makes a file of that name
-# cleans it first.
+# The file name that a server suggests: Content-Disposition (RFC 6266, RFC 8187). The result is the server's
+# bytes, separators included: a caller that makes a file of that name cleans it first.
 
 _TOKEN = r"[-!#$%&'*+.^_`|~0-9A-Za-z]+"
 _DISPOSITION_PARAMETER = re.compile(
@@ -314,8 +311,8 @@ def _unquote(text: str) -> str:
     return re.sub(r"\\(.)", r"\1", text[1:-1], flags=re.DOTALL) if text.startswith('"') else text
 
 
-# landing: Where redirects have led to: a page in place of data. Services that want a login send who has
-# none to a page of another host, which comes with 200 and would be saved as what was asked for.
+# The end of redirects: a page in place of data. Services that require a login send a client without one to a
+# page of another host, which comes with 200 and would be saved as the requested object.
 
 _PAGES = ("text/html", "application/xhtml+xml")
 #: How names of pages end, and of programs that make them.

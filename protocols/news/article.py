@@ -1,7 +1,7 @@
-"""The head of an article: its header fields (RFC 5322 2.2, RFC 5536 2.2).
+"""The head of an article: its header fields and dates (RFC 5322 2.2, RFC 5536 2.2).
 
-Only CR LF ends a line here too. The first empty line ends the head; an article without one is all
-head. Names compare without regard to case and may occur again; the order is kept.
+Only CR LF ends a line here too. The first empty line ends the head; an article without one is all head. Names
+compare without regard to case and may occur again; the order is kept.
 """
 
 from __future__ import annotations
@@ -230,10 +230,10 @@ def _check_size(head: bytes, limits: Limits) -> None:
         raise LimitExceeded("line", f"a header line is longer than {limits.line} octets")
 
 
-# dates: Dates as people's programs have written them since 1982: read leniently, None if that fails.
+# Dates as programs have written them since 1982: read leniently, None if that fails.
 #
 # RFC 5322 3.3 and its obsolete forms, RFC 850 (`Friday, 19-Nov-82 16:14:55 EST`), RFC 1036 and the C
-# library's (`Fri Nov 19 16:14:55 1982`). The day of the week says nothing new and is not looked at.
+# library's (`Fri Nov 19 16:14:55 1982`). The day of the week is redundant and ignored.
 
 _LONGEST = 200  # octets of a date that are looked at
 _COMMENT = re.compile(r"\([^()]*\)")

@@ -1,7 +1,8 @@
-"""A conversation with a news server from the greeting to the farewell (RFC 3977 5).
+"""The dialogue with a news server from the greeting to the last command (RFC 3977 5).
 
-`converse` goes round a *request*, the commands that get what a URL names: it joins a connection, hears the
-greeting of a new one before anything is sent, and meets what the server wants first.
+`converse` surrounds a *request*, the commands for one URL: it joins a connection, reads the greeting of a new
+one before anything is sent, and meets the server's preconditions first. The module also replays archived
+responses.
 """
 
 from __future__ import annotations
@@ -189,7 +190,7 @@ def _drop_own(session: NntpSession, refused: Declined) -> Dialogue[None]:
         raise refused from error
 
 
-# replay: A server of one group, or of the list of all, as the answers to some commands were kept.
+# The replay of one group, or of the list of all groups, from archived responses.
 
 #: Codes behind which a block follows; 211 where it answers LISTGROUP alone (RFC 3977 6.1.2).
 _WITH_BLOCK = frozenset({b"215", b"220", b"221", b"222", b"224", b"225", b"230", b"231"})

@@ -1,9 +1,9 @@
-"""Overviews: one line an article, fields between TABs (RFC 3977 8.3).
+"""Overviews of articles (RFC 3977 8.3) and lists of groups (7.6), with their URLs and facts.
 
-Number, Subject, From, Date, Message-ID, References, bytes, lines; then further header fields, each in
-full with its name. The first eight are fixed whatever a server says of its format. Fields at the end
-may be missing, numbers empty or wrong; a line without number or with fewer than five fields says
-nothing and is skipped.
+An overview has one line an article, fields between TABs: Number, Subject, From, Date, Message-ID, References,
+bytes, lines; then further header fields, each in full with its name. The first eight are fixed whatever a
+server says of its format. Fields at the end may be missing, numbers empty or wrong; a line without number or
+with fewer than five fields is skipped.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from protocols.news.url import NewsUrl, NntpUrl, build_news, build_nntp, is_arti
 from protocols.options import Limits
 from protocols.wire import Buffer, Reader, encode_line
 
-# places: The URLs of what a listing holds. Names come from a server: they become URLs only through the
-# builder, field by field (S20), and what it refuses has none.
+# The URLs of a listing's items. Names come from a server: they become URLs only through the builder, field by
+# field (S20); an item whose names it refuses has no URL.
 #
-# Children keep the parent's way: what was found in a place is found there again (`nntp://S/G/n`), what was
-# found by a `news:` URL without a server is named without one (`news:ID`).
+# Children keep the form of the parent: `nntp://S/G/n` under a server, `news:ID` under a `news:` URL without
+# one.
 
 U = TypeVar("U", bound=Url)
 
@@ -182,11 +182,11 @@ def encode_overview(number: int, head: ArticleHead) -> bytes:
     return encode_line(*(field.translate(_BLANKS) for field in fields), sep=b"\t").octets
 
 
-# groups: Lists of groups: LIST ACTIVE, and LIST NEWSGROUPS for their descriptions (RFC 3977 7.6.3, 7.6.6).
+# Lists of groups: LIST ACTIVE, and LIST NEWSGROUPS for their descriptions (RFC 3977 7.6.3, 7.6.6).
 #
-# The octets read here are the two lists with a line of one period between them; the second may be missing.
-# LIST ACTIVE decides what exists. Its numbers are *high, low*: the reverse of GROUP's. Old servers ignore a
-# pattern, so names are matched again here.
+# The input is the two lists with a line of one period between them; the second may be missing. LIST ACTIVE
+# decides what exists. Its numbers are *high, low*: the reverse of GROUP's. Old servers ignore a pattern, so
+# names are matched again here.
 
 #: Octets of LIST ACTIVE that wait for their descriptions, with those that came: ten times what 100,000
 #: groups have.
@@ -352,8 +352,6 @@ def matches(pattern: bytes, name: bytes) -> bool:
             return False
     return pattern[at:].strip(b"*") == b""
 
-
-# facts: What is known of an article, a group or a list of groups before its octets come.
 
 _ARTICLE = "message/rfc822"
 _LISTING = "text/plain"

@@ -1,8 +1,8 @@
-"""What a server wants before it grants a request: reader mode, TLS, a login (RFC 3977 5.3, 4642, 4643).
+"""Preconditions of a news server: reader mode, TLS, a login, compression (RFC 3977 5.3, 4642, 4643, 8054).
 
-None of it is done unasked. A response that asks for it is a `Precondition`: what is outstanding is dropped,
-the precondition is met here, and the commands are sent again. Credentials leave only where nobody can read
-along, or where the caller has said that this does not matter.
+The first three are done only on request of the server. A response that asks for one is a `Precondition`:
+outstanding commands are dropped, the precondition is met here, and the commands are sent again. Credentials
+are sent only where nobody can read them on the way, or where the caller said that this does not matter.
 """
 
 from __future__ import annotations
@@ -294,12 +294,11 @@ class NewsNegotiation:
         state.group = None
 
 
-# compression: COMPRESS DEFLATE (RFC 8054) for what will be long: the overview of many articles, the list of
-# all groups.
+# COMPRESS DEFLATE (RFC 8054) for long responses: the overview of many articles, the list of all groups.
 #
-# An article or a short listing is never worth the two commands more. A connection that is compressed stays
-# so; who has to log in, or wants TLS, goes on with another one, so that no secret is compressed along with
-# what a peer chose (RFC 8054 section 6).
+# For an article or a short listing the two extra commands do not pay. A compressed connection stays
+# compressed. A dialogue that needs a login or TLS continues on another one, so that no secret is compressed
+# together with data that a peer chose (RFC 8054 section 6).
 
 #: Articles of which the overview is worth it: some 160 kB, which become 14 (measured with INN).
 WORTH = 1_000

@@ -1,8 +1,8 @@
-"""Responses of a news server: the status line, and whether a block follows it (RFC 3977 3.1 and 3.2).
+"""Commands and responses of a news server: status lines and data blocks (RFC 3977 3.1 and 3.2).
 
-A response goes by its code alone. Whether a block follows is a matter of the code *and* the command: 211
-brings one to LISTGROUP and none to GROUP, so nobody can read a response without knowing what was asked.
-Getting this wrong once puts a client out of step for good; what the command cannot have is a `ProtocolError`.
+A response is interpreted by its code alone. Whether a block follows depends on the code *and* the command:
+211 brings one to LISTGROUP and none to GROUP, so a response cannot be read without its command. One mistake
+puts a client out of step for good; a code that the command cannot have is a `ProtocolError`.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from protocols.errors import (
 from protocols.step import Dialogue, EmitBody, receive
 from protocols.wire import Buffer, Reader, Rest, Secret, encode_line
 
-# commands: The commands this client knows, and nothing else goes out (RFC 3977, 4642, 4643, 8054).
+# The commands of this client; no others are sent (RFC 3977, 4642, 4643, 8054).
 #
-# Of a URL only a checked group name, a checked message-id and an integer get into one. POST, IHAVE and
-# whatever else would change a server are not among the verbs (S05).
+# Of a URL only a checked group name, a checked message-id and an integer become arguments. POST, IHAVE and
+# all other commands that change a server are missing (S05).
 
 #: RFC 3977 3.1: octets of a command, CR LF included.
 COMMAND_LIMIT = 512
@@ -307,13 +307,13 @@ def declined(
     return kind(f"{doing}: {meaning}: the server said {response.shown}", code=str(response.code), text=text)
 
 
-# block: Multi-line data blocks, to the letter (RFC 3977 3.1.1), and the lines of a listing in one.
+# Multi-line data blocks, to the letter (RFC 3977 3.1.1), and the lines of a listing in one.
 #
-# A block begins right behind the status line's line end and ends with a line of one period. *Only CR LF
-# ends a line*: a lone LF or CR is content like any other octet, so that an article holding `LF . LF 200 …`
-# is an article and not a response. A line that begins with a period and goes on loses that period. The line
-# end before the last period belongs to the content; nothing is added or trimmed. Lines have no limit, and
-# the octets are looked at in bulk.
+# A block begins right behind the status line's line end and ends with a line of one period. *Only CR LF ends
+# a line*: a lone LF or CR is content like any other byte, so that an article holding `LF . LF 200 …` is an
+# article and not a response. A longer line that begins with a period loses that period. The line end before
+# the last period belongs to the content; nothing is added or trimmed. Lines have no limit, and the bytes are
+# examined in bulk.
 
 _PERIOD = re.compile(rb"(?<=\r\n)\.")
 _END_LENGTH = 5  # CR LF . CR LF

@@ -1,10 +1,10 @@
-"""One connection to a news server as both sides know it, and what one dialogue sends and reads on it.
+"""One connection to a news server: its pipeline, the part of one dialogue in it, and its compression.
 
 Responses come in the order of the commands (RFC 3977 3.5), so commands are pipelined: a dialogue sends its
-request as soon as those before it have sent theirs, and reads its response when they have read theirs.
-`NntpState` is state without I/O, and outlives a dialogue where the connection is kept; a `NntpSession` is one
-dialogue's part. Where the server wants something first, the responses to all that is outstanding are read
-over, and every dialogue sends its request again: `RequestReissue`.
+request as soon as the earlier dialogues have sent theirs, and reads its response when they have read theirs.
+`NntpState` is state without I/O, and outlives a dialogue on a pooled connection; an `NntpSession` is the part
+of one dialogue. If the server has a precondition, the outstanding responses are discarded and every dialogue
+sends its request again: `RequestReissue`.
 """
 
 from __future__ import annotations
@@ -306,13 +306,11 @@ def is_loopback(peer: object) -> bool:
     return isinstance(peer, str) and (peer == "::1" or peer.removeprefix("::ffff:").startswith("127."))
 
 
-# deflate: Raw DEFLATE (RFC 1951) in both directions of a connection, as both sides agreed: a machine
-# without I/O.
+# Raw DEFLATE (RFC 1951) in both directions of a connection, as negotiated: a machine without I/O.
 #
-# What is said leaves with a sync flush behind it, so that the peer can read all of it. What comes is
-# unpacked in pieces, each made only when it is asked for, and within the bounds of rule S16: not more than
-# `ratio` times what went in, once it is more than a mebibyte, and not more than a mebibyte on end that
-# becomes nothing.
+# Sent data ends in a sync flush, so that the peer can read all of it. Received data is unpacked in pieces,
+# each made only on request, and within the bounds of rule S16: not more than `ratio` times the input, once it
+# is more than a mebibyte, and not more than a mebibyte of input in a row that yields no output.
 
 #: Octets that may come out whatever went in, and those that may go in with nothing out.
 _GRACE = 1_048_576

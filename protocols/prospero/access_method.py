@@ -1,9 +1,9 @@
-"""How an object can be had: the values of ACCESS-METHOD, in the server's order of preference.
+"""ACCESS-METHOD values of a prospero object, in the server's order of preference, and their URLs.
 
-A value is at least five tokens: a method, and four that name a place and an object there; an empty one
-of these stands for the corresponding token of the link, or of the object asked for. What cannot be used
-says why; what is on the client's own machine, by the server's word alone, is never followed (rule S10).
-Section 8 of the protocol page.
+A value is at least five tokens: a method, and four that name a host and an object there; an empty one of
+these stands for the corresponding token of the link, or of the requested object. An unusable method carries
+its reason. A method that names the client's own machine, by the server's word alone, is never followed (rule
+S10). Section 8 of the protocol page.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from protocols.prospero.objects import (
 )
 from protocols.syntax import RESERVED, UNRESERVED, encode
 
-# mapping: From the place and name in an access method to the URL of the object, one function a method.
+# The URL of the object from the host and name in an access method, one function a method.
 #
-# Every part is data that a server sent: it is encoded octet by octet, and raises `InvalidUrl`, with the
-# reason, where a URL of that scheme has no room for it. Section 8.2 of the protocol page.
+# Every part is data that a server sent: it is encoded byte by byte, and raises `InvalidUrl`, with the reason,
+# where a URL of that scheme has no room for it. Section 8.2 of the protocol page.
 
 _FTP_DATA = "?:@&="
 _FTP_TYPES = {b"BINARY": "i", b"TEXT": "a", b"DIRECTORY": "d"}

@@ -1,12 +1,13 @@
-"""One request and its reply over ARDP: a machine without I/O and without a clock.
+"""ARDP, the datagram protocol of Prospero: packets, server addresses, and one request with its reply.
 
-Each call takes the time, and gives what is to be done now: datagrams to send, a place to turn to. In
-between, `deadline` says when to call again if nothing comes; where an acknowledgement is owed that is at
-once, so that it leaves when everything that waited has been read. Section 4 of the protocol page.
+`ArdpExchange` is a machine without I/O and without a clock. Each call takes the time and returns the actions
+of the moment: datagrams to send, an address to send to. `deadline` says when to call again if nothing
+arrives; if an acknowledgement is due that is immediately, so that it leaves once all waiting packets were
+read. Section 4 of the protocol page.
 
-What comes is believed when its source address is one of the server's and its connection id is right; the
-port is not asked for, and the two octets of the id may be swapped. Nothing new within `patience` seconds
-ends it, however long the server asks us to wait.
+A packet is believed if its source address is one of the server's and its connection id is right; the port is
+not checked, and the two bytes of the id may be swapped. An exchange ends after `patience` seconds without
+news, however long the server asks the client to wait.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from protocols.contract import DatagramAction, Line, RedirectAddress, SwitchAddr
 from protocols.errors import Declined, LimitExceeded, Refused, TimedOut
 from protocols.wire import encode_datagram, split_message
 
-# packet: One datagram of ARDP version 0: a header that is cut off behind the last field needed, then text.
+# One datagram of ARDP version 0: a header that is cut off behind the last field needed, then text.
 #
 # A field beyond the header's stated length has its default; a length that ends inside a field leaves that
-# field out. Datagrams of any other kind are told apart by their first octet: of those only the one that
-# lists the versions a server knows means anything here. Section 2 of the protocol page, and of section 3
-# how version 1 is recognised.
+# field out. Datagrams of any other kind are recognized by their first byte; only the one that lists the
+# versions of a server is used here. Section 2 of the protocol page, and of section 3 how version 1 is
+# recognized.
 
 D = TypeVar("D")
 
@@ -158,12 +159,12 @@ def _header(connection: int, number: int, total: int, received_through: int, res
     return (1 + len(header)).to_bytes(1) + header
 
 
-# candidates: The addresses of one server's name: asked one after the other, until one of them answers.
+# The addresses of one server's name, asked one after another until one of them answers.
 #
-# Without a connection only an answer tells which of them is alive, so the next is asked when a moment has
-# brought none (RFC 8305; rule S09). Whichever answers first is the server from then on. An address that was
-# not asked yet is believed as well, for a host with several may answer from another one (protocol page
-# 4.6).
+# Without a connection only an answer tells which of them is alive, so the next is asked after a moment
+# without one (RFC 8305; rule S09). The first to answer is the server from then on. An answer from an address
+# that was not asked yet is believed as well, for a host with several may answer from another one (protocol
+# page 4.6).
 
 #: Seconds before the next address is asked (RFC 8305 section 5).
 ATTEMPT_DELAY = 0.25

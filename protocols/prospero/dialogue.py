@@ -1,7 +1,7 @@
-"""What is said for a prospero URL: the questions of its resolution, and what they have found as a reply.
+"""The dialogue of a prospero URL: the requests of its resolution, and the reply made of their results.
 
-A willing server gives the contents itself; what other answers lead to is told in notes. By the time a body
-begins, all that was asked is answered, and nothing is open.
+A willing server gives the contents itself; the branches of other answers are notes. When a body begins, all
+requests are answered and no connection is open.
 """
 
 from __future__ import annotations
@@ -156,10 +156,8 @@ def _facts(inquiry: Inquirer, facts: ResolvedFacts) -> Reply:
     return replace(facts.reply(Kind.DOCUMENT), media_type=_media_type(inquiry, facts, facts.place))
 
 
-# entries: A directory as a listing: the names in it, one a line, and what each link stands for.
-#
-# The body is made of the names alone; the reader counts its lines and makes the entries from the links, so
-# that none is ever read out of a line. Hidden links are left out.
+# A directory as a listing: the body is the names, one a line. The reader counts its lines and makes the
+# entries from the links, so that none is ever parsed out of a line. Hidden links are left out.
 
 #: Names in one piece of the body.
 _AT_ONCE = 500

@@ -1,10 +1,10 @@
-"""The questions: commands, one a line, that only read (protocol page 6; rule S05), and who is asked.
+"""Prospero messages: read-only commands, one a line, and their replies (protocol page 6 and 7; rule S05).
 
-Each message is complete: the version spoken, a name that says nothing about the person, one command, so no
-answer can belong to two. Tokens that came from a URL or a reply are quoted; keywords are our own.
+Each request is complete: the protocol version, a user name that reveals nothing about the user, and one
+command, so no answer can belong to two. Tokens from a URL or a reply are quoted; keywords are our own.
 
-Each question has a socket and a connection id of its own. One about another object than the URL's takes the
-route that led there: so each is judged as a URL that followed from the answer that named it.
+Each request has a socket and a connection id of its own. A request about another object than the URL's
+carries the route that led there, so it is judged as a URL that followed from the answer that named it.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ from protocols.step import (
 )
 from protocols.wire import REST, Rest, encode_commands, run_reader
 
-# reply: What a server answers (protocol page 7): links and attributes in the order they came, and results.
+# A reply (protocol page 7): links and attributes in the order they came, and results.
 #
-# Nothing marks where the answer to one command ends, so each of our requests has one command. Lines that
-# are not known, or have too few tokens, are passed over and told. A server's no becomes a typed error where
-# it is asked for: some failures only mean that something else is to be tried.
+# Nothing marks the end of the answer to a command, so each of our requests has one command. Unknown lines,
+# and lines with too few tokens, are skipped and reported. A failure becomes a typed error only where the
+# caller asks for it: some failures only mean that another way must be tried.
 
 #: Warnings and oddities of one reply that are kept.
 _MOST_REPORTED = 10

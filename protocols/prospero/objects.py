@@ -1,11 +1,11 @@
-"""What a request is about: an object of a server, by its names, and what led there.
+"""Objects of a Prospero server: their names and routes, and the tokens, attributes and links that name them.
 
-A URL names one (protocol page 1); so does a link, a FORWARDED line or an access method (8.5). Each is
-also a URL, by which it is judged before anything is sent. The name is opaque: nothing is normalised.
+A URL names one (protocol page 1); so does a link, a FORWARDED line or an access method (8.5). Each is also a
+URL, by which it is judged before anything is sent. The name is opaque: nothing is normalized.
 
 A host inside a message is a name or a dotted address, with a decimal port in parentheses straight behind it;
-no port means the default of whatever the host is named for (1.2). Names are compared without regard to case,
-and servers print them in capitals: here they are lower case.
+no port means the default for the purpose of the host (1.2). Names are compared without regard to case, and
+servers print them in capitals: here they are lower case.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
-# token: Lines and tokens of a Prospero message: reading them, and quoting what is to be written.
+# Lines and tokens of a Prospero message: reading, and quoting for output.
 #
-# A single quote switches quoting on and off anywhere in a token; inside, two of them are one, and every
-# other octet stands for itself, line ends and NUL included. So a message is read in one pass from its first
-# octet to its last, never line by line. Section 5 of the protocol page.
+# A single quote switches quoting on and off anywhere in a token; inside, two of them are one, and every other
+# byte stands for itself, line ends and NUL included. So a message is read in one pass from its first byte to
+# its last, never line by line. Section 5 of the protocol page.
 
 #: Tokens of one line. No line has a hundredth of that; a reply of blanks and letters would fill memory.
 MOST_TOKENS = 4096
@@ -264,10 +264,8 @@ def read_version(token: bytes) -> int:
     return int(token) if _VERSION.fullmatch(token) else 0
 
 
-# attribute: Attributes of objects and links (protocol page 7.2), and the few whose values mean something
-# here.
-#
-# A line is one value; several lines of one name are several values, in the server's order of preference.
+# Attributes of objects and links (protocol page 7.2), and the few whose values are interpreted here. A line
+# is one value; several lines of one name are several values, in the server's order of preference.
 
 _SEQUENCES = (b"SEQUENCE", b"ASCII")
 _TYPES = (*_SEQUENCES, b"LINK", b"FILTER")
@@ -374,7 +372,7 @@ def _read_time(values: tuple[bytes, ...]) -> datetime | None:
         return None
 
 
-# link: LINK lines (protocol page 7.1): a name in a directory, and the object it stands for.
+# LINK lines (protocol page 7.1): a name in a directory, and its object.
 
 INTERNET = b"INTERNET-D"
 

@@ -1,7 +1,7 @@
-"""What a prospero URL comes to, question by question (protocol page 9).
+"""The resolution of a prospero URL (protocol page 9): access methods, contents, directory, union links.
 
-First the object's access methods; what has none is listed as a directory. FORWARDED is followed wherever it
-appears.
+The object's access methods are tried first; an object without any is listed as a directory. FORWARDED is
+followed wherever it appears.
 """
 
 from __future__ import annotations
@@ -45,9 +45,8 @@ from protocols.prospero.objects import (
 from protocols.step import Dialogue
 from protocols.wire import REST, Rest
 
-# contents: The object itself as the values of an attribute, CONTENTS (protocol page 8.4): any octets.
-#
-# What kind of octets they are the protocol does not say, so the object's ways and its name are asked.
+# The object itself as the values of an attribute, CONTENTS (protocol page 8.4): any bytes. The protocol does
+# not give their media type, so the object's access methods and name decide.
 
 NAME = b"CONTENTS"
 
@@ -286,11 +285,11 @@ def findings_of(answer: ProsperoReply) -> Iterator[Finding]:
         yield Finding("prospero:odd-line", "warn", oddity)
 
 
-# union: Union links: the links of their targets belong to the directory too (protocol page 9, 5).
+# Union links: the links of their targets belong to the directory too (protocol page 9, 5).
 #
-# The directory's own links come first, then those of each target in the order given, nested ones right
-# behind what named them; a name that came before hides later ones. What cannot be read leaves a gap that is
-# told, and the listing stands. Who wrote a link goes with it, for it is judged by that later.
+# The directory's own links come first, then those of each target in the order given, nested ones right behind
+# the link that named them; a name hides later ones that are equal. An unreadable target leaves a gap that is
+# reported, and the listing is still given. Each link keeps its author, because it is judged by that later.
 
 #: How deep unions nest, and how many of them one listing asks for: each is a request to any server.
 MOST_LEVELS = 8

@@ -1,7 +1,7 @@
-"""What a telnet server sends, taken apart (RFC 854, RFC 855): data, commands, negotiations, subnegotiations.
+"""Bytes from a telnet server (RFC 854, RFC 855): data, commands, negotiations, subnegotiations, line ends.
 
-A machine without I/O, the same for every cut of the octets: what stands half at the end of one piece is gone
-on with in the next. Nothing that comes makes it fail but a subnegotiation without end.
+The readers have no I/O and give the same result for every cut of the bytes: a part at the end of one piece is
+continued in the next. Only a subnegotiation without end is an error.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 
 from protocols.errors import LimitExceeded
 
-# codes: Octets that RFC 854 and its options give a meaning, and the names that people know them by.
+# Bytes with a meaning in RFC 854 and its options, and their usual names.
 
 IAC = 0xFF
 
@@ -213,11 +213,11 @@ class TelnetScanner:
             self._kept += octets
 
 
-# newlines: Line ends of the network virtual terminal (RFC 854, RFC 1123 3.3.1), coming in.
+# Line ends of the network virtual terminal (RFC 854, RFC 1123 3.3.1), received.
 #
-# CR LF is the end of a line, CR NUL a carriage return, a carriage return before anything else and a line
-# feed alone are what they are, and a NUL is nothing. In BINARY (RFC 856) octets are what they are; in text
-# CR LF is the end of a line all the same.
+# CR LF is the end of a line, CR NUL a carriage return. A carriage return before anything else and a lone line
+# feed stand for themselves, and a NUL is removed. In BINARY (RFC 856) bytes stand for themselves; in text CR
+# LF is the end of a line all the same.
 
 
 class NvtText:

@@ -1,7 +1,7 @@
-"""One end of a telnet session, the terminal's: what comes is taken apart, options are answered, text typed.
+"""The client end of a telnet session: received bytes are parsed, options answered, and typed text encoded.
 
-A machine without I/O. Nothing is asked for here, every session begins in silence: a request costs (a server
-that is asked for BINARY ends its lines without carriage returns), and a server asks for what it needs.
+A machine without I/O. The client requests no option, every session begins in silence: a request has a cost (a
+server that is asked for BINARY ends its lines without carriage returns), and a server asks for what it needs.
 """
 
 from __future__ import annotations
@@ -35,11 +35,9 @@ if TYPE_CHECKING:
     from protocols.location import JsonValue
 
 
-# negotiation: Options by the Q method of RFC 1143: what to answer, so that no two ends ever negotiate
-# without end.
-#
-# One `OptionSide` for the options of each end. An answer goes out for a change of state and for the refusal
-# of a request, and for nothing else.
+# Options by the Q method of RFC 1143, which prevents endless negotiations. One `OptionSide` covers the
+# options of each end. It sends an answer for a change of state and for the refusal of a request, and for
+# nothing else.
 
 
 class OptionState(enum.Enum):

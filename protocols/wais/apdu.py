@@ -1,8 +1,8 @@
-"""The APDUs that a client sends and hears: Init, Search, and their responses (wais page, section 4).
+"""WAIS messages and their APDUs: Init, Search, and their responses (wais page, sections 2 to 4).
 
-Octets first, meaning after: an APDU is a header of known length (type, fixed fields, tagged elements) and
-at most one element behind it. Requests are written as the old clients wrote them, in their order; in
-responses elements may come in any order and unknown ones are passed over.
+Bytes are parsed first and interpreted later: an APDU is a header of known length (type, fixed fields, tagged
+elements) and at most one element behind it. Requests are written as the old clients wrote them, in their
+order; in responses elements may come in any order and unknown ones are skipped.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import NamedTuple
 from protocols.errors import Disconnected, ProtocolError, Refused
 from protocols.wire import Buffer, Reader
 
-# element: Tagged elements: how an APDU and the records in it are written (wais page, section 3).
+# Tagged elements, of which an APDU and its records are made (wais page, section 3).
 #
-# An element is a tag, a length and that many octets; tag and length are compressed integers. A group's
-# octets are elements again and are used up exactly. Not ASN.1, though it looks like it.
+# An element is a tag, a length and that many bytes; tag and length are compressed integers. The bytes of a
+# group are elements again and are used up exactly. Not ASN.1, though it looks like it.
 
 #: Octets of a compressed integer: five hold any length that a message has room for, twice over.
 _LONGEST_COMPRESSED = 5
@@ -272,7 +272,7 @@ def _parse(apdu: bytes, kind: int, fixed_length: int) -> tuple[bytes, dict[int, 
     return apdu[3:fields], contents(apdu[fields:end]), apdu[end:]
 
 
-# text: A server's octets as text for a person: no charset is ever named (wais page, section 9).
+# A server's bytes as text for people: WAIS never names a charset (wais page, section 9).
 
 #: C0, DEL and C1, but for the two that a listing shows as escapes.
 _CONTROLS = {code: "\ufffd" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\r\n"}
@@ -291,9 +291,8 @@ def display_text(octets: bytes) -> str:
     return plain_text(octets).translate(_CONTROLS)
 
 
-# message: Messages from a server: a header of 25 printable octets, then one APDU (wais page, section 2).
-#
-# A message of length 0 is an answer too: the server cannot do what it was asked.
+# Messages from a server: a header of 25 printable bytes, then one APDU (wais page, section 2). A message of
+# length 0 is an answer too: the server could not do the request.
 
 HEADER_LENGTH = 25
 #: Octets of an APDU, on which client and server agree; what holds where they have not.

@@ -1,7 +1,7 @@
-"""Hits as entries of a listing, each with the URLs of its document (wais page, section 11).
+"""Hits of a WAIS search as entries with URLs, and the facts of a reply (wais page, section 11).
 
-A URL is written by our own builder, from the place of the search, a type and an id. It is right in the
-RFC's spelling; the one of browsers is an extra, for those who read no other.
+Our own builder writes a URL, from the host and database of the search, a type and an id. It has the spelling
+of the RFC; the spelling of browsers is an extra, for readers that know no other.
 """
 
 from __future__ import annotations
@@ -194,9 +194,6 @@ def parse_date(date: bytes) -> datetime | None:
     except ValueError:
         return None
 
-
-# facts: What the answers of a server tell of a document, a result list or a database, before its body is
-# read.
 
 #: With less room left in an answer than one more record may need, one may have been dropped: than the
 #: largest of those that came, or this part of an answer of the usual size.

@@ -1,7 +1,7 @@
-"""Records in an answer (wais page, section 5): headers of documents, texts, diagnostics.
+"""Records in a WAIS answer (wais page, sections 5 and 8): document headers, texts, diagnostics.
 
-The real server sends three kinds. The others are read by what is written of them; what is unknown is
-passed over by its length.
+The real server sends three kinds. The others are read as their specification says; unknown records are
+skipped by their length.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from protocols.errors import AccessDenied, Declined, NotFound, ProtocolError, Tr
 from protocols.wais.apdu import contents, display_text, elements, parse_number, take_element
 from protocols.wire import REST, Rest, run_reader
 
-# diagnostic: Diagnostics: how a server says no, in a format of their own (wais page, section 8).
-#
-# A diagnostic has a code of two characters, and words that are the server's own. Codes are those of
-# Z39.50-1988; the table says them in words where the server has none.
+# Diagnostics: a server's refusal, in a format of its own (wais page, section 8). A diagnostic has a code of
+# two characters and the server's own text. Codes are those of Z39.50-1988; the table has a text for each,
+# used where the server sent none.
 
 TAG = 28
 #: Tag and length, then code, text and surrogate flag, then the end of the record.

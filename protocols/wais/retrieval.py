@@ -1,8 +1,8 @@
-"""One document, range by range, to its true end (wais page, section 7).
+"""The retrieval of one WAIS document, range by range, to its true end (wais page, section 7).
 
-A server never says how long a document is: what a search says holds for its first type only. So full
-ranges are asked for until an answer is short, or says that the range reaches beyond the end. A server that
-cannot fit an answer into a message says so with length 0; then smaller ranges are asked for.
+A server never gives the length of a document: the one in a search result holds for the first type only. So
+full ranges are requested until an answer is short, or says that the range reaches beyond the end. A server
+that cannot fit an answer into a message says so with length 0; then smaller ranges are requested.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from protocols.wais.apdu import (
 from protocols.wais.record import Diagnostic, WaisRecords, missing, refusal, sort_records
 from protocols.wire import Buffer, Reader, Rest, encode_message
 
-# exchange: One request and its whole answer, the only way to talk to a WAIS server: it drops what comes
-# before it has answered, and hangs up (wais page, section 1). The first request agrees on the size of
-# messages.
+# One request and its whole answer. A dialogue waits for the answer before the next request, because a WAIS
+# server drops requests that arrive earlier, and hangs up (wais page, section 1). The first request negotiates
+# the size of messages.
 
 
 def read_init_response(buffer: Buffer) -> Generator[Rest | None, None, InitResponse | None]:

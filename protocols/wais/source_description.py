@@ -1,7 +1,7 @@
-"""Source descriptions: what a database says of itself (wais page, section 10).
+"""Source descriptions: a WAIS database described by its server (wais page, section 10).
 
-`(:source :key value …)`, keys told without regard to case; unknown ones stay among the rest. Octets become
-text by guess: no charset is named.
+`(:source :key value …)`, keys without regard to case; unknown ones are kept among the rest. The charset of
+the bytes is guessed, because none is named.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from protocols.location import JsonValue
 from protocols.syntax import encode
 from protocols.wais.apdu import plain_text
 
-# lists: Lists in the manner of Lisp, as source descriptions are written (wais page, section 10).
+# Lisp lists, the syntax of source descriptions (wais page, section 10).
 #
-# Strings in quotes, integers, decimals, `:symbols`, arrays `#( … )`, lists `( … )`. A list that begins with
-# a symbol is a structure, `(:name :key value …)`. Symbols are told without regard to case.
+# Strings in quotes, integers, decimals, `:symbols`, arrays `#( … )`, lists `( … )`. A list that begins with a
+# symbol is a structure, `(:name :key value …)`. Symbols are compared without regard to case.
 
 #: Deeper than any description goes; a reader must not run out of stack.
 _DEEPEST = 32

@@ -1,4 +1,4 @@
-"""What a wais URL says (RFC 1738 3.9): a database, and a search in it or a document of it."""
+"""wais URLs (RFC 1738 3.9): a database, and a search in it or a document of it."""
 
 from __future__ import annotations
 
@@ -166,9 +166,6 @@ def _encode_value(value: bytes) -> str:
     return "".join(
         octet.decode("ascii") if _LIBWWW_PLAIN.match(octet) else f"%{octet.hex().upper()}" for octet in octets
     )
-
-
-# refinement: The same database, asked in another way: what a caller adds to a URL.
 
 
 def with_search(url: WaisUrl, words: str) -> WaisUrl:

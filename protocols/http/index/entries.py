@@ -1,8 +1,8 @@
-"""What a link of an index page leads to, seen from the page's directory (RFC 3986 5.2).
+"""Entries of an index page: the target of each link, its size and date (RFC 3986 5.2).
 
-A link is an entry if it names one thing in this directory: the href is the name, the text beside it is
-decoration. An href is octets: what a page wrote outside ASCII is taken as it stands and never recoded, what
-RFC 3986 does not allow is escaped, and what is escaped is decoded once.
+A link is an entry if it names one object in this directory: the href is the name, the text beside it is
+decoration. An href is bytes: bytes outside ASCII are taken as they are and never recoded, bytes that RFC 3986
+does not allow are escaped, and escapes are decoded once.
 """
 
 from __future__ import annotations
@@ -142,10 +142,8 @@ def _segments(path: bytes) -> list[bytes]:
     return [*found, b""] if path.endswith((b"/.", b"/..")) else found
 
 
-# cells: What stands beside a link: a size and a date, as the servers write them.
-#
-# A number with a unit is not a size, and a date without a zone is no moment: both are kept as they are
-# shown.
+# Sizes and dates beside a link, as the servers write them. A number with a unit is not a size, and a date
+# without a zone is not a moment: both are kept as shown.
 
 _LARGEST = 2**63 - 1
 _SIZE = r"-|[0-9]{1,19}(?:[.,][0-9]{1,3})?(?: ?(?:[KMGTPEkmgtpe]i?[Bb]?|B|bytes))?"
@@ -236,8 +234,8 @@ def _local(text: str, found: re.Match[str]) -> CellTime | None:
     return CellTime(text, None, moment.isoformat(timespec="minutes" if second is None else "seconds"))
 
 
-# records: Entries of an index that is no page for people, and what every kind of index says of what it is
-# not.
+# Entries of an index that is not a page for people, and the error that every kind of index raises for content
+# that is not one.
 
 #: What needs an escape, to be on the safe side: all but what is unreserved (RFC 3986 2.3).
 _RESERVED = re.compile(rb"[^A-Za-z0-9._~-]")

@@ -1,7 +1,8 @@
-"""An index page of HTML as entries: read by lxml while it comes, judged once enough of it is there.
+"""An HTML index page as entries: parsed by lxml as it arrives, accepted once enough of it is known.
 
-The rows of a page are held until it has ended, or until there are so many that its verdict will not change;
-from then on they go out as they come, however long the page is. A page that is no index is `Declined`.
+The rows of a page are held until it has ended, or until there are so many that its verdict cannot change;
+from then on they are emitted as they arrive, however long the page is. A page that is not an index is
+`Declined`.
 """
 
 from __future__ import annotations
@@ -34,11 +35,10 @@ from protocols.http.url import HttpUrl
 from protocols.location import BuiltUrl, Entry, Finding, JsonValue, Kind
 from protocols.options import Limits
 
-# page: The containers of a page: what may hold an index, the rows in it, and what its links lead to.
+# The containers of a page: what may hold an index, its rows, and the targets of its links.
 #
-# A machine fed by an HTML parser with the tags and the text of a page (it is the `target` of lxml's).
-# Nothing of the page is kept but counts, headings, and the rows of containers; nobody decides here whether
-# it is one.
+# An HTML parser feeds this machine with the tags and the text of a page (it is the `target` of lxml's). It
+# keeps counts, headings, and the rows of containers. It does not decide whether the page is an index.
 
 _HEADINGS = frozenset({"title", "h1", "h2", "h3", "h4"})
 _CONTAINERS = frozenset({"pre", "table", "ul"})
@@ -252,11 +252,10 @@ class IndexPage:
         self._open[-1].count(href, link)
 
 
-# comments: A page without its comments, and with no tag that is too long: what a parser would hold is
-# bounded.
+# A page without its comments and without overlong tags, which bounds the memory of a parser.
 #
-# A comment that nothing ends is none: servers that escape nothing write `<!--` where a file is called so,
-# and all names behind it would be hidden. It is read up to its first `>` only, once the page is over.
+# An unterminated comment is not a comment: servers that escape nothing write `<!--` for a file of that name,
+# and all later names would be hidden. Such a comment ends at its first `>`, once the page is complete.
 
 #: Octets of a comment that are held for the case that nothing ends it.
 _COMMENTS_HELD = 1_048_576
@@ -351,11 +350,11 @@ class CommentStripper:
         return b"<!" + bytes(self._comment[2:]) + rest
 
 
-# proof: Is a page the index of its directory? A wrong yes lists the links of somebody's article.
+# Whether a page is the index of its directory. A wrong yes lists the links of an ordinary article.
 #
 # P1: a heading says so and names this directory. P2: three links sort the page. P3: a heading names another
-# one (a proxy maps a path to another), there is a parent link, and every entry has a date. In each case at
-# most a quarter of the links may lead elsewhere.
+# directory (a proxy maps one path to another), there is a parent link, and every entry has a date. In each
+# case at most a quarter of the links may lead elsewhere.
 
 #: Apache's, nginx's, lighttpd's and mini_httpd's; Python's; Tomcat's; Jetty's; webfs's.
 _FORMS = re.compile(

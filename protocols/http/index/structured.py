@@ -1,7 +1,8 @@
-"""An index of JSON as entries: nginx's and Caddy's arrays of objects, one object at a time.
+"""JSON and XML indexes as entries: nginx's and Caddy's arrays of objects, nginx's `<list>`.
 
-It is one if every object of the first thousand is what these two write; an empty array proves nothing. Names
-of nginx are octets inside quotes, not always UTF-8; Caddy's lose such octets, so its name is what `url` says.
+A JSON document is an index if every object of the first thousand has the members of these two servers; an
+empty array proves nothing. Names of nginx are bytes inside quotes, not always UTF-8. Caddy loses such bytes,
+so its name is read from `url`. Objects are read one at a time.
 """
 
 from __future__ import annotations
@@ -137,11 +138,10 @@ def _size(item: Mapping[str, object]) -> int | None:
     return size if isinstance(size, int) and not isinstance(size, bool) and 0 <= size <= _LARGEST else None
 
 
-# elements: nginx's index of XML as entries: `<list>` of `<file>`, `<directory>` and `<other>`.
+# nginx's XML index: `<list>` of `<file>`, `<directory>` and `<other>`.
 #
-# Names with controls, or that are not UTF-8, make it no XML at all: then nobody can tell what it lists, and
-# it is a document, never a shorter listing. So nothing of it goes out before its end. No DTD is read, no
-# entity.
+# Names with controls or invalid UTF-8 make it malformed XML: then its content is unknown, and it is a
+# document, never a shorter listing. So no entry is emitted before its end. No DTD and no entity is read.
 
 _ELEMENTS_KINDS = {"file": Kind.DOCUMENT, "directory": Kind.DIRECTORY, "other": Kind.UNKNOWN}
 #: Octets of a listing that is held: 100,000 names of usual length.
