@@ -639,7 +639,7 @@ class Filter(Protocol):
 # Replay: a peer that serves one archived object.
 #
 # A dialogue sends it the same requests as a server, so the readers of the wire also read the bytes of an
-# archive. It has no I/O.
+# archive. The peer has no I/O.
 
 
 class ArchivedObject(NamedTuple):

@@ -361,9 +361,9 @@ class PeriodUnstuffer:
 
 # The header line of a Gopher+ reply (Gopher+ memo 2.3): whether there is one, and what it announces.
 #
-# It is expected only if the request was Gopher+, because a document may begin with `+44` as well. A reply
-# without one is *unframed*: the server does not know Gopher+, or not this use of it, and every byte that was
-# examined is part of the reply.
+# A header is expected only if the request was Gopher+, because a document may begin with `+44` as well. A
+# reply without one is *unframed*: the server does not know Gopher+, or not this use of it, and every byte
+# that was examined is part of the reply.
 
 #: Room for a sign, 18 digits and blanks; a line longer than this is no header.
 HEADER_LIMIT = 64

@@ -16,7 +16,7 @@ from protocols.syntax import encode
 
 # One line of a menu (RFC 1436 3.8, Gopher+ memo 2.1), and the URL of its target.
 #
-# Fields are data from a peer. They become a URL only if each field is valid (rule S20). Any other item is
+# Fields are data from a peer. Fields become a URL only if each field is valid (rule S20). Any other item is
 # *unusable* and carries the reason; the rest of the menu is read.
 
 #: Rule S20: the schemes that a `URL:` selector may lead to.

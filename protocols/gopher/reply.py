@@ -316,8 +316,9 @@ class FormEntries:
 # awaited than can decide.
 #
 # A Gopher server refuses with a Gopher+ error (memo 2.3), or with a reply that looks like one: basic Gopher
-# has no status. For a missing item servers send an error line. It is told from content by its shape alone,
-# never by its words. That needs the start of a reply, and only while it can still be nothing but an error.
+# has no status. For a missing item servers send an error line. An error line is told from content by its
+# shape alone, never by its words. That needs the start of a reply, and only while it can still be nothing
+# but an error.
 
 #: As many octets as tell attribute records from anything else.
 RECORD_MARK_LENGTH = 6

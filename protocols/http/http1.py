@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 # Plain heads: the ones of most requests and answers, each written or read in one step.
 #
-# They are a subset of the heads that h11 accepts, with the same meaning: each field once, printable ASCII, no
-# folded line, CR LF at each line's end, no framing but one Content-Length, and a connection that may be
-# reused. h11 judges everything else: nothing is looser here, and a doubt costs only time.
+# Plain heads are a subset of the heads that h11 accepts, with the same meaning: each field once, printable
+# ASCII, no folded line, CR LF at each line's end, no framing but one Content-Length, and a connection that
+# may be reused. h11 judges everything else: nothing is looser here, and a doubt costs only time.
 
 _TOKEN = r"[-!#$%&'*+.^_`|~0-9A-Za-z]+"
 #: As the fields are written, no octet can be of two parts: what does not match costs no more than what does.

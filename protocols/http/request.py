@@ -231,7 +231,7 @@ def check_headers(headers: Headers) -> None:
 # Ranges (RFC 9110 14), to resume behind bytes that are held already, and conditional requests for an object
 # that may differ from the held one (13.1): how they are written and read.
 #
-# They ask for the stored form only: bytes of a content coding are not bytes of the object.
+# Ranges ask for the stored form only: bytes of a content coding are not bytes of the object.
 
 _CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,19})-([0-9]{1,19})/([0-9]{1,19}|\*)", re.IGNORECASE | re.ASCII)
 _STRONG = re.compile(r'"[\x21\x23-\x7e\x80-\xff]*"')

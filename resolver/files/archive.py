@@ -1,4 +1,4 @@
-"""An archive that a person named, to be read anywhere in it, and never written to."""
+"""Archives named by the user, read at any position and never written; and spools of bytes."""
 
 from __future__ import annotations
 
@@ -147,9 +147,6 @@ def put_beside(path: str, lines: Iterable[bytes], mode: int) -> None:
             os.unlink(new)
         raise writing_fault(error, path) from error
 
-
-# spool: Octets that are kept until they are written elsewhere: in memory as long as they are few, then in a
-# file that has no name.
 
 #: Octets that stay in memory.
 IN_MEMORY = 1_048_576

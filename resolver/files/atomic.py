@@ -1,4 +1,4 @@
-"""A small file put whole in the place of what has its name."""
+"""Small files that are replaced atomically: single files, reports, output directories; and their lock."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def _is_at(path: str, fd: int) -> bool:
         return False
 
 
-# lock: The lock by which transfers keep out of each other's files.
+# The lock that keeps concurrent transfers out of each other's files.
 
 # What a file system says that has no locks: then there are none.
 _NO_LOCKS = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS})
@@ -299,7 +299,7 @@ def take_away(path: str) -> None:
         raise LocalError(f"cannot remove {path}: {error.strerror}") from error
 
 
-# report: A file that a run writes of itself at its end: there whole, or as it was before.
+# A report: a file that a run writes at its end. After a crash it is complete, or as it was before.
 
 
 def check_place(path: str) -> None:
@@ -328,10 +328,6 @@ def write_report(path: str, octets: bytes) -> None:
         replace(path, octets, 0o666)
     except OSError as error:
         raise writing_fault(error, path) from error
-
-
-# shelf: A directory of files that are written whole, or by those who know how: what a run over a cluster
-# keeps.
 
 
 class OutputFiles:

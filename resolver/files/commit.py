@@ -1,8 +1,8 @@
-"""Files to the disk: one by one, or several at once.
+"""The commit of complete files: their data to the disk, then their names (S14).
 
-Several are brought there by one call for their whole file system (syncfs), which costs little more than one
-file does. Linux tells of what could not be written by that call since 5.8; elsewhere each file is asked for,
-after all have been set going.
+Several files are synced by one call for their whole file system (syncfs), which costs little more than one
+file does. Since Linux 5.8 that call reports write errors; elsewhere each file is synced, after writeback was
+started for all.
 """
 
 from __future__ import annotations
@@ -114,15 +114,15 @@ def _tells_of_errors() -> bool:
     return system == "Linux" and all(map(str.isdecimal, numbers)) and tuple(map(int, numbers)) >= _TELLS
 
 
-# landing: The last steps of a file that is whole (S14): all of it on the disk, then its name.
+# The last steps of a complete file (S14): all of it on the disk, then its name.
 #
-# What has grown in NAME.part gets the name of that. What was held in memory is written to a file without a
-# name where the file system has such files, and linked to NAME: a process that is killed leaves the whole
-# of it or nothing, so there is no state, no token and no lock. Elsewhere, where it takes the place of
-# another file, where somebody has begun NAME.part meanwhile, and where a sidecar is to be of this file and
-# no other, it takes all the steps of `part`.
+# NAME.part is renamed. A file that was held in memory is written to a file without a name where the file
+# system has such files, and linked to NAME: a killed process leaves the whole of it or nothing, so there is
+# no state, no token and no lock. All the steps of `resolver.files.part` are taken where the file system has
+# no such files, where the file replaces another one, where another process has begun NAME.part meanwhile, and
+# where a sidecar must describe exactly this file.
 #
-# These are done in a worker thread.
+# A worker thread does these steps.
 
 
 class PendingFile(Protocol):

@@ -1,7 +1,7 @@
-"""A directory that files of ours go to: held open, so that renaming it cannot send them elsewhere (S14).
+"""A directory for saved files, held open so that renaming it cannot send them elsewhere (S14).
 
-Names are those in the directory. No call follows a link, and none gives a name that something has
-already, but for `replace`.
+Names are those in the directory. No call follows a link, and only `replace` gives a name that is taken. The
+module also removes directories that stayed empty and surplus files.
 """
 
 from __future__ import annotations
@@ -18,11 +18,9 @@ from typing import NamedTuple
 from protocols.errors import LocalError
 from resolver.files.faults import spared, writing_fault
 
-# made: Directories that this process made for files which have not come yet: one that none comes into goes
-# again, with the last who waited for that.
-#
-# Other processes may be at work with the same ones: those may find a directory gone that was there, and
-# make it again.
+# Directories that this process made for files which have not arrived yet: a directory that stays empty is
+# removed with the last file that waited for it. Other processes may use the same directories; they may find
+# one gone that existed, and make it again.
 
 _lock = Lock()
 
@@ -365,11 +363,11 @@ class OutputDirectory:
         self._fd = -1
 
 
-# surplus: Files below a directory that may be removed: found and removed through no link, and nothing
-# outside (S14).
+# Surplus: files below a directory that may be removed, found and removed through no link and nowhere outside
+# (S14).
 #
-# Each directory on a way down is opened in the one before, so that renaming one, or putting a link in its
-# place, leads nowhere else. What was found is known again by its numbers: what has its name since stays.
+# Each directory on the way down is opened in the one before, so that renaming one, or putting a link in its
+# place, leads nowhere else. A found file is recognized by its numbers: a newer file of that name stays.
 # Another file system that is mounted below is not entered.
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

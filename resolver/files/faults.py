@@ -1,7 +1,8 @@
-"""What the system says of a file becomes an error of ours, here and nowhere else in this folder.
+"""System errors about files as errors of ours, and the reserve of descriptors that lets them be reported.
 
-The caller raises it `from` the original. It matters whose file it is: an object of this machine that a URL
-names (`object_fault`), or one that we write (`writing_fault`).
+No other module of the package converts these errors. The caller raises the result `from` the original. The
+owner of the file matters: an object of this machine that a URL names (`object_fault`), or a file that we
+write (`writing_fault`).
 """
 
 from __future__ import annotations
@@ -66,12 +67,11 @@ def writing_fault(error: OSError, path: str) -> LocalError:
     return LocalError(f"cannot write {path!r}: {reason(error)}" + (f" ({remedy})" if remedy else ""))
 
 
-# descriptors: The last descriptors that this process may have: kept free of connections and of files that
-# grow.
+# Spare descriptors, kept free of connections and of growing files.
 #
 # A system gives the lowest number that is free (POSIX open(2)), so the number of a new descriptor tells how
-# many are in use. What is opened late and seldom, a module, a database, a look-up of a name, finds the last
-# ones free: else a run that is out of descriptors could not even say so.
+# many are in use. Late and rare users, a module, a database, a DNS lookup, find the last ones free: else a
+# run that is out of descriptors could not even report that.
 
 #: Descriptors that are kept free, or a quarter of all where that is less. Of those that are opened late a run
 #: has some ten: epoll, a ledger with its two files and its lock, a module, a list, a look-up.

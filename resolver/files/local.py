@@ -1,10 +1,9 @@
-"""Files and directories of this machine that a URL names (S12): opened here and nowhere else.
+"""Files and directories of this machine that a URL names (S12); no other module opens them.
 
-Only regular files and directories are opened, anything else only where the policy allows it; what is
-there is looked at before it is opened, since opening a device can already do something, and once more
-afterwards. All calls are made on the event loop: from a disk they take microseconds to milliseconds a
-piece, and a hop to a thread would double that. Only a whole directory, which may be large, is read in
-a thread.
+Only regular files and directories are opened, anything else only where the policy allows it. A file is
+examined before it is opened, since opening a device can already have effects, and once more afterwards. All
+calls are made on the event loop: from a disk they take microseconds to milliseconds each, and a hop to a
+thread would double that. Only a whole directory, which may be large, is read in a thread.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ from resolver.files.faults import object_fault
 from resolver.loops import Loop, running
 from resolver.policy.subject import refusal
 
-# rooted: Below one directory and nowhere else (S12, `file_root`).
+# Access below one directory only (S12, `file_root`).
 #
 # A path is walked component by component, each opened relative to the one before and never through a link;
-# links are read and walked by hand. A link, or a `..`, that would leave the root is refused, also where it
-# would come back later: so nothing outside can even be found to exist. Directories are held open on the
+# links are read and walked by hand. A link, or a `..`, that would leave the root is refused, even where it
+# would return later: so the existence of files outside cannot be probed. Directories are held open on the
 # way, so renaming one cannot move the walk elsewhere.
 
 #: Links followed in one walk: what Linux itself follows (path_resolution(7)).

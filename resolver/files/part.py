@@ -1,10 +1,10 @@
-"""NAME.part, from its first name to its last: a file that grows, and what tells a later run of it (S14).
+"""NAME.part from its first name to its last: a growing file, and its state for a later run (S14).
 
-What has that name already is gone on with where it is what a run of ours began, by its state and its mark. An
-empty file of ours is one that a run was killed over before anything was written down of it. Anything else is
-somebody's: it is left as it is, and is an error before anything is sent.
+A file of that name is resumed if its state and its mark show that a run of ours began it. An empty file of
+ours comes from a run that was killed before it wrote the state. Any other file belongs to somebody else: it
+is left as it is, and is an error before anything is sent.
 
-The order of the steps is such that a process may be killed before each of them.
+The order of the steps allows a process to be killed before each of them.
 """
 
 from __future__ import annotations
@@ -413,9 +413,6 @@ class PartFile:
         if self.fd != -1:
             os.close(self.fd)
         self.fd = -1
-
-
-# segment: A piece of a file that grows in more than one place.
 
 
 class Segment:

@@ -1,9 +1,8 @@
-"""What is remembered of a file that is still growing: which one it is, where its octets come from, and of
-which state.
+"""The state of a growing file: its identity, its source, and the ranges that it holds.
 
 A small JSON file beside NAME.part, for its owner only. It is written whole under another name and then
-renamed, so after a crash there is the old state, the new one, or none. Both names may be somebody's: what
-does not begin as ours do is left as it is, and is an error.
+renamed, so after a crash there is the old state, the new one, or none. Both names may be taken: a file that
+does not begin like ours is left as it is, and is an error.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ from protocols.errors import LocalError
 from resolver.files.directory import DirectoryHandle
 from resolver.files.faults import writing_fault
 
-# mark: How a file that we began is known again: by its owner, its number and a token that it carries (S14).
+# The mark by which a file of ours is recognized: owner, inode number and a token that it carries (S14).
 #
-# Nothing that is in a file tells who wrote it, for strangers choose what is in files, and often their
-# names. So the state beside a growing file names the one file that it is of. A copy of that is another
-# file, and so is one that got the number of one removed: that has no token.
+# The content of a file does not prove who wrote it, for strangers choose content, and often names. So the
+# state beside a growing file names the one file that it describes. A copy is another file, and so is a file
+# that got the number of a removed one: neither has the token.
 
 #: Write permission for anybody but the owner.
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
@@ -102,8 +101,6 @@ def _token_of(fd: int) -> str | None:
             return os.getxattr(fd, _ATTRIBUTE).decode("ascii", "replace")
     return None
 
-
-# ranges: Which octets of a file are there: ranges `(first, behind the last)`, in order and apart. No I/O.
 
 Range: TypeAlias = "tuple[int, int]"
 Ranges: TypeAlias = "tuple[Range, ...]"
@@ -310,9 +307,6 @@ def _whole(value: object, size: int | None) -> Ranges:
     if ranges is None or size is None or (ranges and ranges[-1][1] > size):
         return ()
     return ranges
-
-
-# writing: Octets into a file of ours, how far that has come, and the time that the peer gave it.
 
 
 def position_of(sink: Sink) -> int | None:

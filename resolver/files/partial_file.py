@@ -1,10 +1,10 @@
-"""Files that we write: the only place where a peer's octets become a file of ours (S14).
+"""The only files into which a peer's bytes are written: NAME.part, or memory, until complete (S14).
 
-A body grows in NAME.part beside its final name, created exclusively and through no link, and gets its
-name in one step once it is whole and on the disk. A small one, of which nothing is there yet, is held in
-memory until it is whole. The directory is held open meanwhile, so that
-renaming it cannot send the file elsewhere. Nothing is ever made executable. What becomes of the names is
-`part`'s and `landing`'s; here are the octets, the waiting and the words for what the system refuses.
+A body grows in NAME.part beside its final name, created exclusively and through no link, and gets its name in
+one step once it is complete and on the disk. A small body, of which nothing is on the disk yet, is held in
+memory until it is complete. The directory is held open meanwhile, so that renaming it cannot send the file
+elsewhere. No file is ever made executable. `resolver.files.part` and `resolver.files.commit` handle the
+names; this module has the bytes, the waiting and the texts of system errors.
 """
 
 from __future__ import annotations
@@ -379,7 +379,7 @@ class PartialFile:
         self._part.discard()
 
 
-# whole: Files of which a run knew that they were whole, and what was left to do when it was killed.
+# Files that an earlier run had completed when it was killed, and the steps that were left.
 
 
 def has_size(path: str, size: int) -> bool:

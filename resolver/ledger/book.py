@@ -1,20 +1,19 @@
-"""The ledger of one run, which writes it: an SQLite file.
+"""The ledger of a run, an SQLite file: a row for each URL and its place, valid after a kill or a crash.
 
-A row is of one URL at one place; its key is a digest of both. No password is in the file, and no digest of
-one, at which anybody could guess: the URL is kept as it is shown, and URLs that differ in nothing but a
-password are one object.
+The key of a row is a digest of URL and place. The file holds no password, and no digest of one, which could
+be guessed: the URL is stored as it is shown, and URLs that differ in nothing but a password are one object.
 
-The steps have an order, so that a run may be killed before each of them, and the machine lose its power:
+The order of the steps allows a run to be killed before each of them, and the machine to lose its power:
 
-1. a row is `queued` before anybody works on it;
-2. NAME.part is whole and on the disk, then its row, as `whole`, with size, digest and inode;
+1. a row is `queued` before work on it begins;
+2. NAME.part is complete and on the disk, then its row, as `whole`, with size, digest and inode;
 3. the file gets its name (`resolver.files.part`);
-4. its directory is brought to the disk, and the row is `done`, many of them at once.
+4. its directory is synced to the disk, and the row is `done`, many of them in one transaction.
 
-What was killed before 2 is gone on with as any other. Behind it the next run does 3, or finds it done, by
-inode and size; and it believes no row without its file.
+A file that was interrupted before 2 is resumed like any other. After 2 the next run does 3, or finds it done,
+by inode and size; and it trusts no row without its file.
 
-There is one writer, by a lock of the file. Who reads needs none.
+There is one writer, by a lock of the file. Readers need no lock.
 """
 
 from __future__ import annotations
@@ -37,8 +36,6 @@ from resolver.files.atomic import HeldByAnother, LedgerFile
 from resolver.files.partial_file import finish, has_size, is_that, sync_directories
 from resolver.ledger import CompletedFile, LedgerFault, LedgerHeld
 from resolver.loops import Loop, running
-
-# database: The database that a ledger is: its tables, and SQLite's words for what is wrong with it.
 
 #: Marks the file as ours among SQLite's: "rslv".
 _OURS = 0x72736C76
@@ -550,13 +547,11 @@ def _now() -> float:
     return datetime.now(UTC).timestamp()
 
 
-# recall: What an earlier run had, found by the lines of its list: they need not be read as URLs to be
-# passed over.
+# Recall of an earlier run by the lines of its list, which need not be parsed as URLs to be skipped.
 #
-# Rows stand in the order in which they were asked for, and that is the order of the list. So the next lines
-# are most likely those of the next rows, which are read many at a time and in a row. A line that is not
-# among them is looked up by its key, as if there were nothing but that; where that finds it done, it goes
-# on from there.
+# Rows are in the order of their requests, and that is the order of the list. So the next lines are most
+# likely those of the next rows, which are read many at a time. A line that is not among them is looked up by
+# its key; if that finds it done, reading continues from there.
 #
 # A row counts only where its file is where it would be put now: named in the same way, below the same
 # directory, and under the very place of its key.

@@ -1,11 +1,12 @@
-"""The loop that is waited on: trio, or asyncio (uvloop too). Nothing else below the command names one.
+"""The running event loop: trio, or asyncio (uvloop too). No other module below the command names one.
 
     loop = running()            once for a connection, a clock, a URL
     with loop.move_on_after(seconds) as scope: await event.wait()
     in_time = await loop.readable_by(socket, deadline)
 
-A program on asyncio never imports trio, and one on trio neither asyncio nor anyio: a loop that runs here was
-imported by who runs it. Times, events and locks are of one run of a loop, and nothing kept crosses it.
+A program on asyncio never imports trio, and one on trio neither asyncio nor anyio: a program that runs a loop
+has imported it. Times, events and locks belong to one run of a loop, and no pooled connection uses them in
+another. The types are all that this package needs of a loop.
 """
 
 from __future__ import annotations
@@ -16,8 +17,6 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import NoReturn, Protocol, TypeAlias, TypeVar
-
-# loop: What a loop has that can be waited for: all that this package asks of one, as types.
 
 T = TypeVar("T")
 

@@ -1,7 +1,7 @@
-"""Time limits: for all of a retrieval, for what comes before its body, and the least rate of octets; and that
-there is a clock at all: that of the loop which runs here.
+"""The clock and its limits: time of a retrieval, time before its body, minimum and shared maximum rate.
 
-No cancel scope stays open across a yield of a body: each is opened and closed inside one call.
+The clock is that of the running event loop. No cancel scope stays open across a yield of a body: each is
+opened and closed inside one call.
 """
 
 from __future__ import annotations
@@ -125,13 +125,12 @@ class AnswerPace:
         self._begun = True
 
 
-# rate: How fast octets may come, all transfers of a run together: a token bucket, and who waits for its
-# tokens.
+# The maximum rate of all transfers of a run together: a token bucket, and the throttle that waits for it.
 #
-# `Bucket` is one line of time on which each taker puts what it took, one behind another: it reads no clock
-# and waits for nothing. A `Throttle` is how one retrieval goes by it. What was taken is paid for before
-# more is taken, so that a cancel while it waits loses nothing, and silence is the peer's own. Each takes a
-# share and then has its turn behind all others: so all come equally far, however fast their peers are.
+# `Bucket` is one line of time on which each taker appends its amount: it reads no clock and never waits. A
+# `Throttle` is how one retrieval uses it. An amount is paid for before more is taken, so that a cancel during
+# the wait loses nothing, and an idle timeout is caused by the peer alone. Each taker takes a share and is
+# then last in the queue, so all progress at the same rate, however fast their peers are.
 
 #: The seconds that what is taken at once may last: short enough to look steady, and to end soon.
 _SHARE = 0.1

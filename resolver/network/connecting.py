@@ -1,8 +1,8 @@
-"""From checked addresses to one connected socket: RFC 8305, "Happy Eyeballs".
+"""From checked addresses to one connected socket: RFC 8305, "Happy Eyeballs", and the race that it needs.
 
-IPv6 first and the families in turn; the next address is tried after 250 ms, or at once when one
-failed. The first socket that connects wins, the others are closed. Addresses are numbers: nothing here
-can look a name up. The time for all of it is the caller's to bound.
+IPv6 first and the families in turn; the next address is tried after 250 ms, or immediately when one failed.
+The first socket that connects wins, the others are closed. Addresses are numbers: no name can be looked up
+here. The caller bounds the total time.
 """
 
 from __future__ import annotations
@@ -23,10 +23,8 @@ from resolver.loops import CancelScope, Event, is_cancel, running
 from resolver.network.lookup import address_of, socket_address
 from resolver.policy.subject import refusal
 
-# race: Two things at once, in one call: the nursery is opened and closed inside it.
-#
-# What leaves a nursery is wrapped in an ExceptionGroup; nobody above the gate ever sees one. `bare` takes
-# the one error out that tells what happened.
+# A race of two tasks in one call: the nursery is opened and closed inside it. A nursery wraps errors in an
+# ExceptionGroup, which must not leave the gate. `bare` takes the one error out that tells what happened.
 
 A = TypeVar("A")
 B = TypeVar("B")

@@ -1,5 +1,7 @@
-"""The connections of one admitted URL: each to an address that was judged (S08), by number (S09), and to no
-other host than the URL's."""
+"""The connections of one admitted URL: direct or through a proxy, only to checked addresses of its host.
+
+An address was judged (S08) and is used by number (S09).
+"""
 
 from __future__ import annotations
 
@@ -311,10 +313,10 @@ class AcquireContext:
             await self._admission.shared.pool.put(self._key, pooled.stream, pooled.left)
 
 
-# proxied: The way out through a proxy: a connection to it, and through that a tunnel to the place.
+# The outbound connection through a proxy: a connection to the proxy, and a tunnel to the host and port.
 #
-# The proxy's own address is the user's word and is judged by no rule (S09). What it says behind the end of
-# its answer is the tunnel's. The time for all of it is the caller's to bound.
+# The proxy's own address is the user's word and is judged by no rule (S09). Bytes behind the end of its
+# answer belong to the tunnel. The caller bounds the total time.
 
 T = TypeVar("T")
 

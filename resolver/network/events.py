@@ -1,11 +1,11 @@
-"""What happens during a retrieval, for whoever watches (`on_event`, `--trace`, `-v`, progress).
+"""Events of a retrieval, as values and as lines, for `on_event`, `--trace`, `-v`, progress and the log.
 
-Events are frozen and are handed over synchronously, in order. They never hold a password: what is
-sent is given in its shown form, URLs redacted.
+Events are frozen and are passed synchronously, in order. They never hold a password: sent data is given in
+its shown form, URLs redacted.
 
-`transfer` is the number of what was asked for in its session, the same in all tries, hops and mirrors: by it
-one of several under way is followed, also where two ask for the same URL. Events are equal that say the same
-of different ones.
+`transfer` is the number of a request in its session, the same in all tries, hops and mirrors: it identifies
+one of several concurrent transfers, even of the same URL. Events of different transfers are equal if they
+report the same.
 """
 
 from __future__ import annotations
@@ -181,11 +181,11 @@ def for_whom(own: OnEvent | None, kinds: frozenset[type[Event]]) -> OnEvent | No
     return None if isinstance(own, Listener) and not own.hears(kinds) else own
 
 
-# trace: Events as lines, for `-v`, `--trace` and the log: `C:` what we sent, `S:` what came.
+# Events as lines, for `-v`, `--trace` and the log: `C:` for sent data, `S:` for received data.
 #
-# Octets are shown escaped and in one line each; of a long piece the first 512 are. Secrets arrive here as
-# `****` already. `TraceFormat` are those of a line that are the peer's words, and no octets of a body:
-# heads of http, replies that begin with a code, else the first line; how much more came is counted.
+# Bytes are shown escaped and in one line each; of a long piece the first 512 are. Secrets arrive here as
+# `****` already. `TraceFormat` selects the peer's words of a line, without bytes of a body: heads of http,
+# replies that begin with a code, else the first line; the rest of the bytes is counted.
 
 _MOST_SHOWN = 512
 #: The head of an http answer, up to the line that ends it; replies with a code, as many as there are; a line.
@@ -272,10 +272,10 @@ def _shown(octets: bytes) -> str:
     return text if len(octets) <= _MOST_SHOWN else f"{text}… ({len(octets)} octets)"
 
 
-# log: Events as lines of the logger `resolver`, all at the level DEBUG: off unless a program turns that on.
+# Events as lines of the logger `resolver`, all at the level DEBUG: off unless a program turns it on.
 #
-# A line says what `-v` shows: the words of both sides, secrets as `****`, control characters escaped, and
-# of a piece of a body a line at most. `record.event` is the event. Progress is left to `on_event`.
+# A line is what `-v` shows: the words of both sides, secrets as `****`, control characters escaped, and of a
+# piece of a body a line at most. `record.event` is the event. Progress is reported by `on_event` only.
 
 LOGGER = logging.getLogger("resolver")
 

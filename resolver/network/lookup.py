@@ -1,7 +1,7 @@
-"""Names become addresses, once a minute at most (S09).
+"""DNS lookups, cached for a minute at most (S09), and the zones of link-local addresses.
 
-A name that needs no look-up (a literal address, `localhost` and what ends in it) never causes one. The
-look-up itself is a function that can be replaced, so that tests ask no name server.
+A name that needs no lookup (a literal address, `localhost` and names below it) never causes one. The lookup
+itself is a function that can be replaced, so that tests ask no name server.
 """
 
 from __future__ import annotations
@@ -93,11 +93,10 @@ class LookupCache:
         self._answers[host] = (expiry, addresses)
 
 
-# zones: The zone of a link-local address (RFC 4007, RFC 9844): which interface of this machine it is
-# behind.
+# The zone of a link-local address (RFC 4007, RFC 9844): the interface of this machine that leads to it.
 #
-# Only what connects knows of it, and only here it is joined to an address: as `fe80::1%eth0`, which tells
-# one connection from another and is what the system wants. It is never sent.
+# Only the code that connects uses the zone, and only here it is joined to an address: as `fe80::1%eth0`,
+# which tells one connection from another and is the form that the system takes. The zone is never sent.
 
 
 def within_zone(url: Url, host: str, addresses: tuple[str, ...]) -> tuple[str, ...]:

@@ -1,8 +1,8 @@
-"""Secrets that went out, hidden in what is told of the connection and of what came on it (S17).
+"""Secrets of a connection: credential sources, and the mask over secrets that were sent (S11, S17).
 
-A peer may repeat a password in any of its words, at once or much later, in one piece or in two. What went
-out on a connection stays hidden for its life, whoever has the connection then; the octets of a body are the
-person's own and are never touched.
+A peer may repeat a password in any of its words, immediately or much later, in one piece or in two. A secret
+that was sent stays hidden for the life of the connection, whichever retrieval uses it; the bytes of a body
+belong to the user and are never changed.
 """
 
 from __future__ import annotations
@@ -218,12 +218,11 @@ def _forms(secret: bytes) -> tuple[str, ...]:
     return tuple(form for text in texts for form in (text, repr(text)[1:-1], ascii(text)[1:-1]))
 
 
-# credentials: Where names and passwords come from: what the caller of a `Resolver` gives, asked once a
-# place.
+# Credentials: names and passwords from the caller of a `Resolver`, requested once for each place.
 #
-# An answer is remembered for the scheme, host, port and user it was given for and goes nowhere else (S11).
-# A source that may answer otherwise later has a `round`, and counts it up then: all that was remembered is
-# asked for again, and no connection is used that somebody logged in on before.
+# An answer is remembered for the scheme, host, port and user it was given for and goes nowhere else (S11). A
+# source whose answers may change has a `round`, and increments it then: all remembered answers are discarded,
+# and no connection with an earlier login is used.
 
 #: (scheme, host, port, user) to credentials; user is None where the URL names none.
 CredentialSource: TypeAlias = Callable[[str, str, int, bytes | None], Awaitable[Credentials | None]]

@@ -1,8 +1,8 @@
-"""Connections that are in order and wait for another retrieval to the same place.
+"""Pooled connections, ready for another retrieval from the same place, and pipelines of several at once.
 
-Found by key in constant time, the last one used first: it is the least likely to have been given up by
-the peer. Who says which suit him gets the last used of those. A connection on which anything came meanwhile,
-were it only the end, is closed and never used. Whether its address is still allowed is for the caller to say
+They are found by key in constant time, the last one used first: the peer is least likely to have closed it. A
+caller that needs certain connections gets the last used of those. A connection on which anything arrived
+meanwhile, even only the end, is closed and never used. The caller checks whether its address is still allowed
 (S09).
 """
 
@@ -147,14 +147,13 @@ class ConnectionPool:
         return self._kept[key][serial].since
 
 
-# pipeline: Several retrievals on one connection at once: requests are sent ahead, and answered in the order
-# they came.
+# Pipelining: several retrievals on one connection at once; requests are sent ahead, and answered in order.
 #
-# Each has a slot in the pipeline. It starts its request when all before it have sent theirs and the state
-# of the connection has room for more; it starts to read its response when all before it have left. Who has
-# read its response to the end passes the turn on. Who leaves before, having sent a request, takes along
-# those behind, for nobody could tell their responses from its own: they are `Disconnected`, and may join
-# again elsewhere.
+# Each has a slot in the pipeline. A slot starts its request when all before it have sent theirs and the state
+# of the connection has room for more; it starts to read its response when all before it have left. A slot
+# that has read its response to the end passes the turn on. A slot that leaves before, having sent a request,
+# ends all slots behind it, because their responses cannot be told from its own: they are `Disconnected`, and
+# may join again elsewhere.
 
 #: Connects, or finds a kept connection: with its state.
 Opener: TypeAlias = "Callable[[], Awaitable[tuple[SocketStream, PipelineState]]]"

@@ -1,8 +1,8 @@
 """One TCP connection, plain or inside TLS: the only code that reads from and writes to one.
 
-A non-blocking `socket.socket`, or the `ssl.SSLSocket` that took its place, is tried first and waited
-for only when it has nothing; each wait is bounded by the idle limit. What the system or OpenSSL raises
-leaves as an error of ours. Octets are read into one buffer that is used again and again, by all.
+A non-blocking `socket.socket`, or the `ssl.SSLSocket` that replaced it, is tried first and awaited only when
+it is not ready; each wait is bounded by the idle limit. Errors of the system or of OpenSSL are converted to
+ours. All connections share one receive buffer.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ from resolver.network.tls import (
     wrap,
 )
 
-# bulk: Octets in bulk: where they are received; and from a socket to a file without passing through Python,
-# by splice(2) and a pipe (Linux).
+# Bulk data: the receive buffer; and from a socket to a file without Python objects, by splice(2) and a pipe
+# (Linux).
 #
-# A pipe is the only thing splice can put between the two. It is always emptied before more is pulled, so
-# nothing is ever lost in it, and what the target file cannot take by splice is written in the usual way.
+# Splice needs a pipe between the two. The pipe is always emptied before more is pulled, so nothing is ever
+# lost in it, and data that the target file cannot take by splice is written in the usual way.
 
 #: Octets that are received in one go at most.
 RECEIVE_SIZE = 65_536
@@ -529,9 +529,8 @@ class SocketStream:
         return not (self._said or self._settings.contact.made)
 
 
-# tapped: A connection of which all that is said and comes is kept, for an archive: see `tap`.
-#
-# Nothing goes past: octets are not moved in bulk, for those would be seen by nobody.
+# A connection that is recorded for an archive: see `Tap`. This class moves no data in bulk, because the
+# recorder would not see it.
 
 
 class TappedStream(SocketStream):
@@ -604,9 +603,6 @@ class TappedStream(SocketStream):
         if self._sock.fileno() != -1 and self._settings.tap is not None:
             self._settings.tap.closed(self, by_peer=self._at_end)
         await super().aclose()
-
-
-# timer: See `protocols.contract.Timer`.
 
 
 class LoopTimer:

@@ -1,4 +1,4 @@
-"""What a connection is told when it is made, and again when it serves another URL."""
+"""The settings of a connection for one URL: recorder, known contacts, limits; replaced when it is reused."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from resolver.network.events import Event, OnEvent
 from resolver.network.mask import Mask
 from resolver.network.tls import Trust
 
-# tap: Who keeps what goes over the connections of one URL, octet for octet: an archive of it.
+# The tap: a recorder of all bytes on the connections of one URL, for an archive.
 #
-# What is sent is handed over as it is shown, with secrets as `****`, so that none can be kept; what comes,
-# as it came. Where nobody keeps anything there is no tap, and nothing is done for one.
+# Sent data is passed in its shown form, with secrets as `****`, so that none can be stored; received data as
+# it came. Without a recorder there is no tap and no cost.
 
 #: Fields of a request whose value begins with the name of a scheme, which is no secret (RFC 9110 11.4).
 _LOGIN = re.compile(rb"(?im)^((?:proxy-)?authorization: )(\S+)([ ]\S.*)?$")
@@ -115,11 +115,10 @@ def iana_name(cipher: str) -> str:
     return "TLS_" + "_".join([*(words[:exchange] or ["RSA"]), "WITH", *words[exchange:]])
 
 
-# contact: What is known of a place from this run: has it been heard from?
+# Contact: whether a place has answered in this run.
 #
-# A port that refuses, a name that nobody has and a peer that never says a word will most likely be the same
-# in a minute (`NetworkError.lasting`), unless there was contact before: then what keeps the place from
-# answering may pass.
+# A port that refuses, a name that does not exist and a peer that never answers will most likely be the same
+# in a minute (`NetworkError.lasting`). After an earlier contact the cause may pass.
 
 #: Places kept at most: a crawl of very many hosts must not grow without end.
 CAPACITY = 4096

@@ -1,8 +1,8 @@
-"""What TLS trusts: the system's authorities and those the person adds; and what it shows of ourselves. One
-context for a whole run, and another one where protocols are offered or nothing of ours is shown.
+"""TLS contexts: trusted authorities, pinned certificates, our own certificate, and TLS errors.
 
-One context, because a session can be offered only within the context that it came from, which FTP's
-data connections need. TLS 1.2 is the floor (RFC 9325).
+A run has one context, because a session can be offered only within the context that it came from, which FTP's
+data connections need. Another one is made where protocols are offered or our certificate is not shown. The
+system's authorities are trusted, and those that the user adds. TLS 1.2 is the floor (RFC 9325).
 """
 
 from __future__ import annotations
@@ -150,12 +150,12 @@ def _load_file(option: str, path: str, load: Callable[[str], None]) -> None:
         raise NotConfigured(f"{option} {path!r} cannot be used: {error.strerror or error}") from error
 
 
-# pins: Servers that no authority vouches for: each is known by the certificate that it showed first.
+# Pins: servers without an authority, known by the certificate that each showed first.
 #
-# A scheme of such servers says so in its row (`certificates="pin"`). What a place showed is kept in a file
-# of the person's own, a line each, beside the configuration; what shows another one afterwards is somebody
-# else until the person says otherwise, and is told nothing. A certificate is compared, and nothing in it is
-# read.
+# A scheme of such servers says so in its row (`certificates="pin"`). The certificate of a place is stored in
+# a file of the user's own, a line each, beside the configuration. A server with another certificate is
+# treated as a stranger until the user says otherwise, and is sent nothing. A certificate is compared, and
+# nothing in it is read.
 
 _WHAT = "list of known certificates"
 _NAME = "known-certificates"
@@ -234,11 +234,10 @@ def _read(path: str, octets: bytes) -> dict[str, str]:
     return known
 
 
-# faults: What the system or the TLS library says of a connection becomes an error of ours, here and nowhere
-# else in the gate.
+# Errors of the system or the TLS library as errors of ours; no other module of the gate converts them.
 #
-# The caller raises it `from` the original: `connection_fault` for a connection that stood, `tls_fault` for
-# TLS.
+# The caller raises the result `from` the original: `connection_fault` for a connection that stood,
+# `tls_fault` for TLS.
 
 #: What OpenSSL calls a certificate that no authority known here has signed (X509_V_ERR_…).
 _UNKNOWN_AUTHORITY = frozenset({18, 19, 20, 21})

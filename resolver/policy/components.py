@@ -1,9 +1,10 @@
-"""Octets that a component may not bring along (S02): the ones that would end a command or a field.
+"""Rules on the components of a URL: bytes (S02), forms (S03, S05), ports (S04, S13), lookalike names (S07).
 
-`schemes` says it per scheme and component; a component that no row names, be it of a plug-in's scheme or
-one that was forgotten there, may not end a line, whether it is sent as it is or decoded first. The URL is
-judged before anything is looked up, and the refusal points at the escape; that is the courtesy.
-`protocols.wire` refuses the same octets again when a command is written; that is the guarantee.
+`resolver.policy.schemes` has the forbidden bytes per scheme and component, the ones that would end a command
+or a field. A component without a row, of a plug-in's scheme or forgotten, must not end a line, whether it is
+sent as it is or decoded first. The URL is judged before any lookup, and the refusal points at the escape;
+that is the courtesy. `protocols.wire` refuses the same bytes again when a command is written; that is the
+guarantee.
 """
 
 from __future__ import annotations
@@ -132,7 +133,7 @@ def _judge_request_length(url: Url, components: tuple[str, ...], longest: int) -
         )
 
 
-# names: Host names that look like other names (S07), as far as their `xn--` labels tell.
+# Host names that look like other names (S07), as far as their `xn--` labels tell.
 #
 # Names are shown as given and never decoded. UTS 46 comes from `idna`, which is imported, as is
 # `unicodedata`, only when there is such a label.
@@ -251,11 +252,11 @@ def _disguise(text: str, scripts: set[str]) -> str | None:
     return None
 
 
-# ports: Ports that a URL may name (S04), and the one a server may name for FTP's second connection (S13).
+# Ports that a URL may name (S04), and the one a server may name for FTP's second connection (S13).
 #
-# A port of another protocol makes its server read our request as commands (RFC 1738 section 6): that needs
-# no CR LF where the request itself is text of the URL's choosing, as in gopher. So the schemes that send
-# such text are judged most strictly, and telnet, which sends none, least.
+# A server of another protocol reads our request as commands (RFC 1738 section 6): that needs no CR LF where
+# the request itself is text of the URL's choosing, as in gopher. So the schemes that send such text are
+# judged most strictly, and telnet, which sends none, least.
 
 #: The ports that the WHATWG Fetch standard blocks ("bad port"), as of 2026.
 # fmt: off
@@ -324,11 +325,11 @@ def check_data_port(port: int, policy: Policy) -> None:
         ).refusal()
 
 
-# forms: The one URL that sends more than one line and the one that changes something (S03, S05).
+# The one URL that sends more than one line and the one that changes something (S03, S05).
 #
-# RFC 1738 3.4.9 puts a filled-in Gopher+ form into a URL, line ends and all. It may stand there only as
-# that: one dot-terminated block after a view, with nothing behind it, on a gopher port. Every value in it
-# is a line of a stranger's choosing, so it also takes a person who wanted to submit it.
+# RFC 1738 3.4.9 puts a filled-in Gopher+ form into a URL, line ends and all. A form is allowed only as one
+# dot-terminated block after a view, with nothing behind it, on a gopher port. Every value in it is a line of
+# a stranger's choosing, so it also requires a user who wanted to submit it.
 
 _ENDS = frozenset(b"\0\t\n\r")
 _FORM = (  # compiled by the first form

@@ -1,4 +1,7 @@
-"""file URLs (S12), as far as the URL itself tells; what is on the disk is for the gate to see."""
+"""file URLs (S12), as far as the URL itself tells, and safe names for saved files (S14).
+
+The gate checks what is on the disk.
+"""
 
 from __future__ import annotations
 
@@ -102,10 +105,8 @@ def _walk(segments: Sequence[bytes]) -> list[bytes]:
     return path
 
 
-# filenames: Names for files of ours that somebody else's words suggest (S14).
-#
-# A saved file never ends like one of those that a transfer keeps beside it: what a stranger named could be
-# taken for what we left there ourselves.
+# Names of saved files that another party suggests (S14). A saved file never ends like one of those that a
+# transfer keeps beside it, because a later run could take it for its own.
 
 _LONGEST = 200  # octets: room for `.part` and a number under the 255 of common file systems
 # Patterns are text, compiled when the first file is named: most judgements name none.

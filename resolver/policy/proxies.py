@@ -1,10 +1,11 @@
-"""Which proxy a URL goes through, and whether it may (S09).
+"""The proxy of a URL, by option or environment, and whether it may be used (S09).
 
-What `--proxy` names, for every URL. Else by curl's rules: for a URL of scheme S the first of `S_proxy`,
+`--proxy` applies to every URL. Otherwise curl's rules apply: for a URL of scheme S the first of `S_proxy`,
 `S_PROXY`, `all_proxy` and `ALL_PROXY` that is not empty. `HTTP_PROXY` is not among them, for a CGI server
-makes it out of a header of its client's; a process that looks like a CGI program reads none at all (S17).
-What is set and not read is said, never ignored silently. `no_proxy`, then `NO_PROXY`, names hosts, domains,
-addresses and ranges that are reached directly. Nothing here reads the environment: what it says is given.
+makes it out of a header of its client's; a process that looks like a CGI program reads none at all (S17). A
+variable that is set and not read is reported, never ignored silently. `no_proxy`, then `NO_PROXY`, names
+hosts, domains, addresses and ranges that are reached directly. The caller passes the environment; no function
+reads it.
 """
 
 from __future__ import annotations
@@ -187,11 +188,11 @@ def _holds(network: str, address: str) -> bool:
         return False
 
 
-# proxy: One proxy: the value of a variable or of an option, read once.
+# One proxy: the value of a variable or of an option, parsed once.
 #
 # `[scheme://][user[:password]@]host[:port][/]`, read by the parser of URLs (S01). Without a scheme it is
-# http, without a port 1080, of https 443, as curl has it. Its address is the user's word: no rule judges
-# it. User and password go to that proxy alone (S11) and are shown nowhere.
+# http, without a port 1080, of https 443, as curl has it. Its address is the user's word: no rule judges it.
+# User and password go to that proxy alone (S11) and are shown nowhere.
 
 ProxyScheme: TypeAlias = Literal["http", "https", "socks5", "socks5h"]
 

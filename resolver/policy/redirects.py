@@ -1,4 +1,4 @@
-"""Where a link may lead: followed by itself (S10), picked from a menu (S20), into a session (S18)."""
+"""Rules on links: redirects (S10), menu items (S20), sessions (S18); and on credentials (S06, S11)."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def check_hops(count: int, hops: int) -> None:
         ).refusal()
 
 
-# credentials: User names and passwords: in URLs (S06), in clear (S06), and where they may go (S11).
+# User names and passwords in URLs (S06) and without TLS (S06), and the hosts that may get them (S11).
 
 _FLAG = "--allow-password"
 

@@ -1,8 +1,8 @@
-"""What is allowed to which scheme: one row each, and one for all others, which is the strictest there is.
+"""The permissions of each scheme: one row each, a strictest row for all others, and gateways.
 
-What a protocol is, says the scheme's own row (`protocols.scheme`); this is what we let its URLs do. A scheme
-that nobody thought of here, a plug-in's too, is refused too much and never too little. Nothing else in
-`resolver` but the registry names a scheme.
+A scheme's own row (`protocols.scheme`) describes the protocol; this one describes what its URLs may do. An
+unforeseen scheme, a plug-in's too, is refused too much and never too little. In `resolver` only the registry
+and this module name schemes.
 """
 
 from __future__ import annotations
@@ -203,10 +203,8 @@ def at_once(scheme: str, waiting: int = 0, *, wanted: int | None = None) -> int 
     return rules.at_once if waiting < MANY or rules.at_once_of_many is None else rules.at_once_of_many
 
 
-# gateways: Schemes without a handler, resolved through a gateway of the user's choosing (RFC 1738 section
-# 4, S19).
-#
-# The URL goes to the gateway as encoded data, without user information and fragment; what comes out is an
+# Gateways: schemes without a handler, resolved through a gateway of the user's choosing (RFC 1738 section 4,
+# S19). The URL goes to the gateway as encoded data, without user information and fragment; the result is an
 # ordinary URL that passes every rule like any other.
 
 

@@ -1,4 +1,4 @@
-"""What is before the rules: a URL, who chose it, what led to it, and where it would connect to."""
+"""The subject of the rules, a URL with its origin, referrer and target; and the verdict on it."""
 
 from __future__ import annotations
 
@@ -160,11 +160,9 @@ def _same_place(one: Endpoint | None, other: Endpoint) -> bool:
     return comparable_host(one.host) == comparable_host(other.host)
 
 
-# verdict: What a rule says and what all of them come to.
-#
-# A rule gives a `Decision` for each thing it objects to. A warning is escalated to a refusal where nobody
-# would read it. A `Verdict` is the strictest of them, with every ruling at that level. The text of a
-# refusal names the rule and the flag that would allow it.
+# A rule gives a `Decision` for each objection. A warning is escalated to a refusal where no user would read
+# it. A `Verdict` is the strictest of them, with every decision at that level. The text of a refusal names the
+# rule and the flag that would allow it.
 
 
 class Decision(NamedTuple):
