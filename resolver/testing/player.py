@@ -1,9 +1,8 @@
-"""The one player of dialogues: it performs the steps of any scheme's dialogue against a peer, without I/O and
-without a loop.
+"""The player of dialogues in tests: it performs the steps of any scheme against a peer, without I/O or loop.
 
-A peer is a script or a transcript (`scripts`): it takes what is said to it, and says what comes next on each
-connection. Whatever does not fit fails the test, in the middle and at the end: words that nobody waits for, a
-wait for words that do not come, and what is left unsaid or unread when the dialogue is over.
+A peer is a transcript, bytes, or a value for each step. It takes sent data and supplies received data on each
+connection. Every mismatch fails the test, in the middle and at the end: unexpected data, a wait for data that
+does not come, and data that is unsent or unread when the dialogue is over.
 """
 
 from __future__ import annotations
@@ -50,8 +49,6 @@ from protocols.step import (
 from protocols.wire import REST, Buffer, Reader, Rest
 from resolver.testing.transcript import Connection, Cutter, DialogueTranscript, TranscriptTurn, whole
 from resolver.url import registry
-
-# peer: The other side of a dialogue that is played: what it takes, and what it says.
 
 Opening: TypeAlias = "Connect | Acquire | JoinPipeline"
 
@@ -434,8 +431,6 @@ def _at_once(giving: Awaitable[bytes]) -> bytes:
         return octets
     raise AssertionError("a source that waits: no player waits for anything")
 
-
-# scripts: What peers say in tests of dialogues: a transcript, octets and no more, or a value for each step.
 
 #: The port of FTP's data connection that transcripts tell.
 PORT = 40001

@@ -1,4 +1,4 @@
-"""Transcripts: what both sides of a conversation say, octet for octet, and what comes of it.
+"""Transcripts: both sides of a conversation, byte for byte, and its outcome; and cutters of bytes.
 
 One file drives a dialogue alone, a handler on in-memory streams, and a mock server on a socket. A file is
 lines of a letter, a colon and a blank; its first line is `#` and where the conversation came from.
@@ -213,8 +213,7 @@ def write_octets(octets: bytes) -> str:
     return written[:-1] + "\\x20" if written.endswith(" ") else written
 
 
-# cutting: How octets may come in pieces: a reader must not care, and neither may what becomes of a
-# dialogue.
+# Cuts of bytes into pieces: neither a reader nor the outcome of a dialogue may depend on them.
 
 Cutter: TypeAlias = Callable[[bytes], Iterable[bytes]]
 

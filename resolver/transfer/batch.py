@@ -1,7 +1,7 @@
-"""Many tasks at once, politely: which may start when (`hosts`, without I/O), who starts them (`engine`), and
-what a task under way may ask and tell of its host (`turn`).
+"""Batches of concurrent tasks: their engine, the limits of hosts, and iteration over results.
 
-A task is work with one host. What it does, and what comes of it, nobody here knows.
+A task is work with one host. The content and the result of a task are opaque here. `resolver.transfer.queue`
+decides, without I/O, which task may start when.
 """
 
 from __future__ import annotations
@@ -19,12 +19,11 @@ from resolver.loops import Background, Event, Loop, running
 from resolver.network.task import Requeue, TaskContext, enter
 from resolver.transfer.queue import HostScheduler, QueuedTask
 
-# engine: Who starts the tasks of a batch: so many at once, as the hosts may have them, however many there
-# are.
+# The engine starts the tasks of a batch, within the total and the limits of their hosts.
 #
-# The source is read only as far as there is room to wait, and it may wait itself: for a person who types,
-# for what another task finds. A failure of one stops no other. A cancel ends all; what is under way hears
-# of it as of any cancel.
+# The source is read only as far as there is room to wait, and it may wait itself: for a user who types, for
+# results of another task. The failure of one task stops no other. A cancel ends all; running tasks receive it
+# like any cancel.
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -288,11 +287,11 @@ class Batch(Generic[T]):
         return turn
 
 
-# running: A batch that goes on while its results are iterated over, one by one.
+# A batch that continues while its results are iterated over, one by one.
 #
-# Who iterates has no nursery open meanwhile: the batch is a task of its own, which ends with the last
-# result, with `aclose`, or with the run of the loop. A result that nobody asked for yet keeps its place in
-# the batch: no more begins than can be told.
+# The caller has no nursery open meanwhile: the batch is a task of its own, which ends with the last result,
+# with `aclose`, or with the run of the loop. A result that was not requested yet keeps its place in the
+# batch, so no more tasks begin than results can be reported.
 
 #: Gives each value to the function that it is given, until all have been taken.
 Work = Callable[[Callable[[T], Awaitable[None]]], Awaitable[None]]

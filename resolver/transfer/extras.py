@@ -1,6 +1,6 @@
-"""Content codings that an extra brings: `br` (RFC 7932) and `zstd` (RFC 8878, RFC 9659).
+"""Codecs and frames of extras: content codings `br` (RFC 7932) and `zstd` (RFC 8878, RFC 9659), and HTTP/2.
 
-Octets go in cut small and come out as they are asked for, as rule S16 wants it.
+Coded data is fed in small pieces and decoded on request, as rule S16 requires.
 """
 
 from __future__ import annotations
@@ -132,8 +132,7 @@ def _is_bounded() -> bool:
     return hasattr(importlib.import_module("brotli").Decompressor, "can_accept_more_data")
 
 
-# http2: HTTP/2, which an extra brings: the frames of `h2`, loaded when the first peer has chosen to speak
-# them.
+# HTTP/2: the frames of `h2`, loaded when the first peer has chosen HTTP/2.
 
 
 def _framing(most: int) -> Frames:

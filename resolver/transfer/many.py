@@ -1,7 +1,7 @@
-"""Many objects saved by one call, as the command does it: named, politely asked for, told of one by one.
+"""Many objects saved by one call, as the command does it: named, scheduled politely, reported one by one.
 
-Requests are read as they are needed, and an outcome that nobody has asked for yet keeps its place: so of
-millions only a few are held. What fails is an outcome and stops no other.
+Requests are read as they are needed, and an outcome that was not requested yet keeps its place: so of
+millions only a few are held. A failure is an outcome and stops no other request.
 """
 
 from __future__ import annotations
@@ -351,8 +351,8 @@ async def save_under(
     await batch.run(_tasks(how, requests, ledger, tell), take)
 
 
-# saves: The calls of a `Resolver` that save many objects: a list of them, or a tree. Both begin nothing
-# before they are iterated over, and have the same bounds.
+# The methods of a `Resolver` that save many objects: a list of them, or a tree. Both begin no work before
+# they are iterated over, and have the same limits.
 
 
 def _check(concurrency: int, per_host: int | None, rate: float | None) -> None:

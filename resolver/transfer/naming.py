@@ -1,7 +1,7 @@
-"""The name of a saved file, made from the URL that was asked for (rule S14).
+"""Names of saved files (rule S14), made from the requested URL and unique within a run.
 
-Never from a redirect target, a header or a listing: those are somebody else's words. The one exception is a
-header, for a person who lets the server choose.
+A name is never made from a redirect target, a header or a listing: these are words of other parties. The one
+exception is a header, for a user who lets the server choose.
 """
 
 from __future__ import annotations
@@ -126,12 +126,10 @@ def beside(url: Url, *names: bytes) -> Url | None:
     return None if found is None else parse(build(found), origin="user")
 
 
-# aside: What a run has to remember of each of its URLs, however many they are, in memory that stays as it
-# is.
+# The memory of a run for all its URLs, in bounded space.
 #
-# The first are held as they are. All others stand in a temporary database that nobody else sees, and which
-# ends with the process: of each text a digest of 64 bits, so that two may be taken for one another. Whoever
-# asks has to bear that.
+# The first are held as they are. All others are in a private temporary database that ends with the process: a
+# digest of 64 bits for each text, so that two may be mistaken for one another. A caller must tolerate that.
 
 #: Texts that are held in memory.
 MOST_HELD = 10_000
@@ -208,16 +206,16 @@ def _digest(text: str) -> int:
     return int.from_bytes(digest, "big", signed=True)
 
 
-# claims: The names that the files of one run get: two of its URLs never write one file, on any file system
-# (S14). Names that are one where letters have no case are one here, as they are in a tree.
+# Reservations of names: two URLs of a run never write one file, on any file system (S14). Names that differ
+# only in case are one, as in a tree.
 #
-# A name belongs to the first URL of the list that asks for it, whatever becomes of that; the next ones get
-# it numbered, `name.2`. So which file is of which URL can be told from the list alone, and another run of
-# the same list finds the same names. Only who wants a new name for each run (`--exists rename`) has the
-# disk asked, too.
+# A name belongs to the first URL of the list that asks for it, whatever its outcome; the next ones get it
+# numbered, `name.2`. So the list alone tells which file belongs to which URL, and another run of the same
+# list finds the same names. Only a caller that wants a new name for each run (`--exists rename`) has the disk
+# asked, too.
 #
-# Names are remembered by `aside`: with very many of them one may be taken for another, which has a number
-# then that it need not have had, and has it in each run.
+# Names are in the memory above: with very many of them one may be mistaken for another, and is numbered
+# without need, in each run.
 
 #: Whose a key is: that of a URL whose name was made, or of those that wanted theirs as they are.
 _NAMED, _HELD = 1, 2

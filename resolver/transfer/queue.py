@@ -1,19 +1,20 @@
-"""Which task may start when: a machine without I/O, which is given the time.
+"""The queue of a batch: a machine without I/O that is given the time and decides which task may start.
 
-Those of one host start in the order in which they came, but for lanes (`line`), so many at once as its cap
-says, and no sooner than it wants to be asked again. Of the hosts that may start one, that has its turn which
-has the fewest under way, and of several the one whose last turn is longest ago: one that is slow holds no
-other.
+Tasks of one host start in the order in which they came, except for lanes (below), as many at once as its cap
+allows, and no sooner than the host accepts another request. Among hosts that may start one, the host with the
+fewest running tasks has the turn, and among several the one whose last turn is longest ago: a slow host
+delays no other.
 
-The cap is that of the task's scheme, and that of the host where it is lower: a host that pushes back has it
-halved, and what succeeds there raises it by one now and then, the more rarely the more often it did so. What
-was under way when it was lowered says nothing new: of a burst all are pushed back at once.
+The cap is that of the task's scheme, or the host's where it is lower. A host that pushes back has its cap
+halved, and a success there raises it by one now and then, the more rarely the more often that happened. Tasks
+that were running when it was lowered do not count: a burst is pushed back as a whole.
 
 Caps alone do not keep hosts that hang from holding every place of a batch until they time out: two of ftp
-hold four. Nor could places that are kept for hosts that answered: those that hang would hold the others, and
-who has not answered yet may be about to. Only time tells. So where others wait, whoever has the tasks looks
-now and then whether they move: a host of which none moved and none ended since `SILENCE` is silent. It starts
-nothing more until it is heard again, and what it has under way is `lent`: others may start in these places.
+hold four. Nor could places that are reserved for hosts that answered: the hanging ones would hold the others,
+and a host that has not answered yet may be about to. Only time tells. So where others wait, the owner of the
+tasks checks now and then whether they progress: a host of which none progressed and none ended since
+`SILENCE` is silent. It starts no more tasks until it answers again, and its running ones are `lent`: others
+may start in their places.
 """
 
 from __future__ import annotations
@@ -27,13 +28,11 @@ from typing import Generic, Protocol, TypeVar
 
 from protocols.errors import TryLater
 
-# line: The tasks of one host that wait, and which of them is the next: the one that came first, but for
-# lanes.
+# The waiting tasks of one host, and which of them is next: the one that came first, except for lanes.
 #
-# Tasks of one lane are at their best one behind the other: where one has just ended the next one of its
-# lane follows, and where none has, one of a lane in which none is under way, or the fewest are. So many at
-# once are each in a lane of their own, as far as there are as many. Tasks without a lane keep to their
-# order.
+# Tasks of one lane run best in sequence: where one has just ended the next one of its lane follows; otherwise
+# one of a lane in which none is running, or the fewest are. Concurrent tasks are in different lanes as far as
+# there are enough. Tasks without a lane keep their order.
 
 
 class QueueEntry(Protocol):

@@ -1,7 +1,7 @@
-"""Where a retrieval goes next when the peer says that the object has moved (S10, S11).
+"""The next request of a retrieval after a redirect (S10, S11), and the mirrors that the user named.
 
-One function, and no I/O: from the request that was answered and what was said to the next request, which
-is judged like any other, as `derived`. What was given for one place stays there.
+One function, and no I/O: from the answered request and its answer to the next request, which is judged like
+any other, as `derived`. Secrets of one place stay there.
 """
 
 from __future__ import annotations
@@ -112,9 +112,6 @@ def _retry(request: RetrievalRequest) -> Options:
 
 def _drop(options: Options) -> Options:
     return replace(options, headers=harmless(options.headers), login=None)
-
-
-# mirrored: Where else an object is, as a person said of all that a host has, or of all that is below a URL.
 
 
 def mirrored(url: Url, mirrors: Sequence[str]) -> Iterable[str]:

@@ -1,7 +1,7 @@
-"""Finished values: what a retrieval leaves behind once its connection is gone.
+"""Finished values of a retrieval: `Response`, `Saved`, their words in http, and `Outcome`.
 
 `Response` is a whole body in memory, `Saved` one in a file: the facts of the reply (`protocols.contract`),
-how they came, and what became of the body. Both are frozen; neither ever shows a password.
+how they came, and the result of the body. Both are frozen; neither ever shows a password.
 """
 
 from __future__ import annotations
@@ -194,8 +194,7 @@ def _plain(value: object) -> JsonValue:
     raise AssertionError(f"{type(value)} has no form in JSON")
 
 
-# representation: What was had of any scheme, in the words of http, for the libraries whose callers know no
-# others.
+# The result of any scheme in the words of http, for libraries whose callers know no others.
 
 _STATUSES: tuple[tuple[type[Declined], int], ...] = (
     (NotFound, 404),
@@ -245,9 +244,8 @@ def http_status(error: Declined) -> int:
     return next((status for kind, status in _STATUSES if isinstance(error, kind)), 502)
 
 
-# outcome: What became of one URL that was to be saved, whatever it was: a value that can be kept and sent.
-#
-# Its members as JSON are those that `get --json` prints: all are always there, None is unknown or absent.
+# The outcome of one URL to save, in every case: a value that can be stored and sent. Its members as JSON are
+# those that `get --json` prints: all are always present, None is unknown or absent.
 
 Status: TypeAlias = Literal["done", "skipped", "failed", "refused"]
 

@@ -1,8 +1,8 @@
-"""An object into a file of its own name: complete, checked, or not there at all.
+"""Saving an object to a file of its own name: complete, checked, or not there at all; and its sidecar.
 
-What to do about a file that is there already is settled before anything is sent, as far as the name
-alone can settle it. Then `tries` brings the octets into NAME.part, `proof` checks them, and the sink
-gives the file its name.
+An existing file is handled before anything is sent, as far as the name alone tells. Then
+`resolver.transfer.retry` brings the bytes into NAME.part, `verification` checks them, and the sink gives the
+file its name.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ from resolver.transfer.verification import Checksum, ExpectedDigest, check_size
 from resolver.url import registry
 from resolver.version import VERSION
 
-# meta: What a sidecar says of a saved file: JSON for whoever looks at it years later, when the URL may name
-# something else (S21). Nothing in it is a secret: URLs are redacted, cookies masked.
+# The content of a sidecar: JSON for readers years later, when the URL may name something else (S21). It holds
+# no secret: URLs are redacted, cookies masked.
 
 
 def meta_octets(saved: Saved, addresses: Sequence[str | None], proved: Checksum | None) -> bytes:

@@ -1,11 +1,11 @@
-"""Which octets of an object are to be asked for next, where several ask at once. No I/O.
+"""The segments of an object for concurrent requests, and their connections per host. No I/O.
 
-Pieces get smaller towards the end, so that all who ask are done at about the same time, however fast each of
-them is: a piece is half of what everybody's share of the rest would be, and at least `LEAST`.
+Segments get smaller towards the end, so that all connections finish at about the same time, however fast each
+of them is: a segment is half of an equal share of the rest, and at least `LEAST`.
 
-A peer that is not told where a piece ends (REST of RFC 3659) sends on until the connection is closed: as much
-as the buffers of two sockets hold, behind each piece. There a piece is a whole share of the rest, and at
-least `LEAST_WITHOUT_END`.
+A peer that is not told where a segment ends (REST of RFC 3659) sends on until the connection is closed: as
+much as the buffers of two sockets hold, behind each segment. There a segment is a whole share of the rest,
+and at least `LEAST_WITHOUT_END`.
 """
 
 from __future__ import annotations
@@ -78,10 +78,10 @@ def is_same(known: Validators, there: Validators, *, proved: bool) -> bool:
     return proved or same_tag or same_time
 
 
-# crowd: How many connections bring pieces from one host: counted over all objects of a session.
+# The segment connections per host, counted over all objects of a session.
 #
-# An object that comes in one stream has one connection, which whoever starts it counts. One that comes in
-# pieces has that one in any case, and more as long as its hosts have room: `at_once` says for how many.
+# An object in one stream has one connection, counted by the caller that starts it. A segmented object has
+# that one in any case, and more as long as its hosts have room: `at_once` gives the number.
 
 
 class HostConnectionCounter:

@@ -1,6 +1,6 @@
-"""What a program calls: fetch, stream, save, entries, info; one at a time or in a `Resolver`.
+"""The session: `Resolver` with fetch, stream, save, entries, info; and a session confined to one tree.
 
-A `Resolver` shares its network (policy, limits, look-ups, TLS) among its retrievals. The module-level
+A `Resolver` shares its network (policy, limits, lookups, TLS) among its retrievals. The module-level
 functions of the package are a `Resolver` for one call.
 """
 
@@ -42,9 +42,6 @@ if TYPE_CHECKING:
     from resolver.transfer.saving import Exists
     from resolver.transfer.terminal import TerminalSession, TerminalWindow
     from resolver.transfer.verification import Checksum
-
-
-# description: What a URL names, as one entry of a listing would have it.
 
 
 def described(
@@ -423,9 +420,6 @@ class Resolver(SavesMany):
         transfer = self._network.next_transfer()
         knows = learnt(options) if options.memory else 0
         return RetrievalRequest(parsed, origin, found_in, options, transfer=transfer, learnt=knows)
-
-
-# confined: A session for one tree: what it asks for stays in the tree, and what it saves in a directory.
 
 
 class ConfinedSession(Resolver):

@@ -1,7 +1,7 @@
-"""What is alive: a reply on its connection, with a body that can be taken once.
+"""Live replies on their connections, with a body that can be read once, and the sinks of its bytes.
 
-`StreamingResponse` is what `stream` hands to its caller: the facts of a `Reply`, its body under the limits
-of the retrieval, and its listing as entries that say where they were found.
+`StreamingResponse` is the value of `stream`: the facts of a `Reply`, its body under the limits of the
+retrieval, and its listing as entries that carry their place of origin.
 """
 
 from __future__ import annotations
@@ -412,8 +412,8 @@ class StreamingResponse(LiveFacts):
 LiveReply = StreamingResponse
 
 
-# stores: Where octets go to stay: a file, memory, standard output. Each counts what it has and knows its
-# last octets, so that another try can go on behind them.
+# Sinks of bytes: a file, memory, standard output. Each counts its bytes and knows the last ones, so that
+# another try can resume behind them.
 
 #: What is known where nothing is.
 NOTHING = Validators()

@@ -1,10 +1,9 @@
-"""Proof that a file is the right one: a size and a digest that were given, or a digest that its own place
-publishes.
+"""Verification of a file: a size and a digest that were given, or a digest that its origin publishes.
 
-With `auto` these are asked in turn, and the first that answers counts: the digest headers of the reply
+With `auto` these are tried in turn, and the first that answers counts: the digest headers of the reply
 (RFC 9530, RFC 3230), then beside the object and on its own origin `NAME.sha256`, `NAME.sha512`, `NAME.md5`,
-`SHA256SUMS`, `md5sums.txt`. A digest from the same place shows that nothing was damaged on the way, no more.
-Of gopher that is so for what comes as octets: lines of text end as the server likes, and +VIEWS rounds sizes.
+`SHA256SUMS`, `md5sums.txt`. A digest from the same place proves that the transfer damaged nothing, no more.
+Of gopher that covers binary items: servers end lines of text as they like, and +VIEWS rounds sizes.
 """
 
 from __future__ import annotations
@@ -26,8 +25,6 @@ from resolver.transfer.redirects import RetrievalRequest
 from resolver.transfer.retrieval import Retrieval
 from resolver.transfer.retry import Retrier, RetryPolicy
 from resolver.transfer.streaming import MemoryStore, StreamingResponse
-
-# checksum: Digests as they are written: by a person, in headers, in files beside an object. No I/O.
 
 _LENGTHS = {"md5": 32, "sha1": 40, "sha224": 56, "sha256": 64, "sha384": 96, "sha512": 128}
 _HEX = re.compile(r"[0-9a-fA-F]+\Z")

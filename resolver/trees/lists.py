@@ -1,7 +1,7 @@
-"""Lists of files that say more than URLs do: names, sizes, digests, mirrors. Machines without I/O.
+"""Lists of files with names, sizes, digests and mirrors: Metalink 4 and lines of digests, without I/O.
 
-`metalink` reads Metalink 4, `sums` the lines of `sha256sum` and its kin, `names` what they call a file. Each
-gives `Listed`, one a file; what is wrong with one file is told in its place, and the others are read.
+Each reader gives a `ListedFile` a file; an error of one file is reported in its place, and the others are
+read.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ from protocols.errors import Refused
 from protocols.location import Finding
 from resolver.policy import listing_name_ok, local_path
 from resolver.transfer.verification import Checksum
-
-# listed: One file of a list: where it is, and what is known of it before it is asked for.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +34,7 @@ class BadItem(ValueError):
     """One file of a list cannot be had by what the list says of it. The message says why."""
 
 
-# names: What a list calls a file: a path below the directory for files, never one that leads out of it
-# (S14).
+# The name of a file in a list: a path below the directory for files, never one that leads out of it (S14).
 
 #: Octets of a name: what common systems take for a path.
 _LONGEST = 4_096
@@ -64,12 +61,12 @@ def safe_path(parts: list[bytes]) -> str:
         raise BadItem(error.message) from error
 
 
-# sums: Lines of digests: those of `sha256sum` and its kin, and of the BSD tools.
+# Lines of digests: the formats of `sha256sum` and related tools, and of the BSD tools.
 #
 #     HEX  name    HEX *name    HEX name    SHA256 (name) = HEX    SHA256(name)= HEX
 #
-# A backslash before the line says that the name has escapes: `\\`, `\n`, `\r`. Without a word for it the
-# algorithm is the one whose digests have this length, of MD5, SHA-1 and SHA-2.
+# A backslash before the line says that the name has escapes: `\\`, `\n`, `\r`. A digest without an algorithm
+# has the one whose digests have this length, of MD5, SHA-1 and SHA-2.
 
 #: No URL begins like this: none has a blank.
 _PLAIN = re.compile(r"(\\?)([0-9A-Fa-f]{32,128})[ \t][ *]?(.+)", re.DOTALL)
@@ -112,12 +109,12 @@ def _unescaped(name: str) -> str:
     return _ESCAPE.sub(meaning, name)
 
 
-# metalink: Metalink 4 (RFC 5854): files with their places, sizes and digests, read as the octets come.
+# Metalink 4 (RFC 5854): files with their locations, sizes and digests, read as the bytes arrive.
 #
-# Hostile XML gets nowhere: a document type is an error, so there are no entities, and nothing outside is
-# ever read. What is held is bounded: one file at a time, so many places of it, so deep, so long a text.
-# Elements of other names, of other namespaces and inside of elements that are not looked at (`pieces`,
-# signatures) are passed over (RFC 5854 3). `location` says nothing to us, who do not know where we are.
+# Hostile XML has no effect: a document type is an error, so there are no entities, and nothing outside is
+# ever read. Memory is bounded: one file at a time, a maximum of its locations, of depth and of text. Elements
+# of other names, of other namespaces and inside of ignored elements (`pieces`, signatures) are skipped
+# (RFC 5854 3). `location` has no use here, because our own location is unknown.
 
 _NAMESPACE = "urn:ietf:params:xml:ns:metalink"
 _OLD_NAMESPACE = "http://www.metalinker.org/"

@@ -1,7 +1,7 @@
-"""What `Resolver.save_tree` does: a walk, whose files are saved and told of one by one.
+"""The work of `Resolver.save_tree`: a walk whose files are saved and reported one by one.
 
-What is found waits in the walk's own database, and an outcome that nobody has asked for yet keeps its place:
-so of a tree of any size only a little is held.
+Found files wait in the walk's own database, and an outcome that was not requested yet keeps its place: so of
+a tree of any size only a little is held.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from resolver.ledger.book import Ledger, LedgerEntry, RequestRow
 
 
-# rows: A walk and a ledger: each file of a tree has its row before anybody asks for it. Directories have
-# none: their listings are no files, and are read again by each run, as they tell what there is.
+# A walk with a ledger: each file of a tree has its row before its request. Directories have none: their
+# listings are not files, and each run reads them again, because they name the files.
 
 
 async def with_rows(
@@ -270,9 +270,9 @@ def _failed(
     return outcome_of_failure(error, url, elapsed, judged(error, url, wish.network, origin, referrer))
 
 
-# group: The articles of a news group as messages of one mailbox: all that it has and the mailbox has not,
-# in the order of their numbers. What is gone by the time it is asked for is counted, and nothing else is
-# passed over.
+# The articles of a news group as messages of one mailbox: all that the group has and the mailbox lacks, in
+# the order of their numbers. Articles that are gone when they are requested are counted; no others are
+# skipped.
 
 #: Articles that are asked for before the first of them is there.
 _AHEAD = 16

@@ -1,5 +1,7 @@
-"""What is below the URL that a person typed, and so belongs to its tree: at the same place, by the same
-scheme, and by a path that begins with that URL's. Nothing else is asked for, not by a redirect either.
+"""The scope of a tree: URLs of the same place and scheme whose path begins with the top URL's.
+
+No other URL is requested, not by a redirect either. The module also selects files, detects loops and names
+the entries of a directory.
 """
 
 from __future__ import annotations
@@ -80,8 +82,8 @@ class TreeScope:
         return names[:top] == self.names and place_of(url) == self.place and _NOWHERE.isdisjoint(names[top:])
 
 
-# selection: Which files of a tree a person wants: by their names, and by their whole URLs. Directories are
-# entered all the same, for what is in them.
+# The selection of files by their names and by their whole URLs. Directories are entered all the same, for
+# their files.
 
 
 @dataclass(frozen=True)
@@ -140,11 +142,11 @@ def _any_of(globs: Sequence[str]) -> re.Pattern[str] | None:
     return re.compile("|".join(map(translate, globs))) if globs else None
 
 
-# loops: What leads back to where somebody was already: what tells that two places are one.
+# Loops: evidence that two places are one.
 #
-# A URL does, written in one way; what a server says of its things does (MLSD's `unique`, EPLF's `i`, where
-# a directory really is); where a link leads does, if that is told. Http tells nothing of the kind: there a
-# directory in which the same is listed as in two of those above it is taken for one of them.
+# It is a URL in a normalized spelling; an identifier that the server gives (MLSD's `unique`, EPLF's `i`, the
+# real path of a directory); or the target of a link, if it is given. Http gives none of these: there a
+# directory with the same listing as two of those above it is taken for one of them.
 
 #: Directories in one another, at most: none that people made are deeper.
 DEEPEST = 64
@@ -206,12 +208,12 @@ def is_too_alike(count: int) -> bool:
     return count > _MOST_ALIKE
 
 
-# names: How the entries of one directory are called here (S14): each safe by itself, and no two one file on
-# any file system.
+# The local names of the entries of one directory (S14): each safe by itself, and no two one file on any file
+# system.
 #
-# Names are given in the order of the octets of the raw ones, directories before files, whatever the order
-# of the listing: so another run gives the same, as long as nothing comes or goes. The first of those that
-# some file system takes for one keeps its name, the next ones get it numbered.
+# Names are given in the order of the bytes of the raw ones, directories before files, whatever the order of
+# the listing: so another run gives the same, as long as no entry comes or goes. Of names that some file
+# system takes for one the first keeps its name, the next ones get it numbered.
 
 
 class TakenNames(Protocol):

@@ -1,8 +1,8 @@
-"""URL text to value and back: one parser, two modes, for every scheme.
+"""URL text to value and back, for every scheme: parsing, IRIs, references, and URLs in running text.
 
 `parse` takes the steps that all schemes share (length, characters, wrapper, prefix, scheme, escapes,
-fragment) and leaves the rest to the scheme that the registry finds. Strict is the same parser, with
-the first finding raised. Nothing is trimmed, repaired or looked up, and a URL is judged elsewhere.
+fragment) and leaves the rest to the scheme that the registry finds. Strict mode is the same parser, with the
+first finding raised. No text is trimmed, repaired or looked up, and a URL is judged elsewhere.
 """
 
 from __future__ import annotations
@@ -277,11 +277,11 @@ def place_in_shown(text: str, shown: str, position: int) -> int:
     return max(same_before, len(shown) - from_end)
 
 
-# iri: An international address (IRI, RFC 3987) made into a URL, only when somebody asks for it.
+# An international address (IRI, RFC 3987) converted to a URL, only on request of the caller.
 #
 # The host becomes A-labels (IDNA 2008 with the mapping of UTS 46, non-transitional); every other character
-# outside ASCII is escaped as UTF-8. What is ASCII stays as it is, right or wrong: the result is text that
-# nobody has judged yet, for `parse` and the policy.
+# outside ASCII is escaped as UTF-8. ASCII stays as it is, right or wrong: the result is text that still needs
+# `parse` and the policy.
 
 _BEFORE_HOST = re.compile(r"<?(?:URL:)?[A-Za-z][A-Za-z0-9+.-]*://", re.IGNORECASE)
 _AUTHORITY = re.compile(r"[^/?#<>]*")
@@ -343,10 +343,10 @@ def _no_host(text: str, start: int) -> InvalidUrl:
     return invalid(text, "bad-host", "host without an ASCII form", start)
 
 
-# reference: References against a URL at hand (RFC 3986 5.2): what the Location of a redirect may be.
+# References against a URL at hand (RFC 3986 5.2): valid forms of the Location of a redirect.
 #
 # Only text is put together here, for URLs whose path is one of slashes (http). The result is parsed from
-# scratch, like any URL that somebody else has written.
+# scratch, like any URL from another party.
 
 _REFERENCE_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
@@ -401,10 +401,10 @@ def _remove_dot_segments(path: str) -> str:
     return "".join(f"/{segment}" for segment in kept)
 
 
-# extraction: URLs in running text, wrapped as the appendix of RFC 1738 asks: `<URL:…>`, or plainly `<…>`.
+# URLs in running text, wrapped as the appendix of RFC 1738 asks: `<URL:…>`, or plainly `<…>`.
 #
-# What is found is text that nobody has parsed yet. The work grows with the length of the text only: no
-# candidate is looked at twice, and the number of readings of one is bounded.
+# A found URL is text that is not parsed yet. The work grows with the length of the text only: no candidate is
+# examined twice, and the number of readings of one is bounded.
 
 #: Readings of one URL besides the first: all there are for up to six doubtful hyphens. Of more, those
 #: that drop the fewest; each doubtful hyphen would double the number.

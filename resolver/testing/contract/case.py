@@ -1,6 +1,6 @@
-"""A scheme as a row of the contract: a server of it, URLs, and what they must give.
+"""A case of the contract: a server of a scheme, URLs with expected results, and the setting that runs it.
 
-`{at}` in a URL is the address and port of the row's server, `{folder}` the path of a folder here.
+`{at}` in a URL is the address and port of the case's server, `{folder}` the path of a folder here.
 """
 
 from __future__ import annotations
@@ -92,8 +92,6 @@ class Case:
     def scheme(self) -> str:
         return self.document.partition(":")[0]
 
-
-# setting: A row of the contract under way: its server, its URLs, a session for them, and what is left open.
 
 #: Seconds after which a test gives up. Nothing here comes near it, however busy the machine.
 PATIENT = 30.0
@@ -280,8 +278,6 @@ def _happens(sock: socket.socket, look: Callable[[], object]) -> bool:
         return False
     return True
 
-
-# check: A check of the contract: what is done with a row under way, and which rows it is for.
 
 #: What is done with a row; the folder is an empty one, for files.
 Function: TypeAlias = Callable[[CaseSetting, Path], Coroutine[Any, Any, None]]

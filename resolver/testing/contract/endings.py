@@ -1,4 +1,4 @@
-"""The contract at the end of every operation: what was opened is closed, after an error and a cancel too."""
+"""The contract at the end of every operation: errors and cancels at any checkpoint leave nothing open."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ from resolver.testing.contract.case import (
 )
 from resolver.transfer.session import Resolver
 
-# checkpoints: Cancelling at a chosen checkpoint: an operation is run, and at the n-th place where it waits,
-# or could have, it is cancelled.
+# A canceller runs an operation and cancels it at its n-th checkpoint, a place where it waits, or could have.
 
 
 class Canceller(trio.abc.Instrument):

@@ -1,4 +1,4 @@
-"""What a URL of the scheme gives: by `fetch`, `stream`, `save`, `entries` and `info`, and as values."""
+"""The contract of the operations: `fetch`, `stream`, `save`, `entries`, `info`, their values, and plans."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from resolver.transfer.plan import Plan
 from resolver.transfer.response import Response, Saved
 from resolver.url import registry
 
-# values: What holds for every value that is handed out, and what a plan says beside what was done.
+# Rules for all values that are handed out.
 
 
 class Value(Protocol):
@@ -258,7 +258,7 @@ CHECKS: tuple[ContractCheck, ...] = (
 )
 
 
-# plans: What a plan says is what is sent: octet for octet, and connection for connection.
+# A plan is compared with the dialogue: byte for byte, and connection for connection.
 
 
 async def check_a_plan_is_what_is_sent(setting: CaseSetting, folder: Path) -> None:

@@ -1,4 +1,7 @@
-"""What a peer may say: whatever it is, it gives a value or an error of ours, within the limits, and soon."""
+"""The contract with any peer: it gives a value or an error of ours, within the limits, and soon.
+
+The peers break the protocol, on sockets, inside TLS or not. A refused URL makes no connection and no lookup.
+"""
 
 from __future__ import annotations
 
@@ -48,8 +51,6 @@ from resolver.testing.replay import Peer, reset
 from resolver.transfer.naming import local_file_name
 from resolver.transfer.retry import RetryPolicy
 from resolver.url import registry
-
-# peers: Peers that are not what a client takes them for: on sockets, inside TLS or not.
 
 #: What is done with one connection; it is closed behind that.
 Attend: TypeAlias = Callable[[Peer], Awaitable[None]]
@@ -277,8 +278,6 @@ CHECKS: tuple[ContractCheck, ...] = (
     ContractCheck("names of files", check_name, lambda case: case.saved is not None),
 )
 
-
-# refusals: A refusal connects to nothing, and looks nothing up.
 
 #: Policies that refuse what leads to a server of this machine at an unusual port, and who chose the URL.
 REFUSING: dict[str, tuple[Policy, Origin, str | None]] = {

@@ -1,4 +1,4 @@
-"""The rows and the checks as a test: each check with its row's server running, in a loop of its own."""
+"""The contract as a test: each check with the server of its case, in an event loop of its own."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from resolver.testing.contract import operations as plans
 from resolver.testing.contract import peers as octets
 from resolver.testing.contract import peers as refusals
 from resolver.testing.contract.case import Case, ContractCheck, start
-
-# checks: All checks of the contract.
 
 CHECKS: tuple[ContractCheck, ...] = (
     *given.CHECKS,
