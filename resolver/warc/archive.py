@@ -1,4 +1,4 @@
-"""Archives to fetch from: `Archive`."""
+"""Archives to fetch from: `Archive`, its catalog by URL and time, and the blocks of its records."""
 
 from __future__ import annotations
 
@@ -46,8 +46,6 @@ from resolver.warc.records import (
 
 if TYPE_CHECKING:
     from resolver.network import Admission, UrlGate
-
-# block: The block of one record, read when it is wanted: an archive is held in no memory.
 
 #: Of a block no longer than this the digest is compared before its first octet is given.
 HELD = 1_048_576
@@ -141,9 +139,8 @@ def _changed(what: str) -> ProtocolError:
     return ProtocolError(f"the archive cannot be read any more: {what}")
 
 
-# catalogue: What is in archives by its URL: read once from end to end, and chosen from by time.
-#
-# Only whole records count. Where a file is damaged, what comes behind counts all the same.
+# The catalog of an archive: read once from end to end, queried by URL and time. Only complete records count.
+# Where a file is damaged, later records count all the same.
 
 #: Records that are known of all files together: some 400 MB.
 MOST = 1_000_000
@@ -308,8 +305,6 @@ def _digest(text: str) -> bytes:
     return blake2b(text.encode("utf-8", "surrogateescape"), digest_size=16).digest()
 
 
-# moment: The moment as of which an archive is asked (`--at`).
-
 _TIME = r"[T ]?([0-9]{2})(?::?([0-9]{2})(?::?([0-9]{2})(\.[0-9]{1,9})?)?)?Z?"
 _AT = re.compile(rf"([0-9]{{4}})(?:-?([0-9]{{2}})(?:-?([0-9]{{2}})(?:{_TIME})?)?)?", re.ASCII)
 
@@ -357,8 +352,7 @@ def _no_time(text: str) -> NotConfigured:
     return NotConfigured(f"{text!r} is no time: write 2026-11-22T10:00:00Z, 2026-11 or 20261122100000 (UTC)")
 
 
-# joining: An answer of http that was cut off, and the parts with which it was gone on (RFC 9110 14.4): one
-# body.
+# A truncated answer of http and the partial answers that resumed it (RFC 9110 14.4), joined into one body.
 
 _RANGE = re.compile(
     rb"\r?\ncontent-range[ \t]*:[ \t]*bytes ([0-9]{1,18})-[0-9]{1,18}/([0-9]{1,18}|\*)[ \t]*(?=\r?\n)",

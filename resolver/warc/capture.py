@@ -1,8 +1,7 @@
-"""One retrieval of one URL over one hop, as it is kept: what came, what was said for it, what became of it.
+"""The capture of one retrieval of one URL over one hop: connections, dialogue, body and outcome.
 
-A `Capture` hears of all that goes over its connections (see `resolver/network/stream_settings.py`), of the
-steps of the dialogue, and of the body; when it ends, it is a group of records. It waits for nothing and opens
-nothing.
+A `Capture` receives all bytes of its connections (see `resolver/network/stream_settings.py`), the steps of
+the dialogue, and the body; when it ends, it is a group of records. It neither waits nor opens files.
 """
 
 from __future__ import annotations
@@ -54,10 +53,10 @@ if TYPE_CHECKING:
     from resolver.network.stream_settings import TappedConnection, TlsFacts
 
 
-# answers: A listing that is made of answers: those are kept as they came, so that they can be read again.
+# Listings that are made of answers: the answers are archived as they came, so that they can be parsed again.
 #
-# Which answers they are the row of the scheme says (`protocols.scheme.KeptListing`): those to some
-# commands, the last one, the packets of the last one; or the names that a directory of this machine had.
+# The row of the scheme selects them (`protocols.scheme.KeptListing`): the answers to some commands, the last
+# one, the packets of the last one; or the names in a directory of this machine.
 
 
 class _AnswerSpan(NamedTuple):
@@ -179,7 +178,7 @@ def _line(name: bytes, status: FileStatus) -> bytes:
     return json.dumps(said, separators=(",", ":")).encode("ascii") + b"\n"
 
 
-# exchange: One request and its answer in http, as they were on the wire: two records.
+# An HTTP request and its answer, as they were on the wire: two records.
 
 _REQUEST = re.compile(rb"[A-Z]+ [^\r\n]* HTTP/1\.[01]\r\n")
 RESPONSE = "application/http;msgtype=response"

@@ -1,8 +1,7 @@
-"""Is an archive what it says? Each record held to its length, its digests, what it refers to, and what the
-head of an answer promises.
+"""The check of an archive: lengths, digests, references and answer heads of its records; and its listing.
 
-A fault is what makes the file, or a record of it, worthless as it stands: damage, or a block that is not the
-one that was written. A finding is odd and may be right: another file may have what is referred to.
+A fault makes the file, or a record of it, worthless as it stands: damage, or a block that is not the one that
+was written. A finding is odd and may be right: another file may have the referenced record.
 """
 
 from __future__ import annotations
@@ -20,11 +19,10 @@ from resolver.url.parsing import redact
 from resolver.warc.digests import ComputedDigest, Verdict
 from resolver.warc.records import DamagedSpan, RecordHead, RecordSource, WarcRecord, read_records
 
-# inspection: The block of a record as it comes: its digests, and of an answer of http what its head
-# promises.
+# The block of a record as it is read: its digests, and the promises in the head of an HTTP answer.
 #
-# The payload of a message of http is its body without transfer coding, yet most tools hash its chunks with
-# all that is around them: a digest of either is right.
+# The payload of an HTTP message is its body without transfer coding, yet most tools hash its chunks with
+# their framing: a digest of either is right.
 
 #: Octets of the head of an answer (S16).
 _MOST_HEAD = 262_144
@@ -311,8 +309,6 @@ def _short(facts: BlockFacts) -> str:
         return "its last chunk is missing, and it does not say that it is truncated"
     return f"it has {facts.present} of {facts.promised} octets, and does not say that it is truncated"
 
-
-# listing: What is in an archive, a record a line: when, what, from where.
 
 #: Media types of what a listing is made of, for each scheme that has any.
 _LISTINGS = {

@@ -1,8 +1,9 @@
-"""Digests as records have them: `sha1:` and 32 characters of base32, or what else others write (WARC 1.1,
-5.8).
+"""Digests of records (WARC 1.1, 5.8), and the payload that they cover (WARC 1.1, 2).
+
+Our digests are `sha1:` and 32 characters of base32; other programs write other forms.
 
 An algorithm's name may have a hyphen; its length tells whether a value is hex, base32 or base64. Letters of
-any case and a missing `=` are taken, for there are files with either.
+any case and a missing `=` are accepted, for there are files with either.
 """
 
 from __future__ import annotations
@@ -72,8 +73,8 @@ class ComputedDigest:
         return "verified" if self._hash.digest() == self._claim.digest else "mismatch"
 
 
-# payload: The payload of a record, as its block comes: of an answer of http its body without transfer
-# coding, of everything else the block (WARC 1.1, 2).
+# The payload of a record while its block is read: of an HTTP answer its body without transfer coding, of
+# everything else the block (WARC 1.1, 2).
 
 
 class Payload:

@@ -1,4 +1,4 @@
-"""The records of one capture: what each of them says (WARC 1.1, 5 and 6)."""
+"""The records of one capture and their content (WARC 1.1, 5 and 6), with the dialogue as JSON."""
 
 from __future__ import annotations
 
@@ -195,10 +195,10 @@ def fields_block(lines: list[str]) -> bytes:
     return "".join(f"{line}\r\n" for line in lines).encode("utf-8")
 
 
-# dialogue: What was said for one object, as an archive tells of it: format 1, a line of JSON an event.
+# The dialogue of one object in an archive: format 1, a line of JSON an event.
 #
-# `docs/archives.md` says what the events and their members mean. Octets are text here, one character an
-# octet. What the object itself has is counted and not repeated, and the whole is bounded.
+# `docs/archives.md` describes the events and their members. Bytes are text here, one character a byte. Bytes
+# of the object itself are counted and not repeated, and the whole is bounded.
 
 FORMAT = 1
 
@@ -288,8 +288,7 @@ def _json(happened: DialogueEvent, hide: Callable[[bytes], bytes]) -> str:
     return _ENCODER.encode({**said, **happened.members})
 
 
-# framing: Octets in lines as they came, with the periods that an archive takes off: those that were
-# doubled, and the last one.
+# Bytes in lines as they came, with the periods that an archive removes: doubled ones, and the terminator.
 
 _END = b".\r\n"
 
@@ -303,9 +302,6 @@ def framed(pieces: Iterator[bytes], *, has_end: bool) -> Iterator[bytes]:
         last = octets[-1:] or last
     if has_end:
         yield _END if last == b"\n" else b"\r\n" + _END
-
-
-# way: A connection of a capture.
 
 
 class CapturedConnection:
@@ -333,9 +329,6 @@ class CapturedConnection:
         """What came of the object here, and what became of it."""
         if self.body is not None:
             self.body.members = {"count": self.count, "block": block, "framing": framing, "ended": ended}
-
-
-# keeper: What a capture needs of the world: the time, a place for octets, and who takes its records.
 
 
 class SpooledBytes(Protocol):

@@ -1,7 +1,6 @@
-"""Requests and answers of http as archives have them: the octets of the wire, without what is secret.
+"""HTTP requests and answers as archives store them: the bytes of the wire, without secrets; and their URLs.
 
-Fields are never left out, and nothing of them is changed but the values of those that are secret, or that
-have a password in a URL.
+Fields are never omitted; only secret values, and passwords in a URL, are replaced.
 """
 
 from __future__ import annotations
@@ -146,7 +145,7 @@ class ChunkDecoder:
         return b"".join(made)
 
 
-# target: The URL that a record is of: as records have it, and as it is looked for.
+# The URL of a record: as records write it, and as it is looked up.
 
 #: What no URL may have as it is (RFC 3986 2).
 _NEVER = re.compile(r"[^!#$&-;=?-\[\]_a-z~%]|%(?![0-9A-Fa-f]{2})")

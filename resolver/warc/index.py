@@ -1,7 +1,7 @@
-"""The index beside an archive (CDXJ): where the record of a URL is, by a key that other programs know.
+"""Indexes of archives: the CDXJ file that is written beside one, and CDX files of other programs.
 
-A key is the URL turned around, without what seldom tells two objects apart: scheme, user, `www.`, case, the
-ids of sessions. So it is for those who look for something, and nothing is chosen by it here.
+The key of a record is the URL reversed, without the parts that seldom tell two objects apart: scheme, user,
+`www.`, case, session ids. So it serves a search, and nothing is chosen by it here.
 """
 
 from __future__ import annotations
@@ -128,10 +128,10 @@ class IndexBuilder:
         )
 
 
-# cdx: Indexes of archives as programs write them: CDXJ, and CDX whose first line says which columns it has.
+# Indexes as programs write them: CDXJ, and CDX whose first line names its columns.
 #
-# A line is only a hint, whoever wrote it: which record may have a payload of some digest. An index is a
-# stranger's octets: lines are bounded, and so is what is read of one (S16). It may be packed.
+# A line is only a hint, whoever wrote it: which record may have a payload of some digest. An index is
+# untrusted: lines are bounded, and so is the amount that is read of one (S16). It may be packed.
 
 #: Octets of a line, and lines of an index.
 MOST_LINE = 65_536

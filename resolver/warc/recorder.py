@@ -1,4 +1,4 @@
-"""An archive that is written while URLs are fetched: `Recorder`."""
+"""The recorder of an archive: `Recorder`, its files with their index, and each hop as a capture."""
 
 from __future__ import annotations
 
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from resolver.network import Mask
     from resolver.warc.revisits import EarlierArchives
 
-
-# volume: One file of an archive that is written: made, or gone on with; and the index beside it.
 
 _OURS = b"software: url-resolver/"
 _MOST_INFO = 65_536
@@ -412,8 +410,6 @@ def _earlier(indexes: list[str]) -> EarlierArchives | None:
 def _date(moment: datetime) -> str:
     return f"{moment.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
-
-# recorded: What is kept of a retrieval in an archive: each hop as a capture of its own, body and all.
 
 T = TypeVar("T")
 

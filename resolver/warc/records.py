@@ -1,7 +1,7 @@
-"""A WARC from one end to the other: each record that is whole, and each place where none is.
+"""A WARC from one end to the other: each complete record and its head, and each place without one.
 
-A record counts as whole when its block has the length that it says, CR LF CR LF follows, and what it was
-packed in has come to its end. What is damaged is named, and reading goes on where the next record begins.
+A record is complete when its block has the stated length, CR LF CR LF follows, and its compressed member has
+come to its end. Damage is reported, and reading continues where the next record begins.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 from protocols.errors import LocalError
 from protocols.location import Headers
 
-# stretch: The octets of records as they were before they were packed: of one member of gzip (RFC 1952), or
-# of a file that is not packed.
+# The unpacked bytes of records: of one member of gzip (RFC 1952), or of a file that is not packed.
 #
-# However much a member unpacks to, at most 64 KiB of it are held, and nothing is made as large as it says.
-# However members and records overlap, what is read and unpacked again is bounded by a `Budget`.
+# However much a member unpacks to, at most 64 KiB of it are held, and no buffer is allocated by a stated
+# size. However members and records overlap, the bytes that are read and unpacked again are bounded by a
+# `Budget`.
 
 #: How a member of gzip begins: its magic, and the one method that there is.
 GZIP = b"\x1f\x8b\x08"
@@ -188,7 +188,7 @@ def open_stretch(source: RecordSource, offset: int, budget: Budget) -> RecordStr
     return (GzipMember if GZIP.startswith(beginning) else RecordStream)(source, offset, budget)
 
 
-# head: What a record of a WARC says of itself: its head (WARC 1.1, 4 and 5).
+# The head of a record (WARC 1.1, 4 and 5).
 
 #: Bounds of a head (S16): octets of a line, lines, octets in all.
 MOST_LINE = 65_536

@@ -1,7 +1,7 @@
-"""What was kept before, so that the same again is only said to be the same (WARC 1.1, 6.7).
+"""Payloads that were archived before, by this run or earlier archives, for revisit records (WARC 1.1, 6.7).
 
-What tells is the SHA-256 of the payload and its length; of what has no head of its own the media type, too,
-and of answers of http whether they came in chunks. The URL need not be the same.
+The key is the SHA-256 of the payload and its length; for a payload without a head of its own the media type,
+too, and for HTTP answers whether they came in chunks. The URL may differ.
 """
 
 from __future__ import annotations
@@ -83,15 +83,15 @@ def key_of(kept: CapturedObject) -> tuple[str, int, str]:
     return kept.sha256, kept.size, how
 
 
-# earlier: What earlier archives have, by the indexes that a person named: so that what is the same again is
-# only said to be the same, as it is within a run.
+# Payloads of earlier archives, by the indexes that the user named: a repeated one becomes a revisit record,
+# as within a run.
 #
-# A line of an index is a hint. The record that it points to is opened, and its payload hashed anew: one
-# that is not there, or has other octets, is as if there were no line. So nothing that an index says gets
-# into an archive, and two payloads with one SHA-1 are never taken for one another.
+# A line of an index is a hint. Its record is opened, and the payload hashed again: a record that is missing,
+# or has other bytes, counts as no line. So no statement of an index gets into an archive, and two payloads
+# with one SHA-1 are never mistaken for one another.
 #
-# The hints are in a temporary database that nobody else sees, which keeps some 50 octets a line on the disk
-# and a few MB in memory, however many there are.
+# The hints are in a private temporary database, which takes some 50 bytes a line on the disk and a few MB in
+# memory, however many there are.
 
 #: Lines that go into the database at once, and records of one digest that are looked at.
 _AT_ONCE = 10_000

@@ -1,11 +1,10 @@
-"""The gate of our pages: one function in front of the framework, which lets in what a page of ours sent, or a
-person, and refuses all else before anything is routed.
+"""Access to the web UI: a function in front of the framework that judges each request before it is routed.
 
-`CHECKS` are its rules, in order; each looks at a request and finds nothing or says why not. A page elsewhere
-reaches every port of this machine: another port of this address even with our cookie, for cookies ignore
-ports, and `SameSite` does as well. What a browser says of where a request comes from (`Sec-Fetch-Site`)
-decides that, `Host` decides about names that were made to lead here, and the cookie about who has no
-browser at all.
+It admits requests of our own pages, or of a user, and refuses all others. `CHECKS` are its rules, in order;
+each examines a request and returns a reason to refuse it, or nothing. A page elsewhere reaches every port of
+this machine: another port of this address even with our cookie, for cookies ignore ports, and `SameSite` does
+as well. The browser's statement about the source of a request (`Sec-Fetch-Site`) decides about that, `Host`
+about names that were made to lead here, and the cookie about clients that are not browsers.
 """
 
 from __future__ import annotations
@@ -25,10 +24,8 @@ from protocols.errors import LocalError, NotConfigured
 from resolver.web import addresses, headers
 from resolver.web.headers import SessionKeys
 
-# listening: The sockets that browsers of this machine connect to: bound before anything else, so that their
-# numbers are known before the first page is made.
-#
-# They are no way out: what URLs lead to is opened by the gate alone.
+# The listening sockets for browsers of this machine, bound first so that their port numbers are known before
+# the first page is made. They are not outbound connections: the gate alone opens the targets of URLs.
 
 #: The numeric address and no name: of `localhost` browsers take `::1` first, where another user may listen.
 LOOPBACK = "127.0.0.1"

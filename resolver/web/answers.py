@@ -1,4 +1,4 @@
-"""Pages as answers, whatever they are about."""
+"""Pages as answers of any subject, streamed, and the dialogues of the last pages."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from resolver.transfer.archives import ArchiveSource
 
 
-# streamed: A page that is sent while it is made.
+# A page that is sent while it is made.
 #
-# Not by the framework's own class: that one waits for the browser to go away while it sends, and cancels
-# itself within its last message, so that the server closes no connection and forgets to time idle ones.
+# The framework's own class is not used: it waits for the browser to close while it sends, and cancels itself
+# within its last message, so that the server closes no connection and forgets to time idle ones.
 
 
 class StreamedPage(Answer):
@@ -116,7 +116,7 @@ def see(where: str) -> Answer:
     return Answer(status_code=303, headers=headers.said("location", where))
 
 
-# said: The dialogues of the last pages, to be taken away: the diagram, and the data that it is made of.
+# The dialogues of the last pages for download: the diagram, and the data that it is made of.
 
 _MOST = 64
 

@@ -1,8 +1,9 @@
-"""What our pages' addresses answer. Whoever gets here was let in (`entrance`); a GET reads, and what acts is
-a POST of a form of ours.
+"""The routes of the web UI, of the gateway for other clients, and of the content port.
 
-Who chose a URL decides what the policy lets it do: typed in our address bar it is the `user`'s; a link of a
-page of ours is `derived`, found where that page is from; what a person looked at first, or brought from
+`resolver.web.access` has admitted each request; a GET reads, and an action is a POST of a form of ours.
+
+The origin of a URL decides what the policy allows: typed in our address bar it is the `user`'s; a link of a
+page of ours is `derived`, found where that page is from; a URL that a user examined first, or brought from
 elsewhere, is `chosen`.
 """
 
@@ -34,8 +35,8 @@ from resolver.web.pages.page import crumbs_of, environment, parent_of, read_quer
 from resolver.web.reading import PageReader, ReadRequest, while_wanted
 from resolver.web.session import ContentDocument, SessionLink, UrlOrigin, WebSession
 
-# gateway: For other clients, whom a person told our address with its secret: the body of what a URL names,
-# and the verdict as the status. No browser has business here, whatever page is in it.
+# The gateway: for other clients, which a user gave our address with its secret. The answer is the body of a
+# URL, and the verdict as the status. No browser has business here, whatever page is in it.
 
 _GATEWAY_PREFIX = b"/g/"
 
@@ -272,10 +273,8 @@ def _is_form(verdict: Verdict) -> bool:
     return "S05" in verdict.rules
 
 
-# content: The other port, for what came from elsewhere: known documents, by IDs that nobody guesses, and
-# nothing else.
-#
-# It reads no cookie, runs nothing, and its answers say of themselves that they are harmless.
+# The content port, for documents from elsewhere: known ones only, by IDs that cannot be guessed. It reads no
+# cookie, runs no code, and its answers carry headers that make them harmless.
 
 _PREFIX = "/d/"
 

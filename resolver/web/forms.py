@@ -1,8 +1,8 @@
-"""What a person is asked on a page: words to search for, and the forms of others.
+"""Forms on pages: search words, the forms of Gopher+ items, and logins.
 
-A form is asked for, looked at as it would be sent, and sent once, each by an address of its own, and only the
-last by a POST that sends it (S05). What was typed stays here in between, and not on a page: some of it was
-typed hidden.
+A form is requested, shown as it would be sent, and sent once, each by an address of its own, and only the
+last by a POST (S05). Typed answers stay in this process in between, and not on a page: some of them are
+secret.
 """
 
 from __future__ import annotations
@@ -176,10 +176,9 @@ class FormQuestions:
         return found
 
 
-# logins: Names and passwords that a person typed on a page: in memory, each for the scheme, host and port
-# that it was asked for and no other (S11), until the run ends or the person has it forgotten.
-#
-# None is ever shown again, written to a file, or part of an address.
+# Names and passwords that a user typed on a page: in memory, each for the scheme, host and port that it was
+# requested for and no other (S11), until the run ends or the user discards it. They are never shown again,
+# written to a file, or part of an address.
 
 #: Forms that are on pages, and places that a login is held for.
 #: Octets of a name or password.

@@ -1,8 +1,8 @@
-"""What each answer says about itself: no other module makes the value of a header.
+"""Headers of all answers of the web UI, and the tokens and cookie that admit a browser.
 
-A value is ASCII from space to tilde and nothing else, whatever it was made of: a line end in one would be an
-answer of its own. Media types are those of one table here; what a server calls its document is never
-repeated.
+No other module makes the value of a header. A value is ASCII from space to tilde and nothing else, whatever
+it was made of: a line end in one would be an answer of its own. Media types are those of one table here; a
+server's name for its document is never repeated.
 """
 
 from __future__ import annotations
@@ -133,10 +133,10 @@ def disposition(name: str | bytes, *, inline: bool) -> str:
     return f"{'inline' if inline else 'attachment'}; filename=\"{plain}\"; filename*=UTF-8''{whole}"
 
 
-# keys: Who may come in: a token that is good for one entry, the cookie that it is exchanged for, and what
-# the forms of our pages prove by.
+# Keys: a token that admits one entry, the cookie that it is exchanged for, and the proof of our pages' forms.
 #
-# All of it is drawn at the start and gone with the process. Comparisons take as long whatever is wrong.
+# All of them are drawn at the start and gone with the process. Comparisons take the same time whatever is
+# wrong.
 
 #: Seconds in which a token has to be used, and how many may wait for that.
 _TOKEN_LASTS = 60.0

@@ -1,7 +1,6 @@
-"""What one run remembers, in memory and bounded: where links stand, what was chosen, the documents that the
-content port shows, and what was opened.
+"""The memory of one run of the web UI: listings, choices, documents of the content port, history, bookmarks.
 
-Every ID is 128 bits that nobody guesses, and means nothing to another run.
+All but the bookmarks is in memory and bounded. Every ID is 128 random bits, without meaning for another run.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ from resolver.policy.environment import own_folder
 from resolver.transfer.response import Response
 from resolver.web.pages.own import OpenedUrl
 
-# listings: Listings that are looked at page by page. Of a long one only what pages show is kept, which is a
-# third.
+# Listings that are viewed page by page. Of a long one only the fields that pages show are kept, a third of
+# it.
 
 _LISTINGS_MOST = 3
 _MOST_OCTETS = 67_108_864
@@ -205,8 +204,7 @@ def new_id() -> str:
     return secrets.token_urlsafe(_ID_OCTETS)
 
 
-# bookmarks: URLs that a person keeps: a JSON object a line, in the configuration directory, for nobody else
-# to read.
+# The user's bookmarks: a JSON object a line, in the configuration directory, readable by the user alone.
 
 _WHAT = "file of bookmarks"
 _MOST = 4_194_304

@@ -1,8 +1,8 @@
-"""Files that are saved from pages: one at a time or several, to be paused and gone on with, also by another
-server than the one that began (`account`). None goes on before a person says so.
+"""Transfers from pages: files saved one at a time or several, paused and resumed; their ledger and events.
 
-What was paused or cut short stays beside its file and is continued, if the object is still the same; a file
-gets its name once it is whole, and none is ever put in the place of another.
+A later run of the server can resume a transfer; none resumes before a user requests it. A paused or
+interrupted transfer stays beside its file and is continued, if the object is still the same; a file gets its
+name once it is complete, and none ever replaces another.
 """
 
 from __future__ import annotations
@@ -42,11 +42,10 @@ from resolver.web.pages.page import PageAddressBar
 from resolver.web.reading import while_wanted
 from resolver.web.session import UrlOrigin, new_id
 
-# account: The ledger of what pages save, which outlives the server: what was saved and where it is, what is
-# left, and what was in the way.
+# The ledger of saved files, which outlives the server: files and their places, remaining ones, and obstacles.
 #
-# It is opened when somebody wants to see or to save something. Where it cannot be, as where another server
-# of this person has it, files are saved all the same; that is said, and nothing of them is remembered.
+# It is opened when a user wants to see or to save something. Where it cannot be opened, as where another
+# server of this user has it, files are saved all the same; the page says so, and no record is kept.
 
 _ORIGINS: Mapping[str, Origin] = {"user": "user", "chosen": "chosen"}
 #: Under which name a row says what is ours alone.
@@ -347,13 +346,13 @@ class TransferQueue:
         )
 
 
-# events: What becomes of transfers, told to the page that shows them as it happens (server-sent events,
-# WHATWG HTML 9.2): their rows, and no more.
+# Progress for the page that shows it, as it happens (server-sent events, WHATWG HTML 9.2): rows of transfers,
+# and no more.
 #
-# A stream ends when nothing is under way, when its browser leaves, when the server stops, and after a while
-# in any case: a browser comes back by itself, says how far it heard, and is told with 204 that it need not
-# come again. Browsers have six connections to a place, and six streams would stop every page of ours; so of
-# more than four the oldest ends.
+# A stream ends when no transfer is running, when its browser leaves, when the server stops, and after a while
+# in any case: a browser reconnects by itself, with the last event that it received, and is told with 204 that
+# it need not reconnect. Browsers have six connections to a host, and six streams would stop every page of
+# ours; so of more than four the oldest ends.
 
 #: Streams at a time.
 MOST = 4

@@ -1,7 +1,7 @@
-"""An exchange as shapes of a diagram: lanes from left to right, time from top to bottom.
+"""An exchange as a diagram: shapes in lanes from left to right, time from top to bottom; and its markup.
 
-Nothing here is markup. Attributes and classes alone say how a shape looks (`style=` is dead under the policy
-of the pages), and colours are those of the text around.
+A shape is not markup. Attributes and classes alone style it (`style=` is dead under the policy of the pages),
+and colors are those of the surrounding text.
 """
 
 from __future__ import annotations
@@ -265,7 +265,7 @@ def _drawn(tag: str, name: str, attributes: tuple[tuple[str, str], ...], dashes:
     return SvgShape(tag, (("class", name), *attributes, ("stroke", "currentColor"), *more))
 
 
-# panel: Markup of exchanges: the panel beside a page, a page that stands alone, files to take away.
+# The markup of exchanges: the panel beside a page, a page of its own, files to download.
 
 _NONE = "–"
 #: Messages whose words were on the wire; the words of a plan for what would come are ours.

@@ -1,4 +1,4 @@
-"""What one dialogue was, or would be, as values: what diagram, table and JSON are made of alike.
+"""One dialogue, performed or planned, as values: the source of diagram, table and JSON.
 
 In JSON (`as_json`; octets are counted on the wire, times are milliseconds from the start):
 
@@ -115,11 +115,10 @@ def lanes_of(
     )
 
 
-# words: What was said, as lines that a person reads: escaped (S15), cut to `CELLS`, logins and tokens as
-# `****`.
+# Sent and received data as readable lines: escaped (S15), truncated to `CELLS`, logins and tokens as `****`.
 #
-# Secrets are hidden in the events already (S17). Here it is done again by the words that lead a secret in,
-# so that what some dialogue of a third party forgot to hide is in no diagram that is shown to a class.
+# Secrets are hidden in the events already (S17). Here it is done again by the words that precede a secret, so
+# that one that the dialogue of a third party forgot to hide is in no diagram that is shown to a class.
 
 #: Cells that a line has at most.
 CELLS = 60

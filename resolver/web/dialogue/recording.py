@@ -1,4 +1,4 @@
-"""The events of one retrieval, kept as messages while they come: bounded, whatever a server says."""
+"""Recordings of retrievals: events as messages while they arrive, bounded, whatever a server sends."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from resolver.web.dialogue.exchange import (
 )
 from resolver.web.dialogue.planned import host_of
 
-# ends: The beginning and the end of a dialogue: what is between is counted and not kept.
+# A long dialogue keeps its beginning and its end; the messages between are only counted.
 
 #: So many messages at the beginning, and as many at the end.
 ENDS_HALF = 250
@@ -348,8 +348,7 @@ class ExchangeRecording:
         return (self._at - self._begun) * 1000
 
 
-# recordings: The recordings of a run, one for each URL that was asked for: of very many, the first and the
-# last.
+# The recordings of a run, one for each requested URL: of very many, the first and the last.
 
 #: So many at the beginning of a run, and as many at its end.
 HALF = 50

@@ -1,4 +1,4 @@
-"""An article, or any message: its head, its text with what it quotes, and its parts."""
+"""An article, or any message: its head, its text with quotations, and its MIME parts."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from resolver.transfer.response import Response, decode_text
 from resolver.web.pages.page import FactRow, PageAddressBar, PageQuery, WebPage, line_of, octets, text_of
 from resolver.web.pages.text import PART, TextRun, media_type_of_picture, runs_of
 
-# quotes: Text of an article with what it quotes set apart: lines that begin with `>`, up to three levels
-# deep; and the signature behind `-- `.
+# The text of an article with quotations set apart: lines that begin with `>`, up to three levels deep; and
+# the signature behind `-- `.
 
 #: Deeper quotes stand with those of this level.
 DEEPEST = 3
@@ -97,10 +97,10 @@ def _unmarked(line: str, level: int) -> str:
     return line
 
 
-# mime: The parts of a message (RFC 2045, 2046), as far as they can be told: any octets give some.
+# The parts of a message (RFC 2045, 2046), as far as they can be told: any bytes give some.
 #
-# Who wrote it chose how deep it is and how many parts it has, and Python's parser goes as deep as that. So
-# what declares more than a few layers, or is larger than any article, is left as it came, one part of text.
+# Its author chose its depth and number of parts, and Python's parser recurses as deep as that. So a message
+# that declares more than a few layers, or is larger than any article, is left as it came, one part of text.
 
 #: What is taken apart at all, in octets; how many layers it may declare, and how many parts are told.
 LARGEST = 16_777_216

@@ -1,4 +1,4 @@
-"""A directory, whatever lists it: names with what is known of each, to be sorted, filtered and paged."""
+"""A directory of any scheme, or search results: entries with their facts, sorted, filtered and paged."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from resolver.web.pages.page import (
     text_of,
 )
 
-# listing: A listing on pages: filtered, sorted, and cut where a page of it ends. The order is stable, and a
-# filter is a plain text without regard to case: a pattern could keep everybody waiting.
+# A listing on pages: filtered, sorted, and divided. The order is stable, and a filter is a plain text without
+# regard to case: a pattern could take arbitrarily long.
 
 #: Above so many rows a page is made of lists of that many, each laid out when it is looked at.
 MANY = 1_000
@@ -285,7 +285,7 @@ def _heads(place: PageAddressBar, query: PageQuery) -> list[SortColumn]:
     ]
 
 
-# results: What a search found: hits with their scores as bars and as numbers, in the server's order.
+# Search results: hits with their scores as bars and as numbers, in the server's order.
 
 #: The best score of a hit: what the WAIS servers scale theirs to.
 BEST = 1000

@@ -1,5 +1,8 @@
-"""A document by what it is: text on the page itself; pictures, sound, PDF and HTML from the other port, where
-nothing of theirs runs or leaves; of everything else its facts, and the way to save it."""
+"""A document by its media type, and the choice of the page for a reply.
+
+Text is on the page itself; pictures, sound, PDF and HTML come from the other port, where no code of theirs
+runs and no request of theirs leaves; all others are shown as facts, with the way to save them.
+"""
 
 from __future__ import annotations
 
@@ -124,7 +127,7 @@ def _proofs(response: Response) -> list[FactRow]:
     return found
 
 
-# choice: Which page a reply gets: by what it turned out to be, whatever it calls itself.
+# The page for a reply, chosen by its actual content, whatever media type it states.
 
 #: Keeps octets for the content port: the octets, a media type of ours, a name, and whether they may be looked
 #: at there (True) or saved only; gives the address.

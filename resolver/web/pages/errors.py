@@ -1,5 +1,7 @@
-"""What went wrong, whose doing it was, and the ways on from there. A refusal says its rules, and that nothing
-was sent; there is no way to open it anyway."""
+"""Error pages: the failure, whose doing it was, and possible next steps; and the position in the URL.
+
+A refusal names its rules, and states that no data was sent; there is no way to open the URL anyway.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +31,8 @@ from protocols.errors import (
 from resolver.url.parsing import place_in_shown
 from resolver.web.pages.page import FactRow, PageAddressBar, WebPage, counted, line_of
 
-# caret: What a rule objects to, pointed at in the URL: the place marked, carets under it, and the same in
-# words. Positions count in cells as they are shown: what is an escape on the page is as wide as that.
+# The part of a URL that a rule objects to: marked, with carets under it, and the same in words. Positions
+# count in cells as they are shown: the visible form of an escape counts with its own width.
 
 #: Characters of a URL around the place.
 _AROUND = 100

@@ -1,5 +1,8 @@
-"""A gopher menu: what each item is in a word, prose as prose, searches as fields, forms as forms, and the
-forms that an item comes in as a choice. What cannot be opened says by which rule."""
+"""Gopher menus, attributes and forms as pages.
+
+The kind of each item is one word; prose is prose, searches are fields, forms are forms, and the views of an
+item are a choice. An item that cannot be opened names the rule.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +30,6 @@ from resolver.web.pages.page import (
     refined,
     text_of,
 )
-
-# attributes: What a server says of one item: its attributes, block by block, and the forms that it comes
-# in.
 
 _ATTRIBUTES_MOST_VIEWS = 100
 
@@ -259,8 +259,8 @@ def _details(entry: Entry) -> Iterator[FactRow]:
             yield FactRow(name, "\n".join(map(str, lines)))
 
 
-# form: A form that a server puts to whoever wants an item, and what would be sent of it: shown before it is
-# sent, and never sent on arrival (S05).
+# The form of an item, and a preview of the data to send: shown before it is sent, and never sent on arrival
+# (S05).
 
 _FIELDS = {
     AskQuestion.ASK: "line",

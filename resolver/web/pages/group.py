@@ -1,4 +1,4 @@
-"""A newsgroup as threads: the newest first, answers below what they answer."""
+"""A newsgroup as threads: the newest first, answers below the articles that they answer."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from protocols.location import JsonValue
 from resolver.web.pages.directory import ListingPage, arranged, fields_of, paging_of
 from resolver.web.pages.page import PageAddressBar, PageQuery, WebPage, counted, date_of, text_of
 
-# threads: Articles as threads: each below the last of its References that is here (RFC 5322 3.6.4).
+# Articles as threads: each below the last of its References that is here (RFC 5322 3.6.4).
 #
-# Who wrote an article chose its Message-ID and its References, so they may name each other in a circle,
-# name one that is gone, or name an ID twice: then an article begins a thread of its own. The work grows
-# with the number of articles and of their references only, however deep a thread is.
+# The author of an article chose its Message-ID and its References, so they may name each other in a circle,
+# name one that is gone, or name an ID twice: then an article begins a thread of its own. The work grows with
+# the number of articles and of their references only, however deep a thread is.
 
 
 class ThreadNode(NamedTuple):

@@ -1,5 +1,4 @@
-"""Pages that are about no URL: where to start, what was opened, what is kept, what is being saved, what holds
-here, and what the words mean."""
+"""Pages of the web UI itself: start, history, bookmarks, transfers, settings, words; mail and services."""
 
 from __future__ import annotations
 
@@ -178,7 +177,7 @@ def _rate(rate: float) -> str:
     return f"{rate:.1f} GB/s"
 
 
-# mail: A mailto URL as the draft of a mail. Nothing is sent, and no program is started.
+# A mailto URL as the draft of a mail. No mail is sent, and no program is started.
 
 
 def mail_page(response: Response, place: PageAddressBar) -> WebPage:
@@ -197,8 +196,7 @@ def mail_page(response: Response, place: PageAddressBar) -> WebPage:
     return WebPage("mail.html", place.url, 200, values)
 
 
-# service: A session that a person may sit at: where, as whom, and the command that opens it. It is never
-# opened from a page (S18).
+# A terminal session: its host, its user, and the command that opens it. A page never opens one (S18).
 
 
 def service_page(response: Response, place: PageAddressBar) -> WebPage:

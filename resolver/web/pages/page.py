@@ -1,4 +1,4 @@
-"""A page before it is markup: its template and values; and what each page function is told of its place."""
+"""A page before rendering: its template, values and context; and its rendering to markup."""
 
 from __future__ import annotations
 
@@ -133,8 +133,6 @@ def shortened(text: str, most: int = _LONGEST_TITLE) -> str:
     return f"{text[:front]}…{text[len(text) - (most - front - 1) :]}"
 
 
-# words: How sizes, moments, kinds and facts are written, wherever they stand.
-
 #: What a listing without a word of its own calls an entry.
 KINDS: Mapping[Kind, str] = {
     Kind.DOCUMENT: "document",
@@ -209,8 +207,8 @@ def line_of(text: str) -> str:
     return escape_line(text).replace("\t", "\\x09")
 
 
-# crumbs: The way to a URL, segment by segment: each step is the URL up to there, asked for as a directory.
-# Of a gopher selector that is a guess, which most servers make true.
+# The path of a URL, segment by segment: each step is the URL up to there, requested as a directory. For a
+# gopher selector that is a guess, which most servers make true.
 
 #: Segments that are shown; what lies between the first and the last of more is left out.
 _MOST = 12
@@ -270,9 +268,6 @@ def _step(text: str, tree: Tree, href: Callable[[str], str]) -> str | None:
         return None
 
 
-# refining: The URL of the same thing, asked for in another way: searched for words, or as another view.
-
-
 def refined(text: str, what: str, value: str) -> str:
     """The URL with the `search` or `view` that is `value`. Raises `InvalidUrl` for what is no URL or makes
     none, and `UnsupportedScheme` where the scheme has no such thing."""
@@ -284,11 +279,11 @@ def refined(text: str, what: str, value: str) -> str:
     return build(refine(url, value))
 
 
-# render: Pages as markup. Whatever a template shows goes through `_shown`, then through Jinja's escaping:
-# no template and no page function can forget either.
+# Rendering. All values of a template pass through `_shown`, then through Jinja's escaping: no template and no
+# page function can forget either.
 #
-# The one thing that is markup already is the dialogue's panel, which is made of escaped text by
-# `resolver.web.dialogue`; nothing else becomes `Markup`, and only here.
+# The only value that is markup already is the dialogue's panel, which `resolver.web.dialogue` makes of
+# escaped text; no other value becomes `Markup`, and only here.
 
 #: Octets of a piece of a page that is sent as it is made.
 _PIECE = 16_384

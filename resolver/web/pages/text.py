@@ -1,4 +1,4 @@
-"""Text in its charset, a part at a time, with the URLs in it as links (`extract`)."""
+"""Text in its charset, a part at a time, with its URLs as links; HTML as text; signatures of media types."""
 
 from __future__ import annotations
 
@@ -65,11 +65,11 @@ def runs_of(text: str, place: PageAddressBar) -> Iterator[TextRun]:
         yield TextRun(text[at:])
 
 
-# markup: HTML as text: its words in the order in which they stand, without its looks. Nothing of it becomes
-# markup of ours, and no picture, style or script of it is asked for.
+# HTML as text: its words in order, without its style. None of it becomes markup of ours, and no picture,
+# style or script of it is requested.
 #
-# Read once from front to back, in time that grows with its length alone: what is never closed is looked for
-# once, where Python's own parser looks for it again behind every `<`.
+# The input is read once from front to back, in time that grows with its length alone: an unclosed construct
+# is searched once, where Python's own parser searches it again behind every `<`.
 
 #: What begins a line of its own, a paragraph, and what nobody reads.
 _LINES = re.compile(
@@ -177,8 +177,8 @@ def plain(text: str) -> str:
     return _REFERENCE.sub(lambda found: unescape(found[0]), text)
 
 
-# signatures: What octets are by their own first ones: the only word that decides how a document is shown.
-# Never what a server, a menu or a part of a mail says of itself.
+# Media types by the first bytes of a document, which alone decide how it is shown; the type that a server, a
+# menu or a part of a mail states is ignored.
 
 _SIGNATURES: tuple[tuple[re.Pattern[bytes], str], ...] = (
     (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png"),
