@@ -1,4 +1,4 @@
-"""The transport: each request judged, sent, and answered as httpx wants it."""
+"""The transport for httpx: each request is judged, sent, and answered, with httpx's errors and timeouts."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from resolver.transfer.archives import TryRecording
 
 
-# faults: Errors of ours become those that httpx promises its users, here and nowhere else.
+# Errors of ours as errors that httpx promises its users; no other module converts them.
 
 
 class RequestRefused(Refused, httpx.TransportError):
@@ -97,12 +97,12 @@ def translated(
     return httpx.TransportError(error.message)
 
 
-# hop: Which requests of a client's are redirects that it follows, and what may go along (S10, S11).
+# Redirects that a client follows, and the headers that may go along (S10, S11).
 #
-# httpx makes a hop a request of its own, with headers that it thinks may go along and with the extensions
-# of the request that was answered. So each request that is answered by a redirect is marked there. A
-# request that bears a mark and is not the one that got it is a hop, however the client came to send it; the
-# same one sent again, as for authentication, is not.
+# httpx makes a hop a request of its own, with headers that it selects and with the extensions of the answered
+# request. So each request that is answered by a redirect is marked there. A request with the mark of another
+# request is a hop, however the client came to send it; the same request sent again, as for authentication, is
+# not.
 
 _MARK = "resolver.hop"
 Headers: TypeAlias = "tuple[tuple[bytes, bytes], ...]"
@@ -155,11 +155,10 @@ def route_of(request: httpx.Request, origin: Origin) -> RequestRoute:
     return RequestRoute(chosen, None if led_by is None else Referrer(*led_by))
 
 
-# timeouts: The gate of one request of httpx's: what is opened through it heeds the timeouts that the client
-# gave.
+# The gate of one httpx request: its connections observe the timeouts of the client.
 #
-# httpx has a time for each phase: to connect, to write once, to read once. Whichever ends first, that or
-# the limit of ours, ends the request. The time for a head begins when all is sent.
+# httpx has a time for each phase: to connect, to write once, to read once. The shorter of that and our limit
+# ends the request. The time for a head begins when the whole request is sent.
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -273,9 +272,6 @@ class TimeoutGate(UrlGate):
             return await super().first_of(first, second)
         finally:
             self._times.end_saying()
-
-
-# streams: The two bodies of a call as httpx has them: what a request sends, and what the answer brings.
 
 
 class RequestBody:

@@ -1,4 +1,4 @@
-"""The thread and its calls."""
+"""The portal of blocking callers: a thread with an event loop, its calls, and the objects that cross it."""
 
 from __future__ import annotations
 
@@ -335,9 +335,8 @@ async def ask(function: Callable[[], T]) -> T:
     return cast(T, await call.ask(function))
 
 
-# opened: What is entered and left: a context manager for threads that wait, made of one that is awaited.
-#
-# Nothing is open across the two but what it opened: entering, each use and leaving are calls of their own.
+# A context manager for threads, made of an asynchronous one. Entering, each use and leaving are separate
+# calls, and only the context itself stays open between them.
 
 S = TypeVar("S")
 Trace = TracebackType | None
@@ -435,9 +434,6 @@ class PortalContext(Generic[S, T]):
             self.portal.cast(partial(self._leave, None, None, None))
 
 
-# values: What an async iterator gives, for a thread that waits: the next value is asked for when the thread
-# does.
-
 T_co = TypeVar("T_co", covariant=True)
 
 
@@ -519,12 +515,12 @@ class PortalIterator(Generic[T]):
             self._reader.cancel()
 
 
-# ahead: A body, read by a task for a thread that takes it in large pieces.
+# A body that a task reads ahead for a thread that takes it in large pieces.
 #
-# Each crossing of threads costs as much as the octets that come with it, if they are few. So what comes
-# while the thread waits is gathered: up to a mebibyte, and no longer than nobody notices. A piece that was
-# begun when the thread had enough is finished, and given with the next; otherwise nothing is read that
-# nobody waits for. All of this happens in trio's thread.
+# Each crossing of threads costs as much as the bytes that come with it, if they are few. So bytes that arrive
+# while the thread waits are gathered: up to a mebibyte, and for an unnoticeable time. A piece that was begun
+# when the thread had enough is finished, and given with the next; otherwise no bytes are read that no caller
+# waits for. All of this happens in trio's thread.
 
 #: Octets that cross at once.
 MOST = 1_048_576
@@ -595,9 +591,6 @@ class ReadAhead:
         """The body is nobody's business any more."""
         self._reader.cancel()
         await self._ended.wait()
-
-
-# body: The octets of an answer, for a thread that waits.
 
 
 class PortalBody:

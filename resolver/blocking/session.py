@@ -1,4 +1,4 @@
-"""A `Resolver` for threads that wait. It may serve all of them at once."""
+"""The blocking API: a `Resolver` that may serve many threads at once, and the module's functions."""
 
 from __future__ import annotations
 
@@ -53,8 +53,6 @@ from resolver.url.parsing import UrlLike
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-
-# reply: A reply while its connection lives, for a thread that waits: its facts, and its body, once.
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -147,7 +145,7 @@ class LiveReply(LiveFacts):
         return BlockingIterator(self._live.lines(line), self._opened)
 
 
-# callbacks: What a caller gives to be called: it runs in the thread that waits, wherever it is asked for.
+# Callbacks of the caller run in the thread that waits, wherever they are needed.
 
 
 def asked(source: GivenSource) -> CredentialSource:
@@ -168,9 +166,8 @@ def crossing(keywords: dict[str, object]) -> None:
         keywords["credentials"] = asked(cast(GivenSource, source))
 
 
-# likeness: A function that waits made of one that is awaited: its parameters, its result, its text.
-#
-# So nothing is said twice: a parameter that the one gets, the other has.
+# Blocking functions made of asynchronous ones, with the same parameters, result and text: both have one
+# definition, and a parameter of one is a parameter of the other.
 
 #: What examples have that await, and what they name that waits here.
 _AWAITING = re.compile(r"\b(?:await|async) ")
@@ -228,12 +225,12 @@ def made_of(model: Callable[P, T]) -> Callable[[Callable[[S, T], None]], Callabl
     return decorate
 
 
-# file: What a URL names as a file that is open for reading, for all that take one: pandas, tarfile,
+# The object of a URL as a file that is open for reading, for all libraries that take one: pandas, tarfile,
 # zipfile.
 #
-# It can be sought in where the scheme can begin in the middle and the size is known. What is near is read
-# past; farther away another retrieval begins, of the same state of the object: `Changed` where it is
-# another one.
+# The file is seekable where the scheme can begin in the middle and the size is known. A short forward seek
+# reads past the bytes; a longer one begins another retrieval, of the same state of the object, else the
+# result is `Changed`.
 
 #: Opens the object at an octet of it, if it is still the one that is known.
 OpenAt: TypeAlias = Callable[[int, Validators], AbstractContextManager[LiveReply]]
@@ -524,9 +521,6 @@ def _abandon(portal: Portal, resolver: session.Resolver) -> None:
 _CLOSED = "this Resolver is closed: make a new one"
 
 
-# terminal: A telnet session while its connection lives, for a thread that waits.
-
-
 def _terminal_method(
     method: Callable[Concatenate[terminal_session.TerminalSession, P], Awaitable[T]],
 ) -> Callable[Concatenate[TerminalSession, P], T]:
@@ -574,8 +568,6 @@ class TerminalSession:
         self._held.check_open()
         return self._held.portal.run(lambda: operation(self._session))
 
-
-# once: The functions of the package, for a thread that waits.
 
 fetch = waiting(once.fetch)
 info = waiting(once.info)

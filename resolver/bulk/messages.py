@@ -1,4 +1,4 @@
-"""What is sent between the one who plans and those who fetch: values that can be pickled, and are small."""
+"""Messages between the planner of a run and its workers: small values that can be pickled."""
 
 from __future__ import annotations
 
@@ -56,8 +56,6 @@ class SliceReport(NamedTuple):
     held: bool = False
 
 
-# job: What holds for all slices of a run: sent to each worker, and so a value that can be pickled.
-
 Format: TypeAlias = Literal["parquet", "jsonl"]
 
 #: Requests of one slice that are under way at once, over all its hosts.
@@ -82,11 +80,11 @@ class BulkJob:
     concurrency: int = CONCURRENCY
 
 
-# versions: Whether all who take part in a run have this package, and the workers in this version.
+# Versions: the planner, the scheduler and all workers have this package, the workers in this version.
 #
-# Workers are asked before anything is read, and again when there are more. One that gets a task before says
-# so, for that begins with the version that it is of; or is ended by it, as Dask ends one that has no such
-# module. A scheduler reads nothing of ours but a name.
+# Workers are asked before any list is read, and again when workers join. A worker that gets a task before
+# that reports its version, because a task begins with the required one; or the task ends it, as Dask ends one
+# without the module. A scheduler reads nothing of ours but a name.
 
 #: How many of those that have another version are named.
 _MOST_NAMED = 3

@@ -1,10 +1,10 @@
-"""What a cluster is asked for next: all requests, by hosts, in slices of which no host is in two at once.
+"""The plan of a run: all requests, by hosts, in slices of which no host is in two at once; and its forecast.
 
-It is filled first, and then asked. `BulkScheduler` decides, and knows numbers only; what is asked for stands
-in a temporary database (`PendingRequests`). Of slices that wait for a worker the one with the greatest
-`urgency` is to be first: it is of the hosts that the end waits for.
+The plan is filled first, and queried then. `BulkScheduler` decides on numbers alone; the requests are in a
+temporary database (`PendingRequests`). Of slices that wait for a worker the one with the greatest `urgency`
+is first: it has the hosts that decide when the run ends.
 
-    with Plan(Pace(rate=2.0)) as plan:
+    with BulkPlan(HostPace(rate=2.0)) as plan:
         plan.add(item, host, scheme)
         while (slice := plan.take()) is not None: ...  # None: whatever is left is of partitions under way
         plan.end(slice, left, seconds)
@@ -187,8 +187,6 @@ class BulkPlan:
         return self._turns.copy()
 
 
-# requests: Requests of any kind, as they are planned and sent.
-
 #: Octets of a name that stand behind its digest: with all that stands beside it while it is written, it is
 #: one that every file system takes.
 _LONGEST = 120
@@ -283,11 +281,11 @@ def each(given: Given, client: Client | None) -> Iterator[UrlLike | SaveRequest]
         yield from part.compute() if client is None else client.compute(part).result()
 
 
-# forecast: How long a run will take: the plan itself, played through in a time that nobody waits for.
+# The forecast of a run: the plan itself, simulated in virtual time.
 #
-# What is played is what decides in a real run (`Turns`), on a copy of its numbers; only who would fetch is
-# not there, and every slice takes as long as is thought. So a forecast knows what hosts may be asked, and
-# what a cluster can do, and guesses how soon hosts answer.
+# The scheduler of a real run decides (`BulkScheduler`), on a copy of its numbers; only the workers are
+# simulated, and every slice takes the estimated time. So a forecast knows the limits of hosts and the
+# capacity of a cluster, and guesses the speed of hosts.
 
 #: For so many workers it is said how long it will take.
 WORKERS = (1, 4, 16)

@@ -1,21 +1,20 @@
-"""Whose turn it is, and with how many requests of each host: a machine without I/O, of numbers alone.
+"""The order of hosts and the sizes of their shares, without I/O; and the waiting requests.
 
-Hosts belong to partitions, and a partition has at most one share under way. That is why what holds for
-one host holds for the whole cluster, whoever does the shares, and nobody has to be asked. The next share
-is of the free partition that has the most seconds before it: what takes longest must not wait, and all
-others fill what is left of the workers. In it every host gets what it can be asked for within `box`
-seconds, those with the most seconds before them first, and all of them side by side.
+Hosts belong to partitions, and a partition has at most one share under way. So a limit of one host holds for
+the whole cluster, whichever worker does the shares, without communication. The next share is of the free
+partition that has the most seconds of work left: the longest must not wait, and all others fill the remaining
+workers. In it every host gets the requests that it can answer within `box` seconds, hosts with the most
+seconds left first, and all of them concurrently.
 
-How fast a host may be asked is what the person said, or what is polite. How fast it answers is assumed
-until its first share is over, and then learned: too many requests for the time cost nothing but to be
-sent and given back, and too few leave a host idle that could have been asked. So what was not begun in
-time says exactly how fast a host is, and where all of it was done while another host was awaited, twice
-as fast is tried next.
+The rate of requests to a host is the user's setting, or a polite default. Its speed is assumed until its
+first share is over, and then learned: too many requests for the time only cost their transport, and too few
+leave a host idle that could have been asked. So unfinished requests tell exactly how fast a host is, and
+where all of them were done while another host was awaited, twice the speed is tried next.
 
-What another run has done already needs no asking, and says nothing of a host: where most of a share was
-so, the next one of its partition has many times as much.
+Requests that another run has done need none, and tell nothing of a host: where most of a share was done, the
+next one of its partition has many times as much.
 
-It holds some forty octets for each host, and nothing for a request.
+The machine holds some forty bytes for each host, and nothing for a request.
 """
 
 from __future__ import annotations
@@ -305,11 +304,10 @@ class BulkScheduler:
         return sum(not self._hosts[each] and each not in self._under_way for each in there)
 
 
-# waiting: Requests that wait, by their hosts: in a temporary database, so that memory does not grow with
-# them.
+# Waiting requests, by their hosts: in a temporary database, so that memory does not grow with them.
 #
-# The file has no name, is nobody else's, and is gone with the connection. A request stands in it until it
-# was begun: what a worker has in hand is still there, and is given back by nothing being done.
+# The file has no name, is private, and is gone with the connection. A request stays in it until it was begun,
+# so a request that a worker holds is still there, and needs no action to be returned.
 
 #: Requests that are put down together, and hosts whose numbers are held in memory.
 _TOGETHER = 1_000

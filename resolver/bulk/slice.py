@@ -1,8 +1,8 @@
-"""What a worker does: it fetches a slice, and says what became of it.
+"""The work of a worker: it fetches a slice, and reports the outcome.
 
-Whatever else runs, one slice of a partition is under way at a time: the ledger of the partition lets in no
-second one, not even where a worker is taken for dead and is not. Elsewhere than in a directory no ledger can:
-there a run waits, before it begins, for what workers still do for one before it.
+One slice of a partition is under way at a time: the ledger of the partition admits no second one, not even
+where a live worker is taken for dead. Outside a directory no ledger can do that: there a run first waits for
+workers that still serve an earlier one.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from resolver.transfer.settings import Settings
 from resolver.version import VERSION
 from resolver.warc.recorder import Recorder
 
-# scratch: Where a slice has what it sends elsewhere in the end: among the files of its worker, which are
-# where the person has space for them, and which Dask takes away for one that was killed.
+# The scratch directory of a slice whose output goes elsewhere in the end. The directory is among the files of
+# its worker, where the user has space for them, and where Dask removes it for a killed worker.
 
 
 def scratch() -> AbstractContextManager[str]:
@@ -50,11 +50,9 @@ def scratch() -> AbstractContextManager[str]:
     return passing(directory)
 
 
-# archives: The archives of a run with `warc`: one of each worker, which its slices share, until the run is
-# over.
+# The archives of a run with `warc`: one of each worker, which its slices share, until the run is over.
 #
-# Where `out` is a directory it is written there; elsewhere a slice has one of its own, which is sent with
-# it.
+# Where `out` is a directory it is written there; elsewhere a slice has one of its own, which is sent with it.
 
 _lock = Lock()
 _open: dict[str, Recorder] = {}
@@ -283,12 +281,12 @@ class _SliceLedger:
         return tuple(self._waiting.values())
 
 
-# sent: A task as it is sent: octets that nobody reads on their way.
+# A task as it is sent: bytes that are opaque on their way.
 #
 # Dask keeps the last thousand messages to each worker, and those to the scheduler
 # (`distributed.admin.low-level-log-length`), with the tasks that are in them: as objects, where they can be
-# read. Requests would stay there long after they were done, hundreds of megabytes of them. Before them
-# stands the version of this package that they are of.
+# read. Requests would stay there long after they were done, hundreds of megabytes of them. The version of
+# this package precedes them.
 
 
 def packed(job: BulkJob, slice: RequestSlice) -> bytes:

@@ -1,4 +1,4 @@
-"""Where a run keeps what it brings: a directory that all workers reach, or whatever fsspec does."""
+"""The store of a run: a directory that all workers reach, or a file system of fsspec; its outcomes."""
 
 from __future__ import annotations
 
@@ -126,10 +126,9 @@ def store_of(out: str) -> Store:
     return remote if remote.here is None else OutputFiles(remote.here)
 
 
-# outcomes: What became of all requests of a partition, as one table: made of its ledger, which outlives
-# whatever was killed, so that a run that was disturbed tells the same as one that was not.
-#
-# Of two runs only `attempts` and `ended` may differ.
+# The outcomes of all requests of a partition, as one table: made of its ledger, which survives killed
+# processes, so that a disturbed run reports the same as an undisturbed one. Of two runs only `attempts` and
+# `ended` may differ.
 
 #: Rows that are made into columns at once: some 16 MB, while they are objects.
 _AT_ONCE = 10_000

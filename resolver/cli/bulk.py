@@ -1,7 +1,7 @@
-"""The verb `bulk`: what lists name, over the workers of a cluster (Dask); or the plan of that.
+"""The command `bulk`: fetch lists of URLs with the workers of a cluster (Dask), or print the plan of that.
 
-The lists are read here, and so are the files of logins: a worker gets values, and asks nobody. Nothing of
-Dask is imported unless this verb runs.
+The command reads the lists, and so it reads the files of logins: a worker gets values, and asks nobody. Dask
+is imported only when this command runs.
 """
 
 from __future__ import annotations
@@ -44,11 +44,8 @@ if TYPE_CHECKING:
     from resolver.cli.lists import FetchedList
 
 
-# carried: Logins that go to the workers of a cluster: what a person wrote down, for places that a list
-# names.
-#
-# Nobody is asked there, no command is run and no keyring looked into. What is said of other places stays
-# here.
+# Logins for the workers of a cluster: those that the user wrote down, for hosts in a list. A worker asks no
+# user, runs no command and reads no keyring. Logins for other hosts stay here.
 
 
 class PickledSecrets(CommandSecrets):
@@ -193,14 +190,13 @@ def _bad(counts: Mapping[str, int]) -> list[str]:
     return [f"{counts[how]:,} {how}" for how in ("failed", "refused") if counts.get(how)]
 
 
-# interrupts: Ctrl-C and SIGTERM, for a verb whose work is done by threads and processes of a library.
+# Ctrl-C and SIGTERM, for a command whose work is done by threads and processes of a library.
 #
-# A signal raises `KeyboardInterrupt` where the command is, and what was begun is closed on the way out.
-# Python leaves SIGINT alone where it begins with it ignored, as shells have it for the background of a
-# script: here it is heard. Nor is the rest certain. Python drops what is raised while it runs a finalizer
-# or a callback of its collector: then the signal is sent once more. And what closes may wait, as may the
-# threads that Python joins at its end: so a second signal ends the process at once, and a first one after
-# `PATIENCE`, as it stands.
+# A signal raises `KeyboardInterrupt` where the command is, and open work is closed on the way out. Python
+# leaves SIGINT alone where it begins with it ignored, as shells have it for the background of a script: here
+# it is handled. Python also drops an exception that is raised while it runs a finalizer or a callback of its
+# collector: then the signal is sent once more. And closing may wait, as may the threads that Python joins at
+# its end: so a second signal ends the process immediately, and a first one after `PATIENCE`, as it stands.
 
 _STATUS_OF_SIGNAL = {signal.SIGINT: cli.INTERRUPTED, signal.SIGTERM: 143}
 

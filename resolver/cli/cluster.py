@@ -1,4 +1,4 @@
-"""The cluster of a run: one that is there already, or processes of this machine for as long as the run takes.
+"""The cluster of a run: an existing one, or processes of this machine for the duration of the run.
 
 Dask is imported here and nowhere else in the command, when a run begins.
 """
@@ -86,8 +86,8 @@ def _loop() -> Iterator[IOLoop]:
     runner.stop()
 
 
-# departing: What a worker of a cluster of this machine does last: what it has under way is cancelled, for
-# nobody waits for it any more. Dask knows this module by its name (`--preload`).
+# The last action of a worker on this machine: it cancels its task, because no process waits for it any more.
+# Dask knows this module by its name (`--preload`).
 
 
 def dask_teardown(worker: object) -> None:

@@ -1,9 +1,9 @@
-"""The configuration file: defaults for options, gateways, and what holds for one host alone.
+"""The configuration file: defaults for options, gateways, and sections of single hosts.
 
 TOML in the user's configuration directory (XDG Base Directory), or the file of `--config`; one file, never
-merged with another, and never one of the current directory. It may loosen the policy, so it is ours (or the
-system's) and nobody else may write to it; one that holds a password nobody else may read. What is wrong in
-it is a usage error with its file and line.
+merged with another, and never one of the current directory. It may loosen the policy, so it must belong to
+the user (or the system) and must not be writable by others; one with a password must not be readable by
+others. A mistake in it is a usage error with its file and line.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from resolver.files.atomic import MISSING, open_own
 from resolver.policy.environment import own_folder
 from resolver.policy.hosts import Host, names_of
 
-# objections: What a value of the configuration cannot mean, said where its file and line are known.
+# Checks of values in the configuration, made where file and line are known.
 #
-# The command line's own values are met by the same checks later; here each is asked for a single value, and
-# what it takes is imported for those alone who have such a one.
+# The same checks judge the values of the command line later. Here each is called for a single value, and its
+# imports are paid only by users who set such a value.
 
 _OF_POLICY = frozenset(
     {
@@ -412,10 +412,10 @@ def configurable() -> Iterator[Option]:
     return (row for row in rows() if row.name not in _OF_ONE_RUN)
 
 
-# sections: Sections of the configuration that are for one host, as the values that the package takes.
+# Sections of the configuration for single hosts, as the values that the package takes.
 #
-# The command line counts before a section, and a section, being narrower, before the environment and before
-# what the file says of all hosts.
+# The command line overrides a section, and a section, being narrower, overrides the environment and the
+# file's values for all hosts.
 
 #: What says how much a peer may send and how long it may take.
 BOUNDS = frozenset({"limit", "max_size", "connect_timeout", "idle_timeout", "max_time", "min_rate"})

@@ -1,4 +1,4 @@
-"""`bulk --dry-run`: what a run would come to; nothing is fetched, and no cluster is asked."""
+"""The forecast of `bulk --dry-run`: no object is fetched, and no cluster is contacted; and its picture."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ if TYPE_CHECKING:
     from resolver.bulk.plan import BulkPlan, Forecast
 
 
-# forecasts: The picture of a plan: what needs longest, how hosts differ, and what workers are of use; as
-# lines of text.
+# The picture of a plan as lines of text: the longest hosts, the differences of hosts, and the useful workers.
 #
-# All of it is made of the facts, for so many columns, and has no colour: bars say what there is to see, and
-# a screen reader gets the figures.
+# The picture is made of the facts, for a number of columns, and has no color: bars are for the eye, and a
+# screen reader gets the figures.
 
 #: Wider than that eyes lose the line.
 _WIDEST = 110

@@ -1,7 +1,7 @@
-"""What somebody may have meant by a text that is no URL, or whose scheme nobody has: said, and never done.
+"""Suggestions for a text that is not a URL, or whose scheme is unknown: printed, and never acted on.
 
-A proposal is the text with one thing mended after the other (what no URL holds is escaped, a scheme or its
-slashes put before it, a scheme's name set right), and is made only if the parser takes it.
+A suggestion is the text after a series of corrections (invalid characters escaped, a scheme or its slashes
+put before it, a scheme's name corrected), and is made only if the parser accepts it.
 """
 
 from __future__ import annotations
@@ -124,9 +124,6 @@ _MENDED: tuple[Callable[[str], Iterator[str]], ...] = (
     _with_slashes,
     _of_near_scheme,
 )
-
-
-# advice: What the URL of a service tells who sits at it (RFC 1738 3.8): shown, and nothing of it is sent.
 
 
 def advise(url: Url, command: Command) -> None:

@@ -1,4 +1,4 @@
-"""A run and its ledger (`--ledger`): what is taken from the lists, what is passed over, what is noted."""
+"""The ledger of a run (`--ledger`), which skips finished requests; and the command `ledger`."""
 
 from __future__ import annotations
 
@@ -245,9 +245,6 @@ async def note_failure(entry: LedgerEntry | None, error: ResolveError) -> None:
     """Raises `LedgerFault`."""
     if entry is not None:
         await entry.failed(error, class_name(error), refused=error.exit_code in REFUSED)
-
-
-# ledger: The verb `ledger`: what runs have done and left to do, by the file that they kept.
 
 
 def show(command: Command) -> int:

@@ -1,8 +1,7 @@
-"""What `ls` shows of a listing: its entries in the server's order as they come, or sorted once all are there.
+"""The output of `ls`: entries in the server's order as they arrive, or sorted once all are there.
 
-A person gets a directory's name with a slash behind it, in a long line and on a terminal, and there in the
-colours of LS_COLORS; where that is narrow, a long line is short (`columns`). A program gets names alone, one
-a line, or JSON.
+For a user a directory's name has a slash behind it, in a long line and on a terminal, and there the colors of
+LS_COLORS; a narrow terminal gets short long lines. A program gets names alone, one a line, or JSON.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ from resolver.transfer.listing import listing_line, long_line
 from resolver.transfer.session import Resolver
 from resolver.transfer.streaming import StreamingResponse
 
-# columns: The long line of an entry where a terminal has no room for it: shorter columns, and a name that
-# is cut, so that one entry stays one line. What was cut is in any line that goes elsewhere, or has room.
+# The long line of an entry on a narrow terminal: shorter columns, and a truncated name, so that one entry
+# stays one line. The full text is in any line that goes elsewhere, or has room.
 
 #: Below this a terminal has no room for the columns of `retrieval.listing.long_line` and a name.
 ROOMY = 80

@@ -1,7 +1,7 @@
-"""What the lists of the command line hold, as their octets come: lines, digests of names, a Metalink's files.
+"""Lists of the command line, read as their bytes arrive: lines, digests of names, a Metalink's files.
 
-A list is a file, standard input, or a URL that was fetched for it. What came from elsewhere nobody here has
-looked at: its URLs are `derived`, whatever it says of them, and it is what led to them.
+A list is a file, standard input, or a URL that is fetched for it. The user has not examined a list from
+elsewhere: its URLs are `derived`, whatever it says of them, and the list is their referrer.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def _file(found: ListedDigest, source: ListSource, where: str) -> ListedFile:
     return ListedFile(urls=(url.text,), name=safe_path(parts), checksum=found.checksum)
 
 
-# places: Which of the places that a list names for one file are asked.
+# The choice among the locations that a list names for one file.
 
 #: Places that are told of by themselves: a list may name a thousand.
 _MOST_TOLD = 5
@@ -202,8 +202,8 @@ def _as_url(text: str) -> str:
     return text
 
 
-# fetched: The lists that are URLs, fetched before anything of theirs is begun: judged like any other URL,
-# and whole in memory, as far as a body may be (S16).
+# Lists that are URLs, fetched before any of their requests: judged like any other URL, and complete in
+# memory, up to the limit of a body (S16).
 
 
 async def fetch_lists(
@@ -233,8 +233,8 @@ async def _fetch(session: Resolver, name: str, command: Command, secrets: Comman
     return FetchedList(response.content, last, None if response.proxy else response.peer)
 
 
-# extracting: `warc extract FILE`: what an archive holds, as files. With URLs it is `get` of these out of
-# the archive; here is what they are where none is said: all that would be a file, once.
+# `warc extract FILE`: the content of an archive, as files. With URLs it is `get` of these out of the archive;
+# these are the URLs if none is named: all objects that would be a file, once.
 
 #: What an answer of http is whose body is the object, and what a record of another scheme is that is one; the
 #: same of those that refer to another one.

@@ -1,4 +1,4 @@
-"""`get -r`: the URLs of the command line and its lists as tops of trees, and what is found below them."""
+"""The command `get -r`: the URLs of the command line and its lists as tops of trees, and their files."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ class _TreeTask:
         await self._trees.perform(self._number, self._item, self._entry)
 
 
-# surplus: `get -r --delete`: what the source has no more is shown, and goes if the person says so.
+# `get -r --delete`: files that the source no longer has are shown, and removed if the user agrees.
 
 #: Options whose files are ours, should they be in a tree.
 _OURS = ("failed", "trace", "trace_html", "ledger", "cookies", "netrc_file", "config")
@@ -268,8 +268,7 @@ async def _tell(going: Sequence[Going], command: Command, *, done: bool) -> None
         await put(b"".join(map(streams.record_octets, records)))
 
 
-# mailboxes: `get -r --format mbox|maildir`: the articles of a group as messages, those that are there left
-# alone.
+# `get -r --format mbox|maildir`: the articles of a group as messages; existing ones stay as they are.
 
 
 async def gather(session: Resolver, target: CommandTarget, command: Command) -> Saved:

@@ -1,5 +1,7 @@
-"""`open`: what a person sits at, by what the policy knows of the scheme, or looks at in a browser. A session
-is opened here and nowhere else in the command (S18)."""
+"""The command `open`: a terminal session, a form, or a page in the browser, as the policy knows the scheme.
+
+No other module of the command opens a session (S18).
+"""
 
 from __future__ import annotations
 
@@ -46,12 +48,11 @@ if TYPE_CHECKING:
     from protocols.contract import Line
 
 
-# sitting: A person at a telnet session: what the service says is shown, what is typed is sent, and `^]`
-# asks what to do.
+# A user at a telnet session: the service's output is shown, typed text is sent, and `^]` opens a prompt.
 #
-# Four tasks: one listens, one reads the keyboard, one sends, one hears signals. While the person is asked
-# nothing is read from the service, so it cannot write over the question. Whatever ends the session, the
-# terminal is first as it was before.
+# Four tasks: one receives, one reads the keyboard, one sends, one handles signals. During a prompt no data is
+# read from the service, so it cannot write over the question. At every end of the session the terminal is
+# restored first.
 
 _PROMPT = b"\ntelnet> "
 _HELP = (
@@ -358,10 +359,10 @@ async def _sit_at(
             return tuple(connection.findings)
 
 
-# asking: The questions of a form, put to the person at the terminal one by one (Gopher+ memo 2.4).
+# The questions of a form, asked at the terminal one by one (Gopher+ memo 2.4).
 #
-# All that is shown of them is a stranger's text, and escaped (S15). A default is taken by an empty line; a
-# file is the person's own choice, and what is a secret is not shown while it is typed.
+# All text of them is untrusted, and escaped (S15). An empty line takes the default; a file is the user's own
+# choice, and a secret is not shown while it is typed.
 
 #: Octets of a file that is sent along with a form.
 _MOST_FILE = 1_048_576
@@ -459,11 +460,8 @@ _ASKING: Mapping[AskQuestion, Callable[[AskLine], Awaitable[Answer]]] = {
 }
 
 
-# filling: `open` of an item with a form: the questions, the person's consent (S05), and the reply to
-# standard output.
-#
-# What is sent is sent once: a form that was submitted may have changed something, whatever came of the
-# reply.
+# `open` of an item with a form: the questions, the user's consent (S05), and the reply to standard output.
+# The form is sent once: it may have changed something, whatever the reply.
 
 
 async def form_of(session: Resolver, url: HostUrl, target: CommandTarget) -> PutForm | None:

@@ -1,4 +1,4 @@
-"""Standard output, or a device, as the place of a body: what is out cannot be taken back."""
+"""Bodies and facts on standard output or a device, from which written bytes cannot be taken back."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from resolver.transfer.verification import Checksum
 
 
-# outflow: Octets on their way to a reader who may be slow: no signal and no limit waits for him.
+# Output to a reader that may be slow: no signal and no limit waits for it.
 #
-# What there is room for goes out at once. A worker thread waits with what a pipe had no room for twice, and
-# with all for whatever else there is: terminals, sockets, pipes of another user.
+# Bytes for which there is room are written immediately. A worker thread waits with bytes for which a pipe
+# twice had no room, and with all bytes for other descriptors: terminals, sockets, pipes of another user.
 
 
 class Outflow:
@@ -249,9 +249,8 @@ async def _one_line(text: str) -> AsyncIterator[bytes]:
     yield f"{text}\n".encode()
 
 
-# devices: Devices and pipes that a person named with `-O`: written into, and never replaced (S14). What
-# they get cannot be taken back, and another run begins at the beginning. A directory that was named so is
-# neither.
+# Devices and pipes that the user named with `-O`: written to, and never replaced (S14). Written bytes cannot
+# be taken back, and another run begins at the beginning. A directory of that name is neither.
 
 
 def is_device(path: str) -> bool:
@@ -322,10 +321,10 @@ class Device:
             raise writing_fault(error, self.name) from error
 
 
-# facts: What is known of a URL, as lines for a person: `name: value`, one value a line.
+# Facts about a URL, as lines for people: `name: value`, one value a line.
 #
-# What stands inside another thing has both names, `admin.name`; things in a list are numbered, words in one
-# have a line each. Nothing is written as Python or JSON would.
+# A nested fact has both names, `admin.name`; objects in a list are numbered, words in one have a line each.
+# No value is written as Python or JSON would write it.
 
 
 def fact_lines(facts: Mapping[str, JsonValue], show: Callable[[str], str] = str) -> Iterator[str]:

@@ -1,9 +1,9 @@
-"""Passwords for the command: from a file, the configuration or a keyring, or asked of a person without echo;
-never from the line itself.
+"""Passwords for the command: from a file, configuration, netrc file, keyring or prompt without echo.
 
-They belong to the places that the command line names: a redirect to another host gets none, but where the
-configuration has a section of that host, and TLS protects what it says (S11). The first source that answers
-is used: `--user` with `--password-file`, the section of the host, the netrc file, a person.
+They never come from the command line itself. They belong to the hosts that the command line names: a redirect
+to another host gets none, unless the configuration has a section of that host and TLS protects the connection
+(S11). The first source that answers is used: `--user` with `--password-file`, the section of the host, the
+netrc file, a prompt.
 """
 
 from __future__ import annotations
@@ -178,11 +178,11 @@ def _first_line(name: str) -> bytes:
     return line
 
 
-# netrc: Logins from a netrc file, for whoever asks for that (`--netrc`, `--netrc-file`): sections of hosts,
-# as the configuration has them, but weaker.
+# Logins from a netrc file, on request (`--netrc`, `--netrc-file`): sections of hosts, as the configuration
+# has them, but weaker.
 #
-# The standard library reads it. The file is ours and nobody else may read it; what is wrong in it is told
-# with its line and without its text, which may be a password.
+# The standard library parses it. The file must belong to the user and must not be readable by others; a
+# mistake in it is reported with its line number and without its text, which may be a password.
 
 _MOST = 1_048_576  # octets of a file that a person writes
 

@@ -1,6 +1,6 @@
-"""The verb `serve`: pages for the browsers of this machine, until it is stopped.
+"""The command `serve`: pages for the browsers of this machine, until it is stopped; and its desktop handlers.
 
-Who may come in is told on standard output, an address that is good once; what was refused, on standard error.
+The admitting address, good for one use, goes to standard output; refused requests go to standard error.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ if TYPE_CHECKING:
     from resolver.web.server import ServeOptions, WebServer
 
 
-# browser: The person's own browser, which is started at the person's word.
+# The user's own browser, started on request.
 #
-# Every user of the machine reads the command lines of all processes, so an address with a token stands in
-# none: the browser is given a page of ours on the disk, which its owner alone may read and which redirects.
+# Every user of the machine can read the command lines of all processes, so an address with a token stands in
+# none: the browser is given a page of ours on the disk, which its owner alone can read and which redirects.
 
 #: Seconds for a browser to start and to read its page: as long as a token is good.
 _PAGE_LASTS = 60.0
@@ -252,11 +252,11 @@ def settings_of(command: Command) -> Settings:
     )
 
 
-# handlers: `serve --register`: other programs of the person's desktop open with this command what browsers
-# dropped, as the Desktop Entry and MIME Applications specifications have it; and `--unregister`, after
-# which all is as it was.
+# `serve --register`: other programs of the user's desktop open with this command the schemes that browsers
+# dropped, as the Desktop Entry and MIME Applications specifications say; and `--unregister`, which restores
+# the earlier state.
 #
-# Nothing but the person's own directories is written to. What was asked before stands in a file of ours.
+# Only the user's own directories are written to. The previous handlers are stored in a file of ours.
 
 SCHEMES = ("gopher", "ftp", "news", "nntp", "wais", "prospero")
 NAME = "resolve-url.desktop"
@@ -432,9 +432,6 @@ async def _run(*words: str) -> str | None:
     except OSError:
         return None
     return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else None
-
-
-# browsing: What a person sees in a browser: it is led to the window that runs, or to one that is begun.
 
 
 async def browse(session: Resolver, url: Url, target: CommandTarget, command: Command) -> None:

@@ -1,7 +1,7 @@
 """The command's own streams: standard input, output and error, the list file, the trace file.
 
-This is the one module of the command that touches them, with `below`, which has standard error. What goes
-there is always escaped; what goes to standard output only where that is a terminal (rule S15).
+No other module of the command touches them. Text on standard error is always escaped; text on standard output
+only where that is a terminal (rule S15).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from protocols.location import JsonValue
 
 
-# writing: Into descriptors that a person gave us: what waits for a reader, and what never does.
+# Writing to given descriptors: with a wait for the reader, and without one.
 
 
 class OutputFault(LocalError):
@@ -82,12 +82,11 @@ def open_ready(fd: int) -> int | None:
         return None
 
 
-# below: Standard error, and what stands below all that is said there: a few lines that are drawn again and
-# again.
+# Standard error, and a few lines below all messages that are drawn again and again.
 #
-# Nothing of these lines stays. The cursor rests where the first of them begins: a terminal that is made
-# narrower folds them, and there alone they begin all the same. What is said meanwhile goes in their place,
-# and they come again below it.
+# These lines leave no trace. The cursor rests where the first of them begins: a terminal that is made
+# narrower folds them, and only there they begin all the same. A message is written in their place, and they
+# are drawn again below.
 
 _FIRST = "\x1b[G"  # the first column
 _ERASE = f"{_FIRST}\x1b[J"  # from where the cursor rests to the end of the screen

@@ -1,7 +1,7 @@
-"""What became of all URLs of a run: a line for people, and for `--failed` the list of what is left to do.
+"""The outcome of all URLs of a run: a line for people, JSON records, and the list of `--failed`.
 
-The list is one that `-i` takes, with who chose each URL and what led to it. It holds URLs as they were given,
-for another run has to ask for them, and so only its owner may read it.
+The list is one that `-i` takes, with origin and referrer of each URL. It holds URLs as they were given,
+because another run has to request them, and so only its owner may read it.
 """
 
 from __future__ import annotations
@@ -190,9 +190,6 @@ def is_plain(url: str) -> bool:
     return url.isprintable() and bool(url.strip()) and url[0] not in "#{"
 
 
-# outcome: What became of one URL: the record that `get --json` prints.
-
-
 def done(saved: Saved, scheme: str, *, dry_run: bool = False) -> dict[str, JsonValue]:
     """The outcome of a retrieval that is complete, or of one that a `dry_run` has not made; `path` is None on
     standard output, and of what was left alone."""
@@ -231,8 +228,7 @@ def nothing_known(error: ResolveError, target: CommandTarget) -> dict[str, JsonV
     return {"url": redact(target.url), "error": reason_of(error), "exit": error.exit_code}
 
 
-# records: `cat --json` of a telnet session: what happens, a record each as it does, and its outcome behind
-# them.
+# `cat --json` of a telnet session: a record for each event as it happens, followed by its outcome.
 
 
 def telling(options: Options) -> Options:

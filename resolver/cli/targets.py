@@ -1,5 +1,7 @@
-"""What to work on: the URLs of the command line, then those of its lists, each with who chose it, and what
-else a list says of it."""
+"""The targets of a command: the URLs of the command line, then those of its lists, and their plans.
+
+Each has its origin, its referrer and the further facts of its list.
+"""
 
 from __future__ import annotations
 
@@ -310,10 +312,6 @@ def status_of(statuses: Iterable[int]) -> int:
     if not failures:
         return 0
     return failures.pop() if len(failures) == 1 else MIXED
-
-
-# plans: The plan for a target of the command line: by its options, configuration and this machine's
-# settings.
 
 
 def plan_of(target: CommandTarget, command: Command) -> Plan:

@@ -1,6 +1,6 @@
-"""The dialogue as it happens, for `-v` and `--trace`: `C:` what we sent, `S:` what came.
+"""The dialogue as it happens, for `-v` and `--trace`, and as diagrams: `C:` for sent data, `S:` for received.
 
-A file gets all of it. A person, who has the body elsewhere, gets the words of the peer.
+A file gets all of it. A user, who has the body elsewhere, gets the words of the peer.
 """
 
 from __future__ import annotations
@@ -116,8 +116,7 @@ class Watcher:
         return [fault for fault in written if fault is not None]
 
 
-# diagrams: Dialogues and plans as a page of diagrams: `--trace-html FILE` and `explain --html` (extra
-# `web`).
+# Dialogues and plans as a page of diagrams: `--trace-html FILE` and `explain --html` (extra `web`).
 
 #: Targets whose plans are kept in mind: as many as recordings are, and those that wait to begin.
 _MOST_EXPECTED = 1000

@@ -1,7 +1,7 @@
-"""What is under way, as the events of the package tell it: one transfer for each number, over all its tries.
+"""Running transfers, by the package's events: one for each number, over all its tries; their amounts.
 
-Nothing here knows how it is shown. A try that has failed may be followed by another one, which events tell in
-the same moment; so a transfer is looked at between moments only.
+Nothing here depends on the display. A failed try may be followed by another one, whose event comes in the
+same moment; so a transfer is examined between moments only.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def _escaped(char: str) -> str:
     return char.encode("unicode_escape").decode("ascii")
 
 
-# amounts: Octets and seconds in the few characters that a person reads at a glance: 12.3 MiB, 3:25, 3 min.
+# Bytes and seconds in a few characters: 12.3 MiB, 3:25, 3 min.
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 

@@ -1,4 +1,4 @@
-"""What an option takes, one function a kind: it gives the value, or raises `BadValue` with what is needed."""
+"""Values of options, one function a kind, which raises `BadValue` with the expected form."""
 
 from __future__ import annotations
 
@@ -190,9 +190,6 @@ def checksum(text: str) -> object:
         return Checksum.parse(text)
     except ValueError as error:
         raise BadValue(str(error)) from error
-
-
-# nearest: What somebody may have meant by a word that is none: said, and never done.
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""The verb `warc`: what is in archives, and whether they are what they say. Nothing is fetched or written."""
+"""The command `warc`: the content and the check of archives, without writing; and the archives of a run."""
 
 from __future__ import annotations
 
@@ -131,8 +131,8 @@ class _ArchiveCheck:
         return is_faulty
 
 
-# recording: The archives of a run: the one that is made, or gone on with (`--warc`), or those that all
-# comes from (`--from-warc`). They are opened before anything is fetched, and closed at the end.
+# The archives of a run: one that is made or continued (`--warc`), or those that supply all objects
+# (`--from-warc`). Archives are opened before anything is fetched, and closed at the end.
 
 
 def archive_of(command: Command) -> AbstractContextManager[Archive | None]:

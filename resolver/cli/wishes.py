@@ -1,4 +1,4 @@
-"""What the command line says of limits and wishes, as the values that the package takes."""
+"""Limits, permissions and other settings of the command line, as the values that the package takes."""
 
 from __future__ import annotations
 
@@ -112,9 +112,8 @@ def _limit(limits: Limits, name: str, value: str) -> Limits:
     raise UsageError(f"--limit {name}: there is no such limit{meant}")
 
 
-# permissions: What the command line says of the safety policy, as the value that the package takes.
-#
-# Apart from `bounds`, for a plan is judged and has no limits.
+# The safety policy of the command line, as the value that the package takes. The policy is separate from the
+# limits, because a plan is judged and has no limits.
 
 
 def policy_of(found: Found) -> Policy:

@@ -131,7 +131,7 @@ class IndexBuilder:
 # Indexes as programs write them: CDXJ, and CDX whose first line names its columns.
 #
 # A line is only a hint, whoever wrote it: which record may have a payload of some digest. An index is
-# untrusted: lines are bounded, and so is the amount that is read of one (S16). It may be packed.
+# untrusted: lines are bounded, and so is the amount that is read of one (S16). An index may be packed.
 
 #: Octets of a line, and lines of an index.
 MOST_LINE = 65_536

@@ -25,7 +25,8 @@ from resolver.web import addresses, headers
 from resolver.web.headers import SessionKeys
 
 # The listening sockets for browsers of this machine, bound first so that their port numbers are known before
-# the first page is made. They are not outbound connections: the gate alone opens the targets of URLs.
+# the first page is made. Listening sockets are not outbound connections: the gate alone opens the targets of
+# URLs.
 
 #: The numeric address and no name: of `localhost` browsers take `::1` first, where another user may listen.
 LOOPBACK = "127.0.0.1"

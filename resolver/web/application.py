@@ -273,8 +273,8 @@ def _is_form(verdict: Verdict) -> bool:
     return "S05" in verdict.rules
 
 
-# The content port, for documents from elsewhere: known ones only, by IDs that cannot be guessed. It reads no
-# cookie, runs no code, and its answers carry headers that make them harmless.
+# The content port, for documents from elsewhere: known ones only, by IDs that cannot be guessed. The port
+# reads no cookie, runs no code, and its answers carry headers that make them harmless.
 
 _PREFIX = "/d/"
 

@@ -177,8 +177,8 @@ class FormQuestions:
 
 
 # Names and passwords that a user typed on a page: in memory, each for the scheme, host and port that it was
-# requested for and no other (S11), until the run ends or the user discards it. They are never shown again,
-# written to a file, or part of an address.
+# requested for and no other (S11), until the run ends or the user discards it. Passwords are never shown
+# again, written to a file, or part of an address.
 
 #: Forms that are on pages, and places that a login is held for.
 #: Octets of a name or password.

@@ -44,8 +44,8 @@ from resolver.web.session import UrlOrigin, new_id
 
 # The ledger of saved files, which outlives the server: files and their places, remaining ones, and obstacles.
 #
-# It is opened when a user wants to see or to save something. Where it cannot be opened, as where another
-# server of this user has it, files are saved all the same; the page says so, and no record is kept.
+# The ledger is opened when a user wants to see or to save something. Where it cannot be opened, as where
+# another server of this user has it, files are saved all the same; the page says so, and no record is kept.
 
 _ORIGINS: Mapping[str, Origin] = {"user": "user", "chosen": "chosen"}
 #: Under which name a row says what is ours alone.

@@ -1,4 +1,4 @@
-"""A file of a file system of ours, as fsspec has files: with its caches, to be read from anywhere."""
+"""A file of an fsspec file system, with fsspec's caches, and the reader of its ranges."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from fsspec.spec import AbstractBufferedFile
 import resolver
 from resolver.adapters.fsspec.listings import translated
 
-# ranges: The octets of one object, from anywhere in it.
+# The bytes of one object, from any position.
 #
-# What is asked for in order comes over one connection; what is elsewhere is begun there, by REST or Range.
-# All pieces are of one state of the object, or it is `Changed`; where it breaks off it is begun again
-# behind what came, as long as each try brings something.
+# Sequential reads use one connection; a read elsewhere begins a new one there, by REST or Range. All pieces
+# are of one state of the object, or the result is `Changed`. After a disconnect the transfer resumes behind
+# the received bytes, as long as each try brings some.
 
 #: Octets that are sooner read and thrown away than passed over by a new connection.
 _NEAR = 1_048_576

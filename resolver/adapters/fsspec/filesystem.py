@@ -1,7 +1,7 @@
-"""A file system whose names are URLs of one scheme: what fsspec asks for, done by `resolver.blocking`.
+"""File systems whose names are URLs, one for each scheme: fsspec's methods on `resolver.blocking`.
 
-`open`, `get` and `ukey` ask the server, whatever a listing told. Connections are kept, and made anew in a
-process that was forked. All is read, nothing is written.
+`open`, `get` and `ukey` ask the server, whatever a listing contained. Connections are pooled, and made again
+in a process that was forked. The file systems are read-only.
 """
 
 from __future__ import annotations
@@ -252,9 +252,6 @@ def _each(given: int | Sequence[int | None] | None, count: int) -> Sequence[int 
     if len(each) != count:
         raise ValueError(f"{len(each)} ends of ranges for {count} paths")
     return each
-
-
-# schemes: The file systems, one a scheme, each by what its URLs are like.
 
 
 def _found_by(protocol: str) -> tuple[str, str]:

@@ -1,7 +1,7 @@
-"""What there is: listings, kept as fsspec keeps them, and what is known of one name.
+"""Listings, names, options and errors of an fsspec file system, and the walks over it.
 
-What a listing tells is believed as long as it is kept; what it leaves open of a name, and what no listing
-tells, the server is asked for.
+A listing is trusted as long as it is cached. Facts of a name that it lacks, and names in no listing, are
+requested from the server.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from fsspec.utils import glob_translate, stringify_path
 
 import resolver
 
-# options: What a file system is told (`storage_options`) and what a `Resolver` makes of it.
+# The options of a file system (`storage_options`) and the `Resolver` that they configure.
 #
-# fsspec tells file systems apart by what is written of their options, and gives the one that it has to
-# whoever writes the same. So nothing may be given that has a secret which it does not show.
+# fsspec identifies file systems by the text of their options, and gives an existing one to a caller that
+# writes the same. So no option may hold a secret that its text does not show.
 
 #: Of fsspec's own, which every file system may be told.
 _FSSPEC = frozenset(
@@ -94,11 +94,11 @@ def options_in(scheme: str, url: str) -> dict[str, str | int]:
     return found if parsed.port is None else {**found, "port": parsed.port}
 
 
-# names: Names in a file system and the URLs they stand for.
+# Names in a file system and their URLs.
 #
 # A name is a URL without its scheme, and without a password, for names are shown and stored. It stays
-# encoded, so that no octet of it is taken for a delimiter; what could not stand in a URL is encoded where
-# it is given.
+# encoded, so that no byte of it is taken for a delimiter; characters that a URL cannot hold are encoded where
+# the name is given.
 
 #: No URL has these (RFC 3986 2); a bracket may begin a pattern, and `%` an octet that is encoded already.
 _FOREIGN = re.compile(r"[^!-~]+|[\"<>\\^`{|}]+")
@@ -132,8 +132,8 @@ def last(name: str) -> str:
     return name.rstrip("/").rpartition("/")[2]
 
 
-# faults: Our errors in the words of the standard library, which is what callers of fsspec catch: an
-# `OSError`, with ours as its cause.
+# Our errors as errors of the standard library, which callers of fsspec catch: an `OSError`, with ours as its
+# cause.
 
 #: The first that fits; each has to be what Python makes of its number itself, so that it can be pickled.
 _FAULTS: tuple[tuple[type[resolver.ResolveError], type[OSError], int], ...] = (
@@ -174,9 +174,6 @@ def no_file(name: str) -> NoReturn:
 
 def read_only(name: str) -> NoReturn:
     raise OSError(errno.EROFS, "what URLs name is read, and never written, by url-resolver", name)
-
-
-# naming: A file system whose names are URLs of one scheme: which name stands for which URL.
 
 
 class NamedByUrls(AbstractFileSystem):
@@ -250,8 +247,6 @@ class NamedByUrls(AbstractFileSystem):
         slash = "/" if bare or (listing and self.slashed and "?" not in name) else ""
         return f"{self.scheme}://{name}{slash}"
 
-
-# record: What a server says of a name, and the record that fsspec has of it.
 
 #: `name`, `size` (None where nobody tells), `type` (file, directory or other), and what else is known.
 Record: TypeAlias = dict[str, Any]
@@ -451,10 +446,10 @@ class FileSystemListings(NamedByUrls):
                 self.dircache.pop(name, None)
 
 
-# tree: Names below a directory, and the patterns that choose among them.
+# Names below a directory, and the patterns that select them.
 #
-# A server says what is below what, and may say that for ever: nothing is entered twice, no link, nothing
-# that is not below the directory it was found in, and nothing deeper than `DEEPEST`.
+# A server decides about the children of a directory, and may never end. So no directory is entered twice, no
+# link and no name outside the directory of its listing is entered, and none deeper than `DEEPEST`.
 
 DEEPEST = 100
 
@@ -585,9 +580,6 @@ class FileSystemWalk:
     def _enters(self, name: str, record: Record) -> bool:
         key, above = self._tree.key(record["name"]), self._tree.key(name).rstrip("/")
         return not record.get("islink") and key.startswith(f"{above}/") and key not in self._entered
-
-
-# walks: What is below what: walks, patterns and sums, over listings.
 
 
 class Walks(FileSystemListings):

@@ -1,7 +1,7 @@
-"""What each tool does, without a word of the protocol that it is asked by.
+"""The tools for agents, independent of the protocol that calls them: actions, pages of results, catalog.
 
-A tool gets its arguments as JSON has them, and gives an `ToolAnswer`. Whoever may call it has no say in the
-policy: it is that of the `ToolGrant`, and every URL counts as one of a stranger's.
+A tool gets its arguments as JSON values, and returns a `ToolAnswer`. The caller has no influence on the
+policy: it is that of the `ToolGrant`, and every URL counts as untrusted.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ from mcp_types import Tool, ToolAnnotations
 
 import resolver
 
-# safe: What a stranger wrote, as an agent and whoever watches it may see it.
+# Untrusted text, made safe for an agent and its user.
 #
-# Controls and bidi controls are shown and not sent (S15). So are the tag characters of Unicode and their
-# plane: nobody sees them, and models read them as letters, which hides orders from the person beside the
-# agent.
+# Controls and bidi controls are escaped (S15). So are the tag characters of Unicode and their plane: people
+# do not see them, and models read them as letters, which hides orders from the user.
 
 T = TypeVar("T")
 
@@ -98,12 +97,10 @@ def cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[:most]}…"
 
 
-# pages: What was fetched is given page by page: what is held for further pages, and the cursors that name
-# them.
+# Pages of results: the objects that are held for further pages, and the cursors that name them.
 #
-# A page of text is some characters long, of entries some entries, of anything else some octets. A further
-# page is of the same object and asks its server nothing. Only the newest are held: whoever comes late
-# fetches anew.
+# A page is a number of characters of text, a number of entries, or else a number of bytes. A further page is
+# of the same object and sends its server no request. Only the newest are held; a late request fetches again.
 
 #: Octets, about, of what is held for further pages.
 HELD = 33_554_432
@@ -495,7 +492,7 @@ def _failed(error: resolver.ResolveError) -> ToolAnswer:
     return ToolAnswer(Record(record), failed=True)
 
 
-# catalogue: What an agent is told of the tools: names, purposes, arguments. It reads no other manual.
+# The description of the tools for an agent: names, purposes, arguments. An agent reads no other manual.
 
 #: Told once, before any tool is called.
 INSTRUCTIONS = """\
