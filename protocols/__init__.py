@@ -80,7 +80,7 @@ What is allowed, and one retrieval:
                       (resolver.transfer.retrieval)
     Location          one of the places to have an object from (resolver.transfer.retry)
     RetryPolicy       how often a try follows another that brought nothing, and how soon
-                      (resolver.transfer.retry)
+                      (resolver.transfer.settings)
     LimitedBody       a body under the limits of its retrieval (resolver.transfer.limits)
     StreamingResponse what the caller of `stream` has, while the connection lives
                       (resolver.transfer.streaming)

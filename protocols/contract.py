@@ -31,6 +31,7 @@ from protocols.location import ComponentSpan as ComponentSpan
 from protocols.location import Entry as Entry
 from protocols.location import EntryReader as EntryReader
 from protocols.location import Finding as Finding
+from protocols.location import Headers as Headers
 from protocols.location import HostUrl as HostUrl
 from protocols.location import JsonValue as JsonValue
 from protocols.location import Kind as Kind
@@ -52,8 +53,6 @@ from protocols.scheme import Scheme as Scheme
 
 if TYPE_CHECKING:
     from protocols.errors import ResolveError
-    from protocols.location import Headers
-    from protocols.step import Dialogue as ReplyDialogue
 
 
 # Connections: a stream, datagrams, and the file that a body is moved into. These types know nothing of URLs,
@@ -275,7 +274,7 @@ class Sink(Protocol):
 # with `facts_of`, so there is no second list of them.
 
 #: A way to an object: the text of a location, or a dialogue of the same URL.
-Alternative: TypeAlias = "str | Callable[[], ReplyDialogue[object]]"
+Alternative: TypeAlias = "str | Callable[[], Dialogue]"
 
 
 class Moved(NamedTuple):
@@ -320,8 +319,6 @@ class Facts:
     @property
     def headers(self) -> Headers:
         """`meta`, to be asked by name in any case."""
-        from protocols.location import Headers  # as above
-
         return Headers(self.meta)
 
     @property

@@ -8,7 +8,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from protocols.location import Url, UrlText
 
-Dialogue: TypeAlias = Generator[object, object, object]
+#: `step.Dialogue`, which knows the steps; a module below `step` cannot.
+Dialogue: TypeAlias = Generator[Any, object, object]
 
 
 _NOTHING: Mapping[str, Callable[[Any, str], Url]] = MappingProxyType({})

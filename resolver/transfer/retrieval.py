@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias
 
 from protocols.contract import Alternative, Finding, Limits, Moved, Reply, Url
 from protocols.conversation.driver import hold
@@ -166,7 +166,7 @@ class Retrieval:
             raise no_handler(request.url)
         reported = self._warn(url_gate, 0) if url_gate.findings else 0
         dialogue = registry.converse(scheme, request.url, url_gate.options, url_gate.limits)
-        opened = hold(self._recorded(url_gate, cast("Dialogue[object]", dialogue)), url_gate)
+        opened = hold(self._recorded(url_gate, dialogue), url_gate)
         reply = await self._enter(opened, clock, url_gate.limits)
         if url_gate.findings:
             self._warn(url_gate, reported)

@@ -104,7 +104,7 @@ def test_transcripts_octet_by_octet(transcript: DialogueTranscript) -> None:
     if transcript.outcome.error == "Refused" or "surplus" in transcript.name or "unframed" in transcript.name:
         return
     one, other = (
-        recite(registry.converse(GOPHER, url, Options(), Limits()), transcript, cutter=cutter)  # type: ignore[arg-type]
+        recite(registry.converse(GOPHER, url, Options(), Limits()), transcript, cutter=cutter)
         for cutter in CUTTERS[:2]
     )
     assert one == other
