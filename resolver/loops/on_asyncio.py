@@ -19,7 +19,7 @@ from typing import NoReturn, TypeVar, cast
 import anyio
 import anyio.lowlevel
 
-from resolver.loops import CancelScope, Descriptor, Found, Loop, Nursery
+from resolver.loops.loop import CancelScope, Descriptor, Found, Loop, Nursery
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from typing import cast
 
 import trio
 
-from resolver.loops import Descriptor, GetAddrInfo, InThread, Loop
+from resolver.loops.loop import Descriptor, GetAddrInfo, InThread, Loop
 
 
 class DescriptorWait:
