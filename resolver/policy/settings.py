@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, cast, get_args
 
 from protocols.errors import NotConfigured
+from resolver.policy.proxy import parse_proxy
 from resolver.policy.schemes import is_followed
 
 if TYPE_CHECKING:  # few policies bound anything
@@ -188,8 +189,6 @@ def _followed(field: str, text: str) -> str:
 
 
 def _check_proxy(text: str) -> None:
-    from resolver.policy.proxies import parse_proxy  # few policies name one
-
     try:
         parse_proxy(text, "trusted_proxy")
     except NotConfigured as error:

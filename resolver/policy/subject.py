@@ -11,6 +11,7 @@ from protocols.authority import comparable_host
 from protocols.errors import InvalidUrl, Refused, ResolveError, UnsupportedScheme
 from protocols.location import Action, Finding, Origin, Referrer, Url
 from protocols.scheme import Scheme
+from resolver.policy.hosts import names_of
 from resolver.policy.schemes import FREE, RULES, SchemeRules, rules_of
 from resolver.policy.settings import Policy
 from resolver.url import registry
@@ -129,8 +130,6 @@ def _endpoint_by(row: Scheme | None, url: Url, server: NewsServer | None) -> End
 def host_key(url: Url) -> str:
     """What is the same for all URLs of one host, of whatever scheme and port; "" for files of this machine.
     Of those that name no host, where a setting does, what is the same for their scheme."""
-    from resolver.policy.hosts import names_of  # a plan has no use for it
-
     place = endpoint_of(url)
     if place is not None:
         return names_of(place.host, place.port)[1]

@@ -19,7 +19,7 @@ from resolver.url import registry
 
 if TYPE_CHECKING:  # few runs have a proxy
     from protocols.http.auth import HttpProxyAuth
-    from resolver.policy.proxies import Proxy
+    from resolver.policy.proxy import Proxy
 
 
 class ProxyLogins:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from resolver import NotConfigured, explain
-from resolver.policy.proxies import parse_proxy
+from resolver.policy.proxy import parse_proxy
 
 #: A value; scheme, host and port; user and password.
 GOOD: list[tuple[str, tuple[str, str, int], tuple[bytes, bytes] | None]] = [
