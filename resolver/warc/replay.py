@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, cast
+from typing import Protocol, cast
 
 from protocols.contract import (
     ArchivedObject,
@@ -29,6 +29,7 @@ from protocols.contract import (
     ReplayPeer,
     Reply,
     Sink,
+    Url,
     Wanted,
 )
 from protocols.errors import Disconnected, NotFound, ResolveError, Truncated
@@ -46,8 +47,9 @@ from resolver.loops import running
 from resolver.network import Admission, UrlGate
 from resolver.url import registry
 from resolver.url.parsing import parse
-from resolver.warc.archive import joined
+from resolver.warc.catalogue import FoundCapture, joined
 from resolver.warc.group import framed
+from resolver.warc.http import MOST_HEAD, find_answer
 from resolver.warc.metadata import (
     Json,
     ReplayedConnection,
@@ -58,10 +60,6 @@ from resolver.warc.metadata import (
     reply_of,
     verified_of,
 )
-
-if TYPE_CHECKING:
-    from resolver.warc.archive import Archive, FoundCapture
-
 
 # archived streams: Connections that nobody is at the other end of: what comes on them an archive says.
 
@@ -312,12 +310,18 @@ _LOOKED_AT: frozenset[Wanted] = frozenset({"content", "facts", "listing"})
 _COMMANDS = re.compile(r';[ \t]*commands="([A-Z_ ]*)"')
 
 
+class CaptureSearch(Protocol):
+    """`Archive.find`."""
+
+    def __call__(self, url: Url, *, wants_facts: bool = False) -> FoundCapture: ...
+
+
 class ArchiveGate(UrlGate):
     """See `UrlGate`; its URL was judged as any other."""
 
-    def __init__(self, admission: Admission, archive: Archive) -> None:
+    def __init__(self, admission: Admission, find: CaptureSearch) -> None:
         super().__init__(admission)
-        self._archive = archive
+        self._find_capture = find
         self._data: ArchivedStream | None = None
         self._asked = 0
         self._takes_block = False
@@ -339,12 +343,12 @@ class ArchiveGate(UrlGate):
         """A file that turns out to be a directory is one, as a server would say: a tree is walked so."""
         url, row, want = self._admission.url, self.row, self.options.want
         try:
-            return self._archive.find(url, wants_facts=want == "facts")
+            return self._find_capture(url, wants_facts=want == "facts")
         except NotFound:
             if want in _LOOKED_AT or row is None or row.tree is None:
                 raise
             with suppress(NotFound):
-                found = self._archive.find(row.tree.directory(url))
+                found = self._find_capture(row.tree.directory(url))
                 reply = reply_of(found.end)
                 if reply is not None and reply.kind in (Kind.DIRECTORY, Kind.GROUP):
                     return found
@@ -527,8 +531,6 @@ class ArchiveGate(UrlGate):
         if self.options.want != "facts":
             yield from found.block()
             return
-        from resolver.warc.http import MOST_HEAD, find_answer
-
         held = b""
         for octets in found.block():
             held += octets

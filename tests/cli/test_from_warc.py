@@ -274,7 +274,7 @@ def test_no_file_of_this_machine_is_opened(folder: Path, sealed: None) -> None:
 def test_there_is_a_bound_to_what_is_known(
     folder: Path, sealed: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("resolver.warc.archive.MOST", 2)
+    monkeypatch.setattr("resolver.warc.catalogue.MOST", 2)
     (folder / "a.warc").write_bytes(record() * 2)
     assert resolve("cat", "--from-warc", "a.warc", "ftp://h.example/a").status == 0
     (folder / "a.warc").write_bytes(record() * 3)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from resolver import ProtocolError
-from resolver.warc.archive import RecordPosition, open_block
+from resolver.warc.catalogue import RecordPosition, open_block
 from resolver.warc.records import Budget
 from tests.resolver.warc.archives import Octets, record
 

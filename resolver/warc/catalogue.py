@@ -1,0 +1,505 @@
+"""The catalogue of an archive, and the captures that are found in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from hashlib import blake2b
+from itertools import chain
+from typing import NamedTuple
+
+from protocols.errors import (
+    ChecksumMismatch,
+    InvalidUrl,
+    LimitExceeded,
+    LocalError,
+    NotFound,
+    ProtocolError,
+)
+from resolver.url.parsing import parse
+from resolver.warc.check import PayloadPeek
+from resolver.warc.digests import ComputedDigest
+from resolver.warc.http import MOST_HEAD, AnswerSpan, find_answer, sought_as
+from resolver.warc.metadata import Json, ReplayedConnection, end_of, read_events, ways_of
+from resolver.warc.records import (
+    AT_ONCE,
+    Budget,
+    DamagedRecord,
+    DamagedSpan,
+    RecordHead,
+    RecordSource,
+    RecordStream,
+    WarcRecord,
+    open_stretch,
+    read_head,
+    read_records,
+)
+
+# block: The block of one record, read when it is wanted: an archive is held in no memory.
+
+#: Of a block no longer than this the digest is compared before its first octet is given.
+HELD = 1_048_576
+
+#: Octets between two records.
+_BEHIND = 4
+
+
+class RecordPosition(NamedTuple):
+    """Where a record is: the number of its file, where it, or the member that it is in, begins, and how many
+    records of that member come before it."""
+
+    file: int
+    offset: int
+    number: int
+
+
+def open_block(
+    source: RecordSource, seat: RecordPosition, budget: Budget
+) -> tuple[RecordHead, Iterator[bytes]]:
+    """The head of a record, and its block in pieces. `budget` is that of all that is wanted of its member at
+    once, for each time all before it is unpacked. Raises `ProtocolError` where the file is no longer what
+    it was, and `ChecksumMismatch`, for a long block at its end, where it is not the one that was written."""
+    stretch = open_stretch(source, seat.offset, budget)
+    head = None
+    try:
+        if stretch is not None:
+            for _ in range(seat.number):
+                _pass_over(stretch)
+            head = read_head(stretch)
+    except DamagedRecord as error:
+        raise _changed(str(error)) from error
+    if head is None or stretch is None:
+        raise _changed("no record begins there")
+    return head, _verified(head, _pieces(stretch, head))
+
+
+def joined(pieces: Iterator[bytes], most: int, what: str) -> bytes:
+    """All of them. Raises `LimitExceeded`."""
+    held = bytearray()
+    for octets in pieces:
+        held += octets
+        if len(held) > most:
+            raise LimitExceeded("body", f"the archive has {what} of more than {most} octets")
+    return bytes(held)
+
+
+def _pass_over(stretch: RecordStream) -> None:
+    head = read_head(stretch)
+    left = 0 if head is None else head.length + _BEHIND
+    while left and (octets := stretch.read(min(left, AT_ONCE))):
+        left -= len(octets)
+
+
+def _pieces(stretch: RecordStream, head: RecordHead) -> Iterator[bytes]:
+    left = head.length
+    while left:
+        try:
+            octets = stretch.read(min(left, AT_ONCE))
+        except DamagedRecord as error:
+            raise _changed(str(error)) from error
+        if not octets:
+            raise _changed(f"it ends {left} octets before the end of a block")
+        left -= len(octets)
+        yield octets
+
+
+def _verified(head: RecordHead, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """The same, held to the digest. Of a revisit it proves nothing: wget writes that of no octets there."""
+    claim = head.first("WARC-Block-Digest")
+    if claim is None or head.type == "revisit":
+        yield from pieces
+        return
+    digest = ComputedDigest(claim)
+    held: list[bytes] = []
+    is_short = head.length <= HELD
+    for octets in pieces:
+        digest.take(octets)
+        if is_short:
+            held.append(octets)
+        else:
+            yield octets
+    if digest.verdict() == "mismatch":
+        raise ChecksumMismatch(
+            "the archive has other octets than were kept: the digest of the block is not theirs"
+        )
+    yield from held
+
+
+def _changed(what: str) -> ProtocolError:
+    return ProtocolError(f"the archive cannot be read any more: {what}")
+
+
+# catalogue: What is in archives by its URL: read once from end to end, and chosen from by time.
+#
+# Only whole records count. Where a file is damaged, what comes behind counts all the same.
+
+#: Records that are known of all files together: some 400 MB.
+MOST = 1_000_000
+
+_OBJECTS = frozenset({"response", "resource", "revisit"})
+_SERVED = b"GET "
+#: What of http is no object: a part, and that nothing has changed.
+_NO_OBJECTS = frozenset({"206", "304"})
+_EARLIEST = datetime(1, 1, 1, tzinfo=UTC)
+
+
+class CatalogueRecord(NamedTuple):
+    """One record: `kind` is an http status, what became of a retrieval, or a word for what it is."""
+
+    seat: RecordPosition
+    type: str
+    date: datetime
+    kind: str
+    is_whole: bool
+    length: int
+    id: bytes | None
+
+
+class CatalogueQuery(PayloadPeek):
+    """As much of a block as tells what it is, and of a request what it asks for. `is_short`: an answer whose
+    head promises more than there is, whether or not it says so."""
+
+    def __init__(self, head: RecordHead) -> None:
+        super().__init__(head)
+        self._is_request = self.type == "request"
+        self._length = head.length
+        self.first = b""
+
+    def take(self, octets: bytes) -> None:
+        if self._is_request:
+            self.first += octets[: len(_SERVED) - len(self.first)]
+        else:
+            super().take(octets)
+
+    @property
+    def is_short(self) -> bool:
+        octets = b"" if self.http is None or self.http.octets is None else self.http.octets
+        answer = find_answer(octets)
+        return answer is not None and answer.length is not None and len(octets) + answer.length > self._length
+
+
+@dataclass(slots=True)
+class Catalogue:
+    """Of all files together; `sources` are the files, by their numbers."""
+
+    sources: list[RecordSource]
+    _count: int = 0
+    _objects: dict[bytes, list[CatalogueRecord]] = field(default_factory=dict)
+    _alone: dict[bytes, list[CatalogueRecord]] = field(default_factory=dict)
+    _told: dict[bytes, RecordPosition] = field(default_factory=dict)
+    _by_id: dict[bytes, CatalogueRecord] = field(default_factory=dict)
+    _unserved: set[bytes] = field(default_factory=set)
+
+    def read(self, source: RecordSource) -> None:
+        """All of one more file. Raises `LocalError` for one of another format, or without a whole record."""
+        file, before = len(self.sources), self._count
+        self.sources.append(source)
+        damage: DamagedSpan | None = None
+        offset, number = -1, 0
+        for found in read_records(source, CatalogueQuery):
+            if isinstance(found, DamagedSpan):
+                damage = damage or found
+                continue
+            number = number + 1 if found.offset == offset else 0
+            offset = found.offset
+            self._note(found, RecordPosition(file, offset, number))
+        if damage is not None and self._count == before:
+            raise LocalError(f"not one whole record: octet {damage.offset}: {damage.message}")
+
+    def _note(self, record: WarcRecord[CatalogueQuery], seat: RecordPosition) -> None:
+        self._count += 1
+        if self._count > MOST:
+            raise LocalError(f"more than {MOST} records: give fewer files")
+        head, type, id = record.head, record.reader.type, record.head.id
+        own = None if id is None else _digest(id)
+        companions = {_digest(each) for each in head.fields.get_list("WARC-Concurrent-To")}
+        if type == "request":
+            if record.reader.first not in (_SERVED, b""):
+                self._unserved |= companions | ({own} if own is not None else set())
+        elif type == "metadata" and companions:
+            for each in companions:
+                self._told.setdefault(each, seat)
+        elif type in _OBJECTS or type == "metadata":
+            self._take(record, seat, own)
+            if own is not None and companions & self._unserved:
+                self._unserved.add(own)
+
+    def _take(self, record: WarcRecord[CatalogueQuery], seat: RecordPosition, own: bytes | None) -> None:
+        head, type, target = record.head, record.reader.type, record.head.target
+        sought = None if target is None else _sought(target)
+        if sought is None:
+            return
+        is_whole = type == "revisit" or (head.first("WARC-Truncated") is None and not record.reader.is_short)
+        date, kind = head.date or _EARLIEST, record.reader.kind()
+        taken = CatalogueRecord(seat, type, date, kind, is_whole, head.length, own)
+        if own is not None:
+            self._by_id.setdefault(own, taken)
+        into = self._alone if type == "metadata" else self._objects
+        into.setdefault(sought, []).append(taken)
+
+    def objects(self, sought: str) -> list[CatalogueRecord]:
+        """What can be served of a URL."""
+        found = self._objects.get(_digest(sought), [])
+        return [each for each in found if each.id not in self._unserved and each.kind not in _NO_OBJECTS]
+
+    def parts(self, sought: str, after: datetime, at: datetime | None) -> list[CatalogueRecord]:
+        """Parts of it that came then or later, in their order."""
+        found = [each for each in self._objects.get(_digest(sought), []) if each.kind == "206"]
+        served = [each for each in found if each.id not in self._unserved and each.type == "response"]
+        in_time = [each for each in served if each.date >= after and (at is None or each.date <= at)]
+        return sorted(in_time, key=lambda each: each.date)
+
+    def alone(self, sought: str, outcome: str) -> list[CatalogueRecord]:
+        """What was told of a URL without an object: that it `failed`, or `info`."""
+        return [each for each in self._alone.get(_digest(sought), []) if each.kind == outcome]
+
+    def told(self, taken: CatalogueRecord) -> RecordPosition | None:
+        """Where the metadata of a record are."""
+        if taken.type == "metadata":
+            return taken.seat
+        return None if taken.id is None else self._told.get(taken.id)
+
+    def original(self, head: RecordHead) -> CatalogueRecord | None:
+        """What a revisit refers to, which is none itself: by its ID, else by its URL and date."""
+        found = self._by_id.get(_digest(head.first("WARC-Refers-To") or ""))
+        if found is None:
+            found = next(self._by_target(head), None)
+        return None if found is None or found.type not in ("response", "resource") else found
+
+    def _by_target(self, head: RecordHead) -> Iterator[CatalogueRecord]:
+        target, date = head.first("WARC-Refers-To-Target-URI"), head.first("WARC-Refers-To-Date")
+        sought = None if target is None else _sought(target.removeprefix("<").removesuffix(">"))
+        for each in [] if sought is None else self._objects.get(sought, []):
+            if each.type != "revisit" and f"{each.date:%Y-%m-%dT%H:%M:%S}" == (date or "")[:19]:
+                yield each
+
+
+def latest(found: list[CatalogueRecord], at: datetime | None) -> CatalogueRecord | None:
+    """The latest whole one, not after `at`; where there is none, of what is cut the one that has most."""
+    by_then = sorted((each for each in found if at is None or each.date <= at), key=lambda each: each.date)
+    whole = [each for each in by_then if each.is_whole]
+    if whole or not by_then:
+        return whole[-1] if whole else None
+    return max(reversed(by_then), key=lambda each: each.length)
+
+
+def _sought(target: str) -> bytes | None:
+    """None for what is no URL."""
+    try:
+        return _digest(sought_as(parse(target)))
+    except (InvalidUrl, UnicodeError):
+        return None
+
+
+def _digest(text: str) -> bytes:
+    """In its place, for a text may be as long as a line."""
+    return blake2b(text.encode("utf-8", "surrogateescape"), digest_size=16).digest()
+
+
+# joining: An answer of http that was cut off, and the parts with which it was gone on (RFC 9110 14.4): one
+# body.
+
+_RANGE = re.compile(
+    rb"\r?\ncontent-range[ \t]*:[ \t]*bytes ([0-9]{1,18})-[0-9]{1,18}/([0-9]{1,18}|\*)[ \t]*(?=\r?\n)",
+    re.IGNORECASE,
+)
+_TAG = re.compile(rb'\r?\netag[ \t]*:[ \t]*("[^"\r\n]*")[ \t]*(?=\r?\n)', re.IGNORECASE)
+_MODIFIED = re.compile(rb"\r?\nlast-modified[ \t]*:[ \t]*([^\r\n]*)", re.IGNORECASE)
+_CODING = re.compile(rb"\r?\ncontent-encoding[ \t]*:[ \t]*([^\r\n]*)", re.IGNORECASE)
+
+
+class AnswerPart(NamedTuple):
+    """A record of an answer: how long its block is, and what gives that."""
+
+    length: int
+    block: Callable[[], Iterator[bytes]]
+
+    def answer(self) -> AnswerSpan | None:
+        held = b""
+        for octets in self.block():
+            held += octets
+            if (found := find_answer(held)) is not None or len(held) > MOST_HEAD:
+                return found
+        return None
+
+    def behind(self, count: int) -> Iterator[bytes]:
+        """All but its first octets."""
+        for octets in self.block():
+            yield octets[count:]
+            count = max(0, count - len(octets))
+
+
+class AnswerPiece(NamedTuple):
+    """A part from which on so many octets are passed over."""
+
+    part: AnswerPart
+    skipped: int
+
+
+def joined_with(first: AnswerPart, parts: list[AnswerPart]) -> list[AnswerPiece] | None:
+    """What follows the first answer to make it whole; None where they do not. They are of the same object
+    where a strong entity tag says so, or the date of its last change."""
+    answer = first.answer()
+    if answer is None or answer.status != 200 or answer.length is None:
+        return None
+    covered = first.length - answer.interim - len(answer.head)
+    pieces: list[AnswerPiece] = []
+    for part in parts:
+        found = part.answer()
+        place = None if found is None else _RANGE.search(found.head)
+        if found is None or place is None or found.coded or not _is_same(answer, found):
+            continue
+        begin, head = int(place[1]), found.interim + len(found.head)
+        end = begin + part.length - head
+        if place[2] not in (b"*", b"%d" % answer.length) or not begin <= covered < end:
+            continue
+        pieces.append(AnswerPiece(part, head + covered - begin))
+        covered = end
+    return pieces if covered == answer.length else None
+
+
+def _is_same(one: AnswerSpan, other: AnswerSpan) -> bool:
+    codings = [_value(_CODING, each) for each in (one, other)]
+    tags = [_value(_TAG, each) for each in (one, other)]
+    dates = [_value(_MODIFIED, each) for each in (one, other)]
+    if codings[0] != codings[1]:
+        return False
+    if tags[0] is not None or tags[1] is not None:
+        return tags[0] == tags[1]
+    return dates[0] is not None and dates[0] == dates[1]
+
+
+def _value(field: re.Pattern[bytes], answer: AnswerSpan) -> bytes | None:
+    found = field.search(answer.head)
+    return None if found is None else found[1].strip()
+
+
+#: Octets of one member that are unpacked again for each one that it has in the file: some four times the
+#: densest, as it is read for its head, its facts and its octets, and some hundred times what is usual.
+_MOST_TIMES = 4_096
+
+
+class FoundCapture:
+    """One capture. `address` is that of the peer that it came from."""
+
+    def __init__(self, catalogue: Catalogue, taken: CatalogueRecord, parts: list[CatalogueRecord]) -> None:
+        self._catalogue = catalogue
+        self._taken = taken
+        self._parts = parts
+        self._budgets: dict[RecordPosition, Budget] = {}
+        self.date = taken.date
+        self.has_object = taken.type != "metadata"
+
+    @cached_property
+    def head(self) -> RecordHead:
+        """That of its record."""
+        return self._open(self._taken.seat)[0]
+
+    @property
+    def address(self) -> str | None:
+        return self.head.first("WARC-IP-Address")
+
+    @property
+    def is_whole(self) -> bool:
+        """With what it was gone on with."""
+        if self._joined is not None:
+            return True
+        return self._taken.is_whole and (self._original is None or self._original.is_whole)
+
+    @cached_property
+    def _joined(self) -> list[AnswerPiece] | None:
+        if not self._parts:
+            return None
+        return joined_with(self._part(self._taken), [self._part(each) for each in self._parts])
+
+    def _part(self, taken: CatalogueRecord) -> AnswerPart:
+        return AnswerPart(taken.length, lambda: self._open(taken.seat)[1])
+
+    @cached_property
+    def _original(self) -> CatalogueRecord | None:
+        if self._taken.type != "revisit":
+            return None
+        found = self._catalogue.original(self.head)
+        if found is None:
+            wanted = self.head.first("WARC-Refers-To-Target-URI") or self.head.first("WARC-Refers-To") or "?"
+            raise NotFound(
+                f"the archive says that it was the same as {wanted}, which is in no file that was given"
+            )
+        return found
+
+    @property
+    def object_head(self) -> RecordHead:
+        """That of the record that has its octets."""
+        original = self._original
+        return self.head if original is None else self._open(original.seat)[0]
+
+    def block(self) -> Iterator[bytes]:
+        """Its octets; of http head and body. Raises `NotFound` where they are in another file."""
+        original = self._original
+        if original is None:
+            own = self._open(self._taken.seat)[1]
+            return chain(own, *(each.part.behind(each.skipped) for each in self._joined or ()))
+        pieces = self._open(original.seat)[1]
+        if not self._has_head:
+            return pieces
+        return _behind(b"".join(self._open(self._taken.seat)[1]), pieces)
+
+    @property
+    def _has_head(self) -> bool:
+        return self.head.media_type == "application/http" and 0 < self.head.length <= MOST_HEAD
+
+    def _open(self, seat: RecordPosition) -> tuple[RecordHead, Iterator[bytes]]:
+        """See `open_block`. What is unpacked for one capture has a budget for each member: an answer may have
+        been gone on with any number of times, all in one."""
+        member = seat._replace(number=0)
+        if (budget := self._budgets.get(member)) is None:
+            budget = self._budgets[member] = Budget(seat.offset, times=_MOST_TIMES)
+        return open_block(self._catalogue.sources[seat.file], seat, budget)
+
+    @cached_property
+    def events(self) -> list[Json]:
+        """What was said, where that was kept, too."""
+        seat = self._catalogue.told(self._taken)
+        if seat is None:
+            return []
+        return read_events(self._open(seat)[1])
+
+    @property
+    def end(self) -> Json:
+        return end_of(self.events)
+
+    @cached_property
+    def ways(self) -> list[ReplayedConnection]:
+        """What came on which connection."""
+        return ways_of(self.events)
+
+    @cached_property
+    def exchanges(self) -> list[ReplayedConnection]:
+        """Those of them in datagrams."""
+        return [way for way in self.ways if way.transport == "udp" and way.heard]
+
+
+def _behind(own: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """The head that a revisit has, with the body of what it refers to; all of that, where the two frame their
+    bodies in different ways, or this is only told not to have changed."""
+    held, theirs = b"", None
+    for piece in pieces:
+        held += piece
+        theirs = find_answer(held)
+        if theirs is not None or len(held) > MOST_HEAD:
+            break
+    ours = find_answer(own)
+    fits = (
+        theirs is not None
+        and ours is not None
+        and ours.status == theirs.status
+        and ours.coded == theirs.coded
+    )
+    if fits and theirs is not None and ours is not None:
+        yield ours.head
+        held = held[theirs.interim + len(theirs.head) :]
+    yield held
+    yield from pieces
