@@ -85,9 +85,8 @@ if TYPE_CHECKING:
     from resolver.transfer.many import SaveRequest
     from resolver.transfer.plan import Plan, explain
     from resolver.transfer.response import Outcome, Response, Saved, http_fields, http_status
-    from resolver.transfer.retry import Patience, RetryPolicy
     from resolver.transfer.session import Resolver
-    from resolver.transfer.settings import NetworkSettings, Settings
+    from resolver.transfer.settings import NetworkSettings, Patience, RetryPolicy, Settings
     from resolver.transfer.streaming import LiveReply, StreamingResponse
     from resolver.transfer.terminal import TerminalSession
     from resolver.url.parsing import Extracted, build, convert_iri, extract, parse
@@ -137,7 +136,7 @@ _HOMES: dict[str, str] = {
     "Options": "protocols.options",
     "OtherUrl": "protocols.other",
     "Outcome": "resolver.transfer.response",
-    "Patience": "resolver.transfer.retry",
+    "Patience": "resolver.transfer.settings",
     "Plan": "resolver.transfer.plan",
     "Policy": "resolver.policy",
     "Progress": "resolver.network.events",
@@ -149,7 +148,7 @@ _HOMES: dict[str, str] = {
     "ResolveError": "protocols.errors",
     "Resolver": "resolver.transfer.session",
     "Response": "resolver.transfer.response",
-    "RetryPolicy": "resolver.transfer.retry",
+    "RetryPolicy": "resolver.transfer.settings",
     "Retrying": "resolver.network.events",
     "SaveRequest": "resolver.transfer.many",
     "Saved": "resolver.transfer.response",

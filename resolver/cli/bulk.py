@@ -33,9 +33,8 @@ from resolver.cli.transfers import countdown, duration, octets
 from resolver.cli.wishes import limits_of, options_of, policy_of
 from resolver.policy.hosts import names_of
 from resolver.transfer.many import SaveRequest
-from resolver.transfer.retry import RetryPolicy
 from resolver.transfer.session import Resolver
-from resolver.transfer.settings import Settings
+from resolver.transfer.settings import RetryPolicy, Settings
 
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs

@@ -49,8 +49,8 @@ from resolver.policy import at_once
 from resolver.transfer.batch import AT_REST, Batch, BatchTask, TaskResult
 from resolver.transfer.queue import HostScheduler
 from resolver.transfer.response import Saved
-from resolver.transfer.retry import RetryPolicy
 from resolver.transfer.session import Resolver
+from resolver.transfer.settings import RetryPolicy
 from resolver.url.parsing import redact
 
 if TYPE_CHECKING:

@@ -7,10 +7,8 @@ for again and compared, so a peer that lies about where it begins cannot spoil w
 
 from __future__ import annotations
 
-import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import NoReturn, TypeAlias
 
 from protocols.contract import Finding, Url, Validators
@@ -18,7 +16,6 @@ from protocols.errors import (
     Changed,
     LimitExceeded,
     LocalError,
-    NetworkError,
     Refused,
     ResolveError,
     TimedOut,
@@ -31,56 +28,11 @@ from resolver.network.task import LONGEST_WAIT, Requeue, current, is_push_back
 from resolver.transfer.network import Network
 from resolver.transfer.redirects import RetrievalRequest
 from resolver.transfer.retrieval import Retrieval
+from resolver.transfer.settings import RetryPolicy, requested_pause
 from resolver.transfer.streaming import NOTHING, LiveFacts, Store, StreamingResponse
 
 #: Octets held already that a further try asks for again, to see that it goes on with the same object.
 OVERLAP = 4_096
-_LONGEST_DELAY = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
-    """`tries` is how many tries in a row may bring nothing new; `delay` the seconds before the second,
-    which double each time, up to 60, with some jitter. What would most likely be the same again
-    (`NetworkError.lasting`) has one try, unless `retry_all` says otherwise. While not an octet of the object
-    is here `tries_before_data` counts in place of `tries`, unless it is None.
-
-    Examples:
-        >>> patience = resolver.Patience(tries=3, delay=0.5)
-        >>> saved = await resolver.save("http://127.0.0.1:8920/about.txt", "about.txt", patience=patience)
-        >>> saved.attempts
-        1
-    """
-
-    tries: int = 1
-    delay: float = 1.0
-    retry_all: bool = False
-    tries_before_data: int | None = None
-
-    def gives_up(self, failures_in_a_row: int, error: ResolveError, *, has_data: bool = True) -> bool:
-        """Return whether this place is not to be tried again; `has_data`: octets of the object are here."""
-        lasting = isinstance(error, NetworkError) and error.lasting and not self.retry_all
-        tries = self.tries if has_data or self.tries_before_data is None else self.tries_before_data
-        return lasting or not error.retryable or failures_in_a_row >= tries
-
-    def pause(self, failures_in_a_row: int, error: ResolveError) -> float:
-        """Seconds to wait after `failures_in_a_row` tries in a row; a peer that named a time gets it."""
-        requested = _requested_pause(error)
-        if requested is not None:
-            return requested
-        grown: float = min(_LONGEST_DELAY, self.delay * 2 ** max(0, failures_in_a_row - 1))
-        return grown * random.uniform(0.75, 1.0)  # not all clients of a server at once
-
-
-def _requested_pause(error: ResolveError) -> float | None:
-    """Seconds that the peer asked to be left alone; None where it named no time."""
-    if isinstance(error, TryLater) and error.until is not None:
-        return max(0.0, (error.until - datetime.now(UTC)).total_seconds())
-    return error.after if isinstance(error, TryLater) else None
-
-
-#: Where nobody says: of what goes into memory, where the caller is there to ask again, and of a file.
-ONE_TRY, FIVE_TRIES = RetryPolicy(), RetryPolicy(tries=5)
 
 #: Puts the octets of a reply into the keep: all of a listing, or the rest of a body.
 Fill: TypeAlias = Callable[[StreamingResponse], Awaitable[None]]
@@ -196,7 +148,7 @@ class Retrier:
     def _give_way(self, place: Location, error: ResolveError) -> None:
         """Where its host pushes back, others have their turn meanwhile. A try is in vain only where nobody
         else was there. Raises `Requeue`, but where there is another place, octets are out, or patience is."""
-        turn, requested = current(), _requested_pause(error)
+        turn, requested = current(), requested_pause(error)
         if turn is None or place is not self._first or not is_push_back(error, requested):
             return
         if requested is not None and requested > LONGEST_WAIT:
@@ -355,7 +307,3 @@ def refuse_pointer(reply: LiveFacts) -> None:
         raise Refused(
             "S10", f"this is a {reply.kind.value}: it leads to {reply.target}, which is not followed"
         )
-
-
-#: Its public name.
-Patience = RetryPolicy

@@ -42,8 +42,9 @@ from resolver.transfer.network import Network
 from resolver.transfer.redirects import NoDocument, RetrievalRequest
 from resolver.transfer.response import Saved
 from resolver.transfer.retrieval import Retrieval
-from resolver.transfer.retry import Fill, Retrier, RetryPolicy, refuse_pointer
+from resolver.transfer.retry import Fill, Retrier, refuse_pointer
 from resolver.transfer.segments import HostConnectionCounter
+from resolver.transfer.settings import RetryPolicy
 from resolver.transfer.streaming import MemoryStore, Store, StreamingResponse, leave, octets_to_keep
 from resolver.transfer.verification import Checksum, ExpectedDigest, check_size
 from resolver.url import registry

@@ -26,8 +26,9 @@ from resolver.network.task import current
 from resolver.transfer import segments
 from resolver.transfer.redirects import RetrievalRequest
 from resolver.transfer.retrieval import Retrieval
-from resolver.transfer.retry import OVERLAP, RetryPolicy
+from resolver.transfer.retry import OVERLAP
 from resolver.transfer.segments import HostConnectionCounter, SegmentPlan, is_same, tells
+from resolver.transfer.settings import RetryPolicy
 from resolver.transfer.streaming import StreamingResponse
 from resolver.url import registry
 

@@ -6,7 +6,7 @@ functions of the package are a `Resolver` for one call.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -18,19 +18,19 @@ from typing import TYPE_CHECKING, Unpack
 from protocols.contract import Credentials, Entry, Limits, Options, Origin, Referrer, Url, Validators, Wanted
 from protocols.errors import Declined, LimitExceeded, ProtocolError, ResolveError
 from resolver.network.clock import Clock
-from resolver.transfer import extras as http2
-from resolver.transfer import extras as public_suffix
+from resolver.transfer import extras
+from resolver.transfer.batch import Batch, RunningBatch
 from resolver.transfer.extras import installed
 from resolver.transfer.limits import Most, located, most_collected, most_streamed, unbounded
-from resolver.transfer.many import SavesMany
+from resolver.transfer.many import BatchSettings, Requests, check_pace, hosts_for, save_requests
 from resolver.transfer.naming import index_suffix, is_index, listed_name, server_file_name
 from resolver.transfer.network import Network
 from resolver.transfer.redirects import Leads, MirrorPrefixes, RetrievalRequest, learnt, mirrored
-from resolver.transfer.response import Response, Saved
+from resolver.transfer.response import Outcome, Response, Saved
 from resolver.transfer.retrieval import Retrieval
-from resolver.transfer.retry import FIVE_TRIES, ONE_TRY, Fill, Retrier, give_way_for_room
+from resolver.transfer.retry import Fill, Retrier, give_way_for_room
 from resolver.transfer.segments import HostConnectionCounter
-from resolver.transfer.settings import Settings, check_names, options_of
+from resolver.transfer.settings import FIVE_TRIES, ONE_TRY, Settings, check_names, options_of
 from resolver.transfer.streaming import NOTHING, EntryStream, MemoryStore, Store, StreamingResponse, leave
 from resolver.url import registry
 from resolver.url.parsing import UrlLike, url_of
@@ -61,7 +61,7 @@ def described(
     )
 
 
-class Resolver(SavesMany):
+class Resolver:
     """Retrievals that share a policy, limits and what was learnt about hosts.
 
     An async context manager; leaving it closes what is kept open. Safe to use from several tasks. What it may
@@ -92,8 +92,8 @@ class Resolver(SavesMany):
         self._options = replace(
             options_of(settings),
             codings=installed(),
-            suffix_of=public_suffix.public_suffix_installed(),
-            http2=http2.http2_installed(),
+            suffix_of=extras.public_suffix_installed(),
+            http2=extras.http2_installed(),
             clock=partial(datetime.now, UTC),
             memory={},
         )
@@ -383,6 +383,114 @@ class Resolver(SavesMany):
         except ResolveError as error:
             give_way_for_room(error, first.url, self._network)
             raise outermost(located(error, first.url.shown)) from error.__cause__
+
+    def save_all(
+        self,
+        requests: Requests,
+        *,
+        directory: str | PathLike[str] | None = None,
+        ledger: str | PathLike[str] | None = None,
+        concurrency: int = 4,
+        per_host: int | None = None,
+        host_rate: float | None = None,
+        exists: Exists = "fail",
+        digest: bool = False,
+    ) -> RunningBatch[Outcome]:
+        """Each object in a file of its own: an async iterator of what became of each, as they end. One that
+        fails is an outcome, too, and stops no other.
+
+        `requests` are URLs, or `SaveRequest` for what is to be said of one; any iterable, or an async one. It
+        is read only as far as there is room: some 1,000 ahead, and nothing begins while `concurrency`
+        outcomes wait to be asked for. Files go below `directory`, under the names that the command gives, of
+        which no two are the same. `per_host` is how many one host has under way (2, http 6, ftp 4 where
+        many wait), `host_rate` how many begin there a second; a host that pushes back gets fewer. `exists`
+        and `digest` are as for `save`.
+
+        `ledger` is a file in which account is kept, as with `--ledger`: what it says is done, and is still
+        there, is `skipped` by another call, whatever ended this one. Its faults (`LocalError`) end the
+        iteration.
+
+        What is under way when `aclose` is called, or the `Resolver` is left, is cancelled; what has come of
+        it stays, and another call goes on with that. Only for one that was entered: else `RuntimeError`.
+
+        Examples:
+            >>> urls = ["ftp://127.0.0.1:8900/pub/a.txt", "http://127.0.0.1:8920/about.txt"]
+            >>> async with resolver.Resolver() as session:
+            ...     async for outcome in session.save_all(urls, directory="many", concurrency=1):
+            ...         print(outcome.status, outcome.path, outcome.bytes)
+            done many/a.txt 29
+            done many/about.txt 37
+        """
+        check_pace(concurrency, per_host, host_rate)
+        how = BatchSettings(
+            session=self,
+            network=self._network,
+            directory="" if directory is None else fspath(directory),
+            exists=exists,
+            digest=digest,
+        )
+        batch: Batch[Outcome] = Batch(hosts_for(per_host, host_rate), concurrency=concurrency)
+        return self._network.hold(RunningBatch(partial(save_requests, how, requests, ledger, batch)))
+
+    def save_tree(
+        self,
+        url: UrlLike,
+        *,
+        directory: str | PathLike[str] | None = None,
+        depth: int | None = None,
+        accept: Sequence[str] = (),
+        reject: Sequence[str] = (),
+        accept_regex: str | None = None,
+        ignore_robots: bool = False,
+        ledger: str | PathLike[str] | None = None,
+        concurrency: int = 4,
+        per_host: int | None = None,
+        host_rate: float | None = None,
+        exists: Exists = "fail",
+        digest: bool = False,
+        origin: Origin = "user",
+        referrer: tuple[str, str | None] | None = None,
+    ) -> RunningBatch[Outcome]:
+        """All that is below the URL, as `get -r` saves it: an async iterator of what became of each file, as
+        they end, and of the directories that could not be listed. What fails stops nothing else.
+
+        The tree goes below `directory`, in a directory that is called like its top. `depth` is how many
+        directories down there are, of which the URL's is the first. `accept` and `reject` are patterns of the
+        shell for names of files, `accept_regex` is to be found in their URLs. Nothing above the URL or
+        elsewhere is asked for; what `robots.txt` forbids is left alone, unless `ignore_robots`. With a
+        `ledger` directories are listed again by another call, and files that are done are not asked for. All
+        else is as of `save_all`. Raises `ValueError` for what is no pattern or no number, and `RuntimeError`
+        where this was not entered.
+
+        Examples:
+            >>> url = "ftp://127.0.0.1:8900/pub/names"
+            >>> async with resolver.Resolver() as session:
+            ...     async for outcome in session.save_tree(url, directory="here", accept=["R*"]):
+            ...         print(outcome.status, outcome.path)
+            done here/names/README
+        """
+        check_pace(concurrency, per_host, host_rate)
+        begin: Callable[..., RunningBatch[Outcome]] = registry.load("resolver.trees.saving:save_tree")
+        tree = begin(
+            self,
+            self._network,
+            url,
+            directory="" if directory is None else fspath(directory),
+            depth=depth,
+            accept=tuple(accept),
+            reject=tuple(reject),
+            accept_regex=accept_regex,
+            ignore_robots=ignore_robots,
+            ledger=None if ledger is None else fspath(ledger),
+            concurrency=concurrency,
+            per_host=per_host,
+            host_rate=host_rate,
+            exists=exists,
+            digest=digest,
+            origin=origin,
+            referrer=referrer,
+        )
+        return self._network.hold(tree)
 
     def _group_commit(self) -> GroupCommit:
         from resolver.files.commit import GroupCommit  # as above

@@ -7,11 +7,14 @@ if nobody had said anything.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from os import PathLike
 from typing import TYPE_CHECKING, TypedDict
 
+from protocols.errors import NetworkError, ResolveError, TryLater
 from protocols.options import HeaderFields, Limits, Options, header_fields
 
 if TYPE_CHECKING:
@@ -21,7 +24,57 @@ if TYPE_CHECKING:
     from resolver.policy import Policy
     from resolver.policy.hosts import Host
     from resolver.transfer.archives import ArchiveSource, ArchiveTarget
-    from resolver.transfer.retry import RetryPolicy
+
+
+_LONGEST_DELAY = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """`tries` is how many tries in a row may bring nothing new; `delay` the seconds before the second,
+    which double each time, up to 60, with some jitter. What would most likely be the same again
+    (`NetworkError.lasting`) has one try, unless `retry_all` says otherwise. While not an octet of the object
+    is here `tries_before_data` counts in place of `tries`, unless it is None.
+
+    Examples:
+        >>> patience = resolver.Patience(tries=3, delay=0.5)
+        >>> saved = await resolver.save("http://127.0.0.1:8920/about.txt", "about.txt", patience=patience)
+        >>> saved.attempts
+        1
+    """
+
+    tries: int = 1
+    delay: float = 1.0
+    retry_all: bool = False
+    tries_before_data: int | None = None
+
+    def gives_up(self, failures_in_a_row: int, error: ResolveError, *, has_data: bool = True) -> bool:
+        """Return whether this place is not to be tried again; `has_data`: octets of the object are here."""
+        lasting = isinstance(error, NetworkError) and error.lasting and not self.retry_all
+        tries = self.tries if has_data or self.tries_before_data is None else self.tries_before_data
+        return lasting or not error.retryable or failures_in_a_row >= tries
+
+    def pause(self, failures_in_a_row: int, error: ResolveError) -> float:
+        """Seconds to wait after `failures_in_a_row` tries in a row; a peer that named a time gets it."""
+        requested = requested_pause(error)
+        if requested is not None:
+            return requested
+        grown: float = min(_LONGEST_DELAY, self.delay * 2 ** max(0, failures_in_a_row - 1))
+        return grown * random.uniform(0.75, 1.0)  # not all clients of a server at once
+
+
+def requested_pause(error: ResolveError) -> float | None:
+    """Seconds that the peer asked to be left alone; None where it named no time."""
+    if isinstance(error, TryLater) and error.until is not None:
+        return max(0.0, (error.until - datetime.now(UTC)).total_seconds())
+    return error.after if isinstance(error, TryLater) else None
+
+
+#: Where nobody says: of what goes into memory, where the caller is there to ask again, and of a file.
+ONE_TRY, FIVE_TRIES = RetryPolicy(), RetryPolicy(tries=5)
+
+#: The public name of `RetryPolicy`.
+Patience = RetryPolicy
 
 
 class NetworkSettings(TypedDict, total=False):

@@ -23,7 +23,8 @@ from resolver.transfer.naming import beside, last_part
 from resolver.transfer.network import Network
 from resolver.transfer.redirects import RetrievalRequest
 from resolver.transfer.retrieval import Retrieval
-from resolver.transfer.retry import Retrier, RetryPolicy
+from resolver.transfer.retry import Retrier
+from resolver.transfer.settings import RetryPolicy
 from resolver.transfer.streaming import MemoryStore, StreamingResponse
 
 _LENGTHS = {"md5": 32, "sha1": 40, "sha224": 56, "sha256": 64, "sha384": 96, "sha512": 128}

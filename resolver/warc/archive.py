@@ -1,4 +1,4 @@
-"""Archives to fetch from: `Archive`, its catalog by URL and time, and the blocks of its records."""
+"""Archives to fetch from: `Archive`, and the moment as of which one is asked."""
 
 from __future__ import annotations
 

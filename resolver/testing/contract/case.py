@@ -26,8 +26,8 @@ from protocols.errors import Declined, NotFound
 from resolver.loops import running
 from resolver.network.events import OnEvent
 from resolver.policy import Policy
-from resolver.transfer.retry import RetryPolicy
 from resolver.transfer.session import Resolver
+from resolver.transfer.settings import RetryPolicy
 
 #: A password that is in no sentence.
 SECRET = "xyzzy"

@@ -49,7 +49,7 @@ from resolver.testing.contract.case import (
 )
 from resolver.testing.replay import Peer, reset
 from resolver.transfer.naming import local_file_name
-from resolver.transfer.retry import RetryPolicy
+from resolver.transfer.settings import RetryPolicy
 from resolver.url import registry
 
 #: What is done with one connection; it is closed behind that.
