@@ -16,6 +16,7 @@ from protocols.contract import Gate, Reply, Sink
 from protocols.conversation.performer import CopiedBodyStream, EmittedBody, Performer
 from protocols.errors import Disconnected, LocalError, ResolveError
 from protocols.step import (
+    BodyStep,
     CloseData,
     CopyBody,
     Dialogue,
@@ -32,8 +33,6 @@ from protocols.wire import Rest
 
 #: What waits for something, or may be done twice.
 _REPEATABLE = (Receive, Peek, StartResponse, StartRequest, CloseData, PlanNote, Rest)
-#: What is not done but taken.
-_OF_THE_BODY = frozenset({StartBody, EmitBody, CopyBody})
 
 
 class Conversation:
@@ -166,7 +165,7 @@ class Conversation:
             return lambda: step
         return partial(self._dialogue.throw, Disconnected("a cancel came in the middle of the dialogue"))
 
-    async def _advance(self, advance: Callable[[], Step]) -> Step | None:
+    async def _advance(self, advance: Callable[[], Step]) -> BodyStep | None:
         """Perform steps until one is the body's business; None at the end of the dialogue."""
         while True:
             try:
@@ -175,7 +174,7 @@ class Conversation:
                 if done.value is not None:
                     self._performer.keep(done.value)
                 return None
-            if type(step) in _OF_THE_BODY:
+            if isinstance(step, BodyStep):
                 return step
             self._broken_off = step
             try:

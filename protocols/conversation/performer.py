@@ -10,7 +10,7 @@ import enum
 from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from functools import partial
-from typing import Protocol, TypeVar, cast
+from typing import Protocol, TypeVar, assert_never, cast
 
 from protocols.contract import (
     DatagramAction,
@@ -60,6 +60,8 @@ from protocols.step import (
     OpenFile,
     ParseBuffered,
     Peek,
+    PerformedStep,
+    PlanNote,
     RandomBytes,
     ReadNames,
     Receive,
@@ -70,13 +72,11 @@ from protocols.step import (
     RequestPeer,
     Send,
     SendBody,
-    StartBody,
     StartPacking,
     StartRequest,
     StartResponse,
     StartTimer,
     StartTls,
-    Step,
     StopCondition,
 )
 from protocols.wire import REST, Buffer, Reader, Rest
@@ -452,7 +452,7 @@ class Performer:
             if opened is not None:
                 await opened.__aexit__(None, None, None)
 
-    async def perform(self, step: Step) -> object:
+    async def perform(self, step: PerformedStep) -> object:
         """Do what one step asks for; its answer. What breaks is raised. First what small things ask for."""
         match step:
             case Receive(reader=reader):
@@ -507,8 +507,10 @@ class Performer:
                 return await self.exchanges.open_datagrams(route)
             case ExchangeDatagrams(exchange=exchange):
                 return await self.exchanges.carry(exchange)
-            case StartBody() | EmitBody() | CopyBody():
-                raise AssertionError("the body is taken, not performed")
+            case PlanNote():
+                pass
+            case _:
+                assert_never(step)
         return None
 
     def _tell(self, step: RequestPeer | RequestAgreed | RequestEnd) -> object:
