@@ -10,7 +10,7 @@ from protocols.errors import InvalidUrl, LocalError, NotConfigured, ResolveError
 from protocols.location import JsonValue, Url
 from resolver.cli import messages, streams
 from resolver.cli.arguments import Command
-from resolver.cli.output import fact_lines, word
+from resolver.cli.facts import fact_lines, word
 from resolver.cli.targets import CommandTarget, status_of, targets
 from resolver.url.parsing import parse, redact
 from resolver.url.registry import RESERVED, SCHEMES, find, lacks, plugins

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import nullcontext, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
@@ -14,7 +14,6 @@ import trio
 
 from protocols.contract import Finding, Validators
 from protocols.errors import ChecksumMismatch, LocalError, Refused, ResolveError
-from protocols.location import JsonValue
 from resolver.cli import streams
 from resolver.cli import streams as below
 from resolver.cli.streams import open_ready, output_faults, write_all, write_some
@@ -319,39 +318,3 @@ class Device:
             await self._outflow.put(octets)
         except OSError as error:
             raise writing_fault(error, self.name) from error
-
-
-# Facts about a URL, as lines for people: `name: value`, one value a line.
-#
-# A nested fact has both names, `admin.name`; objects in a list are numbered, words in one have a line each.
-# No value is written as Python or JSON would write it.
-
-
-def fact_lines(facts: Mapping[str, JsonValue], show: Callable[[str], str] = str) -> Iterator[str]:
-    """The lines, without their ends. `show` puts texts into words."""
-    for name, value in facts.items():
-        yield from _lines(name, value, show)
-
-
-def _lines(name: str, value: JsonValue, show: Callable[[str], str]) -> Iterator[str]:
-    if isinstance(value, dict) and value:
-        for inner, each in value.items():
-            yield from _lines(f"{name}.{inner}", each, show)
-    elif isinstance(value, list) and value:
-        is_table = any(isinstance(each, (dict, list)) for each in value)
-        for number, each in enumerate(value, 1):
-            yield from _lines(f"{name}.{number}" if is_table else name, each, show)
-    else:
-        yield f"{name}: {word(value, show)}"
-
-
-def word(value: JsonValue, show: Callable[[str], str] = str) -> str:
-    """One value; a dash for none."""
-    match value:
-        case bool():
-            return "yes" if value else "no"
-        case str():
-            return show(value)
-        case int() | float():
-            return str(value)
-    return "-"  # none, or nothing in it

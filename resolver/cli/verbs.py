@@ -17,9 +17,10 @@ from protocols.text import instant
 from resolver.cli import messages, streams
 from resolver.cli import summary as outcome
 from resolver.cli.arguments import Command
+from resolver.cli.facts import fact_lines
 from resolver.cli.hints import advise
 from resolver.cli.listing import show
-from resolver.cli.output import BodyOutput, Output, StandardOutput, fact_lines, put
+from resolver.cli.output import BodyOutput, Output, StandardOutput, put
 from resolver.cli.targets import CommandTarget
 from resolver.network.clock import Clock
 from resolver.transfer.response import Saved

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocols.contract import JsonValue
-from resolver.cli.output import fact_lines
+from resolver.cli.facts import fact_lines
 
 WORDS = st.text("abc", min_size=1, max_size=3)
 VALUES: st.SearchStrategy[JsonValue] = st.recursive(
