@@ -88,7 +88,7 @@ _LOG = 100
 @contextmanager
 def display_of(command: Command, clock: Callable[[], float] = monotonic) -> Iterator[BulkDisplay]:
     """Nothing of what was drawn stays."""
-    kind = _LineDisplay if _has_line(command) else _DISPLAYS.get(command.found.progress, BulkDisplay)
+    kind = _LineDisplay if _has_line(command) else _DISPLAYS.get(command.progress, BulkDisplay)
     try:
         yield kind(command, clock)
     finally:
@@ -96,8 +96,8 @@ def display_of(command: Command, clock: Callable[[], float] = monotonic) -> Iter
 
 
 def _has_line(command: Command) -> bool:
-    how = command.found.progress
-    return below.is_terminal() and (how == "bar" or (how == "auto" and not command.quiet))
+    how = command.progress
+    return below.is_terminal() and (how == "bar" or (how == "auto" and not command.is_quiet))
 
 
 class BulkDisplay:
@@ -131,7 +131,7 @@ class BulkDisplay:
         """What became of all."""
         if self._command.json:
             streams.print_record({**summary._asdict(), "seconds": round(summary.seconds, 6)})
-        elif not self._command.quiet:
+        elif not self._command.is_quiet:
             streams.complain(told(summary))
 
     def _line(self, progress: BulkProgress, columns: int) -> str:
@@ -310,12 +310,12 @@ def perform(command: Command) -> int:
     """Run it, or say what it would do; the exit status."""
 
     def tell(how: str) -> None:
-        if not command.quiet:
+        if not command.is_quiet:
             streams.complain(f"{how}: what is done stays, and the same command goes on with the rest")
 
     try:
         with Interrupts(tell) as interrupts:
-            return _BulkCommand(command).plan() if command.found.dry_run else _BulkCommand(command).run()
+            return _BulkCommand(command).plan() if command.dry_run else _BulkCommand(command).run()
         return interrupts.status
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] in ("resolver", "protocols"):
@@ -323,7 +323,7 @@ def perform(command: Command) -> int:
         streams.complain(f"bulk needs {missing_libraries('bulk')}")
         return _MISSING
     except ResolveError as error:
-        if not command.silent:
+        if not command.is_silent:
             streams.complain(error.message)
         return error.exit_code
 
@@ -342,17 +342,18 @@ class _BulkCommand:
         from resolver.bulk import run
         from resolver.cli.cluster import client_of
 
-        command, found = self._command, self._command.found
+        command = self._command
+        assert command.out is not None, "a run without --out is refused"
         fetched = self._fetched()
-        with display_of(command) as display, client_of(found.scheduler) as client:
+        with display_of(command) as display, client_of(command.scheduler) as client:
             summary = run(
                 display.read(self._requests(fetched)),
                 client=client,
-                out=_place(found.out),
-                per_host=found.per_host,
-                host_rate=found.host_rate,
-                format="jsonl" if found.jsonl else "parquet",
-                warc=found.warc is not None,
+                out=_place(command.out),
+                per_host=command.per_host,
+                host_rate=command.host_rate,
+                format="jsonl" if command.jsonl else "parquet",
+                warc=command.warc is not None,
                 on_progress=display.hear,
                 **self._settings,
             )
@@ -365,9 +366,9 @@ class _BulkCommand:
         from resolver.bulk.run import planned
         from resolver.cli.forecast import tell
 
-        found = self._command.found
+        command = self._command
         requests = self._requests(self._fetched())
-        pace = HostPace(found.host_rate, found.per_host)
+        pace = HostPace(command.host_rate, command.per_host)
         with display_of(self._command) as display, planned(display.read(requests), None, pace) as plan:
             below.clear()
             tell(plan, self._command)
@@ -408,7 +409,7 @@ class _BulkCommand:
 
     def report(self, error: ResolveError) -> None:
         """A list, or a line of one that is no target."""
-        if not self._command.found.silent:
+        if not self._command.silent:
             told = [error.message] if error.url is None else messages.describe(error, error.url)
             streams.complain(*told)
         self._statuses.add(error.exit_code)
@@ -416,22 +417,21 @@ class _BulkCommand:
 
 def settings_of(command: Command, carried: PickledSecrets) -> Settings:
     """What holds for every URL, on every worker: files are named as they are there."""
-    found = command.found
-    policy = policy_of(found)
+    policy = policy_of(command)
     return Settings(
         policy=policy,
-        limits=limits_of(found),
+        limits=limits_of(command),
         gateways=command.gateways,
-        cafile=None if command.cafile is None else os.path.abspath(command.cafile),
+        cafile=None if command.cacert is None else os.path.abspath(command.cacert),
         family=command.family,
         strict=command.strict,
-        options=options_of(found, policy, keep=True),
+        options=options_of(command, policy, keep=True),
         credentials=carried.request,
-        news_server=found.news_server,
-        proxy=found.proxy,
+        news_server=command.news_server,
+        proxy=command.proxy,
         hosts=hosts_of(command.configuration),
         mirrored=mirrors_of(command.configuration),
-        patience=RetryPolicy(found.tries, found.retry_delay, found.retry_all),
+        patience=RetryPolicy(command.tries, command.retry_delay, command.retry_all),
     )
 
 
@@ -439,21 +439,20 @@ def _carried(command: Command) -> PickledSecrets:
     """The logins that go along. Where everybody could read them on the way there are none. Raises
     `NotConfigured` for those that this command line asks for, and `UsageError` for a file that is not to be
     trusted."""
-    found = command.found
-    asked = found.netrc or found.netrc_file is not None
+    asked = command.netrc or command.netrc_file is not None
     sections = {name: each for name, each in command.configuration.hosts.items() if each.logs_in}
-    safe = found.dry_run or is_encrypted(found.scheduler)
+    safe = command.dry_run or is_encrypted(command.scheduler)
     if asked and not safe:
         raise NotConfigured(
-            f"logins would go to {found.scheduler} for everybody to read: --scheduler tls://… keeps them"
+            f"logins would go to {command.scheduler} for everybody to read: --scheduler tls://… keeps them"
         )
-    netrc = read_netrc(found.netrc_file) if asked else Netrc()
-    for warning in () if command.quiet else netrc.warnings:
+    netrc = read_netrc(command.netrc_file) if asked else Netrc()
+    for warning in () if command.is_quiet else netrc.warnings:
         streams.complain(warning)
     carried = PickledSecrets({**netrc.hosts, **sections} if safe else {}, netrc.default)
     left = carried.left_behind if safe else len(sections)
-    if left and not command.quiet:
-        why = "nobody is asked on workers" if safe else f"the way to {found.scheduler} is not encrypted"
+    if left and not command.is_quiet:
+        why = "nobody is asked on workers" if safe else f"the way to {command.scheduler} is not encrypted"
         streams.complain(f"logins of {left} hosts of the configuration stay here: {why}")
     return carried
 

@@ -1,17 +1,13 @@
-"""The grammar of the command line, for argparse: options with values."""
+"""The grammar of the command line, for argparse."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from resolver.cli.options import Found, Option, rows
-from resolver.cli.values import BadValue, nearest
-
-
-class BadCommandLine(Exception):
-    """The words are not of this grammar; the message says what is wrong."""
+from resolver.cli.options import Option, rows
+from resolver.cli.values import BadValue, UsageError, nearest
 
 
 class _SwitchAction(argparse.Action):
@@ -23,7 +19,8 @@ class _SwitchAction(argparse.Action):
     def __call__(
         self, parser: object, namespace: argparse.Namespace, values: object, flag: str | None = None
     ) -> None:
-        self.const.turn_on(namespace)
+        again = hasattr(namespace, self.const.name)
+        setattr(namespace, self.const.twice if again and self.const.twice else self.const.name, True)
 
 
 #: Short options of other clients, which `resolve` refuses, and the option of `resolve` for the same purpose.
@@ -31,58 +28,60 @@ class _SwitchAction(argparse.Action):
 _FOREIGN = {"-x": "--proxy URL"}
 
 
-class _Foreign(argparse.Action):
+class _ForeignAction(argparse.Action):
     """A short option of another client; `const` is the option to name instead."""
 
     def __call__(self, parser: object, namespace: object, values: object, flag: object = None) -> NoReturn:
-        raise BadCommandLine(f"there is no option {flag}; did you mean {self.const}?")
+        raise _refused(f"there is no option {flag}; did you mean {self.const}?")
 
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         if message.endswith("expected one argument"):
             message += "; one that begins with - is written behind a = sign"
-        raise BadCommandLine(message)
+        raise _refused(message)
 
 
-def parse(argv: list[str]) -> tuple[list[str], Found]:
-    """The words that are no options, and the options. Raises `BadCommandLine`."""
+def parse(argv: list[str]) -> tuple[list[str], dict[str, Any]]:
+    """Read the words that are not options, and the options by their names. Raises `UsageError`."""
     try:
-        found, unknown = _parser().parse_known_intermixed_args(argv, Found())
+        namespace, unknown = _parser().parse_known_intermixed_args(argv)
     except argparse.ArgumentError as error:
-        raise BadCommandLine(str(error)) from error
+        raise _refused(str(error)) from error
     if flags := [argument.partition("=")[0] for argument in unknown if argument.startswith("-")]:
         known = [flag for row in rows() for flag in row.flags]
         hint = nearest(flags[0], known) if flags[0].startswith("--") else ""
-        raise BadCommandLine(f"there is no option {', '.join(flags)}{hint}")
-    return vars(found).pop("urls"), found
+        raise _refused(f"there is no option {', '.join(flags)}{hint}")
+    given = vars(namespace)
+    return given.pop("urls"), given
+
+
+def _refused(message: str) -> UsageError:
+    return UsageError(f"{message} (resolve --help shows what there is)")
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="resolve", add_help=False, allow_abbrev=False)
+    # argparse makes a usage text of all options, for errors, unless it has one: no message shows it.
+    parser = _Parser(prog="resolve", usage="", add_help=False, allow_abbrev=False)
     parser.add_argument("urls", nargs="*")
     for flag, option in _FOREIGN.items():
-        parser.add_argument(flag, action=_Foreign, nargs="?", const=option, default=argparse.SUPPRESS)
+        parser.add_argument(flag, action=_ForeignAction, nargs="?", const=option, default=argparse.SUPPRESS)
     for row in rows():
-        _add(row, parser)
+        if row.takes is None:
+            parser.add_argument(
+                *row.flags, dest=row.name, action=_SwitchAction, default=argparse.SUPPRESS, const=row
+            )
+        else:
+            parser.add_argument(
+                *row.flags,
+                dest=row.name,
+                action="append" if row.many else "store",
+                default=argparse.SUPPRESS,
+                metavar=row.takes,
+                type=_reader(row.kind),
+                choices=row.choices,
+            )
     return parser
-
-
-def _add(row: Option, parser: argparse.ArgumentParser) -> None:
-    if row.takes is None:
-        parser.add_argument(
-            *row.flags, dest=row.name, action=_SwitchAction, default=argparse.SUPPRESS, const=row
-        )
-        return
-    parser.add_argument(
-        *row.flags,
-        dest=row.name,
-        action="append" if row.many else "store",
-        default=argparse.SUPPRESS,
-        metavar=row.takes,
-        type=_reader(row.kind),
-        choices=row.choices,
-    )
 
 
 def _reader(kind: Callable[[str], object]) -> Callable[[str], object]:

@@ -128,7 +128,7 @@ _MENDED: tuple[Callable[[str], Iterator[str]], ...] = (
 
 def advise(url: Url, command: Command) -> None:
     """Whom the URL suggests to log in as."""
-    if command.quiet or not isinstance(url, HostUrl) or not url.user or not rules_of(url.scheme).session:
+    if command.is_quiet or not isinstance(url, HostUrl) or not url.user or not rules_of(url.scheme).session:
         return
     password = "" if url.password is None else "; it holds a password, too, which is neither sent nor shown"
     login = url.user.decode("utf-8", "replace")

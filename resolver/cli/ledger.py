@@ -34,11 +34,11 @@ _AT_ONCE = 500
 
 def ledger_of(command: Command) -> AbstractAsyncContextManager[Ledger | None]:
     """The ledger of this run; none where none is kept."""
-    if command.found.ledger is None:
+    if command.ledger is None:
         return nullcontext()
     from resolver.ledger.book import Ledger  # it needs a database
 
-    return Ledger(command.found.ledger, sidecars=command.found.meta)
+    return Ledger(command.ledger, sidecars=command.meta)
 
 
 class SkippedLines(NamedTuple):
@@ -251,14 +251,15 @@ def show(command: Command) -> int:
     """What is asked of it; the exit status. Raises `LocalError`."""
     from resolver.ledger import report
 
-    path = command.urls[0] if command.urls else command.found.ledger
-    if command.found.again is not None:
-        count = report.again(path, command.found.again)
-        if not command.quiet:
+    path = command.urls[0] if command.urls else command.ledger
+    assert path is not None, "a command line without a ledger is refused"
+    if command.again is not None:
+        count = report.again(path, command.again)
+        if not command.is_quiet:
             streams.complain(f"{path}: {count} of them will be asked for again")
-    if command.found.failed is not None:
-        return _list(report.left(path), command)
-    if command.found.again is None or command.json:
+    if command.failed is not None:
+        return _list(report.left(path), command.failed, command)
+    if command.again is None or command.json:
         found = report.read(path)
         if command.json:
             streams.print_record(_record(path, found))
@@ -300,10 +301,10 @@ def _lines(found: LedgerReport) -> list[str]:
     return [*lines, f"brought  {octets(found.brought)} in {duration(found.elapsed)}{rate}, {runs}"]
 
 
-def _list(left: Iterator[PendingRow], command: Command) -> int:
+def _list(left: Iterator[PendingRow], name: str, command: Command) -> int:
     """What is not done, as a list that `-i` takes: to standard output, or into the file that was named. With
     `--json` why, too. Who had a password in the URL has to give the list with it once more."""
-    name, hidden = command.found.failed, 0
+    hidden = 0
 
     def lines() -> Iterator[str]:
         nonlocal hidden
@@ -317,7 +318,7 @@ def _list(left: Iterator[PendingRow], command: Command) -> int:
             streams.write_output(line.encode("utf-8", "surrogateescape"))
     else:
         fault = streams.ListFile(name).write(lines())
-    if hidden and not command.quiet:
+    if hidden and not command.is_quiet:
         streams.complain(
             f"{hidden} of them had a password, which is in no ledger: the list they are from has it, or "
             "give it by --user and --password-file, or --netrc"

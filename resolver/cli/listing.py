@@ -138,7 +138,7 @@ class EntryPrinter:
     """The line of each entry, numbered in the order that they are handed over in unless that is told."""
 
     def __init__(self, command: Command, *, raw: bool) -> None:
-        self._long = bool(command.found.long)
+        self._long = bool(command.long)
         self._terminal = streams.output_is_terminal()
         self._columns = streams.output_columns() if self._terminal and self._long else ROOMY
         self._escape: Callable[[str], str] = escape_line if self._terminal and not raw else str
@@ -164,8 +164,8 @@ class EntryPrinter:
 async def show(reply: StreamingResponse, command: Command, session: Resolver) -> None:
     """All entries of a reply to standard output, as the command wants them."""
     async with BufferedLines() as lines:
-        if command.found.sort is not None:
-            await _show_sorted(reply, lines, command, session)
+        if command.sort is not None:
+            await _show_sorted(reply, lines, command, session, command.sort)
         elif command.json:
             entries = reply.entries()
             async for entry in entries:
@@ -177,9 +177,9 @@ async def show(reply: StreamingResponse, command: Command, session: Resolver) ->
 
 
 async def _show_sorted(
-    reply: StreamingResponse, lines: BufferedLines, command: Command, session: Resolver
+    reply: StreamingResponse, lines: BufferedLines, command: Command, session: Resolver, order: str
 ) -> None:
-    numbered = sorted(await _collected(reply, reply.limits.entries), key=_ORDERS[command.found.sort])
+    numbered = sorted(await _collected(reply, reply.limits.entries), key=_ORDERS[order])
     shown = EntryPrinter(command, raw=session.policy.allow_raw)
     for number, entry in numbered:
         if command.json:

@@ -169,7 +169,7 @@ def sift(
     places = [_as_url(url) for url in urls]
     if len(places) == 1:
         return tuple(places), ()
-    policy = policy_of(command.found)
+    policy = policy_of(command)
     kept, findings = [], []
     for url in places:
         verdict = check(

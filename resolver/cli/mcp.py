@@ -54,19 +54,18 @@ def grant_of(command: Command) -> ToolGrant:
     """What this command line lets agents do. Raises `UsageError`."""
     from resolver.adapters.mcp import ToolGrant, bounded
 
-    found = command.found
     _check_given(command)
-    policy = replace(policy_of(found), name="untrusted")
+    policy = replace(policy_of(command), name="untrusted")
     return ToolGrant(
         policy=policy,
-        limits=bounded(limits_of(found)),
-        options=options_of(found, policy, keep=True),
+        limits=bounded(limits_of(command)),
+        options=options_of(command, policy, keep=True),
         gateways=command.gateways,
-        proxy=found.proxy,
-        cafile=command.cafile,
+        proxy=command.proxy,
+        cafile=command.cacert,
         family=command.family,
-        news_server=found.news_server,
-        rate=found.rate,
+        news_server=command.news_server,
+        rate=command.rate,
         strict=command.strict,
     )
 
@@ -76,7 +75,7 @@ def _check_given(command: Command) -> None:
     would go wherever an agent likes. Raises `UsageError`."""
     for row in rows():
         given = command.configuration.sources[row.name] == "the command line"
-        if given and row.name == "policy" and command.found.policy == "untrusted":
+        if given and row.name == "policy" and command.policy == "untrusted":
             continue
         if given and "mcp" not in row.verbs.split():
             why = "; its policy is untrusted, and --allow-… makes it milder" if row.name == "policy" else ""

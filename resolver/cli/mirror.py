@@ -83,14 +83,13 @@ class Trees:
         self._command = command
         self._tally = tally
         self._ledger = ledger
-        found = command.found
-        if found.delete and not (found.yes or found.dry_run or streams.has_terminal()):
+        if command.delete and not (command.yes or command.dry_run or streams.has_terminal()):
             raise NotConfigured("--delete asks at a terminal, and there is none: --yes removes unasked")
-        robots = None if found.ignore_robots else Robots(session, slow, self._warn)
-        self._inventory = Inventory() if found.delete else None
+        robots = None if command.ignore_robots else Robots(session, slow, self._warn)
+        self._inventory = Inventory() if command.delete else None
         self._tops: list[WalkRequest] = []
-        self._walk = TreeWalk(session, robots=robots, inventory=self._inventory, dry_run=found.dry_run)
-        self._is_told = command.quiet or not found.ignore_robots
+        self._walk = TreeWalk(session, robots=robots, inventory=self._inventory, dry_run=command.dry_run)
+        self._is_told = command.is_quiet or not command.ignore_robots
 
     async def plant(self, target: CommandTarget) -> None:
         """Take one more, as soon as there is room. What is wrong with it is told."""
@@ -125,17 +124,17 @@ class Trees:
             await remove_surplus(self._tops, self._inventory, self._command, self._run.report)
 
     def _warn(self, url: str, finding: Finding) -> None:
-        if not self._command.quiet:
+        if not self._command.is_quiet:
             streams.complain(f"{url}: {finding.rule}: {finding.detail}")
 
     def _top(self, target: CommandTarget, url: Url, planted: PlannedTree) -> WalkRequest:
         """Raises `ResolveError` for what gives no name."""
-        command, found = self._command, self._command.found
+        command = self._command
         assert target.claim is not None
         if tree_of(url) is None:
             path = target.reserve(url, command)
         else:
-            path = path_of_top(url, host=found.host_directories, cut=found.cut_dirs)
+            path = path_of_top(url, host=command.host_directories, cut=command.cut_dirs)
             path = target.claim.take(path, url.shown)
         below = os.path.join(command.directory or "", "")
         return WalkRequest(
@@ -144,8 +143,8 @@ class Trees:
             path=below + path,
             origin=target.origin,
             referrer=target.referrer,
-            depth=found.depth or DEEPEST,
-            selection=Selection(tuple(found.accept), tuple(found.reject), found.accept_regex),
+            depth=command.depth or DEEPEST,
+            selection=Selection(tuple(command.accept), tuple(command.reject), command.accept_regex),
             owner=planted,
             over=partial(self._tally.uproot, planted.number),
         )
@@ -218,29 +217,29 @@ async def remove_surplus(
     """Of all trees of a run that is over. `report` is told of what cannot be removed."""
     going = await trio.to_thread.run_sync(_find, tops, inventory, command)
     hidden = [each for each in going if not each[1].certain]
-    if hidden and not command.found.yes and not command.found.dry_run:
+    if hidden and not command.yes and not command.dry_run:
         going = [each for each in going if each[1].certain]
         streams.complain(
             f"{len(hidden)} that pages of http do not list any more stay, for servers hide some names: "
             "--yes removes them"
         )
     for _, surplus, path in going:
-        if not (command.found.yes or command.found.dry_run) or not (command.quiet or command.json):
+        if not (command.yes or command.dry_run) or not (command.is_quiet or command.json):
             streams.complain(f"delete {path}{'/' * surplus.is_directory}")
-    if command.found.dry_run:
+    if command.dry_run:
         await _tell(going, command, done=False)
         return
-    if not going or not (command.found.yes or await streams.ask(f"remove these {len(going)}?")):
+    if not going or not (command.yes or await streams.ask(f"remove these {len(going)}?")):
         return
     gone = await trio.to_thread.run_sync(_remove, going, report)
     await _tell(gone, command, done=True)
-    if not command.quiet:
+    if not command.is_quiet:
         why = ", also what pages of http only do not list any more (--yes)" if hidden else ""
         streams.complain(f"{len(gone)} removed{why}")
 
 
 def _find(tops: Sequence[WalkRequest], inventory: Inventory, command: Command) -> list[Going]:
-    files = (getattr(command.found, name, None) for name in _OURS)
+    files = (getattr(command, name, None) for name in _OURS)
     spared = [numbers for file in files if file and (numbers := numbers_of(file)) is not None]
     found: list[Going] = []
     for top in tops:
@@ -274,7 +273,7 @@ async def _tell(going: Sequence[Going], command: Command, *, done: bool) -> None
 async def gather(session: Resolver, target: CommandTarget, command: Command) -> Saved:
     """One group. Raises `ResolveError`; the articles that came before are there."""
     url = target.parsed(command)
-    is_file = command.found.format == "mbox"
+    is_file = command.format == "mbox"
     name = command.output
     if name is None:
         name = target.reserve(url, command, suffix=".mbox" if is_file else "")

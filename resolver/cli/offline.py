@@ -52,7 +52,7 @@ def _each(answer: Callable[[CommandTarget, Command], int], command: Command) -> 
     statuses: list[int] = []
 
     def report(error: ResolveError) -> None:
-        if not command.found.silent:
+        if not command.silent:
             streams.complain(error.message)
         statuses.append(error.exit_code)
 
@@ -70,7 +70,7 @@ def _parse(target: CommandTarget, command: Command) -> int:
         if command.json:
             record: dict[str, JsonValue] = {"url": redact(target.url), "error": error.kind}
             streams.print_record({**record, "message": error.message, "position": error.position})
-        if not command.silent and not command.json:
+        if not command.is_silent and not command.json:
             streams.complain(*messages.describe(error, target.url))
         return error.exit_code
     if command.json:
@@ -87,7 +87,7 @@ def _url_record(url: Url) -> dict[str, JsonValue]:
 
 def _explain_all(command: Command) -> int:
     """Raises `LocalError` where a page cannot be made or written."""
-    if not command.found.html:
+    if not command.html:
         return _each(_explain, command)
     from resolver.cli import trace as diagrams  # few want a page
 
@@ -105,7 +105,7 @@ def _explain(target: CommandTarget, command: Command, drawn: list[Plan] | None =
 
         plan = plan_of(target, command)
     except NotConfigured as error:
-        if not command.silent:
+        if not command.is_silent:
             streams.complain(*messages.describe(error, target.url))
         return error.exit_code
     if drawn is not None:
@@ -114,7 +114,7 @@ def _explain(target: CommandTarget, command: Command, drawn: list[Plan] | None =
         streams.print_record(plan.as_json())
     else:
         _print_plan(plan, command)
-        if plan.error is not None and not command.silent:
+        if plan.error is not None and not command.is_silent:
             streams.complain(*messages.describe(plan.error, target.url))
     return 0 if plan.error is None else plan.error.exit_code
 
@@ -130,7 +130,7 @@ def _print_plan(plan: Plan, command: Command) -> None:
 
 
 def _print(line: str, command: Command) -> None:
-    streams.print_line(line, raw=command.found.allow_raw)
+    streams.print_line(line, raw=command.allow_raw)
 
 
 def _step_text(details: dict[str, JsonValue]) -> str:

@@ -92,15 +92,15 @@ def perform(command: Command) -> int:
 def _watcher(command: Command) -> Watcher:
     """Raises `LocalError` for a file that cannot be written."""
     diagrams = None
-    if command.found.trace_html is not None:
+    if command.trace_html is not None:
         from resolver.cli.trace import Diagrams  # few want a page
 
-        diagrams = Diagrams(command.found.trace_html, command)
+        diagrams = Diagrams(command.trace_html, command)
     return Watcher(
         command.trace,
         display_of(command),
         aloud=command.verbose,
-        quiet=command.quiet,
+        quiet=command.is_quiet,
         trees=command.walks,
         diagrams=diagrams,
     )
@@ -108,20 +108,19 @@ def _watcher(command: Command) -> Watcher:
 
 def _secrets(command: Command) -> CommandSecrets:
     """Raises `UsageError` for a netrc file that is not to be trusted."""
-    found, sections = command.found, command.configuration.hosts
+    sections = command.configuration.hosts
     hosts = {name: section for name, section in sections.items() if section.logs_in}
-    netrc = read_netrc(found.netrc_file) if found.netrc or found.netrc_file else Netrc()
-    if not command.quiet:
+    netrc = read_netrc(command.netrc_file) if command.netrc or command.netrc_file else Netrc()
+    if not command.is_quiet:
         for warning in netrc.warnings:
             streams.complain(warning)
-    return CommandSecrets(found.user, found.password_file, {**netrc.hosts, **hosts}, netrc.default)
+    return CommandSecrets(command.user, command.password_file, {**netrc.hosts, **hosts}, netrc.default)
 
 
 def _retry_policy(command: Command, *, several: bool) -> RetryPolicy:
     """One URL is tried once, for somebody waits for the answer, unless `--tries` or the configuration says
     otherwise; `get` goes on with a file of which octets are here."""
-    found = command.found
-    policy = RetryPolicy(found.tries, found.retry_delay, found.retry_all)
+    policy = RetryPolicy(command.tries, command.retry_delay, command.retry_all)
     if several or command.configuration.sources["tries"] != "default":
         return policy
     return replace(policy, tries_before_data=1) if command.verb == "get" else replace(policy, tries=1)
@@ -136,12 +135,12 @@ class _OnlineRun:
         self._archive = archive
         self._command = command
         self._tally = tally
-        self._policy = policy_of(command.found)
-        self._limits = limits_of(command.found)
+        self._policy = policy_of(command)
+        self._limits = limits_of(command)
         self._trees = command.walks
         self._several = self._trees or bool(command.lists) or len(command.urls) > 1
         self._options_for = options_of(
-            command.found,
+            command,
             self._policy,
             keep=self._several,
             raw=command.verb in ("get", "cat"),
@@ -177,14 +176,14 @@ class _OnlineRun:
     def _report_stop(self, status: int) -> None:
         """Who stops a run hears what is left of it, and how to go on."""
         command = self._command
-        if not command.quiet and command.verb == "get" and command.output != "-" and status in _STOPPED:
+        if not command.is_quiet and command.verb == "get" and command.output != "-" and status in _STOPPED:
             streams.complain(f"{_STOPPED[status]}: {messages.way_on(self._watcher.take_kept(), self._again)}")
 
     @property
     def _again(self) -> str:
         """What goes on with this run: files that are whole are in the way of the same command."""
         command = self._command
-        in_the_way = self._several and command.exists == "fail" and command.found.ledger is None
+        in_the_way = self._several and command.exists == "fail" and command.ledger is None
         return f"the same command{' with --exists skip' if in_the_way else ''}"
 
     async def _stop_on(self, signals: AsyncIterator[int]) -> None:
@@ -197,7 +196,7 @@ class _OnlineRun:
 
     async def _work_through(self) -> None:
         try:
-            password = await password_of_key(self._command.found.cert)
+            password = await password_of_key(self._command.cert)
             with recorder_of(self._command) as recorder:
                 async with (
                     ledger_of(self._command) as ledger,
@@ -205,7 +204,7 @@ class _OnlineRun:
                 ):
                     await self._fetch_all(session, ledger)
         except LocalError as error:  # a file of the person's own, and not of one URL
-            if not self._command.silent:
+            if not self._command.is_silent:
                 streams.complain(error.message)
             self._statuses.add(error.exit_code)
 
@@ -228,23 +227,23 @@ class _OnlineRun:
             limits=self._limits,
             gateways=command.gateways,
             on_event=self._on_event,
-            cafile=command.cafile,
-            certfile=command.found.cert,
+            cafile=command.cacert,
+            certfile=command.cert,
             certfile_password=certfile_password,
             family=command.family,
             strict=command.strict,
             options=self._options_for,
             credentials=self._secrets.request,
-            news_server=command.found.news_server,
-            proxy=command.found.proxy,
-            cookies=command.found.cookies,
-            rate=command.found.rate,
+            news_server=command.news_server,
+            proxy=command.proxy,
+            cookies=command.cookies,
+            rate=command.rate,
             hosts=hosts_of(command.configuration),
             mirrored=mirrors_of(command.configuration),
-            segments=command.found.segments,
-            segments_per_host=command.found.per_host,
+            segments=command.segments,
+            segments_per_host=command.per_host,
             patience=_retry_policy(command, several=self._several),
-            sync=command.found.sync,
+            sync=command.sync,
             recorder=recorder,
             archive=self._archive,
         )
@@ -252,8 +251,10 @@ class _OnlineRun:
     def _hosts(
         self, lane_of: Callable[[BatchTask[None]], Hashable] | None = None
     ) -> HostScheduler[BatchTask[None]]:
-        found = self._command.found
-        return HostScheduler(partial(at_once, wanted=found.per_host), rate=found.host_rate, lane_of=lane_of)
+        command = self._command
+        return HostScheduler(
+            partial(at_once, wanted=command.per_host), rate=command.host_rate, lane_of=lane_of
+        )
 
     def _batch(self, hosts: HostScheduler[BatchTask[None]]) -> Batch[None]:
         """What is shown is shown in the order of the list, one after the other."""
@@ -331,7 +332,7 @@ class _OnlineRun:
         self._statuses.add(0)
 
     def report(self, error: ResolveError) -> None:
-        if not self._command.found.silent:  # no record tells of it
+        if not self._command.silent:  # no record tells of it
             told = [error.message] if error.url is None else messages.describe(error, error.url)
             streams.complain(*told)
         self._tally.failed_to_read(error)
@@ -345,9 +346,9 @@ class _OnlineRun:
 
     async def _perform(self, session: Resolver, target: CommandTarget) -> Saved | None:
         command = self._command
-        if (number := command.found.follow) is not None and command.verb in LISTED.split():
+        if (number := command.follow) is not None and command.verb in LISTED.split():
             target = await follow(session, target, command, number)
-            command = command._replace(url_options=())  # the listing had them
+            command = replace(command, search=None, view=None, type=None)  # the listing had them
         return await VERBS[command.verb](session, target, command)
 
     async def one(
@@ -394,10 +395,10 @@ class _OnlineRun:
         if self._several and (is_full(error) or is_scarce(error)):  # as would all that follow
             return self._end_with(error)
         self._statuses.add(error.exit_code)
-        if not self._command.silent:
+        if not self._command.is_silent:
             streams.complain(*messages.describe(error, target.url))
         kept = self._watcher.take_kept()
-        if kept and not self._command.quiet:
+        if kept and not self._command.is_quiet:
             streams.complain(f"{redact(target.url)}: {messages.way_on(kept, self._again)}")
         try:
             await note_failure(entry, error)
@@ -408,7 +409,7 @@ class _OnlineRun:
     def _end_with(self, error: ResolveError) -> None:
         """Nothing that follows could be shown, written, or kept account of."""
         self._statuses.add(error.exit_code)
-        if not self._command.silent and not self._scope.cancel_called:
+        if not self._command.is_silent and not self._scope.cancel_called:
             streams.complain(error.message)
         self._scope.cancel()
 

@@ -338,7 +338,7 @@ async def _sit_at(
     session: Resolver, url: HostUrl, target: CommandTarget, command: Command
 ) -> tuple[Finding, ...]:
     advise(url, command)
-    plain, told = command.found.plain, colours_here().get("TERM", "dumb")
+    plain, told = command.plain, colours_here().get("TERM", "dumb")
     dumb = plain or told in ("", "dumb")
     with Console() as console:
         shown = TerminalOutput(plain=plain, raw=session.policy.allow_raw, utf8=console.utf8)
@@ -351,11 +351,11 @@ async def _sit_at(
         ) as terminal:
             connection = terminal.connection
             connection.wait_without_end()
-            if not command.quiet:
+            if not command.is_quiet:
                 streams.complain(
                     f"connected to {connection.peer} port {url.effective_port}; ^] asks what to do"
                 )
-            await sit(connection, shown, console, folds=dumb, quiet=command.quiet)
+            await sit(connection, shown, console, folds=dumb, quiet=command.is_quiet)
             return tuple(connection.findings)
 
 
@@ -481,7 +481,7 @@ async def fill_in(
 ) -> tuple[Finding, ...]:
     """What was odd about the reply. Raises `Refused` where it may not be sent, before anything is asked."""
     _check(put.specimen(), session, target)
-    for finding in () if command.quiet else put.findings:
+    for finding in () if command.is_quiet else put.findings:
         streams.complain(f"{url.shown}: {finding.rule}: {finding.detail}")
     answers = await answers_to(put.form)
     try:

@@ -7,8 +7,8 @@ in it is used for nothing else. Whoever adds a row gives it a long name.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from types import SimpleNamespace
-from typing import Literal, NamedTuple, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from resolver.cli.values import (
     checksum,
@@ -32,8 +32,12 @@ from resolver.cli.values import (
     size,
 )
 
-#: What a command line says: an attribute for each row of the table.
-Found: TypeAlias = SimpleNamespace
+if TYPE_CHECKING:
+    from protocols.location import Origin
+    from resolver.files.commit import Sync
+    from resolver.policy.settings import Name as PolicyName
+    from resolver.transfer.saving import Exists
+    from resolver.transfer.verification import Checksum
 
 #: Verbs, as rows name them.
 GET = "get"
@@ -79,18 +83,13 @@ class Option(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The attribute of `Found` that it sets."""
+        """The attribute of `CommandOptions` that it sets."""
         return self.dest or self.long.removeprefix("--").replace("-", "_")
 
     @property
     def long(self) -> str:
         """Its long name."""
         return next(flag for flag in self.flags if flag.startswith("--"))
-
-    def turn_on(self, found: object) -> None:
-        """The switch is given."""
-        again = self.twice is not None and hasattr(found, self.name)
-        setattr(found, self.twice if again and self.twice else self.name, True)
 
     @property
     def unset(self) -> object:
@@ -248,3 +247,129 @@ def rows() -> Iterator[Option]:
     """All options, in the order of the table."""
     for group in OPTIONS.values():
         yield from group
+
+
+@dataclass
+class CommandOptions:
+    """The values of all options, an attribute for each row of the table."""
+
+    # options
+    help: bool
+    version: bool
+    # output
+    output: str | None
+    directory: str | None
+    host_directories: bool
+    cut_dirs: int | None
+    lists: list[str]
+    out: str | None
+    parquet: bool
+    jsonl: bool
+    recursive: bool
+    depth: int | None
+    accept: list[str]
+    reject: list[str]
+    accept_regex: str | None
+    ignore_robots: bool
+    delete: bool
+    yes: bool
+    dry_run: bool
+    format: Literal["mbox", "maildir"] | None
+    failed: str | None
+    warc: str | None
+    warc_size: int | None
+    warc_dedup: list[str]
+    warc_cookies: bool
+    meta: bool
+    exists: Exists
+    sync: Sync
+    long: bool
+    raw: bool
+    sort: Literal["name", "size", "date"] | None
+    from_warc: list[str]
+    at: str | None
+    under: str | None
+    follow: int | None
+    show_error_body: bool
+    json: bool
+    quiet: bool
+    silent: bool
+    progress: Literal["auto", "bar", "dot", "json", "none"]
+    verbose: bool
+    trace: str | None
+    trace_html: str | None
+    html: bool
+    # limits
+    jobs: int
+    per_host: int | None
+    host_rate: float | None
+    scheduler: str
+    segments: int
+    max_size: int | None
+    connect_timeout: float | None
+    idle_timeout: float | None
+    tries: int
+    retry_delay: float
+    retry_all: bool
+    min_rate: int | None
+    rate: int | None
+    max_time: float | None
+    limit: list[str]
+    # proof
+    ledger: str | None
+    again: str | None
+    checksum: Checksum | None
+    mirrors: list[str]
+    # safety
+    strict: bool
+    policy: PolicyName
+    allow_port: list[int]
+    allow_address: list[str]
+    allow_name: list[str]
+    allow_redirect: list[str]
+    allow_forward: list[str]
+    allow_password: bool
+    allow_form: bool
+    allow_special: bool
+    allow_raw: bool
+    allow_server_name: bool
+    trusted_proxy: str | None
+    file_root: str | None
+    origin: Origin
+    referrer: str | None
+    # access
+    only_ipv4: bool
+    only_ipv6: bool
+    user: str | None
+    password_file: str | None
+    netrc: bool
+    netrc_file: str | None
+    tls: Literal["never", "try", "require"] | None
+    headers: list[str]
+    user_agent: str | None
+    proxy: str | None
+    cacert: str | None
+    cert: str | None
+    cookies: str | None
+    gateway: list[str]
+    port: int
+    listen: str | None
+    listen_cert: str | None
+    insecure: bool
+    open: bool
+    register: bool
+    unregister: bool
+    page_size: int
+    config: str | None
+    # schemes
+    search: str | None
+    view: str | None
+    type: str | None
+    mlsd: bool
+    ftp_email: str | None
+    news_server: str | None
+    during: float | None
+    until: str | None
+    send: list[str]
+    plain: bool
+    entries: int | None

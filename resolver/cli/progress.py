@@ -54,7 +54,7 @@ class Display:
 
 
 def display_of(command: Command) -> Display:
-    match command.found.progress:
+    match command.progress:
         case "none":
             return Display()
         case "dot":
@@ -69,8 +69,8 @@ def _has_bars(command: Command) -> bool:
     may show pages on the same one, and not where no messages are wanted."""
     if not below.is_terminal():
         return False
-    asked = command.found.progress == "bar"
-    if not asked and command.found.quiet:
+    asked = command.progress == "bar"
+    if not asked and command.quiet:
         return False
     if command.verb == "get" and command.output != "-":
         return True

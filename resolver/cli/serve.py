@@ -110,7 +110,7 @@ def perform(command: Command) -> int:
     except ModuleNotFoundError:
         streams.complain(f"serve needs {missing_libraries('web')}")
         return _MISSING
-    registers = command.found.register or command.found.unregister
+    registers = command.register or command.unregister
     try:
         if registers:
             return trio.run(_registered, command)
@@ -123,8 +123,8 @@ def perform(command: Command) -> int:
 
 async def _registered(command: Command) -> int:
 
-    change = unregister if command.found.unregister else register
-    await change(command.quiet)
+    change = unregister if command.unregister else register
+    await change(command.is_quiet)
     return 0
 
 
@@ -142,7 +142,7 @@ async def _serve(command: Command, archive: ArchiveSource | None) -> int:
             with findable(server, command):
                 streams.print_line(server.entry())
                 streams.flush()
-                if command.found.open:
+                if command.open:
                     await lead(server.entry())
                 status = await _stopped(signals, server)
     return status
@@ -150,9 +150,9 @@ async def _serve(command: Command, archive: ArchiveSource | None) -> int:
 
 async def _lead_on(command: Command, process: int, address: str) -> int:
     """There is one already, and nothing was said that it should do otherwise."""
-    if not command.quiet:
+    if not command.is_quiet:
         streams.complain(f"the window of process {process} runs already, and its settings hold")
-    if command.found.open:
+    if command.open:
         await lead(address)
     else:
         streams.print_line(address)
@@ -164,14 +164,14 @@ def findable(server: WebServer, command: Command) -> Iterator[None]:
     """`resolve open` finds it as long as the block runs; the first one, where there are several."""
     from resolver.web.running import told
 
-    if command.found.listen is not None or command.found.from_warc:  # it is for others, or of another time
+    if command.listen is not None or command.from_warc:  # it is for others, or of another time
         yield
         return
     with ExitStack() as stack:
         try:
             stack.enter_context(told(server.house.port, server.house.keys.start))
         except LocalError as error:
-            if not command.quiet:
+            if not command.is_quiet:
                 streams.complain(f"resolve open will not find this window: {error.message}")
         yield
 
@@ -194,14 +194,14 @@ def wishes_of(command: Command, archive: ArchiveSource | None = None) -> ServeOp
 
     return ServeOptions(
         Settings(**settings_of(command), archive=archive),
-        port=command.found.port,
-        address=command.found.listen or LOOPBACK,
-        public=listens_to_others(command.found),
-        certificate=_certificate(command.found.listen_cert),
-        size=command.found.page_size,
+        port=command.port,
+        address=command.listen or LOOPBACK,
+        public=listens_to_others(command),
+        certificate=_certificate(command.listen_cert),
+        size=command.page_size,
         known=_known(command),
         ledger=None if (state := state_folder()) is None else os.path.join(state, "transfers.db"),
-        tell=_pass_over if command.quiet else streams.complain,
+        tell=_pass_over if command.is_quiet else streams.complain,
     )
 
 
@@ -222,11 +222,13 @@ def _known(command: Command) -> OwnPageFacts:
     from resolver.web.pages.page import FactRow
 
     rules = [Told(rule.name, rule.sentence, rule.options) for rule in RULES]
-    found, sources = command.found, command.configuration.sources
+    sources = command.configuration.sources
     shown = [row for row in rows() if "serve" in row.verbs.split() and sources.get(row.name) != "default"]
     facts = [FactRow(row.long, f"set by {sources[row.name]}") for row in shown]
-    policy = FactRow("policy", found.policy)
-    return OwnPageFacts(rules, STATUSES, [policy, FactRow("rows on one page", str(found.page_size)), *facts])
+    policy = FactRow("policy", command.policy)
+    return OwnPageFacts(
+        rules, STATUSES, [policy, FactRow("rows on one page", str(command.page_size)), *facts]
+    )
 
 
 def _pass_over(line: str) -> None:
@@ -235,19 +237,18 @@ def _pass_over(line: str) -> None:
 
 def settings_of(command: Command) -> Settings:
     """What holds for every URL that a browser asks for."""
-    found = command.found
-    policy = policy_of(found)
+    policy = policy_of(command)
     return Settings(
         policy=policy,
-        limits=limits_of(found),
+        limits=limits_of(command),
         gateways=command.gateways,
-        cafile=command.cafile,
+        cafile=command.cacert,
         family=command.family,
         strict=command.strict,
-        options=replace(options_of(found, policy, keep=True), detailed=True),  # for their columns
-        news_server=found.news_server,
-        proxy=found.proxy,
-        rate=found.rate,
+        options=replace(options_of(command, policy, keep=True), detailed=True),  # for their columns
+        news_server=command.news_server,
+        proxy=command.proxy,
+        rate=command.rate,
         hosts=hosts_of(command.configuration),
     )
 
@@ -448,7 +449,7 @@ async def browse(session: Resolver, url: Url, target: CommandTarget, command: Co
     if there is None:
         return await _begin(url, command, session.archive)
     window, address = there
-    if not command.quiet:
+    if not command.is_quiet:
         streams.complain(f"opened in the window of process {window.process}, whose settings hold there")
     await lead(address)
 
@@ -464,7 +465,7 @@ async def _begin(url: Url, command: Command, archive: ArchiveSource | None) -> N
     own = wishes_of(command, archive)._replace(address=LOOPBACK, public=False, certificate=None)
     async with serving(own) as server:
         with findable(server, command):
-            if not command.quiet:
+            if not command.is_quiet:
                 why = "no window runs" if archive is None else "the archive has a window of its own"
                 streams.complain(f"{why}: this is one, until it is interrupted")
             await lead(server.entry(url.text))

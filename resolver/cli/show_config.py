@@ -49,7 +49,7 @@ def show(command: Command) -> int:
     try:
         held = list(settings(command) if not command.urls else settings_for(command.urls[0], command))
     except InvalidUrl as error:
-        if not command.silent:
+        if not command.is_silent:
             streams.complain(*messages.describe(error, command.urls[0]))
         return error.exit_code
     if command.json:
@@ -109,7 +109,7 @@ def _proxy_for(
     scheme: str, place: Endpoint, own: ConfiguredValue | None, command: Command
 ) -> dict[str, ConfiguredValue]:
     """Where it goes through, after all exceptions, and who says so."""
-    variables = variables_at(proxies_here(command.found.proxy), None if own is None else own.value)
+    variables = variables_at(proxies_here(command.proxy), None if own is None else own.value)
     proxy = proxy_for(scheme, place, variables)
     if proxy is None:
         return {}
@@ -120,7 +120,7 @@ def _proxy_for(
 
 def _of_options(command: Command, narrower: Mapping[str, ConfiguredValue]) -> Iterator[EffectiveSetting]:
     for row in configurable():
-        value, source = getattr(command.found, row.name), command.configuration.sources[row.name]
+        value, source = getattr(command, row.name), command.configuration.sources[row.name]
         if row.name == "news_server" and value is None and (setting := find_setting(None)) is not None:
             value, source = setting
         if row.name in narrower:
@@ -135,7 +135,7 @@ def _of_options(command: Command, narrower: Mapping[str, ConfiguredValue]) -> It
 
 def _of_tables(command: Command, narrower: Mapping[str, ConfiguredValue]) -> Iterator[EffectiveSetting]:
     for table, option in (("gateways", "gateway"), ("limits", "limit")):
-        rows = {text.partition("=")[0]: text for text in getattr(command.found, option)}
+        rows = {text.partition("=")[0]: text for text in getattr(command, option)}
         sources = dict.fromkeys(rows, command.configuration.sources[option])
         given = {text.partition("=")[0] for text in command.configuration.given.get(option, ())}
         for text in narrower[option].value if option in narrower else ():

@@ -38,7 +38,7 @@ class RunSummary:
 
     def __init__(self, command: Command) -> None:
         self._command = command
-        self._file = None if command.found.failed is None else streams.ListFile(command.found.failed)
+        self._file = None if command.failed is None else streams.ListFile(command.failed)
         self._handed_out = 0
         self._numbers = 0
         self._read = 0
@@ -125,7 +125,7 @@ class RunSummary:
 
     def _is_worth_a_line(self, total: int) -> bool:
         """Where files are saved, always; what else goes well is seen."""
-        if self._command.quiet or self._command.json:
+        if self._command.is_quiet or self._command.json:
             return False
         return self._saves or self._counts["done"] < total
 
@@ -135,7 +135,7 @@ class RunSummary:
 
     @property
     def _done(self) -> str:
-        if self._command.found.dry_run:
+        if self._command.dry_run:
             return "to be saved"
         return "saved" if self._saves else "done"
 
@@ -218,7 +218,7 @@ def failed(
         referrer=target.referrer,
         gateways=command.gateways,
         environment=proxies_here(),
-        proxy=command.found.proxy,
+        proxy=command.proxy,
     )
     return outcome_of_failure(error, target.url, elapsed, judged).as_json()
 

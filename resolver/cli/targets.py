@@ -69,10 +69,9 @@ class CommandTarget(NamedTuple):
         from resolver.transfer.naming import local_directory, local_file_name
 
         assert self.claim is not None
-        found = command.found
-        where = local_directory(url, host=found.host_directories, cut=found.cut_dirs)
+        where = local_directory(url, host=command.host_directories, cut=command.cut_dirs)
         if self.name is not None:
-            by_url = found.host_directories or found.cut_dirs is not None
+            by_url = command.host_directories or command.cut_dirs is not None
             name = self.name.rpartition("/")[2] if by_url else self.name
         path = self.claim.take(os.path.join(where, name or local_file_name(url)), url.shown)
         return self.claim.take(path + suffix, url.shown) if suffix else path
@@ -97,7 +96,7 @@ class CommandTarget(NamedTuple):
         if self.known is not None:
             return self.known
         url = parse(self.url, strict=command.strict, origin=self.origin)
-        registry.check_tls(url, command.found.tls)
+        registry.check_tls(url, command.tls)
         scheme = registry.find(url.scheme) if command.url_options else None
         for name, value in command.url_options:
             refine = None if scheme is None else scheme.refine.get(name)
@@ -137,7 +136,7 @@ def _as_url(target: CommandTarget, command: Command) -> CommandTarget:
         parse(url, origin=target.origin)
     except InvalidUrl:  # which the verb says of what was typed
         return target
-    if not command.quiet:
+    if not command.is_quiet:
         streams.complain(f"{redact(target.url)}: asked for as {redact(url)}")
     return target._replace(url=url)
 
@@ -174,17 +173,16 @@ class TargetNaming:
     @property
     def how(self) -> str | None:
         """How names are found, where the text of a URL and those that came before it tell; else None."""
-        command, found = self._command, self._command.found
+        command = self._command
         if self._renames or command.url_options or not self._is_by_url:
             return None
-        return (
-            f"{'host ' if found.host_directories else ''}{'' if found.cut_dirs is None else found.cut_dirs}"
-        )
+        host = "host " if command.host_directories else ""
+        return f"{host}{'' if command.cut_dirs is None else command.cut_dirs}"
 
     @property
     def _is_by_url(self) -> bool:
-        found = self._command.found
-        return not (found.allow_server_name or found.recursive) and found.follow is None
+        command = self._command
+        return not (command.allow_server_name or command.recursive) and command.follow is None
 
     def again(self, paths: Sequence[str]) -> list[bool]:
         """Targets that had these by the ledger, found in the same way: which of them have them now."""
@@ -213,7 +211,7 @@ def _targets(
     if command.extracts is not None:
         from resolver.cli.lists import urls_in  # few take all that there is
 
-        for url in urls_in(command.extracts, command.found.at, report, quiet=command.quiet):
+        for url in urls_in(command.extracts, command.at, report, quiet=command.is_quiet):
             yield CommandTarget(url, command.origin, referrer)
     if not command.lists:
         return
@@ -321,7 +319,7 @@ def plan_of(target: CommandTarget, command: Command) -> Plan:
         from resolver.cli.config import hosts_of  # few have a section
 
         hosts = hosts_of(command.configuration)
-    setting, policy = find_setting(command.found.news_server), policy_of(command.found)
+    setting, policy = find_setting(command.news_server), policy_of(command)
     url: str | Url = target.url
     with suppress(InvalidUrl):  # which the plan says
         url = target.parsed(command)
@@ -333,9 +331,9 @@ def plan_of(target: CommandTarget, command: Command) -> Plan:
         gateways=command.gateways,
         news_server=None if setting is None else setting.text,
         strict=command.strict,
-        options=options_of(command.found, policy, raw=True, listen=True),
+        options=options_of(command, policy, raw=True, listen=True),
         environment=proxies_here(),
-        proxy=command.found.proxy,
+        proxy=command.proxy,
         hosts=hosts,
     )
     if setting is None and plan.error is None and not isinstance(url, str) and needs_server(url):

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from protocols.errors import InvalidUrl, NotConfigured
+
+if TYPE_CHECKING:
+    from resolver.transfer.verification import Checksum
 
 _SIZE_FACTORS = {"k": 1024, "K": 1024, "M": 1024**2, "G": 1024**3}
 
@@ -182,7 +186,7 @@ def referrer(text: str) -> str:
         raise BadValue(f"not a URL: {error.message}") from error
 
 
-def checksum(text: str) -> object:
+def checksum(text: str) -> Checksum:
     """`auto` or `ALG:HEX`."""
     from resolver.transfer.verification import Checksum  # few command lines have one
 

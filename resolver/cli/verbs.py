@@ -63,7 +63,7 @@ async def get(session: Resolver, target: CommandTarget, command: Command) -> Sav
     saved = _with_findings(saved, target)
     _report_oddities(saved.requested_url, saved.findings, command)
     if command.json:
-        dry_run = command.found.dry_run
+        dry_run = command.dry_run
         with _last_words():
             await _show(outcome.done(saved, parse(saved.requested_url).scheme, dry_run=dry_run))
     else:
@@ -80,7 +80,7 @@ def _last_words() -> AbstractContextManager[object]:
 
 
 async def _save(session: Resolver, target: CommandTarget, command: Command) -> Saved:
-    if command.found.format is not None:
+    if command.format is not None:
         from resolver.cli.mirror import gather  # few gather any
 
         return await gather(session, target, command)
@@ -91,13 +91,13 @@ async def _save(session: Resolver, target: CommandTarget, command: Command) -> S
         path,
         exists=command.exists,
         make_directory=command.directory is not None or (command.output is None and "/" in path),
-        digest=command.json or command.found.ledger is not None,
+        digest=command.json or command.ledger is not None,
         checksum=_checksum(target, command),
         size=target.size,
-        meta=command.found.meta,
-        mirrors=(*target.mirrors, *command.found.mirrors),
+        meta=command.meta,
+        mirrors=(*target.mirrors, *command.mirrors),
         listings=command.output is not None,
-        dry_run=command.found.dry_run,
+        dry_run=command.dry_run,
         origin=target.origin,
         referrer=target.referrer,
     )
@@ -113,14 +113,14 @@ async def _save_below(target: CommandTarget, command: Command) -> Saved | None:
             file.path,
             exists=command.exists,
             make_directory=True,
-            digest=command.json or command.found.ledger is not None,
+            digest=command.json or command.ledger is not None,
             checksum=_checksum(target, command),
             size=target.size,
-            meta=command.found.meta,
+            meta=command.meta,
             mirrors=target.mirrors,
             listings=False,
             listed=file.listed,
-            dry_run=command.found.dry_run,
+            dry_run=command.dry_run,
             origin=file.origin,
             referrer=file.referrer,
         )
@@ -149,7 +149,7 @@ async def enter(
 
 def _checksum(target: CommandTarget, command: Command) -> Checksum | None:
     """What the person says of the file, else what a list says of it, else what its own place does."""
-    told: Checksum | None = command.found.checksum
+    told: Checksum | None = command.checksum
     return target.checksum if told is None or (told.algorithm == "auto" and target.checksum) else told
 
 
@@ -190,10 +190,10 @@ def _reserve(url: Url, name: str | None, suffix: str, target: CommandTarget, com
 
 
 def _report_saved(saved: Saved, command: Command) -> None:
-    if command.quiet or saved.path is None:  # what is left alone has a finding
+    if command.is_quiet or saved.path is None:  # what is left alone has a finding
         return
     way = messages.way_of(saved)
-    if command.found.dry_run:
+    if command.dry_run:
         way = "would be kept" if saved.skipped else "would be saved"
     streams.complain(f"{saved.requested_url} -> {saved.path} ({way})")
 
@@ -214,7 +214,7 @@ async def _get_into(path: str, session: Resolver, target: CommandTarget, command
 
 async def cat(session: Resolver, target: CommandTarget, command: Command) -> Saved | None:
     """The body to standard output; what is a listing, as its lines; the target of a link."""
-    if command.found.during is not None or command.found.until is not None:
+    if command.during is not None or command.until is not None:
         advise(target.parsed(command), command)
     with StandardOutput() as output:
         saved = await _pour(session, target, command, _note, output)
@@ -336,7 +336,7 @@ def _report_reasons(reply: StreamingResponse, command: Command) -> None:
 
 def _report_oddities(url: str, findings: tuple[Finding, ...], command: Command) -> None:
     """What was odd about the reply: rules are told when they fire, a URL's spelling on request."""
-    if command.quiet:
+    if command.is_quiet:
         return
     for finding in findings:
         if ":" in finding.rule:

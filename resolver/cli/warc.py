@@ -36,7 +36,7 @@ def perform(command: Command) -> int:
             with open_archive(path) as archive:
                 statuses.append(task.read(archive))
         except LocalError as error:
-            if not command.found.silent:
+            if not command.silent:
                 streams.complain(f"{path}: {error.message}")
             statuses.append(error.exit_code)
     task.end()
@@ -48,14 +48,14 @@ class _ArchiveListing:
 
     def __init__(self, command: Command) -> None:
         self._command = command
-        self._wanted = None if command.found.under is None else _under(command.found.under)
+        self._wanted = None if command.under is None else _under(command.under)
 
     def read(self, archive: ArchiveFile) -> int:
         status = 0
         for found in list_records(archive, self._wanted):
             if isinstance(found, DamagedSpan):
                 status = _DAMAGED
-                if not self._command.found.silent:
+                if not self._command.silent:
                     streams.complain(f"{archive.path}: octet {found.offset}: {found.message}")
             elif self._command.json:
                 streams.print_record({"archive": archive.path, **found.as_json()})
@@ -104,7 +104,7 @@ class _ArchiveCheck:
 
     def end(self) -> None:
         self._tell(self._check.end())
-        if not (self._command.json or self._command.quiet):
+        if not (self._command.json or self._command.is_quiet):
             check = self._check
             damaged = f", {check.damaged} damaged" if check.damaged else ""
             files = "1 file" if self._files == 1 else f"{self._files} files"
@@ -137,18 +137,17 @@ class _ArchiveCheck:
 
 def archive_of(command: Command) -> AbstractContextManager[Archive | None]:
     """None where the network is asked. Raises `LocalError` for what is no archive."""
-    found = command.found
-    if not found.from_warc:
+    if not command.from_warc:
         return nullcontext()
     from resolver.warc.archive import Archive  # few fetch from one
 
-    return Archive(found.from_warc, at=found.at)
+    return Archive(command.from_warc, at=command.at)
 
 
 @contextmanager
 def recorder_of(command: Command) -> Iterator[Recorder | None]:
     """None where nothing is kept. Raises `LocalError`, and `NotConfigured` without the extra."""
-    path = command.found.warc
+    path = command.warc
     if path is None:
         yield None
         return
@@ -156,31 +155,30 @@ def recorder_of(command: Command) -> Iterator[Recorder | None]:
         from resolver.warc.recorder import SIZE, Recorder  # few keep what is said, and it is an extra
     except ImportError as error:
         raise NotConfigured(f"--warc needs {missing_libraries('warc')}") from error
-    found = command.found
-    size = SIZE if found.warc_size is None else found.warc_size
-    words = _words(command)
+    size = SIZE if command.warc_size is None else command.warc_size
+    words = _words(command, path)
     with Recorder(
         path,
         size=size,
-        sync=found.sync == "always",
-        policy=found.policy,
+        sync=command.sync == "always",
+        policy=command.policy,
         command=words,
-        dedup=found.warc_dedup,
-        cookies=found.warc_cookies,
-        once=found.ledger is not None,
+        dedup=command.warc_dedup,
+        cookies=command.warc_cookies,
+        once=command.ledger is not None,
     ) as recorder:
-        if recorder.unread and not command.quiet:
+        if recorder.unread and not command.is_quiet:
             lines = "1 line" if recorder.unread == 1 else f"{recorder.unread} lines"
             streams.complain(f"--warc-dedup: of {lines} nothing could be told")
-        if recorder.cut and not command.quiet:
+        if recorder.cut and not command.is_quiet:
             streams.complain(f"{path}: {recorder.cut} octets of a run that was cut off were taken away")
         yield recorder
 
 
-def _words(command: Command) -> str:
+def _words(command: Command, path: str) -> str:
     """What the run was told to do, without what may be secret: the verb and the URLs."""
     urls = [redact(url) for url in command.urls]
     lists = [f"-i {redact(each)}" for each in command.lists]
     recursive = ["-r"] if command.walks else []
-    words = ["resolve", command.verb, *recursive, "--warc", command.found.warc, *lists, *urls]
+    words = ["resolve", command.verb, *recursive, "--warc", path, *lists, *urls]
     return " ".join(word.replace("\r", " ").replace("\n", " ") for word in words)

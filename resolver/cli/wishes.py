@@ -7,49 +7,49 @@ from dataclasses import replace
 from typing import Any
 
 from protocols.options import Limits, Options, Transcript
-from resolver.cli.options import Found
+from resolver.cli.options import CommandOptions
 from resolver.cli.values import BadValue, UsageError, nearest, pair, seconds, size
 from resolver.policy import Policy
 
 
 def options_of(
-    found: Found, policy: Policy, *, keep: bool = False, raw: bool = False, listen: bool = False
+    command: CommandOptions, policy: Policy, *, keep: bool = False, raw: bool = False, listen: bool = False
 ) -> Options:
     """What the schemes are asked for beyond the URL; with `keep`, of several URLs; `raw` where the verb takes
     octets as they come, and `listen` where it listens to sessions. Raises `UsageError`."""
     options = Options(
-        tls=found.tls or "never",
-        mlsd=found.mlsd,
-        detailed=bool(found.long) or found.sort in ("size", "date"),
-        headers=tuple(header(text) for text in found.headers),
-        refusals=found.show_error_body,
-        entries=found.entries,
-        login_in_clear=found.tls == "never",
+        tls=command.tls or "never",
+        mlsd=command.mlsd,
+        detailed=bool(command.long) or command.sort in ("size", "date"),
+        headers=tuple(header(text) for text in command.headers),
+        refusals=command.show_error_body,
+        entries=command.entries,
+        login_in_clear=command.tls == "never",
         keep=keep,
-        raw=raw and found.raw,
-        transcript=_transcript_of(found) if listen else None,
+        raw=raw and command.raw,
+        transcript=_transcript_of(command) if listen else None,
     )
     if policy.ftp_email is not None:
         options = replace(options, anonymous_password=policy.ftp_email.encode())
-    if found.user_agent is not None:
-        options = replace(options, user_agent=found.user_agent.encode("utf-8", "surrogateescape"))
+    if command.user_agent is not None:
+        options = replace(options, user_agent=command.user_agent.encode("utf-8", "surrogateescape"))
     return options
 
 
-def _transcript_of(found: Found) -> Transcript | None:
+def _transcript_of(command: CommandOptions) -> Transcript | None:
     """What is wanted of a telnet session. Raises `UsageError`."""
-    if found.during is None and found.until is None:
-        if found.send:
+    if command.during is None and command.until is None:
+        if command.send:
             raise UsageError("--send types into a session that --until or --for bounds")
         return None
     from resolver.terminal.prompts import prompt  # few command lines have one
 
-    if any(end in text for text in found.send for end in "\r\n\0"):
+    if any(end in text for text in command.send for end in "\r\n\0"):
         raise UsageError("--send takes one line, without its end")
     return Transcript(
-        seconds=found.during,
-        prompt=None if found.until is None else prompt(found.until.encode("utf-8", "surrogateescape")),
-        send=tuple(text.encode("utf-8", "surrogateescape") for text in found.send),
+        seconds=command.during,
+        prompt=None if command.until is None else prompt(command.until.encode("utf-8", "surrogateescape")),
+        send=tuple(text.encode("utf-8", "surrogateescape") for text in command.send),
     )
 
 
@@ -71,9 +71,9 @@ _SHORT_FORMS = {
 }
 
 
-def limits_of(found: Found) -> Limits:
+def limits_of(command: CommandOptions) -> Limits:
     """The limits that were set. Raises `UsageError`."""
-    return with_limits(Limits(), vars(found))
+    return with_limits(Limits(), vars(command))
 
 
 def with_limits(limits: Limits, said: Mapping[str, Any]) -> Limits:
@@ -116,24 +116,24 @@ def _limit(limits: Limits, name: str, value: str) -> Limits:
 # limits, because a plan is judged and has no limits.
 
 
-def policy_of(found: Found) -> Policy:
+def policy_of(command: CommandOptions) -> Policy:
     """The policy that was named, with every `--allow-…`. Raises `UsageError`."""
     try:
         return replace(
-            Policy.named(found.policy),
-            allow_port=frozenset(found.allow_port),
-            allow_address=frozenset(found.allow_address),
-            allow_name=frozenset(found.allow_name),
-            allow_redirect=frozenset(found.allow_redirect),
-            allow_forward=frozenset(found.allow_forward),
-            allow_password=found.allow_password,
-            allow_form=found.allow_form,
-            allow_special=found.allow_special,
-            allow_raw=found.allow_raw,
-            allow_server_name=found.allow_server_name,
-            file_root=found.file_root,
-            ftp_email=found.ftp_email,
-            trusted_proxy=found.trusted_proxy,
+            Policy.named(command.policy),
+            allow_port=frozenset(command.allow_port),
+            allow_address=frozenset(command.allow_address),
+            allow_name=frozenset(command.allow_name),
+            allow_redirect=frozenset(command.allow_redirect),
+            allow_forward=frozenset(command.allow_forward),
+            allow_password=command.allow_password,
+            allow_form=command.allow_form,
+            allow_special=command.allow_special,
+            allow_raw=command.allow_raw,
+            allow_server_name=command.allow_server_name,
+            file_root=command.file_root,
+            ftp_email=command.ftp_email,
+            trusted_proxy=command.trusted_proxy,
         )
     except ValueError as error:
         field, colon, detail = str(error).partition(":")  # each names its field, which is the option

@@ -1,7 +1,6 @@
 """The command line: what is taken, what is refused with status 2."""
 
 import os
-import random
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -10,9 +9,8 @@ import pytest
 import trio
 
 from fixtures.http import serve
-from resolver.cli import arguments, grammar, main
+from resolver.cli import main
 from resolver.cli.arguments import read
-from resolver.cli.options import rows
 from resolver.cli.values import BadValue, count, seconds, size
 from resolver.cli.wishes import limits_of, policy_of
 from tests.cli.command import resolve
@@ -23,23 +21,6 @@ def test_verb_may_be_left_out() -> None:
     assert bare == named
     assert bare is not None
     assert bare.verb == "get"
-
-
-def test_what_needs_no_grammar_is_read_as_the_grammar_reads_it() -> None:
-    """Words and switches alone are read without argparse; that must make no difference."""
-    source = random.Random(1738)
-    switches = [flag for row in rows() if row.takes is None for flag in row.flags]
-    words = ["explain", "get", "x:", "gopher://h.example/ a", "", "-", "é", "=", "a-b"]
-    for _ in range(200):
-        argv = source.choices([*switches, *words], k=source.randrange(6))
-        plain = arguments._read_plain(argv)
-        assert plain is not None
-        assert grammar.parse(argv) == plain
-
-
-@pytest.mark.parametrize("argv", [["-j", "2"], ["-qv"], ["--js"], ["-1"], ["--json="], ["-hq"], ["-X"]])
-def test_everything_else_is_left_to_the_grammar(argv: list[str]) -> None:
-    assert arguments._read_plain([*argv, "x:"]) is None
 
 
 @pytest.mark.parametrize(
@@ -65,15 +46,15 @@ def test_options_stand_anywhere() -> None:
     found = read(["cat", "-q", "gopher://a/", "--max-size", "2k", "gopher://b/", "--allow-port", "7070"])
     assert found is not None
     assert found.urls == ("gopher://a/", "gopher://b/")
-    assert limits_of(found.found).body == 2048
-    assert limits_of(found.found).body_everywhere
-    assert policy_of(found.found).allow_port == frozenset({7070})
+    assert limits_of(found).body == 2048
+    assert limits_of(found).body_everywhere
+    assert policy_of(found).allow_port == frozenset({7070})
 
 
 def test_limits_by_name() -> None:
     found = read(["cat", "x:", "--limit", "line=100", "--limit", "idle=0.5", "--connect-timeout", "3"])
     assert found is not None
-    limits = limits_of(found.found)
+    limits = limits_of(found)
     assert (limits.line, limits.idle, limits.connect) == (100, 0.5, 3.0)
 
 

@@ -43,8 +43,7 @@ def test_a_file_gives_options_their_defaults(own: Path) -> None:
     )
     command = read(["gopher://h.example/"])
     assert command is not None
-    found = command.found
-    assert (found.tries, found.max_size, found.min_rate, found.allow_port) == (3, 2048, 10, [70, 25])
+    assert (command.tries, command.max_size, command.min_rate, command.allow_port) == (3, 2048, 10, [70, 25])
     assert (command.strict, command.exists) == (True, "skip")
 
 
@@ -64,7 +63,7 @@ def test_the_command_line_wins_and_lists_are_joined(
     write(own, "tries = 3\nallow_port = 70\n")
     command = read([*argv, "gopher://h.example/"])
     assert command is not None
-    assert (command.found.tries, command.found.allow_port) == expected
+    assert (command.tries, command.allow_port) == expected
 
 
 def test_the_environment_wins_over_the_file(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,7 +249,7 @@ def test_gateways_and_limits_are_tables(own: Path) -> None:
     assert b"z39.50s" in resolve("schemes").out
     command = read(["x:"])
     assert command is not None
-    assert command.found.limit == ["hops=2"]
+    assert command.limit == ["hops=2"]
 
 
 def test_config_shows_what_holds_and_where_it_is_from(own: Path) -> None:

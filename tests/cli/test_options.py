@@ -8,14 +8,49 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from dataclasses import fields
 from pathlib import Path
+from typing import get_args, get_origin, get_type_hints
 
 import pytest
 
+from protocols.location import Origin
+from resolver.cli.options import CommandOptions, Option, rows
+from resolver.files.commit import Sync
+from resolver.policy.settings import Name
+from resolver.transfer.saving import Exists
+from resolver.transfer.verification import Checksum
 from tests.cli import contract
 from tests.cli.command import Done, resolve
 
 ABOUT = contract.ABOUT.encode()
+
+
+#: Names that `options` imports for types alone.
+_TYPES = {"Checksum": Checksum, "Exists": Exists, "Origin": Origin, "PolicyName": Name, "Sync": Sync}
+
+
+def test_command_options_fields_are_rows_of_the_table() -> None:
+    assert [field.name for field in fields(CommandOptions)] == [row.name for row in rows()]
+
+
+@pytest.mark.parametrize("row", list(rows()), ids=lambda row: row.name)
+def test_command_options_field_has_type_of_row(row: Option) -> None:
+    hint = get_type_hints(CommandOptions, localns=_TYPES)[row.name]
+    if row.takes is None:
+        assert hint is bool
+        return
+    if row.many:
+        assert get_origin(hint) is list
+        (hint,) = get_args(hint)
+    elif row.unset is None:
+        assert type(None) in get_args(hint)
+        hint = get_args(hint)[0]
+    if row.choices is not None:
+        assert set(get_args(hint)) == set(row.choices)
+    else:
+        kind = str if row.kind is str else get_type_hints(row.kind, localns=_TYPES)["return"]
+        assert hint is kind
 
 
 def test_names_that_are_no_options(folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -228,7 +229,7 @@ def test_a_target_that_has_its_name_is_not_looked_at_again() -> None:
     """What it was parsed as goes with it, and the name that was reserved for it."""
     command = read(["get", "http://h/a/n?x=1", "http://h/b/n?x=1", "-O", "-"])
     assert command is not None
-    naming = TargetNaming(command._replace(output=None), None)
+    naming = TargetNaming(replace(command, output=None), None)
     for target, name in zip(targets(command, lambda error: None), ("n_x=1", "n_x=1.2"), strict=True):
         named = naming.name(target)
         assert named.where == name

@@ -119,7 +119,7 @@ def test_this_machine_is_no_other(address: str) -> None:
     command = read([*LISTEN, address])
     assert command is not None
     wishes = wishes_of(command)
-    assert (wishes.address, wishes.public, command.found.policy) == (address, False, "default")
+    assert (wishes.address, wishes.public, command.policy) == (address, False, "default")
 
 
 def test_who_serves_others_reaches_nothing_of_this_machine(tmp_path: Path) -> None:
