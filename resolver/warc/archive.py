@@ -15,7 +15,6 @@ from resolver.files.archive import open_archive
 from resolver.network import Admission, UrlGate
 from resolver.warc.catalogue import Catalogue, FoundCapture, latest
 from resolver.warc.http import sought_as
-from resolver.warc.replay import ArchiveGate
 
 _TIME = r"[T ]?([0-9]{2})(?::?([0-9]{2})(?::?([0-9]{2})(\.[0-9]{1,9})?)?)?Z?"
 _AT = re.compile(rf"([0-9]{{4}})(?:-?([0-9]{{2}})(?:-?([0-9]{{2}})(?:{_TIME})?)?)?", re.ASCII)
@@ -96,6 +95,8 @@ class Archive:
 
     def gate(self, admission: Admission) -> UrlGate:
         """The gate of an admitted URL: it opens nothing, and answers from the archive."""
+        from resolver.warc.replay import ArchiveGate  # imports warcio, of the extra
+
         return ArchiveGate(admission, self.find)
 
     def __enter__(self) -> Archive:

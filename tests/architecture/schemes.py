@@ -10,7 +10,7 @@ from resolver.url.registry import SCHEMES
 from tests.architecture.source import Module, is_within
 
 #: Where the names of schemes stand; in the last one those of proxies, two of which are the same words.
-NAMED_IN = ("resolver.url.registry", "resolver.policy.schemes", "resolver.policy.proxies")
+NAMED_IN = ("resolver.url.registry", "resolver.policy.schemes", "resolver.policy.proxy")
 
 #: A name, alone or with what follows in a URL.
 _NAME = re.compile(rf"({'|'.join(map(re.escape, sorted(SCHEMES)))})(:.*)?", re.DOTALL)
