@@ -38,7 +38,7 @@ CHECKOUT = Path(__file__).parents[1]
 
 #: What most commands import, and what those do that serve an agent or a browser, or have a cluster.
 COMMANDS = (
-    *("resolver.cli.online", "resolver.cli.progress", "resolver.transfer.saving", "rich.console"),
+    *("resolver.cli.retrieval_run", "resolver.cli.progress", "resolver.transfer.saving", "rich.console"),
     *("protocols.http.dialogue", "protocols.ftp.dialogue", "protocols.gopher.dialogue"),
 )
 AGENTS = ("resolver.cli.mcp", "resolver.adapters.mcp")

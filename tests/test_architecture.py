@@ -91,9 +91,9 @@ PLANTED_IMPORTS = (
         "adapters.urllib -> resolver.adapters.pooch",
     ),
     (
-        "resolver/cli/online.py",
+        "resolver/cli/retrieval_run.py",
         "import resolver.adapters.mcp",
-        "resolver.cli.online -> resolver.adapters.mcp",
+        "resolver.cli.retrieval_run -> resolver.adapters.mcp",
     ),
 )
 

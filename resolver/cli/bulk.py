@@ -21,16 +21,16 @@ import trio
 
 from protocols.contract import HostUrl, Url
 from protocols.errors import LocalError, NotConfigured, ResolveError, missing_libraries
-from resolver import cli
 from resolver.cli import messages, streams
 from resolver.cli import streams as below
 from resolver.cli.arguments import Command, is_encrypted
 from resolver.cli.config import HostSection, hosts_of, mirrors_of
 from resolver.cli.lists import is_url
 from resolver.cli.secrets import CommandSecrets, Netrc, read_netrc
+from resolver.cli.session_settings import limits_of, options_of, policy_of
 from resolver.cli.targets import CommandTarget, status_of, targets
 from resolver.cli.transfers import countdown, duration, octets
-from resolver.cli.wishes import limits_of, options_of, policy_of
+from resolver.cli.vocabulary import INTERRUPTED, MISSING_EXTRA, STATUS_BY_SIGNAL
 from resolver.policy.hosts import names_of
 from resolver.transfer.many import SaveRequest
 from resolver.transfer.session import Resolver
@@ -197,8 +197,6 @@ def _bad(counts: Mapping[str, int]) -> list[str]:
 # collector: then the signal is sent once more. And closing may wait, as may the threads that Python joins at
 # its end: so a second signal ends the process immediately, and a first one after `PATIENCE`, as it stands.
 
-_STATUS_OF_SIGNAL = {signal.SIGINT: cli.INTERRUPTED, signal.SIGTERM: 143}
-
 #: Seconds that closing may take. Dask gives a worker four to end, and five more once it was killed.
 PATIENCE = 10.0
 
@@ -225,13 +223,13 @@ class Interrupts:
     @property
     def status(self) -> int:
         assert self._number is not None, "a signal has come"
-        return _STATUS_OF_SIGNAL[signal.Signals(self._number)]
+        return STATUS_BY_SIGNAL[signal.Signals(self._number)]
 
     def __enter__(self) -> Interrupts:
         Thread(target=self._watch, name="Interrupts of resolve", daemon=True).start()
         self._hook = sys.unraisablehook
         sys.unraisablehook = self._hear_of_dropped
-        for number in _STATUS_OF_SIGNAL:  # also where a shell has it ignored, as other verbs do
+        for number in STATUS_BY_SIGNAL:  # also where a shell has it ignored, as other verbs do
             self._before.append((number, signal.signal(number, self._hear)))
         return self
 
@@ -243,7 +241,7 @@ class Interrupts:
         sys.unraisablehook = self._hook
         is_ended = self._number is not None and error is not None
         if is_ended:
-            cli.leave_by(os._exit)  # Python would wait for threads, and Dask close what is no more
+            streams.leave_by(os._exit)  # Python would wait for threads, and Dask close what is no more
             self._say()
         self._words.put("over")
         return is_ended
@@ -299,11 +297,7 @@ class Interrupts:
             return
         self._has_said = True
         below.clear()
-        self._tell("interrupted" if self.status == cli.INTERRUPTED else "terminated")
-
-
-#: What `STATUSES` has for an extra that is missing.
-_MISSING = 13
+        self._tell("interrupted" if self.status == INTERRUPTED else "terminated")
 
 
 def perform(command: Command) -> int:
@@ -321,7 +315,7 @@ def perform(command: Command) -> int:
         if error.name is None or error.name.partition(".")[0] in ("resolver", "protocols"):
             raise
         streams.complain(f"bulk needs {missing_libraries('bulk')}")
-        return _MISSING
+        return MISSING_EXTRA
     except ResolveError as error:
         if not command.is_silent:
             streams.complain(error.message)

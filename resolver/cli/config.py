@@ -17,9 +17,9 @@ from protocols.errors import NotConfigured
 from protocols.location import Url
 from protocols.options import Limits
 from resolver.cli.options import Option, rows
+from resolver.cli.session_settings import with_limits
 from resolver.cli.values import BadValue, UsageError
 from resolver.cli.values import path as a_path
-from resolver.cli.wishes import with_limits
 from resolver.files.atomic import MISSING, open_own
 from resolver.policy.environment import own_folder
 from resolver.policy.hosts import Host, names_of
@@ -59,7 +59,7 @@ def _check_policy(name: str, value: Any) -> None:
 
 
 def _check_header(text: str) -> None:
-    from resolver.cli.wishes import header
+    from resolver.cli.session_settings import header
 
     try:
         header(text)
@@ -93,7 +93,7 @@ def check_row(table: str, name: str, text: str) -> None:
     """One NAME = VALUE of a table. Raises `BadValue`."""
     try:
         if table == "limits":
-            from resolver.cli.wishes import check_limit
+            from resolver.cli.session_settings import check_limit
 
             check_limit(name, text)
         else:

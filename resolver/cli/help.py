@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from textwrap import wrap
 
+from resolver.cli import streams
+from resolver.cli.arguments import Command
 from resolver.cli.options import OPTIONS, Option, rows
 from resolver.cli.values import UsageError, nearest
 from resolver.cli.vocabulary import RULES, STATUSES, VERBS, CommandVerb, PolicyRule
@@ -16,6 +18,12 @@ _INDENT = 32  # where a purpose begins
 _NARROW = 64  # columns of a terminal on which it has a line of its own
 _BELOW = 6
 _MOST = 100  # columns that are read with ease
+
+
+def show(command: Command) -> int:
+    """Print the page of the words; the exit status. Raises `UsageError`."""
+    streams.print_text(page(command.urls, streams.output_columns()))
+    return 0
 
 
 def page(words: tuple[str, ...], columns: int) -> str:

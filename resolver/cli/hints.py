@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from protocols.contract import HostUrl, Url
 from protocols.errors import InvalidUrl, ResolveError, UnsupportedScheme
 from resolver.cli import streams
-from resolver.cli.arguments import Command
 from resolver.policy.schemes import rules_of
 from resolver.url import registry
 from resolver.url.parsing import convert_iri, parse, redact
@@ -126,9 +125,9 @@ _MENDED: tuple[Callable[[str], Iterator[str]], ...] = (
 )
 
 
-def advise(url: Url, command: Command) -> None:
+def advise(url: Url, *, quiet: bool) -> None:
     """Whom the URL suggests to log in as."""
-    if command.is_quiet or not isinstance(url, HostUrl) or not url.user or not rules_of(url.scheme).session:
+    if quiet or not isinstance(url, HostUrl) or not url.user or not rules_of(url.scheme).session:
         return
     password = "" if url.password is None else "; it holds a password, too, which is neither sent nor shown"
     login = url.user.decode("utf-8", "replace")

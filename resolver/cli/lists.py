@@ -19,7 +19,7 @@ from protocols.location import Finding
 from resolver.cli import streams
 from resolver.cli.arguments import ONLINE, Command
 from resolver.cli.secrets import CommandSecrets
-from resolver.cli.wishes import policy_of
+from resolver.cli.session_settings import policy_of
 from resolver.files.archive import open_archive
 from resolver.policy import check
 from resolver.transfer.naming import beside

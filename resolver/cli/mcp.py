@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, TypeAlias
 import trio
 
 from protocols.errors import LocalError, missing_libraries
-from resolver.cli import INTERRUPTED, READER_GONE, streams
+from resolver.cli import streams
 from resolver.cli.arguments import Command
 from resolver.cli.options import rows
 from resolver.cli.output import put
+from resolver.cli.session_settings import limits_of, options_of, policy_of
 from resolver.cli.streams import OutputFault
 from resolver.cli.values import UsageError
-from resolver.cli.wishes import limits_of, options_of, policy_of
+from resolver.cli.vocabulary import MISSING_EXTRA, READER_GONE, STATUS_BY_SIGNAL
 from resolver.version import VERSION
 
 if TYPE_CHECKING:
@@ -32,10 +33,6 @@ Serve: TypeAlias = Callable[
     [AsyncIterator[bytes | None], Callable[[bytes], Awaitable[None]]], Awaitable[None]
 ]
 
-_STATUS_OF_SIGNAL = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: 143}
-#: What `STATUSES` has for an extra that is missing.
-_MISSING = 13
-
 
 def perform(command: Command) -> int:
     """Serve one client; the exit status."""
@@ -43,7 +40,7 @@ def perform(command: Command) -> int:
         from resolver.adapters.mcp import serve
     except ModuleNotFoundError:
         streams.complain(f"mcp needs {missing_libraries('mcp')}")
-        return _MISSING
+        return MISSING_EXTRA
     serving = _McpServer(partial(serve, grant_of(command), version=VERSION))
     if streams.input_is_terminal():  # whose person sees nothing happen
         streams.complain("mcp waits for what a client of agents says on standard input (Ctrl-D ends it)")
@@ -121,7 +118,7 @@ class _McpServer:
 
     async def supervised(self) -> int:
         incoming = _StdinReader(streams.input_lines())
-        with trio.open_signal_receiver(*_STATUS_OF_SIGNAL) as signals:
+        with trio.open_signal_receiver(*STATUS_BY_SIGNAL) as signals:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._stop_on, signals)
                 with self._scope:
@@ -134,7 +131,7 @@ class _McpServer:
 
     async def _stop_on(self, signals: AsyncIterator[int]) -> None:
         async for number in signals:
-            self._stop(_STATUS_OF_SIGNAL[signal.Signals(number)])
+            self._stop(STATUS_BY_SIGNAL[signal.Signals(number)])
 
     def _stop(self, status: int) -> None:
         self._status = status

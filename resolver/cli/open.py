@@ -337,7 +337,7 @@ def _check_terminal(instead: str) -> None:
 async def _sit_at(
     session: Resolver, url: HostUrl, target: CommandTarget, command: Command
 ) -> tuple[Finding, ...]:
-    advise(url, command)
+    advise(url, quiet=command.is_quiet)
     plain, told = command.plain, colours_here().get("TERM", "dumb")
     dumb = plain or told in ("", "dumb")
     with Console() as console:

@@ -24,14 +24,14 @@ import trio
 
 from protocols.contract import Url
 from protocols.errors import LocalError, NotConfigured, ResolveError, UnsupportedScheme, missing_libraries
-from resolver.cli import INTERRUPTED, streams
+from resolver.cli import streams
 from resolver.cli.arguments import Command, listens_to_others
 from resolver.cli.config import hosts_of
 from resolver.cli.options import rows
+from resolver.cli.session_settings import limits_of, options_of, policy_of
 from resolver.cli.targets import CommandTarget
-from resolver.cli.vocabulary import RULES, STATUSES
+from resolver.cli.vocabulary import MISSING_EXTRA, RULES, STATUS_BY_SIGNAL, STATUSES
 from resolver.cli.warc import archive_of
-from resolver.cli.wishes import limits_of, options_of, policy_of
 from resolver.files import atomic as plain_file
 from resolver.files.atomic import write_passing
 from resolver.policy import judge
@@ -94,11 +94,8 @@ def _page_that_leads_to(address: str) -> str | None:
     return Path(path).as_uri()
 
 
-_STATUS_OF_SIGNAL = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: 143}
 #: Asks for one more way in.
 _ANOTHER = signal.SIGUSR1
-#: What `STATUSES` has for an extra that is missing.
-_MISSING = 13
 #: What says nothing of how pages are served.
 _ASIDE = frozenset({"open", "quiet", "silent", "config"})
 
@@ -109,7 +106,7 @@ def perform(command: Command) -> int:
         import resolver.web.server  # noqa: F401
     except ModuleNotFoundError:
         streams.complain(f"serve needs {missing_libraries('web')}")
-        return _MISSING
+        return MISSING_EXTRA
     registers = command.register or command.unregister
     try:
         if registers:
@@ -137,7 +134,7 @@ async def _serve(command: Command, archive: ArchiveSource | None) -> int:
         if there is not None:
             return await _lead_on(command, there[0].process, there[1])
     status = 0
-    with trio.open_signal_receiver(*_STATUS_OF_SIGNAL, _ANOTHER) as signals:
+    with trio.open_signal_receiver(*STATUS_BY_SIGNAL, _ANOTHER) as signals:
         async with serving(wishes_of(command, archive)) as server:
             with findable(server, command):
                 streams.print_line(server.entry())
@@ -182,7 +179,7 @@ async def _stopped(signals: AsyncIterator[int], server: WebServer) -> int:
             streams.print_line(server.entry())
             streams.flush()
             continue
-        return _STATUS_OF_SIGNAL[signal.Signals(number)]
+        return STATUS_BY_SIGNAL[signal.Signals(number)]
     return 0
 
 

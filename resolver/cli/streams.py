@@ -9,13 +9,12 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
+from typing import TYPE_CHECKING, NoReturn
 
 from protocols.errors import LocalError
 from resolver.terminal.text import escape_line
-
-TYPE_CHECKING = False  # as in typing, whose import is most of the cost of a bare start
 
 if TYPE_CHECKING:
     from protocols.location import JsonValue
@@ -269,6 +268,20 @@ def flush() -> None:
         octets = bytes(_held)
         _held.clear()
         _push(octets)
+
+
+def leave(status: int) -> NoReturn:
+    """End the process, once all is written."""
+    _leave(status)
+
+
+def leave_by(way: Callable[[int], NoReturn]) -> None:
+    """Set the function that ends the process, given the exit status."""
+    global _leave
+    _leave = way
+
+
+_leave: Callable[[int], NoReturn] = sys.exit
 
 
 def abandon_output() -> None:

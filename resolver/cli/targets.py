@@ -14,9 +14,7 @@ from protocols.errors import InvalidUrl, LocalError, NotConfigured, ResolveError
 from protocols.location import Finding, Url
 from resolver.cli import streams
 from resolver.cli.arguments import Command
-from resolver.cli.wishes import options_of, policy_of
-from resolver.policy.environment import find_setting, needs_server, proxies_here, server_of
-from resolver.transfer.plan import Plan, explain
+from resolver.cli.vocabulary import MIXED
 from resolver.url import registry
 from resolver.url.parsing import build, parse, redact
 
@@ -32,7 +30,6 @@ if TYPE_CHECKING:
 
 _ORIGINS = ("user", "chosen", "derived")
 _NOTHING: Mapping[str, FetchedList] = {}
-MIXED = 1
 
 
 class CommandTarget(NamedTuple):
@@ -310,35 +307,3 @@ def status_of(statuses: Iterable[int]) -> int:
     if not failures:
         return 0
     return failures.pop() if len(failures) == 1 else MIXED
-
-
-def plan_of(target: CommandTarget, command: Command) -> Plan:
-    """Raises `NotConfigured`."""
-    hosts = None
-    if command.configuration.hosts:
-        from resolver.cli.config import hosts_of  # few have a section
-
-        hosts = hosts_of(command.configuration)
-    setting, policy = find_setting(command.news_server), policy_of(command)
-    url: str | Url = target.url
-    with suppress(InvalidUrl):  # which the plan says
-        url = target.parsed(command)
-    plan = explain(
-        url,
-        policy=policy,
-        origin=target.origin,
-        referrer=target.referrer,
-        gateways=command.gateways,
-        news_server=None if setting is None else setting.text,
-        strict=command.strict,
-        options=options_of(command, policy, raw=True, listen=True),
-        environment=proxies_here(),
-        proxy=command.proxy,
-        hosts=hosts,
-    )
-    if setting is None and plan.error is None and not isinstance(url, str) and needs_server(url):
-        try:
-            server_of(setting, url.scheme)
-        except NotConfigured as error:
-            return plan._replace(error=error)
-    return plan

@@ -14,9 +14,10 @@ from protocols.errors import LocalError, NotConfigured, ResolveError, missing_li
 from protocols.location import Finding
 from resolver.cli import streams
 from resolver.cli.arguments import Command
+from resolver.cli.plans import plan_of
 from resolver.cli.progress import Display
 from resolver.cli.streams import TraceWriter, complain
-from resolver.cli.targets import CommandTarget, plan_of
+from resolver.cli.targets import CommandTarget
 from resolver.files.atomic import check_place, write_report
 from resolver.network.events import (
     Event,

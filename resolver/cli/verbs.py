@@ -215,7 +215,7 @@ async def _get_into(path: str, session: Resolver, target: CommandTarget, command
 async def cat(session: Resolver, target: CommandTarget, command: Command) -> Saved | None:
     """The body to standard output; what is a listing, as its lines; the target of a link."""
     if command.during is not None or command.until is not None:
-        advise(target.parsed(command), command)
+        advise(target.parsed(command), quiet=command.is_quiet)
     with StandardOutput() as output:
         saved = await _pour(session, target, command, _note, output)
     if command.json:

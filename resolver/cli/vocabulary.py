@@ -5,17 +5,29 @@ What people are told of them is made of these rows: help, completion, the manual
 
 from __future__ import annotations
 
+import signal
 from typing import NamedTuple
+
+#: Exit statuses of the command itself; those of errors are the errors' own.
+MIXED = 1
+USAGE = 2
+MISSING_EXTRA = 13
+INTERRUPTED = 130
+READER_GONE = 141
+TERMINATED = 143
+STATUS_BY_SIGNAL = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED}
 
 
 class CommandVerb(NamedTuple):
     """One row. `takes` is what stands behind it; `example` is a command line that works as it stands, but for
-    its hosts; an `online` verb retrieves."""
+    its hosts; `perform` is the module below `resolver.cli` and the function that run it; an `online` verb
+    retrieves."""
 
     name: str
     takes: str
     purpose: str
     example: str
+    perform: str
     online: bool = False
 
 
@@ -25,16 +37,23 @@ VERBS = (
         "URL...",
         "save each under its own name",
         "resolve get -d music --exists resume ftp://ftp.example/pub/a.tar.gz http://www.example/b.ogg",
+        "retrieval_run:perform",
         online=True,
     ),
     CommandVerb(
-        "cat", "URL...", "bodies to standard output", "resolve cat gopher://gopher.example/0/about", True
+        "cat",
+        "URL...",
+        "bodies to standard output",
+        "resolve cat gopher://gopher.example/0/about",
+        "retrieval_run:perform",
+        online=True,
     ),
     CommandVerb(
         "ls",
         "URL...",
         "a directory, menu, group or result list",
         "resolve ls -l ftp://ftp.example/pub/",
+        "retrieval_run:perform",
         online=True,
     ),
     CommandVerb(
@@ -42,6 +61,7 @@ VERBS = (
         "URL...",
         "kind, size, type, date; no body",
         "resolve info --json http://www.example/a.iso",
+        "retrieval_run:perform",
         online=True,
     ),
     CommandVerb(
@@ -49,12 +69,14 @@ VERBS = (
         "URL...",
         "what would be sent and what the policy says; nothing is sent",
         "resolve explain 'ftp://me@ftp.example/%2Fetc/motd;type=a'",
+        "inspection:explain",
     ),
     CommandVerb(
         "open",
         "URL",
         "a telnet session, where ^] asks what to do; a form to fill in (gopher); all else in a browser",
         "resolve open telnet://guest@bbs.example/",
+        "retrieval_run:perform",
         online=True,
     ),
     CommandVerb(
@@ -62,14 +84,28 @@ VERBS = (
         "URL...",
         "components, findings or the error",
         "resolve parse --json 'wais://wais.example/db?words'",
+        "inspection:show_components",
     ),
-    CommandVerb("extract", "[FILE]...", "wrapped URLs in running text", "resolve extract letter.txt"),
-    CommandVerb("schemes", "", "every scheme and its default port", "resolve schemes --json"),
+    CommandVerb(
+        "extract",
+        "[FILE]...",
+        "wrapped URLs in running text",
+        "resolve extract letter.txt",
+        "inspection:extract_urls",
+    ),
+    CommandVerb(
+        "schemes",
+        "",
+        "every scheme and its default port",
+        "resolve schemes --json",
+        "inspection:show_schemes",
+    ),
     CommandVerb(
         "mcp",
         "",
         "tools for agents over standard input and output (Model Context Protocol)",
         "resolve mcp --allow-address 192.0.2.0/24 --max-size 1M",
+        "mcp:perform",
         online=True,
     ),
     CommandVerb(
@@ -77,6 +113,7 @@ VERBS = (
         "",
         "every URL in the browsers of this machine, on pages of its own",
         "resolve serve --open",
+        "serve:perform",
         online=True,
     ),
     CommandVerb(
@@ -84,27 +121,37 @@ VERBS = (
         "[URL]",
         "what holds, there or everywhere, and where each value comes from",
         "resolve config --config none",
+        "show_config:show",
     ),
     CommandVerb(
         "ledger",
         "[FILE]",
         "what runs did and have left to do, by the ledger that they kept",
         "resolve ledger run.db --failed",
+        "ledger:show",
     ),
     CommandVerb(
         "warc",
         "ls|check|extract FILE...",
         "what is in archives (WARC), whether they are what they say, and files out of one",
         "resolve warc check crawl.warc.gz",
+        "warc:perform",
     ),
     CommandVerb(
         "bulk",
         "LIST...",
         "save what lists name by many machines (Dask), no host asked for more than by one",
         "resolve bulk urls.txt --scheduler local:4 --out crawl --host-rate 2",
+        "bulk:perform",
         online=True,
     ),
-    CommandVerb("help", "[WORD]", "a verb, an option, a rule (S04), an exit status", "resolve help S04"),
+    CommandVerb(
+        "help",
+        "[WORD]",
+        "a verb, an option, a rule (S04), an exit status",
+        "resolve help S04",
+        "help:show",
+    ),
 )
 
 

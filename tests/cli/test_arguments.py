@@ -11,8 +11,8 @@ import trio
 from fixtures.http import serve
 from resolver.cli import main
 from resolver.cli.arguments import read
+from resolver.cli.session_settings import limits_of, policy_of
 from resolver.cli.values import BadValue, count, seconds, size
-from resolver.cli.wishes import limits_of, policy_of
 from tests.cli.command import resolve
 
 

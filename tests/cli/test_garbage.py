@@ -11,11 +11,11 @@ from tests.cli.command import resolve
 
 _TELLS = """
 import gc, sys
-from resolver.cli import online, run
+from resolver.cli import retrieval_run, run
 def tell(command):
     print(gc.isenabled(), gc.get_freeze_count() > 0)
     return 0
-online.perform = tell
+retrieval_run.perform = tell
 sys.argv = ["resolve", "cat", "file:///"]
 run()
 """

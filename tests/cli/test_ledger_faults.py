@@ -69,7 +69,7 @@ def test_another_program_has_it_locked(folder: Path, monkeypatch: pytest.MonkeyP
 #: Runs the command as somebody who may write nothing but what is his, and root is nobody then.
 _AS_NOBODY = """
 import os, sys
-import resolver.cli.online, resolver.ledger.book, resolver.ledger.book, resolver.ledger.report
+import resolver.cli.retrieval_run, resolver.ledger.book, resolver.ledger.book, resolver.ledger.report
 import resolver.transfer.saving, protocols.file.dialogue, resolver.transfer.naming
 from resolver.cli import main
 main(["get", "-q", "-i", "list", "-d", "before", "--ledger", "before.db"])

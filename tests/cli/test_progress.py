@@ -365,6 +365,6 @@ async def test_dots_and_records_go_wherever_standard_error_leads(
 
 
 def test_rich_comes_with_the_first_bar() -> None:
-    code = "import sys, resolver.cli.online, resolver.cli.progress; print('rich' in sys.modules)"
+    code = "import sys, resolver.cli.retrieval_run, resolver.cli.progress; print('rich' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=CHECKOUT, capture_output=True)
     assert done.stdout == b"False\n"

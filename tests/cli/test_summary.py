@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from resolver.cli import online
+from resolver.cli import retrieval_run
 from resolver.files import commit as group_commit
 from resolver.files.commit import bring
 from tests.cli.command import resolve
@@ -157,9 +157,9 @@ def test_what_waits_for_the_disk_when_the_end_comes_is_saved(
     words: list[str], number: signal.Signals, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And told, counted and noted as saved."""
-    stop, stopped = online._OnlineRun._stop, threading.Event()
+    stop, stopped = retrieval_run._RetrievalRun._stop, threading.Event()
 
-    def note(run: online._OnlineRun, status: int) -> None:
+    def note(run: retrieval_run._RetrievalRun, status: int) -> None:
         stop(run, status)
         stopped.set()
 
@@ -168,7 +168,7 @@ def test_what_waits_for_the_disk_when_the_end_comes_is_saved(
         assert stopped.wait(HANG)
         return bring(fds)
 
-    monkeypatch.setattr(online._OnlineRun, "_stop", note)
+    monkeypatch.setattr(retrieval_run._RetrievalRun, "_stop", note)
     monkeypatch.setattr(group_commit, "bring", slow)
     at = _tree(folder)
     done = resolve("get", "-j", "1", *words, "--failed", "left", f"{at}/0", f"{at}/1")

@@ -29,7 +29,7 @@ _BEGINNING = 0.06
 _NEEDED = (
     "protocols.ftp.dialogue",
     "protocols.http.dialogue",
-    "resolver.cli.online",
+    "resolver.cli.retrieval_run",
     "resolver.cli.summary",
     "resolver.transfer.saving",
 )

@@ -39,7 +39,7 @@ _NEEDED = (
     "protocols.ftp.dialogue",
     "protocols.gopher.dialogue",
     "protocols.http.dialogue",
-    "resolver.cli.online",
+    "resolver.cli.retrieval_run",
     "resolver.ledger.book",
     "resolver.transfer.saving",
     "resolver.warc.recorder",

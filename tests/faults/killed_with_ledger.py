@@ -58,7 +58,7 @@ def main(folder: Path, every: int, first: int) -> None:
         "resolver.cli.mirror",
         "resolver.trees.robots",
         "protocols.file.dialogue",
-        "resolver.cli.online",
+        "resolver.cli.retrieval_run",
         "resolver.ledger.book",
         "idna",
         "hashlib",

@@ -1,4 +1,4 @@
-"""The verbs that retrieve: one event loop, one `Resolver`, an exit status for each URL.
+"""The run of a verb that retrieves: one event loop, one `Resolver`, an exit status for each URL.
 
 Signals end the run within one checkpoint (130, 143); a reader of standard output that goes away ends
 it without a word (141). Neither leaves anything under a final name.
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from protocols.errors import LocalError, ResolveError
-from resolver.cli import INTERRUPTED, READER_GONE, messages, streams
+from resolver.cli import messages, streams
 from resolver.cli import summary as outcome
 from resolver.cli.arguments import Command
 from resolver.cli.config import hosts_of, mirrors_of
@@ -34,13 +34,14 @@ from resolver.cli.listing import follow
 from resolver.cli.options import LISTED
 from resolver.cli.progress import display_of
 from resolver.cli.secrets import CommandSecrets, Netrc, password_of_key, read_netrc
+from resolver.cli.session_settings import limits_of, options_of, policy_of
 from resolver.cli.streams import OutputFault
 from resolver.cli.summary import RunSummary, telling, told_to
 from resolver.cli.targets import CommandTarget, status_of
 from resolver.cli.trace import Watcher
 from resolver.cli.verbs import VERBS
+from resolver.cli.vocabulary import INTERRUPTED, READER_GONE, STATUS_BY_SIGNAL, TERMINATED
 from resolver.cli.warc import archive_of, recorder_of
-from resolver.cli.wishes import limits_of, options_of, policy_of
 from resolver.files.directory import DirectoryGone, OutputDirectory
 from resolver.files.faults import is_full, is_scarce
 from resolver.ledger import LedgerFault, current
@@ -60,8 +61,7 @@ if TYPE_CHECKING:
     from resolver.warc.archive import Archive
     from resolver.warc.recorder import Recorder
 
-_STOPPED = {130: "interrupted", 143: "terminated"}
-_STATUS_OF_SIGNAL = {signal.SIGINT: 130, signal.SIGTERM: 143}
+_STOPPED = {INTERRUPTED: "interrupted", TERMINATED: "terminated"}
 
 
 def perform(command: Command) -> int:
@@ -74,7 +74,7 @@ def perform(command: Command) -> int:
         return error.exit_code
     try:
         with archive_of(command) as archive:  # read before anything waits, so that it can be interrupted
-            status = trio.run(_OnlineRun(command, watcher, tally, archive).supervised)
+            status = trio.run(_RetrievalRun(command, watcher, tally, archive).supervised)
     except ResolveError as error:
         streams.complain(error.message)
         status = error.exit_code
@@ -126,7 +126,7 @@ def _retry_policy(command: Command, *, several: bool) -> RetryPolicy:
     return replace(policy, tries_before_data=1) if command.verb == "get" else replace(policy, tries=1)
 
 
-class _OnlineRun:
+class _RetrievalRun:
     """One command line under way: its workers and the statuses so far."""
 
     def __init__(
@@ -160,7 +160,7 @@ class _OnlineRun:
     async def supervised(self) -> int:
         """All URLs, until done or stopped; the exit status."""
         started = trio.current_time()
-        with trio.open_signal_receiver(*_STATUS_OF_SIGNAL) as signals:
+        with trio.open_signal_receiver(*STATUS_BY_SIGNAL) as signals:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._stop_on, signals)
                 nursery.start_soon(self._watcher.show)
@@ -188,7 +188,7 @@ class _OnlineRun:
 
     async def _stop_on(self, signals: AsyncIterator[int]) -> None:
         async for number in signals:
-            self._stop(_STATUS_OF_SIGNAL[signal.Signals(number)])
+            self._stop(STATUS_BY_SIGNAL[signal.Signals(number)])
 
     def _stop(self, status: int) -> None:
         self._stopped = status
@@ -419,7 +419,7 @@ class _TargetTask:
 
     def __init__(
         self,
-        run: _OnlineRun,
+        run: _RetrievalRun,
         session: Resolver,
         number: int,
         target: CommandTarget,

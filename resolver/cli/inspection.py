@@ -1,4 +1,4 @@
-"""The verbs that touch no network: parse, explain, extract, schemes, config, ledger, warc."""
+"""The inspection of URLs without network: the verbs parse, explain, extract and schemes."""
 
 from __future__ import annotations
 
@@ -12,40 +12,16 @@ from resolver.cli import messages, streams
 from resolver.cli.arguments import Command
 from resolver.cli.facts import fact_lines, word
 from resolver.cli.targets import CommandTarget, status_of, targets
-from resolver.url.parsing import parse, redact
+from resolver.url.parsing import extract, parse, redact
 from resolver.url.registry import RESERVED, SCHEMES, find, lacks, plugins
 
 if TYPE_CHECKING:
     from resolver.transfer.plan import Plan
 
 
-def perform(command: Command) -> int:
-    """Run one of these verbs; the exit status."""
-    try:
-        match command.verb:
-            case "parse":
-                return _each(_parse, command)
-            case "explain":
-                return _explain_all(command)
-            case "extract":
-                return _extract(command)
-            case "config":
-                from resolver.cli.show_config import show  # what the others have no use for
-
-                return show(command)
-            case "ledger":
-                from resolver.cli import ledger  # it needs a database
-
-                return ledger.show(command)
-            case "warc":
-                from resolver.cli import warc as archives  # it needs h11
-
-                return archives.perform(command)
-            case _:
-                return _schemes(command)
-    except ResolveError as error:
-        streams.complain(error.message)
-        return error.exit_code
+def show_components(command: Command) -> int:
+    """Print the components of each URL, or what is wrong with it; the exit status."""
+    return _each(_parse, command)
 
 
 def _each(answer: Callable[[CommandTarget, Command], int], command: Command) -> int:
@@ -85,8 +61,8 @@ def _url_record(url: Url) -> dict[str, JsonValue]:
     return {"url": url.text, **url.components(), "findings": list(url.findings)}
 
 
-def _explain_all(command: Command) -> int:
-    """Raises `LocalError` where a page cannot be made or written."""
+def explain(command: Command) -> int:
+    """Print the plan for each URL; the exit status. Raises `LocalError` where a page cannot be made."""
     if not command.html:
         return _each(_explain, command)
     from resolver.cli import trace as diagrams  # few want a page
@@ -101,7 +77,7 @@ def _explain_all(command: Command) -> int:
 def _explain(target: CommandTarget, command: Command, drawn: list[Plan] | None = None) -> int:
     """One that is `drawn` is shown later, with the others."""
     try:
-        from resolver.cli.targets import plan_of  # policy and dialogues: parsing needs neither
+        from resolver.cli.plans import plan_of  # policy and dialogues: parsing needs neither
 
         plan = plan_of(target, command)
     except NotConfigured as error:
@@ -140,9 +116,8 @@ def _step_text(details: dict[str, JsonValue]) -> str:
     return word(next(iter(details.values())), repr if "octets" in details else str)
 
 
-def _extract(command: Command) -> int:
-    from resolver.url.parsing import extract
-
+def extract_urls(command: Command) -> int:
+    """Print the URLs of running text; the exit status. Raises `LocalError` for a file that cannot be read."""
     for name in (*command.urls, *command.lists) or ("-",):
         for found in extract(streams.read_text(name)):
             if command.json:
@@ -152,7 +127,8 @@ def _extract(command: Command) -> int:
     return 0
 
 
-def _schemes(command: Command) -> int:
+def show_schemes(command: Command) -> int:
+    """Print every scheme that there is; the exit status."""
     for record in sorted(_scheme_records(command), key=lambda record: str(record["scheme"])):
         if command.json:
             streams.print_record(record)

@@ -1,0 +1,42 @@
+"""The plan for a target of the command line, by its options, the configuration and the environment."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from protocols.errors import InvalidUrl, NotConfigured
+from protocols.location import Url
+from resolver.cli.arguments import Command
+from resolver.cli.config import hosts_of
+from resolver.cli.session_settings import options_of, policy_of
+from resolver.cli.targets import CommandTarget
+from resolver.policy.environment import find_setting, needs_server, proxies_here, server_of
+from resolver.transfer.plan import Plan, explain
+
+
+def plan_of(target: CommandTarget, command: Command) -> Plan:
+    """Plan the retrieval of a target, without network. Raises `NotConfigured`."""
+    hosts = hosts_of(command.configuration) if command.configuration.hosts else None
+    setting, policy = find_setting(command.news_server), policy_of(command)
+    url: str | Url = target.url
+    with suppress(InvalidUrl):  # which the plan says
+        url = target.parsed(command)
+    plan = explain(
+        url,
+        policy=policy,
+        origin=target.origin,
+        referrer=target.referrer,
+        gateways=command.gateways,
+        news_server=None if setting is None else setting.text,
+        strict=command.strict,
+        options=options_of(command, policy, raw=True, listen=True),
+        environment=proxies_here(),
+        proxy=command.proxy,
+        hosts=hosts,
+    )
+    if setting is None and plan.error is None and not isinstance(url, str) and needs_server(url):
+        try:
+            server_of(setting, url.scheme)
+        except NotConfigured as error:
+            return plan._replace(error=error)
+    return plan
