@@ -1,4 +1,4 @@
-"""What the RFCs say: URL grammar, wire grammar and dialogue of each scheme of RFC 1738.
+"""The protocols of the RFCs: URL grammar, wire grammar and dialogue of each scheme of RFC 1738.
 
 Here live machines and parsers only. Nothing in this package knows a policy, opens a socket or a file,
 reads a clock, names trio or imports `resolver`; the standard library and h11 are all it uses. Only

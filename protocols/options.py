@@ -1,4 +1,4 @@
-"""What a caller allows and asks for: bounds, credentials, wishes beyond the URL.
+"""Limits and options of a caller: bounds, credentials, and settings beyond the URL.
 
 Part of the contract and imported from there.
 """

@@ -1,4 +1,4 @@
-"""What a dialogue may ask for: one value a step.
+"""The steps that a dialogue may yield: one value a step.
 
 A dialogue yields steps: `Connect`, `Acquire`, `OpenFile`, `Send`, `SendBody`, `Receive`, `Peek`, `PlanNote`,
 …. It gets back what the step is for: nothing, or the value that was heard. Every `Receive` carries the value

@@ -1,4 +1,4 @@
-"""What a file URL says (RFC 1738 3.10; RFC 8089): a machine and the segments of a path."""
+"""file URLs (RFC 1738 3.10; RFC 8089): a machine and the segments of a path."""
 
 from __future__ import annotations
 

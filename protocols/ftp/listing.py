@@ -1,5 +1,4 @@
-"""Listings as entries: NLST, the names of RFC 959; MLSD, the names with facts of RFC 3659; LIST, lines for
-people.
+"""FTP listings as entries: names (NLST, RFC 959), names with facts (MLSD, RFC 3659), lines for people (LIST).
 
 Names are octets. Each becomes a URL one step below the listing's, with every octet but unreserved ones
 escaped; the URL's password is left out, for entries are shown and stored. Of MLSD and LIST every line is an

@@ -1,4 +1,4 @@
-"""What an ftp URL says (RFC 1738 3.2): a login, CWD arguments, a name, a typecode."""
+"""ftp URLs (RFC 1738 3.2): a login, CWD arguments, a name, a typecode."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What a gopher URL says (RFC 1738 3.4): a type, a selector, a search, a Gopher+ string. And the URL of the
-same item, asked for in another way."""
+"""gopher URLs (RFC 1738 3.4): a type, a selector, a search, a Gopher+ string; and their other views."""
 
 from __future__ import annotations
 

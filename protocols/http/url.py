@@ -1,4 +1,4 @@
-"""What an http URL says (RFC 1738 3.3): a path and a search.
+"""http URLs (RFC 1738 3.3): a path and a search.
 
 Both go to the server as they are written; nothing decodes them.
 """

@@ -1,4 +1,4 @@
-"""What a URL asks of a news server: the commands for an article, a group's articles, a list of groups.
+"""The requests of a news URL: commands for an article, a group's articles, a list of groups.
 
 `GROUP` and what follows it leave in one write. What was asked of a group counts only if the group was
 there: a failed `GROUP` leaves the one before it selected, and the articles of that one are others.

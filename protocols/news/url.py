@@ -1,4 +1,4 @@
-"""What news and nntp URLs say (RFC 1738 3.6, 3.7; RFC 5538): a group, an article, a server."""
+"""news and nntp URLs (RFC 1738 3.6, 3.7; RFC 5538): a group, an article, a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a prospero URL says (RFC 1738 3.11): a host-specific object name and fields."""
+"""prospero URLs (RFC 1738 3.11): a host-specific object name and fields."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""telnet and telnets: RFC 1738 3.8 (the URL), RFC 854 and 855 (the service), BINARY (RFC 856), ECHO (857),
-SUPPRESS-GO-AHEAD (858), NAWS (1073), TERMINAL-TYPE (1091); options are settled by RFC 1143.
+"""telnet and telnets: the URL (RFC 1738 3.8) and the service (RFC 854 and 855).
+
+Options are BINARY (RFC 856), ECHO (857), SUPPRESS-GO-AHEAD (858), NAWS (1073) and TERMINAL-TYPE (1091); they
+are negotiated by RFC 1143.
 
 Octets to values: `codes`, `octets`, `newlines`. What is agreed on: `negotiation`. One end of a session:
 `terminal`. What is said: `dialogue`, which announces a service, or brings a bounded transcript of it.

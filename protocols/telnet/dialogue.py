@@ -1,5 +1,7 @@
-"""A telnet URL names a service for a person: it is announced, and nothing is connected to. Who asks for one
-gets a transcript of it, bounded by a time, a prompt, or what he has to say."""
+"""The dialogue of a telnet URL: the service is announced, and a transcript of it is made on request.
+
+An announcement makes no connection. A transcript is bounded by a time, a prompt, or the lines to send.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said for a wais URL: connect, agree on the size of messages, then search, retrieve, or both.
+"""The dialogue of a wais URL: connect, agree on the size of messages, then search, retrieve, or both.
 
 A result list is one search. A document is retrieved range by range. A database is a search without words,
 whose answer names what the server has to say of it; its body is the source description among that,

@@ -1,4 +1,4 @@
-"""What `--help` and `resolve help` show: pages made of the tables of `options` and `vocabulary`.
+"""The pages of `--help` and `resolve help`, made of the tables of `options` and `vocabulary`.
 
 A page has as many columns as the terminal; on a narrow one the purpose of a thing stands below its name.
 """

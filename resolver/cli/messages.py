@@ -1,4 +1,4 @@
-"""What goes wrong, in words a person can act on: what, where (a caret under the place), and the way out."""
+"""Error messages that a user can act on: the problem, its place (with a caret), and the remedy."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What is on this machine's disks: files and directories that URLs name, and files that we write."""
+"""Files of this machine: files and directories that URLs name, and files that we write."""

@@ -1,4 +1,4 @@
-"""What a ledger tells, also while a run is at work with it; and what is put back into its queue."""
+"""Reports of a ledger, also while a run uses it; and rows that are returned to its queue."""
 
 from __future__ import annotations
 

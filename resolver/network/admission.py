@@ -1,5 +1,4 @@
-"""A URL that was judged, and what is judged for its sake later: addresses, passwords, and where its answers
-lead."""
+"""An admitted URL, and the later judgements for it: addresses, passwords, and the targets of its answers."""
 
 from __future__ import annotations
 

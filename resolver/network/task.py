@@ -1,4 +1,4 @@
-"""What a task under way may ask and tell of its host, wherever in its retrieval that comes up.
+"""The link of a running task to its host's queue, for questions and reports anywhere in a retrieval.
 
 It is found by the context that the task runs in (`current`): what retrieves knows nothing of batches, and
 without one there is none. A task whose host pushes back raises `Requeue`: its place is free for others, and

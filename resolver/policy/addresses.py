@@ -1,4 +1,4 @@
-"""Where addresses lead (S08): how far inside the user's network an address is, and who may go there.
+"""Scopes of addresses (S08): how far inside the user's network an address is, and who may go there.
 
 Only what is global counts as public. An IPv4 address inside an IPv6 one counts as that IPv4 address; where
 it depends on a translator's or a tunnel's mood which of the two is reached, whoever goes there is judged by

@@ -1,5 +1,7 @@
-"""What the process was told about proxies, its terminal, and where its person keeps files for programs: the
-one place that reads it, once a run."""
+"""The process environment: proxies, the terminal, and the user's directories for files of programs.
+
+No other module reads it; it is read once a run.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for one host alone: its limits, the proxy on the way there, who we are there, its mirrors.
+"""Settings of a single host: its limits, its proxy, our login there, its mirrors.
 
 A person or a program says it, and it reaches a request by where that goes: after a redirect what is said of
 the host that it led to counts, and nothing of the first one's goes along (S11). Of `host:port` before of

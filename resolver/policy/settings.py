@@ -1,4 +1,4 @@
-"""What a person or a program allows: the named policies and their narrow overrides.
+"""The policy of a user or a program: the named policies and their narrow overrides.
 
 A `Policy` is a value and judges nothing; each override is a field that one rule reads. There is no
 field that turns the whole layer off. Every value is checked when the policy is made, so that a

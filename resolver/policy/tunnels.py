@@ -1,4 +1,4 @@
-"""How a proxy is asked: the dialogue that opens a tunnel, and what http requests say to a proxy.
+"""Proxy protocols: the dialogue that opens a tunnel, and the fields of http requests to a proxy.
 
 Which proxy it is and whether it may be used, `policy` has said; what is said stands in `protocols`. An http
 proxy is spoken to in http's own heads, whatever goes through it.

@@ -1,4 +1,4 @@
-"""What a telnet session is waited to say: a pattern, looked for in a bounded time.
+"""The prompt that a telnet session waits for: a pattern, searched in bounded time.
 
 Octets that a stranger sends are searched with a pattern of the person's own: one that tries very much for
 them would hang the search. So the extra `telnet` has an engine that gives up; what is no more than its own

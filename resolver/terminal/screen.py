@@ -1,5 +1,7 @@
-r"""What a telnet session may do to the terminal that it is shown on (S15): it moves the cursor, colours and
-clears, and nothing else. What carries a string to the terminal, or has it answer, is dropped whole.
+"""A filter for the output of a telnet session to the user's terminal (S15).
+
+A session may move the cursor, set colors and clear, and nothing else. A sequence that carries a string to the
+terminal, or makes it answer, is dropped whole.
 
 Machines without I/O, the same for every cut of the octets; what they hold is bounded, and they fail for none.
 A sequence is let through when it is complete, as one of a list; what ends it otherwise drops it.

@@ -1,5 +1,4 @@
-"""The test kit for authors of schemes: what plays a dialogue without I/O, and the contract that every scheme
-keeps.
+"""The test kit for authors of schemes: players of dialogues without I/O, and the contract of every scheme.
 
 A *transcript* (`parse_transcript`) has what both sides of a conversation say. `recite` plays a dialogue
 against it, with the server's octets cut in any way (`CUTTERS`, `chunkings`), and gives what comes of it;

@@ -1,4 +1,4 @@
-"""What comes of a transcript, by the dialogue alone and by what opens its URL, compared with what it says."""
+"""Outcomes of a transcript, by the dialogue alone and by a session, compared with the stated ones."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The plug-in for pytest: `pytest_plugins = ["resolver.testing.plugin"]` in a test module, or `-p` of that
-name."""
+"""The plug-in for pytest: `pytest_plugins = ["resolver.testing.plugin"]` in a test module, or `-p`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the core asks of an archive that is fetched from, and of one that is written: two methods of each.
+"""The two protocols between the core and archives, one to fetch from and one to write: two methods each.
 
 Who has them is in `resolver.warc`, which the core does not import.
 """

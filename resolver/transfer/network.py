@@ -1,4 +1,4 @@
-"""What the retrievals of one run share on their way out, and where each of them is judged."""
+"""The network of a run: the state that its retrievals share, and the gate where each of them is judged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What would be sent and what the policy says; nothing is sent.
+"""The plan of a retrieval: the data that would be sent and the policy's verdict; nothing is sent.
 
 The steps come from the scheme's own dialogue, driven with the answers of a willing server
 (`protocols.conversation.rehearsal`), so the plan is the dialogue. Neither trio nor httpx is imported here.

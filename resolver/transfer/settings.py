@@ -1,5 +1,6 @@
-"""What a caller settles once for all its URLs: the keywords of a `Resolver`, of the functions of the package
-and of `HttpxTransport`, each written here and nowhere else.
+"""Settings for all URLs of a caller: the keywords of `Resolver`, of the functions and of `HttpxTransport`.
+
+No other module repeats them.
 
 Who takes them says `**settings: Unpack[Settings]` and hands them on whole. What is left out, or None, is as
 if nobody had said anything.

@@ -1,4 +1,4 @@
-"""What a tree here has that its source has no more: what `--delete` removes, and what it leaves.
+"""Surplus of a local tree, which its source no longer has: files that `--delete` removes or leaves.
 
 Nothing follows from what was not listed. Only of directories whose listing is `Proven`, and not empty,
 anything goes, for an empty one is also what servers give of a directory that they may not read. And what no

@@ -1,4 +1,4 @@
-"""What the servers of a tree want left alone (RFC 9309): `/robots.txt`, asked once for each of them.
+"""The robots rules of a tree's servers (RFC 9309): `/robots.txt`, requested once for each server.
 
 What a person typed is asked for in any case; what is found below it only where the rules let it. A server
 that has none, or says no to the question (4xx), has no rules. Where nobody knows them (5xx, silence, no

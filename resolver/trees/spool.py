@@ -1,5 +1,4 @@
-"""What was found and waits: entries of listings, in a temporary database, so that memory stays as it is
-however many there are.
+"""The spool of found entries: a temporary database, so that memory does not grow with their number.
 
 The file has no name, is nobody else's, and is gone with the connection. An entry is `LISTED` until all of its
 directory are and it has a name here; then it is `READY` until it is given out. A file is forgotten behind

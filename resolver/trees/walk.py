@@ -1,5 +1,4 @@
-"""From listing to listing: a source of tasks for a batch, each a directory to be listed or a file to be
-saved.
+"""The walk of a tree: a source of tasks for a batch, each a directory to list or a file to save.
 
 Who plants a tree gets its top as the first task; what a listing brings comes out behind it, the files of a
 directory before the next one is entered. The source ends when nothing more is to be planted and all that it

@@ -1,4 +1,4 @@
-"""Which scheme is which module: a literal table, imported on use.
+"""The registry of schemes: a literal table of their modules, imported on use.
 
 A scheme of ours is one row. Third parties name theirs under the entry-point group `resolver.schemes`;
 that is looked up only when the table has no such row, so a plug-in can add a scheme and never replace one.

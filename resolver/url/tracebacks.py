@@ -1,4 +1,4 @@
-"""What a traceback shows of an error of ours: who called, and where it left the package.
+"""Tracebacks of our errors: the caller, and the frame where the error left the package.
 
 The way that it took inside says nothing to whoever called: what went wrong is in the message. With
 `RESOLVE_TRACEBACK=full` in the environment every frame is there, for those who look for a mistake of ours.

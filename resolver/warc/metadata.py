@@ -1,4 +1,4 @@
-"""What an archive tells of a capture besides its octets: the dialogue, read back from the metadata.
+"""The metadata of a capture: its dialogue, read back from the archive.
 
 It is a stranger's text: what is not as our format has it is passed over, and nothing of it is believed
 beyond what it is.

@@ -1,4 +1,4 @@
-"""What is fetched from archives: the gate opens nothing, and what a dialogue hears was kept.
+"""Retrieval from archives: the gate opens no connection, and dialogues read archived bytes.
 
 The dialogue of the scheme goes on as ever, and its readers make of the octets what they make of those of the
 wire. Where what was kept is an object by itself, told from nothing but its facts, these are the reply.

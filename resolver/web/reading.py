@@ -1,5 +1,4 @@
-"""A URL for a page: judged without a word to the network, or fetched, a few at a time and as long as somebody
-waits for the page."""
+"""URLs for pages: judged without network access, or fetched, a few at a time, while their page is awaited."""
 
 from __future__ import annotations
 

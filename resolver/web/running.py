@@ -1,5 +1,4 @@
-"""Where the window is that runs, for other programs of the same person: `serve.json` says it, which nobody
-else may read.
+"""The address of the running web UI for other programs of the user: `serve.json`, readable by the user alone.
 
 It has the port, and a secret that an entry is asked for with. Another user may listen at a port that a window
 has left behind: nothing is said to who is not ours.

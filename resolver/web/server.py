@@ -1,5 +1,4 @@
-"""A running server: two listeners on this machine, one for our pages and one for what came from elsewhere,
-and one `Resolver` behind them."""
+"""The running server: two listeners, for our pages and for untrusted content, and one `Resolver`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The contract that every scheme keeps, as tests for pytest: a row says what a server of the scheme has, and
-each check is done with each row that it is for.
+"""The contract of every scheme, as tests for pytest: each check runs with each case that it applies to.
 
 A test module names the plug-in and its rows, and that is all of it:
 

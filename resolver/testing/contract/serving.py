@@ -1,5 +1,4 @@
-"""A server made of transcripts: it says to every connection what the server of that transcript says whose
-client says the same."""
+"""A server made of transcripts, which answers a connection by the transcript of the same requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each kind of URL looks like: functions from facts to a `Page`, a module a kind.
+"""Pages by the kind of a URL: functions from facts to a `WebPage`, a module a kind.
 
 A page is a template and its values. A value is text as it came, from whoever it came: what would drive a
 terminal or turn a line around is shown as an escape, and what would be markup is escaped, in one place for

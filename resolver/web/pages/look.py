@@ -1,5 +1,7 @@
-"""What would happen if a URL were opened: its parts, the policy's verdict with its rules, and what would be
-sent. Nothing was sent to show it. There is no way around a refusal but another URL or another policy."""
+"""A preview of opening a URL: its parts, the policy's verdict with its rules, and the data to send.
+
+The preview sends nothing. A refusal can only be avoided by another URL or another policy.
+"""
 
 from __future__ import annotations
 
