@@ -23,7 +23,7 @@ Given: TypeAlias = Callable[[str, str, int, bytes | None], Answer] | Mapping[Pla
 _SATISFIED = frozenset({"host", "connection", "accept-encoding"})
 
 
-class Login(NamedTuple):
+class PlaceLogin(NamedTuple):
     """The login of a request, for the place of its URL alone (S11)."""
 
     place: Place
@@ -42,7 +42,7 @@ class Login(NamedTuple):
         return ask
 
 
-def login_of(url: str, fields: Iterable[tuple[str, str]], own_agent: str) -> Login | None:
+def login_of(url: str, fields: Iterable[tuple[str, str]], own_agent: str) -> PlaceLogin | None:
     """Return the login in the header fields of a request; None if there is none beside that of the URL.
 
     Args:
@@ -76,14 +76,14 @@ def _credentials(value: str) -> resolver.Credentials:
     raise ValueError("the header Authorization is no Basic login, which alone is passed on: nothing was sent")
 
 
-def _login(url: resolver.Url, held: resolver.Credentials) -> Login | None:
+def _login(url: resolver.Url, held: resolver.Credentials) -> PlaceLogin | None:
     if isinstance(url, resolver.HostUrl) and url.user is not None:
         if (url.user, url.password or b"") != (held.user, held.password):
             raise ValueError("the URL and the request have different logins: nothing was sent")
         return None
     if not isinstance(url, resolver.HostUrl) or not _has_user(url):
         raise ValueError(f"{url.scheme} URLs have no login (credentials= may have one): nothing was sent")
-    return Login((url.scheme, url.host, url.effective_port), held)
+    return PlaceLogin((url.scheme, url.host, url.effective_port), held)
 
 
 def _has_user(url: resolver.HostUrl) -> bool:

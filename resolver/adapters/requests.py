@@ -33,7 +33,7 @@ from requests.cookies import extract_cookies_to_jar
 from requests.utils import default_user_agent, get_encoding_from_headers, select_proxy
 
 import resolver
-from resolver.adapters.fields import Login, login_of
+from resolver.adapters.fields import PlaceLogin, login_of
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -212,7 +212,7 @@ class _RawHeaders(NamedTuple):
     cafile: str | None
     certfile: str | None
     proxy: str | None
-    login: Login | None = None
+    login: PlaceLogin | None = None
 
     def over(self, settings: resolver.Settings) -> resolver.Settings:
         """The settings, with this in place of what they say."""
@@ -253,7 +253,7 @@ def _settings_of_http(settings: resolver.Settings) -> resolver.NetworkSettings:
     return network
 
 
-def _login_of(request: PreparedRequest) -> Login | None:
+def _login_of(request: PreparedRequest) -> PlaceLogin | None:
     fields = [(name, _octets(value).decode("latin-1")) for name, value in request.headers.items()]
     try:
         return login_of(request.url or "", fields, default_user_agent())

@@ -77,7 +77,7 @@ class GuardedAdapter(HTTPAdapter):
 
 
 def _guarded_pools(policy: resolver.Policy) -> dict[str, type[HTTPConnectionPool]]:
-    class Connection(HTTPConnection):
+    class GuardedConnection(HTTPConnection):
         def _new_conn(self) -> socket.socket:
             return _connected(self, "http", policy)
 
@@ -86,7 +86,7 @@ def _guarded_pools(policy: resolver.Policy) -> dict[str, type[HTTPConnectionPool
             return _connected(self, "https", policy)
 
     class Pool(HTTPConnectionPool):
-        ConnectionCls = Connection
+        ConnectionCls = GuardedConnection
 
     class TlsPool(HTTPSConnectionPool):
         ConnectionCls = TlsConnection
