@@ -86,8 +86,8 @@ if TYPE_CHECKING:
     from resolver.transfer.plan import Plan, explain
     from resolver.transfer.response import Outcome, Response, Saved, http_fields, http_status
     from resolver.transfer.session import Resolver
-    from resolver.transfer.settings import NetworkSettings, Patience, RetryPolicy, Settings
-    from resolver.transfer.streaming import LiveReply, StreamingResponse
+    from resolver.transfer.settings import NetworkSettings, RetryPolicy, Settings
+    from resolver.transfer.streaming import StreamingResponse
     from resolver.transfer.terminal import TerminalSession
     from resolver.url.parsing import Extracted, build, convert_iri, extract, parse
     from resolver.url.registry import register, schemes
@@ -123,7 +123,6 @@ _HOMES: dict[str, str] = {
     "Kind": "protocols.contract",
     "LimitExceeded": "protocols.errors",
     "Limits": "protocols.contract",
-    "LiveReply": "resolver.transfer.streaming",
     "LocalError": "protocols.errors",
     "LoginRequired": "protocols.errors",
     "MailtoUrl": "protocols.mailto",
@@ -136,7 +135,6 @@ _HOMES: dict[str, str] = {
     "Options": "protocols.options",
     "OtherUrl": "protocols.other",
     "Outcome": "resolver.transfer.response",
-    "Patience": "resolver.transfer.settings",
     "Plan": "resolver.transfer.plan",
     "Policy": "resolver.policy",
     "Progress": "resolver.network.events",
@@ -220,7 +218,6 @@ __all__ = [  # a test holds this, the table and the imports above to one another
     "Kind",
     "LimitExceeded",
     "Limits",
-    "LiveReply",
     "LocalError",
     "LoginRequired",
     "LookedUp",
@@ -234,7 +231,6 @@ __all__ = [  # a test holds this, the table and the imports above to one another
     "Options",
     "OtherUrl",
     "Outcome",
-    "Patience",
     "Plan",
     "Policy",
     "Progress",

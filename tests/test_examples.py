@@ -81,7 +81,7 @@ def test_what_a_program_makes_to_fetch_with_has_an_example() -> None:
         "blocking",
         "Policy",
         "Limits",
-        "Patience",
+        "RetryPolicy",
         "Credentials",
     } <= EXAMPLES.keys()
 

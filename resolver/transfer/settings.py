@@ -38,7 +38,7 @@ class RetryPolicy:
     is here `tries_before_data` counts in place of `tries`, unless it is None.
 
     Examples:
-        >>> patience = resolver.Patience(tries=3, delay=0.5)
+        >>> patience = resolver.RetryPolicy(tries=3, delay=0.5)
         >>> saved = await resolver.save("http://127.0.0.1:8920/about.txt", "about.txt", patience=patience)
         >>> saved.attempts
         1
@@ -73,9 +73,6 @@ def requested_pause(error: ResolveError) -> float | None:
 
 #: Where nobody says: of what goes into memory, where the caller is there to ask again, and of a file.
 ONE_TRY, FIVE_TRIES = RetryPolicy(), RetryPolicy(tries=5)
-
-#: The public name of `RetryPolicy`.
-Patience = RetryPolicy
 
 
 class NetworkSettings(TypedDict, total=False):

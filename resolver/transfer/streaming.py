@@ -408,10 +408,6 @@ class StreamingResponse(LiveFacts):
         }
 
 
-#: Its public name.
-LiveReply = StreamingResponse
-
-
 # Sinks of bytes: a file, memory, standard output. Each counts its bytes and knows the last ones, so that
 # another try can resume behind them.
 

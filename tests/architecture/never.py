@@ -29,7 +29,8 @@ NEVER: tuple[tuple[str, str], ...] = (
     ),
     ("protocols resolver -resolver.__init__", "builtins.globals"),
     (
-        "protocols resolver -resolver.__init__ -resolver.url.registry -resolver.cli.__init__",  # a row names it
+        # A row of a table names it.
+        "protocols resolver -resolver.__init__ -resolver.url.registry -resolver.cli.__init__",
         "importlib.import_module",
     ),
     (

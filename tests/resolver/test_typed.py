@@ -73,7 +73,9 @@ async def wrapped(url: str, **settings: Unpack[resolver.Settings]) -> resolver.R
     return await resolver.fetch(url, **settings)
 
 
-def stream(url: str | Path | httpx.URL | resolver.Url) -> AbstractAsyncContextManager[resolver.LiveReply]:
+def stream(
+    url: str | Path | httpx.URL | resolver.Url,
+) -> AbstractAsyncContextManager[resolver.StreamingResponse]:
     return resolver.stream(url)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import resolver
-from resolver import Credentials, Options, Patience, Policy, Resolver, Transcript, prompt
+from resolver import Credentials, Options, Policy, Resolver, RetryPolicy, Transcript, prompt
 from tests.hang import HANG
 from tests.plugin import installed
 from tests.servers import ftp_tree, http_servers
@@ -32,7 +32,7 @@ PLUGINS = {
     "gemini": "fixtures.plugins.more_schemes.gemini:GEMINI",
 }
 #: Molly Brown says that it listens before it does: an attempt that is refused is repeated.
-PATIENT = Patience(tries=12, delay=0.05, retry_all=True)
+PATIENT = RetryPolicy(tries=12, delay=0.05, retry_all=True)
 
 
 @pytest.fixture

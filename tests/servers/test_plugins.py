@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import resolver
-from resolver import Patience, Policy
+from resolver import Policy, RetryPolicy
 from tests.plugin import installed
 
 POINTS = {
@@ -17,7 +17,7 @@ POINTS = {
     "gemini": "fixtures.plugins.more_schemes.gemini:GEMINI",
 }
 #: For a server that is coming up: some hundred seconds in all.
-PATIENT = Patience(tries=12, delay=0.05, retry_all=True)
+PATIENT = RetryPolicy(tries=12, delay=0.05, retry_all=True)
 
 
 @pytest.fixture(autouse=True)
@@ -67,7 +67,7 @@ async def test_fingerd(fingerd: str, request_: str, said: str) -> None:
 
 
 async def test_molly_brown(molly_brown: str, home: Path) -> None:
-    async def page(path: str, patience: Patience | None = None) -> resolver.Response:
+    async def page(path: str, patience: RetryPolicy | None = None) -> resolver.Response:
         return await resolver.fetch(f"{molly_brown}{path}", policy=policy(molly_brown), patience=patience)
 
     text = await page("a.txt", PATIENT)

@@ -29,11 +29,11 @@ from resolver import (
     LimitExceeded,
     Limits,
     NotFound,
-    Patience,
     Policy,
     ProsperoUrl,
     Refused,
     ResolveError,
+    RetryPolicy,
     Sent,
     TimedOut,
     Truncated,
@@ -49,7 +49,7 @@ from tests.protocols.opening import open_url
 from tests.resolver.gate.peers import closed_port
 
 SAME = (b"", b"", b"", b"")
-PATIENT = Patience(tries=3, delay=0)
+PATIENT = RetryPolicy(tries=3, delay=0)
 CONTENTS_OF = "GET-OBJECT-INFO CONTENTS ASCII"
 ABOUT = b"A text of two lines.\nThe second one.\n"
 
