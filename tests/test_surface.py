@@ -206,11 +206,10 @@ def test_what_a_resolver_is_made_of_has_public_names() -> None:
 
 
 def test_public_names_are_those_that_type_checkers_see() -> None:
-    tree = ast.parse(Path(resolver.__file__).read_text(encoding="utf-8"))
-    (block,) = (node for node in tree.body if isinstance(node, ast.If))
+    tree = ast.parse(Path(resolver.__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
     homes = {
-        alias.asname or alias.name: node.module
-        for node in block.body
+        alias.asname: node.module
+        for node in tree.body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
