@@ -92,4 +92,5 @@ from resolver.url.parsing import parse as parse
 from resolver.url.registry import register as register
 from resolver.url.registry import schemes as schemes
 
+__all__: list[str]
 __version__: str

@@ -208,7 +208,7 @@ def test_what_a_resolver_is_made_of_has_public_names() -> None:
 def test_public_names_are_those_that_type_checkers_see() -> None:
     tree = ast.parse(Path(resolver.__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
     homes = {
-        alias.asname: node.module
+        alias.asname or alias.name: node.module
         for node in tree.body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
@@ -227,7 +227,7 @@ def test_no_module_hides_a_public_name() -> None:
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no_such_name"):
-        _ = resolver.no_such_name
+        _ = resolver.no_such_name  # type: ignore[attr-defined]
 
 
 def test_the_version_is_the_projects() -> None:
