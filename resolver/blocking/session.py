@@ -45,7 +45,7 @@ from resolver.transfer import terminal as terminal_session
 from resolver.transfer.batch import RunningBatch
 from resolver.transfer.listing import Line, listing_line
 from resolver.transfer.retry import refuse_pointer
-from resolver.transfer.settings import Settings
+from resolver.transfer.settings import FetchSettings, Settings
 from resolver.transfer.streaming import LiveFacts, StreamingResponse
 from resolver.url import registry
 from resolver.url.parsing import UrlLike
@@ -576,22 +576,14 @@ stream = opening(once.stream, LiveReply.of)
 entries = opening(once.entries, BlockingIterator[Entry])
 
 
-def open(
-    url: UrlLike,
-    *,
-    origin: Origin = "user",
-    referrer: tuple[str, str | None] | None = None,
-    **settings: Unpack[Settings],
-) -> io.BufferedReader:
-    """What the URL names as a file to read, for all that take one: `pandas`, `tarfile`, `zipfile`.
+def open(url: UrlLike, **settings: Unpack[FetchSettings]) -> io.BufferedReader:
+    """Open what the URL names as a file to read, for all that take one: `pandas`, `tarfile`, `zipfile`.
 
     It can be sought in where the scheme can begin in the middle, and the size is known: over http, ftp, file.
     What is near is read past; farther away another retrieval begins.
 
     Args:
-        url: a `str`, a `resolver.Url`, an `httpx.URL`, or for a local file a path.
-        origin: who chose it: `user`, `chosen` (by a program), `derived` (found in what was fetched).
-        referrer: the URL that led to it, and the address that one was fetched from.
+        url: as for `fetch`.
 
     Raises:
         ResolveError: here, and where it is read: what is not whole, or has changed, is an error.
@@ -601,5 +593,6 @@ def open(
         ...     print(file.readline())
         b'A text of two lines.\\n'
     """
-    resolver = Resolver(**settings)
+    origin, referrer = settings.pop("origin", "user"), settings.pop("referrer", None)
+    resolver = Resolver(**cast("Settings", settings))
     return opened(partial(resolver.resume, url, origin=origin, referrer=referrer), resolver.close)

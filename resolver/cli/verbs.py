@@ -30,6 +30,7 @@ from resolver.url.parsing import parse
 
 if TYPE_CHECKING:
     from resolver.policy import Policy
+    from resolver.transfer.saving import SaveSettings
     from resolver.transfer.verification import Checksum
     from resolver.trees.walk import TreeDirectory
 
@@ -86,45 +87,43 @@ async def _save(session: Resolver, target: CommandTarget, command: Command) -> S
         return await gather(session, target, command)
     url = target.parsed(command)
     path = await _path(session, url, target, command)
-    return await session.save(
-        url,
-        path,
-        exists=command.exists,
-        make_directory=command.directory is not None or (command.output is None and "/" in path),
-        digest=command.json or command.ledger is not None,
-        checksum=_checksum(target, command),
-        size=target.size,
-        meta=command.meta,
-        mirrors=(*target.mirrors, *command.mirrors),
-        listings=command.output is not None,
-        dry_run=command.dry_run,
-        origin=target.origin,
-        referrer=target.referrer,
-    )
+    wanted: SaveSettings = {
+        **_save_settings(target, command),
+        "make_directory": command.directory is not None or (command.output is None and "/" in path),
+        "mirrors": (*target.mirrors, *command.mirrors),
+        "listings": command.output is not None,
+        "origin": target.origin,
+        "referrer": target.referrer,
+    }
+    return await session.save(url, path, **wanted)
+
+
+def _save_settings(target: CommandTarget, command: Command) -> SaveSettings:
+    """Return the keywords of `save` that a URL and a file of a tree have in common."""
+    return {
+        "exists": command.exists,
+        "digest": command.json or command.ledger is not None,
+        "checksum": _checksum(target, command),
+        "size": target.size,
+        "meta": command.meta,
+        "dry_run": command.dry_run,
+    }
 
 
 async def _save_below(target: CommandTarget, command: Command) -> Saved | None:
     """A file of a tree, where the walk has it. None where it is a directory."""
     assert target.file is not None
     file = target.file
-    return await file.fetch(
-        lambda: file.session.save(
-            file.url,
-            file.path,
-            exists=command.exists,
-            make_directory=True,
-            digest=command.json or command.ledger is not None,
-            checksum=_checksum(target, command),
-            size=target.size,
-            meta=command.meta,
-            mirrors=target.mirrors,
-            listings=False,
-            listed=file.listed,
-            dry_run=command.dry_run,
-            origin=file.origin,
-            referrer=file.referrer,
-        )
-    )
+    wanted: SaveSettings = {
+        **_save_settings(target, command),
+        "make_directory": True,
+        "mirrors": target.mirrors,
+        "listings": False,
+        "listed": file.listed,
+        "origin": file.origin,
+        "referrer": file.referrer,
+    }
+    return await file.fetch(lambda: file.session.save(file.url, file.path, **wanted))
 
 
 async def enter(

@@ -44,10 +44,11 @@ from resolver.transfer.response import Saved
 from resolver.transfer.retrieval import Retrieval
 from resolver.transfer.retry import Fill, Retrier, refuse_pointer
 from resolver.transfer.segments import HostConnectionCounter
-from resolver.transfer.settings import RetryPolicy
+from resolver.transfer.settings import Provenance, RetryPolicy
 from resolver.transfer.streaming import MemoryStore, Store, StreamingResponse, leave, octets_to_keep
 from resolver.transfer.verification import Checksum, ExpectedDigest, check_size
 from resolver.url import registry
+from resolver.url.parsing import UrlLike
 from resolver.version import VERSION
 
 # The content of a sidecar: JSON for readers years later, when the URL may name something else (S21). It holds
@@ -124,6 +125,42 @@ _LOOKS = ("skip", "newer", "rename")
 
 #: What to do about a file that has the name already.
 Exists: TypeAlias = Literal["fail", "resume", "skip", "newer", "replace", "rename"]
+
+
+class SaveSettings(Provenance, total=False):
+    """The keywords of `save`. `SaveOrder` has the default of each."""
+
+    exists: Exists
+    """What to do about a file that has the name: `fail` (the default, before anything is sent), `resume`,
+    `skip`, `newer` (fetch only what is later, or as old and of another size), `replace`, `rename`."""
+
+    make_directory: bool
+    """Make the directory of the file."""
+
+    digest: bool
+    """Compute the SHA-256 of the file."""
+
+    checksum: str | Checksum | None
+    """`ALG:HEX`, or `auto` for what the server publishes. A file that does not match is fetched once more,
+    then removed (`ChecksumMismatch`)."""
+
+    size: int | None
+    """The size in bytes, where it is known: with another size it is another object."""
+
+    mirrors: Sequence[UrlLike]
+    """Other locations of the object, asked when this one fails, before those of its host."""
+
+    listings: bool
+    """Whether a listing may become a file of its lines: true by default; else it is refused (S14)."""
+
+    listed: Validators | None
+    """The size and time that a listing had for certain: where the file agrees, `newer` sends nothing."""
+
+    meta: bool
+    """Write URLs, time, digests and headers beside the file, into `path` + `.meta.json`."""
+
+    dry_run: bool
+    """Write nothing and ask for no body: the result has no bytes, or is `skipped`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from functools import partial
 from os import PathLike, fspath
 from types import TracebackType
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from protocols.contract import Credentials, Entry, Limits, Options, Origin, Referrer, Url, Validators, Wanted
 from protocols.errors import Declined, LimitExceeded, ProtocolError, ResolveError
@@ -39,9 +39,8 @@ from resolver.url.tracebacks import outermost
 if TYPE_CHECKING:
     from resolver.files.commit import GroupCommit
     from resolver.transfer.cookies import CookieFile
-    from resolver.transfer.saving import Exists
+    from resolver.transfer.saving import Exists, SaveSettings
     from resolver.transfer.terminal import TerminalSession, TerminalWindow
-    from resolver.transfer.verification import Checksum
 
 
 def described(
@@ -318,65 +317,38 @@ class Resolver:
         origin, referrer = wanted.get("origin", "user"), wanted.get("referrer")
         return opened(self._network, self._request(url, origin, referrer, prompt=True), **wanted)
 
-    async def save(
-        self,
-        url: UrlLike,
-        path: str | PathLike[str],
-        *,
-        exists: Exists = "fail",
-        make_directory: bool = False,
-        digest: bool = False,
-        checksum: str | Checksum | None = None,
-        size: int | None = None,
-        mirrors: Sequence[UrlLike] = (),
-        listings: bool = True,
-        listed: Validators | None = None,
-        meta: bool = False,
-        dry_run: bool = False,
-        origin: Origin = "user",
-        referrer: tuple[str, str | None] | None = None,
-    ) -> Saved:
+    async def save(self, url: UrlLike, path: str | PathLike[str], **wanted: Unpack[SaveSettings]) -> Saved:
         """The object in the file `path`, complete or not there at all.
 
         It grows in `path` + `.part` and gets its name, and the peer's modification time, once it is whole;
-        cut off, it is continued by the next call if the object is still the same. `exists` says what to do
-        about a file that has the name already: `fail` (`LocalError`, before anything is sent), `resume` (it
-        counts as begun), `skip`, `newer` (fetch only what is later, or of the same time and another size),
-        `replace`, `rename` (the next free name). For `newer`, `listed` is what a listing said for certain of
-        the object: where the file agrees nothing is sent. `make_directory` makes the directory it goes to.
-        With `digest` the SHA-256 of the file is taken. `checksum` is `ALG:HEX` or `auto`; a file that does
-        not match is fetched once more, then removed (`ChecksumMismatch`); so is one without the `size` that
-        was given, and a place that announces another is not asked for octets. `mirrors` are other places,
-        which take over when one fails, before those of its host. A listing becomes a file of lines; without
-        `listings` it is refused (S14). `meta` writes how it came into `path` + `.meta.json`. With `dry_run`
-        nothing is written and no body asked for: what would come has no octets, what stays is `skipped`."""
+        cut off, it is continued by the next call if the object is still the same. `SaveSettings` says what
+        each keyword does."""
         from resolver.transfer.saving import (
             SaveOrder,
             Saver,
+            SaveSettings,
             checksum_of,  # and all of files: many save none
         )
 
+        check_names(wanted, SaveSettings.__optional_keys__)
+        origin, referrer = wanted.pop("origin", "user"), wanted.pop("referrer", None)
+        mirrors, checksum = wanted.pop("mirrors", ()), wanted.pop("checksum", None)
+        listed = wanted.pop("listed", None) or NOTHING
         first = self._request(url, origin, referrer, want="file", prompt=True)
         others = [self._request(each, origin, referrer, want="file", prompt=True) for each in mirrors]
         others += self._elsewhere(first.url, origin, referrer)
-        if listed is not None and listed != NOTHING:
+        if listed != NOTHING:
             first = replace(first, options=replace(first.options, listed=listed))
         order = SaveOrder(
             requests=(first, *(replace(other, transfer=first.transfer) for other in others)),
             path=fspath(path),
-            exists=exists,
-            make_directory=make_directory,
-            digest=digest,
             checksum=checksum_of(checksum),
-            size=size,
             segments=self._segments,
             crowd=self._crowd,
-            listings=listings,
-            listed=listed or Validators(),
-            dry_run=dry_run,
+            listed=listed,
             below=self._below,
-            meta=meta,
             commits=self._group_commit(),
+            **cast("dict[str, Any]", wanted),
         )
         try:
             return await Saver(self._network, order, self._patience or FIVE_TRIES).run()

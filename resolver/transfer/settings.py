@@ -16,6 +16,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, TypedDict
 
 from protocols.errors import NetworkError, ResolveError, TryLater
+from protocols.location import Origin
 from protocols.options import HeaderFields, Limits, Options, header_fields
 
 if TYPE_CHECKING:
@@ -178,6 +179,20 @@ class Settings(NetworkSettings, total=False):
 
     strict: bool
     """Take of URLs only what RFC 1738 has, and mend nothing."""
+
+
+class Provenance(TypedDict, total=False):
+    """Who chose a URL, and what led to it: keywords of each call that takes one."""
+
+    origin: Origin
+    """`user` (the default), `chosen` (by a program) or `derived` (found in what was fetched)."""
+
+    referrer: tuple[str, str | None] | None
+    """The URL that led to it, and the address from which that one was fetched."""
+
+
+class FetchSettings(Provenance, Settings, total=False):
+    """The keywords of a function of the package: of the one URL, and of the `Resolver` that fetches it."""
 
 
 def check_names(given: Collection[str], known: Collection[str]) -> None:

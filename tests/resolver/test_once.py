@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -27,11 +29,18 @@ from resolver import (
 )
 from resolver.cli.options import OPTIONS
 from resolver.transfer import functions as once
+from resolver.transfer.saving import SaveOrder, SaveSettings
+from resolver.transfer.settings import FetchSettings
 from tests.hang import NEVER
 
 FUNCTIONS = ("fetch", "info", "save", "stream", "entries")
 
 SHORT = 0.2
+
+#: Stands for the default of what is left out of a record.
+KEYWORD = object()
+
+RECORDS = {record.__name__: record for record in (FetchSettings, SaveSettings, once.FileSettings)}
 
 #: Says that it may pass in no time at all.
 LATER = Behaviour(instead=b"HTTP/1.1 503 No\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n")
@@ -156,13 +165,36 @@ async def test_a_file_has_the_patience_of_the_command(nursery: trio.Nursery, tmp
     assert caught.value.attempts == said
 
 
+def words(function: Callable[..., object]) -> dict[str, object]:
+    """What it takes, and the defaults; those of a record of keywords are where the record is used."""
+    found: dict[str, object] = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind is not inspect.Parameter.VAR_KEYWORD:
+            found[name] = parameter.default
+            continue
+        assert name in ("settings", "wanted")
+        record = re.fullmatch(r"Unpack\[(\w+)\]", str(parameter.annotation))
+        assert record is not None
+        found |= dict.fromkeys(RECORDS[record[1]].__optional_keys__, KEYWORD)
+    found.pop("self", None)
+    return found
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_each_has_the_words_of_the_method(name: str) -> None:
     """Of one URL what a `Resolver` takes, of all of them what it is made with."""
-    function = inspect.signature(getattr(resolver, name)).parameters
-    method = inspect.signature(getattr(Resolver, name)).parameters
-    assert [each for each in function if each != "settings"] == [each for each in method if each != "self"]
-    assert {each: function[each].default for each in method if each != "self"} == {
-        each: method[each].default for each in method if each != "self"
-    }
-    assert function["settings"].kind is inspect.Parameter.VAR_KEYWORD
+    method = words(getattr(Resolver, name))
+    if name != "save":
+        assert (method["origin"], method["referrer"]) == ("user", None)
+        method |= dict.fromkeys(("origin", "referrer"), KEYWORD)
+    assert words(getattr(resolver, name)) == method | dict.fromkeys(Settings.__optional_keys__, KEYWORD)
+
+
+def test_each_keyword_of_save_is_one_of_the_order() -> None:
+    fields = {field.name for field in dataclasses.fields(SaveOrder)}
+    assert SaveSettings.__optional_keys__ - fields == {"mirrors", "origin", "referrer"}
+
+
+async def test_save_with_a_keyword_that_there_is_not_is_a_type_error() -> None:
+    with pytest.raises(TypeError, match=r"'exsits': .*exists"):
+        await Resolver().save("http://h.example/", "file", exsits="skip")  # type: ignore[call-arg]
