@@ -282,8 +282,8 @@ async def register(quiet: bool) -> None:
         for scheme in SCHEMES:
             if (opens := await _asked(scheme)) != NAME:
                 before.handlers[scheme] = opens
-    plain_file.put(_state(), json.dumps(before._asdict()).encode() + b"\n")
-    plain_file.put(_entry(), entry)
+    plain_file.write_whole(_state(), json.dumps(before._asdict()).encode() + b"\n", mode=None, follow=False)
+    plain_file.write_whole(_entry(), entry, mode=None, follow=False)
     await _renew()
     if not await _run("xdg-mime", "default", NAME, *map(_kind, SCHEMES)) and not quiet:
         streams.complain("there is no xdg-mime that works: choose resolve in the settings of the desktop")
@@ -372,7 +372,7 @@ def _leave(path: str, *, made_by_us: bool) -> None:
     if made_by_us and all(line[:1] in (b"", b"[") for line in left.split(b"\n")):
         plain_file.take_away(path)
     elif left != octets:
-        plain_file.put_through(path, left)
+        plain_file.write_whole(path, left, mode=None)
 
 
 def _kept() -> DesktopState | None:

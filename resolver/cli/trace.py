@@ -18,7 +18,7 @@ from resolver.cli.plans import plan_of
 from resolver.cli.progress import Display
 from resolver.cli.streams import TraceWriter, complain
 from resolver.cli.targets import CommandTarget
-from resolver.files.atomic import check_place, write_report
+from resolver.files.atomic import check_place, write_whole
 from resolver.network.events import (
     Event,
     Kept,
@@ -157,7 +157,7 @@ class Diagrams:
             sections.append((exchange,) if plan is None else (exchange, planned(plan)))
         page = self._panel.page(sections, "What was said", left_out=self._recordings.left_out)
         try:
-            write_report(self._path, page.encode())
+            write_whole(self._path, page.encode())
         except LocalError as error:
             return error
         return None
@@ -182,7 +182,7 @@ def show_plans(plans: Sequence[Plan], command: Command) -> None:
         streams.write_output(page)
     else:
         check_place(command.output)
-        write_report(command.output, page)
+        write_whole(command.output, page)
 
 
 def check_needs(option: str) -> None:

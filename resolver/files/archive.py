@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
-from functools import partial
+from contextlib import contextmanager
 from tempfile import SpooledTemporaryFile
 
 from protocols.errors import LocalError
-from resolver.files.atomic import lock
+from resolver.files.atomic import lock, replace
 from resolver.files.faults import check_spare, writing_fault
 
 
@@ -137,14 +136,9 @@ class ArchiveOutput:
 def put_beside(path: str, lines: Iterable[bytes], mode: int) -> None:
     """A file of these lines, in the place of what has the name, at once, for those whom `mode` says. Raises
     `LocalError`."""
-    new = f"{path}.{os.urandom(8).hex()}"
     try:
-        with open(new, "xb", opener=partial(os.open, mode=mode)) as file:
-            file.writelines(lines)
-        os.replace(new, path)
+        replace(path, lines, mode, sync=False)
     except OSError as error:
-        with suppress(OSError):
-            os.unlink(new)
         raise writing_fault(error, path) from error
 
 

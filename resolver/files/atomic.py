@@ -1,4 +1,4 @@
-"""Small files that are replaced atomically: single files, reports, output directories; and their lock."""
+"""Small files that are written whole, and files that a process reads, locks or holds by a name."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import errno
 import fcntl
 import os
 import stat
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
@@ -15,24 +16,55 @@ from protocols.errors import LocalError, NotConfigured
 from resolver.files.faults import reason, writing_fault
 
 
-def replace(path: str, octets: bytes, mode: int) -> None:
-    """In one step, once all of it is on the disk, with the permissions `mode` less the user's mask. Raises
-    `OSError`; then nothing is left of it, and what was there stands."""
-    new = f"{path}.{os.urandom(8).hex()}"
-    fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
+@contextmanager
+def whole_file(
+    fd: int, lines: Iterable[bytes], remove: Callable[[], None], *, sync: bool = True
+) -> Iterator[os.stat_result]:
+    """Write a new file whole, and give its status; the caller then gives it its final name.
+
+    The caller created `fd` under a first name, which `remove` takes away if anything fails here or in the
+    block. With `sync` the octets are on the disk before the block begins.
+    """
     try:
         with open(fd, "wb") as file:
-            file.write(octets)
+            file.writelines(lines)
             file.flush()
-            os.fsync(fd)
-        os.replace(new, path)
+            if sync:
+                os.fsync(fd)
+            status = os.fstat(fd)
+        yield status
     except BaseException:
         with suppress(OSError):
-            os.unlink(new)
+            remove()
         raise
 
 
-# own file: Files that a person keeps for this program and that would do harm in other hands: the
+def replace(path: str, lines: Iterable[bytes], mode: int, *, sync: bool = True) -> None:
+    """Put a file in place of whatever has the name, in one step, with the permissions `mode` less the user's
+    mask. Raises `OSError`; then nothing is left of it, and what was there stands."""
+    new = f"{path}.{os.urandom(8).hex()}"
+    fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
+    with whole_file(fd, lines, partial(os.unlink, new), sync=sync):
+        os.replace(new, path)
+
+
+def write_whole(path: str, octets: bytes, mode: int | None = 0o666, *, follow: bool = True) -> None:
+    """Write a file of ours, as `replace` does. Raises `LocalError`.
+
+    With `follow` a link keeps leading to the file: it is the user's own name for it. A `mode` of None keeps
+    the permissions of a file that is there, and makes a new one, and its directory, for a desktop to read.
+    """
+    path = os.path.realpath(path) if follow else path
+    try:
+        if mode is None:
+            os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+            mode = os.stat(path).st_mode & 0o777 if os.path.isfile(path) else 0o644
+        replace(path, (octets,), mode)
+    except OSError as error:
+        raise writing_fault(error, path) from error
+
+
+# Private files: files that a person keeps for this program and that would do harm in other hands: the
 # configuration, which may loosen the policy; a netrc file and cookies, which are secrets.
 #
 # They are regular files, ours or the system's, which nobody else may write to; a secret one nobody else may
@@ -96,12 +128,6 @@ def _read(path: str, what: str, fd: int, most: int) -> bytes:
     return octets
 
 
-def keep_own(path: str, what: str, most: int, change: Callable[[bytes], bytes]) -> None:
-    """As `update_own`, of a file in a directory that may have to be made first, for its owner alone."""
-    make_folder_of(path, what)
-    update_own(path, what, most, change)
-
-
 def make_folder_of(path: str, what: str) -> None:
     """The directory of a file, for its owner alone, where there is none. Raises `LocalError`."""
     try:
@@ -119,7 +145,7 @@ def write_passing(folder: str, suffix: str, what: str, octets: bytes, lasts: flo
     path = os.path.join(folder, f"{os.urandom(8).hex()}{suffix}")
     make_folder_of(path, what)
     try:
-        replace(path, octets, 0o600)
+        replace(path, (octets,), 0o600)
         oldest = os.stat(path).st_mtime - lasts
         with os.scandir(folder) as entries:
             for entry in entries:
@@ -131,31 +157,38 @@ def write_passing(folder: str, suffix: str, what: str, octets: bytes, lasts: flo
     return path
 
 
-def update_own(path: str, what: str, most: int, change: Callable[[bytes], bytes]) -> None:
-    """Put what `change` makes of a secret file in its place, in one step; it is made where there is none. Who
-    does the same to it meanwhile waits: that is as long as this takes.
+def update_own(
+    path: str, what: str, most: int, change: Callable[[bytes], bytes], *, make_folder: bool = False
+) -> None:
+    """Put what `change` makes of a secret file in its place, in one step; it is made where there is none, and
+    with `make_folder` its directory, too. Who does the same to it meanwhile waits: that is as long as this
+    takes.
 
     Raises `NotConfigured` for a file that may not be trusted, `LocalError` where it cannot be written; then
     it is as it was.
     """
+    if make_folder:
+        make_folder_of(path, what)
     path = os.path.realpath(path)
     try:
-        with _locked(path, what) as fd:
-            replace(path, change(_read(path, what, fd, most)), 0o600)
+        with _locked(path, what, wait=True) as fd:
+            assert fd is not None
+            replace(path, (change(_read(path, what, fd, most)),), 0o600)
     except OSError as error:
         raise LocalError(f"cannot write the {what} {path}: {error.strerror}") from error
 
 
 @contextmanager
-def _locked(path: str, what: str) -> Iterator[int]:
-    """The file, held against others who update it. What they put in its place is another file."""
-    import fcntl  # what is only read needs none
-
+def _locked(path: str, what: str, *, wait: bool = False) -> Iterator[int | None]:
+    """The file, made if need be, locked against others who do the same. None where another has it and nobody
+    is to `wait`. What others put in its place meanwhile is another file, which is opened again."""
     while True:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
         try:
             check_own(path, what, os.fstat(fd), secret=True)
-            fcntl.flock(fd, fcntl.LOCK_EX)
+            if not lock(fd, wait=wait):
+                yield None
+                return
             if _is_at(path, fd):
                 yield fd
                 return
@@ -164,9 +197,10 @@ def _locked(path: str, what: str) -> Iterator[int]:
 
 
 def _is_at(path: str, fd: int) -> bool:
+    """Return whether the path still names the open file."""
     try:
         return os.path.samestat(os.stat(path), os.fstat(fd))
-    except FileNotFoundError:
+    except OSError:
         return False
 
 
@@ -176,21 +210,21 @@ def _is_at(path: str, fd: int) -> bool:
 _NO_LOCKS = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS})
 
 
-def lock(fd: int) -> bool:
-    """Take the lock of an open file, until it is closed; False where another has it. Raises `OSError`."""
+def lock(fd: int, *, wait: bool = False) -> bool:
+    """Take the lock of an open file, until it is closed; False where another has it, unless it is to `wait`.
+    Raises `OSError`, also where a file system without locks could not keep two writers apart."""
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(fd, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:
         return False
     except OSError as error:
-        if error.errno not in _NO_LOCKS:
+        if wait or error.errno not in _NO_LOCKS:
             raise
     return True
 
 
-# held file: A small file that says something as long as the process lives that holds it: where a server of
-# the person's own is. Its lock is the system's, so one that was left behind by a process that was killed is
-# taken over.
+# A held file: a small file that is valid as long as the process lives that holds it, such as the address of
+# the user's own server. Its lock is the system's, so a file that a killed process left behind is taken over.
 
 
 @contextmanager
@@ -201,61 +235,28 @@ def held(path: str, what: str, octets: bytes) -> Iterator[bool]:
     Raises `NotConfigured` for what stands there and may not be trusted, `LocalError` where it cannot be
     written.
     """
-    try:
-        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
-        fd = _held_file_locked(path, what)
-    except OSError as error:
-        raise LocalError(f"cannot write the {what} {path}: {error.strerror}") from error
-    if fd is None:
-        yield False
-        return
-    try:
-        _write(path, what, fd, octets)
-        yield True
-    finally:
-        if _held_file_is_at(path, fd):
-            with suppress(OSError):
-                os.unlink(path)
-        os.close(fd)
-
-
-def _held_file_locked(path: str, what: str) -> int | None:
-    """The file, made if need be; what is at the name once the lock is ours."""
-    while True:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
-        ours = False
+    make_folder_of(path, what)
+    with ExitStack() as holding:
         try:
-            check_own(path, what, os.fstat(fd), secret=True)
-            if os.fstat(fd).st_uid != os.geteuid():
-                raise NotConfigured(f"{path}: this file is another user's: a {what} is ours")
-            if not lock(fd):
-                return None
-            ours = _held_file_is_at(path, fd)  # who had it may have taken it away meanwhile
-        finally:
-            if not ours:
-                os.close(fd)
-        if ours:
-            return fd
+            fd = holding.enter_context(_locked(path, what))
+            if fd is not None:
+                holding.callback(_remove_own, path, fd)
+                os.ftruncate(fd, 0)
+                with open(fd, "wb", closefd=False) as file:
+                    file.write(octets)
+        except OSError as error:
+            raise LocalError(f"cannot write the {what} {path}: {error.strerror}") from error
+        yield fd is not None
 
 
-def _write(path: str, what: str, fd: int, octets: bytes) -> None:
-    try:
-        os.ftruncate(fd, 0)
-        with open(fd, "wb", closefd=False) as file:
-            file.write(octets)
-    except OSError as error:
-        raise LocalError(f"cannot write the {what} {path}: {error.strerror}") from error
+def _remove_own(path: str, fd: int) -> None:
+    """Remove the file, unless another has its name."""
+    if _is_at(path, fd):
+        with suppress(OSError):
+            os.unlink(path)
 
 
-def _held_file_is_at(path: str, fd: int) -> bool:
-    try:
-        return os.path.samestat(os.lstat(path), os.fstat(fd))
-    except OSError:
-        return False
-
-
-# plain file: Small files that desktops read, which say what opens a URL: put in place in one step, and
-# removed.
+# Plain files: small files that desktops read, which say what opens a URL.
 
 _MOST = 4_194_304
 
@@ -272,21 +273,6 @@ def read(path: str) -> bytes | None:
     if len(octets) > _MOST:
         raise LocalError(f"{path} has more than {_MOST} octets: nothing of ours is so long")
     return octets
-
-
-def put(path: str, octets: bytes) -> None:
-    """In the place of what was there, whatever it was; its directory is made if need be. Raises
-    `LocalError`."""
-    try:
-        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
-        replace(path, octets, os.stat(path).st_mode & 0o777 if os.path.isfile(path) else 0o644)
-    except OSError as error:
-        raise LocalError(f"cannot write {path}: {error.strerror}") from error
-
-
-def put_through(path: str, octets: bytes) -> None:
-    """The same of a file that a person may have placed a link to."""
-    put(os.path.realpath(path), octets)
 
 
 def take_away(path: str) -> None:
@@ -321,13 +307,7 @@ def check_place(path: str) -> None:
         raise LocalError(f"cannot write {path!r}: nothing can be made in {directory!r}")
 
 
-def write_report(path: str, octets: bytes) -> None:
-    """All of it on the disk, and then the name. Raises `LocalError`; then nothing is left of it."""
-    path = os.path.realpath(path)
-    try:
-        replace(path, octets, 0o666)
-    except OSError as error:
-        raise writing_fault(error, path) from error
+# A directory of files that are written whole, which a run over a cluster keeps.
 
 
 class OutputFiles:
@@ -360,8 +340,8 @@ class OutputFiles:
         """It is there as a whole, or not at all; what others left of it who were killed goes, for who reads
         the directory reads that, too. Of one name there is one writer at a time."""
         path = self.place(name)
+        write_whole(path, octets, follow=False)
         try:
-            replace(path, octets, 0o666)
             directory, base = os.path.split(path)
             for each in os.listdir(directory):
                 if each.startswith(f"{base}."):
@@ -399,7 +379,7 @@ def forget(path: str) -> None:
         os.unlink(path)
 
 
-# ledger file: The file of a ledger: ours, for its owner alone, and held against a second run.
+# The file of a ledger: for its owner alone, and held against a second run.
 #
 # SQLite opens it by its name. What is held here is another descriptor of it, and stays open as long as
 # SQLite has the file: closing any drops the locks that this process has on it.
@@ -441,11 +421,7 @@ class LedgerFile:
     def check_there(self) -> None:
         """Raises `LocalError` where its name is no more that of this file: SQLite would go on writing what
         nobody can open."""
-        try:
-            is_there = os.path.samestat(os.stat(self.path), os.fstat(self._fd))
-        except FileNotFoundError:
-            is_there = False
-        if not is_there:
+        if not _is_at(self.path, self._fd):
             raise LocalError(f"the ledger {self.path!r} was removed or replaced during the run")
 
     def close(self) -> None:

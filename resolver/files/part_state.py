@@ -15,10 +15,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import TypeAlias
 
 from protocols.contract import Sink, Validators
 from protocols.errors import LocalError
+from resolver.files.atomic import whole_file
 from resolver.files.directory import DirectoryHandle
 from resolver.files.faults import writing_fault
 
@@ -202,20 +204,14 @@ def write_state(name: str, directory: DirectoryHandle, state: PartState) -> bool
     owner, and so could not keep it. Raises `OSError`, and `LocalError` as `read_state`."""
     first = fresh(name)
     _forget(first, directory)  # of a run that was killed
-    fd = directory.create(first, _FOR_THE_OWNER)
-    try:
-        with open(fd, "wb") as file:
-            guarded = is_guarded(os.fstat(fd))
-            file.write(json.dumps(_record(state)).encode())
+    fd, octets = directory.create(first, _FOR_THE_OWNER), json.dumps(_record(state)).encode()
+    with whole_file(fd, (octets,), partial(directory.forget, first), sync=False) as status:
         _read_own(name, directory)
-        if guarded:
+        if is_guarded(status):
             directory.replace(first, name)
-        else:
-            directory.forget(first)
-    except BaseException:
-        directory.forget(first)
-        raise
-    return guarded
+            return True
+    directory.forget(first)
+    return False
 
 
 def forget_state(name: str, directory: DirectoryHandle) -> None:

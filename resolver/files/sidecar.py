@@ -15,8 +15,10 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import suppress
+from functools import partial
 
 from protocols.errors import LocalError
+from resolver.files.atomic import whole_file
 from resolver.files.directory import DirectoryHandle
 
 FORMAT = "url-resolver meta 1"
@@ -68,14 +70,8 @@ class Sidecar:
         """Bring it to the disk under the name that it has first."""
         self._forget(self._fresh)
         fd = self._directory.create(self._fresh, _FOR_ALL_TO_READ)
-        try:
-            with open(fd, "wb") as file:
-                file.write(octets)
-                file.flush()
-                os.fsync(file.fileno())
-        except BaseException:
-            self._directory.forget(self._fresh)
-            raise
+        with whole_file(fd, (octets,), partial(self._directory.forget, self._fresh)):
+            pass
 
     def make_way(self, octets: bytes | None) -> None:
         """The file is about to get its name. What was beside it before was of another one, also where nobody

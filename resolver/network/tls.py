@@ -19,7 +19,7 @@ from typing import Literal, TypeAlias, TypeVar
 
 from protocols.authority import comparable_host
 from protocols.errors import Disconnected, NetworkError, NotConfigured, TimedOut, TlsError
-from resolver.files.atomic import MISSING, keep_own, open_own
+from resolver.files.atomic import MISSING, open_own, update_own
 from resolver.files.faults import reason
 from resolver.loops import running
 from resolver.policy.environment import own_folder
@@ -198,7 +198,7 @@ def _known_at(path: str, place: str, shown: str) -> str:
     """What the file has for a place; `shown`, which it has from now on, where it had nothing."""
     known = _known(path)
     if place not in known:
-        keep_own(path, _WHAT, _MOST, partial(_with, path, place, shown))
+        update_own(path, _WHAT, _MOST, partial(_with, path, place, shown), make_folder=True)
         known = _known(path)  # somebody else may have met it meanwhile
     return known.get(place, shown)
 

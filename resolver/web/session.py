@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 from protocols.contract import Entry
 from protocols.errors import NotConfigured
 from protocols.location import JsonValue, Origin, Referrer
-from resolver.files.atomic import MISSING, keep_own, open_own
+from resolver.files.atomic import MISSING, open_own, update_own
 from resolver.policy.environment import own_folder
 from resolver.transfer.response import Response
 from resolver.web.pages.own import OpenedUrl
@@ -221,11 +221,17 @@ def bookmarks() -> list[OpenedUrl]:
 
 def keep(url: str, title: str) -> None:
     """One more, or the same by another name. Raises `LocalError`."""
-    keep_own(_path(), _WHAT, _MOST, lambda octets: _written([*_but(octets, url), OpenedUrl(url, title)]))
+    update_own(
+        _path(),
+        _WHAT,
+        _MOST,
+        lambda octets: _written([*_but(octets, url), OpenedUrl(url, title)]),
+        make_folder=True,
+    )
 
 
 def forget(url: str) -> None:
-    keep_own(_path(), _WHAT, _MOST, lambda octets: _written(_but(octets, url)))
+    update_own(_path(), _WHAT, _MOST, lambda octets: _written(_but(octets, url)), make_folder=True)
 
 
 def _path() -> str:

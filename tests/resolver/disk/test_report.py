@@ -8,21 +8,21 @@ from pathlib import Path
 import pytest
 
 from resolver import LocalError
-from resolver.files.atomic import check_place, write_report
+from resolver.files.atomic import check_place, write_whole
 
 
 def test_it_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     for octets in (b"one", b"two"):
         check_place(str(path))
-        write_report(str(path), octets)
+        write_whole(str(path), octets)
         assert path.read_bytes() == octets
         assert os.listdir(tmp_path) == ["page.html"]
 
 
 def test_a_link_keeps_leading_to_it(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("page.html")
-    write_report(str(tmp_path / "link"), b"one")
+    write_whole(str(tmp_path / "link"), b"one")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "page.html").read_bytes() == b"one"
 
@@ -38,7 +38,7 @@ def test_what_cannot_be_written_leaves_what_was_there(
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(LocalError, match="no space left on device"):
-        write_report(str(path), b"after")
+        write_whole(str(path), b"after")
     assert path.read_bytes() == b"before"
     assert os.listdir(tmp_path) == ["page.html"]
 
