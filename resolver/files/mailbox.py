@@ -16,13 +16,15 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from functools import partial
 from typing import Protocol
 
 from protocols.errors import LocalError
-from resolver.files.atomic import lock
+from resolver.files.atomic import lock, whole_file
 from resolver.files.directory import DirectoryHandle
 from resolver.files.faults import writing_fault
 from resolver.files.names import check_name
+from resolver.policy.files import FIRST_SUFFIX, STATE_SUFFIX
 
 _FORMAT = "url-resolver mailbox state 1"
 _QUOTED = re.compile(rb"^(>*From )", re.MULTILINE)
@@ -68,7 +70,7 @@ class Mbox:
         self._source = source.encode("utf-8", "surrogateescape")
         self._directory = DirectoryHandle(os.path.dirname(path), make=make_directory)
         self._name = os.path.basename(path)
-        self._state = f"{self._name}.part-state"
+        self._state = self._name + STATE_SUFFIX
         self._fd = -1
         self._noted = 0
 
@@ -108,12 +110,12 @@ class Mbox:
         if inode != found.st_ino or size > found.st_size:
             raise LocalError(
                 f"{self._path!r} is another file than an earlier run had begun: "
-                f"remove {self._path + '.part-state'!r} if it is whole"
+                f"remove {self._path + STATE_SUFFIX!r} if it is whole"
             )
         if any(source != self._source for source, _ in self._messages(size)):
             raise LocalError(
                 f"somebody wrote to {self._path!r} behind what an earlier run had not ended: look at it "
-                f"from octet {size} on, and remove {self._path + '.part-state'!r}"
+                f"from octet {size} on, and remove {self._path + STATE_SUFFIX!r}"
             )
         os.ftruncate(self._fd, size)
 
@@ -182,15 +184,11 @@ class Mbox:
         """Write it down once it is on the disk."""
         os.fsync(self._fd)
         record = {"format": _FORMAT, "size": self.size, "inode": os.fstat(self._fd).st_ino}
-        fresh = f"{self._state}.new"
-        self._directory.forget(fresh)
-        fd = self._directory.create(fresh, 0o600)
-        try:
-            os.write(fd, json.dumps(record).encode())
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-        self._directory.replace(fresh, self._state)
+        first = self._state + FIRST_SUFFIX
+        self._directory.forget(first)
+        fd = self._directory.create(first, 0o600)
+        with whole_file(fd, (json.dumps(record).encode(),), partial(self._directory.forget, first)):
+            self._directory.replace(first, self._state)
         self._noted = self.size
 
     def _read_state(self) -> tuple[int, int] | None:

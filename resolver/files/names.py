@@ -14,6 +14,7 @@ from resolver.files.directory import DirectoryHandle
 from resolver.files.faults import writing_fault
 from resolver.files.part_state import read_state
 from resolver.policy import is_kept_beside, numbered
+from resolver.policy.files import PART_SUFFIX, STATE_SUFFIX
 
 
 def check_name(path: str) -> None:
@@ -92,12 +93,12 @@ def taken(path: str) -> NameTaken:
 
 def busy(path: str) -> LocalError:
     """What is said where somebody else is writing the part of this file."""
-    return LocalError(f"{path + '.part'!r} is being written by another transfer")
+    return LocalError(f"{path + PART_SUFFIX!r} is being written by another transfer")
 
 
 def replaced(path: str) -> LocalError:
     """What is said where the part is another file now."""
-    return LocalError(f"{path + '.part'!r} was removed or replaced while it was written")
+    return LocalError(f"{path + PART_SUFFIX!r} was removed or replaced while it was written")
 
 
 def irregular(path: str) -> LocalError:
@@ -149,14 +150,14 @@ def free_name(path: str, source: str) -> str:
 def is_free(path: str, source: str) -> bool:
     """Has nothing this name, or only because a run for the same source was killed when all was done, and is
     nobody writing to it?"""
-    return (not is_there(path) or _was_killed_behind(path, source)) and not _is_busy(f"{path}.part")
+    return (not is_there(path) or _was_killed_behind(path, source)) and not _is_busy(path + PART_SUFFIX)
 
 
 def _was_killed_behind(path: str, source: str) -> bool:
     directory = DirectoryHandle(os.path.dirname(path), make=False)
     try:
         directory.hold()
-        state = read_state(f"{os.path.basename(path)}.part-state", directory)
+        state = read_state(os.path.basename(path) + STATE_SUFFIX, directory)
     except (OSError, LocalError):  # somebody's
         return False
     finally:

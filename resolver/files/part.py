@@ -38,6 +38,7 @@ from resolver.files.part_state import (
     write_state,
 )
 from resolver.files.sidecar import Sidecar
+from resolver.policy.files import PART_SUFFIX, STATE_SUFFIX
 
 #: What to do about a file that has the name already: `fail` before anything is fetched, or `replace`.
 Existing: TypeAlias = Literal["fail", "replace"]
@@ -85,8 +86,8 @@ class PartFile:
             os.path.dirname(path), make=make_directory, below=below, passing=True
         )
         self.name = os.path.basename(path)
-        self._part = f"{self.name}.part"
-        self._state = f"{self.name}.part-state"
+        self._part = self.name + PART_SUFFIX
+        self._state = self.name + STATE_SUFFIX
         self._sidecar = Sidecar(self.name, self.directory)
         self._has_sidecar = meta
 

@@ -23,6 +23,7 @@ from protocols.errors import LocalError
 from resolver.files.atomic import whole_file
 from resolver.files.directory import DirectoryHandle
 from resolver.files.faults import writing_fault
+from resolver.policy.files import FIRST_SUFFIX
 
 # The mark by which a file of ours is recognized: owner, inode number and a token that it carries (S14).
 #
@@ -222,7 +223,7 @@ def forget_state(name: str, directory: DirectoryHandle) -> None:
 
 def fresh(name: str) -> str:
     """What it is written as first."""
-    return f"{name}.new"
+    return name + FIRST_SUFFIX
 
 
 def _forget(name: str, directory: DirectoryHandle) -> None:

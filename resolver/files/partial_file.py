@@ -26,6 +26,7 @@ from resolver.files.faults import writing_fault
 from resolver.files.part import Existing, PartFile, Segment
 from resolver.files.part_state import Ranges, octets_of, prefix_of, write_all
 from resolver.loops import is_cancel, running
+from resolver.policy.files import PART_SUFFIX
 
 if TYPE_CHECKING:
     from hashlib import _Hash as Hash
@@ -410,7 +411,7 @@ def finish(path: str, source: str, *, inode: int, size: int, sidecar: bool, belo
     try:
         if os.path.lexists(path):
             return is_that(path, inode, size) and _conclude(part)
-        return not sidecar and is_that(f"{path}.part", inode, size) and _name(part)
+        return not sidecar and is_that(path + PART_SUFFIX, inode, size) and _name(part)
     except (OSError, LocalError):
         return False
     finally:

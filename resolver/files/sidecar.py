@@ -20,6 +20,7 @@ from functools import partial
 from protocols.errors import LocalError
 from resolver.files.atomic import whole_file
 from resolver.files.directory import DirectoryHandle
+from resolver.policy.files import FIRST_SUFFIX, META_SUFFIX
 
 FORMAT = "url-resolver meta 1"
 #: How each of them begins; one that a run was killed over begins so as far as it goes.
@@ -37,7 +38,7 @@ def sidecar_of(path: str) -> bytes | None:
     directory = DirectoryHandle(os.path.dirname(path), make=False)
     try:
         directory.hold()
-        fd = directory.open(f"{os.path.basename(path)}.meta.json", os.O_RDONLY)
+        fd = directory.open(os.path.basename(path) + META_SUFFIX, os.O_RDONLY)
     except OSError:
         return None
     finally:
@@ -58,8 +59,8 @@ class Sidecar:
 
     def __init__(self, name: str, directory: DirectoryHandle) -> None:
         self._directory = directory
-        self._name = f"{name}.meta.json"
-        self._fresh = f"{self._name}.new"
+        self._name = name + META_SUFFIX
+        self._fresh = self._name + FIRST_SUFFIX
 
     def check(self) -> None:
         """Can one be written?"""

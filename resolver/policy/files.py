@@ -116,8 +116,13 @@ _DOUBTFUL = (
     + re.escape(':*?"<>|')
     + "]"
 )
-#: Endings of the files that a transfer keeps beside its own, see `resolver.files`.
-_KEPT_BESIDE = (".part", ".part-state", ".part-state.new", ".meta.json", ".meta.json.new")
+#: Endings of the files that a transfer keeps beside its own: what has come of it, what a later run has to
+#: know of that, and how it came. The last two are written whole under a first name with one more ending.
+PART_SUFFIX, STATE_SUFFIX, META_SUFFIX, FIRST_SUFFIX = ".part", ".part-state", ".meta.json", ".new"
+_KEPT_BESIDE = (
+    *(PART_SUFFIX, STATE_SUFFIX, META_SUFFIX),
+    *(STATE_SUFFIX + FIRST_SUFFIX, META_SUFFIX + FIRST_SUFFIX),
+)
 #: Code points that a file system which folds names passes over (Default_Ignorable_Code_Point of Unicode).
 _IGNORED = (
     "[\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"

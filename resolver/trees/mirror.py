@@ -18,6 +18,7 @@ from typing import NamedTuple
 from resolver.files.directory import DirectoryItem, SurplusWalk
 from resolver.ledger.book import HEAD, is_ledger
 from resolver.policy import is_kept_beside
+from resolver.policy.files import META_SUFFIX
 from resolver.trees.spool import faults
 
 _SCHEMA = """
@@ -26,9 +27,6 @@ PRAGMA synchronous = OFF;
 CREATE TABLE kept (path BLOB PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE listed (path BLOB PRIMARY KEY, certain INTEGER NOT NULL, url TEXT NOT NULL) WITHOUT ROWID;
 """
-
-#: How a file is called that is beside another one and says something of it.
-_BESIDE = ".meta.json"
 
 #: What the names of files end in that SQLite has beside a database.
 _OF_SQLITE = ("-wal", "-shm", "-journal")
@@ -176,7 +174,7 @@ class Pruner:
             return True
         if found.is_directory:
             return is_kept_beside(name)
-        stem = name.removesuffix(_BESIDE)
+        stem = name.removesuffix(META_SUFFIX)
         if stem != name and not self._inventory.has(self._here(*parts[:-1], stem)):
             name = stem  # it goes with what it tells of
         elif is_kept_beside(name):
