@@ -4,29 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 from protocols.authority import comparable_host
-from protocols.contract import Finding, HostUrl, Limits, Options, Origin, Referrer, Url
-from protocols.scheme import Scheme
+from protocols.contract import Finding, Limits, Options, Origin, Referrer, Url
 from resolver.loops import Loop, running
 from resolver.network.clock import Bucket
 from resolver.network.events import OnEvent
 from resolver.network.lookup import LookupCache
 from resolver.network.mask import CredentialCache, Mask
 from resolver.network.pool import ConnectionPool, Pipelines
-from resolver.network.stream_settings import CAPACITY, Contacts, Tap
+from resolver.network.stream_settings import Contacts, Tap
 from resolver.network.tls import Pins, Trust
 from resolver.policy import (
-    Endpoint,
     NewsServer,
     Policy,
     Verdict,
     endpoint_of,
     judge_credentials,
-    judge_in_place,
     judge_subject,
-    literal_addresses,
     no_place,
     sift_addresses,
     subject_of,
@@ -34,50 +30,12 @@ from resolver.policy import (
 )
 from resolver.policy.hosts import NOTHING, Host, HostSettings
 from resolver.policy.redirects import may_go_unasked
-from resolver.policy.schemes import SchemeRules
-from resolver.policy.subject import ALLOW, Subject
+from resolver.policy.subject import ALLOW
 from resolver.policy.tunnels import ProxyLogins, ProxyRoute, way_of
 from resolver.url import registry
 
 #: `-4`, `-6`: the only IP version to use; None means both.
 Family: TypeAlias = Literal["4", "6"]
-
-
-#: A scheme, host and port, and who chose it.
-PlaceKey: TypeAlias = "tuple[str, str, int, Origin]"
-
-
-class CachedJudgement(NamedTuple):
-    """What is known of a place where the policy had nothing to say of a URL. `addresses` are those of a host
-    that needs no look-up; None of any other."""
-
-    row: Scheme | None
-    rules: SchemeRules
-    endpoint: Endpoint
-    host: Host
-    addresses: tuple[str, ...] | None
-    public_only: bool
-
-
-class JudgementCache(dict[PlaceKey, CachedJudgement]):
-    """Those of a run. What was warned of or refused is judged anew each time, and so is what there is of a
-    URL besides its place, what a link led to, and what goes through a proxy."""
-
-    def remember(self, key: PlaceKey, place: CachedJudgement) -> None:
-        """Instead of the one that was remembered first, if there are too many."""
-        if len(self) >= CAPACITY:
-            del self[next(iter(self))]
-        self[key] = place
-
-
-def key_of(url: Url, origin: Origin) -> PlaceKey | None:
-    """None for a URL of which more is to be judged than its place. Behind an `@` a host could be mistaken."""
-    if not isinstance(url, HostUrl) or url.user is not None or url.password is not None:
-        return None
-    if url.zone is not None or "@" in url.text:
-        return None
-    port = url.default_port if url.port is None else url.port  # `effective_port`, and each call counts
-    return url.scheme, url.host, port, origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +58,6 @@ class RunState:
     variables: Mapping[str, str]
     logins: ProxyLogins
     contacts: Contacts = field(default_factory=Contacts)
-    places: JudgementCache = field(default_factory=JudgementCache)
     hosts: HostSettings | None = None
     bucket: Bucket | None = None
     taps: bool = False
@@ -137,18 +94,10 @@ class Admission:
         if shared.policy.ftp_email is not None:
             self.options = _options_under(shared.policy.ftp_email, self.options)
         self.url = url
-        is_plain = referrer is None and server is None and not shared.variables
-        key = key_of(url, origin) if is_plain else None
-        known = self._known = None if key is None else shared.places.get(key)
-        if known is None:
-            self.host = NOTHING if shared.hosts is None else _host_of(url, server, shared.hosts)
-            own = self.host.proxy
-            self._variables = shared.variables if own is None else variables_at(shared.variables, own)
-            self._subject = subject_of(url, shared.policy, origin, referrer, server, self._variables)
-        else:
-            self.host, self._variables = known.host, shared.variables
-            of_place = known.row, known.rules, shared.policy, origin, None, known.endpoint
-            self._subject = Subject(url, *of_place, shared.variables)
+        self.host = NOTHING if shared.hosts is None else _host_of(url, server, shared.hosts)
+        own = self.host.proxy
+        self._variables = shared.variables if own is None else variables_at(shared.variables, own)
+        self._subject = subject_of(url, shared.policy, origin, referrer, server, self._variables)
         self.limits = self.host.limits or shared.limits
         self.row = self._subject.row
         self._is_hop = outer is not None
@@ -160,13 +109,7 @@ class Admission:
         if self.mask.watched:  # a peer led here
             self.shown = self.mask.hide_in_text(self.shown)
         self.findings: list[Finding] = [] if outer is None else outer.findings
-        if known is not None:
-            self._heed(judge_in_place(self._subject, public_only=known.public_only))
-        else:
-            verdict = judge_subject(self._subject, shared.gateways)
-            self._heed(verdict)
-            if key is not None and verdict is ALLOW:
-                self._remember(key)
+        self._heed(judge_subject(self._subject, shared.gateways))
         if self.options.tls == "require":
             registry.check_tls(url, self.options.tls)
         self.way = self._way() if self._variables else None
@@ -174,23 +117,6 @@ class Admission:
             shared.trust.context(certfile=self.host.certfile)  # one that cannot be used: nothing was sent
         if shared.trust.has_own and origin == "user" and self._subject.endpoint is not None:
             shared.trust.name(self.full_place)
-
-    def _remember(self, key: PlaceKey) -> None:
-        """What was found of the place, unless it is one behind a proxy, or of no scheme of ours."""
-        row, endpoint = self._subject.row, self._subject.endpoint
-        if endpoint is None or row is None or row.needs is not None or self._variables:
-            return
-        if not registry.is_ours(row):
-            return
-        addresses = None if ":" in endpoint.host else literal_addresses(endpoint.host)
-        rules, public_only = self._subject.rules, self.shared.policy.public_only
-        place = CachedJudgement(row, rules, endpoint, self.host, addresses, public_only)
-        self.shared.places.remember(key, place)
-
-    def addresses_at(self, host: str) -> tuple[str, ...] | None:
-        """Those of the URL's own host, where that needs no look-up and all of them were allowed before."""
-        known = self._known
-        return None if known is None or known.endpoint.host != host else known.addresses
 
     def _way(self) -> ProxyRoute | None:
         way = way_of(self.url, self._subject.endpoint, self._variables, self.shared.logins)

@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from dataclasses import replace
 from functools import partial
-from types import TracebackType
 from typing import TypeVar
 
 from protocols.errors import NetworkError, ResolveError, TimedOut, Unreachable
@@ -23,11 +22,11 @@ from resolver.network.clock import Throttle
 from resolver.network.connecting import ConnectAttempts, ConnectTimeout
 from resolver.network.events import Connected, LookedUp, OnEvent
 from resolver.network.lookup import within_zone
-from resolver.network.pool import AcquiredConnection, IdleConnection
-from resolver.network.stream import SocketStream
+from resolver.network.pool import IdleConnection
+from resolver.network.stream import SocketStream, TappedStream
 from resolver.network.stream_settings import Bounds, StreamSettings
 from resolver.network.task import current
-from resolver.policy import Policy, check_data_port, literal_addresses
+from resolver.policy import literal_addresses
 
 #: What an https server may choose from where HTTP/2 can be spoken, the preferred one first.
 _OFFERS = ("h2", "http/1.1")
@@ -48,8 +47,6 @@ class Connector:
         bucket = self._shared.bucket
         self.stream_type = SocketStream
         if self._shared.taps:
-            from resolver.network.stream import TappedStream  # few runs keep what is said
-
             self.stream_type = TappedStream
         #: By which all connections of this URL take their octets.
         self.throttle = None if bucket is None else Throttle(bucket, running())
@@ -66,9 +63,9 @@ class Connector:
         of the host that rest make room for a new one: their logins are some that it does not give us."""
         if not len(self._shared.pool):
             return None
-        if (addresses := self._known(host)) is None:
-            with self._admission.loop.move_on_at(self._until()):
-                addresses = await self.addresses(host, port)
+        addresses = None
+        with self._admission.loop.move_on_at(self._until()):
+            addresses = await self.addresses(host, port)
         if addresses is None:  # `connect` says so
             return None
         kept = await self._shared.pool.take(key, addresses, suits)
@@ -99,21 +96,13 @@ class Connector:
     async def _open_by(
         self, until: float, host: str, port: int, tls: bool, attempts: ConnectAttempts
     ) -> SocketStream | None:
-        """None if that was not done in time. A scope costs more than a connection to somebody near, and what
-        waits only for one address has its own bound: within a scope, too, and either may be first."""
+        """None if that was not done in time. The attempts have their own bound, and either may be first."""
         try:
-            if not tls and self._has_one_address(host):
-                return await self._open(host, port, tls, attempts)
             with self._admission.loop.move_on_at(until):
                 return await self._open(host, port, tls, attempts)
         except ConnectTimeout:
             return None
         return None
-
-    def _has_one_address(self, host: str) -> bool:
-        """And is nobody else asked, or spoken to?"""
-        known = self._known(host)
-        return known is not None and len(known) == 1
 
     def _goal(self, host: str, port: int) -> str:
         return f"{host} port {port}"
@@ -165,15 +154,9 @@ class Connector:
     async def addresses(self, host: str, port: int) -> tuple[str, ...]:
         """The addresses of a host that may be connected to, in the zone of the URL. Raises `Refused`
         (S08), `Unreachable`."""
-        if (known := self._known(host)) is not None:
-            return known
         allowed = self._admission.check_addresses(await self.fitting(host, port))
         is_like_link_local = ":" in host and host[:2].lower() == "fe"  # few are, and each call counts
         return within_zone(self._admission.url, host, allowed) if is_like_link_local else allowed
-
-    def _known(self, host: str) -> tuple[str, ...] | None:
-        """Those that were allowed before, and need no look-up."""
-        return self._admission.addresses_at(host) if self._shared.family is None else None
 
     async def fitting(self, host: str, port: int) -> tuple[str, ...]:
         """The addresses of a host, judged by nobody, of the IP version wanted. Raises `Unreachable`."""
@@ -226,91 +209,6 @@ class Connector:
             loop=admission.loop,
             tap=admission.tap,
         )
-
-
-class ConnectContext:
-    """A new connection while somebody has it. A class, as the next one: a small transfer notices what a
-    generator costs."""
-
-    def __init__(self, admission: Admission, connector: Connector, tls: bool) -> None:
-        self._admission = admission
-        self._connector = connector
-        self._tls = tls
-
-    async def __aenter__(self) -> SocketStream:
-        (host, port), connector = self._admission.place, self._connector
-        if connector.bounds is not None:
-            connector.bounds.begin("connect")
-        self._stream = connector.first = await connector.connect(host, port, tls=self._tls)
-        if connector.bounds is not None:
-            connector.bounds.connected()
-        return self._stream
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._stream.aclose()
-
-
-class DataConnectContext:
-    """A connection to another port of the same peer (S13), while somebody has it."""
-
-    def __init__(self, policy: Policy, connector: Connector, port: int) -> None:
-        self._policy = policy
-        self._connector = connector
-        self._port = port
-
-    async def __aenter__(self) -> SocketStream:
-        check_data_port(self._port, self._policy)
-        self._stream = await self._connector.connect_data(self._port)
-        self._stream.has_only_data()
-        return self._stream
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._stream.aclose()
-
-
-class AcquireContext:
-    """One that was kept under that key, or a new one; on leaving it is kept where somebody said so."""
-
-    def __init__(
-        self,
-        admission: Admission,
-        connector: Connector,
-        tls: bool,
-        key: Hashable,
-        suits: Callable[[object], bool] | None,
-    ) -> None:
-        self._admission = admission
-        self._connector = connector
-        self._tls = tls
-        self._key = key
-        self._suits = suits
-
-    async def __aenter__(self) -> AcquiredConnection:
-        (host, port), connector = self._admission.place, self._connector
-        if connector.bounds is not None:
-            connector.bounds.begin("connect")
-        kept = await connector.kept(self._key, host, port, self._suits)
-        if kept is None:
-            self._pooled = AcquiredConnection(await connector.connect(host, port, tls=self._tls))
-        else:
-            self._pooled = AcquiredConnection(kept.stream, kept.state)
-        connector.first = self._pooled.stream
-        if connector.bounds is not None:
-            connector.bounds.connected()
-        return self._pooled
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        pooled = self._pooled
-        if kind is not None or pooled.left is None:
-            await pooled.stream.aclose()
-        else:
-            await self._admission.shared.pool.put(self._key, pooled.stream, pooled.left)
 
 
 # The outbound connection through a proxy: a connection to the proxy, and a tunnel to the host and port.

@@ -20,11 +20,12 @@ from resolver.network import connecting as race
 from resolver.network.admission import Admission
 from resolver.network.clock import Throttle
 from resolver.network.connecting import interleave
-from resolver.network.connector import AcquireContext, ConnectContext, Connector, DataConnectContext
+from resolver.network.connector import Connector, ProxyConnector
 from resolver.network.mask import Mask
-from resolver.network.pool import Pipeline, PipelineSlot
+from resolver.network.pool import AcquiredConnection, Pipeline, PipelineSlot
 from resolver.network.stream import LoopTimer, SocketStream
 from resolver.network.stream_settings import Tap
+from resolver.policy import check_data_port
 from resolver.policy.schemes import rules_of
 from resolver.policy.subject import refusal
 from resolver.url.parsing import parse
@@ -45,7 +46,7 @@ class UrlGate:
     def __init__(self, admission: Admission) -> None:
         self._admission = admission
         self._shared = admission.shared
-        self._connector = Connector(admission) if admission.way is None else _through_proxy(admission)
+        self._connector = Connector(admission) if admission.way is None else ProxyConnector(admission)
         self._elsewhere: dict[str, UrlGate] = {}
         self.limits: Limits = admission.limits
         self.options: Options = admission.options
@@ -87,16 +88,48 @@ class UrlGate:
         """The address by which it is judged what an answer leads to; the peer's, where there is no proxy."""
         return self._connector.source
 
-    def connect(self, *, tls: bool) -> ConnectContext:
-        return ConnectContext(self._admission, self._connector, tls)
+    @asynccontextmanager
+    async def connect(self, *, tls: bool) -> AsyncIterator[SocketStream]:
+        stream = (await self._connect(None, tls)).stream
+        try:
+            yield stream
+        finally:
+            await stream.aclose()
 
-    def acquire(
+    @asynccontextmanager
+    async def acquire(
         self, pool_key: Hashable, *, tls: bool, suits: Callable[[object], bool] | None = None
-    ) -> AcquireContext:
+    ) -> AsyncIterator[AcquiredConnection]:
         key: Hashable = (self._admission.url.scheme, self._connector.place(tls), pool_key)
         if (held := self._shared.credentials) is not None:
             key = (key, held.round)
-        return AcquireContext(self._admission, self._connector, tls, key, suits)
+        pooled = await self._connect(key, tls, suits)
+        try:
+            yield pooled
+        except BaseException:
+            await pooled.stream.aclose()
+            raise
+        if pooled.left is None:
+            await pooled.stream.aclose()
+        else:
+            await self._shared.pool.put(key, pooled.stream, pooled.left)
+
+    async def _connect(
+        self, key: Hashable | None, tls: bool, suits: Callable[[object], bool] | None = None
+    ) -> AcquiredConnection:
+        """A connection that was kept under the key, or a new one."""
+        (host, port), connector = self._admission.place, self._connector
+        if connector.bounds is not None:
+            connector.bounds.begin("connect")
+        kept = None if key is None else await connector.kept(key, host, port, suits)
+        if kept is None:
+            pooled = AcquiredConnection(await connector.connect(host, port, tls=tls))
+        else:
+            pooled = AcquiredConnection(kept.stream, kept.state)
+        connector.first = pooled.stream
+        if connector.bounds is not None:
+            connector.bounds.connected()
+        return pooled
 
     @asynccontextmanager
     async def join(
@@ -125,8 +158,15 @@ class UrlGate:
         finally:
             await self._shared.pipelines.leave(place, pipeline, slot)
 
-    def connect_data(self, port: int) -> DataConnectContext:
-        return DataConnectContext(self._shared.policy, self._connector, port)
+    @asynccontextmanager
+    async def connect_data(self, port: int) -> AsyncIterator[SocketStream]:
+        check_data_port(port, self._shared.policy)
+        stream = await self._connector.connect_data(port)
+        stream.has_only_data()
+        try:
+            yield stream
+        finally:
+            await stream.aclose()
 
     @asynccontextmanager
     async def open_datagrams(self) -> AsyncIterator[UdpSocket]:
@@ -189,9 +229,3 @@ class UrlGate:
         self, first: Callable[[], Awaitable[A]], second: Callable[[], Awaitable[B]]
     ) -> tuple[FirstResult[A] | None, FirstResult[B] | None]:
         return await race.first_of(first, second)
-
-
-def _through_proxy(admission: Admission) -> Connector:
-    from resolver.network.connector import ProxyConnector  # few go through one
-
-    return ProxyConnector(admission)

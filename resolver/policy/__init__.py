@@ -32,7 +32,6 @@ from resolver.policy.judgement import (
     judge_addresses,
     judge_all,
     judge_credentials,
-    judge_in_place,
     judge_subject,
     sift_addresses,
 )
@@ -77,7 +76,6 @@ __all__ = [
     "judge",
     "judge_addresses",
     "judge_credentials",
-    "judge_in_place",
     "judge_subject",
     "listing_name_ok",
     "literal_addresses",

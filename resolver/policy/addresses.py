@@ -126,7 +126,6 @@ def _row(address: Address) -> AddressScope:
     )
 
 
-@lru_cache(maxsize=1024)
 def judge_address(
     address: str, policy: Policy, origin: Origin, referrer_address: str | None
 ) -> Decision | None:

@@ -62,20 +62,7 @@ def judge(
 
 def judge_subject(subject: Subject, gateways: Mapping[str, str]) -> Verdict:
     """`judge`, for who has more to ask of the same subject."""
-    found = _decisions(subject, gateways)
-    found += _decisions_on_literal(subject)
-    return strictest(found) if found else ALLOW
-
-
-def judge_in_place(subject: Subject, *, public_only: bool) -> Verdict:
-    """`judge_subject` where a URL of the same scheme, host and port, by the same origin and likewise without
-    referrer and user information, was allowed without a word: only what reads more than that is judged.
-    `public_only` is the policy's."""
-    rules = _rules_on_the_rest(subject)
-    if public_only:  # how the host is written is then a part of S07
-        rules.append((judge_name, subject.origin_at_place))
-    found = _decisions_by(rules, subject)
-    return strictest(found) if found else ALLOW
+    return strictest([*_decisions(subject, gateways), *_decisions_on_literal(subject)])
 
 
 def judge_addresses(
@@ -134,29 +121,16 @@ def judge_all(subject: Subject, gateways: Mapping[str, str], resolved: Sequence[
 
 def _decisions(subject: Subject, gateways: Mapping[str, str]) -> list[Decision]:
     """What all rules object to."""
-    return [*_judge_scheme(subject, gateways), *_decisions_by(_rules_on(subject), subject)]
-
-
-def _decisions_by(rules: Iterable[tuple[Rule, Origin]], subject: Subject) -> list[Decision]:
-    found: list[Decision] = []
-    for rule, origin in rules:
+    found = list(_judge_scheme(subject, gateways))
+    for rule, origin in _rules_on(subject):
         if decisions := list(rule(subject)):
             found += escalated(decisions, subject.policy, origin)
     return found
 
 
 def _rules_on(subject: Subject) -> list[tuple[Rule, Origin]]:
-    """The rules in their order, each with the origin by which its warnings count."""
-    asked, at_place = _rules_on_the_rest(subject), subject.origin_at_place
-    asked += (judge_port, at_place), (judge_user_information, subject.origin), (judge_name, at_place)
-    if subject.variables:
-        asked.append((judge_proxy, "user"))
-    return asked
-
-
-def _rules_on_the_rest(subject: Subject) -> list[tuple[Rule, Origin]]:
-    """Those that read more than the place and who chose it. Those about what only some URLs have are asked of
-    these alone."""
+    """The rules in their order, each with the origin by which its warnings count. Those about what only some
+    URLs have are asked of these alone."""
     row, rules, origin = subject.row, subject.rules, subject.origin
     asked: list[tuple[Rule, Origin]] = []
     if origin == "derived":
@@ -170,6 +144,10 @@ def _rules_on_the_rest(subject: Subject) -> list[tuple[Rule, Origin]]:
     asked.append((judge_octets, origin))
     if rules.form is not None and getattr(subject.url, rules.form) is not None:
         asked.append((judge_form, origin))
+    at_place = subject.origin_at_place
+    asked += (judge_port, at_place), (judge_user_information, origin), (judge_name, at_place)
+    if subject.variables:
+        asked.append((judge_proxy, "user"))
     return asked
 
 
