@@ -386,13 +386,19 @@ def opened(open_at: OpenAt, close: Callable[[], None]) -> io.BufferedReader:
     return io.BufferedReader(_SeekableObject(open_at, close), MOST)
 
 
-def _method(
-    method: Callable[Concatenate[session.Resolver, P], Awaitable[T]],
-) -> Callable[Concatenate[Resolver, P], T]:
-    """The method, for a thread that waits."""
+class _OperationRunner(Protocol[T_co]):
+    """A holder of an object of trio's thread: `run` lets that thread await an operation on the object."""
 
-    def call(self: Resolver, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self.run(lambda resolver: method(resolver, *args, **kwargs))
+    def run(self, operation: Callable[[T_co], Awaitable[T]]) -> T: ...
+
+
+def _method(
+    method: Callable[Concatenate[S, P], Awaitable[T]],
+) -> Callable[Concatenate[_OperationRunner[S], P], T]:
+    """Make the method of an object in trio's thread a method of its holder, for a thread that waits."""
+
+    def call(self: _OperationRunner[S], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self.run(lambda held: method(held, *args, **kwargs))
 
     return like(call, method)
 
@@ -521,17 +527,6 @@ def _abandon(portal: Portal, resolver: session.Resolver) -> None:
 _CLOSED = "this Resolver is closed: make a new one"
 
 
-def _terminal_method(
-    method: Callable[Concatenate[terminal_session.TerminalSession, P], Awaitable[T]],
-) -> Callable[Concatenate[TerminalSession, P], T]:
-    """The method, for a thread that waits."""
-
-    def call(self: TerminalSession, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self.run(lambda session: method(session, *args, **kwargs))
-
-    return like(call, method)
-
-
 class TerminalSession:
     """What `open_terminal` gives, as long as its connection lives. One thread may wait for something while
     another one types."""
@@ -542,12 +537,12 @@ class TerminalSession:
         self.peer = session.peer
         self.secured = session.secured
 
-    expect = _terminal_method(terminal_session.TerminalSession.expect)
-    read = _terminal_method(terminal_session.TerminalSession.read)
-    send = _terminal_method(terminal_session.TerminalSession.send)
-    send_line = _terminal_method(terminal_session.TerminalSession.send_line)
-    send_command = _terminal_method(terminal_session.TerminalSession.send_command)
-    resize = _terminal_method(terminal_session.TerminalSession.resize)
+    expect = _method(terminal_session.TerminalSession.expect)
+    read = _method(terminal_session.TerminalSession.read)
+    send = _method(terminal_session.TerminalSession.send)
+    send_line = _method(terminal_session.TerminalSession.send_line)
+    send_command = _method(terminal_session.TerminalSession.send_command)
+    resize = _method(terminal_session.TerminalSession.resize)
 
     @property
     def echoing(self) -> bool:
