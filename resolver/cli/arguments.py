@@ -16,6 +16,7 @@ from resolver.cli.grammar import parse
 from resolver.cli.options import FETCH, LOCAL, CommandOptions, Option, rows
 from resolver.cli.values import UsageError, nearest, pair
 from resolver.cli.vocabulary import VERBS as TABLE
+from resolver.policy.schemes import check_gateway
 
 VERBS = frozenset(verb.name for verb in TABLE)
 ONLINE = frozenset(verb.name for verb in TABLE if verb.online)
@@ -316,8 +317,6 @@ def _check_trees(command: Command) -> None:
 def _gateways(texts: list[str]) -> dict[str, str]:
     if not texts:
         return {}
-    from resolver.policy.schemes import check_gateway  # few command lines have one
-
     try:
         return dict(check_gateway(*pair(text, "--gateway")) for text in texts)
     except ValueError as error:

@@ -25,7 +25,7 @@ from resolver.cli import messages, streams
 from resolver.cli import streams as below
 from resolver.cli.arguments import Command, is_encrypted
 from resolver.cli.config import HostSection, hosts_of, mirrors_of
-from resolver.cli.lists import is_url
+from resolver.cli.lists import fetch_lists, is_url
 from resolver.cli.secrets import CommandSecrets, Netrc, read_netrc
 from resolver.cli.session_settings import limits_of, options_of, policy_of
 from resolver.cli.targets import CommandTarget, status_of, targets
@@ -396,8 +396,6 @@ class _BulkCommand:
         return trio.run(self._fetch)
 
     async def _fetch(self) -> Mapping[str, FetchedList]:
-        from resolver.cli.lists import fetch_lists  # few lists are fetched
-
         async with Resolver(**self._settings) as session:
             return await fetch_lists(session, self._command, self._carried, self.report)
 

@@ -11,18 +11,21 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple, NoReturn
 
 from protocols.errors import NotConfigured
 from protocols.location import Url
 from protocols.options import Limits
 from resolver.cli.options import Option, rows
-from resolver.cli.session_settings import with_limits
+from resolver.cli.session_settings import check_limit, header, with_limits
 from resolver.cli.values import BadValue, UsageError
 from resolver.cli.values import path as a_path
 from resolver.files.atomic import MISSING, open_own
+from resolver.policy import Policy
 from resolver.policy.environment import own_folder
-from resolver.policy.hosts import Host, names_of
+from resolver.policy.hosts import Host, names_of, normal_name
+from resolver.policy.schemes import check_gateway
 
 # Checks of values in the configuration, made where file and line are known.
 #
@@ -47,10 +50,6 @@ def check_value(name: str, value: Any) -> None:
 
 
 def _check_policy(name: str, value: Any) -> None:
-    from dataclasses import replace
-
-    from resolver.policy import Policy
-
     said: dict[str, Any] = {name: frozenset(value) if isinstance(value, list) else value}
     try:
         replace(Policy(), **said)
@@ -59,8 +58,6 @@ def _check_policy(name: str, value: Any) -> None:
 
 
 def _check_header(text: str) -> None:
-    from resolver.cli.session_settings import header
-
     try:
         header(text)
     except UsageError:
@@ -93,12 +90,8 @@ def check_row(table: str, name: str, text: str) -> None:
     """One NAME = VALUE of a table. Raises `BadValue`."""
     try:
         if table == "limits":
-            from resolver.cli.session_settings import check_limit
-
             check_limit(name, text)
         else:
-            from resolver.policy.schemes import check_gateway
-
             check_gateway(name, text)
     except (UsageError, ValueError) as error:
         raise BadValue(str(error).removeprefix(f"--limit {name}: ")) from error
@@ -219,8 +212,6 @@ class _ConfigurationFile:
             raise UsageError(f"{self._path}, line {line}: not TOML: {error}") from error
 
     def read(self) -> Configuration:
-        from resolver.policy.hosts import normal_name  # as above
-
         settings: dict[str, ConfiguredValue] = {}
         hosts: dict[str, HostSection] = {}
         for key, value in self._content.items():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from difflib import get_close_matches
 
 from protocols.contract import HostUrl, Url
 from protocols.errors import InvalidUrl, ResolveError, UnsupportedScheme
@@ -104,8 +105,6 @@ def _with_slashes(text: str) -> Iterator[str]:
 
 
 def _of_near_scheme(text: str) -> Iterator[str]:
-    from difflib import get_close_matches  # few texts need it
-
     found = _SCHEME.match(text)
     if found is None or found["scheme"].lower() in {*_OTHERS, *registry.SCHEMES}:
         return

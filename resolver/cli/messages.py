@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from protocols.errors import InvalidUrl, LoginRequired, Refused, ResolveError
+from resolver.policy.schemes import rules_of
 from resolver.url.parsing import place_in_shown, redact
 
 if TYPE_CHECKING:
@@ -56,8 +57,6 @@ def _way_out(error: ResolveError, text: str) -> str:
 
 def _is_service(text: str) -> bool:
     """Is it a service that a person asked for?"""
-    from resolver.policy.schemes import rules_of  # few command lines are wrong in this way
-
     return rules_of(text.partition(":")[0].lower()).session
 
 

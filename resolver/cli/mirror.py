@@ -21,14 +21,13 @@ from resolver.cli.summary import RunSummary
 from resolver.cli.targets import CommandTarget
 from resolver.cli.verbs import enter, get
 from resolver.files.directory import numbers_of
-from resolver.files.mailbox import Maildir, Mbox
 from resolver.files.names import is_directory
 from resolver.transfer.batch import BatchTask
 from resolver.transfer.response import Saved
 from resolver.transfer.session import Resolver
 from resolver.trees.mirror import Inventory, Pruner, SurplusFile
 from resolver.trees.robots import Robots
-from resolver.trees.saving import GroupMailbox, source_of, with_rows
+from resolver.trees.saving import with_rows
 from resolver.trees.scope import DEEPEST, Selection, path_of_top, tree_of, walked_as
 from resolver.trees.walk import TreeDirectory, TreeFile, TreeWalk, WalkRequest
 from resolver.url.registry import is_of_the_web
@@ -265,19 +264,3 @@ async def _tell(going: Sequence[Going], command: Command, *, done: bool) -> None
     records: list[dict[str, JsonValue]] = [outcome.removed(path, done=done) for _, _, path in going]
     if command.json:
         await put(b"".join(map(streams.record_octets, records)))
-
-
-# `get -r --format mbox|maildir`: the articles of a group as messages; existing ones stay as they are.
-
-
-async def gather(session: Resolver, target: CommandTarget, command: Command) -> Saved:
-    """One group. Raises `ResolveError`; the articles that came before are there."""
-    url = target.parsed(command)
-    is_file = command.format == "mbox"
-    name = command.output
-    if name is None:
-        name = target.reserve(url, command, suffix=".mbox" if is_file else "")
-    path = os.path.join(command.directory or "", name)
-    source = source_of(url)
-    box = Mbox(path, source, make_directory="/" in path) if is_file else Maildir(path, source)
-    return await GroupMailbox(session, url, box, path, target.origin, target.referrer).run()

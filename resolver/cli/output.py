@@ -6,8 +6,7 @@ import hashlib
 import os
 import stat
 from collections.abc import AsyncIterator
-from contextlib import nullcontext, suppress
-from types import TracebackType
+from contextlib import asynccontextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Protocol
 
 import trio
@@ -275,37 +274,39 @@ def _takes_all(found: os.stat_result) -> bool:
     return stat.S_ISFIFO(found.st_mode) or stat.S_ISCHR(found.st_mode)
 
 
-class Device:
-    """An async context manager: open for writing, which waits for somebody who reads a pipe, in a worker
-    thread, for a signal need not wait for him."""
+@asynccontextmanager
+async def open_device(path: str) -> AsyncIterator[Device]:
+    """Open a device or a pipe for writing.
 
-    def __init__(self, path: str) -> None:
-        self.name = path
-        self._fd = -1
-        self._outflow: Outflow | None = None
-
-    async def __aenter__(self) -> Device:
-        self._fd = await trio.to_thread.run_sync(self._open, abandon_on_cancel=True)
-        self._outflow = Outflow(self._fd)
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        assert self._outflow is not None
-        self._outflow.close()
-        fd, self._fd = self._fd, -1
+    The open of a pipe waits for a reader: in a worker thread, so that a signal need not.
+    """
+    fd = await trio.to_thread.run_sync(_device_descriptor, path, abandon_on_cancel=True)
+    outflow = Outflow(fd)
+    try:
+        yield Device(path, fd, outflow)
+    finally:
+        outflow.close()
         os.close(fd)
 
-    def _open(self) -> int:
-        try:
-            fd = os.open(self.name, os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC)
-        except OSError as error:
-            raise writing_fault(error, self.name) from error
-        if not _takes_all(os.fstat(fd)):
-            os.close(fd)
-            raise LocalError(f"{self.name!r} is another file now, and is left as it is")
-        return fd
+
+def _device_descriptor(path: str) -> int:
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError as error:
+        raise writing_fault(error, path) from error
+    if not _takes_all(os.fstat(fd)):
+        os.close(fd)
+        raise LocalError(f"{path!r} is another file now, and is left as it is")
+    return fd
+
+
+class Device:
+    """A device or a pipe that is open for writing."""
+
+    def __init__(self, path: str, fd: int, outflow: Outflow) -> None:
+        self.name = path
+        self._fd = fd
+        self._outflow = outflow
 
     @property
     def is_terminal(self) -> bool:
@@ -313,7 +314,6 @@ class Device:
 
     async def put(self, octets: bytes) -> None:
         """Raises `LocalError`, also where nobody reads a pipe any more."""
-        assert self._outflow is not None, "put inside"
         try:
             await self._outflow.put(octets)
         except OSError as error:

@@ -38,7 +38,7 @@ from resolver.cli.session_settings import limits_of, options_of, policy_of
 from resolver.cli.streams import OutputFault
 from resolver.cli.summary import RunSummary, telling, told_to
 from resolver.cli.targets import CommandTarget, status_of
-from resolver.cli.trace import Watcher
+from resolver.cli.trace import Diagrams, Watcher
 from resolver.cli.verbs import VERBS
 from resolver.cli.vocabulary import INTERRUPTED, READER_GONE, STATUS_BY_SIGNAL, TERMINATED
 from resolver.cli.warc import archive_of, recorder_of
@@ -93,8 +93,6 @@ def _watcher(command: Command) -> Watcher:
     """Raises `LocalError` for a file that cannot be written."""
     diagrams = None
     if command.trace_html is not None:
-        from resolver.cli.trace import Diagrams  # few want a page
-
         diagrams = Diagrams(command.trace_html, command)
     return Watcher(
         command.trace,

@@ -8,6 +8,7 @@ netrc file, a prompt.
 
 from __future__ import annotations
 
+import netrc
 import os
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -210,8 +211,6 @@ def read_netrc(named: str | None) -> Netrc:
 
 
 def _parse(path: str, file: OwnFile) -> Mapping[str, tuple[str, str | None, str | None]]:
-    import netrc  # for those who have a file
-
     try:
         file.octets.decode()  # the library would try the locale's charset next
         return netrc.netrc(_at_its_beginning(file.fd)).hosts  # type: ignore[arg-type]  # it closes what it gets

@@ -10,6 +10,7 @@ from protocols.options import Limits, Options, Transcript
 from resolver.cli.options import CommandOptions
 from resolver.cli.values import BadValue, UsageError, nearest, pair, seconds, size
 from resolver.policy import Policy
+from resolver.terminal.prompts import prompt
 
 
 def options_of(
@@ -42,8 +43,6 @@ def _transcript_of(command: CommandOptions) -> Transcript | None:
         if command.send:
             raise UsageError("--send types into a session that --until or --for bounds")
         return None
-    from resolver.terminal.prompts import prompt  # few command lines have one
-
     if any(end in text for text in command.send for end in "\r\n\0"):
         raise UsageError("--send takes one line, without its end")
     return Transcript(

@@ -6,6 +6,7 @@ in them is not shown (S11).
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -185,6 +186,4 @@ def _without_password(text: str) -> str:
 
 def _toml(value: JsonValue) -> str:
     """As the file has it. A text of TOML is one of JSON."""
-    import json  # for this verb alone
-
     return json.dumps(value)

@@ -7,8 +7,10 @@ only where that is a terminal (rule S15).
 from __future__ import annotations
 
 import os
+import select
 import stat
 import sys
+import termios
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, NoReturn
@@ -49,8 +51,6 @@ def write_all(fd: int, octets: bytes | memoryview) -> None:
 
 
 def _wait(fd: int) -> None:
-    import select  # hardly anybody makes it so
-
     waiting = select.poll()
     waiting.register(fd, select.POLLOUT)
     waiting.poll()
@@ -479,8 +479,6 @@ async def request_line(prompt: str, *, hidden: bool = False) -> bytes | None:
 
 @contextmanager
 def _silence(terminal: int) -> Iterator[None]:
-    import termios
-
     before = termios.tcgetattr(terminal)
     try:
         silent = [*before[:3], before[3] & ~termios.ECHO, *before[4:]]

@@ -15,8 +15,9 @@ from protocols.location import Finding, Url
 from resolver.cli import streams
 from resolver.cli.arguments import Command
 from resolver.cli.vocabulary import MIXED
+from resolver.policy import host_key
 from resolver.url import registry
-from resolver.url.parsing import build, parse, redact
+from resolver.url.parsing import build, convert_iri, parse, redact
 
 if TYPE_CHECKING:
     from protocols.contract import Origin
@@ -76,8 +77,6 @@ class CommandTarget(NamedTuple):
     @property
     def place(self) -> tuple[str, str]:
         """The host that it is with, as `host_key` has it, and its scheme; "" where it is no URL."""
-        from resolver.policy import host_key
-
         try:
             url = self.known or parse(self.url, origin=self.origin)
         except InvalidUrl:
@@ -126,8 +125,6 @@ def _as_url(target: CommandTarget, command: Command) -> CommandTarget:
     and that is said. `parse` is asked what the text itself is."""
     if target.url.isascii() or target.origin != "user" or command.strict or command.verb == "parse":
         return target
-    from resolver.url.parsing import convert_iri  # few texts need it
-
     try:
         url = convert_iri(target.url)
         parse(url, origin=target.origin)
@@ -161,7 +158,7 @@ class TargetNaming:
     def _may_have(self, path: str, url: str) -> bool:
         if not self._renames:
             return True
-        from resolver.files.names import is_free
+        from resolver.files.names import is_free  # with hashlib and json 7 ms, and parse saves nothing
 
         path = os.path.join(self._command.directory or "", path)
         had_it = self._ledger is not None and self._ledger.has(url, os.path.abspath(path))

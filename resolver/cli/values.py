@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from protocols.errors import InvalidUrl, NotConfigured
+from resolver.policy import check_proxy
+from resolver.url.parsing import parse
 
 if TYPE_CHECKING:
     from resolver.transfer.verification import Checksum
@@ -167,8 +169,6 @@ def moment(text: str) -> str:
 
 def proxy(text: str) -> str:
     """The URL of a proxy, or `none`."""
-    from resolver.policy import check_proxy  # few command lines have one
-
     try:
         check_proxy(text)
     except NotConfigured as error:
@@ -178,8 +178,6 @@ def proxy(text: str) -> str:
 
 def referrer(text: str) -> str:
     """A URL that led to another."""
-    from resolver.url.parsing import parse  # few command lines have one
-
     try:
         return parse(text).text
     except InvalidUrl as error:

@@ -20,12 +20,21 @@ from resolver.cli.arguments import Command
 from resolver.cli.facts import fact_lines
 from resolver.cli.hints import advise
 from resolver.cli.listing import show
-from resolver.cli.output import BodyOutput, Output, StandardOutput, put
+from resolver.cli.output import (
+    BodyOutput,
+    Output,
+    StandardOutput,
+    check_no_directory,
+    is_device,
+    open_device,
+    put,
+)
 from resolver.cli.targets import CommandTarget
 from resolver.network.clock import Clock
 from resolver.transfer.response import Saved
 from resolver.transfer.session import Resolver, described
 from resolver.transfer.streaming import StreamingResponse
+from resolver.transfer.verification import check_size
 from resolver.url.parsing import parse
 
 if TYPE_CHECKING:
@@ -45,11 +54,8 @@ async def get(session: Resolver, target: CommandTarget, command: Command) -> Sav
     """Save the object under its own name, or where `-O` says; one outcome."""
     if command.output == "-":
         return await cat(session, target, command)
-    if command.output is not None:
-        from resolver.cli.output import is_device  # few say where to
-
-        if is_device(_given(command.output, command)):
-            return await _get_into(_given(command.output, command), session, target, command)
+    if command.output is not None and is_device(_given(command.output, command)):
+        return await _get_into(_given(command.output, command), session, target, command)
     started = trio.current_time()
     try:
         saved = await (
@@ -82,9 +88,7 @@ def _last_words() -> AbstractContextManager[object]:
 
 async def _save(session: Resolver, target: CommandTarget, command: Command) -> Saved:
     if command.format is not None:
-        from resolver.cli.mirror import gather  # few gather any
-
-        return await gather(session, target, command)
+        return await _gather(session, target, command)
     url = target.parsed(command)
     path = await _path(session, url, target, command)
     wanted: SaveSettings = {
@@ -108,6 +112,25 @@ def _save_settings(target: CommandTarget, command: Command) -> SaveSettings:
         "meta": command.meta,
         "dry_run": command.dry_run,
     }
+
+
+async def _gather(session: Resolver, target: CommandTarget, command: Command) -> Saved:
+    """Save the articles of a group as messages of a mailbox.
+
+    Raises `ResolveError`; the articles that came before are there.
+    """
+    from resolver.files.mailbox import Maildir, Mbox  # for `-r --format` alone, and trees are many modules
+    from resolver.trees.saving import GroupMailbox, source_of
+
+    url = target.parsed(command)
+    is_file = command.format == "mbox"
+    name = command.output
+    if name is None:
+        name = target.reserve(url, command, suffix=".mbox" if is_file else "")
+    path = os.path.join(command.directory or "", name)
+    source = source_of(url)
+    box = Mbox(path, source, make_directory="/" in path) if is_file else Maildir(path, source)
+    return await GroupMailbox(session, url, box, path, target.origin, target.referrer).run()
 
 
 async def _save_below(target: CommandTarget, command: Command) -> Saved | None:
@@ -158,8 +181,6 @@ def _with_findings(saved: Saved, target: CommandTarget) -> Saved:
 
 async def _path(session: Resolver, url: Url, target: CommandTarget, command: Command) -> str:
     if command.output is not None:
-        from resolver.cli.output import check_no_directory  # as above
-
         path = _given(command.output, command)
         check_no_directory(path, command.output)
         return path
@@ -199,9 +220,7 @@ def _report_saved(saved: Saved, command: Command) -> None:
 
 async def _get_into(path: str, session: Resolver, target: CommandTarget, command: Command) -> Saved:
     """Into a device or a pipe."""
-    from resolver.cli.output import Device
-
-    async with Device(path) as device:
+    async with open_device(path) as device:
         saved = await _pour(session, target, command, _show, device)
     saved = replace(saved, path=path)
     if command.json:
@@ -234,8 +253,6 @@ async def _pour(
         retrier = session.retrier(url, output, output.take, origin=target.origin, referrer=target.referrer)
         reply = await retrier.retry(Clock(session.limits_of(url).total))
         if target.size is not None:
-            from resolver.transfer.verification import check_size  # a list said which
-
             check_size(output.position, target.size, url.shown)
         saved = _with_findings(output.saved(reply, retrier), target)
     except ResolveError as error:
