@@ -21,12 +21,11 @@ from protocols.errors import (
     Refused,
     ResolveError,
 )
-from resolver.cli import streams
+from resolver.cli import serve, streams
 from resolver.cli.arguments import Command
 from resolver.cli.console import ESCAPE, Console, HungUp, Mode
 from resolver.cli.hints import advise
 from resolver.cli.output import Output, StandardOutput
-from resolver.cli.serve import browse
 from resolver.cli.targets import CommandTarget
 from resolver.policy import judge
 from resolver.policy.environment import colours_here
@@ -318,7 +317,7 @@ async def perform(
         put = await form_of(session, url, target)
         if put is not None:
             return await fill_in(put, session, url, target, command)
-    await browse(session, url, target, command)
+    await serve.browse(session, url, target, command)
     return ()
 
 
