@@ -6,6 +6,7 @@ There is none without an `Admission`, so nothing can be opened that was not judg
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -63,8 +64,6 @@ class UrlGate:
         return await source.request(self._admission.url.scheme, *self._admission.place, user)
 
     def random(self, count: int) -> bytes:
-        import secrets  # few dialogues leave anything to chance
-
         return secrets.token_bytes(count)
 
     def answered(self, dialogue: Dialogue[object]) -> Dialogue[object]:

@@ -2,8 +2,7 @@
 
 Only what is global counts as public. An IPv4 address inside an IPv6 one counts as that IPv4 address; where
 it depends on a translator's or a tunnel's mood which of the two is reached, whoever goes there is judged by
-the one farther inside, and whoever comes from there by the other. `ipaddress` takes several milliseconds to
-import and is imported when the first address is classified.
+the one farther inside, and whoever comes from there by the other.
 """
 
 from __future__ import annotations
@@ -12,17 +11,15 @@ import enum
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeAlias
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import TypeAlias
 
 from protocols.location import Origin
 from resolver.policy.settings import Policy
 from resolver.policy.subject import Decision
 
-if TYPE_CHECKING:
-    from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
-
-    Address: TypeAlias = IPv4Address | IPv6Address
-    Network: TypeAlias = IPv4Network | IPv6Network
+Address: TypeAlias = IPv4Address | IPv6Address
+Network: TypeAlias = IPv4Network | IPv6Network
 
 #: What `localhost` and the names below it are, without a look-up (RFC 6761 6.3).
 LOCALHOST = ("::1", "127.0.0.1")
@@ -180,8 +177,6 @@ def _is_in(networks: Iterable[Network], address: Address) -> bool:
 
 
 def _read(address: str) -> Address | None:
-    from ipaddress import ip_address
-
     try:
         return ip_address(address.partition("%")[0])
     except ValueError:
@@ -190,8 +185,6 @@ def _read(address: str) -> Address | None:
 
 def _embedded(address: Address) -> list[IPv4Address]:
     """The IPv4 addresses that an IPv6 one may stand for."""
-    from ipaddress import IPv4Address
-
     if address.version == 4:
         return []
     return [IPv4Address(inner & 0xFFFF_FFFF) for inner in _inner(int(address))]
@@ -226,6 +219,4 @@ def _networks() -> tuple[tuple[AddressScope, tuple[Network, ...]], ...]:
 
 @lru_cache(maxsize=256)
 def _network(text: str) -> Network:
-    from ipaddress import ip_network
-
     return ip_network(text)

@@ -10,7 +10,9 @@ guarantee.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator
+from urllib.parse import unquote_to_bytes
 
 from protocols.location import Action, Url, Word
 from protocols.syntax import position_of
@@ -52,8 +54,6 @@ def judge_octets(subject: Subject) -> Iterator[Decision]:
 
 def _decoded(octets: bytes) -> bytes:
     """What no row names may still be encoded and be decoded by who sends it."""
-    from urllib.parse import unquote_to_bytes  # hardly any URL needs it
-
     return unquote_to_bytes(octets)
 
 
@@ -202,8 +202,6 @@ def _judge_spelling(subject: Subject) -> Iterator[Decision]:
 
 def objection_to(label: str) -> str | None:
     """What is wrong with an `xn--` label, or None: controls and scripts first, then UTS 46."""
-    import unicodedata
-
     text = _decode(label)
     if text is None:
         return "does not decode"
@@ -237,8 +235,6 @@ def _is_valid(label: str, text: str) -> bool:
 
 def _script(character: str) -> str | None:
     """The script of a letter, None for a digit, a hyphen, a mark, or a letter of no script."""
-    import unicodedata
-
     if unicodedata.category(character)[0] != "L":
         return None
     word = unicodedata.name(character, "UNKNOWN").split()[0]

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from protocols.authority import parse_login
 from protocols.errors import InvalidUrl, NotConfigured
 from protocols.location import Url, UrlText
+from resolver.policy.proxies import proxy_variables
 from resolver.policy.subject import NewsServer
 from resolver.url import registry
 
@@ -20,8 +21,6 @@ from resolver.url import registry
 def proxies_here(proxy: str | None = None) -> dict[str, str]:
     """The proxy variables that are set, and what shows that this is a CGI program; and the `proxy` that the
     caller names (see `proxy_variables`)."""
-    from resolver.policy.proxies import proxy_variables  # a start asks where files are, and for no policy
-
     return proxy_variables(os.environ, proxy)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 
 from protocols.errors import Refused
@@ -182,8 +183,6 @@ def name_key(name: str) -> str:
     form."""
     if name.isascii():
         return name.lower()
-    import unicodedata  # few names need it
-
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 
@@ -196,8 +195,6 @@ def is_kept_beside(name: str) -> bool:
 
 def _fold(name: str) -> str:
     """As NFKC_Casefold of Unicode has it."""
-    import unicodedata  # few names need it
-
     folded = re.sub(_IGNORED, "", unicodedata.normalize("NFKC", name).casefold())
     return unicodedata.normalize("NFKC", folded)
 

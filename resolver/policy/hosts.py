@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from ipaddress import ip_address
 
 from protocols.options import Limits
 
@@ -41,8 +42,6 @@ def names_of(host: str, port: int) -> tuple[str, str]:
 
 
 def _compressed(address: str) -> str:
-    from ipaddress import ip_address  # 3 to 6 ms, and few hosts are one
-
     try:
         return ip_address(address).compressed
     except ValueError:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
+from urllib.parse import quote
 
 from protocols.errors import InvalidUrl, UnsupportedScheme
 from protocols.location import Action, Url
@@ -217,8 +218,6 @@ def through_gateway(url: Url, gateways: Mapping[str, str]) -> Url | None:
     scheme = registry.find(url.scheme)
     if gateway is None or (scheme is not None and registry.resolves(scheme)):
         return None
-    from urllib.parse import quote  # 4 ms, and most runs have no gateway
-
     return parse(gateway + quote(without_user(url), safe=""))
 
 

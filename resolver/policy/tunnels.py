@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
 from protocols.errors import UnsupportedScheme, missing_libraries
@@ -85,6 +86,4 @@ def _check_spoken(proxy: Proxy) -> None:
 
 @cache
 def _speaks_socks() -> bool:
-    from importlib.util import find_spec  # few runs have a proxy
-
     return find_spec("socksio") is not None

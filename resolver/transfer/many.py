@@ -25,21 +25,22 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 from protocols.contract import Finding, Origin, Url
 from protocols.errors import LocalError, Refused, ResolveError
+from resolver.files.names import is_free
 from resolver.ledger import LedgerFault
 from resolver.ledger import current as current_row
 from resolver.loops import running
 from resolver.policy import at_once, host_key
 from resolver.policy.environment import proxies_here
 from resolver.transfer.batch import Batch, BatchTask, TaskResult
-from resolver.transfer.naming import local_directory, local_file_name
+from resolver.transfer.naming import NameReservation, NameReservations, local_directory, local_file_name
 from resolver.transfer.network import Network
+from resolver.transfer.plan import opens_anything
 from resolver.transfer.queue import HostScheduler
 from resolver.transfer.response import Outcome, Saved, class_name, judge, outcome_of, outcome_of_failure
 from resolver.url.parsing import UrlLike, redact, url_of
 
 if TYPE_CHECKING:
     from resolver.ledger.book import Ledger, LedgerEntry, RequestRow
-    from resolver.transfer.naming import NameReservation
     from resolver.transfer.saving import Exists
     from resolver.transfer.verification import Checksum
 
@@ -217,8 +218,6 @@ class SavingOne:
         try:
             return self._reserve(url, name, suffix)
         except Refused:
-            from resolver.transfer.plan import opens_anything  # what is refused is rare
-
             if opens_anything(url):
                 raise
         return self._reserve(url, f"link-{self._claim.number}")  # refused for what it is, not for its name
@@ -264,11 +263,6 @@ async def _tasks(
     how: BatchSettings, requests: Requests, ledger: Ledger | None, tell: Tell
 ) -> AsyncIterator[BatchTask[Outcome]]:
     """Each has its name in the order in which they come. What is done already is no task: it is told here."""
-    from resolver.files.names import is_free
-    from resolver.transfer.naming import (
-        NameReservation,
-        NameReservations,  # names of files: who saves none needs none
-    )
 
     def may_have(path: str, url: str) -> bool:
         if how.exists != "rename":

@@ -65,8 +65,10 @@ from resolver.policy import (
     variables_at,
 )
 from resolver.policy.environment import HOW_TO_SET, NewsServerSetting, needs_server, server_of
+from resolver.policy.hosts import HostSettings
 from resolver.policy.schemes import no_handler, through_gateway
 from resolver.policy.tunnels import ProxyLogins, ProxyRoute, way_of
+from resolver.transfer import extras
 from resolver.url import registry
 from resolver.url.parsing import redact, url_of
 
@@ -181,8 +183,6 @@ def _variables_at(
 ) -> Mapping[str, str]:
     if not hosts or place is None:
         return said
-    from resolver.policy.hosts import HostSettings  # few say anything of single ones
-
     return variables_at(said, HostSettings(hosts).at(place.host, place.port).proxy)
 
 
@@ -233,11 +233,8 @@ def _options_for(scheme: Scheme, options: Options, policy: Policy) -> Options:
         options = replace(options, anonymous_password=policy.ftp_email.encode("ascii"))
     if not scheme.negotiates:
         return options
-    from resolver.transfer import extras as codings
-    from resolver.transfer import extras as http2
-
-    speaks = http2.http2_installed() if scheme.tls == "always" else None
-    return replace(options, codings=codings.installed(), http2=speaks)
+    speaks = extras.http2_installed() if scheme.tls == "always" else None
+    return replace(options, codings=extras.installed(), http2=speaks)
 
 
 def _plan_steps(step: Step, place: Endpoint | None, scheme: Scheme, way: ProxyRoute | None) -> list[PlanStep]:
