@@ -6,9 +6,9 @@ proxy is spoken to in http's own heads, whatever goes through it.
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Mapping
 from functools import cache
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
 from protocols.errors import UnsupportedScheme, missing_libraries
@@ -86,4 +86,4 @@ def _check_spoken(proxy: Proxy) -> None:
 
 @cache
 def _speaks_socks() -> bool:
-    return find_spec("socksio") is not None
+    return importlib.util.find_spec("socksio") is not None
