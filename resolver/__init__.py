@@ -38,9 +38,11 @@ _NAMES_BY_MODULE = {
         "Closed Connected Event Finished Kept LookedUp Progress Received Retrying Sent Started TlsBegun "
         "Warned"
     ),
-    "resolver.policy": "Policy Verdict check",
+    "resolver.policy.judgement": "check",
     "resolver.policy.guard": "guard",
     "resolver.policy.hosts": "Host",
+    "resolver.policy.settings": "Policy",
+    "resolver.policy.subject": "Verdict",
     "resolver.terminal.prompts": "prompt",
     "resolver.terminal.text": "escape_controls",
     "resolver.transfer.functions": "entries fetch info save stream",

@@ -58,11 +58,11 @@ from resolver.network.events import Sent as Sent
 from resolver.network.events import Started as Started
 from resolver.network.events import TlsBegun as TlsBegun
 from resolver.network.events import Warned as Warned
-from resolver.policy import Policy as Policy
-from resolver.policy import Verdict as Verdict
-from resolver.policy import check as check
 from resolver.policy.guard import guard as guard
 from resolver.policy.hosts import Host as Host
+from resolver.policy.judgement import check as check
+from resolver.policy.settings import Policy as Policy
+from resolver.policy.subject import Verdict as Verdict
 from resolver.terminal.prompts import prompt as prompt
 from resolver.terminal.text import escape_controls as escape_controls
 from resolver.transfer.functions import entries as entries

@@ -163,15 +163,15 @@ def test_words_and_switches_need_no_argparse() -> None:
 def test_a_plan_is_made_without_what_only_a_retrieval_needs(url: str) -> None:
     imported = _imported_by(f"import resolver; resolver.explain({url!r})")
     assert "protocols.step" in imported
-    of_a_retrieval = {"protocols.conversation.driver", "resolver.network", "h11"}
+    of_a_retrieval = {"protocols.conversation.driver", "resolver.network.connector", "h11"}
     assert imported & of_a_retrieval == set()
 
 
 def test_parsing_loads_no_dialogue_and_no_policy() -> None:
     imported = _imported_by("import resolver; resolver.parse('ftp://h.example/a')")
     assert "protocols.ftp.url" in imported
-    assert imported & {"protocols.step", "protocols.wire", "protocols.other", "resolver.policy"} == set()
-    assert "resolver.policy" not in _imported_by(_command("parse", "ftp://h.example/a"))
+    assert imported & {"protocols.step", "protocols.wire", "protocols.other", "resolver.policy.judgement"} == set()
+    assert "resolver.policy.judgement" not in _imported_by(_command("parse", "ftp://h.example/a"))
 
 
 def test_a_heavy_import_would_be_seen() -> None:

@@ -36,11 +36,13 @@ from protocols.step import Dialogue
 from resolver.blocking.portal import OpenResource, Portal, PortalContext, ThreadLost, ask, portal, told
 from resolver.blocking.portal import PortalBody as WaitingBody
 from resolver.loops import CancelScope
-from resolver.network import Admission, Lookup, UrlGate
+from resolver.network.admission import Admission
 from resolver.network.clock import Clock
-from resolver.network.lookup import look_up
+from resolver.network.lookup import Lookup, look_up
 from resolver.network.stream_settings import Phase
-from resolver.policy import Policy, check_hops, harmless, may_carry_credentials
+from resolver.network.url_gate import UrlGate
+from resolver.policy.redirects import check_hops, harmless, may_carry_credentials
+from resolver.policy.settings import Policy
 from resolver.transfer import extras as codings
 from resolver.transfer import extras as http2
 from resolver.transfer.network import Network

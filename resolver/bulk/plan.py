@@ -25,8 +25,8 @@ from protocols.errors import ResolveError
 from protocols.location import JsonValue, Url
 from resolver.bulk.messages import BulkRequest, RequestSlice
 from resolver.bulk.queue import BOX, PARTITIONS, BulkScheduler, HostPace, HostShare, PendingRequests
-from resolver.policy import host_key
 from resolver.policy.schemes import MANY, at_once
+from resolver.policy.subject import host_key
 from resolver.transfer.many import SaveRequest
 from resolver.transfer.naming import local_file_name
 from resolver.transfer.verification import Checksum

@@ -22,10 +22,10 @@ from resolver.cli.session_settings import check_limit, header, with_limits
 from resolver.cli.values import BadValue, UsageError
 from resolver.cli.values import path as a_path
 from resolver.files.atomic import MISSING, open_own
-from resolver.policy import Policy
 from resolver.policy.environment import own_folder
 from resolver.policy.hosts import Host, names_of, normal_name
 from resolver.policy.schemes import check_gateway
+from resolver.policy.settings import Policy
 
 # Checks of values in the configuration, made where file and line are known.
 #

@@ -27,8 +27,8 @@ from resolver.cli.console import ESCAPE, Console, HungUp, Mode
 from resolver.cli.hints import advise
 from resolver.cli.output import Output, StandardOutput
 from resolver.cli.targets import CommandTarget
-from resolver.policy import judge
 from resolver.policy.environment import colours_here
+from resolver.policy.judgement import judge
 from resolver.policy.schemes import rules_of
 from resolver.terminal.screen import TerminalOutput
 from resolver.transfer.forms import (

@@ -46,7 +46,7 @@ from resolver.files.directory import DirectoryGone, OutputDirectory
 from resolver.files.faults import is_full, is_scarce
 from resolver.ledger import LedgerFault, current
 from resolver.network.events import OnEvent
-from resolver.policy import at_once
+from resolver.policy.schemes import at_once
 from resolver.transfer.batch import AT_REST, Batch, BatchTask, TaskResult
 from resolver.transfer.queue import HostScheduler
 from resolver.transfer.response import Saved

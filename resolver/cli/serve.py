@@ -34,7 +34,6 @@ from resolver.cli.vocabulary import MISSING_EXTRA, RULES, STATUS_BY_SIGNAL, STAT
 from resolver.cli.warc import archive_of
 from resolver.files import atomic as plain_file
 from resolver.files.atomic import write_passing
-from resolver.policy import judge
 from resolver.policy.environment import (
     configuration_home,
     data_home,
@@ -42,6 +41,7 @@ from resolver.policy.environment import (
     state_folder,
     state_home,
 )
+from resolver.policy.judgement import judge
 from resolver.transfer.session import Resolver
 from resolver.transfer.settings import Settings
 

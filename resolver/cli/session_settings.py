@@ -9,7 +9,7 @@ from typing import Any
 from protocols.options import Limits, Options, Transcript
 from resolver.cli.options import CommandOptions
 from resolver.cli.values import BadValue, UsageError, nearest, pair, seconds, size
-from resolver.policy import Policy
+from resolver.policy.settings import Policy
 from resolver.terminal.prompts import prompt
 
 

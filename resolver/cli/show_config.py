@@ -25,9 +25,9 @@ from resolver.cli.config import (
     settings_at,
 )
 from resolver.cli.values import UsageError
-from resolver.policy import Endpoint, endpoint_of, proxy_for
 from resolver.policy.environment import find_setting, proxies_here
-from resolver.policy.proxies import OF_HOST, variables_at
+from resolver.policy.proxies import OF_HOST, proxy_for, variables_at
+from resolver.policy.subject import Endpoint, endpoint_of
 from resolver.url.parsing import parse
 
 _MASK = "****"

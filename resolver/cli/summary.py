@@ -20,8 +20,8 @@ from resolver.cli.arguments import Command
 from resolver.cli.targets import CommandTarget, targets_as_given
 from resolver.cli.transfers import duration, octets
 from resolver.network.events import Connected, Event
-from resolver.policy import Policy
 from resolver.policy.environment import proxies_here
+from resolver.policy.settings import Policy
 from resolver.transfer.response import Saved, judge, outcome_of, outcome_of_failure, reason_of
 from resolver.url.parsing import redact
 

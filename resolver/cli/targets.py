@@ -15,7 +15,7 @@ from protocols.location import Finding, Url
 from resolver.cli import streams
 from resolver.cli.arguments import Command
 from resolver.cli.vocabulary import MIXED
-from resolver.policy import host_key
+from resolver.policy.subject import host_key
 from resolver.url import registry
 from resolver.url.parsing import build, convert_iri, parse, redact
 

@@ -38,7 +38,7 @@ from resolver.transfer.verification import check_size
 from resolver.url.parsing import parse
 
 if TYPE_CHECKING:
-    from resolver.policy import Policy
+    from resolver.policy.settings import Policy
     from resolver.transfer.saving import SaveSettings
     from resolver.transfer.verification import Checksum
     from resolver.trees.walk import TreeDirectory

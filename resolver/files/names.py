@@ -13,8 +13,7 @@ from resolver.files.atomic import lock
 from resolver.files.directory import DirectoryHandle
 from resolver.files.faults import writing_fault
 from resolver.files.part_state import read_state
-from resolver.policy import is_kept_beside, numbered
-from resolver.policy.files import PART_SUFFIX, STATE_SUFFIX
+from resolver.policy.files import PART_SUFFIX, STATE_SUFFIX, is_kept_beside, numbered
 
 
 def check_name(path: str) -> None:

@@ -16,7 +16,7 @@ from protocols.contract import Validators
 from protocols.errors import LocalError
 
 if TYPE_CHECKING:  # a ledger needs no network
-    from resolver.network import Masked
+    from resolver.network.mask import Masked
 
 
 class LedgerFault(LocalError):

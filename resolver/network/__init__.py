@@ -7,11 +7,3 @@
 A `UrlGate` is the `Gate` that a dialogue is performed with: `admission` judges, `connector` connects. Files
 that we write are made in `resolver.files.partial_file`.
 """
-
-from resolver.network.admission import Admission, Family
-from resolver.network.lookup import Lookup
-from resolver.network.mask import Given, Mask, Masked
-from resolver.network.tls import is_locked
-from resolver.network.url_gate import UrlGate
-
-__all__ = ["Admission", "Family", "Given", "Lookup", "Mask", "Masked", "UrlGate", "is_locked"]

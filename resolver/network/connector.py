@@ -26,7 +26,7 @@ from resolver.network.pool import IdleConnection
 from resolver.network.stream import SocketStream, TappedStream
 from resolver.network.stream_settings import Bounds, StreamSettings
 from resolver.network.task import current
-from resolver.policy import literal_addresses
+from resolver.policy.addresses import literal_addresses
 
 #: What an https server may choose from where HTTP/2 can be spoken, the preferred one first.
 _OFFERS = ("h2", "http/1.1")

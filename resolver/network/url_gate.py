@@ -26,7 +26,7 @@ from resolver.network.mask import Mask
 from resolver.network.pool import AcquiredConnection, Pipeline, PipelineSlot
 from resolver.network.stream import LoopTimer, SocketStream
 from resolver.network.stream_settings import Tap
-from resolver.policy import check_data_port
+from resolver.policy.components import check_data_port
 from resolver.policy.schemes import rules_of
 from resolver.policy.subject import refusal
 from resolver.url.parsing import parse

@@ -14,7 +14,7 @@ from protocols.location import Origin, Referrer, Url
 from resolver.policy.addresses import judge_address, literal_addresses
 from resolver.policy.components import judge_form, judge_name, judge_octets, judge_port
 from resolver.policy.files import judge_file
-from resolver.policy.proxies import judge_proxy
+from resolver.policy.proxies import judge_proxy, proxy_variables
 from resolver.policy.redirects import (
     judge_hop,
     judge_link,
@@ -35,6 +35,7 @@ from resolver.policy.subject import (
     subject_of,
 )
 from resolver.url import registry
+from resolver.url.parsing import url_of
 
 Rule: TypeAlias = Callable[[Subject], Iterable[Decision]]
 
@@ -203,3 +204,54 @@ def _judge_gateway(subject: Subject, gateways: Mapping[str, str]) -> Iterable[De
 def _decisions_on_literal(subject: Subject) -> Iterable[Decision]:
     addresses = None if subject.endpoint is None else literal_addresses(subject.endpoint.host)
     return () if addresses is None else sift_addresses(subject, addresses)[1].decisions
+
+
+def check(
+    url: str | Url,
+    *,
+    policy: Policy | str | None = None,
+    origin: Origin = "user",
+    referrer: tuple[str, str | None] | None = None,
+    resolves: Mapping[str, Sequence[str]] | None = None,
+    gateways: Mapping[str, str] | None = None,
+    environment: Mapping[str, str] | None = None,
+    proxy: str | None = None,
+) -> Verdict:
+    """The policy's verdict on a URL, without any I/O. Never raises for a URL: what is none is refused
+    by S01.
+
+    `referrer` is the URL that led here and the address it was fetched from. `resolves` says what a
+    look-up of a host would give, so that S08 can judge a name; without it only literal addresses are.
+    `environment` is where proxy variables may stand (S09): `os.environ`, say, which is not read by itself;
+    `proxy` is the one to use for all, or `none`.
+
+    Examples:
+        >>> verdict = resolver.check("gopher://h.example:25/0x")
+        >>> verdict.action, [finding.rule for finding in verdict.findings]
+        ('refuse', ['S04'])
+        >>> inside = {"h.example": ["10.0.0.1"]}
+        >>> resolver.check("http://h.example/", policy=resolver.Policy.untrusted(), resolves=inside).action
+        'refuse'
+    """
+    try:
+        parsed = url_of(url, origin=origin)
+    except InvalidUrl as error:
+        return refused_text(error)
+    where = None if referrer is None else Referrer(*referrer)
+    variables = proxy_variables(environment or {}, proxy)
+    allowed = Policy.default() if policy is None else Policy.of(policy)
+    subject = subject_of(parsed, allowed, origin, where, variables=variables)
+    host = "" if subject.endpoint is None else subject.endpoint.host
+    resolved = {_name(name): found for name, found in (resolves or {}).items()}.get(_name(host))
+    return judge_all(subject, gateways or {}, resolved)
+
+
+def _name(host: str) -> str:
+    """A host name as look-ups see it: a trailing dot changes nothing but where the search begins."""
+    return host.lower().removesuffix(".")
+
+
+def refused_text(error: InvalidUrl) -> Verdict:
+    """S01: the verdict on a text that the parser refused."""
+    decision = Decision(rule="S01", action="refuse", detail=error.message, position=error.position)
+    return Verdict(action="refuse", decisions=(decision,), invalid=error)

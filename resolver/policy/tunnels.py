@@ -15,7 +15,8 @@ from protocols.errors import UnsupportedScheme, missing_libraries
 from protocols.location import Url
 from protocols.options import ForwardProxy
 from protocols.step import Dialogue
-from resolver.policy import Endpoint, proxy_for
+from resolver.policy.proxies import proxy_for
+from resolver.policy.subject import Endpoint
 from resolver.url import registry
 
 if TYPE_CHECKING:  # few runs have a proxy

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from protocols.contract import Options, Reply, Url
     from protocols.errors import ResolveError
     from protocols.step import Dialogue
-    from resolver.network import Admission, Mask, UrlGate
+    from resolver.network.admission import Admission
+    from resolver.network.mask import Mask
+    from resolver.network.url_gate import UrlGate
     from resolver.transfer.redirects import RetrievalRequest
 
 T = TypeVar("T")

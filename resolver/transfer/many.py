@@ -29,8 +29,9 @@ from resolver.files.names import is_free
 from resolver.ledger import LedgerFault
 from resolver.ledger import current as current_row
 from resolver.loops import running
-from resolver.policy import at_once, host_key
 from resolver.policy.environment import proxies_here
+from resolver.policy.schemes import at_once
+from resolver.policy.subject import host_key
 from resolver.transfer.batch import Batch, BatchTask, TaskResult
 from resolver.transfer.naming import NameReservation, NameReservations, local_directory, local_file_name
 from resolver.transfer.network import Network

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
 from protocols.location import HostUrl, Url
-from resolver.policy import local_name, local_path, name_key, numbered
+from resolver.policy.files import local_name, local_path, name_key, numbered
 from resolver.url import registry
 from resolver.url.parsing import build, parse
 

@@ -20,10 +20,11 @@ from resolver.network.mask import CredentialCache, Mask
 from resolver.network.pool import ConnectionPool, Pipelines
 from resolver.network.tls import Pins, Trust
 from resolver.network.url_gate import UrlGate
-from resolver.policy import NewsServer, Policy, check_proxy, endpoint_of, proxy_variables
 from resolver.policy.environment import find_setting, proxies_here, server_of
 from resolver.policy.hosts import NOTHING, Host, HostSettings
-from resolver.policy.proxies import OF_HOST
+from resolver.policy.proxies import OF_HOST, check_proxy, proxy_variables
+from resolver.policy.settings import Policy
+from resolver.policy.subject import NewsServer, endpoint_of
 from resolver.policy.tunnels import ProxyLogins
 from resolver.transfer.settings import Settings, limits_of
 

@@ -53,20 +53,14 @@ from protocols.step import (
 )
 from protocols.text import brief, quoted
 from protocols.wire import Rest
-from resolver.policy import (
-    Endpoint,
-    NewsServer,
-    Policy,
-    endpoint_of,
-    judge,
-    literal_addresses,
-    no_place,
-    proxy_variables,
-    variables_at,
-)
+from resolver.policy.addresses import literal_addresses
 from resolver.policy.environment import HOW_TO_SET, NewsServerSetting, needs_server, server_of
 from resolver.policy.hosts import HostSettings
+from resolver.policy.judgement import judge
+from resolver.policy.proxies import proxy_variables, variables_at
 from resolver.policy.schemes import no_handler, through_gateway
+from resolver.policy.settings import Policy
+from resolver.policy.subject import Endpoint, NewsServer, endpoint_of, no_place
 from resolver.policy.tunnels import ProxyLogins, ProxyRoute, way_of
 from resolver.transfer import extras
 from resolver.url import registry

@@ -13,8 +13,9 @@ from typing import TypeAlias
 from protocols.contract import Credentials, Moved, Options
 from protocols.errors import InvalidUrl, NotConfigured, ProtocolError, Refused
 from protocols.location import HostUrl, Origin, Referrer, Url
-from resolver.policy import Policy, check_chain, check_hops, harmless, is_same_place, may_carry_credentials
 from resolver.policy.hosts import names_of
+from resolver.policy.redirects import check_chain, check_hops, harmless, is_same_place, may_carry_credentials
+from resolver.policy.settings import Policy
 from resolver.transfer.naming import last_part
 from resolver.url.parsing import join, parse, without_user
 

@@ -26,7 +26,8 @@ from protocols.errors import (
 from protocols.http.response import format_date
 from protocols.location import Finding, JsonValue, without_cookie
 from protocols.text import brief, codec_of, instant, quoted
-from resolver.policy import Policy, check
+from resolver.policy.judgement import check
+from resolver.policy.settings import Policy
 from resolver.url import registry
 from resolver.url.parsing import parse, redact
 

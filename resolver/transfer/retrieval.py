@@ -22,9 +22,10 @@ from protocols.errors import (
     TimedOut,
 )
 from protocols.step import Dialogue
-from resolver.network import Mask, UrlGate
 from resolver.network.clock import Clock
 from resolver.network.events import Finished, Progress, Started
+from resolver.network.mask import Mask
+from resolver.network.url_gate import UrlGate
 from resolver.policy.schemes import no_handler, through_gateway
 from resolver.transfer.limits import LimitedBody, Most, located
 from resolver.transfer.network import Network

@@ -14,7 +14,8 @@ from collections import Counter
 
 from protocols.contract import Url, Validators
 from resolver.files.part_state import Range, Ranges, missing
-from resolver.policy import at_once, host_key
+from resolver.policy.schemes import at_once
+from resolver.policy.subject import host_key
 
 #: Octets of a piece at least. Less is not worth a request, nor a login of FTP: at 100 Mbit/s it takes 0.08 s.
 LEAST = 1_048_576

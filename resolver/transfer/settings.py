@@ -21,10 +21,11 @@ from protocols.options import HeaderFields, Limits, Options, header_fields
 
 if TYPE_CHECKING:
     from resolver.files.commit import Sync
-    from resolver.network import Family, Given
+    from resolver.network.admission import Family
     from resolver.network.events import OnEvent
-    from resolver.policy import Policy
+    from resolver.network.mask import Given
     from resolver.policy.hosts import Host
+    from resolver.policy.settings import Policy
     from resolver.transfer.archives import ArchiveSource, ArchiveTarget
 
 

@@ -29,8 +29,9 @@ from protocols.contract import (
 )
 from protocols.errors import Declined, InvalidUrl, ResolveError
 from resolver.loops import running
-from resolver.network import Masked, UrlGate
 from resolver.network.clock import Clock
+from resolver.network.mask import Masked
+from resolver.network.url_gate import UrlGate
 from resolver.transfer.limits import LimitedBody, located
 from resolver.transfer.listing import Line, listing_line, listing_octets
 from resolver.transfer.redirects import RetrievalRequest

@@ -14,7 +14,7 @@ from protocols.contract import Entry, Finding, Kind, Origin, Referrer, Url, Vali
 from protocols.errors import Declined, InvalidUrl, LimitExceeded, Refused, ResolveError
 from resolver.files.names import make_directory
 from resolver.loops import running
-from resolver.policy import local_name
+from resolver.policy.files import local_name
 from resolver.transfer.naming import index_suffix
 from resolver.transfer.session import ConfinedSession
 from resolver.transfer.streaming import StreamingResponse

@@ -14,7 +14,7 @@ from xml.parsers import expat
 
 from protocols.errors import Refused
 from protocols.location import Finding
-from resolver.policy import listing_name_ok, local_path
+from resolver.policy.files import listing_name_ok, local_path
 from resolver.transfer.verification import Checksum
 
 

@@ -17,8 +17,7 @@ from typing import NamedTuple
 
 from resolver.files.directory import DirectoryItem, SurplusWalk
 from resolver.ledger.book import HEAD, is_ledger
-from resolver.policy import is_kept_beside
-from resolver.policy.files import META_SUFFIX
+from resolver.policy.files import META_SUFFIX, is_kept_beside
 from resolver.trees.spool import faults
 
 _SCHEMA = """

@@ -17,7 +17,7 @@ from protocols.contract import Finding, Origin, Referrer, Url
 from protocols.errors import Declined, Refused, ResolveError, TryLater
 from resolver.loops import running
 from resolver.network.clock import Clock
-from resolver.policy import host_key
+from resolver.policy.subject import host_key
 from resolver.transfer.session import Resolver
 from resolver.transfer.streaming import MemoryStore, StreamingResponse
 from resolver.trees.scope import names_of, place_of

@@ -19,7 +19,7 @@ from urllib.parse import quote
 from protocols.authority import comparable_host
 from protocols.location import Entry, HostUrl, JsonValue, Url
 from protocols.scheme import Tree
-from resolver.policy import local_name, local_path, name_key, numbered
+from resolver.policy.files import local_name, local_path, name_key, numbered
 from resolver.url import registry
 from resolver.url.parsing import parse
 

@@ -19,7 +19,7 @@ from protocols.errors import Declined, Refused, TryLater
 from resolver.files.names import is_directory
 from resolver.loops import running
 from resolver.network.task import Requeue
-from resolver.policy import host_key
+from resolver.policy.subject import host_key
 from resolver.transfer.naming import is_index
 from resolver.transfer.redirects import NoDocument
 from resolver.transfer.response import Saved

@@ -12,7 +12,8 @@ from types import TracebackType
 from protocols.errors import LocalError, NotConfigured, NotFound
 from protocols.location import Url
 from resolver.files.archive import open_archive
-from resolver.network import Admission, UrlGate
+from resolver.network.admission import Admission
+from resolver.network.url_gate import UrlGate
 from resolver.warc.catalogue import Catalogue, FoundCapture, latest
 from resolver.warc.http import sought_as
 

@@ -49,7 +49,7 @@ from resolver.warc.http import MOST_HEAD, AnswerSpan, ChunkDecoder, find_answer,
 from resolver.warc.writing import RecordBlock, digest_text
 
 if TYPE_CHECKING:
-    from resolver.network import Mask
+    from resolver.network.mask import Mask
     from resolver.network.stream_settings import TappedConnection, TlsFacts
 
 

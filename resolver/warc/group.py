@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from protocols.contract import Reply
     from protocols.options import Wanted
     from protocols.scheme import KeptListing
-    from resolver.network import Mask
+    from resolver.network.mask import Mask
     from resolver.network.stream_settings import TappedConnection
 
 

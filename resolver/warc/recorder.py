@@ -21,7 +21,8 @@ from protocols.errors import LocalError, NotConfigured, ResolveError
 from protocols.step import Dialogue
 from resolver.files.archive import ArchiveOutput, ByteSpool, open_archive, put_beside
 from resolver.loops import running
-from resolver.network import Mask, UrlGate
+from resolver.network.mask import Mask
+from resolver.network.url_gate import UrlGate
 from resolver.transfer.redirects import RetrievalRequest
 from resolver.url import registry
 from resolver.version import VERSION
@@ -34,7 +35,7 @@ from resolver.warc.revisits import RevisitOriginal, Revisits
 from resolver.warc.writing import Fields, RecordBlock, Writer
 
 if TYPE_CHECKING:
-    from resolver.network import Mask
+    from resolver.network.mask import Mask
     from resolver.warc.revisits import EarlierArchives
 
 

@@ -44,7 +44,8 @@ from protocols.step import (
     Step,
 )
 from resolver.loops import running
-from resolver.network import Admission, UrlGate
+from resolver.network.admission import Admission
+from resolver.network.url_gate import UrlGate
 from resolver.url import registry
 from resolver.url.parsing import parse
 from resolver.warc.catalogue import FoundCapture, joined

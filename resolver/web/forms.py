@@ -29,9 +29,10 @@ from protocols.errors import (
 )
 from protocols.location import HostUrl, Url
 from resolver.network.mask import CredentialCache, Given, Place
-from resolver.policy import Policy, judge
+from resolver.policy.judgement import judge
 from resolver.policy.redirects import may_go_unasked
 from resolver.policy.schemes import rules_of
+from resolver.policy.settings import Policy
 from resolver.transfer.forms import PutForm, form_at
 from resolver.transfer.response import Response
 from resolver.url import registry

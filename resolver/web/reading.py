@@ -13,8 +13,8 @@ from protocols.contract import Entry
 from protocols.errors import InvalidUrl, ResolveError
 from protocols.location import JsonValue, Referrer, Url
 from protocols.options import Options
-from resolver.policy import check
 from resolver.policy.environment import find_setting, proxies_here
+from resolver.policy.judgement import check
 from resolver.policy.subject import Verdict
 from resolver.transfer.plan import Plan, explain
 from resolver.transfer.response import Response

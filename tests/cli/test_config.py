@@ -390,5 +390,5 @@ async def test_the_keyring_of_the_system() -> None:
 
 def test_a_start_that_looks_for_it_loads_no_policy() -> None:
     """`--help` and `parse` look for it, and judge nothing."""
-    program = "import sys, resolver.cli.config; print('resolver.policy' in sys.modules)"
+    program = "import sys, resolver.cli.config; print('resolver.policy.judgement' in sys.modules)"
     assert run_alone(program) == "False\n"

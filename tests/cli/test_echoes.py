@@ -13,7 +13,7 @@ import pytest
 
 import resolver
 from resolver import ResolveError, blocking
-from resolver.network import Masked
+from resolver.network.mask import Masked
 from tests.cli.command import Done, resolve
 from tests.cli.echoes import (
     LOGINS,

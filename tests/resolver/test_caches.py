@@ -19,7 +19,7 @@ from protocols.news.article import declared_charset, decode_field
 from protocols.news.listing import matches
 from protocols.text import codec_of
 from resolver import Policy
-from resolver.policy import classify
+from resolver.policy.addresses import classify
 from resolver.terminal.text import TerminalText
 from resolver.transfer.response import decode_text
 

@@ -33,7 +33,7 @@ from resolver import (
     TimedOut,
     Truncated,
 )
-from resolver.policy import AddressScope
+from resolver.policy.addresses import AddressScope
 
 
 async def test_a_document(nursery: trio.Nursery) -> None:

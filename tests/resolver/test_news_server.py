@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from resolver import NotConfigured, explain, parse
-from resolver.policy import NewsServer
 from resolver.policy.environment import (
     SYSTEM_FILE,
     NewsServerSetting,
@@ -17,6 +16,7 @@ from resolver.policy.environment import (
     needs_server,
     server_of,
 )
+from resolver.policy.subject import NewsServer
 
 FILE = "# a comment\n\n  news.file.example  # mine\nnews.other.example\n"
 VARIABLE = {"NNTPSERVER": "news.variable.example"}

@@ -32,8 +32,8 @@ from resolver import (
     Unreachable,
     Warned,
 )
-from resolver.network import UrlGate
-from resolver.policy import Decision, strictest
+from resolver.network.url_gate import UrlGate
+from resolver.policy.subject import Decision, strictest
 from resolver.transfer import retrieval
 from resolver.url import registry
 from resolver.url.registry import SCHEMES

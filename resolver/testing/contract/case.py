@@ -25,7 +25,7 @@ from protocols.contract import Kind, Limits, Options
 from protocols.errors import Declined, NotFound
 from resolver.loops import running
 from resolver.network.events import OnEvent
-from resolver.policy import Policy
+from resolver.policy.settings import Policy
 from resolver.transfer.session import Resolver
 from resolver.transfer.settings import RetryPolicy
 

@@ -12,7 +12,7 @@ import trio
 
 from protocols.errors import Declined, Refused
 from resolver.network.events import Event
-from resolver.policy import Policy
+from resolver.policy.settings import Policy
 from resolver.testing.contract.case import (
     FULL,
     WAYS,

@@ -18,7 +18,7 @@ from protocols.errors import Declined, Refused, ResolveError
 from protocols.location import JsonValue
 from resolver.loops import running
 from resolver.network.events import Connected, Event, Sent
-from resolver.policy import Policy
+from resolver.policy.settings import Policy
 from resolver.testing.contract.case import (
     WAYS,
     CaseSetting,

@@ -33,7 +33,7 @@ from protocols.errors import (
     TimedOut,
     TlsError,
 )
-from resolver.policy import Policy
+from resolver.policy.settings import Policy
 from resolver.testing.contract.case import (
     FULL,
     PATIENT,

@@ -9,7 +9,7 @@ import pytest
 
 from protocols.syntax import encode
 from resolver import Kind, NotFound, Policy, Referrer, Refused, Truncated, parse
-from resolver.network import UrlGate
+from resolver.network.url_gate import UrlGate
 from resolver.transfer.network import Network
 from tests.protocols.opening import open_url
 

@@ -11,7 +11,7 @@ import trio
 
 from fixtures.transcript import transcripts
 from resolver import NewsUrl, NntpUrl, Policy, parse
-from resolver.policy import NewsServer
+from resolver.policy.subject import NewsServer
 from resolver.testing import DialogueTranscript, check
 from resolver.testing.outcome import resolve
 from resolver.testing.replay import serve_transcript

@@ -41,9 +41,9 @@ from resolver.blocking.portal import portal
 from resolver.blocking.session import crossing
 from resolver.files.commit import Sync
 from resolver.loops import running
-from resolver.network import Family, Given
+from resolver.network.admission import Family
 from resolver.network.events import OnEvent
-from resolver.network.mask import CredentialCache
+from resolver.network.mask import CredentialCache, Given
 from resolver.transfer import functions as once
 from resolver.transfer.archives import ArchiveSource, ArchiveTarget
 from tests.hang import NEVER

@@ -14,7 +14,7 @@ import trio
 import trustme
 
 from resolver import Event, Limits, Policy, parse
-from resolver.network import UrlGate
+from resolver.network.url_gate import UrlGate
 from resolver.transfer.network import Network
 
 Serve: TypeAlias = Callable[[trio.SocketStream], Awaitable[object]]

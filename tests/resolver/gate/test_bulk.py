@@ -224,7 +224,7 @@ FULL_DISK = """
     from resolver.network import stream as stream_module
     from resolver.transfer.network import Network
     from resolver.files.partial_file import PartialFile
-    from resolver.policy import Policy
+    from resolver.policy.settings import Policy
     from resolver.url.parsing import parse
 
     way, path = sys.argv[1:]

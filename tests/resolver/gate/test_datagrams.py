@@ -12,7 +12,7 @@ import trio.testing
 from protocols.contract import Datagram
 from protocols.wire import encode_line
 from resolver import Event, Policy, Received, Refused, Sent, Unreachable, parse
-from resolver.network import UrlGate
+from resolver.network.url_gate import UrlGate
 from resolver.transfer.network import Network
 from tests.hang import HANG
 from tests.ipv6 import needs_ipv6

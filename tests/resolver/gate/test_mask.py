@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from protocols.contract import Reply, facts_of
 from protocols.location import Kind
-from resolver.network import Mask, Masked
-from resolver.network.mask import MaskedError, SentSecrets
+from resolver.network.mask import Mask, Masked, MaskedError, SentSecrets
 
 SAID = b"230 hello sesame, sesa\r\nses sesesame sesame"
 

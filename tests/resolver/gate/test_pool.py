@@ -11,8 +11,8 @@ import trustme
 from protocols.contract import Line
 from resolver import Policy, Referrer, Refused, parse
 from resolver.loops import running
-from resolver.network import UrlGate
 from resolver.network.pool import CAPACITY, LIFETIME, ConnectionPool
+from resolver.network.url_gate import UrlGate
 from resolver.transfer.network import Network
 from tests.protocols.in_memory import MemorySink
 from tests.resolver.gate.peers import reset, start, start_tls

@@ -14,7 +14,8 @@ import trio
 from protocols.contract import Line, Stream
 from protocols.wire import Buffer
 from resolver import Event, Limits, Options, Policy, Received, Sent, TimedOut, Url, Verdict, parse
-from resolver.network import Admission, UrlGate
+from resolver.network.admission import Admission
+from resolver.network.url_gate import UrlGate
 from resolver.transfer.network import Network
 from tests.hang import HANG, NEVER
 from tests.protocols.in_memory import MemorySink

@@ -25,8 +25,7 @@ from resolver import (
     TlsError,
     parse,
 )
-from resolver.network import is_locked
-from resolver.network.tls import Trust, tls_fault
+from resolver.network.tls import Trust, is_locked, tls_fault
 from resolver.transfer.network import Network
 from tests.resolver.gate.peers import admit, reset, start, start_tls, stay_silent
 

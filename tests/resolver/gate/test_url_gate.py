@@ -23,8 +23,9 @@ from resolver import (
     UnsupportedScheme,
     parse,
 )
-from resolver.network import Family, Lookup
-from resolver.policy import NewsServer
+from resolver.network.admission import Family
+from resolver.network.lookup import Lookup
+from resolver.policy.subject import NewsServer
 from resolver.transfer.network import Network
 from tests.ipv6 import HAS_IPV6, needs_ipv6
 from tests.resolver.gate.peers import admit, closed_port, no_lookup, seen, silent_listener, start

@@ -14,7 +14,7 @@ from resolver.ledger import CompletedFile, LedgerFault, LedgerHeld
 from resolver.ledger import book as database
 from resolver.ledger.book import Ledger, LedgerEntry, RequestRow
 from resolver.ledger.report import became, read
-from resolver.network import Masked
+from resolver.network.mask import Masked
 
 #: More than are written together.
 MANY = 300

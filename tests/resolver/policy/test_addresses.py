@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from protocols.contract import Origin
 from resolver import Policy, Referrer, Refused, check, parse
-from resolver.policy import AddressScope, classify, judge_addresses, judge_credentials, literal_addresses
+from resolver.policy.addresses import AddressScope, classify, literal_addresses
+from resolver.policy.judgement import judge_addresses, judge_credentials
 from tests.resolver.policy.rows import CAUTIOUS, DEFAULT, PUBLIC, UNTRUSTED, Row
 
 ADDRESSES: dict[AddressScope, tuple[str, ...]] = {

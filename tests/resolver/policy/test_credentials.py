@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from resolver import Policy, Refused, check, parse
-from resolver.policy import judge_credentials, may_carry_credentials
+from resolver.policy.judgement import judge_credentials
+from resolver.policy.redirects import may_carry_credentials
 from tests.resolver.policy.rows import CAUTIOUS, DEFAULT, MENU, PUBLIC, UNTRUSTED, Row
 
 ALLOWED = Policy(allow_password=True)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver import Refused
-from resolver.policy import is_kept_beside, listing_name_ok, local_name, local_path, numbered
+from resolver.policy.files import is_kept_beside, listing_name_ok, local_name, local_path, numbered
 
 
 @pytest.mark.parametrize(

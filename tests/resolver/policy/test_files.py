@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from resolver import Policy, Refused, check
-from resolver.policy import is_below
+from resolver.policy.files import is_below
 from tests.resolver.policy.rows import CAUTIOUS, DEFAULT, MENU, PAGE, UNTRUSTED, Row
 
 ROOTED = Policy(file_root="/srv/data")

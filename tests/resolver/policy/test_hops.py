@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from resolver import Policy, Refused, check
-from resolver.policy import check_chain
+from resolver.policy.redirects import check_chain
 from tests.resolver.policy.rows import CAUTIOUS, MENU, PAGE, PUBLIC, SECURE, UNTRUSTED, Row
 
 URLS = {

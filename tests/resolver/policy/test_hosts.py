@@ -6,7 +6,7 @@ import pytest
 
 import resolver
 from resolver import InvalidUrl, Policy, Refused, Unreachable, guard
-from resolver.policy import LOCALHOST
+from resolver.policy.addresses import LOCALHOST
 
 PUBLIC, PUBLIC_6 = "93.184.215.14", "2606:2800:21f:cb07:6820:80da:af6b:8b2c"
 

@@ -18,9 +18,11 @@ from hypothesis import strategies as st
 import resolver.policy
 from protocols.contract import Origin
 from resolver import InvalidUrl, UnsupportedScheme, check, parse
-from resolver.policy import NewsServer, judge, judgement, subject_of
+from resolver.policy import judgement
 from resolver.policy.components import judge_name, judge_octets, judge_port
+from resolver.policy.judgement import judge
 from resolver.policy.redirects import judge_hop, judge_session, judge_user_information
+from resolver.policy.subject import NewsServer, subject_of
 from tests.fresh import environment
 from tests.resolver.policy.rows import CAUTIOUS, DEFAULT, PAGE, PUBLIC, UNTRUSTED, Row
 from tests.sampled import examples
@@ -241,7 +243,7 @@ def test_nothing_is_looser_for_a_link_or_under_a_stricter_policy(
 
 def test_policy_imports_nothing_heavy() -> None:
     program = (
-        "import sys; from resolver.policy import Policy, check; check('gopher://h.example/'); "
+        "import sys; from resolver import Policy, check; check('gopher://h.example/'); "
         "print(sorted({'trio', 'httpx', 'ssl', 'socket', 'asyncio', 'idna'} & set(sys.modules)))"
     )
     command = [sys.executable, "-c", program]

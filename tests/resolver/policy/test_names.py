@@ -122,7 +122,7 @@ def test_refusal_shows_the_name_as_given_and_the_flag() -> None:
 
 def test_idna_is_imported_for_such_a_label_only() -> None:
     program = (
-        "import sys; from resolver.policy import check; check('http://a.example/'); "
+        "import sys; from resolver.policy.judgement import check; check('http://a.example/'); "
         "before = 'idna' in sys.modules; "
         "check('http://xn--bcher-kva.example/'); print(before, 'idna' in sys.modules)"
     )

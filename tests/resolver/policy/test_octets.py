@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from resolver import Policy, Refused, check, parse
-from resolver.policy import judge
+from resolver.policy.judgement import judge
 from tests.resolver.policy.rows import CAUTIOUS, MENU, Row
 
 #: URLs with a hole for an octet, the component it lands in, and the octets refused and warned there.

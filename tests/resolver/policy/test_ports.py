@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from resolver import Policy, Refused, check
-from resolver.policy import check_data_port
-from resolver.policy.components import FETCH, SERVICE
+from resolver.policy.components import FETCH, SERVICE, check_data_port
 from tests.resolver.policy.rows import CAUTIOUS, MENU, PAGE, Row
 
 TEXT_SCHEMES = ("ftp", "gopher", "nntp", "wais", "prospero", "ftps", "gophers", "nntps", "news", "snews")

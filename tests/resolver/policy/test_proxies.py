@@ -9,8 +9,8 @@ import pytest
 
 from protocols.location import Origin
 from resolver import Plan, Policy, check, explain
-from resolver.policy import Endpoint, proxy_variables
-from resolver.policy.proxies import is_exempt, variable_for
+from resolver.policy.proxies import is_exempt, proxy_variables, variable_for
+from resolver.policy.subject import Endpoint
 
 P = "http://proxy.example:3128"
 

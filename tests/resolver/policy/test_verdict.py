@@ -7,8 +7,7 @@ import pytest
 from protocols.contract import Action
 from protocols.location import Origin
 from resolver import InvalidUrl, Policy, Refused, UnsupportedScheme, check, parse
-from resolver.policy import Decision, strictest
-from resolver.policy.subject import escalated
+from resolver.policy.subject import Decision, escalated, strictest
 
 
 def decision(action: Action, rule: str = "S04", flag: str | None = None) -> Decision:

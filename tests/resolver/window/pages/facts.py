@@ -22,7 +22,7 @@ from resolver import (
     explain,
     parse,
 )
-from resolver.policy import Decision
+from resolver.policy.subject import Decision
 from resolver.transfer.forms import AskForm, AskLine, AskQuestion
 from resolver.web.pages.article import article_page
 from resolver.web.pages.directory import directory_page, results_page
