@@ -143,11 +143,6 @@ def _ours(code: str) -> set[str]:
     return {name for name in _imported_by(code) if name.partition(".")[0] in ("protocols", "resolver")}
 
 
-def test_words_and_switches_need_no_argparse() -> None:
-    assert "argparse" not in _imported_by(_command("explain", "--json", "gopher://h.example/0a"))
-    assert "argparse" in _imported_by(_command("explain", "--search", "x", "gopher://h.example/7a"))
-
-
 @pytest.mark.parametrize(
     "url",
     [
