@@ -22,7 +22,7 @@ CHECKOUT = Path(__file__).parents[1]
 #: What the answers below do without: the network, other loops, and modules that cost more than the answer.
 HEAVY = frozenset(
     [
-        *("trio", "httpx", "httpcore", "h11", "anyio", "idna", "asyncio", "socket", "ssl", "select"),
+        *("trio", "httpx", "httpcore", "h11", "anyio", "idna", "asyncio", "socket", "ssl"),
         *("email", "http", "urllib.request", "importlib.metadata", "logging", "subprocess", "threading"),
         *("rich", "secrets", "sqlite3"),
         *("resolver.transfer.batch", "resolver.ledger", "resolver.trees"),
@@ -165,7 +165,10 @@ def test_a_plan_is_made_without_what_only_a_retrieval_needs(url: str) -> None:
 def test_parsing_loads_no_dialogue_and_no_policy() -> None:
     imported = _imported_by("import resolver; resolver.parse('ftp://h.example/a')")
     assert "protocols.ftp.url" in imported
-    assert imported & {"protocols.step", "protocols.wire", "protocols.other", "resolver.policy.judgement"} == set()
+    assert (
+        imported & {"protocols.step", "protocols.wire", "protocols.other", "resolver.policy.judgement"}
+        == set()
+    )
     assert "resolver.policy.judgement" not in _imported_by(_command("parse", "ftp://h.example/a"))
 
 

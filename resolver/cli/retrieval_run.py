@@ -33,6 +33,7 @@ from resolver.cli.ledger import (
 from resolver.cli.listing import follow
 from resolver.cli.options import LISTED
 from resolver.cli.progress import display_of
+from resolver.cli.recording import archive_of, recorder_of
 from resolver.cli.secrets import CommandSecrets, Netrc, password_of_key, read_netrc
 from resolver.cli.session_settings import limits_of, options_of, policy_of
 from resolver.cli.streams import OutputFault
@@ -41,7 +42,6 @@ from resolver.cli.targets import CommandTarget, status_of
 from resolver.cli.trace import Diagrams, Watcher
 from resolver.cli.verbs import VERBS
 from resolver.cli.vocabulary import INTERRUPTED, READER_GONE, STATUS_BY_SIGNAL, TERMINATED
-from resolver.cli.warc import archive_of, recorder_of
 from resolver.files.directory import DirectoryGone, OutputDirectory
 from resolver.files.faults import is_full, is_scarce
 from resolver.ledger import LedgerFault, current

@@ -28,10 +28,10 @@ from resolver.cli import streams
 from resolver.cli.arguments import Command, listens_to_others
 from resolver.cli.config import hosts_of
 from resolver.cli.options import rows
+from resolver.cli.recording import archive_of
 from resolver.cli.session_settings import limits_of, options_of, policy_of
 from resolver.cli.targets import CommandTarget
 from resolver.cli.vocabulary import MISSING_EXTRA, RULES, STATUS_BY_SIGNAL, STATUSES
-from resolver.cli.warc import archive_of
 from resolver.files import atomic as plain_file
 from resolver.files.atomic import write_passing
 from resolver.policy.environment import (

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from protocols.errors import InvalidUrl, NotConfigured
-from resolver.policy.proxies import check_proxy
+from resolver.policy.proxy import check_proxy
 from resolver.url.parsing import parse
 
 if TYPE_CHECKING:

@@ -15,15 +15,11 @@ from collections.abc import Iterator, Mapping
 from ipaddress import ip_address, ip_network
 
 from protocols.errors import NotConfigured
-from resolver.policy.proxy import Proxy, parse_proxy
+from resolver.policy.proxy import NO_PROXY, OPTION, Proxy, parse_proxy
 from resolver.policy.settings import Policy
 from resolver.policy.subject import Decision, Endpoint, Subject
 from resolver.url import registry
 from resolver.url.parsing import zone_of
-
-#: What `--proxy` says stands among the variables under its own name.
-OPTION = "--proxy"
-NO_PROXY = "none"
 
 #: And so does what is said of one host alone, which is narrower than all of them: `no_proxy` is not asked.
 OF_HOST = "the proxy of this host"
@@ -56,12 +52,6 @@ def variables_at(variables: Mapping[str, str], proxy: str | None) -> Mapping[str
     if proxy is None:
         return variables
     return {} if proxy == NO_PROXY else {OF_HOST: proxy}
-
-
-def check_proxy(proxy: str | None, source: str = OPTION) -> None:
-    """Is this a proxy, or `none`? Raises `NotConfigured`, which names the `source`."""
-    if proxy is not None and proxy != NO_PROXY:
-        parse_proxy(proxy, source)
 
 
 def proxy_for(scheme: str, endpoint: Endpoint | None, variables: Mapping[str, str]) -> Proxy | None:

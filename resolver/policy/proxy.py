@@ -17,6 +17,10 @@ from protocols.location import HostUrl
 from protocols.options import Credentials
 from resolver.url.parsing import parse
 
+#: What `--proxy` says stands among the variables under its own name.
+OPTION = "--proxy"
+NO_PROXY = "none"
+
 ProxyScheme: TypeAlias = Literal["http", "https", "socks5", "socks5h"]
 
 _SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://")
@@ -109,3 +113,9 @@ def _wrong(source: str, why: str) -> NotConfigured:
     return NotConfigured(
         f"{source} names no proxy: {why}; [http|https|socks5|socks5h://][user:password@]host[:port] is needed"
     )
+
+
+def check_proxy(proxy: str | None, source: str = OPTION) -> None:
+    """Is this a proxy, or `none`? Raises `NotConfigured`, which names the `source`."""
+    if proxy is not None and proxy != NO_PROXY:
+        parse_proxy(proxy, source)

@@ -1,0 +1,71 @@
+"""The archives of a run: one that is made or continued (`--warc`), or those that supply all objects
+(`--from-warc`).
+
+Archives are opened before anything is fetched, and closed at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING
+
+from protocols.errors import NotConfigured, missing_libraries
+from resolver.cli import streams
+from resolver.cli.arguments import Command
+from resolver.url.parsing import redact
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from resolver.warc.archive import Archive
+    from resolver.warc.recorder import Recorder
+
+
+def archive_of(command: Command) -> AbstractContextManager[Archive | None]:
+    """None where the network is asked. Raises `LocalError` for what is no archive."""
+    if not command.from_warc:
+        return nullcontext()
+    from resolver.warc.archive import Archive  # few fetch from one
+
+    return Archive(command.from_warc, at=command.at)
+
+
+@contextmanager
+def recorder_of(command: Command) -> Iterator[Recorder | None]:
+    """None where nothing is kept. Raises `LocalError`, and `NotConfigured` without the extra."""
+    path = command.warc
+    if path is None:
+        yield None
+        return
+    try:
+        from resolver.warc.recorder import SIZE, Recorder  # few keep what is said, and it is an extra
+    except ImportError as error:
+        raise NotConfigured(f"--warc needs {missing_libraries('warc')}") from error
+    size = SIZE if command.warc_size is None else command.warc_size
+    words = _words(command, path)
+    with Recorder(
+        path,
+        size=size,
+        sync=command.sync == "always",
+        policy=command.policy,
+        command=words,
+        dedup=command.warc_dedup,
+        cookies=command.warc_cookies,
+        once=command.ledger is not None,
+    ) as recorder:
+        if recorder.unread and not command.is_quiet:
+            lines = "1 line" if recorder.unread == 1 else f"{recorder.unread} lines"
+            streams.complain(f"--warc-dedup: of {lines} nothing could be told")
+        if recorder.cut and not command.is_quiet:
+            streams.complain(f"{path}: {recorder.cut} octets of a run that was cut off were taken away")
+        yield recorder
+
+
+def _words(command: Command, path: str) -> str:
+    """What the run was told to do, without what may be secret: the verb and the URLs."""
+    urls = [redact(url) for url in command.urls]
+    lists = [f"-i {redact(each)}" for each in command.lists]
+    recursive = ["-r"] if command.walks else []
+    words = ["resolve", command.verb, *recursive, "--warc", path, *lists, *urls]
+    return " ".join(word.replace("\r", " ").replace("\n", " ") for word in words)
