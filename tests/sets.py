@@ -18,101 +18,84 @@ from pathlib import Path, PurePosixPath
 #: For each reason the folders, files (`tests/x.py`) and tests (`tests/x.py::test_y`, all their cases).
 FULL: Mapping[str, str] = {
     "Chromium and real servers; the gate has one fetch of each in tests/servers/test_each_server.py": """
-        tests/window
-        tests/servers/test_digest.py
         tests/servers/test_fsspec.py
         tests/servers/test_ftp.py
-        tests/servers/test_ftp_command.py
-        tests/servers/test_ftp_segments.py
         tests/servers/test_gopher.py
-        tests/servers/test_gopher_command.py
         tests/servers/test_harness.py
         tests/servers/test_http.py
-        tests/servers/test_http2.py
-        tests/servers/test_index.py
-        tests/servers/test_ledger.py
-        tests/servers/test_mailboxes.py
-        tests/servers/test_many.py
         tests/servers/test_many_servers.py
         tests/servers/test_news.py
-        tests/servers/test_news_command.py
         tests/servers/test_plugins.py
         tests/servers/test_proxies.py
         tests/servers/test_telnet.py
-        tests/servers/test_telnet_screen.py
         tests/servers/test_trees.py
+        tests/window
     """,
     "clusters": """
         tests/bulk
-        tests/cli/test_bulk.py
-        tests/cli/test_interrupts.py::test_the_command_ends_and_so_does_all_that_it_started
         tests/resolver/bulk/test_forecast.py
+        tests/resolver/bulk/test_messages.py
         tests/resolver/bulk/test_outcomes.py
         tests/resolver/bulk/test_run.py
-        tests/resolver/bulk/test_sent.py
         tests/resolver/bulk/test_slice.py
-        tests/resolver/bulk/test_versions.py
+        tests/resolver/cli/test_bulk.py
+        tests/resolver/cli/test_interrupts.py::test_the_command_ends_and_so_does_all_that_it_started
     """,
     "kills, cancels and full disks at every step": """
         tests/faults
-        tests/cli/test_descriptors.py
-        tests/cli/test_ledger.py::test_a_full_disk_ends_the_run_and_loses_nothing
-        tests/cli/test_ledger_faults.py
-        tests/cli/test_warc_killed.py
         tests/loops/test_blocking.py::test_ctrl_c_at_every_step
         tests/loops/test_cancels.py
         tests/loops/test_httpx.py
         tests/loops/test_streams_of_octets.py
-        tests/resolver/blocking/test_ends.py::test_no_program_waits_for_ever
-        tests/resolver/retrieval/test_many.py::test_what_is_left_half_way_can_be_gone_on_with
-        tests/resolver/retrieval/test_segmented.py::test_a_cancel_at_any_step_leaves_what_can_be_gone_on_with
-        tests/resolver/retrieval/test_segmented.py::test_killed_it_has_what_was_noted_and_nothing_else
+        tests/resolver/blocking/test_portal.py::test_no_program_waits_for_ever
+        tests/resolver/cli/test_descriptors.py
+        tests/resolver/cli/test_ledger.py::test_a_full_disk_ends_the_run_and_loses_nothing
+        tests/resolver/cli/test_ledger_faults.py
+        tests/resolver/cli/test_warc_killed.py
+        tests/resolver/transfer/test_many.py::test_what_is_left_half_way_can_be_gone_on_with
+        tests/resolver/transfer/test_segmented.py::test_a_cancel_at_any_step_leaves_what_can_be_gone_on_with
+        tests/resolver/transfer/test_segmented.py::test_killed_it_has_what_was_noted_and_nothing_else
     """,
     "work and memory in proportion to the input: long inputs and bombs": """
         tests/contract/test_many_entries.py
-        tests/protocols/gopher/test_answer.py::test_memory_does_not_grow_with_the_body
+        tests/protocols/gopher/test_dialogue.py::test_memory_does_not_grow_with_the_body
         tests/protocols/http/test_codings.py::test_an_honest_start_buys_a_bomb_no_memory
         tests/protocols/http/test_codings.py::test_it_comes_out_in_small_pieces_however_it_comes_in
         tests/protocols/http/test_cookies.py::test_the_bounds
-        tests/resolver/adapters/fsspec/test_octets.py::test_a_file_that_nobody_closes
-        tests/resolver/disk/test_file.py::test_a_device_is_read_in_pieces
-        tests/resolver/gate/test_bulk.py::test_64_mib_need_less_than_two
-        tests/resolver/policy/test_long_urls.py::test_it_is_judged_in_proportion_to_its_length
-        tests/resolver/retrieval/test_streaming.py::test_others_have_their_turn_every_few_entries
-        tests/resolver/test_caches.py
-        tests/resolver/test_codings.py::test_a_bomb_goes_off_in_small_pieces
-        tests/resolver/test_codings_of_nothing.py
-        tests/resolver/test_url.py::test_long_texts_are_read_in_linear_time
-        tests/resolver/test_url.py::test_the_measure_finds_quadratic_work
-        tests/resolver/warc/test_earlier.py::test_a_record_that_unpacks_to_very_much_is_not_read_to_its_end
+        tests/resolver/adapters/fsspec/test_file.py::test_a_file_that_nobody_closes
+        tests/resolver/files/test_local.py::test_a_device_is_read_in_pieces
+        tests/resolver/network/test_stream.py::test_64_mib_need_less_than_two
+        tests/resolver/policy/test_judgement.py::test_it_is_judged_in_proportion_to_its_length
+        tests/resolver/transfer/test_caches.py
+        tests/resolver/transfer/test_codings_of_nothing.py
+        tests/resolver/transfer/test_extras.py::test_a_bomb_goes_off_in_small_pieces
+        tests/resolver/transfer/test_streaming.py::test_others_have_their_turn_every_few_entries
+        tests/resolver/url/test_parsing.py::test_long_texts_are_read_in_linear_time
+        tests/resolver/url/test_parsing.py::test_the_measure_finds_quadratic_work
         tests/resolver/warc/test_records.py::test_memory_does_not_depend_on_what_is_unpacked
-        tests/resolver/window/pages/test_kinds.py::test_markup_without_end_is_read_once
-        tests/resolver/window/test_listings.py::test_a_hundred_thousand_entries_have_room_and_the_oldest_make_it
-        tests/resolver/window/test_reading.py::test_a_link_is_judged_alike_whatever_was_judged_before
-        tests/resolver/window/test_slow.py::test_of_a_long_listing_a_page_is_shown_and_the_rest_is_kept_here
-        tests/resolver/window/test_slow.py::test_what_has_no_end_is_a_page_like_others
-        tests/resolver/window/test_slow.py::test_who_drips_a_head_is_let_go
-        tests/resolver/window/test_slow.py::test_who_says_nothing_is_let_go
-        tests/resolver/window/test_slow.py::test_who_stops_reading_holds_nothing_up
+        tests/resolver/warc/test_revisits.py::test_a_record_that_unpacks_to_very_much_is_not_read_to_its_end
+        tests/resolver/web/pages/test_document.py::test_markup_without_end_is_read_once
+        tests/resolver/web/test_reading.py::test_a_link_is_judged_alike_whatever_was_judged_before
+        tests/resolver/web/test_server.py::test_of_a_long_listing_a_page_is_shown_and_the_rest_is_kept_here
+        tests/resolver/web/test_server.py::test_what_has_no_end_is_a_page_like_others
+        tests/resolver/web/test_server.py::test_who_drips_a_head_is_let_go
+        tests/resolver/web/test_server.py::test_who_says_nothing_is_let_go
+        tests/resolver/web/test_server.py::test_who_stops_reading_holds_nothing_up
+        tests/resolver/web/test_session.py::test_a_hundred_thousand_entries_have_room_and_the_oldest_make_it
     """,
     "any input: rounds of a fuzzer": """
-        tests/cli/test_any_input.py
         tests/contract/test_peers.py
         tests/protocols/ftp/test_fuzz.py
-        tests/protocols/gopher/test_any_octets.py
-        tests/protocols/http/test_dates.py::test_any_text_is_a_date_or_none
+        tests/protocols/gopher/test_fuzz.py
+        tests/protocols/http/test_response.py::test_any_text_is_a_date_or_none
         tests/protocols/news/test_fuzz.py
         tests/protocols/prospero/test_fuzz.py
         tests/protocols/telnet/test_fuzz.py
         tests/protocols/wais/test_fuzz.py
+        tests/resolver/cli/test_any_input.py
         tests/resolver/warc/test_served_damaged.py
     """,
     "said in the gate of the machine or the library; here again of a loop, the command": """
-        tests/cli/test_plain_words.py
-        tests/cli/test_browsing.py
-        tests/cli/test_progress.py
-        tests/cli/test_same_name.py
-        tests/cli/test_warc_runs.py
         tests/contract/test_agreement.py
         tests/contract/test_through_proxies.py
         tests/loops/test_contract.py
@@ -121,42 +104,47 @@ FULL: Mapping[str, str] = {
         tests/loops/test_matrix.py
         tests/protocols/test_errors.py::test_nobody_tries_to
         tests/protocols/test_errors.py::test_there_are_no_other_classes
-        tests/resolver/gate/test_bulk.py::test_all_octets_until_the_end
-        tests/resolver/gate/test_bulk.py::test_so_many_octets_and_not_one_more
-        tests/resolver/http_transport/test_http2.py
-        tests/resolver/test_early_answers.py
+        tests/resolver/adapters/test_httpx_http2.py
+        tests/resolver/cli/test_browsing.py
+        tests/resolver/cli/test_plain_words.py
+        tests/resolver/cli/test_progress.py
+        tests/resolver/cli/test_same_name.py
+        tests/resolver/cli/test_warc_runs.py
+        tests/resolver/network/test_stream.py::test_all_octets_until_the_end
+        tests/resolver/network/test_stream.py::test_so_many_octets_and_not_one_more
+        tests/resolver/transfer/test_early_answers.py
     """,
     "the mock servers, which the tests of the gate use": """
         tests/fixtures
     """,
     "libraries of the group full": """
-        tests/resolver/adapters/fsspec/test_filesystems.py::test_a_table_by_ftp
-        tests/resolver/adapters/fsspec/test_filesystems.py::test_a_table_by_gopher
-        tests/resolver/adapters/fsspec/test_filesystems.py::test_many_tables_in_the_threads_of_dask
-        tests/resolver/adapters/fsspec/test_octets.py::test_duckdb_reads_parquet_in_several_threads
+        tests/resolver/adapters/fsspec/test_file.py::test_duckdb_reads_parquet_in_several_threads
+        tests/resolver/adapters/fsspec/test_filesystem.py::test_a_table_by_ftp
+        tests/resolver/adapters/fsspec/test_filesystem.py::test_a_table_by_gopher
+        tests/resolver/adapters/fsspec/test_filesystem.py::test_many_tables_in_the_threads_of_dask
         tests/resolver/adapters/test_urllib.py::test_pandas_reads_a_table_from_gopher
     """,
     "programs that are built, installed or started again and again": """
-        tests/cli/test_mcp.py::test_a_conversation
-        tests/cli/test_plugin.py
-        tests/cli/test_register.py
-        tests/cli/test_warc_elsewhere.py
         tests/manual/test_files.py
-        tests/test_distribution.py
+        tests/resolver/cli/test_mcp.py::test_a_conversation
+        tests/resolver/cli/test_plugin.py
+        tests/resolver/cli/test_register.py
+        tests/resolver/cli/test_warc_elsewhere.py
         tests/test_begun.py
+        tests/test_distribution.py
         tests/test_own_scheme.py
         tests/test_plugins.py
         tests/test_recipes.py
-        tests/test_sessions.py
         tests/test_scheduled.py
+        tests/test_sessions.py
     """,
     "benchmarks and tools, their pages, and calls that are counted": """
+        tests/resolver/cli/test_calls_of_get.py
         tests/test_benchmarks.py
         tests/test_calls.py
         tests/test_speed.py
         tests/test_strangers.py
         tests/tools
-        tests/cli/test_calls_of_get.py
     """,
 }
 

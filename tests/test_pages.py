@@ -17,7 +17,7 @@ from resolver import Kind
 from resolver.cli.arguments import VERBS
 from resolver.cli.vocabulary import RULES, STATUSES
 from resolver.url import registry
-from tests.cli import contract
+from tests.resolver.cli import contract
 from tools.requirements import read_pyproject
 
 CHECKOUT = Path(__file__).parents[1]
@@ -126,7 +126,7 @@ MEMBERS = {
 
 
 def test_the_members_of_every_record_stand_in_the_contract() -> None:
-    """`tests/cli/test_contract.py` holds the command to the same."""
+    """`tests/resolver/cli/test_contract.py` holds the command to the same."""
     told = {row[0]: row[1] for row in rows(CONTRACT, "The JSON members")}
     parse = told.pop("`parse`, for every scheme")
     assert set(parse.partition(",")[0].split()) == contract.COMMON

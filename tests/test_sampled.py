@@ -50,7 +50,7 @@ def test_each_row_of_a_long_table_is_tried_once_and_in_every_way(request: pytest
 
 
 def test_each_row_of_a_short_table_is_tried_in_every_way(request: pytest.FixtureRequest) -> None:
-    items = collected(request.session, "tests/protocols/gopher/test_lines.py")
+    items = collected(request.session, "tests/protocols/gopher/test_menu.py")
     assert any(map(is_cut, items))
     assert crossed(items, "cutter", full=False) == []
 

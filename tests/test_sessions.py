@@ -9,8 +9,8 @@ import pytest
 import trio
 
 from fixtures.__main__ import server_tls
-from tests.cli.terminal import Terminal, on_terminal
 from tests.hang import HANG
+from tests.resolver.cli.terminal import Terminal, on_terminal
 from tests.test_recipes import start_servers, with_ports
 
 CHECKOUT = Path(__file__).parents[1]

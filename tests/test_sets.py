@@ -27,7 +27,7 @@ def test_table_names_files_and_tests_that_exist() -> None:
         ("tests/servers", False),
         ("tests/servers/test_ftp.py", True),
         ("tests/servers/test_each_server.py", False),
-        ("tests/resolver/gate/test_bulk.py", False),
+        ("tests/resolver/network/test_stream.py", False),
         ("tests", False),
     ],
 )
@@ -36,9 +36,11 @@ def test_gate_leaves_out_files_of_the_table(path: str, left_out: bool) -> None:
 
 
 def test_gate_leaves_out_tests_of_the_table_with_all_their_cases() -> None:
-    name = "tests/resolver/gate/test_bulk.py::test_64_mib_need_less_than_two"
+    name = "tests/resolver/network/test_stream.py::test_64_mib_need_less_than_two"
     assert sets.is_test_left_out(f"{name}[ftp]")
-    assert not sets.is_test_left_out("tests/resolver/gate/test_bulk.py::test_a_full_disk_is_a_local_error[1]")
+    assert not sets.is_test_left_out(
+        "tests/resolver/network/test_stream.py::test_a_full_disk_is_a_local_error[1]"
+    )
 
 
 @pytest.mark.parametrize(
@@ -66,6 +68,6 @@ def test_gate_collects_no_file_and_no_test_of_the_table(option: str, collected: 
         timeout=HANG,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert ("gopher/test_any_octets.py" in done.stdout) is collected
-    assert ("test_answer.py::test_memory_does_not_grow_with_the_body" in done.stdout) is collected
-    assert "gopher/test_lines.py" in done.stdout
+    assert ("gopher/test_fuzz.py" in done.stdout) is collected
+    assert ("test_dialogue.py::test_memory_does_not_grow_with_the_body" in done.stdout) is collected
+    assert "gopher/test_menu.py" in done.stdout

@@ -3,9 +3,21 @@ a cancel leaves, what comes of a peer that is something else, and that a refusal
 
 from __future__ import annotations
 
+import traceback
+from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pytest
+import trio
+
+from resolver import Event, Options, Policy, Received, ResolveError, Resolver
 from resolver.testing.contract import CHECKS, Contract
 from resolver.testing.contract import operations as plans
 from resolver.testing.contract import peers as octets
+from resolver.testing.contract.case import WAYS
 from resolver.url import registry
 from tests.contract.cases import CASES, WISHES
 from tests.scheduled import run_scheduled
@@ -31,3 +43,129 @@ class TestWishes(Contract):
 
 def test_every_scheme_has_a_row() -> None:
     assert {case.scheme for case in CASES} == set(registry.SCHEMES)
+
+
+# Servers that say a password again: at once or later, in one piece or two, in any of their words (S17).
+
+SECRET = "open-sesame'\xe4"
+WRITTEN = "open-sesame'%E4"
+SPOKEN = SECRET.encode("latin-1")
+BASIC = b64encode(b"u:" + SPOKEN)
+
+
+@dataclass(frozen=True)
+class Parrot:
+    """`answers` are given to commands that begin so, the longest beginning first; `|` is where an answer is
+    cut in two. A line ends a command, or for http an empty one."""
+
+    url: str
+    greeting: bytes
+    answers: Mapping[bytes, bytes]
+    end: bytes = b"\r\n"
+
+    def answer(self, command: bytes) -> bytes:
+        best = max((begin for begin in self.answers if command.startswith(begin)), key=len)
+        return self.answers[best]
+
+
+HALF, REST = SPOKEN[:4], SPOKEN[4:]
+FTP = Parrot(
+    f"ftp://u:{WRITTEN}@{{at}}/pub/x",
+    b"220 ready\r\n",
+    {
+        b"USER": b"331 password\r\n",
+        b"PASS": b"230 you said " + HALF + b"|" + REST + b"\r\n",
+        b"QUIT": b"221 bye " + SPOKEN + b"\r\n",
+        b"CWD": b"250-" + SPOKEN + b"\r\n250 " + HALF + b"|" + REST + b"\r\n",
+        b"TYPE": b"200 " + SPOKEN + b"\r\n",
+        b"": b"550 who said " + SPOKEN + b"?\r\n",
+    },
+)
+NNTP = Parrot(
+    f"nntp://u:{WRITTEN}@{{at}}/a.b/1",
+    b"200 ready\r\n",
+    {
+        b"MODE READER": b"200 posting allowed\r\n",
+        b"CAPABILITIES": b"101 here\r\nVERSION 2\r\nREADER\r\nAUTHINFO USER\r\n.\r\n",
+        b"AUTHINFO USER": b"381 password\r\n",
+        b"AUTHINFO PASS": b"281 you said " + HALF + b"|" + REST + b"\r\n",
+        b"GROUP": b"480 who said " + HALF + b"|" + REST + b"?\r\n",
+        b"ARTICLE": b"480 who said " + SPOKEN + b"?\r\n",
+        b"QUIT": b"205 " + SPOKEN + b"\r\n",
+        b"": b"400 who said " + SPOKEN + b"?\r\n",
+    },
+)
+HTTP = Parrot(
+    f"http://u:{WRITTEN}@{{at}}/x",
+    b"",
+    {
+        b"GET /": b"HTTP/1.1 403 "
+        + HALF
+        + b"|"
+        + REST
+        + b"\r\nX-You: "
+        + BASIC
+        + b"\r\nContent-Length: 0\r\n\r\n",
+    },
+    end=b"\r\n\r\n",
+)
+MOVED = Parrot(
+    f"http://u:{WRITTEN}@{{at}}/x",
+    b"",
+    {
+        b"GET /x": b"HTTP/1.1 302 Found\r\nLocation: /y?" + BASIC + b"\r\nContent-Length: 0\r\n\r\n",
+        b"GET /y": b"HTTP/1.1 404 No " + BASIC + b"\r\nContent-Length: 0\r\n\r\n",
+    },
+    end=b"\r\n\r\n",
+)
+GARBAGE = Parrot(HTTP.url, b"", {b"": b"HTTP/1.1 " + SPOKEN + b"\r\n\r\n"}, end=b"\r\n\r\n")
+
+
+PARROTS = {"ftp": FTP, "nntp": NNTP, "http": HTTP, "moved": MOVED, "garbage": GARBAGE}
+
+
+async def attend(parrot: Parrot, heard: list[bytes], stream: trio.SocketStream) -> None:
+    async with stream:
+        await stream.send_all(parrot.greeting)
+        buffer = b""
+        while octets := await stream.receive_some():
+            heard.append(octets)
+            *commands, buffer = (buffer + octets).split(parrot.end)
+            for command in commands:
+                answer = parrot.answer(command)
+                if not any(SPOKEN in each or BASIC in each for each in heard):  # it knows none yet
+                    answer = answer.replace(SPOKEN, b"it").replace(HALF + b"|" + REST, b"it")
+                for piece in answer.split(b"|"):
+                    await stream.send_all(piece)
+                    await trio.testing.wait_all_tasks_blocked()
+
+
+@pytest.mark.parametrize("way", ["fetch", "save"])
+@pytest.mark.parametrize(
+    "parrot", [FTP, NNTP, HTTP, MOVED, GARBAGE], ids=["ftp", "nntp", "http", "moved", "garbage"]
+)
+async def test_no_words_of_a_server_show_a_password(
+    parrot: Parrot, way: str, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    """Twice in one session: on the connection that was kept, where it went out long before, too."""
+    heard: list[bytes] = []
+    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    nursery.start_soon(trio.serve_listeners, partial(attend, parrot, heard), listeners)
+    port = listeners[0].socket.getsockname()[1]
+    events: list[Event] = []
+    shown: list[object] = []
+    session = Resolver(policy=Policy(allow_port={port}), options=Options(keep=True), on_event=events.append)
+    async with session:
+        for _ in range(2):
+            with pytest.raises(ResolveError) as caught:
+                await WAYS[way](session, parrot.url.format(at=f"127.0.0.1:{port}"), tmp_path / "x")
+            error = caught.value
+            shown += [error, str(error), vars(error), traceback.format_exception(error)]
+    assert any(SPOKEN in octets or BASIC in octets for octets in heard)
+    told = "".join(map(repr, [*shown, *events]))
+    for hidden in (SECRET, repr(SECRET)[1:-1], repr(SPOKEN)[2:-1], WRITTEN, BASIC.decode()):
+        assert hidden not in told
+    assert "****" in told
+    received = b"".join(event.octets for event in events if isinstance(event, Received))
+    assert SPOKEN not in received
+    assert b"**" in received

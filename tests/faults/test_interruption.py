@@ -24,11 +24,12 @@ from fixtures.faulty import Fault, FaultyServer, Manner, serve
 from resolver import Policy, Resolver, Saved
 from tests.faults.command import BUFFERING, CHECKOUT, options_for, resolve, size_of, told_by, until
 from tests.faults.killed import LARGE, SMALL
+from tests.faults.killed_with_ledger import CONTENT
 from tests.hang import NEVER
 from tests.sampled import FULL, sampled
 
-CONTENT = random.Random(6).randbytes(1_000_000)
-HALF = len(CONTENT) // 2
+INTERRUPTION_CONTENT = random.Random(6).randbytes(1_000_000)
+HALF = len(INTERRUPTION_CONTENT) // 2
 STUCK = Manner(fault=Fault("silence", "body", 50))
 STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143}
 STOPPED = {130: "interrupted", 143: "terminated"}
@@ -56,7 +57,7 @@ async def finish(server: FaultyServer, folder: Path) -> Saved:
 async def test_a_signal_ends_it_and_keeps_what_came(
     scheme: str, number: signal.Signals, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
-    server = await serve(nursery, scheme, CONTENT, STUCK)
+    server = await serve(nursery, scheme, INTERRUPTION_CONTENT, STUCK)
     part = tmp_path / "object.bin.part"
     async with resolve(tmp_path, "get", *PATIENT, *options_for(server), server.url()) as running:
         await until(lambda: size_of(part) == HALF)
@@ -67,14 +68,14 @@ async def test_a_signal_ends_it_and_keeps_what_came(
     assert told.startswith(f"resolve: {STOPPED[STATUS[number]]}: {HALF} ")
     assert ("'object.bin.part'" in told, "offsets" in told) == (True, scheme == "gopher")
     assert sorted(os.listdir(tmp_path)) == ["object.bin.part", "object.bin.part-state"]
-    assert part.read_bytes() == CONTENT[:HALF]
+    assert part.read_bytes() == INTERRUPTION_CONTENT[:HALF]
     resumed_from = 0 if scheme == "gopher" else HALF  # gopher has no offsets: kept, and then started over
     assert (await finish(server, tmp_path)).resumed_from == resumed_from
 
 
 async def test_a_signal_to_many_says_in_one_line_what_is_kept(nursery: trio.Nursery, tmp_path: Path) -> None:
     """The files that are whole would be in the way of the same command."""
-    server = await serve(nursery, "http", CONTENT, STUCK)
+    server = await serve(nursery, "http", INTERRUPTION_CONTENT, STUCK)
     urls = [server.url(), server.url(), server.url()]
     parts = [tmp_path / f"object{number}.bin.part" for number in ("", ".2", ".3")]
     async with resolve(tmp_path, "get", "-j", "3", *PATIENT, *options_for(server), *urls) as running:
@@ -96,7 +97,7 @@ async def test_a_signal_to_many_says_in_one_line_what_is_kept(nursery: trio.Nurs
 async def test_a_signal_when_nothing_came_yet(
     words: list[str], told: bool, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
-    server = await serve(nursery, "http", CONTENT, Manner(fault=Fault("silence", "greeting")))
+    server = await serve(nursery, "http", INTERRUPTION_CONTENT, Manner(fault=Fault("silence", "greeting")))
     async with resolve(tmp_path, "get", *words, *PATIENT, *options_for(server), server.url()) as running:
         await until(lambda: server.connections == 1)
         running.process.send_signal(signal.SIGINT)
@@ -108,7 +109,7 @@ async def test_a_signal_when_nothing_came_yet(
 
 @pytest.mark.parametrize("words", [[], ["-q"]])
 async def test_a_failure_says_what_is_kept(words: list[str], nursery: trio.Nursery, tmp_path: Path) -> None:
-    server = await serve(nursery, "http", CONTENT, Manner(fault=Fault("close", "body", 50)))
+    server = await serve(nursery, "http", INTERRUPTION_CONTENT, Manner(fault=Fault("close", "body", 50)))
     async with resolve(tmp_path, "get", *words, "-t", "1", *options_for(server), server.url()) as running:
         assert await running.status() == 10
     lines = running.err.decode().splitlines()
@@ -124,7 +125,7 @@ async def test_a_signal_while_the_reader_is_slow(
     number: signal.Signals, buffering: str, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     """Nobody reads: a thread sits in write(2) and cannot be called back."""
-    server = await serve(nursery, "http", CONTENT)
+    server = await serve(nursery, "http", INTERRUPTION_CONTENT)
     words = ["cat", *PATIENT, *options_for(server), server.url()]
     with unread() as (writer, is_full):
         async with resolve(tmp_path, *words, stdout=writer, buffering=buffering) as running:
@@ -177,7 +178,7 @@ def unread() -> Iterator[tuple[int, Callable[[], bool]]]:
 async def test_a_reader_that_leaves_ends_it_without_a_word(
     scheme: str, verb: tuple[str, ...], nursery: trio.Nursery, tmp_path: Path
 ) -> None:
-    server = await serve(nursery, scheme, CONTENT)
+    server = await serve(nursery, scheme, INTERRUPTION_CONTENT)
     async with resolve(
         tmp_path, *verb, "-q", *options_for(server), server.url(), stdout=subprocess.PIPE
     ) as running:
@@ -185,7 +186,7 @@ async def test_a_reader_that_leaves_ends_it_without_a_word(
         head = await running.process.stdout.receive_some(10)
         await running.process.stdout.aclose()
         assert await running.status() == 141
-    assert head == CONTENT[:10]
+    assert head == INTERRUPTION_CONTENT[:10]
     assert running.err == b""
     assert os.listdir(tmp_path) == []
 
@@ -195,7 +196,7 @@ async def test_the_terminal_is_as_it_was(
     number: signal.Signals, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     """The password is asked for without being shown; then the signal comes."""
-    server = await serve(nursery, "ftp", CONTENT)
+    server = await serve(nursery, "ftp", INTERRUPTION_CONTENT)
     master, slave = pty.openpty()
 
     def own_the_terminal() -> None:
@@ -223,8 +224,8 @@ def _echoes(terminal: int) -> bool:
 @pytest.mark.parametrize("scheme", ["ftp", "http"])
 async def test_killed_at_random_moments(scheme: str, nursery: trio.Nursery, tmp_path: Path) -> None:
     """20 times; then a last run has it, and nothing is left over."""
-    server = await serve(nursery, scheme, CONTENT, Manner(pause=0.002))
-    (tmp_path / "content").write_bytes(CONTENT)
+    server = await serve(nursery, scheme, INTERRUPTION_CONTENT, Manner(pause=0.002))
+    (tmp_path / "content").write_bytes(INTERRUPTION_CONTENT)
     folder = tmp_path / "folder"
     folder.mkdir()
     command = [sys.executable, "-m", "tests.faults.killed_at_random", "20"]
@@ -241,7 +242,7 @@ async def test_killed_at_random_moments(scheme: str, nursery: trio.Nursery, tmp_
 
 
 async def test_killed_with_half_of_it(nursery: trio.Nursery, tmp_path: Path) -> None:
-    server = await serve(nursery, "ftp", CONTENT, STUCK)
+    server = await serve(nursery, "ftp", INTERRUPTION_CONTENT, STUCK)
     async with resolve(tmp_path, "get", *options_for(server), server.url()) as running:
         await until(lambda: size_of(tmp_path / "object.bin.part") == HALF)
         running.process.kill()
@@ -274,7 +275,7 @@ async def test_a_full_disk(scheme: str, nursery: trio.Nursery, tmp_path: Path) -
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
 
-    server = await serve(nursery, scheme, CONTENT)
+    server = await serve(nursery, scheme, INTERRUPTION_CONTENT)
     async with resolve(tmp_path, "get", "-q", *options_for(server), server.url(), before=limit) as running:
         assert await running.status() == 3
     assert server.connections == 1
@@ -293,8 +294,23 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 async def test_a_small_disk(nursery: trio.Nursery, small_disk: Path) -> None:
-    server = await serve(nursery, "http", CONTENT)
+    server = await serve(nursery, "http", INTERRUPTION_CONTENT)
     async with resolve(small_disk, "get", *options_for(server), server.url()) as running:
         assert await running.status() == 3
     assert os.strerror(errno.ENOSPC).lower().encode() in running.err
     assert "object.bin" not in os.listdir(small_disk)
+
+
+# A list with a ledger, killed at any moment: what was whole is fetched once.
+
+
+async def test_killed_before_every_step_of_a_list(tmp_path: Path) -> None:
+    """See `killed_with_ledger`. Also what had its name and was not yet written down as done is passed over by
+    the next run, which asks for nothing of it."""
+    every = ["1", "0"] if FULL else ["29", "0"]
+    moments = await told_by("tests.faults.killed_with_ledger", str(tmp_path), *every)
+    assert {moment["exists"] for moment in moments} == {"fail", "replace", "tree"}
+    for moment in moments:
+        assert moment["status"] == [0, "0"], moment
+        assert moment["fetched_twice"] == moment["wrong"] == moment["left"] == [], moment
+        assert moment["rows"] == [[name, "done"] for name in CONTENT], moment

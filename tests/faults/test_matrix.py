@@ -9,6 +9,8 @@ behind it; other parts have the others (`tests.sampled`).
 from __future__ import annotations
 
 import os
+import random
+import re
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,11 +19,16 @@ import pytest
 import trio
 
 from fixtures.__main__ import server_tls
+from fixtures.faulty import Manner, serve
 from resolver import (
+    Changed,
     Disconnected,
     LimitExceeded,
+    Policy,
     ProtocolError,
     ResolveError,
+    Resolver,
+    RetryPolicy,
     TimedOut,
     TlsError,
     Truncated,
@@ -29,10 +36,13 @@ from resolver import (
     Unreachable,
 )
 from resolver.transfer.retry import OVERLAP
-from tests.faults.cell import CONTENT, NAME, SIZE, Came, Result, run
+from tests.faults.cell import CONTENT, NAME, PATIENCE, SIZE, Came, Result, run, save
+from tests.faults.command import CHECKOUT, size_of
+from tests.faults.file_rows import FILE_ROWS, OLD, FileRow
 from tests.faults.rows import RESUMING, ROWS, SECURED, Row
+from tests.faults.table import cells, table
 from tests.hang import HANG
-from tests.sampled import sampled
+from tests.sampled import FULL, sampled
 from tests.scheduled import run_scheduled
 
 #: Silent cells that are run together.
@@ -206,3 +216,86 @@ def _check_state(row: Row, result: Result) -> None:
     for file, octets in result.first.files.items():
         if file.endswith(".part-state"):
             assert b'"url": "' + row.scheme.encode() + b"://" in octets
+
+
+# A file that becomes another one while it is read: what is saved is one state of it, whole.
+
+
+async def strike(row: FileRow, source: Path, part: Path) -> None:
+    """Make the change as soon as some octets have been read, and again in later tries, if `always`."""
+    while True:
+        while not size_of(part):
+            await trio.lowlevel.checkpoint()
+        row.change(source)
+        if not row.always:
+            return
+        while size_of(part):
+            await trio.lowlevel.checkpoint()
+
+
+@pytest.mark.parametrize("row", FILE_ROWS, ids=lambda row: row.name)
+async def test_a_file_that_changes_while_it_is_read(
+    row: FileRow, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    source, folder = tmp_path / "source", tmp_path / "folder"
+    source.write_bytes(OLD)
+    folder.mkdir()
+    nursery.start_soon(partial(strike, row, source, folder / f"{NAME}.part"))
+    came = await save(source.as_uri(), folder, None, PATIENCE)
+    nursery.cancel_scope.cancel()
+    _check(row, came)
+
+
+def _check(row: FileRow, came: Came) -> None:
+    assert came.attempts == row.tries
+    if row.content is None:
+        assert type(came.error) is Changed
+        assert came.error is not None
+        assert (came.error.exit_code, came.error.attempts) == (10, row.tries)
+        assert came.files == {}
+    else:
+        assert came.error is None
+        assert came.files == {NAME: row.content}
+        assert ("save:restarted" in came.rules) == (row.tries > 1)
+
+
+# A server that cuts at random octets of one file: it comes whole, and hardly more than once.
+#
+# `RESOLVE_TESTS=full` cuts a file of 64 MiB 200 times; else it is a smaller one, so often that the overlaps
+# weigh the same.
+
+CUTS_SIZE, CUTS = (67_108_864, 200) if FULL else (4_194_304, 40)
+MOST = 1.05
+
+
+@pytest.mark.parametrize("scheme", ["ftp", "http"])
+async def test_random_cuts(scheme: str, nursery: trio.Nursery, tmp_path: Path) -> None:
+    source = random.Random(scheme)
+    content = source.randbytes(CUTS_SIZE)
+    manner = Manner(cuts=tuple(sorted(source.sample(range(1, CUTS_SIZE), CUTS))))
+    server = await serve(nursery, scheme, content, manner)
+    async with Resolver(
+        policy=Policy(allow_port=frozenset({server.port})), patience=RetryPolicy(tries=3, delay=0.001)
+    ) as session:
+        saved = await session.save(server.url(), str(tmp_path / "object"))
+    assert (tmp_path / "object").read_bytes() == content
+    assert os.listdir(tmp_path) == ["object"]
+    assert saved.attempts == CUTS + 1
+    assert saved.resumed_from > 0
+    assert server.connections == CUTS + 1
+    print(f"{scheme}: {server.sent} octets for {CUTS_SIZE} in {saved.elapsed:.2f} s")
+    assert server.sent <= MOST * CUTS_SIZE
+
+
+# What the README says of the matrix is what is tested.
+
+
+def test_the_readme_has_the_table() -> None:
+    readme = (CHECKOUT / "README.md").read_text(encoding="utf-8")
+    assert table() in readme
+    assert f"{cells()} cells" in " ".join(readme.split())
+
+
+def test_every_cell_is_counted() -> None:
+    last = table().splitlines()[-1]
+    assert sum(int(number) for number in re.findall(r"[0-9]+", last)) == cells()

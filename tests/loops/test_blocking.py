@@ -29,7 +29,7 @@ from tests.faults.test_matrix import check
 from tests.loops.test_contract import rows
 from tests.loops.test_matrix import secured
 from tests.loops.waited import WaitedSetting
-from tests.resolver.blocking.test_calls import tasks
+from tests.resolver.blocking.test_session import tasks
 from tests.sampled import FULL, sampled
 
 __all__ = ["secured"]  # a fixture

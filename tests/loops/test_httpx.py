@@ -22,7 +22,7 @@ from resolver.testing.contract.endings import MOST, spread
 from tests.elsewhere import Elsewhere
 from tests.loops.cancels import ARRIVALS, Arrival, cancelled_at
 from tests.loops.conftest import Run
-from tests.resolver.test_http2 import SITE
+from tests.resolver.transfer.test_http2 import SITE
 from tests.sampled import sampled
 
 #: Requests, and how many of them for five megabytes.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import filecmp
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote_from_bytes
 
@@ -25,8 +27,10 @@ from resolver import (
     parse,
 )
 from resolver.transfer.network import Network
+from tests.faults.command import until
 from tests.protocols.opening import open_url
-from tests.servers.ftp_servers import FtpServer
+from tests.resolver.cli.command import resolve
+from tests.servers.ftp_servers import FtpServer, FtpSite
 from tests.servers.ftp_tree import BIG, CLOSED, DEEP, FILES, LINES, MODIFIED, NAMES, OCTETS
 from tests.servers.namespace import PASSWORD, USER
 
@@ -413,3 +417,65 @@ async def test_one_file_over_three_connections(
     starts = [int(line.partition(b" ")[2]) for line in site.sent if line.startswith(b"REST ")]
     assert len(starts) == len(set(starts)) >= 2
     assert site.control_connections >= len(starts)
+
+
+# The command against real FTP servers: what a person sees of a directory.
+
+#: The member of a record that says it, and what that says of a file.
+TOLD = {"vsftpd": ("mode", "-rw-r--r--"), "proftpd": ("perm", "adfr"), "pure-ftpd": ("unix.mode", "0644")}
+
+
+@pytest.mark.parametrize("path", ["pub/", "pub;type=d", "pub/;type=d"])
+def test_a_long_listing_says_what_may_be_done(path: str, ftp_server: FtpServer) -> None:
+    """Facts where the server has MLSD, else the modes of its LIST; a record has all of them."""
+    port = ftp_server.ports["plain"]
+    words = ("ls", "-lq", "--allow-port", str(port), f"ftp://127.0.0.1:{port}/{path}")
+    rows = {line.split()[-1]: line.split() for line in resolve(*words).out.decode("latin-1").splitlines()}
+    facts = {each["name"]: each["extra"] for each in resolve(*words, "--json").records}
+    assert rows["a.txt"][:2] == ["document", str(len(LINES))]
+    assert rows["names/"][:2] == ["directory", "-"]
+    told, file = TOLD[ftp_server.name]
+    assert [row[3] for row in rows.values()][:2] == [facts[name.rstrip("/")][told] for name in list(rows)[:2]]
+    assert rows["a.txt"][3] == file
+
+
+# What several connections at once cost a real server of ftp, whose REST has no end.
+
+SIZE = 128 * 1024 * 1024
+#: Octets that the server may send for each one of the object.
+MOST = 1.15
+
+
+@pytest.fixture(name="large")
+def _large(ftp_site: FtpSite) -> Iterator[Path]:
+    """A file of pseudo-random octets in the tree of the servers."""
+    path = ftp_site.tree / "pub/large.bin"
+    path.write_bytes(b"".join(number.to_bytes(4, "big") * 1024 for number in range(SIZE // 4096)))
+    path.chmod(0o644)
+    yield path
+    path.unlink()
+
+
+def sent(server: FtpServer) -> list[int]:
+    """The octets of each transfer, by the server's log in the form of wu-ftpd: the eighth word of a line."""
+    assert server.log is not None
+    lines = server.log.read_bytes().splitlines() if server.log.exists() else []
+    return [int(line.split()[7]) for line in lines]
+
+
+@pytest.mark.parametrize(("segments", "per_host"), [(2, None), (4, None), (4, 4)])
+async def test_segments_of_ftp_cost_the_server_little_more_than_the_file(
+    segments: int, per_host: int | None, vsftpd: FtpServer, large: Path, tmp_path: Path
+) -> None:
+    before, events = len(sent(vsftpd)), list[Event]()
+    port = vsftpd.ports["plain"]
+    policy = resolver.Policy(allow_port=frozenset({port}))
+    async with resolver.Resolver(
+        policy=policy, segments=segments, segments_per_host=per_host, on_event=events.append
+    ) as session:
+        saved = await session.save(f"ftp://127.0.0.1:{port}/pub/large.bin", tmp_path / "it")
+    assert (saved.bytes, filecmp.cmp(tmp_path / "it", large, shallow=False)) == (SIZE, True)
+    asked = sum(isinstance(event, Sent) and event.octets.startswith(b"RETR") for event in events)
+    await until(lambda: len(sent(vsftpd)) == before + asked)  # of what is broken off it tells later
+    cost = sum(sent(vsftpd)[before:]) / SIZE
+    assert 1.0 <= cost <= MOST

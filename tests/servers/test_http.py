@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from hashlib import sha256
 from pathlib import Path
+from urllib.parse import quote
 
 import httpx
 import pytest
 
 import resolver
-from resolver import Kind, Resolver
-from tests.servers.http_servers import ABOUT, DATA, LONG, HttpServer
+from resolver import Credentials, Entry, Event, Kind, Policy, Received, Resolver, Sent
+from tests.servers.apache_servers import PAGE, USERS, ApacheServer
+from tests.servers.http_servers import ABOUT, DATA, LONG, TREE, HttpServer
+from tests.servers.service import LOOPBACK
 
 DIGEST = f"sha256:{sha256(DATA).hexdigest()}"
 SCHEMES = pytest.mark.parametrize("scheme", ["http", "https"])
@@ -167,3 +170,197 @@ async def test_a_file_that_comes_coded_comes_in_one_stream(nginx: HttpServer, tm
     async with Resolver(segments=4) as session:
         await session.save(nginx.url("/long.txt"), tmp_path / "it")
     assert (tmp_path / "it").read_bytes() == LONG
+
+
+# HTTP/2 against nginx: all that https has without it.
+
+
+async def test_http2_documents(nginx: HttpServer) -> None:
+    async with session_of(nginx) as session:
+        about = await session.fetch(nginx.http2_url("/about.txt"))
+        empty = await session.fetch(nginx.http2_url("/empty.txt"))
+        long = await session.fetch(nginx.http2_url("/long.txt"))
+        data = await session.fetch(nginx.http2_url("/data.bin"))
+        odd = await session.fetch(nginx.http2_url("/names/a%20b%7bc%7d.txt"))
+    assert (about.text, about.charset, about.verified) == (ABOUT.decode(), "utf-8", ("length",))
+    assert (empty.content, empty.verified) == (b"", ("length",))
+    assert dict(long.headers)["content-encoding"] == "gzip"
+    assert (long.content, long.size, long.verified) == (LONG, None, ("terminator",))
+    assert (data.content, data.size, data.media_type) == (DATA, len(DATA), "application/octet-stream")
+    assert odd.content == ABOUT
+    assert about.modified is not None
+    assert nginx.requests()[-1][1] == "GET /names/a%20b%7bc%7d.txt HTTP/2.0"
+
+
+async def test_http2_one_connection_serves_them_all(nginx: HttpServer) -> None:
+    before = len(nginx.requests())
+    async with session_of(nginx) as session:
+        for path in ("/about.txt", "/moved", "/long.txt", "/data.bin", "/nothing"):
+            await session.fetch(nginx.http2_url(path))
+        for path in ("/missing", "/teapot", "/busy"):
+            with pytest.raises(resolver.Declined):
+                await session.fetch(nginx.http2_url(path))
+        entry = await session.info(nginx.http2_url("/data.bin"))
+    asked = nginx.requests()[before:]
+    assert (entry.kind, entry.size) == (Kind.DOCUMENT, len(DATA))
+    assert {line.rpartition(" ")[2] for _, line, *_ in asked} == {"HTTP/2.0"}
+    assert asked[-1][1] == "HEAD /data.bin HTTP/2.0"
+    assert len({connection for connection, *_ in asked}) == 1
+
+
+async def test_http2_a_file_that_was_begun(nginx: HttpServer, tmp_path: Path) -> None:
+    (tmp_path / "data.bin").write_bytes(DATA[:100_000])
+    async with session_of(nginx) as session:
+        saved = await session.save(nginx.http2_url("/data.bin"), str(tmp_path / "data.bin"), exists="resume")
+    assert (tmp_path / "data.bin").read_bytes() == DATA
+    assert saved.resumed_from == 100_000
+    assert nginx.requests()[-1][1:4] == ["GET /data.bin HTTP/2.0", "206", f"bytes={100_000 - 4096}-"]
+
+
+async def test_credentials(nginx: HttpServer) -> None:
+    async with session_of(nginx) as session:
+        with pytest.raises(resolver.LoginRequired):
+            await session.fetch(nginx.http2_url("/private/secret.txt"))
+        secret = await session.fetch(nginx.http2_url("/private/secret.txt", "user:password@"))
+    assert secret.content == b"A secret.\n"
+
+
+async def test_more_requests_than_a_connection_serves(nginx: HttpServer) -> None:
+    """nginx leaves after a thousand, by GOAWAY, and none is lost."""
+    before = len(nginx.requests())
+    async with session_of(nginx) as session:
+        for _ in range(1_010):
+            assert (await session.fetch(nginx.http2_url("/about.txt"))).content == ABOUT
+    asked = nginx.requests()[before:]
+    assert len(asked) == 1_010
+    assert len({connection for connection, *_ in asked}) == 2
+
+
+async def test_http2_a_plain_httpx_client(nginx: HttpServer) -> None:
+    """What has a body goes in HTTP/1.1, on a connection that is kept for the next such."""
+    before = len(nginx.requests())
+    transport = resolver.HttpxTransport(cafile=str(nginx.authority))
+    async with httpx.AsyncClient(transport=transport, follow_redirects=True) as client:
+        for _ in range(2):
+            long = await client.get(nginx.http2_url("/long.txt"))
+            assert (long.content, long.http_version, long.reason_phrase) == (LONG, "HTTP/2", "OK")
+            refused = await client.post(nginx.http2_url("/about.txt"), content=DATA[:4096])
+            assert (refused.status_code, refused.http_version) == (405, "HTTP/1.1")
+        head = await client.head(nginx.http2_url("/data.bin"))
+        with pytest.raises(resolver.Refused):
+            await client.get(nginx.http2_url("/moved/mail"))
+    assert head.headers["content-length"] == str(len(DATA))
+    asked = nginx.requests()[before:]
+    connections = [
+        {connection for connection, line, *_ in asked if line.endswith(version)}
+        for version in ("HTTP/2.0", "HTTP/1.1")
+    ]
+    assert [len(each) for each in connections] == [1, 1]
+
+
+# Digest as Apache's mod_auth_digest wants it, and cookies as Apache and nginx set them.
+
+
+@pytest.mark.parametrize("user", USERS)
+async def test_digest(user: str, apache: ApacheServer) -> None:
+    """One 401 for all of a run; query and empty query are part of what is proved. Names are UTF-8."""
+    given = {("http", LOOPBACK, apache.port): Credentials(user.encode(), USERS[user].encode())}
+    before = len(apache.requests())
+    told: list[Event] = []
+    async with Resolver(
+        policy=Policy(allow_port={apache.port}), credentials=given, on_event=told.append
+    ) as session:
+        for path in ("/private/page.txt", "/private/page.txt?x=1&y=%2F", "/private/page.txt?"):
+            response = await session.fetch(apache.url(path))
+            assert (response.content, response.findings) == (PAGE, ())
+    statuses = [fields[1] for fields in apache.requests()[before:]]
+    assert statuses == ["401", "200", "200", "200"]
+    octets = b"".join(event.octets for event in told if isinstance(event, Sent))
+    assert USERS[user].encode() not in octets
+    # On this machine it is said unasked, by Basic. What comes late to a connection is sent once more.
+    assert octets.count(b"Authorization: ****") == octets.count(b"GET /") >= 4
+
+
+async def test_digest_from_the_url_and_refused(apache: ApacheServer) -> None:
+    policy = Policy(allow_port={apache.port}, allow_password=True)
+    async with Resolver(policy=policy) as session:
+        login = f"alice:{quote(USERS['alice'])}@"
+        assert (await session.fetch(apache.url("/private/page.txt", login))).content == PAGE
+        with pytest.raises(resolver.LoginRequired):
+            await session.fetch(apache.url("/private/page.txt"))
+        with pytest.raises(resolver.AccessDenied) as caught:
+            await session.fetch(apache.url("/private/page.txt", "alice:wr0ng@"))
+    assert (caught.value.exit_code, caught.value.attempts) == (6, 1)
+    assert "wr0ng" not in str(caught.value)
+
+
+@pytest.fixture(params=["apache", "nginx"])
+def shop(request: pytest.FixtureRequest) -> tuple[str, int, bytes]:
+    """Pages below `/shop` that set cookies: where, and what they have."""
+    server: ApacheServer | HttpServer = request.getfixturevalue(request.param)
+    page = "/shop/page.txt" if isinstance(server, ApacheServer) else "/shop/about.txt"
+    return server.url(page), server.port, PAGE if isinstance(server, ApacheServer) else ABOUT
+
+
+async def test_cookies(shop: tuple[str, int, bytes], apache: ApacheServer, nginx: HttpServer) -> None:
+    """What was set for these pages comes back there: not what has ended, nor what is for a stranger."""
+    url, port, content = shop
+    told: list[Event] = []
+    async with Resolver(policy=Policy(allow_port={port}), on_event=told.append) as session:
+        for _ in range(2):
+            assert (await session.fetch(url)).content == content
+        with pytest.raises(resolver.NotFound):
+            await session.fetch(url.replace("/shop/", "/none/"))
+    log = apache.requests() if port == apache.port else nginx.requests()
+    assert [fields[-1] for fields in log[-3:]] == ["-", "desk=s3cret", "-"]
+    octets = b"".join(event.octets for event in told if isinstance(event, (Sent, Received)))
+    assert (octets.count(b"s3cret"), octets.count(b"desk=****")) == (0, 2)
+
+
+# Index pages of a real nginx, in each of its formats.
+
+FORMATS = ("/rounded/", "/objects/", "/elements/")
+
+
+async def entries_of(url: str) -> list[Entry]:
+    async with Resolver() as session, session.entries(url) as entries:
+        return [entry async for entry in entries]
+
+
+@pytest.mark.parametrize("path", FORMATS)
+async def test_every_format_lists_the_same(nginx: HttpServer, path: str) -> None:
+    found = await entries_of(nginx.url(path))
+    kinds = {entry.name: entry.kind for entry in found}
+    files = {name for name in TREE if "/" not in name}
+    folders = {name.partition("/")[0] for name in TREE if "/" in name}
+    assert kinds == {**dict.fromkeys(files, Kind.DOCUMENT), **dict.fromkeys(folders, Kind.DIRECTORY)}
+    sizes = {entry.name: entry.size for entry in found}
+    exact = path != "/rounded/"
+    expected = {"about.txt": len(ABOUT), "data.bin": len(DATA) if exact else None, "long.txt": len(LONG)}
+    assert {name: sizes[name] for name in expected} == {
+        **expected,
+        "long.txt": len(LONG) if exact else None,
+    }
+    assert all((entry.modified is not None) is exact for entry in found)
+
+
+@pytest.mark.parametrize("path", FORMATS)
+async def test_what_is_listed_can_be_fetched(nginx: HttpServer, path: str) -> None:
+    (about,) = [entry for entry in await entries_of(nginx.url(path)) if entry.name == "about.txt"]
+    assert about.url is not None
+    assert about.url == nginx.url(f"{path}about.txt")
+    assert (await resolver.fetch(about.url)).content == ABOUT
+
+
+async def test_a_redirect_to_the_slash_leads_to_the_index(nginx: HttpServer) -> None:
+    (entry,) = await entries_of(nginx.url("/rounded/names"))
+    assert (entry.name, entry.url) == ("a b{c}.txt", nginx.url("/rounded/names/a%20b%7Bc%7D.txt"))
+    assert entry.referrer is not None
+    assert entry.referrer.url == nginx.url("/rounded/names/")
+
+
+async def test_a_page_is_a_document_to_whoever_fetches_it(nginx: HttpServer) -> None:
+    response = await resolver.fetch(nginx.url("/rounded/names/"))
+    assert response.entries is None
+    with pytest.raises(resolver.Declined, match="listing"):
+        await entries_of(nginx.url("/about.txt"))

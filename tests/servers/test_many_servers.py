@@ -10,6 +10,7 @@ import re
 import shutil
 import socket
 import subprocess
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -17,17 +18,21 @@ from pathlib import Path
 
 import pytest
 
+from tests.begun import COMMANDS, Program
+from tests.fresh import environment
 from tests.hang import HANG
+from tests.resolver.trees.mirrors import contents
 from tests.sampled import FULL
 from tests.servers.certificates import Certificates
 from tests.servers.ftp_servers import FtpServer
 from tests.servers.gopher_servers import GopherServer
-from tests.servers.http_servers import HttpServer
+from tests.servers.http_servers import DATA, HttpServer, nginx
 from tests.servers.killed import command, save_list
 from tests.servers.news_servers import inn
 from tests.servers.news_spool import GONE, PROSE, Article, take
 from tests.servers.relay import Relay, relay
 from tests.servers.service import LOOPBACK
+from tests.servers.test_trees import MODIFIED, ODD
 
 #: Files of each server; and how often a run is killed.
 FILES = 200 if FULL else 12
@@ -200,3 +205,123 @@ def test_all_arrives_and_nothing_twice(house: House, tmp_path: Path) -> None:
         ],
     }
     assert found["bytes"] == sum((tmp_path / "files" / name).stat().st_size for name in house.contents)
+
+
+# A tree of very many files by the command, from an ftp and an http server that share it: every octet comes,
+# and comes once, by the servers' own logs. 2,000 files with `RESOLVE_TESTS=full`.
+
+CHECKOUT = Path(__file__).parents[2]
+MANY_FILES, FOLDERS = (2_000, 200) if FULL else (80, 24)
+LARGE = 3 << 20
+
+
+def forest() -> Iterator[tuple[str, bytes]]:
+    """Folders in folders under odd names, in each some files; every ninth is empty, and one is large."""
+    odd = [name for name in ODD if not name.startswith("-")]  # S14 would change that one
+    folders: list[str] = []
+    for number in range(FOLDERS):
+        above = folders[number // 3] + "/" if number % 4 else ""
+        folders.append(f"{above}{odd[number % len(odd)]} {number}")
+    for number in range(MANY_FILES - 1):
+        name = f"{folders[number % FOLDERS]}/{number} {odd[number // FOLDERS % len(odd)]}.bin"
+        yield name, b"" if number % 9 == 0 else f"{number}\r\n".encode() * number
+    yield "large.bin", bytes(range(256)) * (LARGE // 256)
+
+
+@pytest.fixture
+def shared(ftp_tree: Path) -> Iterator[Path]:
+    """The forest, where the ftp servers have it, too."""
+    top = ftp_tree / "pub" / "many"
+    for name, octets in forest():
+        path = top / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(octets)
+        os.utime(path, (MODIFIED, MODIFIED))
+    for place in (top, *filter(Path.is_dir, top.rglob("*"))):
+        place.chmod(0o755)
+    try:
+        yield top
+    finally:
+        shutil.rmtree(top)
+
+
+def test_a_mirror_is_its_source_and_brings_nothing_twice(
+    vsftpd: FtpServer, shared: Path, certificates: Certificates, tmp_path: Path
+) -> None:
+    source, state = contents(shared), tmp_path / "nginx"
+    state.mkdir()
+    with nginx(shared.parent, state, certificates) as pages:
+        urls = [f"ftp://127.0.0.1:{vsftpd.ports['plain']}/pub/many/", pages.url("/rounded/many/")]
+        before = vsftpd.sent()
+        assert get(tmp_path, urls, vsftpd, pages) == {"done": 2 * MANY_FILES}
+        for name in ("many", "many.2"):
+            came = contents(tmp_path / "out" / name)
+            assert came.keys() == source.keys()
+            assert [each for each in came if came[each] != source[each]] == []
+        assert vsftpd.sent() - before == MANY_FILES
+        assert bodies(pages) == {"200": MANY_FILES}
+        assert get(tmp_path, urls, vsftpd, pages) == {"skipped": 2 * MANY_FILES}
+        assert vsftpd.sent() - before == MANY_FILES
+        assert bodies(pages) == {"200": MANY_FILES, "304": MANY_FILES}
+
+
+def get(folder: Path, urls: list[str], *servers: FtpServer | HttpServer) -> dict[str, int]:
+    """One run; how many outcomes of each kind there were."""
+    words = ["get", "-r", "--exists", "newer", "-d", "out", "--json", "-j", "8", "--per-host", "8"]
+    for server in servers:
+        port = server.port if isinstance(server, HttpServer) else server.ports["plain"]
+        words += ["--allow-port", str(port)]
+    own = {**environment(), "PYTHONPATH": str(CHECKOUT)}
+    with Program([*words, *urls], loaded=COMMANDS, environment=own, folder=folder) as process:
+        found = Counter(json.loads(line)["status"] for line in process.stdout)
+        assert (process.wait(), process.stderr.read()) == (0, b"")
+    return found
+
+
+def bodies(pages: HttpServer) -> dict[str, int]:
+    """The requests for files so far, by the status of their answers."""
+    return Counter(status for _, words, status, *_ in pages.requests() if words.split()[1].endswith(".bin"))
+
+
+# A list with a ledger, killed again and again: what nginx was asked for, by its own log.
+
+LEDGER_FILES = 200 if FULL else 40
+
+
+def test_nothing_that_is_whole_is_asked_for_again(nginx: HttpServer, tmp_path: Path) -> None:
+    """Each run is killed (SIGKILL) behind so many outcomes, with others under way; the cookie of its requests
+    tells which run it was."""
+    urls = [nginx.url(f"/data.bin?{number}") for number in range(LEDGER_FILES)]
+    missing = nginx.url("/missing")
+    (tmp_path / "list").write_text("".join(f"{url}\n" for url in (*urls[:5], missing, *urls[5:])))
+    whole: list[set[str]] = []
+    for run in range(KILLS):
+        whole.append(whole_in(tmp_path))
+        work(tmp_path, nginx, run, most=LEDGER_FILES // (KILLS + 1))
+    whole.append(whole_in(tmp_path))
+    assert whole[-1]
+    assert work(tmp_path, nginx, KILLS, most=None) == 8
+    assert whole_in(tmp_path) == {f"/data.bin?{number}" for number in range(LEDGER_FILES)}
+    asked = nginx.requests()
+    for run, had in enumerate(whole):
+        paths = [words.split()[1] for _, words, _, _, cookie in asked if cookie == f"run={run}"]
+        assert not had & set(paths), run
+        assert len(paths) == len(set(paths)), run
+    counted = subprocess.run(
+        [*command("ledger", "ledger"), "--json"], cwd=tmp_path, capture_output=True, check=True
+    )
+    found = json.loads(counted.stdout)
+    assert (found["done"], found["failed"], found["left"], found["runs"]) == (LEDGER_FILES, 1, 0, KILLS + 1)
+
+
+def work(folder: Path, nginx: HttpServer, run: int, most: int | None) -> int:
+    """One run over the list; its exit status."""
+    return save_list(folder, "--allow-port", str(nginx.port), "-H", f"Cookie: run={run}", most=most)
+
+
+def whole_in(folder: Path) -> set[str]:
+    """The requests for files that have their name."""
+    names = os.listdir(folder / "files") if (folder / "files").exists() else []
+    found = [name for name in names if ".part" not in name]
+    assert all((folder / "files" / name).read_bytes() == DATA for name in found)
+    return {f"/{name.replace('_', '?')}" for name in found}

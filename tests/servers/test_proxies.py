@@ -13,7 +13,7 @@ import trio
 import resolver
 from fixtures.http import ABOUT, serve
 from resolver import Policy, Resolver, RetryPolicy
-from tests.resolver.gate.peers import closed_port
+from tests.resolver.network.peers import closed_port
 from tests.servers import ftp_tree, http_servers, namespace
 from tests.servers.certificates import Certificates
 from tests.servers.ftp_servers import FtpServer

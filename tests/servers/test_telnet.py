@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 import trio
 
 import resolver
 from resolver import Options, Policy, TelnetUrl, Transcript, Truncated, prompt
-from tests.cli.command import resolve
+from tests.resolver.cli.command import resolve
+from tests.resolver.cli.terminal import Terminal, on_terminal
+from tests.servers.namespace import PASSWORD, USER
 
 PROMPT = prompt(rb"(login: |\$ )")
 
@@ -49,3 +52,72 @@ def test_from_the_shell(telnetd: str) -> None:
         *("cat", "-q", "--allow-port", port, "--until", "(login: |[$] )", "--send", "guest", telnetd)
     )
     assert (done.status, done.out) == (0, b"login: guest\nhello guest\n$ ")
+
+
+# A person at a real telnetd, at a real terminal: a login, and programs that have the whole screen.
+
+
+@pytest.mark.parametrize("columns", [40, 80, 200])
+async def test_a_login_a_pager_an_editor_and_the_end(
+    telnetd_with_screens: str, tmp_path: Path, columns: int
+) -> None:
+    terminal = Terminal(columns)
+    before = terminal.settings
+    port = telnetd_with_screens.rstrip("/").rpartition(":")[2]
+    words = ("open", "-q", "--allow-port", port, telnetd_with_screens)
+    async with on_terminal(terminal, tmp_path, *words, typed=True) as command:
+        await terminal.until(lambda rows: rows[-1:] == ["login:"])
+        terminal.type(b"guest\r")
+        await terminal.until(lambda rows: rows[-1:] == ["Password:"])
+        terminal.type(b"secret\r")
+        await terminal.until(lambda rows: rows[-2:] == ["hello guest", "$"])
+        terminal.type(b"stty size\r")
+        await terminal.until(lambda rows: rows[-2:] == [f"24 {columns}", "$"])
+        for other in (columns - 7, columns):
+            terminal.resize(other)
+            while f"24 {other}" not in terminal.rows[-2:]:  # what is typed may overtake the size
+                terminal.screen.reset()
+                terminal.type(b"stty size\r")
+                await terminal.until(lambda rows: rows[-1:] == ["$"] and "".join(rows[-2:]).startswith("24 "))
+        terminal.screen.reset()
+        terminal.type(b"less text\r")
+        await terminal.until(lambda rows: rows[-2:] == ["line 23", "text"])
+        terminal.type(b"G")
+        await terminal.until(lambda rows: "line 100" in rows[-2:] and rows[-1] == "(END)")
+        terminal.type(b"q")
+        await terminal.until(lambda rows: rows[-1:] == ["$"])
+        terminal.screen.reset()
+        terminal.type(b"vi text\r")
+        await terminal.until(lambda rows: rows[:2] == ["line 1", "line 2"] and "line 23" in rows)
+        terminal.type(b":$\r")
+        await terminal.until(lambda rows: "line 100" in rows)
+        terminal.type(b":q!\r")
+        await terminal.until(lambda rows: rows[-1:] == ["$"])
+        terminal.type(b"exit\r")
+        assert await command.status() == 0
+        assert terminal.settings == before
+    assert b"secret" not in terminal.octets
+    assert b"\x1b]" not in terminal.octets  # vi asks for colours
+    assert b"\x1b[>" not in terminal.octets  # and who the terminal is
+
+
+async def test_the_login_of_the_system(telnetd_with_login: str, tmp_path: Path) -> None:
+    terminal = Terminal(80)
+    before = terminal.settings
+    port = telnetd_with_login.rstrip("/").rpartition(":")[2]
+    url = telnetd_with_login.replace("//", f"//{USER}:hidden@")
+    words = ("open", "--allow-port", port, "--allow-password", url)
+    async with on_terminal(terminal, tmp_path, *words, typed=True) as command:
+        await terminal.until(lambda rows: rows[-1:] != [] and rows[-1].endswith("login:"))
+        terminal.type(USER.encode() + b"\r")
+        await terminal.until(lambda rows: rows[-1:] == ["Password:"])
+        terminal.type(PASSWORD.encode() + b"\r")
+        await terminal.until(lambda rows: rows[-1:] == ["$"])
+        terminal.type(b"echo $LOGNAME $TERM\r")
+        await terminal.until(lambda rows: f"{USER} xterm" in rows)
+        terminal.type(b"exit\r")
+        assert await command.status() == 0
+        assert terminal.settings == before
+    assert all(word in terminal.octets for word in (f"login {USER};".encode(), b"password"))
+    assert PASSWORD.encode() not in terminal.octets
+    assert b"hidden" not in terminal.octets

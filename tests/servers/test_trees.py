@@ -12,7 +12,7 @@ import pytest
 
 import resolver
 from resolver.transfer.saving import Exists
-from tests.resolver.tree.mirrors import contents, mirror
+from tests.resolver.trees.mirrors import contents, mirror
 from tests.servers.ftp_servers import FtpServer
 from tests.servers.gopher_servers import GopherServer
 from tests.servers.http_servers import HttpServer

@@ -90,6 +90,13 @@ def test_few_tests_are_asked_first() -> None:
 
 
 def test_in_gate_leaves_out_what_the_table_names() -> None:
-    gate = ["tests/cli", "tests/resolver/test_url.py::test_a_url", "tests/faults_of_another_kind.py::test_it"]
-    full = ["tests/faults/test_cuts.py::test_it", "tests/resolver/test_caches.py::test_nothing_grows"]
+    gate = [
+        "tests/resolver/cli",
+        "tests/resolver/url/test_parsing.py::test_a_url",
+        "tests/faults_of_another_kind.py::test_it",
+    ]
+    full = [
+        "tests/faults/test_matrix.py::test_it",
+        "tests/resolver/transfer/test_caches.py::test_nothing_grows",
+    ]
     assert in_gate([*gate, *full]) == gate

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, StorageState
 
 from resolver import Policy, Settings
-from tests.cli.places import Places, all_places
+from tests.resolver.cli.places import Places, all_places
 from tests.servers.packages import unavailable
 from tests.window.browser import Viewer, program, running
 from tests.window.kinds import SHELF

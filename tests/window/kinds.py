@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from playwright.sync_api import Page, expect
 
-from tests.cli.places import Places
+from tests.resolver.cli.places import Places
 from tests.window.served import Opened, Sent
 from tests.window.steps import open_at_once
 

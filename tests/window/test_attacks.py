@@ -6,6 +6,7 @@ from __future__ import annotations
 import ssl
 import webbrowser
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
@@ -22,6 +23,7 @@ from tests.sampled import sampled
 from tests.window.browser import Viewer
 from tests.window.served import Opened, Sent, Site, served
 from tests.window.steps import come_in, enter, let_in
+from tests.window.threats import PLANTED, THREATS
 
 #: Everything that a page can make a browser ask for by itself; then its title says so.
 _ATTACK = """<!doctype html><title>attacking</title><body><script>
@@ -143,7 +145,7 @@ _LEADS = {
 
 
 #: One who has our cookie sent, and one who has not; what each way sends us is tried in every run
-#: (tests/resolver/window/test_recorded.py).
+#: (tests/resolver/web/test_access.py).
 LED = sampled(
     [*((PORT, way) for way in _LEADS), *((each, "link") for each in ATTACKERS[1:])],
     lambda led: led[0] == PORT,
@@ -400,3 +402,61 @@ def test_a_worker_that_another_program_left_at_our_port_is_gone(viewer: Viewer) 
         page.goto("about:blank")  # it goes with the last page that it had
         page.goto(f"{window.origin}/")
         assert page.evaluate("navigator.serviceWorker.controller") is None
+
+
+# No threat is without a test, and no rule without one that misses it. That they are there is what is looked
+# at here; that they find what they should is said by those of `PLANTED`.
+
+
+def is_test(name: str) -> bool:
+    """Is there such a test, which pytest finds?"""
+    module, _, function = name.partition(":")
+    return function.startswith("test_") and callable(
+        getattr(import_module(f"tests.{module}"), function, None)
+    )
+
+
+def test_each_threat_has_its_number() -> None:
+    assert list(THREATS) == list(range(1, 30))
+
+
+@pytest.mark.parametrize("number", THREATS)
+def test_each_threat_is_carried_out(number: int) -> None:
+    threat = THREATS[number]
+    names = threat.by_octets + threat.in_chromium
+    assert names
+    assert [name for name in names if not is_test(name)] == []
+
+
+def test_each_rule_is_taken_out_once() -> None:
+    assert {check.__name__ for check in CHECKS} < PLANTED.keys()
+    names = [name for tests in PLANTED.values() for name in tests]
+    assert [name for name in names if not is_test(name)] == []
+
+
+def test_a_test_that_is_not_there_is_missed() -> None:
+    assert not is_test("window.test_attacks:test_nothing")
+    assert is_test("window.test_attacks:test_each_threat_has_its_number")
+
+
+# When a process of the browser dies, that is told from a page that fails.
+
+
+def crashed(viewer: Viewer) -> Page:
+    page = viewer.page()
+    with page.expect_event("crash"), pytest.raises(Error):
+        page.goto("chrome://crash")
+    return page
+
+
+def test_a_crash_is_said_in_the_words_that_are_looked_for(viewer: Viewer) -> None:
+    page = crashed(viewer)
+    with pytest.raises(Error, match=r"(Page|Target) crashed"):
+        page.goto("about:blank")
+
+
+def test_after_a_crash_the_browser_goes_on(viewer: Viewer) -> None:
+    crashed(viewer)
+    page = viewer.page()
+    page.set_content("<title>still here</title>")
+    assert page.title() == "still here"

@@ -5,18 +5,20 @@ from __future__ import annotations
 import re
 from itertools import product
 from typing import Literal
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.cli.places import Places
+from resolver import Policy, Settings
+from tests.resolver.cli.places import Places
 from tests.sampled import FULL, sampled
 from tests.window.browser import Look, Viewer, barriers, overflow
 from tests.window.conftest import House
 from tests.window.keys import press, tabbed
 from tests.window.kinds import KINDS, family, visit
-from tests.window.served import Opened, Site
-from tests.window.steps import enter, look, open_
+from tests.window.served import Opened, Site, served
+from tests.window.steps import enter, look, open_, open_at_once
 
 #: What the browser says by itself: of an answer that is an error, and in its viewer for PDF.
 OTHERS = re.compile("status of|Failed to execute 'postMessage'|^Assertion failed$")
@@ -160,3 +162,59 @@ def test_it_can_be_printed(kind: str, scheme: Literal["light", "dark"], viewer: 
     page.locator("aside summary").first.click()
     page.emulate_media(media="print")
     expect(page.locator("aside svg").first).to_be_visible()
+
+
+# What is asked of a person on a page, in a browser: the forms of Gopher+.
+
+
+def test_a_form_is_filled_in_and_its_dialogue_stands_beside_the_answer(
+    viewer: Viewer, places: Places
+) -> None:
+    port = urlsplit(places["gopher"]).port
+    assert port is not None
+    with served(settings=Settings(policy=Policy(allow_port=frozenset({port})))) as window:
+        page = viewer.page()
+        open_at_once(page, window, f"{places['gopher']}/00/poll%09%09?")
+        page.get_by_role("main").get_by_role("button", name="Fill it in").click()
+        expect(page.get_by_role("main")).to_contain_text("What is your name?")
+        page.locator("input[type=password]").fill("speak friend")
+        page.get_by_role("button", name="Look at what will be sent").click()
+        page.get_by_role("button", name="Send", exact=True).click()
+        expect(page.get_by_role("main")).to_contain_text("Thank you.")
+        page.locator("aside summary").first.click()
+        dialogue = page.locator("aside svg[role=img]").first
+        expect(dialogue).to_contain_text("0/poll")
+        expect(dialogue).not_to_contain_text("friend")
+        assert barriers(page) == []
+        assert overflow(page) <= 0
+
+
+# A login that a page asks for, in a browser: given wrong, given right, forgotten.
+
+
+def test_a_person_logs_in_and_has_it_forgotten(viewer: Viewer, places: Places) -> None:
+    url = places["ftp"].replace("ftp://", "ftp://bob@") + "/%2Fpub/a.txt"
+    with served() as window:
+        page = viewer.page(Look(320))
+        open_at_once(page, window, url)
+        for password in ("wrong", "secret pw"):
+            expect(page.get_by_role("heading", name="Log in")).to_be_visible()
+            assert barriers(page) == []
+            assert overflow(page) <= 0
+            expect(page.get_by_label("Name", exact=True)).to_have_value("bob")
+            expect(page.get_by_label("Password", exact=True)).to_have_value("")
+            page.get_by_label("Password", exact=True).fill(password)
+            with page.expect_navigation():
+                page.get_by_role("button", name="Log in and open").click()
+            assert password not in page.content()
+        expect(page.get_by_role("heading", name="Log in")).to_have_count(0)
+        expect(page.get_by_role("main")).to_contain_text("sha256")
+        assert "secret" not in page.url
+        page.get_by_role("link", name="settings", exact=True).click()
+        forget = page.get_by_role("button", name="forget ftp://")
+        expect(forget).to_have_count(1)
+        assert barriers(page) == []
+        forget.click()
+        expect(forget).to_have_count(0)
+        open_(page, url)
+        expect(page.get_by_role("heading", name="Log in")).to_be_visible()

@@ -12,9 +12,9 @@ import resolver
 from resolver.web.dialogue.drawing import page as drawn
 from resolver.web.dialogue.drawing import svg
 from resolver.web.dialogue.planned import planned
-from tests.resolver.window.dialogue.spoken import recorded
-from tests.resolver.window.dialogue.test_panel import said_by
-from tests.resolver.window.dialogue.test_recording import TRANSFER
+from tests.resolver.web.dialogue.spoken import recorded
+from tests.resolver.web.dialogue.test_drawing import said_by
+from tests.resolver.web.dialogue.test_recording import TRANSFER
 from tests.sampled import sampled
 from tests.window.browser import LOOKS, Look, Viewer, barriers, overflow
 

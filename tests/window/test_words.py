@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from resolver.web.pages import page as render
-from tests.resolver.window.pages.facts import PAGES
-from tests.resolver.window.pages.skeleton import HOSTILE, rendered
+from tests.resolver.web.pages.facts import PAGES
+from tests.resolver.web.pages.skeleton import HOSTILE, rendered
 from tests.sampled import sampled
 from tests.window.browser import Viewer
 from tests.window.said import Says, gopher

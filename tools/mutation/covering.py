@@ -12,7 +12,7 @@ _LATE = ("tests/servers/", "tests/faults/", "tests/contract/", "tests/test_bench
 
 #: What is run by processes that tests start, of which coverage does not know the test; and those tests.
 _IN_PROCESSES = {
-    "resolver/cli/": ("tests/cli", "tests/faults/test_interruption.py"),
+    "resolver/cli/": ("tests/resolver/cli", "tests/faults/test_interruption.py"),
     "resolver/network/": ("tests/faults/test_interruption.py",),
     "resolver/transfer/streaming.py": ("tests/faults/test_interruption.py",),
     "resolver/transfer/saving.py": ("tests/faults/test_interruption.py",),

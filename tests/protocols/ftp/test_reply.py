@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
-from protocols.ftp.reply import REPLY_LIMIT, ControlReply, read_reply, shown_text
+from protocols.ftp.reply import (
+    REPLY_LIMIT,
+    ControlReply,
+    PassiveReply,
+    parse_extended,
+    parse_passive,
+    parse_path,
+    parse_size,
+    parse_time,
+    read_offer,
+    read_reply,
+    shown_text,
+)
 from protocols.wire import Buffer, run_reader
 from resolver import Disconnected, LimitExceeded, Limits, ProtocolError, ResolveError
 
@@ -116,3 +130,139 @@ SHOWN = [
 def test_a_server_cannot_drive_a_terminal(octets: bytes, shown: str) -> None:
     assert shown_text(octets) == shown
     assert ControlReply(220, (octets,)).text == shown
+
+
+# Values out of a reply's text; what makes no sense is none.
+
+SIZES = [
+    (b"0", 0),
+    (b"8388608", 8388608),
+    (b" 12 ", 12),
+    (b"9223372036854775807", 2**63 - 1),
+    (b"9223372036854775808", None),
+    (b"9" * 10_000, None),
+    (b"-1", None),
+    (b"12 octets", None),
+    ("\u0661".encode(), None),
+    (b"", None),
+]
+
+
+@pytest.mark.parametrize(("text", "size"), SIZES)
+def test_size(text: bytes, size: int | None) -> None:
+    assert parse_size(ControlReply(213, (text,))) == size
+
+
+TIMES = [
+    (b"20010909014640", datetime(2001, 9, 9, 1, 46, 40, tzinfo=UTC)),
+    (b"20010909014640.123", datetime(2001, 9, 9, 1, 46, 40, tzinfo=UTC)),
+    (b"191010909014640", None),  # the year 2000 bug: 19 and 101
+    (b"19100909014640", None),
+    (b"20011309014640", None),
+    (b"20010909014661", None),
+    (b"00000000000000", None),
+    (b"2001-09-09", None),
+    (b"", None),
+]
+
+
+@pytest.mark.parametrize(("text", "moment"), TIMES)
+def test_time(text: bytes, moment: datetime | None) -> None:
+    assert parse_time(text) == moment
+
+
+PATHS = [
+    (b'"/home/bob" is the current directory', b"/home/bob"),
+    (b'"/"', b"/"),
+    (b'Path is "/a b/caf\xe9"', b"/a b/caf\xe9"),
+    (b'"/quo""te" is it', b'/quo"te'),
+    (b'"a""""b"', b'a""b'),
+    (b'"quo"te dir" is it', b"quo"),  # Pure-FTPd doubles no quotes; CWD and PWD will tell
+    (b'"/open', None),
+    (b'"/open""', None),
+    (b'""', None),
+    (b'"a\tb"', None),
+    (b"no path", None),
+]
+
+
+@pytest.mark.parametrize(("text", "path"), PATHS)
+def test_path(text: bytes, path: bytes | None) -> None:
+    assert parse_path(ControlReply(257, (text,))) == path
+
+
+# The port of a 229 or a 227, and nothing else of it.
+
+EXTENDED: list[tuple[bytes, int | None]] = [
+    (b"Entering Extended Passive Mode (|||6446|)", 6446),
+    (b"(|||1|)", 1),
+    (b"(|||65535|)", 65535),
+    (b"(!!!21!) any delimiter", 21),
+    (b"(~~~21~)", 21),
+    (b"other (words) (|||80|)", 80),
+    (b"(|||0|)", None),
+    (b"(|||65536|)", None),
+    (b"(|||99999999999999999999|)", None),
+    (b"(|||-1|)", None),
+    (b"(||||)", None),
+    (b"(|1|127.0.0.1|6446|)", None),  # a protocol and an address, which are not ours to follow
+    (b"(|2||6446|)", None),
+    (b"(||::1|6446|)", None),
+    (b"(||!6446|)", None),
+    (b"(\x1f\x1f\x1f80\x1f)", None),
+    (b"(   80 )", None),  # a blank is octet 32
+    (b"|||6446|", None),
+    ("(|||\u0661\u0662|)".encode(), None),
+    (b"", None),
+]
+
+
+@pytest.mark.parametrize(("text", "port"), EXTENDED)
+def test_229(text: bytes, port: int | None) -> None:
+    reply = ControlReply(229, (text,))
+    if port is None:
+        with pytest.raises(ProtocolError):
+            parse_extended(reply)
+    else:
+        assert parse_extended(reply) == port
+
+
+PASSIVE: list[tuple[bytes, int | None]] = [
+    (b"Entering Passive Mode (127,0,0,1,200,10).", 51210),
+    (b"Entering Passive Mode 127,0,0,1,200,10", 51210),  # RFC 1123: the parentheses may be missing
+    (b"=127,0,0,1,200,10", 51210),
+    (b"(10,0,0,5,0,22)", 22),  # the host is never looked at; the low port is the gate's to refuse
+    (b"v2 is (1,2,3,4,5,6)", 1286),
+    (b"(255,255,255,255,255,255)", 65535),
+    (b"(0,0,0,0,0,1)", 1),
+    (b"(127,0,0,1,0,0)", None),
+    (b"(256,0,0,1,4,1)", None),
+    (b"(127,0,0,1,256,1)", None),
+    (b"(127,0,0,1,4,999)", None),
+    (b"(1270,0,0,1,4,1)", None),
+    (b"(127,0,0,1,4)", None),
+    (b"(1,127,0,0,1,4,1)", None),
+    (b"(127, 0, 0, 1, 4, 1)", None),
+    (b"(-127,0,0,1,4)", None),
+    (b"", None),
+]
+
+
+@pytest.mark.parametrize(("text", "port"), PASSIVE)
+def test_227(text: bytes, port: int | None) -> None:
+    reply = ControlReply(227, (text,))
+    if port is None:
+        with pytest.raises(ProtocolError):
+            parse_passive(reply)
+    else:
+        assert parse_passive(reply) == port
+
+
+def test_the_text_of_a_reply_of_many_lines_counts() -> None:
+    assert parse_passive(ControlReply(227, (b"soon", b"(1,2,3,4,5,6)", b"there"))) == 1286
+
+
+def test_a_refusal_offers_nothing() -> None:
+    reader = read_offer(read_reply(Limits()), parse_extended)
+    assert run_reader(reader, b"500 what?\r\n") == PassiveReply(ControlReply(500, (b"what?",)), None)
+    assert run_reader(reader, b"229 (|||7000|)\r\n").port == 7000

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 import pytest
 
+from protocols.contract import Stream
 from protocols.conversation.rehearsal import rehearse
-from protocols.gopher.content import DataEnding, GopherPlusHeader
+from protocols.gopher.attributes import RECORD_LIMIT
+from protocols.gopher.content import HOLD_LIMIT, DataEnding, GopherPlusHeader
 from protocols.gopher.dialogue import SessionPointer, converse, default_view, find_pointer
 from protocols.gopher.reply import RECORDS, shape_by_type
+from protocols.gopher.request import encode_request
 from protocols.step import (
     Connect,
     CopiedBody,
@@ -20,8 +27,24 @@ from protocols.step import (
     StartBody,
     Step,
 )
-from resolver import GopherUrl, Kind, Refused, explain, parse
-from resolver.testing import Player, ValueScript
+from resolver import (
+    Disconnected,
+    GopherUrl,
+    Kind,
+    LimitExceeded,
+    Limits,
+    NotFound,
+    Refused,
+    TimedOut,
+    Truncated,
+    explain,
+    parse,
+)
+from resolver.testing import Player, ValueScript, one_by_one, whole
+from resolver.testing.outcome import resolve
+from resolver.testing.transcript import Connection, End, TranscriptTurn
+from tests.protocols.in_memory import MemoryGate, MemorySink, MemoryStream, pour
+from tests.protocols.opening import open_url
 
 
 def url_of(text: str) -> GopherUrl:
@@ -148,3 +171,228 @@ def test_the_plan_as_it_is_shown() -> None:
     }
     assert plan.steps[1] == {"action": "send", "octets": "find\ttwo words\t+\r\n"}
     assert [step["action"] for step in plan.steps[2:]] == ["receive", "note", "receive"]
+
+
+# Replies on connections: what may be drained in bulk, what is held in memory, what is said of it.
+
+MIB = 1024 * 1024
+
+
+def answer_url_of(path: str) -> GopherUrl:
+    url = parse(f"gopher://h.dom/{path}")
+    assert isinstance(url, GopherUrl)
+    return url
+
+
+def gate_to(url: GopherUrl, said: bytes, end: str = "close") -> MemoryGate:
+    turns = (TranscriptTurn("C", encode_request(url).octets), TranscriptTurn("S", said))
+    return MemoryGate([Connection(turns, "left" if end == "left" else "close")])
+
+
+@pytest.mark.parametrize(
+    ("path", "said", "size"),
+    [
+        ("9a", b"\0\1\2", None),
+        ("ga", b"GIF89a", None),
+        ("Ia", b"GIF89a and so on", None),
+        ("/a", b"\r\n.\r\n", None),
+        ("9a%09%09+", b"+3\r\n\0\1\2", 3),
+        ("9a%09%09+", b"+-2\r\n\0\1\2", None),
+        ("0a%09%09+", b"+3\r\n.\r\n", 3),
+    ],
+)
+async def test_octets_are_drained_in_bulk(path: str, said: bytes, size: int | None) -> None:
+    url, sink = answer_url_of(path), MemorySink()
+    turns = (TranscriptTurn("C", encode_request(url).octets), TranscriptTurn("S", said))
+    gate = MemoryGate([Connection(turns, "close")], one_by_one)
+    async with open_url(url, gate) as reply:
+        assert reply.size == size
+        looked_at = gate.streams[0].received
+        await reply.body.drain(sink)
+    assert sink.octets == (said.partition(b"\n")[2] if "%09" in path else said)
+    assert gate.streams[0].moved == len(said) - looked_at, "what is still to come is moved"
+
+
+class Faucet(MemoryStream):
+    """Says the same piece again and again."""
+
+    def __init__(self, piece: bytes, times: int) -> None:
+        super().__init__(Connection((), "close"), whole, tls=False)
+        self._piece = piece
+        self._times = times
+
+    async def send(self, *lines: object) -> None:
+        pass
+
+    async def receive(self) -> bytes:
+        self._times -= 1
+        return self._piece if self._times >= 0 else b""
+
+
+class FaucetGate(MemoryGate):
+    def __init__(self, piece: bytes, times: int) -> None:
+        super().__init__([])
+        self._faucet = Faucet(piece, times)
+
+    @asynccontextmanager
+    async def connect(self, *, tls: bool) -> AsyncIterator[Stream]:
+        yield self._faucet
+
+
+#: Path, a piece of the reply, how many of them, and as much memory as any number of them may need.
+FLOODS: list[tuple[str, bytes, int, int]] = [
+    ("0a", b"a line of text\r\n" * 4096, 256, 2 * MIB),
+    ("1a", b"0a\tb\th.dom\t70\r\n" * 100, 100, 2 * MIB),
+    ("1a", b"0" * 65_536, 256, 2 * MIB),
+    ("1a%09%09$", b"+INFO: 0a\tb\th.dom\t70\r\n+ABSTRACT:\r\n x\r\n" * 30, 100, 2 * MIB),
+    ("0a", b"..x\r\n" + b"a line of text\r\n" * 4096, 256, 4 * HOLD_LIMIT),
+    ("9a", b"\0" * 65_536, 256, 2 * MIB),
+]
+
+
+@pytest.mark.parametrize(("path", "piece", "times", "memory"), FLOODS)
+async def test_memory_does_not_grow_with_the_body(path: str, piece: bytes, times: int, memory: int) -> None:
+    tracemalloc.start()
+    received = 0
+    async with open_url(answer_url_of(path), FaucetGate(piece, times)) as reply:
+        async for octets in reply.body:
+            received += len(octets)
+            if reply.listing is not None:
+                for _ in reply.listing.feed(octets):
+                    pass
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert received == times * len(piece)
+    assert peak < memory
+
+
+async def test_too_much_text_with_doubled_periods_is_left_as_it_is() -> None:
+    piece = b"..x\r\n" + b"a line of text\r\n" * 4096
+    async with open_url(answer_url_of("0a"), FaucetGate(piece, 2 * HOLD_LIMIT // len(piece))) as reply:
+        body = b"".join([octets async for octets in reply.body])
+    assert body.count(b"\r\n..x\r\n") == 2 * HOLD_LIMIT // len(piece) - 1
+    assert reply.raw is not None
+    assert reply.raw(body) == body
+
+
+async def test_given_up_periods_are_told() -> None:
+    piece = b"..x\r\n" + b"a line of text\r\n" * 4096
+    gate = FaucetGate(piece, 2 * HOLD_LIMIT // len(piece))
+    outcome = await resolve(open_url, answer_url_of("0a"), gate)
+    assert outcome.findings == ["gopher:periods-kept"]
+
+
+async def test_the_attributes_of_one_item_have_a_bound() -> None:
+    gate = FaucetGate(b"+A:\r\n", RECORD_LIMIT)
+    gate._faucet._piece = b"+INFO: x\r\n" * 100  # unframed records
+    with pytest.raises(LimitExceeded):
+        async with open_url(answer_url_of("0a%09%09!"), gate):
+            raise AssertionError("a flood is no description")
+
+
+async def test_an_error_text_is_read_to_its_limit_only() -> None:
+    url = answer_url_of("0a%09%09+")
+    gate = gate_to(url, b"--2\r\n1 x\r\n" + b"y" * 1_000_000)
+    with pytest.raises(NotFound) as caught:
+        async with open_url(url, gate):
+            raise AssertionError("an error is no reply")
+    assert len(caught.value.text) < 8192
+    gate.check_finished()
+
+
+async def test_the_view_is_reported_as_requested() -> None:
+    url = answer_url_of("0a%09%09+Text/plain%20De_DE")
+    async with open_url(url, gate_to(url, b"+2\r\nok", "left")) as reply:
+        assert reply.meta == (("view-requested", "Text/plain De_DE"),)
+        assert reply.extra == {"view_requested": "Text/plain De_DE"}
+        assert reply.media_type == "text/plain"
+
+
+async def test_a_long_request_is_warned_of() -> None:
+    outcome = await resolve(open_url, (url := answer_url_of("0" + "a" * 200)), gate_to(url, b"ok"))
+    assert outcome.findings == ["gopher:long-request"]
+
+
+async def test_the_longest_line_of_a_listing_can_be_set() -> None:
+    url = answer_url_of("1a")
+    said = b"0long line\tb\th.dom\t70\r\n0c\td\th.dom\t70\r\n"
+    turns = (TranscriptTurn("C", encode_request(url).octets), TranscriptTurn("S", said))
+    gate = MemoryGate([Connection(turns, "close")], limits=Limits(line=15))
+    outcome = await resolve(open_url, url, gate)
+    assert outcome.entries == [("unknown", None, "long line"), ("document", "gopher://h.dom/0d", "c")]
+
+
+async def test_a_record_without_the_blocks_that_were_not_asked_for() -> None:
+    url = answer_url_of("0a%09%09!+ABSTRACT%20+SMELL")
+    record = b"+INFO: 0a\ta\th.dom\t70\t+\r\n+ADMIN:\r\n Admin: x <y>\r\n+ABSTRACT:\r\n z\r\n"
+    async with open_url(url, gate_to(url, b"+-1\r\n" + record + b".\r\n")) as reply:
+        content = b"".join([octets async for octets in reply.body])
+        assert reply.extra is not None
+        assert reply.raw is not None
+        assert content == record.replace(b"+ADMIN:\r\n Admin: x <y>\r\n", b"")
+        assert reply.size == len(content)
+        assert reply.raw(content) == record + b".\r\n"
+        assert (reply.extra["abstract"], reply.extra["missing"]) == ("z", ["SMELL"])
+        assert isinstance(reply.extra["attributes"], dict)
+        assert list(reply.extra["attributes"]) == ["ABSTRACT"]
+
+
+@pytest.mark.parametrize("end", ["close", "reset", "quiet"])
+@pytest.mark.parametrize("way", ["iterate", "drain"])
+async def test_records_that_are_cut_short_are_given_to_their_last_octet(way: str, end: End) -> None:
+    """Also the line that may still have opened a block nobody asked for."""
+    url = answer_url_of("1a%09%09$+ABSTRACT")
+    wanted = b"+INFO: 1a\ta\th.dom\t70\t+\r\n", b"+ABSTRACT:\r\n ..dots\r\n", b" and half a li"
+    said = b"+-1\r\n" + wanted[0] + b"+ADMIN:\r\n Admin: x <y>\r\n" + b"".join(wanted[1:])
+    taken = MemorySink()
+    gate = MemoryGate(
+        [Connection((TranscriptTurn("C", encode_request(url).octets), TranscriptTurn("S", said)), end)]
+    )
+    async with open_url(url, gate) as reply:
+        with pytest.raises(TimedOut if end == "quiet" else Truncated):
+            await (reply.body.drain(taken) if way == "drain" else pour(reply.body, taken))
+    assert bytes(taken.octets) == b"".join(wanted)
+
+
+async def test_a_form_in_extra() -> None:
+    url = answer_url_of("0a%09%09?")
+    record = b"+INFO: 0a\ta\th.dom\t70\t?\r\n+ASK:\r\n Select: Sure?\t1\r\n"
+    async with open_url(url, gate_to(url, b"+-1\r\n" + record + b".\r\n")) as reply:
+        assert reply.extra is not None
+        assert reply.extra["form"] == [
+            {
+                "kind": "Select",
+                "prompt": "Sure?",
+                "choices": [],
+                "default": "1",
+                "asked": True,
+                "hidden": False,
+            }
+        ]
+
+
+async def test_a_reset_while_the_first_octets_are_looked_at_is_told_with_both_numbers() -> None:
+    url, sink = answer_url_of("Ia%09%09+"), MemorySink()
+    turns = (TranscriptTurn("C", encode_request(url).octets), TranscriptTurn("S", b"+30\r\nGIF89"))
+    async with open_url(url, MemoryGate([Connection(turns, "reset")])) as reply:
+        with pytest.raises(Truncated) as caught:
+            await reply.body.drain(sink)
+    assert (bytes(sink.octets), caught.value.received, caught.value.expected) == (b"GIF89", 5, 30)
+
+
+@pytest.mark.parametrize(
+    ("text", "sent", "end"),
+    [
+        ("0a%09%09+", b"+-1\r\n", "close"),
+        ("0a%09%09+", b"+-1\r\n", "reset"),
+        ("Ia%09%09+", b"+30\r\n", "reset"),
+        ("Ia", b"", "reset"),
+        ("0a", b"", "reset"),
+    ],
+)
+async def test_an_end_before_the_first_octet_is_a_peer_that_left(text: str, sent: bytes, end: End) -> None:
+    url = answer_url_of(text)
+    turns = (TranscriptTurn("C", encode_request(url).octets), *([TranscriptTurn("S", sent)] if sent else []))
+    with pytest.raises(Disconnected):
+        async with open_url(url, MemoryGate([Connection(turns, end)])) as reply:
+            await reply.body.drain(MemorySink())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import ssl
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,9 @@ from pathlib import Path
 import pytest
 import trio
 
+import resolver
+from fixtures.gopher import serve
+from fixtures.gopher.flavour import PYGOPHERD, UMN23, UMN30, Flavour
 from fixtures.transcript import transcripts
 from resolver import GopherUrl, Limits, Policy, parse
 from resolver.testing import DialogueTranscript, check
@@ -16,7 +20,9 @@ from resolver.testing.outcome import resolve
 from resolver.testing.replay import serve_transcript
 from resolver.transfer.network import Network
 from tests.hang import HANG
+from tests.protocols.command import command
 from tests.protocols.opening import open_url
+from tests.sampled import sampled
 
 ON_A_SOCKET = [each for each in transcripts("gopher") if each.connections]
 PLACE = "127.0.0.1"
@@ -46,3 +52,82 @@ async def test_what_the_transcript_says(
         transcript.outcome.entries
     )  # their URLs depend on where the menu is; see test_transcripts
     check(outcome, transcript.outcome)
+
+
+# Attributes of Gopher+ through the public functions and the command, against the mock servers on loopback.
+#
+# RFC 1738 3.4.6 has a URL with `!` or `$` locate the attribute blocks: those are what `cat` and `get` give,
+# while `ls` gives the names of the items.
+
+STORY = [b"+INFO: 0A story", b"+ADMIN:", b"+VIEWS:", b"+ABSTRACT:"]
+
+
+def blocks(octets: bytes) -> list[bytes]:
+    """The lines that open a block, items by their names alone."""
+    return [line.split(b"\t")[0].rstrip() for line in octets.splitlines() if line.startswith(b"+")]
+
+
+#: One of them: it is the command that is tried.
+SPOKEN_TO = sampled([UMN23, UMN30, PYGOPHERD], lambda flavour: None)
+
+
+@pytest.mark.parametrize("flavour", SPOKEN_TO, ids=lambda flavour: flavour.name)
+async def test_attributes_of_an_item_are_its_blocks(
+    flavour: Flavour, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    server = await serve(nursery, flavour=flavour)
+    url = server.url("00/story%09%09!")
+    status, out, err = await command("cat", "-q", url)
+    assert (status, err, blocks(out)) == (0, b"", STORY)
+    assert out.endswith(b"+ABSTRACT:\r\n What the story is about.\r\n It has two lines.\r\n")
+    status, _, _ = await command("get", "-q", "-O", "saved", url, folder=tmp_path)
+    assert (status, (tmp_path / "saved").read_bytes()) == (0, out)
+    assert await command("ls", "-q", url) == (0, b"A story\n", b"")
+
+
+async def test_attributes_of_a_directory_are_the_blocks_of_its_items(nursery: trio.Nursery) -> None:
+    server = await serve(nursery)
+    url = server.url("11/sub/deeper%09%09$")
+    status, out, err = await command("cat", "-q", url)
+    assert (status, err, blocks(out)) == (0, b"", STORY)
+    assert await command("ls", "-q", url) == (0, b"A story\n", b"")
+
+
+@pytest.mark.parametrize("path", ["00/story%09%09!+ABSTRACT", "11/sub/deeper%09%09$+ABSTRACT"])
+async def test_only_the_blocks_that_were_asked_for_are_given(path: str, nursery: trio.Nursery) -> None:
+    """A server sends them all; the choice is made here."""
+    server = await serve(nursery)
+    status, out, _ = await command("cat", "-q", server.url(path))
+    assert (status, blocks(out)) == (0, [STORY[0], STORY[3]])
+    response = await resolver.fetch(server.url(path))
+    assert (response.content, response.text) == (out, out.decode())
+
+
+async def test_a_program_gets_blocks_and_entries(nursery: trio.Nursery) -> None:
+    server = await serve(nursery)
+    for path in ("00/story%09%09!", "11/sub/deeper%09%09$"):
+        response = await resolver.fetch(server.url(path))
+        assert blocks(response.content) == STORY
+        assert response.entries is not None
+        (entry,) = response.entries
+        assert entry.name == "A story"
+        assert entry.extra is not None
+        assert entry.extra["abstract"] == "What the story is about.\nIt has two lines."
+
+
+async def test_facts_of_an_item_are_lines(nursery: trio.Nursery) -> None:
+    server = await serve(nursery)
+    status, out, _ = await command("info", "-q", server.url("00/story%09%09!"))
+    lines = out.decode().splitlines()
+    assert status == 0
+    assert "attributes.ABSTRACT: It has two lines." in lines
+    assert "views.2.language: Es_ES" in lines
+    assert not any(character in out.decode() for character in "{}[]'")
+    status, out, _ = await command("info", "-q", "--json", server.url("00/story%09%09!"))
+    assert json.loads(out)["extra"]["views"][1]["language"] == "Es_ES"
+
+
+async def test_a_menu_is_still_its_lines(nursery: trio.Nursery) -> None:
+    server = await serve(nursery)
+    for path in ("11/sub", "11/sub%09%09+"):
+        assert await command("cat", "-q", server.url(path)) == (0, b"About\nA folder in it\n", b"")

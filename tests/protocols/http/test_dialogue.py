@@ -2,28 +2,51 @@
 
 from __future__ import annotations
 
+import gzip
+import zlib
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
 from typing import Literal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from protocols.conversation.driver import hold
 from protocols.conversation.rehearsal import rehearse
-from protocols.http.dialogue import retrieve
+from protocols.http.dialogue import relay, retrieve
+from protocols.http.request import Headers, HttpRequest
 from protocols.step import (
     Acquire,
     Connect,
     CopyBody,
+    Dialogue,
     PlanNote,
     Receive,
+    ReleaseToPool,
     RequestCredentials,
     Send,
+    SendBody,
     StartBody,
     Step,
 )
-from resolver import Credentials, Disconnected, HttpUrl, NotFound, Options, parse
-from resolver.testing import Player, ValueScript
+from resolver import (
+    Credentials,
+    Disconnected,
+    HttpUrl,
+    LimitExceeded,
+    Limits,
+    NotFound,
+    Options,
+    ProtocolError,
+    Refused,
+    ResolveError,
+    parse,
+)
+from resolver.testing import CUTTERS, Cutter, Player, ValueScript
 from resolver.testing.player import leaving
 from resolver.testing.transcript import Connection, End, TranscriptTurn
-from tests.protocols.in_memory import MemoryGate
+from tests.protocols.in_memory import MemoryGate, MemorySink
 from tests.protocols.opening import open_url
 from tests.protocols.typed_url import parse_as
 
@@ -203,3 +226,260 @@ def test_a_kept_connection_that_is_gone_is_tried_again_on_a_new_one() -> None:
 def test_a_new_connection_is_not(used: bool, gone: int) -> None:
     with pytest.raises(Disconnected):
         perform(used, gone=gone)
+
+
+# When a connection may serve again, and when it is given up: what came, what did not, what was said.
+
+REQUEST = (
+    b"GET /x HTTP/1.1\r\nHost: h.dom\r\nUser-Agent: url-resolver\r\nAccept: */*\r\n"
+    b"Accept-Encoding: gzip, deflate\r\n\r\n"
+)
+ANSWER_OK = b"HTTP/1.1 200 OK\r\n"
+CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n"
+
+
+def gate_of(said: bytes, cutter: Cutter = CUTTERS[0], limits: Limits | None = None) -> MemoryGate:
+    script = Connection((TranscriptTurn("C", REQUEST), TranscriptTurn("S", said)), "left")
+    return MemoryGate([script], cutter, limits=limits, options=Options(), logins=[None])
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        (ANSWER_OK + b"Content-Length: 2\r\n\r\nhi", True),
+        (ANSWER_OK + b"Content-Length: 0\r\n\r\n", True),
+        (ANSWER_OK + CHUNKED + b"2\r\nhi\r\n0\r\n\r\n", True),
+        (b"HTTP/1.1 204 No\r\n\r\n", True),
+        (ANSWER_OK + b"Connection: close\r\nContent-Length: 2\r\n\r\nhi", False),
+        (b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nhi", False),
+        (ANSWER_OK + b"Content-Length: 2\r\n\r\nhi!", False),  # who says more than announced is not believed
+        (ANSWER_OK + CHUNKED + b"0\r\n\r\n!", False),
+        (b"HTTP/1.1 204 No\r\n\r\n!", False),
+        (ANSWER_OK + b"Content-Length: 3\r\n" + CHUNKED + b"2\r\nhi\r\n0\r\n\r\n", False),
+        (b"HTTP/1.1 302 Found\r\nLocation: /\r\nContent-Length: 3\r\n\r\nyes", True),
+        (b"HTTP/1.1 302 Found\r\nLocation: /\r\n" + CHUNKED + b"2\r\nhi\r\n0\r\n\r\n", True),
+        (b"HTTP/1.1 302 Found\r\nLocation: /\r\nContent-Length: 4\r\n\r\nyes", False),  # not waited for
+        (b"HTTP/1.1 302 Found\r\nLocation: /\r\n" + CHUNKED + b"2\r\nhi\r\n", False),
+        (b"HTTP/1.1 302 Found\r\nLocation: /\r\n" + CHUNKED + b"zz\r\n", False),
+        (b"HTTP/1.1 302 Found\r\nLocation: /\r\n\r\n", False),
+        (b"HTTP/1.1 404 No\r\nContent-Length: 3\r\n\r\nno!", True),
+        (b"HTTP/1.1 404 No\r\nContent-Length: 3\r\n\r\nno", False),
+        (b"HTTP/1.1 404 No\r\nContent-Length: 3\r\n\r\nno!!", False),
+        (b"HTTP/1.1 404 No\r\nConnection: close\r\nContent-Length: 3\r\n\r\nno!", False),
+        (ANSWER_OK + b"Content-Encoding: compress\r\nContent-Length: 2\r\n\r\nhi", False),
+    ],
+)
+async def test_which_connections_are_kept(said: bytes, kept: bool) -> None:
+    gate = gate_of(said)
+    try:
+        async with open_url(parse_as(HttpUrl, "http://h.dom/x"), gate) as reply:
+            _ = [octets async for octets in reply.body]
+    except ResolveError:
+        pass
+    gate.check_finished()
+    assert (gate.loans[0].kept is not None) is kept
+
+
+@pytest.mark.parametrize("cutter", CUTTERS, ids=lambda cutter: cutter.__name__)
+async def test_a_body_that_is_left_unread_ends_the_connection(cutter: Cutter) -> None:
+    gate = gate_of(ANSWER_OK + b"Content-Length: 6\r\n\r\nhello!", cutter)
+    async with open_url(parse_as(HttpUrl, "http://h.dom/x"), gate) as reply:
+        await anext(aiter(reply.body))
+    assert gate.loans[0].kept is None
+
+
+async def test_an_end_is_an_end_however_often_one_asks() -> None:
+    gate = gate_of(ANSWER_OK + CHUNKED + b"2\r\nhi\r\n0\r\n\r\n")
+    async with open_url(parse_as(HttpUrl, "http://h.dom/x"), gate) as reply:
+        assert [octets async for octets in reply.body] == [b"hi"]
+        assert [octets async for octets in reply.body] == []
+    assert reply.verified == {"terminator"}
+
+
+async def test_small_chunks_come_together() -> None:
+    """One piece for what was read at once, and not one a chunk."""
+    gate = gate_of(ANSWER_OK + CHUNKED + b"1\r\nx\r\n" * 5_000 + b"0\r\n\r\n")
+    async with open_url(parse_as(HttpUrl, "http://h.dom/x"), gate) as reply:
+        assert [len(octets) async for octets in reply.body] == [5_000]
+
+
+GOOD = [
+    ANSWER_OK + b"Content-Length: 5\r\nContent-Type: text/plain\r\n\r\nhello",
+    ANSWER_OK + CHUNKED + b"5;x\r\nhello\r\n0\r\nT: u\r\n\r\n",
+    ANSWER_OK + b"Content-Encoding: gzip\r\nContent-Length: 25\r\n\r\n" + gzip.compress(b"hello", mtime=0),
+    ANSWER_OK
+    + b"Content-Encoding: deflate\r\n"
+    + CHUNKED
+    + b"d\r\n"
+    + zlib.compress(b"hello")
+    + b"\r\n0\r\n\r\n",
+    b"HTTP/1.1 103 Early\r\n\r\n" + ANSWER_OK + b"\r\nhello",
+    b"HTTP/1.1 302 Found\r\nLocation: /y\r\nContent-Length: 0\r\n\r\n",
+    b"HTTP/1.1 503 No\r\nRetry-After: 5\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n\r\n",
+]
+#: Where, how much goes, what comes instead.
+edits = st.lists(
+    st.tuples(
+        st.floats(0, 1),
+        st.integers(0, 4),
+        st.sampled_from(
+            [b"", b"\r\n", b"\n", b"0", b"9" * 30, b",", b": ", b"\0", b"\xff", b"gzip", b"chunked"]
+        ),
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@given(st.sampled_from(GOOD), edits, st.sampled_from(["close", "reset", "cut", "quiet"]), st.booleans())
+async def test_any_octets_give_a_reply_or_an_error_of_ours(
+    said: bytes, changes: list[tuple[float, int, bytes]], end: End, drained: bool
+) -> None:
+    for where, gone, instead in changes:
+        at = int(where * len(said))
+        said = said[:at] + instead + said[at + gone :]
+    script = Connection((TranscriptTurn("C", REQUEST), TranscriptTurn("S", said)), end)
+    gate = MemoryGate([script], limits=Limits(line=200, lines=10), logins=[None])
+    sink = MemorySink()
+    with suppress(ResolveError):
+        async with open_url(parse_as(HttpUrl, "http://h.dom/x"), gate) as reply:
+            if drained:
+                await reply.body.drain(sink)
+            else:
+                sink.octets += b"".join([octets async for octets in reply.body])
+    assert len(sink.octets) <= 1_032 * len(said)  # deflate makes no more of them
+    gate.check_finished()
+
+
+# A request of a program's and its answer: sent as it is, told as it is, and sent twice only where that does
+# no harm.
+
+HOST: Headers = ((b"Host", b"h"),)
+RELAY_CHUNKED: Headers = (*HOST, (b"Transfer-Encoding", b"chunked"))
+TEXT = b"some text\n"
+
+
+def source_of(pieces: Iterator[bytes]) -> Callable[[], Awaitable[bytes]]:
+    async def next_piece() -> bytes:
+        return next(pieces, b"")
+
+    return next_piece
+
+
+def gate_to(said: bytes, *answered: bytes) -> MemoryGate:
+    turns = (TranscriptTurn("C", said), *(TranscriptTurn("S", octets) for octets in answered))
+    return MemoryGate([Connection(turns, "left")])
+
+
+ASKED = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "reason", "meta", "body"),
+    [
+        (b"404 No\r\nContent-Length: 2\r\n\r\nhi", 404, "No", (("content-length", "2"),), b"hi"),
+        (
+            b"302 Found\r\nLocation: ftp://h/\r\nContent-Length: 0\r\n\r\n",
+            302,
+            "Found",
+            (("location", "ftp://h/"), ("content-length", "0")),
+            b"",
+        ),
+        (b"304 Same\r\nContent-Length: 9\r\n\r\n", 304, "Same", (("content-length", "9"),), b""),
+        (
+            b"200 OK\r\nA: b\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n"
+            % len(gzip.compress(TEXT, mtime=0))
+            + gzip.compress(TEXT, mtime=0),
+            200,
+            "OK",
+            (("a", "b"),),
+            TEXT,
+        ),
+    ],
+)
+async def test_an_answer_is_told_as_it_is(
+    answer: bytes, status: int, reason: str, meta: tuple[tuple[str, str], ...], body: bytes
+) -> None:
+    gate = gate_to(ASKED, b"HTTP/1.1 " + answer)
+    async with hold(relay(HttpRequest(b"GET", b"/", HOST), Options(), Limits(), tls=False), gate) as reply:
+        assert reply.extra == {"status": status, "reason": reason, "version": "HTTP/1.1"}
+        assert (reply.meta, reply.moved) == (meta, None)
+        assert b"".join([octets async for octets in reply.body]) == body
+    assert gate.loans[0].kept is True
+    gate.check_finished()
+
+
+@pytest.mark.parametrize(("coding", "error"), [(b"gzip, gzip", LimitExceeded), (b"x-unknown", ProtocolError)])
+async def test_what_cannot_be_undone_is_not_begun(coding: bytes, error: type[ProtocolError]) -> None:
+    gate = gate_to(ASKED, b"HTTP/1.1 200 OK\r\nContent-Encoding: %b\r\n\r\n" % coding)
+    with pytest.raises(error):
+        async with hold(relay(HttpRequest(b"GET", b"/", HOST), Options(), Limits(), tls=False), gate):
+            raise AssertionError("it has begun")
+
+
+async def test_a_body_that_is_known_leaves_with_its_head() -> None:
+    length = (*HOST, (b"Content-Length", b"2"))
+    gate = gate_to(b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nhi", b"HTTP/1.1 204 No\r\n\r\n")
+    dialogue = relay(HttpRequest(b"POST", b"/", length, b"hi"), Options(), Limits(), tls=False)
+    async with hold(dialogue, gate):
+        pass
+    assert gate.loans[0].kept is True
+    gate.check_finished()
+
+
+@pytest.mark.parametrize(("headers", "body"), [(HOST, b"x"), ((*HOST, (b"Content-Length", b"5")), b"four")])
+def test_a_body_that_is_not_as_announced_opens_nothing(headers: Headers, body: bytes) -> None:
+    with pytest.raises(Refused) as caught:
+        next(relay(HttpRequest(b"POST", b"/", headers, body), Options(), Limits(), tls=False))
+    assert caught.value.rule == "S02"
+
+
+def steps_of(dialogue: Dialogue[None], *, used: object, gone: int) -> list[type[Step]]:
+    """The steps as far as the head, when the first `gone` of them are not to be had."""
+    player = Player(dialogue, ValueScript(leaving(gone, used=used)))
+    player.advance(StartBody)
+    return [type(step) for step in player.steps]
+
+
+@pytest.mark.parametrize(
+    ("method", "whole", "again"),
+    [(b"GET", True, True), (b"PUT", True, True), (b"POST", True, False), (b"PUT", False, False)],
+)
+def test_what_is_sent_twice_when_a_kept_connection_is_gone(method: bytes, whole: bool, again: bool) -> None:
+    body = b"x" if whole else source_of(iter([b"x"]))
+    said: type[Step] = Send if whole else SendBody
+
+    def dialogue() -> Dialogue[None]:
+        return relay(HttpRequest(method, b"/", RELAY_CHUNKED, body), Options(), Limits(), tls=False)
+
+    assert steps_of(dialogue(), used=True, gone=0) == [Acquire, said, Receive, StartBody]
+    if again:
+        assert steps_of(dialogue(), used=True, gone=1) == [
+            Acquire,
+            said,
+            Receive,
+            Connect,
+            said,
+            Receive,
+            StartBody,
+        ]
+    for used, gone in ((None, 1), (True, 2 if again else 1)):
+        with pytest.raises(Disconnected):
+            steps_of(dialogue(), used=used, gone=gone)
+
+
+class Frames:
+    """What a connection that speaks in them is kept with."""
+
+
+def test_a_connection_in_frames_goes_back_where_nobody_is_to_speak_so() -> None:
+    dialogue = relay(HttpRequest(b"POST", b"/", RELAY_CHUNKED, b"x"), Options(), Limits(), tls=True)
+    frames = Frames()
+    known: list[object] = [frames, True]
+    player = Player(dialogue, ValueScript(lambda step: known.pop(0) if isinstance(step, Acquire) else None))
+    assert player.advance(Send) is not None
+    first, kept, other, _ = player.steps
+    assert kept == ReleaseToPool(frames)
+    assert isinstance(first, Acquire)
+    assert isinstance(other, Acquire)
+    assert first.pool_key != other.pool_key

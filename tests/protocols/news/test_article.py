@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
-import pytest
+from datetime import UTC, datetime
 
-from protocols.news.article import HEAD_LIMIT, ArticleHead, HeaderField, parse_head, read_head, strip_brackets
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from protocols.news.article import (
+    HEAD_LIMIT,
+    ArticleHead,
+    HeaderField,
+    declared_charset,
+    decode_field,
+    decode_words,
+    known_charset,
+    parse_date,
+    parse_head,
+    read_head,
+    strip_brackets,
+)
 from protocols.news.response import read_block
 from protocols.wire import Buffer, Reader, run_reader
 from resolver import LimitExceeded, Limits
@@ -126,3 +142,155 @@ def test_a_head_beyond_limits(sent: bytes, limit: str) -> None:
 def test_a_head_at_its_limits() -> None:
     sent = b"A: b\r\n" * 9 + b"C: " + b"d" * 47 + b"\r\n\r\nbody longer than that\r\n.\r\n"
     assert len(run_reader(read_head(Limits(line=50, lines=10)), sent).fields) == 10
+
+
+# Dates as they have been written: a table, and what is none.
+
+ONE = datetime(2025, 1, 6, 10, 0, 24, tzinfo=UTC)
+OLD = datetime(1982, 11, 19, 21, 14, 55, tzinfo=UTC)
+
+DATES = [
+    ("Mon, 06 Jan 2025 10:00:24 +0000", ONE),
+    ("6 Jan 2025 10:00:24 GMT", ONE),
+    ("Mon,  6 Jan 2025 12:00:24 +0200 (EET)", ONE),
+    ("Mon, 6 Jan 2025 05:00:24 EST", ONE),
+    ("Mon, 6 Jan 2025 11:00:24 MEZ", ONE),
+    ("06 Jan 25 10:00:24 UT", ONE),  # two digits
+    ("Mon, 6 Jan 125 10:00:24 Z", ONE),  # three, as a program of 2025 that prints years since 1900
+    ("Mon, 6 January 2025 10:00:24 +0000", ONE),
+    ("Monday, 06-Jan-25 10:00:24 GMT", ONE),  # RFC 850
+    ("Mon Jan  6 10:00:24 2025", ONE),  # the C library
+    ("Mon Jan 6 05:00:24 EST 2025", ONE),
+    ("mon, 6 jan 2025 10:00:24 utc", ONE),
+    ("Mon, 6 Jan 2025 10:00 +0000", ONE.replace(second=0)),
+    ("Mon, 6 Jan 2025 10:00:24", ONE),  # no zone
+    ("Mon, 6 Jan 2025 10:00:24 XYZ", ONE),  # RFC 5322 4.3: an unknown one is UTC
+    ("Mon, 6 Jan 2025 10:00:24 -0000", ONE),
+    ("Mon, 6 Jan 2025 10:00:24.123 +0000", ONE),
+    ("Mon (a (day)) , 6 Jan 2025 10:00:24 +0000", ONE),
+    ("Fri, 19-Nov-82 16:14:55 EST", OLD),  # RFC 1036
+    ("Fri, 19 Nov 82 16:14:55 EST", OLD),
+    ("Sat, 31 Dec 2016 23:59:60 +0000", datetime(2016, 12, 31, 23, 59, 59, tzinfo=UTC)),
+    ("Mon, 6 Jan 1950 00:00:00 +0000", datetime(1950, 1, 6, tzinfo=UTC)),
+    ("6 Jan 49 00:00:00", datetime(2049, 1, 6, tzinfo=UTC)),
+    ("6 Jan 50 00:00:00", datetime(1950, 1, 6, tzinfo=UTC)),
+]
+NONE = [
+    "",
+    "yesterday",
+    "Mon, 06 Jan 2025",
+    "10:00:24",
+    "32 Jan 2025 10:00:00",
+    "29 Feb 2025 10:00:00",
+    "6 Foo 2025 10:00:00",
+    "6 Jan 2025 25:00:00",
+    "6 Jan 2025 10:60:00",
+    "6 Jan 0000 10:00:00",
+    "1 Jan 0001 00:00:00 +2300",
+    "31 Dec 9999 23:59:59 -2300",
+    "6 Jan 2025 10:00:00 +9999",
+    "x" * 1000 + " 6 Jan 2025 10:00:00",
+]
+
+
+@pytest.mark.parametrize(("text", "moment"), DATES)
+def test_a_date(text: str, moment: datetime) -> None:
+    assert parse_date(text) == moment
+
+
+@pytest.mark.parametrize("text", NONE)
+def test_no_date(text: str) -> None:
+    assert parse_date(text) is None
+
+
+@given(st.text(alphabet="0123456789:+-JanFebEST (),", max_size=40) | st.text(max_size=300))
+def test_any_text_is_a_date_or_none(text: str) -> None:
+    parse_date(text)
+
+
+# Header values for a reader: charsets, encoded words, and never an exception.
+
+FIELDS: list[tuple[bytes, str | None, str]] = [
+    (b"plain", None, "plain"),
+    (b"  blanks round it \t", None, "blanks round it"),
+    ("Grüße — 日本語".encode(), None, "Grüße — 日本語"),
+    (b"caf\xe9", None, "café"),
+    (b"\xcf\xf0\xe8\xe2\xe5\xf2", "windows-1251", "Привет"),
+    ("Grüße".encode(), "windows-1251", "Grüße"),  # UTF-8 comes first
+    (b"\x81", "shift_jis", "\x81"),  # not that charset either
+    (b"=?utf-8?q?Gr=C3=BC=C3=9Fe?=", None, "Grüße"),
+]
+
+WORDS = [
+    ("=?ISO-8859-1?Q?caf=E9?=", "café"),
+    ("=?iso-8859-1?q?a_b?=", "a b"),
+    ("=?utf-8?B?R3LDvMOfZQ==?=", "Grüße"),
+    ("=?utf-8?b?R3LDvMOfZQ?=", "Grüße"),  # padding forgotten
+    ("=?utf-8*de?q?x?=", "x"),  # RFC 2231 5
+    ("a =?utf-8?q?b?= c", "a b c"),
+    ("=?utf-8?q?a?= =?utf-8?q?b?=", "ab"),
+    ("=?utf-8?q?a?=  \t =?iso-8859-1?q?=E9?=", "aé"),
+    ("=?utf-8?q?=C3?= =?utf-8?q?=BC?=", "ü"),  # a character cut in two
+    ("=?utf-8?q?=C3?= =?utf-8?b?vA==?=", "ü"),
+    ("=?utf-8?q?a_?= b", "a  b"),
+    ("=?utf-8?q??=", ""),
+    # left as they are written
+    ("=?klingon?q?a?=", "=?klingon?q?a?="),
+    ("=?utf-8?b?!!!?=", "=?utf-8?b?!!!?="),
+    ("=?utf-8?b?A?=", "=?utf-8?b?A?="),
+    ("=?utf-8?q?=ZZ?=", "=?utf-8?q?=ZZ?="),
+    ("=?utf-8?q?a=?=", "=?utf-8?q?a=?="),
+    ("=?utf-8?x?a?=", "=?utf-8?x?a?="),
+    ("=?utf-8?q?a b?=", "=?utf-8?q?a b?="),
+    ("=?utf-8?q?a", "=?utf-8?q?a"),
+    ("=?utf-8?q?a?= =?klingon?q?b?= =?utf-8?q?c?=", "a =?klingon?q?b?= c"),
+    ("=?undefined?q?a?=", "=?undefined?q?a?="),
+    ("=?hex?q?6161?=", "=?hex?q?6161?="),
+    ("=?idna?q?a?=", "=?idna?q?a?="),
+    ("=??q?a?=", "=??q?a?="),
+]
+
+TYPES = [
+    ("text/plain; charset=utf-8", "utf-8"),
+    ('text/plain;format=flowed; Charset = "ISO-8859-15" ; x=y', "ISO-8859-15"),
+    ("text/plain; charset=klingon", None),
+    ("text/plain; charset=", None),
+    ("text/plain", None),
+    ("charset=utf-8", None),
+    (None, None),
+]
+
+
+@pytest.mark.parametrize(("octets", "charset", "text"), FIELDS)
+def test_a_field(octets: bytes, charset: str | None, text: str) -> None:
+    assert decode_field(octets, charset) == text
+
+
+@pytest.mark.parametrize(("written", "text"), WORDS)
+def test_encoded_words(written: str, text: str) -> None:
+    assert decode_words(written) == text
+
+
+@pytest.mark.parametrize(("content_type", "charset"), TYPES)
+def test_the_declared_charset(content_type: str | None, charset: str | None) -> None:
+    assert declared_charset(content_type) == charset
+
+
+@pytest.mark.parametrize("name", ["", "utf\0", "ü", "x" * 41, "unicode_escape", "rot13", "zip", "../utf-8"])
+def test_what_is_no_charset(name: str) -> None:
+    assert known_charset(name) is None
+
+
+@pytest.mark.parametrize("name", ["us-ascii", "UTF-8", "utf-16", "koi8-r", "gb2312", "iso-2022-jp", "utf-7"])
+def test_charsets(name: str) -> None:
+    assert known_charset(name) == name
+
+
+@given(st.binary(max_size=200), st.sampled_from([None, "koi8-r", "utf-16", "iso-2022-jp"]))
+def test_any_octets_are_text(octets: bytes, charset: str | None) -> None:
+    decode_field(octets, charset)
+
+
+@given(st.lists(st.sampled_from(["=?", "?=", "utf-8", "?q?", "?b?", "=C3", "=BC", " ", "A", "\t", "koi8-r"])))
+def test_any_text_has_its_words(pieces: list[str]) -> None:
+    decode_words("".join(pieces))

@@ -13,8 +13,23 @@ from fixtures.prospero.transport import (
     version_packet,
     wait_packet,
 )
-from protocols.contract import DatagramAction, Line, RedirectAddress
-from protocols.prospero.ardp import MOST_REDIRECTS, PERSISTENT, ArdpExchange, RetransmitTiming
+from protocols.contract import DatagramAction, Line, RedirectAddress, SwitchAddress
+from protocols.prospero.ardp import (
+    MOST_REDIRECTS,
+    PERSISTENT,
+    ArdpExchange,
+    ArdpOption,
+    ArdpPacket,
+    KnownVersions,
+    RetransmitTiming,
+    decode_packet,
+    decode_queue,
+    decode_redirect,
+    encode_acknowledgement,
+    encode_cancel,
+    encode_piece,
+)
+from protocols.wire import encode_commands, encode_datagram, split_message
 from resolver import Declined, LimitExceeded, Refused, TimedOut
 
 PEER = "192.0.2.1"
@@ -421,3 +436,257 @@ def test_any_datagrams_end_in_a_reply_or_an_error() -> None:
     outcomes = [deliver(weather, b"x", REPLY, RetransmitTiming(retries=12))[0] for _ in range(20)]
     assert set(outcomes) <= {REPLY, None}
     assert REPLY in outcomes
+
+
+# Of several addresses of one server each is asked in its turn, and the first that answers is the one (rule
+# S09, protocol page 4.6). The machine of an exchange shows what comes of it.
+
+A, B, C = "2001:db8::1", "192.0.2.1", "192.0.2.2"
+CANDIDATES_REPLY = b"\x03\x12\x34reply"
+
+
+def asking(*addresses: str, toward: SwitchAddress | RedirectAddress | None = None) -> ArdpExchange:
+    message = Line(b"x", b"x")
+    return ArdpExchange(message, 0x1234, addresses, patience=100.0, most=1000, toward=toward)
+
+
+def candidates_begun(*addresses: str) -> ArdpExchange:
+    machine = asking(*addresses)
+    assert told(machine.begin(0.0)) == [REQUEST]
+    return machine
+
+
+def told(actions: list[DatagramAction]) -> list[str | bytes]:
+    """Addresses aimed at, and octets sent."""
+    return [
+        action.address if isinstance(action, SwitchAddress) else action.octets
+        for action in actions
+        if isinstance(action, (SwitchAddress, Line))
+    ]
+
+
+def wake_until(machine: ArdpExchange, end: float) -> dict[float, list[str | bytes]]:
+    """What is done at each deadline up to `end`."""
+    done = {}
+    while machine.deadline <= end:
+        at = machine.deadline
+        done[at] = told(machine.wake(at))
+    return done
+
+
+def test_the_next_address_is_asked_when_a_quarter_of_a_second_has_brought_nothing() -> None:
+    machine = candidates_begun(A, B, C)
+    assert wake_until(machine, 3.9) == {0.25: [B, REQUEST], 0.5: [C, REQUEST]}
+    assert machine.deadline == 4.0
+
+
+def test_without_an_answer_all_are_asked_again_on_the_schedule_of_one() -> None:
+    machine = candidates_begun(A, B)
+    again = [A, REQUEST, B, REQUEST]
+    assert wake_until(machine, 59.0) == {0.25: [B, REQUEST], 4.0: again, 12.0: again, 28.0: again}
+    with pytest.raises(TimedOut):
+        machine.wake(60.0)
+
+
+@pytest.mark.parametrize("answering", [A, B, C])
+def test_who_answers_first_is_the_server(answering: str) -> None:
+    """The last one was not asked yet when it answers: a host may answer from another of its addresses."""
+    machine = candidates_begun(A, B, C)
+    machine.wake(0.25)
+    assert told(machine.take(b"\x07\x12\x34\0\1\0\0one", answering, 0.3)) == [answering]
+    assert machine.deadline == 4.3
+    for other in {A, B, C} - {answering}:
+        assert machine.take(b"\x07\x12\x34\0\2\0\2other", other, 0.4) == []
+    assert told(machine.take(b"\x07\x12\x34\0\2\0\2two", answering, 0.5)) == []
+    assert (machine.complete, machine.pieces) == (True, [b"one", b"two"])
+
+
+def test_an_address_that_cannot_be_sent_to_gives_way_at_once() -> None:
+    machine = candidates_begun(A, B, C)
+    assert machine.lose(A, 0.0)
+    assert machine.lose(A, 0.0)  # its other packets cannot leave either
+    assert told(machine.wake(machine.deadline)) == [B, REQUEST]
+    assert machine.lose(B, 0.0)
+    assert told(machine.wake(machine.deadline)) == [C, REQUEST]
+    assert wake_until(machine, 4.0) == {4.0: [C, REQUEST]}
+    assert not machine.lose(C, 4.0)
+
+
+def test_an_answer_with_another_id_settles_nothing() -> None:
+    machine = candidates_begun(A, B)
+    assert machine.take(b"\x03\x99\x99reply", B, 0.1) == []
+    assert told(machine.take(CANDIDATES_REPLY, A, 0.2)) == [A]
+    assert machine.complete
+
+
+def test_one_address_alone_is_never_aimed_at_again() -> None:
+    machine = candidates_begun(B)
+    assert wake_until(machine, 4.0) == {4.0: [REQUEST]}
+    assert told(machine.take(CANDIDATES_REPLY, B, 5.0)) == []
+    assert not machine.lose(B, 5.0)
+
+
+@pytest.mark.parametrize("toward", [SwitchAddress(C), RedirectAddress(C, 1600, lasting=True)])
+def test_a_place_that_is_known_is_asked_alone(toward: SwitchAddress | RedirectAddress) -> None:
+    """It has answered, or the server has turned us to it: nobody else is believed."""
+    machine = asking(A, B, C, toward=toward)
+    first, *rest = machine.begin(0.0)
+    assert (first, told(rest)) == (toward, [REQUEST])
+    assert machine.deadline == 4.0
+    machine.take(CANDIDATES_REPLY, A, 0.1)
+    assert not machine.complete
+    machine.take(CANDIDATES_REPLY, C, 0.2)
+    assert (machine.complete, machine.turned) == (True, None)
+
+
+# Datagrams of ARDP version 0, and what is none (protocol page, sections 2 and 3).
+
+#: A datagram in hex, and what it says: the shapes that occur (2.2), then fields that are cut off.
+DECODED: list[tuple[str, ArdpPacket]] = [
+    ("01 74", ArdpPacket(text=b"t")),
+    ("03 1101 74", ArdpPacket(connection=0x1101, text=b"t")),
+    ("07 1104 0001 0000 74", ArdpPacket(connection=0x1104, total=0, text=b"t")),
+    ("07 1104 0003 0003", ArdpPacket(connection=0x1104, number=3, total=3)),
+    (
+        "09 1104 0000 0000 0010",
+        ArdpPacket(connection=0x1104, number=0, total=0, received_through=16),
+    ),
+    (
+        "0b f35a 0000 0000 0000 0003",
+        ArdpPacket(connection=0xF35A, number=0, total=0, received_through=0, wait=3),
+    ),
+    (
+        "0c 1ea1 0001 0001 0001 0000 80 74",
+        ArdpPacket(connection=0x1EA1, received_through=1, wait=0, acknowledge=True, text=b"t"),
+    ),
+    (
+        "0d 488b 0000 0000 0000 0000 00 01",
+        ArdpPacket(
+            connection=0x488B, number=0, total=0, received_through=0, wait=0, option=ArdpOption.REFUSED
+        ),
+    ),
+    (
+        "13 25ea 0000 0000 0000 0000 00 04 7f000001 3b93",
+        ArdpPacket(
+            connection=0x25EA,
+            number=0,
+            total=0,
+            received_through=0,
+            wait=0,
+            option=ArdpOption.REDIRECT,
+            data=bytes.fromhex("7f0000013b93"),
+        ),
+    ),
+    # a length that ends inside a field leaves the field out
+    ("02 11 74", ArdpPacket(text=b"t")),
+    ("04 1101 00 74", ArdpPacket(connection=0x1101, text=b"t")),
+    ("06 1101 0002 00 74", ArdpPacket(connection=0x1101, number=2, total=0, text=b"t")),
+    ("08 1101 0002 0003 00", ArdpPacket(connection=0x1101, number=2, total=3)),
+    ("0a 1101 0002 0003 0001 00", ArdpPacket(connection=0x1101, number=2, total=3, received_through=1)),
+    # a control packet with a number has no part in the message
+    (
+        "0c 1101 0002 0003 0001 0000 40 74",
+        ArdpPacket(connection=0x1101, number=2, total=3, received_through=1, wait=0),
+    ),
+    # data for flags stands before data for the option, lowest bit first
+    (
+        "1d 1101 0000 0000 0000 0000 0f 04 00 02 aabb 0001 0002 0003 7f000001 3b93",
+        ArdpPacket(
+            connection=0x1101,
+            number=0,
+            total=0,
+            received_through=0,
+            wait=0,
+            option=ArdpOption.REDIRECT,
+            data=bytes.fromhex("7f0000013b93"),
+        ),
+    ),
+    (
+        "0e 1101 0000 0000 0000 0000 01 04 00",
+        ArdpPacket(
+            connection=0x1101, number=0, total=0, received_through=0, wait=0, option=ArdpOption.REDIRECT
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("datagram", "packet"), DECODED)
+def test_a_packet_is_read_as_far_as_its_header_goes(datagram: str, packet: ArdpPacket) -> None:
+    assert decode_packet(bytes.fromhex(datagram)) == packet
+
+
+@pytest.mark.parametrize(
+    "datagram",
+    [
+        b"",
+        b"\x09\0\1",  # shorter than its header
+        b"\x20" + bytes(40),  # 32 and more: plain text of the time before ARDP
+        b"VERSION 5\n",
+        b"\x81\0\0\0\x0b" + bytes(20),  # version 1
+        b"\xff",
+    ],
+)
+def test_what_is_not_for_us_is_nothing(datagram: bytes) -> None:
+    assert decode_packet(datagram) is None
+
+
+def test_a_list_of_versions_is_known_in_any_version() -> None:
+    assert decode_packet(b"\0\1\2") == KnownVersions((1, 2))
+    assert decode_packet(b"\0") == KnownVersions(())
+
+
+@pytest.mark.parametrize(
+    ("data", "place"),
+    [
+        ("7f000001 3b93", ("127.0.0.1", 15251)),
+        ("c0000201 0000 ff", ("192.0.2.1", 0)),
+        ("7f000001 3b", None),
+        ("", None),
+    ],
+)
+def test_a_redirect_names_a_place(data: str, place: tuple[str, int] | None) -> None:
+    assert decode_redirect(bytes.fromhex(data)) == place
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ("03 0003 00000014", "place 3 in the queue, 20 s to go"),
+        ("01 0003", "place 3 in the queue"),
+        ("02 00000014", "20 s to go"),
+        ("00", ""),
+        ("", ""),
+        ("03 00", ""),
+        ("03 0003 0000", "place 3 in the queue"),
+    ],
+)
+def test_a_place_in_a_queue_is_put_in_words(data: str, words: str) -> None:
+    assert decode_queue(bytes.fromhex(data)) == words
+
+
+def test_packets_are_written_in_the_shapes_of_a_client() -> None:
+    message = encode_commands((b"A",))
+    assert encode_piece(0x1101, 1, 2, 3, message, acknowledge=False).octets == (
+        bytes.fromhex("09 1101 0001 0002 0003") + b"A\n"
+    )
+    assert encode_piece(0x1101, 1, 2, 3, message, acknowledge=True).octets == (
+        bytes.fromhex("0c 1101 0001 0002 0003 0000 80") + b"A\n"
+    )
+    assert encode_acknowledgement(0x1104, 16).octets == bytes.fromhex("09 1104 0000 0000 0010")
+    assert encode_cancel(0x78A6).octets == bytes.fromhex("0d 78a6 0000 0000 0000 0000 00 01")
+
+
+def test_a_message_is_lines_of_words_and_goes_out_in_pieces() -> None:
+    message = encode_commands((b"VERSION", b"5", b"x"), (b"LIST", b"''"))
+    assert message.octets == message.shown == b"VERSION 5 x\nLIST ''\n"
+    pieces = split_message(message, 9)
+    assert [piece.octets for piece in pieces] == [b"VERSION 5", b" x\nLIST '", b"'\n"]
+    assert encode_datagram(b"\x01", pieces[2]).octets == b"\x01'\n"
+    assert encode_datagram(b"\x01").octets == b"\x01"
+
+
+@pytest.mark.parametrize("word", [b"a\nb", b"a\rb", b"a\0b", b"'a\nb'"])
+def test_no_word_ends_a_line_even_inside_quotes(word: bytes) -> None:
+    with pytest.raises(Refused) as raised:
+        encode_commands((b"A", word))
+    assert raised.value.rule == "S02"

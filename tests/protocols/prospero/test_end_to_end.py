@@ -46,7 +46,7 @@ from tests.hang import HANG
 from tests.ipv6 import HAS_IPV6
 from tests.protocols.command import command
 from tests.protocols.opening import open_url
-from tests.resolver.gate.peers import closed_port
+from tests.resolver.network.peers import closed_port
 
 SAME = (b"", b"", b"", b"")
 PATIENT = RetryPolicy(tries=3, delay=0)

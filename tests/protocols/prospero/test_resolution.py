@@ -26,6 +26,8 @@ from fixtures.prospero.tree import CONTENTS, LOCAL, OCTETS, TEXT, attribute, int
 from protocols.contract import Moved as MovedReply
 from protocols.contract import Reply
 from protocols.conversation.driver import hold
+from protocols.prospero.objects import Attribute
+from protocols.prospero.resolution import join_contents
 from resolver import (
     AccessDenied,
     Declined,
@@ -753,3 +755,30 @@ def test_attributes_of_a_link_tell_of_its_object() -> None:
         "modes": "-rw-r--r--",
     }
     assert [entry.url for entry in entries[3:]] == ["prospero://h/z", None]
+
+
+# The object out of the values of CONTENTS (protocol page 8.4).
+
+VALUES: list[tuple[list[tuple[bytes, ...]], bytes | None]] = [
+    ([], None),
+    ([(b"DATA",)], None),
+    ([(b"OTHER", b"x")], None),
+    ([(b"TAGGED", b"t")], None),
+    ([(b"DATA", b"")], b""),
+    ([(b"DATA", b"a\0"), (b"DATA", b"\r\nb")], b"a\0\r\nb"),
+    ([(b"TAGGED", b"t", b"v")], b"t: v"),
+    ([(b"DATA", b"a"), (b"TAGGED", b"t", b"v"), (b"DATA", b"b"), (b"DATA", b"c")], b"a\nt: v\nbc"),
+    (
+        [(b"TAGGED", b"t", b"v\n"), (b"TAGGED", b"u", b"w"), (b"OTHER", b"x"), (b"DATA", b"b")],
+        b"t: v\nu: w\nb",
+    ),
+]
+
+
+@pytest.mark.parametrize(("values", "octets"), VALUES)
+def test_data_is_put_together_and_tags_stand_on_lines_of_their_own(
+    values: list[tuple[bytes, ...]], octets: bytes | None
+) -> None:
+    attributes = [Attribute(b"OBJECT", b"CONTENTS", b"SEQUENCE", each) for each in values]
+    size = Attribute(b"OBJECT", b"SIZE", b"SEQUENCE", (b"DATA", b"no contents"))
+    assert join_contents([size, *attributes]) == octets

@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from fixtures.wais.coding import write_element
 from protocols.wais.apdu import (
+    HEADER_LENGTH,
+    LARGEST,
     InitResponse,
     RelevantDocument,
     SearchResponse,
+    contents,
+    elements,
+    encode_compressed,
+    encode_element,
     encode_init,
+    encode_number,
     encode_retrieval,
     encode_word_search,
     parse_init_response,
+    parse_number,
     parse_search_response,
+    read_message,
+    take_compressed,
+    take_element,
 )
-from resolver import ProtocolError, Refused
+from protocols.wire import Buffer, encode_message
+from resolver import Disconnected, ProtocolError, Refused
+from tests.protocols.wais.pieces import SIZES, feed
 
 DOCUMENT_ID = b"\x02\x04demo\x03\x050 9 x"
 
@@ -96,18 +111,18 @@ def counted(header: bytes) -> bytes:
     return len(header).to_bytes(2, "big") + header
 
 
-SIZES = write_element(5, b"\x07\xd0") + write_element(6, b"\x03\xe8")
+APDU_SIZES = write_element(5, b"\x07\xd0") + write_element(6, b"\x03\xe8")
 INFORMATION = write_element(99, b"\x64\x01\x00")
 
 INIT_RESPONSES = [
-    (init_response(b"\1", SIZES), InitResponse(True, 1_000)),
-    (init_response(b"\1", SIZES, behind=INFORMATION), InitResponse(True, 1_000)),
+    (init_response(b"\1", APDU_SIZES), InitResponse(True, 1_000)),
+    (init_response(b"\1", APDU_SIZES, behind=INFORMATION), InitResponse(True, 1_000)),
     (init_response(b"\1"), InitResponse(True, None)),
-    (init_response(b"\0", SIZES), InitResponse(False, 1_000)),
+    (init_response(b"\0", APDU_SIZES), InitResponse(False, 1_000)),
     (init_response(b"\1", write_element(200, b"?"), write_element(6, b"\x01")), InitResponse(True, 1)),
     (init_response(b"\1", write_element(6, b"\x02"), write_element(3, b"\x80")), InitResponse(True, 2)),
     # The example of the specification's appendix B has other tags; they are passed over.
-    (init_response(b"\1", b"\x10\x012", SIZES), InitResponse(True, 1_000)),
+    (init_response(b"\1", b"\x10\x012", APDU_SIZES), InitResponse(True, 1_000)),
 ]
 
 
@@ -162,11 +177,173 @@ def test_what_is_no_search_response(octets: bytes) -> None:
         search_response(),
         init_response(b"\1", b"\x05\x00"),  # a number without octets
         init_response(b"\1", b"\x05\x05\0\0\0\0\1"),
-        init_response(b"\1", SIZES[:-1]),
-        init_response(b"\1", SIZES, behind=b"\x63\x02\x64\x01"),  # user information that does not fit
-        init_response(b"\1", SIZES, behind=INFORMATION + b"X"),
+        init_response(b"\1", APDU_SIZES[:-1]),
+        init_response(b"\1", APDU_SIZES, behind=b"\x63\x02\x64\x01"),  # user information that does not fit
+        init_response(b"\1", APDU_SIZES, behind=INFORMATION + b"X"),
     ],
 )
 def test_what_is_no_init_response(octets: bytes) -> None:
     with pytest.raises(ProtocolError):
         parse_init_response(octets)
+
+
+# Compressed integers, elements, numbers (wais page, section 3).
+
+COMPRESSED = [
+    (0, "00"),
+    (127, "7f"),
+    (128, "8100"),
+    (130, "8102"),
+    (150, "8116"),
+    (266, "820a"),
+    (100_000, "868d20"),
+]
+
+
+@pytest.mark.parametrize(("value", "octets"), COMPRESSED)
+def test_compressed_integers(value: int, octets: str) -> None:
+    written = bytes.fromhex(octets)
+    assert encode_compressed(value) == written
+    assert take_compressed(written + b"\xff", 0) == (value, len(written))
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 2**35 - 1))
+def test_a_compressed_integer_reads_back(value: int) -> None:
+    octets = encode_compressed(value)
+    assert take_compressed(b"\x00" + octets, 1) == (value, 1 + len(octets))
+
+
+@pytest.mark.parametrize("octets", ["8001", "808001", "80808001", "8080808001"])
+def test_leading_80_is_padding(octets: str) -> None:
+    assert take_compressed(bytes.fromhex(octets), 0) == (1, len(octets) // 2)
+
+
+@pytest.mark.parametrize("octets", ["", "80", "8181", "808080808001", "ffffffffff00"])
+def test_compressed_integers_that_do_not_end(octets: str) -> None:
+    with pytest.raises(ProtocolError, match="compressed integer"):
+        take_compressed(bytes.fromhex(octets), 0)
+
+
+NUMBERS = [(0, "00"), (1, "01"), (255, "ff"), (256, "0100"), (100_000, "0186a0"), (2**32 - 1, "ffffffff")]
+
+
+@pytest.mark.parametrize(("value", "octets"), NUMBERS)
+def test_numbers(value: int, octets: str) -> None:
+    assert encode_number(value) == bytes.fromhex(octets)
+    assert parse_number(bytes.fromhex(octets)) == value
+
+
+@pytest.mark.parametrize("octets", ["", "0000000001"])
+def test_what_is_no_number(octets: str) -> None:
+    with pytest.raises(ProtocolError, match="number"):
+        parse_number(bytes.fromhex(octets))
+
+
+@settings(max_examples=40)
+@given(st.lists(st.tuples(st.integers(0, 300), st.binary(max_size=200))))
+def test_a_group_reads_back(items: list[tuple[int, bytes]]) -> None:
+    group = b"".join(encode_element(tag, content) for tag, content in items)
+    found = list(elements(group))
+    assert [(each.tag, each.content) for each in found] == items
+    assert b"".join(each.octets for each in found) == group
+    assert contents(group) == dict(reversed(items))
+
+
+def test_an_element_leaves_what_is_behind_it() -> None:
+    assert take_element(b"\x74\x02abXY", 0) == (116, b"ab", b"\x74\x02ab")
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        "7402616274",  # a tag and nothing more
+        "74026162740361",  # a length that reaches beyond the group
+        "740261628105",  # a two-octet tag and nothing more
+        "81",
+    ],
+)
+def test_a_group_is_used_up_exactly(group: str) -> None:
+    with pytest.raises(ProtocolError):
+        list(elements(bytes.fromhex(group)))
+
+
+# Message headers and what follows them (wais page, section 2).
+
+HEADER = b"0000000003z2wais        0"
+
+GOOD = [
+    (HEADER + b"abc", b"abc"),
+    (b"         3z2wais        0abc", b"abc"),  # leading blanks
+    (b"0000000003Z2WAIS        0abc", b"abc"),  # letters without regard to case
+    (b"0000000003z1wais        0abc", b"abc"),  # an echo of another version
+    (b"0000000003z2anybody     Xabc", b"abc"),  # name and checksum say nothing
+    (b"0000000000z2wais        0", b""),  # "I cannot answer this"
+]
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(("octets", "apdu"), GOOD)
+def test_messages(octets: bytes, apdu: bytes, size: int | None) -> None:
+    assert feed(read_message(LARGEST), octets + b"the next", size, ends=False) == (apdu, b"the next")
+
+
+BAD = [
+    b"220 ftp.example ready\r\n",  # not even 25 octets, and no more will come
+    b"\x80\x00\x00\x01",
+    b"1 2",
+    b"          z2wais        0",  # ten blanks
+    b"-000000003z2wais        0abc",
+    b"0000000003a2wais        0abc",  # ACK
+    b"0000000003n2wais        0abc",  # NAK
+    b"0000000003z2wais      u 0abc",  # compressed
+    b"0000000003z2wais       h0abc",  # in armour
+]
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("octets", BAD)
+def test_what_is_no_message_is_told_at_once(octets: bytes, size: int | None) -> None:
+    """No wait for 25 octets that a server of another protocol will never send."""
+    with pytest.raises(ProtocolError):
+        feed(read_message(LARGEST), octets, size, ends=False)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_no_more_than_was_agreed_on(size: int | None) -> None:
+    assert feed(read_message(3), HEADER + b"abc", size) == (b"abc", b"")
+    with pytest.raises(ProtocolError, match="at most 2 "):
+        feed(read_message(2), HEADER, size, ends=False)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("octets", [HEADER[:1], HEADER[:24], HEADER, HEADER + b"ab"])
+def test_a_message_that_ends_early(octets: bytes, size: int | None) -> None:
+    with pytest.raises(Disconnected, match=f"after {len(octets)} octets") as caught:
+        feed(read_message(LARGEST), octets, size)
+    assert caught.value.retryable
+
+
+def test_no_message_at_all() -> None:
+    """The real server's process ends over some requests; that looks like a connection that broke."""
+    with pytest.raises(Disconnected, match="answer") as caught:
+        feed(read_message(LARGEST), b"", None)
+    assert caught.value.retryable
+
+
+def test_nothing_is_taken_before_all_is_there() -> None:
+    buffer = Buffer()
+    buffer.feed(HEADER + b"ab")
+    next(waiting := read_message(LARGEST)(buffer))
+    assert len(buffer) == HEADER_LENGTH + 2
+    buffer.feed(b"c")
+    with pytest.raises(StopIteration):
+        next(waiting)
+
+
+def test_what_a_client_sends() -> None:
+    assert encode_message(b"abc").octets == b"0000000003z2wais        0abc"
+    assert len(encode_message(bytes(10_000)).octets) == HEADER_LENGTH + 10_000
+    with pytest.raises(Refused) as caught:
+        encode_message(bytes(10_001))
+    assert caught.value.rule == "S02"

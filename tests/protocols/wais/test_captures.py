@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from hashlib import sha256
 
 import pytest
+import trio
 
+from fixtures.transcript import transcripts
 from fixtures.wais import Answers, Behaviour, Init, Search
 from fixtures.wais.coding import HEADER_LENGTH, read_head, write_message
 from fixtures.wais.request import read_request
@@ -17,25 +20,23 @@ from protocols.wais.apdu import (
     parse_init_response,
     read_message,
 )
+from protocols.wais.dialogue import converse
 from protocols.wais.listing import HitReader
 from protocols.wais.record import WaisRecords
 from protocols.wais.retrieval import read_init_response, read_records
 from protocols.wais.url import write_opaque
 from protocols.wire import encode_message
-from resolver import WaisUrl
-from resolver.testing import Cutter, oddly, one_by_one, whole
+from resolver import Limits, Policy, WaisUrl, parse
+from resolver.testing import CUTTERS, Cutter, DialogueTranscript, check, oddly, one_by_one, recite, whole
 from resolver.testing.outcome import resolve
+from resolver.testing.replay import serve_transcript
 from resolver.testing.transcript import Connection, TranscriptTurn
+from resolver.transfer.network import Network
+from tests.hang import HANG
 from tests.protocols.in_memory import MemoryGate
 from tests.protocols.opening import open_url
-from tests.protocols.wais.captures import (
-    RECORDED,
-    capture,
-    names,
-    recorded_world,
-    records_in,
-    world_of,
-)
+from tests.protocols.typed_url import parse_as
+from tests.protocols.wais.captures import RECORDED, capture, names, recorded_world, records_in, world_of
 from tests.protocols.wais.pieces import SIZES, feed
 
 INIT = "init 100000"
@@ -193,7 +194,7 @@ def by_threes(octets: bytes) -> list[bytes]:
     return [octets[start : start + 3] for start in range(0, len(octets), 3)]
 
 
-CUTTERS: tuple[Cutter, ...] = (whole, one_by_one, by_twos, by_threes, oddly)
+CAPTURES_CUTTERS: tuple[Cutter, ...] = (whole, one_by_one, by_twos, by_threes, oddly)
 
 
 @pytest.mark.parametrize(("name", "outcome", "findings"), SEARCHES)
@@ -207,7 +208,7 @@ async def test_a_search_from_connect_to_entries(
     if name != "init-rejected":
         turns += [TranscriptTurn("C", ours(request)), TranscriptTurn("S", answer)]
     url = WaisUrl(scheme="wais", host="h", database=asked.database, search=asked.words)
-    for cutter in CUTTERS:
+    for cutter in CAPTURES_CUTTERS:
         gate = MemoryGate([Connection(tuple(turns), "left")], cutter)
         found = await resolve(open_url, url, gate)
         gate.check_finished()
@@ -279,3 +280,45 @@ def _check_entries(records: WaisRecords, url: WaisUrl) -> int:
         assert entry.extra is not None
         assert (entry.extra["libwww_url"] is None) == (entry.kind == "link")
     return len(found)
+
+
+# Every wais transcript drives the dialogue alone, on streams in memory, and on a socket behind the gate.
+
+TRANSCRIPTS = transcripts("wais")
+PLACE = "127.0.0.1"
+
+
+def test_there_are_some() -> None:
+    assert len(TRANSCRIPTS) == 16
+
+
+@pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=lambda each: each.name)
+def test_the_dialogue_alone(transcript: DialogueTranscript) -> None:
+    check(recite(converse(parse_as(WaisUrl, transcript.url)), transcript), transcript.outcome)
+
+
+@pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=lambda each: each.name)
+async def test_the_handler_in_memory(transcript: DialogueTranscript) -> None:
+    for cutter in CUTTERS:
+        gate = MemoryGate.of(transcript, cutter)
+        check(await resolve(open_url, parse(transcript.url), gate), transcript.outcome)
+        gate.check_finished()
+
+
+@pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=lambda each: each.name)
+async def test_on_a_socket(transcript: DialogueTranscript) -> None:
+    url = parse(transcript.url)
+    assert isinstance(url, WaisUrl)
+    with trio.fail_after(HANG):
+        async with trio.open_nursery() as nursery:
+            replay = await serve_transcript(nursery, transcript)
+            here = replace(url, host=PLACE, port=replay.port)
+            policy = Policy(allow_port={replay.port})
+            async with Network(policy=policy, limits=Limits(idle=0.2)) as network:
+                outcome = await resolve(open_url, here, network.admit(here))
+            while replay.served < len(transcript.connections) and not replay.complaints:
+                await trio.lowlevel.checkpoint()
+            nursery.cancel_scope.cancel()
+    assert replay.complaints == []
+    outcome.entries = transcript.outcome.entries  # their URLs depend on where the server is
+    check(outcome, transcript.outcome)

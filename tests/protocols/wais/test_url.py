@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from fixtures.wais.coding import write_element
 from protocols.contract import JsonValue
-from protocols.wais.url import build
+from protocols.wais.url import (
+    WrittenId,
+    build,
+    parse_fields,
+    parse_wpath,
+    with_search,
+    write_fields,
+    write_opaque,
+)
 from resolver import InvalidUrl, WaisUrl, parse
 from tests.protocols.url_rows import Bad, Good, check_bad, check_good
 
@@ -95,3 +106,128 @@ def test_wais_urls_are_written(url: WaisUrl, written: str) -> None:
 def test_a_document_that_is_not_written_as_a_part_of_a_url() -> None:
     with pytest.raises(InvalidUrl, match="wpath"):
         build(wais(b"d", None, "T", "a b"))
+
+
+# Document ids and their two spellings (wais page, sections 6 and 11).
+
+HARBOUR = (
+    write_element(1, b"wais.example:8210")
+    + write_element(2, b"/srv/wais/db/demo")
+    + write_element(3, b"0 107 /srv/wais/docs/harbour.txt")
+    + write_element(7, b"\0")
+)
+
+#: Encoded path, and the id: the browsers' spelling.
+IN_FIELDS = [
+    (
+        "107/1=wais.example%3A8210;2=/srv/wais/db/demo;3=0%20107%20/srv/wais/docs/harbour.txt;7=%00;",
+        WrittenId(HARBOUR, True, 107),
+    ),
+    ("2=demo;3=x;", WrittenId(b"\x02\x04demo\x03\x01x", True, None)),  # the length is missing
+    ("9/2=demo;3=x", WrittenId(b"\x02\x04demo\x03\x01x", True, 9)),  # the last semicolon is missing
+    ("9/2=demo;7=;", WrittenId(b"\x02\x04demo\x07\x01\0", True, 9)),  # the NUL was lost
+    ("9/2=demo;7=", WrittenId(b"\x02\x04demo\x07\x01\0", True, 9)),
+    ("9/2=demo;7=0;", WrittenId(b"\x02\x04demo\x07\x010", True, 9)),  # Emacs wrote a decimal number
+    ("9/7=;2=;", WrittenId(b"\x07\x01\0\x02\x00", True, 9)),
+    ("9/2=a%3Bb%3Dc;3=x;", WrittenId(b"\x02\x05a;b=c\x03\x01x", True, 9)),  # escaped delimiters are data
+    ("9/2=a=b;", WrittenId(b"\x02\x03a=b", True, 9)),
+    ("9/127=x;", WrittenId(b"\x7f\x01x", True, 9)),
+    ("9/007=x;", WrittenId(b"\x07\x01x", True, 9)),
+    ("9/3=" + "x" * 180 + ";", WrittenId(b"\x03\x81\x34" + b"x" * 180, True, 9)),  # a length of two octets
+    ("0/1=;", WrittenId(b"\x01\x00", True, 0)),
+    ("9" * 40 + "/1=x;", WrittenId(b"\x01\x01x", True, None)),
+]
+
+#: The RFC's spelling: whatever is not the other one, whole.
+OPAQUE = [
+    ("", b""),
+    ("%02%04demo%03%01x", b"\x02\x04demo\x03\x01x"),
+    ("0000000001WJ", b"0000000001WJ"),
+    ("107/abc", b"107/abc"),
+    ("107/", b"107/"),
+    ("a/1=x;", b"a/1=x;"),
+    ("9/1=x;y", b"9/1=x;y"),
+    ("9/1=x;;", b"9/1=x;;"),
+    ("9/=x;", b"9/=x;"),
+    ("9/1%3Dx;", b"9/1=x;"),
+    ("%31=x;", b"1=x;"),
+    ("9/0=x;", b"9/0=x;"),  # tags that no octet holds
+    ("9/128=x;", b"9/128=x;"),
+    ("9/1=x;" + "1" * 9_000 + "=x;", b"9/1=x;" + b"1" * 9_000 + b"=x;"),
+]
+
+
+@pytest.mark.parametrize(("wpath", "written"), IN_FIELDS, ids=lambda value: str(value)[:40])
+def test_the_spelling_of_browsers(wpath: str, written: WrittenId) -> None:
+    assert parse_wpath(wpath) == written
+
+
+@pytest.mark.parametrize(("wpath", "octets"), OPAQUE, ids=lambda value: str(value)[:40])
+def test_the_spelling_of_the_rfc(wpath: str, octets: bytes) -> None:
+    assert parse_wpath(wpath) == WrittenId(octets)
+
+
+def test_an_id_is_written_both_ways() -> None:
+    assert write_opaque(HARBOUR).startswith("%01%11wais.example%3A8210%02%11%2Fsrv%2Fwais")
+    assert write_opaque(HARBOUR).endswith("%07%01%00")
+    assert write_fields(HARBOUR, 107) == (
+        "107/1=wais.example%3A8210;2=/srv/wais/db/demo;3=0%20107%20/srv/wais/docs/harbour.txt;7=%00;"
+    )
+
+
+@pytest.mark.parametrize(
+    "document_id",
+    [
+        b"",
+        b"0000000001WJ",
+        HARBOUR[:-1],
+        HARBOUR + b"\x81",
+        write_element(11, b"x"),  # a tag that browsers refuse
+        write_element(200, b"x"),
+        write_element(0, b"x"),
+        b"\x02\x80\x01x",  # a length with padding would not read back
+        b"\x07\x00",  # a lost NUL would be put back
+    ],
+)
+def test_an_id_that_browsers_cannot_spell(document_id: bytes) -> None:
+    assert write_fields(document_id, 9) is None
+    assert parse_wpath(write_opaque(document_id)) == WrittenId(document_id)
+
+
+def test_without_a_length_browsers_cannot_spell_it() -> None:
+    assert write_fields(HARBOUR, None) is None
+
+
+def test_fields() -> None:
+    fields = parse_fields(HARBOUR)
+    assert fields is not None
+    assert [field.tag for field in fields] == [1, 2, 3, 7]
+    assert parse_fields(b"") is None
+
+
+@settings(max_examples=40)
+@given(st.binary(max_size=300))
+def test_the_rfc_spelling_reads_back(document_id: bytes) -> None:
+    assert parse_wpath(write_opaque(document_id)) == WrittenId(document_id)
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(st.tuples(st.integers(1, 10), st.binary(min_size=1, max_size=200)), min_size=1),
+    st.integers(0, 2**32 - 1),
+)
+def test_the_browsers_spelling_reads_back(fields: list[tuple[int, bytes]], length: int) -> None:
+    document_id = b"".join(write_element(tag, value) for tag, value in fields)
+    written = write_fields(document_id, length)
+    assert written is not None
+    assert parse_wpath(written) == WrittenId(document_id, True, length)
+
+
+# What a caller adds to a URL.
+
+
+@pytest.mark.parametrize("text", ["wais://h/db", "wais://h/db?x", "wais://h/db/TEXT/x"])
+def test_a_search_for_other_words(text: str) -> None:
+    url = parse(text)
+    assert isinstance(url, WaisUrl)
+    assert build(with_search(url, "two wörds?")) == "wais://h/db?two%20w%C3%B6rds%3F"

@@ -15,7 +15,7 @@ from fixtures.gopher import GopherServer, Item
 from fixtures.http import HttpServer, Page
 from resolver import Policy
 from tests.elsewhere import served
-from tests.resolver.gate.peers import closed_port
+from tests.resolver.network.peers import closed_port
 
 TABLE = b"town,people\r\nPisa,90\r\nLima,10092\r\n"
 DATA = bytes(range(256)) * 400

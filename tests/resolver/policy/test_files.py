@@ -6,9 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from resolver import Policy, Refused, check
-from resolver.policy.files import is_below
+from resolver.policy.files import is_below, is_kept_beside, listing_name_ok, local_name, local_path, numbered
 from tests.resolver.policy.rows import CAUTIOUS, DEFAULT, MENU, PAGE, UNTRUSTED, Row
 
 ROOTED = Policy(file_root="/srv/data")
@@ -97,3 +99,177 @@ def test_root_given_relative_counts_from_here(tmp_path: Path, monkeypatch: pytes
 )
 def test_is_below(path: str, root: str, below: bool) -> None:
     assert is_below(os.fsencode(path).split(b"/"), root) is below
+
+
+# S14: names for files of ours that somebody else's words suggest.
+
+
+@pytest.mark.parametrize(
+    ("component", "name"),
+    [
+        (b"README", "README"),
+        (b"na\xc3\xafve.txt", "naïve.txt"),
+        (b"a b.txt", "a b.txt"),
+        (b"../../.bashrc", "_bashrc"),  # Content-Disposition of a CVE
+        (b"/etc/passwd", "passwd"),
+        (b"..\\..\\x.exe", "x.exe"),
+        (b"a/b\\c", "c"),
+        (b"...", "_._"),
+        (b"..x", "_.x"),
+        (b"-rf", "_rf"),
+        (b"--help", "_-help"),
+        (b"-", "_"),
+        (b"x.", "x_"),
+        (b"x ", "x_"),
+        (b" x", " x"),
+        (b" ", "_"),
+        (b"x..", "x._"),
+        (b'a:b*c?d"e<f>g|h', "a_b_c_d_e_f_g_h"),
+        (b"a\0b\nc\x1b[31md\x7f", "a_b_c_[31md_"),
+        (b"caf\xe9", "caf_"),
+        (b"\xff\xfe", "__"),
+        (b"a\xc2\x9bb", "a_b"),  # a C1 control
+        ("a\u202etxt.exe".encode(), "a_txt.exe"),
+        ("a\u061cb\u200ec\u2066d\u2069".encode(), "a_b_c_d_"),
+        (b"con", "_con"),
+        (b"CON", "_CON"),
+        (b"nul.txt", "_nul.txt"),
+        (b"Aux.tar.gz", "_Aux.tar.gz"),
+        (b"com1", "_com1"),
+        (b"lpt9.x", "_lpt9.x"),
+        ("com¹".encode(), "_com¹"),
+        (b"nul .txt", "_nul .txt"),
+        (b"conx", "conx"),
+        (b"com10", "com10"),
+        (b"console.log", "console.log"),
+        (b"a" * 300, "a" * 200),
+        ("é".encode() * 150, "é" * 100),
+        (b"a" + "é".encode() * 150, "a" + "é" * 99),
+        (b"a" * 199 + b"..b", "a" * 199 + "_"),
+        # what a transfer keeps beside its file, however a file system folds it
+        (b"tool.bin.part", "tool.bin.part_"),
+        (b"tool.bin.part-state", "tool.bin.part-state_"),
+        (b"tool.bin.part-state.new", "tool.bin.part-state.new_"),
+        (b"tool.bin.meta.json", "tool.bin.meta.json_"),
+        (b"tool.bin.Meta.JSON.new", "tool.bin.Meta.JSON.new_"),
+        (b"meta.json", "meta.json"),
+        (b"x.meta.jsonl", "x.meta.jsonl"),
+        (b"x.PaRt", "x.PaRt_"),
+        ("x.\uff30\uff41\uff32\uff34".encode(), "x.\uff30\uff41\uff32\uff34_"),  # fullwidth letters
+        ("x\uff0epart".encode(), "x\uff0epart_"),
+        ("x\u2024part".encode(), "x\u2024part_"),  # a one dot leader
+        ("x.part-\u017ftate".encode(), "x.part-\u017ftate_"),  # a long s
+        ("x.par\ufb06-state".encode(), "x.par\ufb06-state"),  # a ligature: st, but no .part
+        ("x.pa\u200drt".encode(), "x.pa\u200drt_"),  # what nobody sees: HFS+ and ext4 pass over it
+        ("x.part\ufe0f".encode(), "x.part\ufe0f_"),
+        (b"x.part.", "x.part_"),
+        (b"a" * 195 + b".part", "a" * 195 + ".par_"),
+        (b"a" * 195 + b".partition", "a" * 195 + ".par_"),
+        (b".part", "_part"),
+        (b"x.parts", "x.parts"),
+        (b"x.part1.rar", "x.part1.rar"),
+        (b"part", "part"),
+    ],
+)
+def test_cleaning(component: bytes, name: str) -> None:
+    assert local_name(component) == name
+
+
+@pytest.mark.parametrize("component", [b"", b".", b"..", b"a/", b"a/..", b"a\\.", b"/", b"\\"])
+def test_nothing_left(component: bytes) -> None:
+    with pytest.raises(Refused) as caught:
+        local_name(component)
+    assert (caught.value.rule, caught.value.flag) == ("S14", "-O FILE")
+    assert "-O FILE" in str(caught.value)
+
+
+_ENDINGS = st.text(st.characters(exclude_categories=["Cs"]), max_size=3).map(str.encode)
+
+
+@given(st.one_of(st.binary(max_size=400), st.tuples(st.just(b"x.part"), _ENDINGS).map(b"".join)))
+def test_any_octets_give_a_harmless_name_or_a_refusal(component: bytes) -> None:
+    try:
+        name = local_name(component)
+    except Refused:
+        return
+    octets = name.encode("utf-8")
+    assert 1 <= len(octets) <= 200
+    assert not set(octets) & set(b'\0\n\r\x1b/\\:*?"<>|')
+    assert name[0] not in ".-"
+    assert name[-1] not in ". "
+    assert not is_kept_beside(name)
+    assert local_name(octets) in (name, "_" + name)
+
+
+@pytest.mark.parametrize(
+    ("name", "ok"),
+    [
+        (b"x", True),
+        (b"-la", True),
+        (b"a..b", True),
+        (b"caf\xe9", True),
+        (b"", False),
+        (b".", False),
+        (b"..", False),
+        (b"../x", False),
+        (b"a/b", False),
+        (b"a\\b", False),
+        (b"a\0b", False),
+    ],
+)
+def test_names_in_listings(name: bytes, ok: bool) -> None:
+    assert listing_name_ok(name) is ok
+
+
+@pytest.mark.parametrize(
+    ("name", "second"),
+    [
+        ("n", "n.2"),
+        ("data.tar.gz", "data.2.tar.gz"),
+        ("data.tgz", "data.2.tgz"),
+        ("index.html", "index.2.html"),
+        ("a.b.txt", "a.b.2.txt"),  # what a file is packed in comes with what is packed, else one is enough
+        ("x.ps.gz", "x.2.ps.gz"),
+        ("x.tar.gz.asc", "x.2.tar.gz.asc"),
+        ("linux-6.1.tar.xz", "linux-6.1.2.tar.xz"),
+        ("x.7z", "x.2.7z"),
+        ("x.Z", "x.2.Z"),
+        ("ls.1", "ls.1.2"),  # numbers tell of no kind
+        ("ls.1.gz", "ls.1.2.gz"),
+        ("RFC-1.5", "RFC-1.5.2"),
+        ("Mr. Smith", "Mr. Smith.2"),
+        ("_bashrc", "_bashrc.2"),
+        (".gz", ".gz.2"),
+        ("x.", "x..2"),
+        ("n.part_", "n.part_.2"),
+    ],
+)
+def test_the_number_stands_before_the_suffixes(name: str, second: str) -> None:
+    assert (numbered(name, 1), numbered(name, 2)) == (name, second)
+    assert numbered(name, 12) == second.replace(".2", ".12")
+
+
+@given(st.binary(max_size=400), st.integers(1, 10_000))
+def test_a_number_leaves_a_name_harmless(component: bytes, number: int) -> None:
+    try:
+        name = numbered(local_name(component), number)
+    except Refused:
+        return
+    assert len(name.encode()) + len(".part-state.new") <= 255
+    assert not is_kept_beside(name)
+    assert "/" not in name
+    assert name[0] not in ".-"
+
+
+@pytest.mark.parametrize(
+    ("components", "path"),
+    [
+        ([], ""),
+        ([b"h", b"", b".", b"pub"], "h/pub"),
+        ([b"..", b"a\0b", b"x.part"], "__/a_b/x.part_"),
+        ([b"...", b"-r", b"con"], "_._/_r/_con"),
+        ([b"::1"], "__1"),
+    ],
+)
+def test_directories_are_as_harmless_as_files(components: list[bytes], path: str) -> None:
+    assert local_path(components) == path

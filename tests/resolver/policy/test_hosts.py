@@ -1,110 +1,231 @@
-"""`guard`: which addresses of a host other clients may connect to, by the rules of every URL."""
+"""What holds for one host alone: it is found by where a request goes, and stays with that host."""
 
 from __future__ import annotations
 
+import ssl
+from contextlib import nullcontext
+from pathlib import Path
+
 import pytest
+import trio
+import trustme
 
 import resolver
-from resolver import InvalidUrl, Policy, Refused, Unreachable, guard
-from resolver.policy.addresses import LOCALHOST
+from fixtures.http import Page, moved, serve
+from fixtures.http.server import Behaviour
+from fixtures.proxy import serve_http_proxy
+from resolver import Host, LimitExceeded, Limits, NotConfigured, Policy, Refused, Resolver, TimedOut, parse
+from resolver.policy.hosts import HostSettings
+from resolver.transfer.redirects import mirrored
+from tests.resolver.network.peers import start
 
-PUBLIC, PUBLIC_6 = "93.184.215.14", "2606:2800:21f:cb07:6820:80da:af6b:8b2c"
+BODY = b"ten octets"
+SMALL = Host(limits=Limits(body=3, body_everywhere=True))
+LARGE = Host(limits=Limits(body=1_000, body_everywhere=True))
+TIGHT = Limits(body=3, body_everywhere=True)
 
 
-def test_what_is_allowed_is_left_in_its_order() -> None:
-    found = ["10.0.0.1", PUBLIC_6, "127.0.0.1", PUBLIC, "::1", "fe80::1%eth0", "no address"]
-    assert guard("h.example", found) == (PUBLIC_6, PUBLIC)
-    here = Policy(name="untrusted", allow_address=frozenset({"10.0.0.0/8"}))
-    assert guard("h.example", iter(found), policy=here) == ("10.0.0.1", PUBLIC_6, PUBLIC)
-    assert guard("h.example", found, policy=Policy.default())[:4] == (
-        "10.0.0.1",
-        PUBLIC_6,
-        "127.0.0.1",
-        PUBLIC,
+@pytest.mark.parametrize(
+    ("name", "host", "port", "found"),
+    [
+        ("h.example", "h.example", 80, True),
+        ("h.example", "H.Example.", 8080, True),
+        ("H.Example", "h.example", 80, True),
+        ("h.example:80", "h.example", 80, True),
+        ("h.example:80", "h.example", 8080, False),
+        ("h.example", "x.h.example", 80, False),
+        ("example", "h.example", 80, False),
+        ("[::1]", "::1", 80, True),
+        ("[::1]:80", "0:0:0:0:0:0:0:1", 80, True),
+        ("[0:0:0:0:0:0:0:1]", "::1", 80, True),
+        ("[::1]:80", "::1", 81, False),
+    ],
+)
+def test_which_place_is_meant(name: str, host: str, port: int, found: bool) -> None:
+    assert (HostSettings({name: SMALL}).at(host, port) == SMALL) == found
+
+
+def test_of_a_port_before_of_the_host_each_value_by_itself() -> None:
+    hosts = HostSettings(
+        {"h": Host(proxy="http://p", certfile="a", mirrors=("http://m",)), "h:81": Host(proxy="none")}
     )
+    assert hosts.at("h", 80) == Host(proxy="http://p", certfile="a", mirrors=("http://m",))
+    assert hosts.at("h", 81) == Host(proxy="none", certfile="a", mirrors=("http://m",))
 
 
-@pytest.mark.parametrize("host", [PUBLIC, PUBLIC_6, f"[{PUBLIC_6}]"])
-def test_an_address_is_its_own(host: str) -> None:
-    """Whatever somebody says that a look-up of it gave."""
-    assert guard(host, ["127.0.0.1"]) == (host.strip("[]"),)
-
-
-@pytest.mark.parametrize("host", ["localhost", "a.localhost", "LOCALHOST."])
-def test_localhost_is_not_looked_up(host: str) -> None:
-    assert guard(host, [PUBLIC], policy=Policy.default()) == LOCALHOST
-    with pytest.raises(Refused):
-        guard(host, [PUBLIC])
-
-
+@pytest.mark.parametrize("way", ["fetch", "stream", "save"])
 @pytest.mark.parametrize(
-    ("host", "found"),
+    ("first", "landed", "limits", "fails"),
     [
-        ("h.example", ["127.0.0.1"]),
-        ("h.example", ["::ffff:127.0.0.1"]),
-        ("h.example", ["::ffff:10.0.0.1", "0.0.0.0", "169.254.169.254", "64:ff9b::a00:1", "::"]),
-        ("127.0.0.1", []),
-        ("0.0.0.0", []),
-        ("[::ffff:127.0.0.1]", []),
-        ("::ffff:7f00:1", []),
-        ("::", []),
+        (SMALL, None, None, False),  # the body is not its own
+        (None, SMALL, None, True),
+        (SMALL, LARGE, None, False),
+        (None, LARGE, TIGHT, False),
+        (LARGE, None, TIGHT, True),
+        (None, None, TIGHT, True),
     ],
 )
-def test_what_leads_inside_is_refused(host: str, found: list[str]) -> None:
-    with pytest.raises(Refused) as caught:
-        guard(host, found)
-    assert caught.value.rule == "S08"
+async def test_limits_are_those_of_the_host_that_a_redirect_led_to(
+    nursery: trio.Nursery,
+    tmp_path: Path,
+    way: str,
+    first: Host | None,
+    landed: Host | None,
+    limits: Limits | None,
+    fails: bool,
+) -> None:
+    other = await serve(nursery, {"/x": Page(BODY)})
+    server = await serve(nursery, {"/": moved(other.url("/x"))})
+    said = {
+        f"127.0.0.1:{port}": host
+        for port, host in ((server.port, first), (other.port, landed))
+        if host is not None
+    }
+    async with Resolver(limits=limits, hosts=said) as session:
+        with pytest.raises(LimitExceeded, match=r"limit .*\b3\b") if fails else nullcontext():
+            if way == "fetch":
+                assert (await session.fetch(server.url("/"))).content == BODY
+            elif way == "save":
+                assert (await session.save(server.url("/"), tmp_path / "x")).bytes == len(BODY)
+            else:
+                async with session.stream(server.url("/")) as reply:
+                    assert b"".join([octets async for octets in reply.body]) == BODY
+
+
+async def test_patience_is_that_of_the_host(nursery: trio.Nursery) -> None:
+    """A silent server, whose own limit is the only short one."""
+    silent = await serve(nursery, {"/": Page(BODY)}, behaviours={"/": Behaviour(silent=True)})
+    hosts = {f"127.0.0.1:{silent.port}": Host(limits=Limits(idle=0.2))}
+    async with Resolver(hosts=hosts, limits=Limits(idle=600)) as session:
+        with pytest.raises(TimedOut, match=r"0\.2 s"):
+            await session.fetch(silent.url("/"))
+
+
+async def test_untrusted_ends_the_time_of_every_host() -> None:
+    async with Resolver(policy=Policy.untrusted(), hosts={"h": Host(limits=Limits(idle=5))}) as session:
+        held = session.limits_of(parse("http://h/"))
+        assert (held.idle, held.total, held.head) == (5, 600.0, 60.0)
+        assert session.limits_of(parse("http://other/")).idle == 60
+
+
+@pytest.mark.parametrize("proxied", ["first", "landed", "both"])
+async def test_a_proxy_is_that_of_the_host_and_so_is_who_we_are_to_it(
+    nursery: trio.Nursery, proxied: str
+) -> None:
+    """Each host has a proxy of its own, or none: the one of the first hears nothing of the second."""
+    other = await serve(nursery, {"/x": Page(BODY)})
+    server = await serve(nursery, {"/": moved(other.url("/x"))})
+    one, two = await serve_http_proxy(nursery), await serve_http_proxy(nursery)
+    hosts = {}
+    if proxied in ("first", "both"):
+        hosts[f"127.0.0.1:{server.port}"] = Host(proxy=one.url("me:first@"))
+    if proxied in ("landed", "both"):
+        hosts[f"127.0.0.1:{other.port}"] = Host(proxy=two.url("me:second@"))
+    policy = Policy(allow_port=frozenset({server.port, other.port}))
+    async with Resolver(hosts=hosts, policy=policy, environment={}) as session:
+        assert (await session.fetch(server.url("/"))).content == BODY
+    assert [asked.target for asked in one.asked] == ([server.url("/")] if proxied != "landed" else [])
+    assert [asked.target for asked in two.asked] == ([other.url("/x")] if proxied != "first" else [])
+
+
+async def test_a_host_goes_direct_where_a_proxy_is_for_all(nursery: trio.Nursery) -> None:
+    server, proxy = await serve(nursery, {"/": Page(BODY)}), await serve_http_proxy(nursery)
+    place = f"127.0.0.1:{server.port}"
+    for own, environment, asked in (
+        ("none", {"http_proxy": proxy.url()}, 0),
+        (None, {"http_proxy": proxy.url()}, 1),
+        (proxy.url(), {"http_proxy": "http://nobody.example", "no_proxy": "*"}, 2),
+    ):
+        policy = Policy(allow_port=frozenset({server.port}))
+        hosts = {place: Host(proxy=own)}
+        async with Resolver(hosts=hosts, environment=environment, policy=policy) as session:
+            assert (await session.fetch(server.url("/"))).content == BODY
+        assert len(proxy.asked) == asked
+        plan = resolver.explain(server.url("/"), hosts=hosts, environment=environment, policy=policy)
+        assert (plan.proxy is not None) == (len(proxy.asked) > 0), "explain says what a retrieval does"
+
+
+async def test_a_proxy_of_a_host_is_judged_like_any_other() -> None:
+    with pytest.raises(NotConfigured, match="'gopher'"):
+        Resolver(hosts={"h": Host(proxy="gopher://p")})
+    async with Resolver(hosts={"h": Host(proxy="http://p")}, policy=Policy.untrusted()) as session:
+        with pytest.raises(Refused, match="this host") as caught:
+            await session.fetch("http://h/")
+        assert caught.value.rule == "S09"
+
+
+@pytest.fixture
+def ours(authority: trustme.CA, tmp_path: Path) -> str:
+    path = tmp_path / "ours.pem"
+    authority.issue_cert("me@here.example").private_key_and_cert_chain_pem.write_to_path(str(path))
+    return str(path)
+
+
+@pytest.mark.parametrize("name", ["first", "landed", "nobody"])
+async def test_a_certificate_is_shown_to_its_host_alone(
+    nursery: trio.Nursery, authority: trustme.CA, cafile: str, ours: str, name: str
+) -> None:
+    """Also where a redirect leads to it; and what one host is shown, the next one is not."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.verify_mode = ssl.CERT_OPTIONAL
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    authority.configure_trust(context)
+    shown: list[str] = []
+
+    async def answer(place: str, head: str) -> int:
+        async def serve_one(stream: trio.SocketStream) -> None:
+            secured = trio.SSLStream(stream, context, server_side=True)
+            await secured.receive_some(65_536)
+            if secured.getpeercert():
+                shown.append(place)
+            await secured.send_all(f"HTTP/1.1 {head}\r\nContent-Length: 0\r\n\r\n".encode())
+            await secured.aclose()
+
+        return await start(nursery, serve_one)
+
+    landed = await answer("landed", "200 OK")
+    first = await answer("first", f"302 Found\r\nLocation: https://127.0.0.1:{landed}/x")
+    ports = {"first": first, "landed": landed, "nobody": 1}
+    hosts = {f"127.0.0.1:{ports[name]}": Host(certfile=ours)}
+    async with Resolver(hosts=hosts, cafile=cafile) as session:
+        await session.fetch(f"https://127.0.0.1:{first}/")
+    assert shown == ([] if name == "nobody" else [name])
+
+
+async def test_a_certificate_that_cannot_be_used_is_told_before_its_host_hears_anything(
+    nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    server = await serve(nursery, {"/": Page(BODY)})
+    hosts = {f"127.0.0.1:{server.port}": Host(certfile=str(tmp_path / "none"))}
+    async with Resolver(hosts=hosts) as session:
+        with pytest.raises(NotConfigured, match="No such file"):
+            await session.fetch(server.url("/"))
+    assert server.requests == []
 
 
 @pytest.mark.parametrize(
-    "host",
+    ("url", "mirror", "expected"),
     [
-        *("2130706433", "0x7f000001", "0x7f.1", "017700000001", "127.1", "0177.0.0.1", "127.0.0.01"),
-        *("", " ", "h.example ", "a b", "é.example", "127。0。0。1", "h.example\r\nx", "h\0"),
-        *("a@h.example", "h.example:80", "h.example/x", "h.example?x", "h.example#x", "u:p@h.example"),
-        *("[::1", "::1]", "[h.example]", "[[::1]]", "1.2.3.4.5", "256.0.0.1", "%31%32%37.0.0.1"),
+        ("http://h/a/b", "http://m", "http://m/a/b"),
+        ("http://h/a/b", "http://m/h/", "http://m/h/a/b"),
+        ("http://h:81/a?q=1", "http://m:82/x", "http://m:82/x/a?q=1"),
+        ("http://u:p@h/a#f", "http://m", "http://m/a"),
+        ("ftp://h/a/b", "http://m/h", "http://m/h/a/b"),
+        ("ftp://h/a;type=a", "ftp://m", "ftp://m/a;type=a"),
+        ("ftp://h/a;type=a", "http://m", None),
+        ("ftp://h/%2Fetc/motd", "http://m", None),
+        ("http://h/a?q", "ftp://m", None),
+        ("http://h/", "http://m", "http://m/"),
     ],
 )
-def test_what_is_no_host_is_refused_whatever_it_is_to_others(host: str) -> None:
-    with pytest.raises((InvalidUrl, Refused)):
-        guard(host, [PUBLIC])
+def test_where_else_an_object_is(url: str, mirror: str, expected: str | None) -> None:
+    assert list(mirrored(parse(url), [mirror])) == ([] if expected is None else [expected])
 
 
-@pytest.mark.parametrize(
-    ("port", "scheme", "rule"),
-    [(25, "http", "S04"), (6379, "ftp", "S04"), (22, "https", "S04"), (81, "http", "S04")],
-)
-def test_ports_of_others_are_refused(port: int, scheme: str, rule: str) -> None:
-    with pytest.raises(Refused) as caught:
-        guard("h.example", [PUBLIC], port=port, scheme=scheme)
-    assert caught.value.rule == rule
-    allowed = Policy(name="untrusted", allow_port=frozenset({port}))
-    assert guard("h.example", [PUBLIC], port=port, scheme=scheme, policy=allowed) == (PUBLIC,)
-
-
-def test_names_that_look_like_others_are_refused() -> None:
-    with pytest.raises(Refused) as caught:
-        guard("xn--80ak6aa92e.com", [PUBLIC])
-    assert caught.value.rule == "S07"
-
-
-def test_a_host_without_addresses_is_unreachable() -> None:
-    with pytest.raises(Unreachable):
-        guard("h.example", [])
-
-
-def test_it_says_what_check_says() -> None:
-    """One policy: for every host that is one, with every address that it may have."""
-    addresses = ["10.0.0.1", PUBLIC, "::1", "::ffff:1.2.3.4", "0.0.0.0", "100.64.0.1", "2002:7f00:1::"]
-    policies = [Policy.default(), Policy.cautious(), Policy.untrusted()]
-    for policy in policies:
-        for address in addresses:
-            for host in ("h.example", f"[{address}]" if ":" in address else address):
-                verdict = resolver.check(
-                    f"http://{host}:8080/", policy=policy, resolves={"h.example": [address]}
-                )
-                try:
-                    allowed = bool(guard(host, [address], port=8080, policy=policy))
-                except resolver.ResolveError:
-                    allowed = False
-                assert allowed == (verdict.action != "refuse"), (policy.name, host, address)
+async def test_the_mirrors_of_a_host_take_over(nursery: trio.Nursery, tmp_path: Path) -> None:
+    mirror = await serve(nursery, {"/h/pub/x": Page(BODY)})
+    server = await serve(nursery, {})
+    hosts = {"127.0.0.1": Host(mirrors=(mirror.url("/h"),))}
+    async with Resolver(hosts=hosts) as session:
+        saved = await session.save(server.url("/pub/x"), tmp_path / "x")
+    assert (saved.mirror, (tmp_path / "x").read_bytes()) == (mirror.url("/h/pub/x"), BODY)

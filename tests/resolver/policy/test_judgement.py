@@ -8,7 +8,9 @@ import json
 import pkgutil
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from types import FrameType
 from typing import Any, get_args
 
 import pytest
@@ -17,15 +19,17 @@ from hypothesis import strategies as st
 
 import resolver.policy
 from protocols.contract import Origin
-from resolver import InvalidUrl, UnsupportedScheme, check, parse
+from resolver import InvalidUrl, Policy, Refused, UnsupportedScheme, Verdict, check, parse
 from resolver.policy import judgement
 from resolver.policy.components import judge_name, judge_octets, judge_port
 from resolver.policy.judgement import judge
 from resolver.policy.redirects import judge_hop, judge_session, judge_user_information
 from resolver.policy.subject import NewsServer, subject_of
+from resolver.url import registry
+from resolver.url.parsing import LONGEST
 from tests.fresh import environment
-from tests.resolver.policy.rows import CAUTIOUS, DEFAULT, PAGE, PUBLIC, UNTRUSTED, Row
-from tests.sampled import examples
+from tests.resolver.policy.rows import CAUTIOUS, DEFAULT, MENU, PAGE, PUBLIC, UNTRUSTED, Row
+from tests.sampled import FULL, examples
 
 ORIGINS: tuple[Origin, ...] = get_args(Origin)
 GATEWAYS = {"x-foo": "http://gw.example/?u=", "x-in": "http://10.0.0.1/?u=", "x-bad": "no gateway"}
@@ -286,3 +290,197 @@ def test_of_a_scheme_that_nobody_thought_of_all_that_it_can_concern_is_asked(tex
     assert {judge_hop, judge_session, judge_octets, judge_port, judge_user_information, judge_name} == {
         *asked
     }
+
+
+# S03 and S05: the one URL that sends several lines, and what it may do.
+
+HEAD = "gopher://h.example/0form%09%09"
+FORMS_FORM = "+%091%0D%0A+-1%0D%0A1000%20units%0D%0A.%0D%0A"
+FORMS_ALLOWED = Policy(allow_form=True)
+
+
+@pytest.mark.parametrize(
+    "string",
+    [
+        FORMS_FORM,
+        "+%091%0D%0A+-1%0D%0A.%0D%0A",  # no value at all
+        "+Text/plain%20En_US%091%0D%0A+-1%0D%0Aone%0D%0Atwo%0D%0A.%0D%0A",
+        "+%091%0D%0A+-1%0D%0A%0D%0A%0D%0A.%0D%0A",  # empty values
+        "+%091%0D%0A+-1%0D%0A..%0D%0A.x%0D%0A.%0D%0A",
+        "+%091%0D%0A+-1%0D%0A%E9%FF%0D%0A.%0D%0A",
+        "+%091%0D%0A+-1%0D%0Aa%09b%0D%0A.%0D%0A",  # a TAB in a value
+        "+%091%0D%0A+-1%0D%0A" + "v%0D%0A" * 5000 + ".%0D%0A",
+    ],
+)
+def test_a_form_is_only_a_matter_of_s05(string: str) -> None:
+    assert Row(HEAD + string, "warn", ("S05",)).judge() == ("warn", ("S05",))
+    assert check(HEAD + string, policy=FORMS_ALLOWED).action == "allow"
+
+
+@pytest.mark.parametrize(
+    "string",
+    [
+        "+%091%0D%0A+-1%0D%0Aone%0D%0A.%0D%0Aextra%0D%0A",  # behind the end
+        "+%091%0D%0A+-1%0D%0Aone%0D%0A.%0D%0A.%0D%0A",
+        "+%091%0D%0A+-1%0D%0A.%0D%0Aone%0D%0A.%0D%0A",  # an end before the end
+        "+%091%0D%0A+-1%0D%0Aone%0D%0A",  # no end
+        "+%091%0D%0A+-1%0D%0Aone%0D%0A.",
+        "+%091%0D%0A+-1%0D%0Aone%0D%0A.%0A",
+        "+%091%0A+-1%0Aone%0A.%0A",  # bare line feeds
+        "+%091%0D%0A+-1%0D%0Ao%0Ane%0D%0A.%0D%0A",
+        "+%091%0D%0A+-1%0D%0Ao%0Dne%0D%0A.%0D%0A",
+        "+%091%0D%0A+-1%0D%0Ao%00ne%0D%0A.%0D%0A",
+        "+%091%0D%0A+-2%0D%0Aone%0D%0A.%0D%0A",  # another framing
+        "+%091%0D%0A+5%0D%0Aone%0D%0A.%0D%0A",
+        "+%090%0D%0A+-1%0D%0Aone%0D%0A.%0D%0A",
+        "+%090",
+        "+%091",
+        "!%091%0D%0A+-1%0D%0Aone%0D%0A.%0D%0A",  # not a view
+        "$%091%0D%0A+-1%0D%0Aone%0D%0A.%0D%0A",
+        "+a%09b%091%0D%0A+-1%0D%0Aone%0D%0A.%0D%0A",
+        "+a%07b%091%0D%0A+-1%0D%0Aone%0D%0A.%0D%0A",
+        "!+A%0D%0AB",
+        "+%0D%0AQUIT%0D%0A",
+        "%0D%0A",
+        "+x%00",
+    ],
+)
+@pytest.mark.parametrize("policy", [Policy.default(), FORMS_ALLOWED], ids=["default", "forms"])
+def test_anything_else_with_a_line_end_is_refused(string: str, policy: Policy) -> None:
+    verdict = check(HEAD + string, policy=policy)
+    assert verdict.action == "refuse"
+    assert "S03" in verdict.rules
+    first = min(string.find(escape) for escape in ("%00", "%09", "%0D", "%0A") if escape in string)
+    assert verdict.decisions[-1].position == len(HEAD) + first
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        Row(HEAD + FORMS_FORM, "refuse", ("S05",), CAUTIOUS),
+        Row(HEAD + FORMS_FORM, "refuse", ("S05",), origin="chosen", referrer=MENU),
+        Row(HEAD + FORMS_FORM, "refuse", ("S05",), origin="derived", referrer=MENU),
+        Row(HEAD + FORMS_FORM, "allow", (), FORMS_ALLOWED, origin="derived", referrer=MENU),
+        Row(HEAD + FORMS_FORM, "allow", (), Policy(name="untrusted", allow_form=True)),
+        # Point 3: a form to any other port is a letter to a mail server.
+        Row(f"gopher://h.example:25/1x%09%09{FORMS_FORM}", "refuse", ("S03", "S04")),
+        Row(f"gopher://h.example:7070/1x%09%09{FORMS_FORM}", "refuse", ("S03",)),
+        Row(f"gopher://h.example:7070/1x%09%09{FORMS_FORM}", "warn", ("S05",), Policy(allow_port={7070})),
+        Row(f"gopher://h.example:7070/1x%09%09{FORMS_FORM}", "refuse", ("S03",), FORMS_ALLOWED),
+        Row(f"gophers://h.example:70/1x%09%09{FORMS_FORM}", "warn", ("S05",)),
+        # The selector and the search pass S02 by themselves.
+        Row(f"gopher://h.example/0a%0D%0A%09%09{FORMS_FORM}", "refuse", ("S02",)),
+        Row(f"gopher://h.example/7a%09b%0A%09{FORMS_FORM}", "refuse", ("S02",)),
+        Row(f"gopher://h.example/7a%09b%09{FORMS_FORM}", "warn", ("S05",)),
+        # What only reads.
+        Row(HEAD + "+", "allow"),
+        Row(HEAD + "!+ABSTRACT%20+SMELL", "allow"),
+        Row(HEAD + "$", "allow", origin="derived", referrer=MENU),
+        Row(f"http://h.example/{FORMS_FORM}", "allow", origin="derived", referrer=PAGE),
+    ],
+    ids=str,
+)
+def test_circumstances(row: Row) -> None:
+    row.hold()
+
+
+def test_refusals_name_their_flags() -> None:
+    elsewhere = check(f"gopher://h.example:7070/1x%09%09{FORMS_FORM}").error()
+    assert isinstance(elsewhere, Refused)
+    assert (elsewhere.rule, elsewhere.flag) == ("S03", "--allow-port 7070")
+    menu = check(HEAD + FORMS_FORM, origin="chosen", referrer=MENU).error()
+    assert isinstance(menu, Refused)
+    assert (menu.rule, menu.flag, menu.position) == ("S05", "--allow-form", len(HEAD))
+    assert check(HEAD + "+%0D").decisions[0].flag is None
+
+
+# Long hostile URLs of every grammar: each rule tells the first of each sort, in steps in proportion.
+
+#: What a hostile URL may consist of, again and again: for each rule and each grammar something that it
+#: looks for, or splits at.
+PIECES = (
+    "%00/", "%2f/", "%0d%0a", "%01/", "%09", "%1f", "%40", "%ff", "a/", "/..", "//", ";a=%00", ";type=a",
+    "&a=%0a", "?%00", "@", "a:", "a@b,", "%22", "%22%5c", "|", "[", "#", "xn--a.", "1.", "%0d%0a.%0d%0a",
+)  # fmt: skip
+
+#: Where it stands; `{}` is the hostile part.
+FRAMES = (
+    "{scheme}:{}",
+    "{scheme}:a@b?{}",
+    "{scheme}://{}",
+    "{scheme}://u:{}@h.example/x",
+    "{scheme}:///{}",
+    "{scheme}://h.example/a/b/{}",
+    "{scheme}://h.example/a?{}",
+    "{scheme}://h.example/1a%09%09+%091%0d%0a+-1%0d%0a{}%0d%0a.%0d%0a",
+)
+
+#: Under these, all rules that there are have something to say.
+STRICT = Policy(name="untrusted", file_root="/srv")
+LED_BY = ("gopher://menu.example/1", "93.184.216.34")
+
+#: More than any URL has to be told, however long: the sorts there are, not the places.
+MOST = 8
+#: Steps for each character (an ftp URL of nothing but slashes takes 53), and for the shortest URL. To
+#: look for each place from the beginning takes hundreds.
+PER_CHARACTER, PER_URL = 80, 3_000
+LENGTH = 2_000 if FULL else 1_000
+
+
+def schemes() -> list[str]:
+    """One name for each grammar: siblings share theirs."""
+    grammars: dict[object, str] = {}
+    for name in registry.SCHEMES:
+        scheme = registry.find(name)
+        assert scheme is not None
+        grammars.setdefault(scheme.parse, name)
+    return [*grammars.values(), "nfs", "x-unknown"]
+
+
+def hostile(scheme: str, length: int) -> Iterator[str]:
+    for frame in FRAMES:
+        room = length - len(frame) - len(scheme)
+        for piece in PIECES:
+            yield frame.replace("{scheme}", scheme).replace("{}", piece * (room // len(piece)))
+
+
+def long_urls_judge(url: str) -> Verdict:
+    return check(url, policy=STRICT, origin="derived", referrer=LED_BY)
+
+
+def counted(call: Callable[[str], Verdict], url: str) -> tuple[Verdict, int]:
+    """What a call gives, and how many lines of Python it went through, each turn of a loop again."""
+    count = 0
+
+    def trace(frame: FrameType, event: str, argument: Any) -> Any:
+        nonlocal count
+        count += 1
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        return call(url), count
+    finally:
+        sys.settrace(before)
+
+
+@pytest.mark.parametrize("scheme", schemes())
+def test_it_is_judged_in_proportion_to_its_length(scheme: str) -> None:
+    long_urls_judge(f"{scheme}://h.example/")  # imports what it needs
+    for url in hostile(scheme, LENGTH):
+        verdict, steps = counted(long_urls_judge, url)
+        assert steps <= PER_CHARACTER * len(url) + PER_URL, url[:80]
+        assert len(verdict.findings) <= MOST, url[:80]
+        try:
+            findings = parse(url).findings
+        except InvalidUrl:
+            continue
+        assert len(findings) == len(set(findings)) <= MOST, url[:80]
+
+
+@pytest.mark.parametrize("url", ["file:///{}", "ftp://h.example/{}", "prospero://h.example/a;{}"])
+def test_a_thousand_places_are_told_once(url: str) -> None:
+    findings = check(url.format("%00/" * ((LONGEST - 40) // 4))).findings
+    assert len(findings) <= 2, "what is in it, and that it is too long"
+    assert findings[0].action == "refuse"

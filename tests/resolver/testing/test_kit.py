@@ -4,10 +4,12 @@ pay."""
 from __future__ import annotations
 
 import doctest
+import ssl
 from inspect import getdoc, isfunction, signature
 from types import FunctionType
 
 import pytest
+import trio
 
 import resolver.testing
 from fixtures.transcript import transcripts
@@ -18,6 +20,8 @@ from protocols.wire import encode_line, read_line
 from resolver import GopherUrl, Kind, Limits, Options
 from resolver.testing import CUTTERS, Cutter, DialogueTranscript, chunkings, cut_at, parse_transcript, recite
 from resolver.testing import transcript as cutting
+from resolver.testing.contract import answering
+from resolver.testing.contract.serving import TranscriptServer
 from resolver.url import registry
 from tests.fresh import run_alone
 from tests.protocols.typed_url import parse_as
@@ -114,3 +118,36 @@ def test_nobody_pays_for_it_who_does_not_test() -> None:
     assert run_alone("import resolver, sys; print([m for m in sys.modules if 'testing' in m])") == "[]\n"
     loaded = "import resolver.testing, sys; print({'pytest', 'trio', 'trustme'} & set(sys.modules))"
     assert run_alone(loaded) == "set()\n"
+
+
+# A server that is made of transcripts says what the one says whose client says the same.
+
+ONE = parse_transcript("# made\nU: t://h/\nS: hi\nC: a\\r\\n\nS: one\nE: close\n", "one")
+TWO = parse_transcript("# made\nU: t://h/\nS: hi\nC: b\\r\\n\nS: two\nC: c\\r\\n\nS: end\nE: close\n", "two")
+CONTEXT = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+
+
+async def answering_talk(port: int, *words: bytes) -> bytes:
+    heard = b""
+    async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
+        for word in words:
+            heard += bytes(await stream.receive_some())
+            await stream.send_all(word)
+        while octets := await stream.receive_some():
+            heard += octets
+    return heard
+
+
+@pytest.mark.parametrize(
+    ("words", "heard"),
+    [((b"a\r\n",), b"hione"), ((b"b\r\n", b"c\r\n"), b"hitwoend"), ((b"x\r\n",), b"hi")],
+)
+async def test_it_answers(nursery: trio.Nursery, words: tuple[bytes, ...], heard: bytes) -> None:
+    server = await answering(ONE, TWO)(nursery, CONTEXT)
+    assert isinstance(server, TranscriptServer)
+    assert [await answering_talk(server.port, *words), await answering_talk(server.port, *words)] == [
+        heard,
+        heard,
+    ]
+    assert server.heard == [b"".join(words)] * 2
+    assert server.strange == ([b"x\r\n"] * 2 if heard == b"hi" else [])

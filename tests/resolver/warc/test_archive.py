@@ -7,10 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from resolver import LocalError
+from protocols.contract import JsonValue
+from resolver import LocalError, ProtocolError
 from resolver.url.parsing import parse
 from resolver.warc.archive import Archive
-from tests.resolver.warc.archives import record
+from resolver.warc.catalogue import RecordPosition, open_block
+from resolver.warc.records import Budget
+from resolver.warc.replay import status_from
+from tests.resolver.warc.archives import Octets, record
 
 URL = "http://h.example/a"
 
@@ -39,3 +43,30 @@ def test_found_many_parts_in_one_member_are_read_within_a_budget(tmp_path: Path)
         found = archive.find(parse(URL))
         with pytest.raises(LocalError, match="damaged or overlapping"):
             bool(found.is_whole)
+
+
+# The block of one record, read at its place in an archive.
+
+
+@pytest.mark.parametrize("offset", [4, 7])
+def test_open_block_offset_at_the_end_of_the_file_raises(offset: int) -> None:
+    with pytest.raises(ProtocolError, match="no record begins there"):
+        open_block(Octets(b"\r\n\r\n"[:offset]), RecordPosition(0, offset, 0), Budget(offset))
+
+
+def test_open_block_member_of_fewer_records_raises() -> None:
+    with pytest.raises(ProtocolError, match="no record begins there"):
+        open_block(Octets(record()), RecordPosition(0, 0, 1), Budget(0))
+
+
+# What an archive says of an object, as info gives it.
+
+
+@pytest.mark.parametrize(
+    ("announced", "is_directory", "expected"), [(None, False, 5), (9, False, 9), (None, True, None)]
+)
+def test_status_from_end_of_a_fetch_has_size(
+    announced: int | None, is_directory: bool, expected: int | None
+) -> None:
+    end: dict[str, JsonValue] = {} if announced is None else {"announced": announced}
+    assert status_from(end, 5, is_directory=is_directory).size == expected

@@ -1,0 +1,559 @@
+"""The driver with a second connection for data: whoever speaks first, nothing that was heard is lost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from typing import NoReturn, TypeVar
+
+import pytest
+import trio
+import trio.testing
+
+from protocols.contract import FirstResult, Line, Stream
+from protocols.step import (
+    AwaitData,
+    BodyStarted,
+    CloseData,
+    Connect,
+    DataExpectation,
+    Dialogue,
+    OpenData,
+    PlanNote,
+    Receive,
+    Send,
+    SendBody,
+    StartTls,
+    StopCondition,
+)
+from protocols.wire import Buffer, Rest, encode_line, encode_payload, read_line
+from resolver import (
+    Disconnected,
+    Limits,
+    Options,
+    ProtocolError,
+    ResolveError,
+    TimedOut,
+    TlsError,
+    Unreachable,
+)
+from resolver.network import connecting as race
+from resolver.testing import whole
+from resolver.testing.transcript import Connection
+from tests.hang import HANG
+from tests.protocols.in_memory import MemoryGate, MemoryStream
+from tests.protocols.opening import perform
+
+A = TypeVar("A")
+B = TypeVar("B")
+LINE = read_line(100)
+
+
+class Pipe:
+    """A `Stream` whose other end is a memory stream that the test feeds."""
+
+    peer = "192.0.2.1"
+    received = 0
+    secured = False
+
+    def __init__(self) -> None:
+        self.far, self._near = trio.testing.memory_stream_pair()
+        self.close_notify_seen = False
+        self.broken = False
+        self.slow: trio.Event | None = None
+        self.closed = False
+
+    async def receive(self) -> bytes:
+        octets = bytes(await self._near.receive_some())
+        if not octets and self.broken:
+            raise Disconnected("reset")
+        return octets
+
+    async def start_tls(self) -> None:
+        if self.slow is not None:
+            await self.slow.wait()
+        self.secured = True
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+
+class PipeGate:
+    """A `Gate` to two pipes."""
+
+    limits = Limits()
+    options = Options()
+
+    def __init__(self) -> None:
+        self.control, self.data = Pipe(), Pipe()
+        self.unreachable = False
+
+    @asynccontextmanager
+    async def connect(self, *, tls: bool) -> AsyncIterator[Pipe]:
+        yield self.control
+        await self.control.aclose()
+
+    @asynccontextmanager
+    async def connect_data(self, port: int) -> AsyncIterator[Pipe]:
+        if self.unreachable:
+            raise Unreachable("nobody there")
+        yield self.data
+        await self.data.aclose()
+
+    async def first_of(
+        self, first: Callable[[], Awaitable[A]], second: Callable[[], Awaitable[B]]
+    ) -> tuple[FirstResult[A] | None, FirstResult[B] | None]:
+        return await race.first_of(first, second)
+
+
+def weigh(lines: Sequence[bytes]) -> DataExpectation:
+    return {b"1": DataExpectation.MORE, b"2": DataExpectation.LAST, b"4": DataExpectation.BROKEN}.get(
+        lines[-1][:1], DataExpectation.OVER
+    )
+
+
+def line(buffer: Buffer) -> Generator[Rest | None, None, bytes]:
+    """A reader for one line, which does not begin with a question mark."""
+    if (taken := (yield from read_line(100)(buffer))).startswith(b"?"):
+        raise ProtocolError("no line")
+    return taken
+
+
+def waiting(tls: bool = False) -> Dialogue[object]:
+    """Waits for data; then hears one more line."""
+    yield Connect()
+    yield OpenData(1, tls)
+    begun = yield AwaitData(line, "a line or data", b"1", weigh)
+    yield PlanNote("then")
+    last = yield Receive(line, "a line", b"2")
+    return begun, last
+
+
+async def run(gate: PipeGate, dialogue: Dialogue[object], *feeds: Callable[[], Awaitable[None]]) -> object:
+    results: list[object] = []
+
+    async def converse() -> None:
+        results.append(await perform(dialogue, gate))  # type: ignore[arg-type]
+
+    with trio.fail_after(HANG):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(converse)
+            for feed in feeds:
+                await trio.testing.wait_all_tasks_blocked()
+                await feed()
+    return results[0]
+
+
+def says(pipe: Pipe, octets: bytes) -> Callable[[], Awaitable[None]]:
+    async def feed() -> None:
+        await pipe.far.send_all(octets)
+
+    return feed
+
+
+def ends(pipe: Pipe) -> Callable[[], Awaitable[None]]:
+    return pipe.far.send_eof
+
+
+async def test_data_first_and_a_value_half_heard_is_heard_on() -> None:
+    gate = PipeGate()
+    result = await run(
+        gate,
+        waiting(),
+        says(gate.control, b"15"),
+        says(gate.data, b"octets"),
+        says(gate.control, b"0 a\n"),
+    )
+    assert result == (BodyStarted((), 6), b"150 a")
+
+
+async def test_lines_and_then_data() -> None:
+    gate = PipeGate()
+    result = await run(
+        gate,
+        waiting(),
+        says(gate.control, b"1 a\n1 b\n2"),
+        says(gate.data, b"octets"),
+        says(gate.control, b" c\n"),
+    )
+    assert result == (BodyStarted((b"1 a", b"1 b"), 6), b"2 c")
+
+
+async def test_the_last_line_does_not_end_the_wait_for_data() -> None:
+    gate = PipeGate()
+    result = await run(
+        gate, waiting(), says(gate.control, b"2 a\n"), says(gate.data, b"octets"), says(gate.control, b"x\n")
+    )
+    assert result == (BodyStarted((b"2 a",), 6), b"x")
+
+
+@pytest.mark.parametrize("data", [b"", b"octets"])
+async def test_what_breaks_the_dialogue_as_data_comes_breaks_it(data: bytes) -> None:
+    """In the same turn, or before any: it is not lost, and not waited for once more."""
+    gate = PipeGate()
+
+    async def both() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(gate.data.far.send_all, data)
+            nursery.start_soon(gate.control.far.send_all, b"1 a\n?\n")
+
+    with pytest.raises(ExceptionGroup) as raised:
+        await run(gate, waiting(), both)
+    assert raised.group_contains(ProtocolError, match="no line")
+
+
+@pytest.mark.parametrize("reset", [False, True])
+async def test_nor_does_a_control_connection_that_ends_behind_it(reset: bool) -> None:
+    gate = PipeGate()
+    gate.control.broken = reset
+    with pytest.raises(ExceptionGroup) as raised:
+        await run(
+            gate, waiting(), says(gate.control, b"2 a\n"), ends(gate.control), says(gate.data, b"octets")
+        )
+    assert raised.group_contains(Disconnected, match="line")  # of the one wanted behind the data
+    assert gate.data.closed
+
+
+async def test_a_line_that_says_no_ends_the_wait() -> None:
+    gate = PipeGate()
+    result = await run(gate, waiting(), says(gate.control, b"1 a\n5 b\n"), says(gate.control, b"x\n"))
+    assert result == (BodyStarted((b"1 a", b"5 b"), 0), b"x")
+
+
+@pytest.mark.parametrize("octets", [b"", b"octets"])
+async def test_a_line_that_says_broken_takes_what_is_there(octets: bytes) -> None:
+    """Whoever of the two is heard first; and nothing is waited for."""
+    for _ in range(20):
+        gate = PipeGate()
+
+        async def both(gate: PipeGate = gate) -> None:
+            await gate.data.far.send_all(octets)
+            await gate.control.far.send_all(b"1 a\n4 b\nx\n")
+
+        result = await run(gate, waiting(), both)
+        assert isinstance(result, tuple)
+        assert (result[0].octets, result[0].values[2:]) == (len(octets), ())
+
+
+@pytest.mark.parametrize("broken", [False, True])
+async def test_data_that_ends_before_it_begins(broken: bool) -> None:
+    gate = PipeGate()
+    gate.data.broken = broken
+    result = await run(gate, waiting(), ends(gate.data), says(gate.control, b"2 a\n"))
+    assert isinstance(result, tuple)
+    begun, last = result
+    assert isinstance(begun, BodyStarted)
+    assert (begun.values, begun.octets, isinstance(begun.broken, Disconnected)) == ((), 0, broken)
+    assert last == b"2 a"
+
+
+async def test_a_handshake_has_the_time_between_the_lines() -> None:
+    """150 ends nothing, and neither does 226: the handshake goes on beside them."""
+    gate = PipeGate()
+    gate.data.slow = trio.Event()
+
+    async def go_on() -> None:
+        assert gate.data.slow is not None
+        gate.data.slow.set()
+
+    result = await run(
+        gate,
+        waiting(tls=True),
+        says(gate.control, b"1 a\n2 b\n"),
+        go_on,
+        says(gate.data, b"octets"),
+        says(gate.control, b"x\n"),
+    )
+    assert result == (BodyStarted((b"1 a", b"2 b"), 6), b"x")
+    assert gate.data.secured
+
+
+async def test_a_refusal_cuts_the_handshake_short() -> None:
+    gate = PipeGate()
+    gate.data.slow = trio.Event()
+    result = await run(gate, waiting(tls=True), says(gate.control, b"5 a\n"), says(gate.control, b"x\n"))
+    assert result == (BodyStarted((b"5 a",), 0), b"x")
+    assert not gate.data.secured
+
+
+async def test_a_handshake_cut_short_is_not_taken_up_again() -> None:
+    gate = PipeGate()
+    gate.data.slow = trio.Event()
+
+    def dialogue() -> Dialogue[object]:
+        yield Connect()
+        yield OpenData(1, True)
+        return (yield AwaitData(LINE, "a line or data", b"1", weigh))
+
+    begun = await run(gate, dialogue(), says(gate.control, b"2 a\n"), ends(gate.control))
+    assert isinstance(begun, BodyStarted)
+    assert isinstance(begun.broken, TlsError)
+
+
+def announced() -> Dialogue[object]:
+    """Waits for the word before data, for data, and for one more line."""
+    yield Connect()
+    yield OpenData(1)
+    begun = yield AwaitData(line, "a line, then data", b"1", weigh, announced=True)
+    return begun, (yield Receive(line, "a line", b"2"))
+
+
+@pytest.mark.parametrize("word", [b"1 a\n", b"2 a\n"])
+async def test_data_that_is_announced_is_read_behind_the_word(word: bytes) -> None:
+    gate = PipeGate()
+    feeds = (says(gate.data, b"octets"), says(gate.control, word), says(gate.control, b"x\n"))
+    assert await run(gate, announced(), *feeds) == (BodyStarted((word[:-1],), 6), b"x")
+
+
+async def test_announced_data_may_have_no_octet() -> None:
+    gate = PipeGate()
+    result = await run(gate, announced(), says(gate.control, b"1 a\n1 b\nx\n"), ends(gate.data))
+    assert result == (BodyStarted((b"1 a",), 0), b"1 b")
+
+
+async def test_what_breaks_announced_data_is_told() -> None:
+    gate = PipeGate()
+    gate.data.broken = True
+    result = await run(gate, announced(), says(gate.control, b"1 a\nx\n"), ends(gate.data))
+    assert isinstance(result, tuple)
+    assert isinstance(result[0].broken, Disconnected)
+    assert result[1] == b"x"
+
+
+@pytest.mark.parametrize("word", [b"5 a\n", b"4 a\n"])
+async def test_data_that_is_refused_is_not_waited_for(word: bytes) -> None:
+    gate = PipeGate()
+    result = await run(gate, announced(), says(gate.control, word), says(gate.control, b"x\n"))
+    assert result == (BodyStarted((word[:-1],), 0), b"x")
+
+
+async def test_what_a_step_raises_is_raised_where_it_was_yielded() -> None:
+    gate = PipeGate()
+    gate.unreachable = True
+
+    def dialogue() -> Dialogue[object]:
+        yield Connect()
+        try:
+            yield OpenData(1)
+        except Unreachable as error:
+            return f"went another way: {error}"
+        return None
+
+    assert await run(gate, dialogue()) == "went another way: nobody there"
+
+
+async def test_closing_data_leaves_the_first_connection() -> None:
+    gate = PipeGate()
+
+    def dialogue() -> Dialogue[object]:
+        yield Connect()
+        yield OpenData(1)
+        yield CloseData()
+        assert (gate.data.closed, gate.control.closed) == (True, False)
+        return (yield Receive(LINE, "a line", b"2"))
+
+    assert await run(gate, dialogue(), says(gate.control, b"2 a\n")) == b"2 a"
+    assert gate.control.closed
+
+
+async def test_octets_in_the_clear_where_tls_begins_are_refused() -> None:
+    gate = PipeGate()
+
+    def dialogue() -> Dialogue[object]:
+        yield Connect()
+        yield Receive(LINE, "a line", b"2")
+        try:
+            yield StartTls()
+        except ProtocolError as error:
+            return error.message
+        return None
+
+    message = await run(gate, dialogue(), says(gate.control, b"234 go\n230 in\n"))
+    assert isinstance(message, str)
+    assert "in the clear" in message
+    assert not gate.control.secured
+
+
+# What a peer says while something is still said to it: it ends that, or waits for its turn, and is never
+# lost.
+
+UNLESS = StopCondition(LINE, lambda line: line == b"no")
+HELLO = encode_line(b"hello")
+
+
+class Wire(MemoryStream):
+    """What is sent waits until `go`, where it `waits`; what is `said` comes piece by piece."""
+
+    def __init__(self, *said: bytes | ResolveError, waits: bool) -> None:
+        super().__init__(Connection((), "quiet"), whole, tls=False)
+        self._peer, self._come = trio.open_memory_channel[bytes | ResolveError](math.inf)
+        for each in said:
+            self.say(each)
+        self.go = trio.Event()
+        if not waits:
+            self.go.set()
+
+    def say(self, came: bytes | ResolveError) -> None:
+        self._peer.send_nowait(came)
+
+    @property
+    def unread(self) -> int:
+        """So many pieces nobody has taken."""
+        return self._come.statistics().current_buffer_used
+
+    async def send(self, *lines: Line) -> None:
+        await self.go.wait()
+        self.sent += b"".join(line.octets for line in lines)
+
+    async def receive(self) -> bytes:
+        came = await self._come.receive()
+        if isinstance(came, ResolveError):
+            raise came
+        return came
+
+
+class WireGate(MemoryGate):
+    """A `Gate` to one of them."""
+
+    def __init__(self, wire: Wire) -> None:
+        super().__init__(())
+        self._wire = wire
+
+    @asynccontextmanager
+    async def connect(self, *, tls: bool) -> AsyncIterator[Stream]:
+        yield self._wire
+
+    async def first_of(
+        self, first: Callable[[], Awaitable[A]], second: Callable[[], Awaitable[B]]
+    ) -> tuple[FirstResult[A] | None, FirstResult[B] | None]:
+        return await race.first_of(first, second)
+
+    async def stand_by(self) -> NoReturn:
+        await trio.sleep_forever()
+
+
+def source_of(pieces: Iterator[bytes]) -> Callable[[], Awaitable[bytes]]:
+    async def next_piece() -> bytes:
+        await trio.lowlevel.checkpoint()
+        return next(pieces, b"")
+
+    return next_piece
+
+
+def upload(*pieces: bytes) -> SendBody:
+    return SendBody((HELLO,), source_of(iter(pieces)), lambda octets: encode_payload(octets or b"."), UNLESS)
+
+
+def say() -> Send:
+    return Send((HELLO,), UNLESS)
+
+
+def saying(step: Send | SendBody, heard: list[object], *, then: bool) -> Dialogue[None]:
+    """Says something; and hears a line, if it is `then` still to be heard."""
+    yield Connect()
+    heard.append((yield step))
+    if then:
+        heard.append((yield Receive(LINE, "a line", b"")))
+
+
+async def converse(wire: Wire, step: Send | SendBody, *, then: bool) -> list[object]:
+    heard: list[object] = []
+    with trio.fail_after(HANG):
+        await perform(saying(step, heard, then=then), WireGate(wire))
+    return heard
+
+
+STEPS = pytest.mark.parametrize("made", [say, lambda: upload(b"a", b"b")], ids=["Say", "Upload"])
+
+
+async def test_what_a_program_gives_is_sent_piece_by_piece() -> None:
+    wire = Wire(b"yes\n", waits=False)
+    assert await converse(wire, upload(b"a", b"b"), then=True) == [None, b"yes"]
+    assert wire.sent == b"hello\r\nab."
+    bare = Wire(waits=False)
+    assert await converse(bare, upload(), then=False) == [None]
+    assert bare.sent == b"hello\r\n."
+
+
+@STEPS
+@pytest.mark.parametrize("said", [(b"no\n",), (b"n", b"o\n"), (TimedOut("silence"), b"no\n")])
+async def test_what_ends_it_is_the_answer(
+    made: Callable[[], Send | SendBody], said: tuple[bytes | ResolveError, ...]
+) -> None:
+    wire = Wire(*said, waits=True)
+    assert await converse(wire, made(), then=False) == [b"no"]
+    assert wire.sent == b""
+
+
+@STEPS
+@pytest.mark.parametrize("said", [(b"yes\n",), (b"y", b"es\n"), (TimedOut("silence"), b"yes\n")])
+async def test_what_does_not_is_heard_next(
+    made: Callable[[], Send | SendBody], said: tuple[bytes | ResolveError, ...], nursery: trio.Nursery
+) -> None:
+    wire = Wire(*said, b"more\n", waits=True)
+
+    async def let_go() -> None:
+        await trio.testing.wait_all_tasks_blocked()
+        assert wire.sent == b""
+        wire.go.set()
+
+    nursery.start_soon(let_go)
+    assert await converse(wire, made(), then=True) == [None, b"yes"]
+    assert wire.sent.startswith(b"hello\r\n")
+    assert wire.unread == 1, "nothing is read behind it: there may be no end of that"
+
+
+@STEPS
+async def test_a_line_half_heard_is_heard_on(
+    made: Callable[[], Send | SendBody], nursery: trio.Nursery
+) -> None:
+    wire = Wire(b"no", waits=True)
+
+    async def let_go() -> None:
+        await trio.testing.wait_all_tasks_blocked()
+        wire.go.set()
+        await trio.testing.wait_all_tasks_blocked()
+        wire.say(b" matter\n")
+
+    nursery.start_soon(let_go)
+    assert await converse(wire, made(), then=True) == [None, b"no matter"]
+
+
+@STEPS
+@pytest.mark.parametrize("error", [ProtocolError("no line"), Disconnected("gone")])
+async def test_what_the_answer_breaks_by_is_raised(
+    made: Callable[[], Send | SendBody], error: ResolveError
+) -> None:
+    with pytest.raises(type(error)) as caught:
+        await converse(Wire(error, waits=True), made(), then=False)
+    assert caught.value is error
+
+
+class Turning(Wire):
+    """Says something in the very turn in which the last octets leave."""
+
+    async def receive(self) -> bytes:
+        self.go.set()
+        return await super().receive()
+
+
+async def test_nor_is_it_lost_as_the_last_octets_leave() -> None:
+    """The connection tells of it once only."""
+    with pytest.raises(ProtocolError, match="no line"):
+        await converse(Turning(ProtocolError("no line"), waits=True), say(), then=False)
+
+
+async def test_what_comes_as_the_last_octets_leave_ends_nothing() -> None:
+    """All was said, so the next step hears it."""
+    wire = Turning(b"no\n", waits=True)
+    assert await converse(wire, say(), then=True) == [None, b"no"]
+    assert wire.sent == b"hello\r\n"
+
+
+async def test_what_the_program_raises_is_its_own() -> None:
+    async def broken() -> bytes:
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        await converse(Wire(waits=False), SendBody((), broken, encode_payload, UNLESS), then=False)

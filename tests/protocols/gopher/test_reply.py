@@ -1,0 +1,283 @@
+"""What a reply is read as: by the view asked for if framed, by the type if not; and what it is called."""
+
+from __future__ import annotations
+
+import pytest
+
+from protocols.gopher.reply import (
+    WATCH_LIMIT,
+    ErrorDetector,
+    GopherListing,
+    LineDetector,
+    MenuDetector,
+    ReplyShape,
+    parse_refusal,
+    shape_of_framed,
+    shape_of_unframed,
+)
+from protocols.gopher.url import ITEM_TYPES, ReplyReading, find_type, media_type_of
+from resolver import Declined, GopherUrl, Kind, NotFound, TryLater, parse
+from resolver.testing import CUTTERS, Cutter
+from tests.protocols.typed_url import parse_as
+
+MENU, PLUS = "application/gopher-menu", "application/gopher+-menu"
+RECORDS = ReplyShape(Kind.DIRECTORY, PLUS, GopherListing.RECORDS, True)
+ITEMS = ReplyShape(Kind.DIRECTORY, MENU, GopherListing.ITEMS, True)
+TO_ASK = ReplyShape(Kind.SEARCH, MENU, GopherListing.ITEMS, True)
+TEXT = ReplyShape(Kind.DOCUMENT, "text/plain", None, True)
+OCTETS = ReplyShape(Kind.DOCUMENT, "application/octet-stream", None, False)
+
+
+def url_of(path: str) -> GopherUrl:
+    url = parse(f"gopher://h.dom/{path}")
+    assert isinstance(url, GopherUrl)
+    return url
+
+
+FRAMED: list[tuple[str, ReplyShape]] = [
+    ("0a%09%09+", TEXT),
+    ("9a%09%09+", OCTETS),
+    ("1a%09%09+", ITEMS),
+    ("7a%09%09+", TO_ASK),
+    ("7a%09b%09+", ITEMS),
+    ("0a%09+", TEXT),
+    ("1a%09$", RECORDS),
+    ("0a%09%09!", RECORDS),
+    ("1a%09%09$", RECORDS),
+    ("0a%09%09?", RECORDS),
+    ("0a%09%09what", TEXT),
+    ("0a%09%09+TEXT/HTML%20En_US", ReplyShape(Kind.DOCUMENT, "text/html", None, True)),
+    ("1a%09%09+text/html", ReplyShape(Kind.DOCUMENT, "text/html", None, True)),
+    ("7a%09b%09+text/plain", TEXT),
+    ("0a%09%09+application/gopher-menu", ITEMS),
+    ("1a%09%09+application/gopher+-menu", RECORDS),
+    ("1a%09%09+Directory+/recursive", RECORDS),
+    ("1a%09%09+Directory/recursive%20En_US", ITEMS),
+]
+
+
+@pytest.mark.parametrize(("path", "shape"), FRAMED)
+def test_a_framed_reply_is_read_by_the_view(path: str, shape: ReplyShape) -> None:
+    assert shape_of_framed(url_of(path)) == shape
+
+
+UNFRAMED: list[tuple[str, bytes, ReplyShape]] = [
+    ("0a", b"", TEXT),
+    ("0a", b"+INFO: x", TEXT),
+    ("0a%09%09+", b"+INFO: x", TEXT),
+    ("0a%09%09!", b"+INFO: x", RECORDS),
+    ("0a%09%09!", b"+INFO x", RECORDS),
+    ("0a%09%09!", b"+INFORM", TEXT),
+    ("0a%09%09!", b"+INFO", TEXT),
+    ("0a%09!", b"+INFO: x", TEXT),
+    ("7a%09b%09+", b"+INFO: x", RECORDS),
+    ("7a%09b%09+", b"0hit\t", ITEMS),
+    ("7a%09b", b"+INFO: x", ITEMS),
+    ("7a", b"", TO_ASK),
+    ("7a%09", b"", TO_ASK),
+    ("1a%09%09$", b"+INFO: x", RECORDS),
+    ("1a%09%09$", b"0a\tb", ITEMS),
+    ("1a%09%09+text/html", b"0a\tb", ITEMS),
+    ("0a%09%09+text/html", b"<html>", TEXT),
+]
+
+
+@pytest.mark.parametrize(("path", "first", "shape"), UNFRAMED)
+def test_an_unframed_reply_is_read_by_the_type(path: str, first: bytes, shape: ReplyShape) -> None:
+    assert shape_of_unframed(url_of(path), first) == shape
+
+
+#: Section 7 of the Gopher+ page: the types, how an unframed reply is read, and the media type.
+TYPES = {
+    **dict.fromkeys("0", (ReplyReading.TEXT, "text/plain")),
+    **dict.fromkeys("17", (ReplyReading.MENU, MENU)),
+    **dict.fromkeys("28T", (ReplyReading.NOTHING, None)),
+    **dict.fromkeys("59d", (ReplyReading.OCTETS, "application/octet-stream")),
+    **dict.fromkeys("4", (ReplyReading.TEXT, "application/mac-binhex40")),
+    **dict.fromkeys("6", (ReplyReading.TEXT, "text/x-uuencode")),
+    **dict.fromkeys("h", (ReplyReading.TEXT, "text/html")),
+    **dict.fromkeys("M", (ReplyReading.TEXT, "multipart/mixed")),
+    **dict.fromkeys("ce", (ReplyReading.TEXT, "text/calendar")),
+    **dict.fromkeys("x", (ReplyReading.TEXT, "text/xml")),
+    **dict.fromkeys("g", (ReplyReading.OCTETS, "image/gif")),
+    **dict.fromkeys("I:", (ReplyReading.OCTETS, "image/*")),
+    **dict.fromkeys(";", (ReplyReading.OCTETS, "video/*")),
+    **dict.fromkeys("<s", (ReplyReading.OCTETS, "audio/*")),
+    **dict.fromkeys("P", (ReplyReading.OCTETS, "application/pdf")),
+    **dict.fromkeys("r", (ReplyReading.OCTETS, "application/rtf")),
+    **dict.fromkeys("v", (ReplyReading.OCTETS, "model/vrml")),
+    **dict.fromkeys("p3iX-+?/z", (ReplyReading.OCTETS, "application/octet-stream")),
+}
+
+
+@pytest.mark.parametrize("character", TYPES)
+def test_the_table_of_types(character: str) -> None:
+    row = find_type(character)
+    assert (row.reading, row.media_type) == TYPES[character]
+
+
+def test_the_table_has_no_type_more() -> None:
+    assert set(ITEM_TYPES) <= set(TYPES)
+
+
+#: Type, first octets, media type.
+SNIFFED: list[tuple[str, bytes, str]] = [
+    ("I", b"GIF89a\1\0", "image/gif"),
+    ("I", b"GIF87a", "image/gif"),
+    ("I", b"\x89PNG\r\n\x1a\n", "image/png"),
+    ("I", b"\xff\xd8\xff\xe0", "image/jpeg"),
+    ("I", b"II*\0", "image/tiff"),
+    ("I", b"BM12", "image/bmp"),
+    ("I", b"RIFF1234WEBP", "image/webp"),
+    ("I", b"%PDF-1.4", "image/*"),
+    ("I", b"", "image/*"),
+    ("g", b"\x89PNG\r\n\x1a\n", "image/gif"),
+    ("p", b"\x89PNG\r\n\x1a\n", "image/png"),
+    ("p", b"%PDF-1.4", "application/pdf"),
+    ("p", b"hello", "application/octet-stream"),
+    ("s", b".snd\0", "audio/basic"),
+    ("<", b"RIFF1234WAVE", "audio/wav"),
+    (";", b"\0\0\0\x18ftypmp42", "video/mp4"),
+    ("9", b"GIF89a", "application/octet-stream"),
+]
+
+
+@pytest.mark.parametrize(("character", "first", "media_type"), SNIFFED)
+def test_the_first_octets_tell_where_the_type_leaves_it_open(
+    character: str, first: bytes, media_type: str
+) -> None:
+    assert media_type_of(find_type(character), first) == media_type
+
+
+# Errors: framed ones by their code, unframed ones by their shape and by nothing else.
+
+URL = parse_as(GopherUrl, "gopher://h.dom/0n%09%09+")
+assert isinstance(URL, GopherUrl)
+
+#: An error text, its class, code, and words.
+REFUSALS_FRAMED: list[tuple[bytes, type[Declined], str | None, str]] = [
+    (b"1 Somebody <a@b>\r\nnot there\r\n.\r\n", NotFound, "1", "not there"),
+    (b"1 Somebody <a@b>\nnot\nthere\n", NotFound, "1", "not\nthere"),
+    (b"1 Somebody <a@b>", NotFound, "1", "Somebody <a@b>"),
+    (b"1", NotFound, "1", ""),
+    (b"2 Somebody\r\nlater\r\n", TryLater, "2", "later"),
+    (b"02\r\nlater", TryLater, "2", "later"),
+    (b"3 Somebody\r\nsomewhere else\r\n", Declined, "3", "somewhere else"),
+    (b"4 x\r\ny", Declined, "4", "y"),
+    (b"0 x\r\ny", Declined, "0", "y"),
+    (b"1x\r\ny", Declined, None, "y"),
+    (b"no code at all\r\n", Declined, None, "no code at all"),
+    (b"", Declined, None, ""),
+    (b".\r\n", Declined, None, ""),
+    (b"1\r\n.\r\n", NotFound, "1", ""),
+    (b"3 x\r\n0New\ts\th.dom\t70\r\n", Declined, "3", "0New\ts\th.dom\t70"),
+    (b"99999999999 x\r\n", Declined, None, "99999999999 x"),
+    (b"1 a\r\n\x1b[31mred\x00\xe9\r\n", NotFound, "1", "[31mredé"),
+]
+
+
+@pytest.mark.parametrize(("text", "error", "code", "words"), REFUSALS_FRAMED)
+def test_framed_errors(text: bytes, error: type[Declined], code: str | None, words: str) -> None:
+    refusal = parse_refusal(text, URL)
+    assert (type(refusal), refusal.code, refusal.text) == (error, code, words)
+    assert refusal.retryable == (error is TryLater)
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        (b"3 0Moved\t/new\tnew.dom\t70\t+\r\n", "gopher://new.dom/0/new%09%09+"),
+        (b"3 Somebody <a@b>\r\n1Moved\t/new\tnew.dom\t7070\r\n", "gopher://new.dom:7070/1/new"),
+        (b"3 Somebody <a@b>\r\nto new.dom\r\n", "does not name"),
+        (b"3 0Moved\tx\rQUIT\tnew.dom\t70\r\n", "does not name"),
+    ],
+)
+def test_a_new_place_is_told_as_a_url(text: bytes, place: str) -> None:
+    assert place in parse_refusal(text, URL).message
+
+
+#: A whole reply to a menu request, and is it an error?
+MENUS: list[tuple[bytes, bool]] = [
+    (b"", False),
+    (b".\r\n", False),
+    (b"3no\t\terror.host\t1\r\n", True),
+    (b"3no\t\terror.host\t1\r\n.\r\n", True),
+    (b"3no", True),
+    (b"3no\r\niprose\r\n\r\n3again\r\n", True),
+    (b"iprose\r\n3no\r\n", True),
+    (b"iprose\r\n", False),
+    (b"3no\r\n0yes\ty\th\t70\r\n", False),
+    (b"3no\r\n0yes", False),
+    (b"0'/n' does not exist!!\t\terror.host\t1\r\n.\r\n", False),  # by the letter: an item
+    (b"Error: not found\r\n", False),
+    (b"3no\r\n" + b"iprose\r\n" * (WATCH_LIMIT // 8), False),
+]
+
+#: The same for anything else.
+LINES: list[tuple[bytes, bool]] = [
+    (b"", False),
+    (b"3'/n' does not exist\t\terror.host\t1\r\n", True),
+    (b"3'/n' does not exist\t\terror.host\t1", True),
+    (b"3'/n' does not exist\t\terror.host\t1\n.\n", True),
+    (b"3'/n' does not exist\t\terror.host\t1\r\n.", True),
+    (b"3\ta\tb\tc\td\r\n.\r\n", True),
+    (b"3\ta\tb\r\n", False),
+    (b"3 apples\r\n", False),
+    (b"3a\tb\tc\td\r\nmore\r\n", False),
+    (b"3a\tb\tc\td\r\n..\r\n", False),
+    (b"3a\tb\tc\td\r\n.\r\n.\r\n", False),
+    (b"3a\tb\tc\td\r\n\r\n", False),
+    (b"0'/n' does not exist!!\t\terror.host\t1\r\n.\r\n", True),
+    (b"0'/n' does not exist!!\t\terror.host\t1\t+\r\n", True),
+    (b"0a\tb\terror.host\t70\r\n", False),
+    (b"0a\tb\tother.host\t1\r\n", False),
+    (b"0a\terror.host\t1\t1\r\n", False),
+    (b"1a\tb\terror.host\t1\r\n", False),
+    (b".\r\n", False),
+    (b"GIF89a", False),
+    (b"3" + b"x" * WATCH_LIMIT + b"\t\t\t\r\n", False),
+]
+CASES = [(MenuDetector, *row) for row in MENUS] + [(LineDetector, *row) for row in LINES]
+
+
+@pytest.mark.parametrize("cutter", CUTTERS, ids=lambda cutter: cutter.__name__)
+@pytest.mark.parametrize(("watch", "reply", "is_refusal"), CASES)
+def test_unframed_errors(watch: type[ErrorDetector], reply: bytes, is_refusal: bool, cutter: Cutter) -> None:
+    watching = watch()
+    for piece in cutter(reply):
+        watching.feed(piece)
+        assert watching.is_refusal is not True, "decided before the end"
+    watching.finish()
+    assert watching.is_refusal is is_refusal
+
+
+@pytest.mark.parametrize(
+    ("watch", "octets"),
+    [
+        (LineDetector, b"G"),
+        (LineDetector, b"\r"),
+        (LineDetector, b"3 apples\n"),
+        (LineDetector, b"3a\tb\tc\td\nx"),
+        (LineDetector, b"3" + b"x" * WATCH_LIMIT),
+        (MenuDetector, b"0a\n"),
+        (MenuDetector, b"i" + b"x" * WATCH_LIMIT),
+    ],
+)
+def test_content_is_known_as_soon_as_it_can_be(watch: type[ErrorDetector], octets: bytes) -> None:
+    watching = watch()
+    watching.feed(octets[:-1])
+    assert watching.is_refusal is None
+    watching.feed(octets[-1:])
+    assert watching.is_refusal is False
+    watching.feed(b"3a\tb\tc\td\r\n")
+    watching.finish()
+    assert watching.is_refusal is False
+
+
+def test_the_words_of_an_error_line() -> None:
+    watching = LineDetector()
+    watching.feed(b"3'/n' \x1b[2Jdoes not exist\t\terror.host\t1\r\n")
+    watching.finish()
+    refusal = watching.refusal
+    assert (refusal.text, refusal.code) == ("'/n' [2Jdoes not exist", None)
+    assert refusal.exit_code == 8

@@ -1,0 +1,244 @@
+"""Pages made to cost: what is held of one is bounded, and any octets give entries or an error of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from protocols.contract import EntryReader
+from protocols.http.index import index_reader
+from protocols.http.index.html import LONGEST, MarkupReader
+from protocols.http.response import ResponseHead
+from resolver import Declined, Entry, Finding, HttpUrl, LimitExceeded, Limits, ProtocolError, parse
+from tests.protocols.http.index.recorded import answer_of, expected, read, reader_of
+
+PLACE = parse("http://h/d/")
+assert isinstance(PLACE, HttpUrl)
+URL = PLACE
+BEGIN = b'<title>Index of /d/</title><h1>Index of /d/</h1><pre><a href="../">../</a>\n'
+#: What cost another parser minutes (CVE-2025-6069), or seconds for its depth.
+HOSTILE = (
+    b"<a ",
+    b'<a href="',
+    b"<!--",
+    b"<div>",
+    b"<table><tr><td>",
+    b"<pre>",
+    b"<ul><li>",
+    b"</x>",
+    b"<h1>",
+    b"<br>",
+    b"&#",
+    b"<!",
+    b"<script>",
+)
+
+
+def reader() -> MarkupReader:
+    return MarkupReader(URL, Limits(), [])
+
+
+def take(machine: EntryReader, pieces: Iterable[bytes]) -> list[Entry]:
+    entries = [entry for piece in pieces for entry in machine.feed(piece)]
+    return [*entries, *machine.finish()]
+
+
+def row(number: int) -> bytes:
+    return b'<a href="f%d">f%d</a>   09-Sep-2001 01:46    12\n' % (number, number)
+
+
+@pytest.mark.parametrize("unit", HOSTILE)
+def test_sixty_thousand_octets_of_one_thing_are_read(unit: bytes) -> None:
+    """Within the patience of the whole run: a quadratic parser takes minutes for each."""
+    page = unit * (60_000 // len(unit))
+    with pytest.raises((Declined, LimitExceeded)):
+        take(reader(), (page[at : at + 4_096] for at in range(0, len(page), 4_096)))
+
+
+@pytest.mark.parametrize("unit", [b"<a ", b'<a href="', b"<!x", b"<a href='"])
+def test_a_tag_has_a_longest(unit: bytes) -> None:
+    """Also one that comes octet by octet; what is a tag's is not what `>` in a value says."""
+    with pytest.raises(LimitExceeded) as caught:
+        take(reader(), (unit + b"y" for _ in range(70_000)))
+    assert caught.value.limit == "line"
+
+
+@pytest.mark.parametrize("unit", [b"<div>", b"<pre>", b"<table></table>", b"<t%d></t%d>", b"<b a%d=x></b>"])
+def test_what_a_parser_keeps_has_a_most(unit: bytes) -> None:
+    with pytest.raises(LimitExceeded) as caught:
+        take(reader(), (unit.replace(b"%d", b"%d" % number) for number in range(1_100)))
+    assert caught.value.limit == "lines"
+
+
+def test_a_page_that_never_comes_to_the_point() -> None:
+    piece = b"<p>no list of anything</p>".ljust(65_536)
+    with pytest.raises(LimitExceeded) as caught:
+        take(reader(), (piece for _ in range(LONGEST // 65_536 + 1)))
+    assert caught.value.limit == "body"
+
+
+def test_entries_go_out_before_the_page_has_ended() -> None:
+    machine = reader()
+    assert list(machine.feed(BEGIN)) == []
+    early = [entry.name for number in range(5_000) for entry in machine.feed(row(number))]
+    assert early == [f"f{number}" for number in range(4_999)]  # the last has no line end of its own yet
+    assert [entry.name for entry in machine.finish()] == ["f4999"]
+
+
+def test_a_comment_without_an_end_hides_nothing() -> None:
+    machine = reader()
+    list(machine.feed(BEGIN + b'<a href="x">x--><!--y</a>   09-Sep-2001 01:46   1\n' + row(1) + row(2)))
+    assert [entry.name for entry in machine.finish()] == ["x", "f2"]  # the link behind is of the same line
+
+
+def test_one_that_cannot_be_held_is_told() -> None:
+    findings: list[Finding] = []
+    machine = MarkupReader(URL, Limits(), findings)
+    list(machine.feed(BEGIN + row(1) + b"<!--"))
+    for _ in range(40):
+        list(machine.feed(bytes(32_768)))
+    assert [entry.name for entry in machine.finish()] == ["f1"]
+    assert [finding.rule for finding in findings] == ["http:index-hidden"]
+
+
+TYPES = ("text/html", "application/json", "application/xml")
+PIECES = st.one_of(
+    st.binary(max_size=40),
+    st.sampled_from(
+        [
+            *HOSTILE,
+            BEGIN,
+            row(1),
+            b"-->",
+            b">",
+            b'"',
+            b"</pre>",
+            b'<a href="?C=N;O=D">',
+            b"<list>",
+            b'<file mtime="2001-09-09T01:46:40Z" size="7">x</file>',
+            b"</list>",
+            b"<!DOCTYPE x [<!ENTITY y 'z'>]>",
+            b"[",
+            b'{"name":"x","type":"file","mtime":"Sun, 09 Sep 2001 01:46:40 GMT","size":1}',
+            b'{"name":"\\ud800","url":"./\\ud800","mod_time":"","is_dir":true}',
+            b",",
+            b"]",
+        ]
+    ),
+)
+
+
+@given(media_type=st.sampled_from(TYPES), pieces=st.lists(PIECES, max_size=12))
+def test_any_octets_give_entries_or_an_error_of_ours(media_type: str, pieces: list[bytes]) -> None:
+    assert _outcome(media_type, pieces) == _outcome(media_type, [b"".join(pieces)])
+
+
+@pytest.mark.parametrize("encoding", [b"x-none", b"big5"])
+def test_an_encoding_that_cannot_be_read(encoding: bytes) -> None:
+    """It says as little of what is listed as what is not well-formed."""
+    pieces = [b'<?xml version="1.0" encoding="' + encoding + b'"?><list></list>']
+    assert _outcome("application/xml", pieces) is Declined
+
+
+def _outcome(media_type: str, pieces: list[bytes]) -> object:
+    head = ResponseHead(200, "OK", (("content-type", media_type),))
+    machine = index_reader(URL, head, Limits(), [])
+    assert machine is not None
+    try:
+        return take(machine, pieces)
+    except (Declined, ProtocolError) as error:
+        return type(error)
+
+
+# Index pages of nine servers, and pages that look like some, as they were recorded: whole and in pieces.
+
+PAGES = sorted(expected())
+
+
+@pytest.mark.parametrize("step", [1 << 20, 4_096, 7])
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_gives_its_entries(name: str, step: int) -> None:
+    listing, records = expected()[name]
+    findings: list[Finding] = []
+    reader = reader_of(name, findings)
+    assert reader is not None
+    entries = read(reader, answer_of(name)[2], step)
+    if not listing:
+        assert entries is None
+        assert "http:no-index" in [finding.rule for finding in findings]
+        return
+    assert entries is not None
+    assert list(map(_record, entries)) == [_expected(record) for record in records]
+
+
+def _record(entry: Entry) -> dict[str, Any]:
+    extra = entry.extra or {}
+    moment = extra.get("modified_local") if entry.modified is None else f"{entry.modified:%Y-%m-%dT%H:%M:%S}Z"
+    size, kind = entry.size, entry.kind.value
+    return {"name": entry.name, "url": entry.url, "kind": kind, "size": size, "modified": moment}
+
+
+def _expected(record: dict[str, Any]) -> dict[str, Any]:
+    """Fractions of a second are not told apart."""
+    whole, fraction, _ = (record["modified"] or "").partition(".")
+    return {
+        "name": record["name"],
+        "url": record["url"],
+        "kind": record["kind"],
+        "size": record["size"],
+        "modified": (f"{whole}Z" if fraction else whole) or None,
+    }
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_entry_has_a_url_that_means_itself(name: str) -> None:
+    """A name that leads elsewhere would be asked for there: `a%2Fb`, `..`."""
+    reader = reader_of(name, [])
+    assert reader is not None
+    directory = parse(str(answer_of(name)[0].text))
+    for entry in read(reader, answer_of(name)[2], 4_096) or []:
+        assert entry.url is not None
+        url = parse(entry.url)
+        assert entry.url.startswith(directory.text)
+        rest = entry.url.removeprefix(directory.text).removesuffix("/")
+        assert rest
+        assert "/" not in rest
+        assert (url.scheme, url.fragment) == (directory.scheme, None)
+        assert entry.extra is not None
+        assert entry.extra["source"] in ("html", "json", "xml")
+
+
+def test_what_is_rounded_or_without_a_zone_is_no_fact() -> None:
+    reader = reader_of("apache-debian-plain", [])
+    assert reader is not None
+    entries = read(reader, answer_of("apache-debian-plain")[2], 4_096)
+    assert entries is not None
+    archive = next(entry for entry in entries if entry.name == "a.tar.gz")
+    assert (archive.size, archive.modified) == (None, None)
+    assert archive.extra == {
+        "source": "html",
+        "size_text": "39K",
+        "modified_text": "2001-09-08 21:46",
+        "modified_local": "2001-09-08T21:46",
+    }
+
+
+def test_what_is_left_out_is_told() -> None:
+    for name, rule in (("written-links", "http:index-name"), ("apache-base-names", "http:index-base")):
+        findings: list[Finding] = []
+        reader = reader_of(name, findings)
+        assert reader is not None
+        read(reader, answer_of(name)[2], 4_096)
+        assert rule in [finding.rule for finding in findings]
+
+
+def test_xml_that_is_broken_is_no_shorter_listing() -> None:
+    findings: list[Finding] = []
+    reader = reader_of("nginx-xml-names", findings)
+    assert reader is not None
+    assert read(reader, answer_of("nginx-xml-names")[2], 64) is None
+    assert "http:index-broken" in [finding.rule for finding in findings]

@@ -1,0 +1,439 @@
+"""Targets out of URLs and tokens, and the requests about them (protocol page 1, 6 and 8.5)."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime
+
+import pytest
+
+from protocols.prospero.message import request_attributes, request_listing
+from protocols.prospero.objects import (
+    MOST_TOKENS,
+    Attribute,
+    ObjectPointer,
+    RequestObject,
+    ServerAddress,
+    describe,
+    first_word,
+    parse_attribute,
+    parse_place,
+    parse_pointer,
+    pointer_to,
+    quote,
+    read_lines,
+    read_modified,
+    read_size,
+    read_text,
+    read_version,
+    target_of,
+    values_of,
+)
+from resolver import Declined, InvalidUrl, LimitExceeded, ProsperoUrl, ProtocolError, Refused, parse
+
+
+def target(text: str) -> RequestObject:
+    url = parse(text)
+    assert isinstance(url, ProsperoUrl)
+    return target_of(url)
+
+
+HEAD = b"VERSION 5 url-resolver\nAUTHENTICATE '' UNAUTHENTICATED anonymous\n"
+#: A URL, and its GET-OBJECT-INFO behind the attribute names.
+ASKED: list[tuple[str, bytes]] = [
+    ("prospero://h/AFTP/pub/x", b"ASCII AFTP'/pub/x' 0\n"),
+    ("prospero://h//pub/x", b"ASCII '/pub/x' 0\n"),
+    ("prospero://h/", b"ASCII '' 0\n"),
+    ("prospero://h//a/./../b//c", b"ASCII '/a/./../b//c' 0\n"),  # opaque: nothing is normalised
+    ("prospero://h/it's%20%28a%29", b"ASCII it'''s (a)' 0\n"),
+    ("prospero://h/ARCHIE/MATCH(50,0,=)/x", b"ASCII ARCHIE'/MATCH(50,0,=)/x' 0\n"),
+    ("prospero://h/a%3Bb?c=d", b"ASCII a;b?c=d 0\n"),
+    ("prospero://h/%FF%E4", b"ASCII \xff\xe4 0\n"),
+    ("prospero://h/x;OBJECT-VERSION=3", b"ASCII x 3\n"),
+    ("prospero://h/x;version=07", b"ASCII x 7\n"),
+    ("prospero://h/x;OBJECT-VERSION=;VERSION=4", b"ASCII x 0\n"),  # of a repeated field the first counts
+    ("prospero://h/x;OBJECT-VERSION=2;VERSION=4;object-version=9", b"ASCII x 2\n"),
+    ("prospero://h/x;OBJECT-VERSION=0", b"ASCII x 0\n"),
+    ("prospero://h/x;HSONAME-TYPE=BINARY%20X", b"BINARY' X' x 0\n"),
+    ("prospero://h/x;hsoname-type=", b"ASCII x 0\n"),
+    ("prospero://h/x;HOST-TYPE=internet-d", b"ASCII x 0\n"),
+    ("prospero://h/x;HOST-TYPE", b"ASCII x 0\n"),
+    ("prospero://h/x;ID=%20A%20%09B%0B", b"ASCII x 0\nSELECT OBJECT FIELD ID SEQUENCE A B'\x0b'\n"),
+    ("prospero://h/x;ID=REMOTE%204711", b"ASCII x 0\nSELECT OBJECT FIELD ID SEQUENCE REMOTE 4711\n"),
+    (
+        "prospero://h/x;id=A%201;id=B%202",
+        b"ASCII x 0\nSELECT OBJECT FIELD ID SEQUENCE A 1\nSELECT OBJECT FIELD ID SEQUENCE B 2\n",
+    ),
+    (
+        "prospero://h/x;Colour=dark%20blue",
+        b"ASCII x 0\nSELECT OBJECT FIELD COLOUR SEQUENCE dark' blue'\n",
+    ),
+    ("prospero://h/x;a'b%20c=", b"ASCII x 0\nSELECT OBJECT FIELD A'''B C' SEQUENCE ''\n"),
+    (
+        "prospero://h/x;c=1;C=2;d=",
+        b"ASCII x 0\nSELECT OBJECT FIELD C SEQUENCE 1\nSELECT OBJECT FIELD D SEQUENCE ''\n",
+    ),
+    ("prospero://h/x;;=y;z", b"ASCII x 0\n"),  # without a name or a value a field says nothing
+    ("prospero://h/a/VERSION%201", b"ASCII a'/VERSIO'N' 1' 0\n"),
+    ("prospero://h/VERSION;VERSION=1", b"ASCII 'VERSION' 1\n"),
+]
+
+
+@pytest.mark.parametrize(("url", "asked"), ASKED)
+def test_what_is_asked_for_a_url(url: str, asked: bytes) -> None:
+    message = request_attributes(target(url), b"ACCESS-METHOD").octets
+    assert message == HEAD + b"GET-OBJECT-INFO ACCESS-METHOD " + asked
+    assert b"VERSION 1" not in message
+
+
+def test_a_listing_is_asked_for_with_what_narrows_behind_the_directory() -> None:
+    asked = target("prospero://h//d;ID=REMOTE%209")
+    assert request_listing(asked).octets == HEAD + (
+        b"DIRECTORY ASCII '/d' 0\nSELECT OBJECT FIELD ID SEQUENCE REMOTE 9\nLIST ATTRIBUTES COMPONENTS\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("url", "code"),
+    [
+        ("prospero://h/x;HOST-TYPE=X25", "HOST-TYPE"),
+        ("prospero://h/x;host-type=", "HOST-TYPE"),
+        ("prospero://h/x;OBJECT-VERSION=new", "OBJECT-VERSION"),
+        ("prospero://h/x;OBJECT-VERSION=-1", "OBJECT-VERSION"),
+        ("prospero://h/x;OBJECT-VERSION=12345678901", "OBJECT-VERSION"),
+    ],
+)
+def test_a_url_that_nothing_can_be_asked_for_is_declined(url: str, code: str) -> None:
+    with pytest.raises(Declined) as raised:
+        target(url)
+    assert raised.value.code == code
+
+
+@pytest.mark.parametrize("name", ["a%00b", "a%0Ab", "a%0Db"])
+@pytest.mark.parametrize("where", ["{}", "x;HSONAME-TYPE={}", "x;ID=A%20{}", "x;{}=1", "x;C={}"])
+def test_octets_that_would_end_a_command_are_never_written(name: str, where: str) -> None:
+    """The second fence of rule S02: the policy refuses them before."""
+    with pytest.raises(Refused) as raised:
+        request_attributes(target(f"prospero://h/{where.format(name)}"), b"ACCESS-METHOD")
+    assert raised.value.rule == "S02"
+
+
+#: A host token, and what it says.
+PLACES: list[tuple[bytes, ServerAddress]] = [
+    (b"Archive.Example.ORG(1570)", ServerAddress("archive.example.org", 1570)),
+    (b"192.0.2.1", ServerAddress("192.0.2.1")),
+    (b"::1(80)", ServerAddress("::1", 80)),
+    (b"h(00080)", ServerAddress("h", 80)),
+]
+
+
+@pytest.mark.parametrize(("token", "place"), PLACES)
+def test_a_host_token_is_read(token: bytes, place: ServerAddress) -> None:
+    assert parse_place(token) == place
+
+
+@pytest.mark.parametrize("token", [b"", b"(80)", b"h()", b"h(80", b"h(80)x", b"h(x)", b"h(800000)", b"(h)"])
+def test_what_names_no_host_is_none(token: bytes) -> None:
+    with pytest.raises(InvalidUrl):
+        parse_place(token)
+
+
+#: Tokens from the host type on, and the URL they come to (8.5).
+POINTERS: list[tuple[tuple[bytes, ...], str]] = [
+    ((b"INTERNET-D", b"H.Example", b"ASCII", b"x", b"0"), "prospero://h.example/x"),
+    ((b"INTERNET-D", b"h(1525)", b"ASCII", b"/x", b"0"), "prospero://h//x"),
+    ((b"internet-d", b"h(1570)", b"ASCII", b"x"), "prospero://h:1570/x"),
+    ((b"INTERNET-D", b"h", b"ASCII", b"x", b"12"), "prospero://h/x;OBJECT-VERSION=12"),
+    ((b"INTERNET-D", b"h", b"BINARY", b"x", b"z", b"more"), "prospero://h/x;HSONAME-TYPE=BINARY"),
+    ((b"INTERNET-D", b"h", b"B;C", b"x", b"1"), "prospero://h/x;OBJECT-VERSION=1;HSONAME-TYPE=B%3BC"),
+    (
+        (b"INTERNET-D", b"h", b"ASCII", b"a/b;c%d e'f\"=?:@&~\xff"),
+        "prospero://h/a/b%3Bc%25d%20e%27f%22=?:@&%7E%FF",
+    ),
+]
+
+
+@pytest.mark.parametrize(("tokens", "url"), POINTERS)
+def test_a_pointer_has_a_url(tokens: tuple[bytes, ...], url: str) -> None:
+    pointer = parse_pointer(tokens)
+    assert pointer is not None
+    built = pointer.target(via=RequestObject("asked", 1525, b"")).url
+    assert built == url
+    assert target(built).hsoname == pointer.hsoname
+    assert not parse(built).findings
+
+
+@pytest.mark.parametrize(
+    "pointer",
+    [
+        ObjectPointer(b"VIRTUAL-SYSTEM", b"h", b"ASCII", b"x"),
+        ObjectPointer(b"INTERNET-D", b"h(0)", b"ASCII", b"x"),
+        ObjectPointer(b"INTERNET-D", b"h(70000)", b"ASCII", b"x"),
+        ObjectPointer(b"INTERNET-D", b"a/b", b"ASCII", b"x"),
+        ObjectPointer(b"INTERNET-D", b"a@b", b"ASCII", b"x"),
+        ObjectPointer(b"INTERNET-D", b"1.2.3", b"ASCII", b"x"),
+        ObjectPointer(b"INTERNET-D", b"h", b"ASCII", b"a\0b"),
+        ObjectPointer(b"INTERNET-D", b"h", b"ASCII", b"a\nb"),
+        ObjectPointer(b"INTERNET-D", b"h", b"A\rB", b"x"),
+    ],
+)
+def test_a_pointer_to_what_no_url_names_is_unusable(pointer: ObjectPointer) -> None:
+    with pytest.raises(InvalidUrl):
+        pointer.target(via=RequestObject("asked", 1525, b""))
+
+
+def test_too_few_tokens_point_nowhere() -> None:
+    assert parse_pointer((b"INTERNET-D", b"h", b"ASCII")) is None
+
+
+@pytest.mark.parametrize(("port", "token"), [(1525, b"h"), (1570, b"h(1570)")])
+def test_the_object_asked_for_fills_the_gaps(port: int, token: bytes) -> None:
+    assert pointer_to(RequestObject("h", port, b"x", b"T", 3)) == ObjectPointer(
+        b"INTERNET-D", token, b"T", b"x", 3
+    )
+
+
+@pytest.mark.parametrize(
+    ("token", "version"), [(b"7", 7), (b"", 0), (b"x", 0), (b"99999999999", 0), (b"-1", 0)]
+)
+def test_a_version_in_a_reply_is_a_number_or_the_current_one(token: bytes, version: int) -> None:
+    assert read_version(token) == version
+
+
+# Attributes: their types, which of several counts, and the values that mean something (page 7.2, 7.3).
+
+
+def read(line: bytes) -> Attribute | None:
+    return parse_attribute(tuple(line.split()))
+
+
+#: The tokens behind ATTRIBUTE; the type of the value and its tokens, None for a line that is none.
+TYPES: list[tuple[bytes, tuple[bytes, tuple[bytes, ...]] | None]] = [
+    (b"CACHED FIELD ACCESS-METHOD AFTP x", (b"SEQUENCE", (b"AFTP", b"x"))),
+    (b"LINK FIELD ID SEQUENCE REMOTE 99", (b"SEQUENCE", (b"REMOTE", b"99"))),
+    (b"LINK FIELD ID ASCII REMOTE 99", (b"ASCII", (b"REMOTE", b"99"))),
+    (b"LINK FIELD OWNER LINK x", (b"SEQUENCE", (b"LINK", b"x"))),  # not the known type of that field
+    (b"LINK FIELD CLOSURE LINK L F n T h A x 0", (b"LINK", (b"L", b"F", b"n", b"T", b"h", b"A", b"x", b"0"))),
+    (b"LINK FIELD CLOSURE LINK L F", (b"SEQUENCE", (b"LINK", b"L", b"F"))),  # too few tokens for a link
+    (b"LINK FIELD FORWARDING-POINTER LINK 1 2 3 4 5 6 7", (b"LINK", tuple(b"%d" % i for i in range(1, 8)))),
+    (
+        b"LINK FIELD FILTER FILTER DIRECTORY CLIENT POST X",
+        (b"FILTER", (b"DIRECTORY", b"CLIENT", b"POST", b"X")),
+    ),
+    (b"LINK FIELD FILTER FILTER DIRECTORY", (b"SEQUENCE", (b"FILTER", b"DIRECTORY"))),
+    (b"LINK FIELD FILTER LINK 1 2 3 4 5 6 7 8", (b"SEQUENCE", (b"LINK", *(b"%d" % i for i in range(1, 9))))),
+    (b"LINK FIELD EMPTY", (b"SEQUENCE", ())),
+    (b"OBJECT INTRINSIC SIZE SEQUENCE 9", (b"SEQUENCE", (b"9",))),
+    (b"OBJECT APPLICATION EMPTY SEQUENCE", (b"SEQUENCE", ())),
+    (b"LINK APPLICATION RELATED LINK L x", (b"LINK", (b"L", b"x"))),
+    (b"OBJECT INTRINSIC SIZE 9", None),
+    (b"OBJECT INTRINSIC SIZE", None),
+    (b"OBJECT FIELD", None),
+    (b"", None),
+]
+
+
+@pytest.mark.parametrize(("line", "read_as"), TYPES)
+def test_the_type_of_a_value_may_be_missing_for_fields(
+    line: bytes, read_as: tuple[bytes, tuple[bytes, ...]] | None
+) -> None:
+    attribute = read(line)
+    assert (attribute and (attribute.value_type, attribute.values)) == read_as
+
+
+def some(*lines: bytes) -> list[Attribute]:
+    found = [read(line) for line in lines]
+    assert None not in found
+    return [attribute for attribute in found if attribute is not None]
+
+
+#: What is kept with a link, and what counts of it.
+COUNTING: list[tuple[list[bytes], list[bytes]]] = [
+    ([b"CACHED", b"CACHED"], [b"0", b"1"]),
+    ([b"CACHED", b"OBJECT", b"OBJECT"], [b"1", b"2"]),
+    ([b"OBJECT", b"REPLACEMENT"], [b"1"]),
+    ([b"ADDITIONAL", b"OBJECT"], [b"1", b"0"]),
+    ([b"ADDITIONAL", b"CACHED"], [b"1", b"0"]),
+    ([b"LINK", b"OBJECT"], [b"1"]),
+    ([b"LINK"], []),
+]
+
+
+@pytest.mark.parametrize(("kinds", "expected"), COUNTING)
+def test_what_is_kept_with_a_link_counts_by_its_kind(kinds: list[bytes], expected: list[bytes]) -> None:
+    attributes = some(*(b"%s FIELD N SEQUENCE %d" % (kind, index) for index, kind in enumerate(kinds)))
+    assert [values[0] for values in values_of(attributes, b"N")] == expected
+    assert values_of(attributes, b"M") == []
+
+
+@pytest.mark.parametrize(
+    ("values", "size"),
+    [
+        ((b"1234 bytes",), 1234),
+        ((b"1 byte",), 1),
+        ((b"1234",), 1234),
+        ((b"1234", b"bytes"), 1234),
+        ((b"0 Bytes",), 0),
+        ((b"12 pages",), None),
+        ((b"-1 bytes",), None),
+        ((b"9" * 16 + b" bytes",), None),
+        ((b"\xb2 bytes",), None),
+        ((), None),
+    ],
+)
+def test_a_size_is_a_number_of_octets(values: tuple[bytes, ...], size: int | None) -> None:
+    assert read_size([Attribute(b"OBJECT", b"SIZE", b"SEQUENCE", values)]) == size
+
+
+@pytest.mark.parametrize(
+    ("values", "moment"),
+    [
+        ((b"19940301120000Z",), datetime(1994, 3, 1, 12, tzinfo=UTC)),
+        ((b"20000229235959Z",), datetime(2000, 2, 29, 23, 59, 59, tzinfo=UTC)),
+        ((b"19940301120000",), None),
+        ((b"19941301120000Z",), None),
+        ((b"00000000000000Z",), None),
+        ((b"19940301", b"120000Z"), None),
+        ((b"1994030112000 Z",), None),
+        ((), None),
+    ],
+)
+def test_a_time_is_in_utc(values: tuple[bytes, ...], moment: datetime | None) -> None:
+    assert read_modified([Attribute(b"OBJECT", b"LAST-MODIFIED", b"SEQUENCE", values)]) == moment
+
+
+def test_the_first_value_that_can_be_read_counts() -> None:
+    attributes = some(b"OBJECT INTRINSIC SIZE SEQUENCE x", b"OBJECT INTRINSIC SIZE SEQUENCE 5")
+    assert read_size(attributes) == 5
+
+
+def test_attributes_are_described_but_for_ways_and_contents() -> None:
+    attributes = some(
+        b"OBJECT INTRINSIC SIZE SEQUENCE 9 bytes",
+        b"OBJECT FIELD ACCESS-METHOD AFTP",
+        b"OBJECT INTRINSIC CONTENTS SEQUENCE DATA x",
+        b"LINK APPLICATION RELATED LINK L x",
+        b"OBJECT APPLICATION KEYWORDS SEQUENCE gr\xfcn",
+    )
+    assert list(describe(attributes)) == [("SIZE", "9 bytes"), ("KEYWORDS", "grün")]
+    assert first_word(attributes, b"NONE", b"SIZE") == b"9"
+    assert first_word(attributes, b"NONE") is None
+
+
+# Lines, tokens and quotes (protocol page, section 5).
+
+#: A value and how it is written: the first five are in recordings of the reference server.
+WRITTEN: list[tuple[bytes, bytes]] = [
+    (b"/pub/x", b"'/pub/x'"),
+    (b"AFTP/pub/x", b"AFTP'/pub/x'"),
+    (b"15 bytes", b"15' bytes'"),
+    (b"it's a file", b"it'''s a file'"),
+    (b"", b"''"),
+    (b"plain.txt", b"plain.txt"),
+    (b"'", b"''''"),
+    (b"''", b"''''''"),
+    (b"a+b", b"a'+b'"),
+    (b"a,b", b"a',b'"),
+    (b"a\tb", b"a'\tb'"),
+    (b"a\x0bb\x0c", b"a'\x0bb\x0c'"),
+    (b"\xff(1,=)", b"\xff(1',=)'"),
+    # Kind servers look for the text VERSION 1 anywhere in the packet (6.1).
+    (b"VERSION 1", b"VERSION' 1'"),
+    (b"x/VERSION 1", b"x'/VERSIO'N' 1'"),
+    (b"a b/VERSION 1/VERSION 1", b"a' b/VERSIO'N' 1/VERSIO'N' 1'"),
+    (b"VERSION", b"'VERSION'"),
+    (b"OBJECT-VERSION", b"'OBJECT-VERSION'"),
+]
+
+
+@pytest.mark.parametrize(("token", "written"), WRITTEN)
+def test_a_token_is_quoted_from_the_first_octet_that_needs_it(token: bytes, written: bytes) -> None:
+    assert quote(token) == written
+    assert [words.tokens for words in read_lines(b"KEY " + written + b"\n")] == [(b"KEY", token)]
+    assert b"VERSION 1" not in b"ASCII " + written + b" 1\n"
+
+
+def test_nul_cannot_be_written() -> None:
+    with pytest.raises(Refused, match="octet 00") as raised:
+        quote(b"a\0")
+    assert raised.value.rule == "S02"
+
+
+#: A text and its lines.
+READ: list[tuple[bytes, list[list[bytes]]]] = [
+    (b"", []),
+    (b"\n\n  \n", []),
+    (b"A b\n", [[b"A", b"b"]]),
+    (b"A  b \t c \n", [[b"A", b"b", b"c"]]),
+    (b"A b", [[b"A", b"b"]]),  # the last line may lack its end
+    (b"A\rB\r\nC\n\rD", [[b"A"], [b"B"], [b"C"], [b"D"]]),
+    (b"A 'a b'c\n", [[b"A", b"a bc"]]),
+    (b"A a' 'bc\n", [[b"A", b"a bc"]]),
+    (b"A 'a bc'\n", [[b"A", b"a bc"]]),
+    (b"A a' b'c\n", [[b"A", b"a bc"]]),
+    (b"A '' ''''\n", [[b"A", b"", b"'"]]),
+    (b"A a''b\n", [[b"A", b"ab"]]),
+    (b"A 'x\ny\r\0\xff' z\n", [[b"A", b"x\ny\r\0\xff", b"z"]]),
+    (b"A\n\n\nB '\n'\n", [[b"A"], [b"B", b"\n"]]),
+    (b"A\0b\n", [[b"A\0b"]]),
+    (b"A\x0bb\n", [[b"A\x0bb"]]),
+]
+
+
+@pytest.mark.parametrize(("text", "lines"), READ)
+def test_lines_are_read_in_one_pass(text: bytes, lines: list[list[bytes]]) -> None:
+    assert [list(words.tokens) for words in read_lines(text)] == lines
+
+
+@pytest.mark.parametrize("count", [1, 511, 512, 513, 1024, 1025, 70_000])
+def test_a_token_has_any_number_of_quotes(count: int) -> None:
+    """A file in one token has two for each of its own."""
+    bare = quote(b"'" * count) + b"a' \n'" * count
+    lines = [words.tokens for words in read_lines(b"A 'b' " + bare + b" c\nD " + bare + b"\nE")]
+    token = b"'" * count + b"a \n" * count
+    assert lines == [(b"A", b"b", token, b"c"), (b"D", token), (b"E",)]
+    with pytest.raises(ProtocolError, match="inside quotes"):
+        list(read_lines(b"A " + bare + b"'"))
+
+
+def test_a_line_is_kept_as_it_came() -> None:
+    text = b"LINK  L 'a\nb' \r\n\n  X y"
+    assert [words.raw for words in read_lines(text)] == [b"LINK  L 'a\nb' ", b"X y"]
+
+
+@pytest.mark.parametrize("text", [b"'", b"A 'b\n", b"A b'c'd'\n", b"A ''''' \n"])
+def test_a_quote_that_stays_open_is_no_reply(text: bytes) -> None:
+    with pytest.raises(ProtocolError, match="inside quotes"):
+        list(read_lines(text))
+
+
+def test_lines_before_an_open_quote_are_read() -> None:
+    reading = read_lines(b"A b\nC 'd")
+    assert next(reading).tokens == (b"A", b"b")
+    with pytest.raises(ProtocolError):
+        next(reading)
+
+
+def test_a_line_has_so_many_tokens() -> None:
+    fits = b"A " * MOST_TOKENS
+    assert [len(words.tokens) for words in read_lines(fits + b"\n" + fits)] == [MOST_TOKENS] * 2
+    with pytest.raises(LimitExceeded, match="tokens"):
+        list(read_lines(fits + b"A"))
+
+
+def test_what_is_written_is_read_back() -> None:
+    """Any octets but NUL, in any number of tokens, and never the text that kind servers look for."""
+    chance = random.Random(3)
+    pieces = [b"'", b" ", b"\n", b"/", b"VERSION 1", b"VERSION", b"1", b"a", b"\xff", b"", b"+", b"\r"]
+    for _ in range(2000):
+        tokens = [
+            b"".join(chance.choice(pieces) for _ in range(chance.randrange(6)))
+            for _ in range(chance.randrange(1, 5))
+        ]
+        text = b"KEY " + b" ".join(map(quote, tokens)) + b"\n"
+        assert [words.tokens for words in read_lines(text)] == [(b"KEY", *tokens)]
+        assert b"VERSION 1" not in text
+
+
+def test_a_token_is_shown_as_utf_8_or_latin_1() -> None:
+    assert [read_text("Grüße".encode()), read_text("Grüße".encode("latin-1"))] == ["Grüße", "Grüße"]

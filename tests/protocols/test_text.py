@@ -1,0 +1,53 @@
+"""Charsets by any of their names: Python's codecs, none of those that are no charsets, nothing else."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from protocols.text import codec_of, instant
+
+
+@pytest.mark.parametrize(
+    ("name", "codec"),
+    [
+        ("UTF-8", "utf_8"),
+        ("ISO_8859-1:1987", "latin_1"),
+        ("ANSI_X3.4-1968", "ascii"),
+        ("KOI8-U", "koi8_u"),
+        ("windows-1252", "cp1252"),
+        ("Shift_JIS", "shift_jis"),
+        ("utf-7", "utf_7"),
+        ("hex", None),
+        ("rot13", None),
+        ("idna", None),
+        ("unicode_escape", None),
+        ("unicode-escape", None),
+        ("undefined", None),
+        ("mbcs", None),
+        ("utf-8\u00e9", None),
+        ("utf\0-8", None),
+        ("", None),
+        ("-", None),
+        ("utf-8" + " " * 40, None),
+    ],
+)
+def test_charsets_by_their_names(name: str, codec: str | None) -> None:
+    assert codec_of(name) == codec
+
+
+# Moments as records show them.
+
+
+@pytest.mark.parametrize(
+    ("moment", "text"),
+    [
+        (None, None),
+        (datetime(2001, 9, 9, 1, 46, 40, tzinfo=UTC), "2001-09-09T01:46:40Z"),
+        (datetime(2001, 9, 9, 1, 46, 40), "2001-09-09T01:46:40Z"),
+        (datetime(2001, 9, 9, 3, 46, 40, tzinfo=timezone(timedelta(hours=2))), "2001-09-09T01:46:40Z"),
+    ],
+)
+def test_moments_are_utc(moment: datetime | None, text: str | None) -> None:
+    assert instant(moment) == text

@@ -1,0 +1,402 @@
+"""One request on one connection: bodies both ways, kept connections, timeouts, and ends that come early."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import pytest
+import trio
+
+import fixtures.http
+from fixtures.http import ABOUT, DATA, Behaviour, HttpServer, Page, moved, serve
+from resolver import Closed, Event, HttpxTransport, Limits, Policy
+from resolver.adapters.httpx_transport import RequestRefused
+from resolver.blocking.portal import portal
+from tests.elsewhere import served
+from tests.fresh import run_alone
+from tests.hang import HANG, NEVER
+from tests.resolver.blocking.test_portal import Halting
+from tests.resolver.blocking.test_session import Own, tasks
+from tests.resolver.network.peers import closed_port, start, stay_silent
+
+
+def client(limits: Limits | None = None, timeout: httpx.Timeout | float | None = 5.0) -> httpx.AsyncClient:
+    return httpx.AsyncClient(transport=HttpxTransport(limits=limits), timeout=timeout)
+
+
+async def pieces() -> AsyncIterator[bytes]:
+    for number in range(5):
+        yield b"%d" % number * 1000
+        yield b""
+
+
+async def endless() -> AsyncGenerator[bytes, None]:
+    while True:
+        yield bytes(65_536)
+
+
+@pytest.mark.parametrize(
+    ("method", "content", "sent"),
+    [
+        ("POST", b"", b""),
+        ("POST", b"hello", b"hello"),
+        ("PUT", DATA * 10, DATA * 10),
+        ("PATCH", pieces, b"".join(b"%d" % number * 1000 for number in range(5))),
+        ("DELETE", None, b""),
+    ],
+)
+async def test_a_program_may_send_what_it_likes(
+    method: str,
+    content: bytes | Callable[[], AsyncIterator[bytes]] | None,
+    sent: bytes,
+    nursery: trio.Nursery,
+) -> None:
+    """S05 binds what a URL can do; a program that says POST means it."""
+    server = await serve(nursery)
+    async with client() as plain:
+        for _ in range(2):
+            body = content() if callable(content) else content
+            assert (await plain.request(method, server.url("/about.txt"), content=body)).content == ABOUT
+    assert [(request.method, request.body) for request in server.requests] == [(method, sent)] * 2
+    assert (server.connections, server.violations) == (1, [])
+
+
+@pytest.mark.parametrize(
+    ("path", "connections"),
+    [
+        ("/about.txt", 1),
+        ("/data/chunked", 1),
+        ("/nothing", 1),
+        ("/gzip", 1),
+        ("/empty", 1),
+        ("/data/close", 3),
+    ],
+)
+async def test_connections_are_kept(path: str, connections: int, nursery: trio.Nursery) -> None:
+    server = await serve(nursery)
+    async with client() as plain:
+        for _ in range(3):
+            await plain.get(server.url(path))
+    assert (len(server.requests), server.connections, server.violations) == (3, connections, [])
+
+
+async def test_a_body_left_unread_costs_its_connection(nursery: trio.Nursery) -> None:
+    server = await serve(nursery)
+    async with client() as plain:
+        for _ in range(2):
+            async with plain.stream("GET", server.url("/data")) as response:
+                assert response.status_code == 200
+    assert server.connections == 2
+
+
+async def test_who_is_somebody_else_gets_another_connection(nursery: trio.Nursery) -> None:
+    server = await serve(nursery)
+    async with client() as plain:
+        for user in ("a", "b", "a", "b"):
+            await plain.get(server.url("/about.txt"), auth=(user, "p"))
+        await plain.get(server.url("/about.txt"))
+    assert server.connections == 3
+
+
+@pytest.mark.parametrize(
+    ("method", "content", "error"),
+    [
+        ("GET", None, None),
+        ("PUT", b"x", None),
+        ("POST", b"x", httpx.ReadError),
+        ("PUT", pieces, httpx.ReadError),
+    ],
+)
+async def test_a_kept_connection_that_dies_under_a_request(
+    method: str,
+    content: bytes | Callable[[], AsyncIterator[bytes]] | None,
+    error: type[httpx.TransportError] | None,
+    nursery: trio.Nursery,
+) -> None:
+    """What may be sent twice is; what may not fails, for nobody knows whether it was done."""
+    heads = 0
+
+    async def once(stream: trio.SocketStream) -> None:
+        """Answers the first request of a connection and hangs up on the second."""
+        nonlocal heads
+        heads += 1
+        await stream.receive_some(1000)
+        await stream.send_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
+        await stream.receive_some(1000)
+
+    url = f"http://127.0.0.1:{await start(nursery, once)}/"
+    async with client() as plain:
+        await plain.get(url)
+        body = content() if callable(content) else content
+        if error is None:
+            assert (await plain.request(method, url, content=body)).text == "hi"
+        else:
+            with pytest.raises(error):
+                await plain.request(method, url, content=body)
+    assert heads == (2 if error is None else 1)
+
+
+async def test_an_answer_may_come_before_the_request_is_done(nursery: trio.Nursery) -> None:
+    async def hasty(stream: trio.SocketStream) -> None:
+        await stream.receive_some(100)
+        await stream.send_all(b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        await stream.send_eof()
+        async for _ in stream:
+            pass
+
+    port = await start(nursery, hasty)
+    async with client() as plain:
+        response = await plain.post(f"http://127.0.0.1:{port}/", content=DATA * 4)
+    assert response.status_code == 413
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "path", "error"),
+    [
+        (Behaviour(cut_at=0), "/about.txt", httpx.ReadError),
+        (Behaviour(cut_at=20), "/about.txt", httpx.ReadError),
+        (Behaviour(reset_at=20), "/about.txt", httpx.ReadError),
+        (Behaviour(length_off=5, unannounced=True), "/about.txt", httpx.RemoteProtocolError),
+        (Behaviour(cut_at=9000), "/data/chunked", httpx.RemoteProtocolError),
+        (Behaviour(reset_at=9000), "/data", httpx.RemoteProtocolError),
+        (Behaviour(instead=b"SSH-2.0-x\r\n\r\n"), "/about.txt", httpx.RemoteProtocolError),
+        (Behaviour(endless="line"), "/about.txt", httpx.RemoteProtocolError),
+        (Behaviour(endless="headers"), "/about.txt", httpx.RemoteProtocolError),
+        (Behaviour(endless="interim"), "/about.txt", httpx.RemoteProtocolError),
+    ],
+)
+async def test_what_a_bad_server_comes_to(
+    behaviour: Behaviour, path: str, error: type[httpx.TransportError], nursery: trio.Nursery
+) -> None:
+    server = await serve(nursery, behaviours={path: behaviour})
+    async with client() as plain:
+        with pytest.raises(error) as caught:
+            await plain.get(server.url(path))
+    assert caught.value.request.url.path == path
+    assert server.violations == []
+
+
+@pytest.mark.parametrize(
+    ("patience", "limits"),
+    [(httpx.Timeout(5.0, read=0.2), Limits()), (None, Limits(idle=0.2))],
+    ids=["the client's", "the limit's"],
+)
+@pytest.mark.parametrize(
+    "behaviour", [Behaviour(silent=True), Behaviour(instead=b"HTTP/1.1 200 OK\r\n\r\nhe", stays=True)]
+)
+async def test_silence(
+    behaviour: Behaviour, patience: httpx.Timeout | None, limits: Limits, nursery: trio.Nursery
+) -> None:
+    server = await serve(nursery, behaviours={"/": behaviour})
+    async with client(limits, patience) as plain:
+        with pytest.raises(httpx.ReadTimeout):
+            await plain.get(server.url())
+
+
+@pytest.mark.parametrize(
+    ("patience", "limits"),
+    [(httpx.Timeout(5.0, write=0.2), Limits()), (None, Limits(idle=0.2))],
+    ids=["the client's", "the limit's"],
+)
+@pytest.mark.parametrize("content", [bytes(24 * 1_048_576), endless])
+async def test_a_peer_that_takes_nothing(
+    content: bytes | Callable[[], AsyncGenerator[bytes, None]],
+    patience: httpx.Timeout | None,
+    limits: Limits,
+    nursery: trio.Nursery,
+) -> None:
+    port = await start(nursery, stay_silent)
+    given = content() if callable(content) else content
+    async with client(limits, patience) as plain:
+        with pytest.raises(httpx.WriteTimeout):
+            await plain.post(f"http://127.0.0.1:{port}/", content=given)
+    if not isinstance(given, bytes):
+        await given.aclose()  # nobody but who made it can
+
+
+@pytest.mark.parametrize(
+    ("patience", "limits"),
+    [(httpx.Timeout(5.0, connect=0.2), Limits()), (None, Limits(connect=0.2))],
+    ids=["the client's", "the limit's"],
+)
+async def test_a_handshake_that_does_not_come(
+    patience: httpx.Timeout | None, limits: Limits, nursery: trio.Nursery
+) -> None:
+    port = await start(nursery, stay_silent)
+    async with client(limits, patience) as plain:
+        with pytest.raises(httpx.ConnectTimeout):
+            await plain.get(f"https://127.0.0.1:{port}/")
+
+
+async def test_nobody_there() -> None:
+    with closed_port() as port:
+        async with client() as plain:
+            with pytest.raises(httpx.ConnectError):
+                await plain.get(f"http://127.0.0.1:{port}/")
+
+
+async def test_a_cancel_closes_the_connection(nursery: trio.Nursery) -> None:
+    ended = trio.Event()
+
+    async def wait_for_the_end(stream: trio.SocketStream) -> None:
+        async for _ in stream:
+            scope.cancel()
+        ended.set()
+
+    port = await start(nursery, wait_for_the_end)
+    async with client() as plain:
+        with trio.CancelScope() as scope:
+            await plain.get(f"http://127.0.0.1:{port}/")
+        assert scope.cancelled_caught
+        with trio.fail_after(HANG):
+            await ended.wait()
+
+
+async def test_closing_the_client_closes_what_was_kept(nursery: trio.Nursery) -> None:
+    ended = trio.Event()
+
+    async def answer(stream: trio.SocketStream) -> None:
+        await stream.receive_some(1000)
+        await stream.send_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
+        assert await stream.receive_some(1) == b""
+        ended.set()
+
+    port = await start(nursery, answer)
+    plain = client()
+    await plain.get(f"http://127.0.0.1:{port}/")
+    assert not ended.is_set()
+    await plain.aclose()
+    with trio.fail_after(HANG):
+        await ended.wait()
+
+
+# A plain `httpx.Client`, in any thread: the same answers, refusals and timeouts as where it is awaited.
+
+LARGE = bytes(range(256)) * 20_000
+
+
+async def waiting_serve(nursery: trio.Nursery) -> HttpServer:
+    site = {**fixtures.http.EXAMPLE, "/large": Page(LARGE), "/away": moved("http://127.0.0.2:1/")}
+    return await fixtures.http.serve(nursery, site)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[HttpServer]:
+    with served(waiting_serve) as running:
+        yield running
+
+
+def waiting_client(transport: HttpxTransport | None = None, *, follow: bool = False) -> httpx.Client:
+    return httpx.Client(transport=transport or HttpxTransport(), follow_redirects=follow)
+
+
+def test_what_a_client_gets(server: HttpServer) -> None:
+    before = server.connections
+    with waiting_client() as plain:
+        response = plain.get(server.url("/about.txt"))
+        assert (response.status_code, response.http_version, response.content) == (200, "HTTP/1.1", ABOUT)
+        assert response.extensions["verified"] == {"length"}
+        assert plain.get(server.url("/missing")).status_code == 404
+        assert plain.get(server.url("/large")).content == LARGE
+        assert server.connections == before + 1
+        assert plain.get(server.url("/private"), auth=("user", "password")).text == "A secret.\n"
+
+
+def test_one_transport_serves_many_threads(server: HttpServer) -> None:
+    heard: list[tuple[int, Event]] = []
+    transport = HttpxTransport(on_event=lambda event: heard.append((threading.get_ident(), event)))
+    asking = threading.Barrier(4)
+
+    def ask(number: int) -> int:
+        asking.wait()
+        assert plain.get(server.url("/large")).content == LARGE
+        return threading.get_ident()
+
+    with waiting_client(transport) as plain, ThreadPoolExecutor(4) as threads:
+        asked = set(threads.map(ask, range(4)))
+    told = {ident for ident, event in heard if not isinstance(event, Closed)}
+    assert told == asked  # who closes the transport closes what it kept
+    assert len(asked) == 4
+
+
+def test_what_is_refused_is_refused(server: HttpServer) -> None:
+    with (
+        waiting_client(HttpxTransport(policy=Policy.untrusted())) as plain,
+        pytest.raises(RequestRefused) as caught,
+    ):
+        plain.get(server.url("/about.txt"))
+    assert caught.value.rule == "S08"
+    with waiting_client(follow=True) as plain, pytest.raises(RequestRefused):
+        plain.get(server.url("/away"))
+
+
+def test_a_body_is_sent_piece_by_piece_from_the_thread_that_asks(server: HttpServer) -> None:
+    sending: set[int] = set()
+
+    def pieces() -> Iterator[bytes]:
+        for piece in (b"one ", b"", b"two"):
+            sending.add(threading.get_ident())
+            yield piece
+
+    def failing() -> Iterator[bytes]:
+        yield b"one"
+        raise Own
+
+    with waiting_client() as plain:
+        before = len(server.heard)
+        plain.post(server.url("/about.txt"), content=pieces())
+        assert b"one " in server.heard[before]
+        assert b"two" in server.heard[before]
+        plain.post(server.url("/about.txt"), content=b"whole")
+        with pytest.raises(Own):
+            plain.post(server.url("/about.txt"), content=failing())
+    assert sending == {threading.get_ident()}
+
+
+def test_a_body_that_is_left_is_closed(server: HttpServer) -> None:
+    before = portal().run(tasks)
+    with waiting_client() as plain:
+        with plain.stream("GET", server.url("/large")) as response:
+            for octets in response.iter_raw():
+                assert LARGE.startswith(octets)
+                break
+        assert portal().run(tasks) == before
+        response = plain.send(plain.build_request("GET", server.url("/large")), stream=True)
+        assert response.read() == LARGE
+        assert portal().run(tasks) == before
+
+
+def test_the_clients_timeout_ends_it() -> None:
+    with served(Halting().start) as peer, waiting_client() as plain:
+        timeout = httpx.Timeout(NEVER, read=0.01)
+        with pytest.raises((httpx.ReadTimeout, httpx.RemoteProtocolError)):
+            plain.get(f"http://127.0.0.1:{peer.port}/", timeout=timeout)
+
+
+def test_one_object_is_used_one_way(server: HttpServer) -> None:
+    async def awaited(transport: HttpxTransport) -> None:
+        async with httpx.AsyncClient(transport=transport) as plain:
+            await plain.get(server.url("/about.txt"))
+
+    by_threads, by_tasks = HttpxTransport(), HttpxTransport()
+    with waiting_client(by_threads) as plain:
+        plain.get(server.url("/about.txt"))
+        with pytest.raises(RuntimeError, match=r"httpx\.Client: .*httpx\.AsyncClient"):
+            trio.run(awaited, by_threads)
+    trio.run(awaited, by_tasks)
+    with waiting_client(by_tasks) as plain, pytest.raises(RuntimeError, match=r"serves httpx\.AsyncClient"):
+        plain.get(server.url("/about.txt"))
+
+
+def test_made_when_it_is_imported_and_left_open_at_the_end(server: HttpServer) -> None:
+    program = """
+import sys, threading, httpx
+from resolver import HttpxTransport
+client = httpx.Client(transport=HttpxTransport())
+assert threading.active_count() == 1
+print(client.get(sys.argv[1]).status_code)
+"""
+    assert run_alone(program, server.url("/about.txt")) == "200\n"

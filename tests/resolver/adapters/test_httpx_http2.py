@@ -1,0 +1,179 @@
+"""HTTP/2 under a plain `httpx.AsyncClient`: what it gets, what goes in HTTP/1.1 all the same, and what goes
+wrong."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import httpx
+import pytest
+import trio
+from h2.connection import H2Connection
+
+from fixtures.__main__ import server_tls
+from fixtures.http import serve as serve_http1
+from fixtures.http.framed_server import FramedServer, Spoilt, serve
+from fixtures.http.site import ABOUT, DATA
+from resolver import HttpxTransport, Limits
+from resolver.transfer import extras as http2
+from tests.resolver.transfer.test_http2 import BIG, SITE, WRONG, Spoil, left
+
+
+@pytest.fixture(name="tls")
+def _tls(tmp_path: Path) -> tuple[ssl.SSLContext, str]:
+    context, cafile = server_tls(tmp_path)
+    return context, str(cafile)
+
+
+def client(cafile: str, limits: Limits | None = None, *, follow: bool = False) -> httpx.AsyncClient:
+    return httpx.AsyncClient(
+        transport=HttpxTransport(cafile=cafile, limits=limits), follow_redirects=follow, timeout=None
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "content", "verified"),
+    [
+        ("/about.txt", 200, ABOUT, {"length"}),
+        ("/data/chunked", 200, DATA, {"terminator"}),
+        ("/empty", 200, b"", {"length"}),
+        ("/nothing", 204, b"", set()),
+        ("/gzip", 200, ABOUT * 100, {"length"}),
+        ("/missing", 404, None, {"length"}),
+        ("/big", 200, BIG, {"length"}),
+        ("/big/unannounced", 200, BIG, {"terminator"}),
+    ],
+)
+async def test_what_a_client_gets(
+    path: str,
+    status: int,
+    content: bytes | None,
+    verified: set[str],
+    nursery: trio.Nursery,
+    tls: tuple[ssl.SSLContext, str],
+) -> None:
+    server = await serve(nursery, tls[0], SITE)
+    async with client(tls[1]) as plain:
+        for _ in range(2):
+            response = await plain.get(server.url(path))
+            assert (response.status_code, response.http_version) == (status, "HTTP/2")
+            assert response.extensions["verified"] == verified
+            assert content is None or response.content == content
+            assert "content-encoding" not in response.headers
+    assert response.reason_phrase == httpx.codes.get_reason_phrase(status)
+    assert (server.connections, server.violations) == (1, [])
+
+
+async def test_one_connection_serves_them_all(nursery: trio.Nursery, tls: tuple[ssl.SSLContext, str]) -> None:
+    server = await serve(nursery, tls[0], SITE)
+    async with client(tls[1], follow=True) as plain:
+        assert (await plain.head(server.url("/data"))).headers["content-length"] == str(len(DATA))
+        assert (await plain.get(server.url("/moved"))).content == ABOUT
+        assert (await plain.post(server.url("/about.txt"))).http_version == "HTTP/2"
+        asked = await plain.get(server.url("/x"), extensions={"target": b"/a/../b?%zz"})
+    assert asked.status_code == 404
+    assert [(request.method, request.target) for request in server.requests] == [
+        ("HEAD", "/data"),
+        ("GET", "/moved"),
+        ("GET", "/about.txt"),
+        ("POST", "/about.txt"),
+        ("GET", "/a/../b?%zz"),
+    ]
+    assert (server.connections, server.violations) == (1, [])
+
+
+async def pieces() -> AsyncIterator[bytes]:
+    yield b"one"
+    yield b"two"
+
+
+@pytest.mark.parametrize("content", [lambda: b"x", pieces])
+async def test_a_body_goes_in_http1_and_the_frames_are_kept(
+    content: Callable[[], bytes | AsyncIterator[bytes]],
+    nursery: trio.Nursery,
+    tls: tuple[ssl.SSLContext, str],
+) -> None:
+    """The connection that speaks in frames is neither used for it nor lost by it."""
+    server = await serve(nursery, tls[0], SITE)
+    async with client(tls[1]) as plain:
+        versions = [(await plain.get(server.url("/about.txt"))).http_version]
+        sent = await plain.post(server.url("/about.txt"), content=content())
+        versions.append((await plain.get(server.url("/about.txt"))).http_version)
+    assert (sent.http_version, sent.content) == ("HTTP/1.1", b"plain\n")
+    assert versions == ["HTTP/2", "HTTP/2"]
+    assert server.connections == 2
+
+
+async def test_with_a_peer_without_it_a_body_shares_the_connection(
+    nursery: trio.Nursery, tls: tuple[ssl.SSLContext, str]
+) -> None:
+    server = await serve_http1(nursery, ssl_context=tls[0])
+    async with client(tls[1]) as plain:
+        for content in (b"", b"x", b"", b"y"):
+            answer = await plain.request("PUT", server.url("/about.txt"), content=content)
+            assert answer.http_version == "HTTP/1.1"
+    assert [request.body for request in server.requests] == [b"", b"x", b"", b"y"]
+    assert (server.connections, server.violations) == (1, [])
+
+
+@pytest.mark.parametrize(("spoil", "leaves", "error"), [(*row[:2], row[3]) for row in WRONG])
+@pytest.mark.parametrize("whose", ["the client's", "the limit's"])
+async def test_what_goes_wrong(
+    spoil: Spoil,
+    leaves: bool,
+    error: type[httpx.TransportError],
+    whose: str,
+    nursery: trio.Nursery,
+    tls: tuple[ssl.SSLContext, str],
+) -> None:
+    spoilt: dict[str, Spoilt] = {"/data": (spoil, leaves)}
+    server = await serve(nursery, tls[0], spoilt=spoilt)
+    limits = Limits(idle=0.2) if whose == "the limit's" else Limits()
+    timeout = httpx.Timeout(None, read=0.2) if whose == "the client's" else None
+    async with client(tls[1], limits) as plain:
+        with pytest.raises(error):
+            await plain.get(server.url("/data"), timeout=timeout)
+        assert (await plain.get(server.url("/about.txt"))).content == ABOUT
+    assert server.connections == 2
+
+
+@pytest.mark.parametrize(("method", "again"), [("GET", True), ("PUT", True), ("POST", False)])
+async def test_a_kept_connection_that_does_no_more(
+    method: str, again: bool, nursery: trio.Nursery, tls: tuple[ssl.SSLContext, str]
+) -> None:
+    server: FramedServer
+
+    def refuse(machine: H2Connection, stream: int) -> bytes:
+        server.mend("/data")
+        return left(machine, stream)
+
+    server = await serve(nursery, tls[0], spoilt={"/data": (refuse, True)})
+    async with client(tls[1]) as plain:
+        await plain.get(server.url("/about.txt"))
+        if again:
+            assert (await plain.request(method, server.url("/data"))).content == DATA
+        else:
+            with pytest.raises(httpx.ReadError):
+                await plain.request(method, server.url("/data"))
+    assert server.connections == (2 if again else 1)
+
+
+async def test_what_is_secret_is_not_shared(nursery: trio.Nursery, tls: tuple[ssl.SSLContext, str]) -> None:
+    """S11: who is somebody else gets another connection."""
+    server = await serve(nursery, tls[0], SITE)
+    async with client(tls[1]) as plain:
+        for user in ("a", "b", "a"):
+            await plain.get(server.url("/about.txt"), auth=(user, "p"))
+    assert server.connections == 2
+    assert len({request.values("authorization")[0] for request in server.requests}) == 2
+
+
+async def test_without_the_extra_it_is_not_offered(
+    nursery: trio.Nursery, tls: tuple[ssl.SSLContext, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http2, "http2_installed", lambda: None)
+    server = await serve(nursery, tls[0])
+    async with client(tls[1]) as plain:
+        assert (await plain.get(server.url("/"))).http_version == "HTTP/1.1"

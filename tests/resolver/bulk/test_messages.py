@@ -1,0 +1,101 @@
+"""Who takes part in a run has this package, in this version, or the run says who has not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resolver import NotConfigured, Policy, Settings
+from resolver.bulk import messages as versions
+from resolver.bulk.messages import BulkJob, BulkRequest, RequestSlice
+from resolver.bulk.slice import fetch_packed, packed
+from resolver.version import VERSION
+
+
+class Asked:
+    """A client, for what its workers answer."""
+
+    def __init__(self, error: Exception | None = None, **workers: object) -> None:
+        self._error = error
+        self._workers = workers
+
+    def run(self, function: Callable[[], str], on_error: str) -> dict[str, object]:
+        assert (function(), on_error) == (VERSION, "return")
+        if self._error is not None:
+            raise self._error
+        return self._workers
+
+
+NONE = ModuleNotFoundError("No module named 'resolver'")
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (Asked(), None),
+        (Asked(one=VERSION, two=VERSION), None),
+        (Asked(OSError("Timed out")), None),
+        (Asked(gone=OSError("Timed out"), two=VERSION), None),
+        (Asked(one=VERSION, two="0.0.1"), "two has 0.0.1: "),
+        (Asked(one=Exception('ModuleNotFoundError("No module named')), "one has none: "),
+        (Asked(a=NONE, b=AttributeError("here"), c="3"), "a has none, b has none, c has 3: "),
+        (Asked(a=NONE, b=NONE, c="3", d="4", e="5"), "a has none, b has none, c has 3, and 2 more: "),
+    ],
+)
+def test_a_cluster_is_asked(asked: Any, said: str | None) -> None:
+    with nullcontext() if said is None else pytest.raises(NotConfigured) as raised:
+        versions.check_cluster(asked)
+    if raised is not None and said is not None:
+        assert raised.value.message.startswith(said)
+        assert f"resolve {VERSION} with its extra bulk" in raised.value.message
+
+
+def test_who_joins_later_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before it reads what another version has written."""
+    sent = packed(BulkJob(out="x", settings=Settings(), box=1.0), RequestSlice(0, 0, "h", (), True, 1.0))
+    monkeypatch.setattr(versions, "VERSION", "9.9")
+    with pytest.raises(NotConfigured, match=rf"^a worker has 9\.9, .* {VERSION}: .*the same version"):
+        fetch_packed(sent[: len(VERSION) + 1] + b"what nobody reads")
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (ModuleNotFoundError("No module named 'resolver'"), r"\(No module named 'resolver'\)"),
+        (
+            RuntimeError(
+                "Error during deserialization of the task graph. This frequently\n"
+                "occurs if the Scheduler and Client have different environments."
+            ),
+            r"\(the scheduler cannot read it\)",
+        ),
+    ],
+)
+def test_a_cluster_without_our_package_is_told_what_it_needs(error: Exception, why: str) -> None:
+    """What a worker and a scheduler of Dask 2025.1 say of it."""
+    with pytest.raises(NotConfigured, match=rf"{why}: .*resolve \d.* its extra bulk"):  # noqa: SIM117
+        with versions.understood():
+            raise error
+    with pytest.raises(RuntimeError, match="else"), versions.understood():
+        raise RuntimeError("something else")
+
+
+# A task on its way: it arrives as it was, and nobody reads it before.
+
+
+def test_what_is_sent_is_done_by_who_gets_it(tmp_path: Path) -> None:
+    """Also with what only somebody's notebook has; and it is small."""
+    settings: Settings = {"policy": Policy.untrusted(), "credentials": lambda *asked: None}
+    job = BulkJob(out=str(tmp_path), settings=settings, box=60.0)
+    items = tuple(
+        BulkRequest(f"gopher://h.example:25/0/{number}", f"h.example/{number}") for number in range(100)
+    )
+    octets = packed(job, RequestSlice(3, 8, "h.example", items, False, 1.0))
+    assert b"h.example" not in octets
+    assert len(octets) < 30 * len(items)
+    report = fetch_packed(octets)
+    assert (report.partition, report.number, dict(report.counts)) == (3, 8, {"refused": 100})

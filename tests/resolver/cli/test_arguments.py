@@ -1,0 +1,215 @@
+"""The command line: what is taken, what is refused with status 2."""
+
+import os
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+import trio
+
+from fixtures.http import serve
+from resolver.cli import main
+from resolver.cli.arguments import read
+from resolver.cli.session_settings import limits_of, policy_of
+from resolver.cli.values import BadValue, count, seconds, size
+from tests.resolver.cli.command import resolve
+
+
+def test_verb_may_be_left_out() -> None:
+    bare, named = read(["gopher://h.example/"]), read(["get", "gopher://h.example/"])
+    assert bare == named
+    assert bare is not None
+    assert bare.verb == "get"
+
+
+@pytest.mark.parametrize(
+    ("argv", "verb", "urls"),
+    [
+        (["-q", "cat", "gopher://h.example/"], "cat", ("gopher://h.example/",)),
+        (["--max-size", "2k", "ls", "-q", "gopher://h.example/"], "ls", ("gopher://h.example/",)),
+        (["-O", "ls", "gopher://h.example/"], "get", ("gopher://h.example/",)),  # a value, no verb
+        (["gopher://h.example/", "ls"], "get", ("gopher://h.example/", "ls")),
+        (["cat", "cat"], "cat", ("cat",)),
+        (["cat", "--", "-x:", "--"], "cat", ("-x:", "--")),
+        (["--", "-q"], "get", ("-q",)),
+        (["extract"], "extract", ()),
+    ],
+)
+def test_the_first_word_may_be_a_verb(argv: list[str], verb: str, urls: tuple[str, ...]) -> None:
+    found = read(argv)
+    assert found is not None
+    assert (found.verb, found.urls) == (verb, urls)
+
+
+def test_options_stand_anywhere() -> None:
+    found = read(["cat", "-q", "gopher://a/", "--max-size", "2k", "gopher://b/", "--allow-port", "7070"])
+    assert found is not None
+    assert found.urls == ("gopher://a/", "gopher://b/")
+    assert limits_of(found).body == 2048
+    assert limits_of(found).body_everywhere
+    assert policy_of(found).allow_port == frozenset({7070})
+
+
+def test_limits_by_name() -> None:
+    found = read(["cat", "x:", "--limit", "line=100", "--limit", "idle=0.5", "--connect-timeout", "3"])
+    assert found is not None
+    limits = limits_of(found)
+    assert (limits.line, limits.idle, limits.connect) == (100, 0.5, 3.0)
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        [],
+        ["get"],
+        ["cat", "--json"],
+        ["x:", "--nonsense"],
+        ["gte", "x:"],
+        ["nonsense"],
+        ["", "x:"],
+        ["--", "gte", "x:"],
+        ["GET", "x:"],
+        ["x:", "--allow-port", "0"],
+        ["x:", "--allow-port", "65536"],
+        ["x:", "--allow-port", "٣"],
+        ["x:", "--allow-address", "10.0.0.0/99"],
+        ["x:", "--allow-redirect", "file"],
+        ["x:", "--limit", "line"],
+        ["x:", "--limit", "colour=3"],
+        ["x:", "--limit", "line=-1"],
+        ["x:", "--limit", "head=0"],
+        ["x:", "--limit", "total=inf"],
+        ["x:", "--max-size", "k"],
+        ["x:", "--max-size", "9" * 30],
+        ["x:", "--idle-timeout", "0"],
+        ["x:", "--idle-timeout", "nan"],
+        ["x:", "--max-time", "inf"],
+        ["x:", "-j", "0"],
+        ["x:", "--policy", "none"],
+        ["x:", "--origin", "me"],
+        ["x:", "--gateway", "x-foo"],
+        ["x:", "-4", "-6"],
+        ["x:", "y:", "-O", "file"],
+        ["x:", "-O", ""],
+        ["x:", "-d", ""],
+        ["x:", "-i", ""],
+        ["x:", "--cacert", ""],  # as a variable of a script that was never set: no other trust for that
+        ["x:", "--referrer", "nonsense"],
+        ["x:", "--gateway", "x foo=http://h.example/"],
+        ["x:", "--gateway", "ftp=http://h.example/"],  # or the person would believe that it goes there
+        ["x:", "--gateway", "x-foo=nonsense"],
+        ["x:", "--gateway", "x-foo="],
+        ["cat", "x:", "-O", "file"],
+        ["ls", "x:", "-d", "folder"],
+        ["schemes", "ftp"],
+        ["x:", "-O--"],
+        ["x:", "--user=--"],
+        ["x:", "--trace", "a\0b"],
+        ["x:", "--max"],  # no abbreviations: a new option must never change what an old script means
+    ],
+)
+def test_usage_errors(argv: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(argv) == 2
+    captured = capfd.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("resolve: ")
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["gte"], b"; did you mean get?"),
+        (["explian"], b"; did you mean explain?"),
+        (["-q", "nonsense"], b"fetched\n"),
+    ],
+)
+async def test_a_mistyped_verb_fetches_nothing(
+    words: list[str], meant: bytes, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    """`get` of the rest would put a file where somebody wanted a look."""
+    server = await serve(nursery)
+    done = await trio.to_thread.run_sync(partial(resolve, *words, server.url("/data"), folder=tmp_path))
+    assert (done.status, done.out) == (2, b"")
+    assert b"nothing was fetched" in done.err
+    assert meant in done.err
+    assert (server.connections, os.listdir(tmp_path)) == (0, [])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["-x", "PROXY", "URL"],
+        ["-xPROXY", "URL"],
+        ["-x=PROXY", "URL"],
+        ["-qx", "PROXY", "URL"],
+        ["-qxPROXY", "URL"],
+        ["cat", "URL", "-x", "PROXY"],
+        ["URL", "-x"],
+    ],
+)
+async def test_short_option_of_curl_for_a_proxy_sends_nothing(
+    words: list[str], nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    server, proxy = await serve(nursery), await serve(nursery)
+    urls = {"URL": server.url("/data"), "PROXY": proxy.url("").replace("//", "//user:secret@")}
+    argv = [word.replace("PROXY", urls["PROXY"]).replace("URL", urls["URL"]) for word in words]
+    done = await trio.to_thread.run_sync(partial(resolve, *argv, folder=tmp_path))
+    assert (done.status, done.out) == (2, b"")
+    assert b"-x; did you mean --proxy URL?" in done.err
+    assert b"secret" not in done.err
+    assert (server.connections, proxy.connections, os.listdir(tmp_path)) == (0, 0, [])
+
+
+NUMBERS = (
+    "--max-size",
+    "--min-rate",
+    "--entries",
+    "-t",
+    "-j",
+    "--retry-delay",
+    "--max-time",
+    "--idle-timeout",
+)
+NO_NUMBERS = ("", "-1", "nan", "inf", "x", " 1", "1 ", "1_0", "+1", "1e3", "0x1", "١", "9" * 40, "1.", "k")
+
+
+@pytest.mark.parametrize("kind", [count, size, seconds])
+@pytest.mark.parametrize("text", NO_NUMBERS)
+def test_texts_that_are_no_numbers(kind: Callable[[str], object], text: str) -> None:
+    with pytest.raises(BadValue, match="needed, not "):
+        kind(text)
+
+
+@pytest.mark.parametrize("flag", NUMBERS)
+def test_where_a_number_is_needed(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cat", "x:", flag, "1_0"]) == 2
+    told = capsys.readouterr().err
+    assert flag in told
+    assert "needed, not '1_0'" in told
+
+
+def test_a_value_that_begins_with_a_dash(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cat", "x:", "--search", "-v"]) == 2
+    assert "behind a = sign" in capsys.readouterr().err
+    found = read(["cat", "x:", "--search=-v"])
+    assert found is not None
+    assert found.url_options == (("search", "-v"),)
+
+
+def test_a_gateway_is_named_as_schemes_are() -> None:
+    found = read(["X-Foo:a", "--gateway", "X-Foo=http://h.example/?u="])
+    assert found is not None
+    assert found.gateways == {"x-foo": "http://h.example/?u="}
+
+
+def test_a_policy_error_names_the_option(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cat", "x:", "--allow-address", "everywhere"]) == 2
+    assert "--allow-address: 'everywhere'" in capsys.readouterr().err
+
+
+def test_help_and_version(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capfd.readouterr().out.startswith("resolve ")
+    assert main(["--help"]) == 0
+    assert "extract" in capfd.readouterr().out

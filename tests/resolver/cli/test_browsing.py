@@ -1,0 +1,196 @@
+"""`resolve open` of what a browser shows: the window that runs, and the one that is begun."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from select import select
+from urllib.parse import unquote
+from urllib.request import Request, urlopen
+
+import pytest
+
+from tests.begun import WINDOWS, Program
+from tests.fresh import environment
+from tests.hang import HANG
+from tests.resolver.cli.command import resolve
+from tests.resolver.warc.archives import WARC
+from tests.resolver.web.client import OWN
+
+URL = "gopher://me:secret@127.0.0.1/1/a%20b"
+ENTRY = re.compile(r"http://127\.0\.0\.1:([0-9]+)/enter\?t=[\w-]{43}")
+
+
+@pytest.fixture(name="own")
+def _own(tmp_path: Path) -> dict[str, str]:
+    """An environment in which no browser is found, and no window of others."""
+    known = {name: text for name, text in environment().items() if name not in ("DISPLAY", "WAYLAND_DISPLAY")}
+    return {**known, "XDG_RUNTIME_DIR": str(tmp_path), "PATH": "/no/such", "TERM": "", "BROWSER": ""}
+
+
+@contextmanager
+def program(own: dict[str, str], *words: str) -> Iterator[Program]:
+    with (
+        open(os.devnull, "rb") as nothing,
+        Program(
+            [*words, "--config", "none"], loaded=WINDOWS, environment=own, stdin=nothing.fileno()
+        ) as started,
+    ):
+        try:
+            yield started
+        finally:
+            started.kill()
+
+
+def entry_of(started: Program) -> re.Match[str]:
+    said = started.stdout.readline().decode().strip()
+    found = ENTRY.fullmatch(said)
+    assert found is not None, said
+    return found
+
+
+def leads_to(address: str) -> str:
+    with urlopen(address, timeout=HANG) as page:
+        text: str = page.read().decode()
+    return text
+
+
+class ShownBrowser:
+    """A browser that tells its command line and ends; `words` are for `BROWSER`."""
+
+    def __init__(self, folder: Path) -> None:
+        os.mkfifo(folder / "shown")
+        self._told = os.open(folder / "shown", os.O_RDWR)
+        script = folder / "browser"
+        script.write_text(f"#!/bin/sh\necho \"$@\" > '{folder}/shown'\n")
+        script.chmod(0o755)
+        self.words = f"{script} %s"
+
+    def address(self) -> str:
+        """Where the page leads that it was started with, which its owner alone may read."""
+        assert select([self._told], [], [], HANG)[0]
+        said = os.read(self._told, 65_536).decode().strip()
+        assert (said[:8], "/enter" in said) == ("file:///", False)
+        page = Path(unquote(said.removeprefix("file://")))
+        assert (page.stat().st_mode & 0o777, page.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+        found = ENTRY.search(page.read_text())
+        assert found is not None
+        return found[0]
+
+    def close(self) -> None:
+        os.close(self._told)
+
+
+@pytest.fixture(name="shown")
+def _shown(tmp_path: Path) -> Iterator[ShownBrowser]:
+    with closing(ShownBrowser(tmp_path)) as found:
+        yield found
+
+
+@pytest.mark.parametrize("words", [("serve", "--open"), ("open", URL)])
+def test_browser_of_a_new_window_gets_no_token_on_its_command_line(
+    words: tuple[str, ...], own: dict[str, str], shown: ShownBrowser
+) -> None:
+    with program({**own, "BROWSER": shown.words}, *words) as window:
+        assert 'content="0;url=/' in leads_to(shown.address())
+        os.kill(window.pid, signal.SIGTERM)
+        assert window.ended()[0] == 143
+
+
+def test_browser_without_a_folder_for_its_page_is_not_started(
+    own: dict[str, str], shown: ShownBrowser, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    own = {**own, "XDG_RUNTIME_DIR": str(tmp_path / "file"), "BROWSER": shown.words}
+    with program(own, "open", URL) as window:
+        assert "/look?url=gopher" in leads_to(entry_of(window)[0])
+        os.kill(window.pid, signal.SIGTERM)
+        assert "page that leads a browser in" in window.ended()[2]
+
+
+def test_what_is_opened_goes_to_the_window_that_runs(
+    own: dict[str, str], shown: ShownBrowser, tmp_path: Path
+) -> None:
+    """The browser is told a way in and not the URL, which whoever sees processes would read."""
+    with program(own, "serve") as window:
+        first = entry_of(window)
+        place = json.loads((tmp_path / "resolve" / "serve.json").read_text())
+        assert (place["port"], place["process"]) == (int(first[1]), window.pid)
+        with program({**own, "BROWSER": shown.words}, "open", URL) as opened:
+            status, out, err = opened.ended()
+        assert (status, out) == (0, "")
+        assert (err.count("\n"), f"process {window.pid}" in err) == (1, True)
+        address = shown.address()
+        assert (ENTRY.fullmatch(address) or [""] * 2)[1] == first[1]
+        assert "/look?url=gopher%3A%2F%2Fme%3Asecret%40127.0.0.1%2F1%2Fa%2520b" in leads_to(address)
+        with program(own, "open", "-q", URL) as told:
+            assert entry_of(told)[1] == first[1]
+            assert told.ended() == (0, "", "")
+        with program(own, "serve") as second:
+            assert entry_of(second)[1] == first[1]
+            assert second.ended()[0] == 0
+        with program(own, "serve", "--page-size", "9") as other:
+            assert entry_of(other)[1] != first[1]
+        assert (tmp_path / "resolve" / "serve.json").exists()
+        os.kill(window.pid, signal.SIGTERM)
+        assert window.ended() == (143, "", "")
+    assert not (tmp_path / "resolve" / "serve.json").exists()
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_where_none_runs_one_is_begun(killed: bool, own: dict[str, str], tmp_path: Path) -> None:
+    """Also where one was killed, and its file is there."""
+    if killed:
+        with program(own, "serve") as gone:
+            entry_of(gone)
+            gone.kill()
+            gone.wait()
+        assert (tmp_path / "resolve" / "serve.json").exists()
+    with program(own, "open", URL) as opened:
+        assert "/look?url=gopher%3A%2F%2Fme" in leads_to(entry_of(opened)[0])
+        place = json.loads((tmp_path / "resolve" / "serve.json").read_text())
+        assert place["process"] == opened.pid
+        os.kill(opened.pid, signal.SIGTERM)
+        status, out, err = opened.ended()
+    assert (status, out) == (143, "")
+    assert (err.count("\n"), "no window" in err) == (1, True)
+    assert not (tmp_path / "resolve" / "serve.json").exists()
+
+
+def start_page(entry: re.Match[str]) -> str:
+    """What a browser that came in there sees first."""
+    with urlopen(entry[0], timeout=HANG) as entered:
+        cookie = entered.headers["Set-Cookie"].partition(";")[0]
+    asked = Request(f"http://127.0.0.1:{entry[1]}/", headers={**OWN, "Cookie": cookie})
+    with urlopen(asked, timeout=HANG) as page:
+        text: str = page.read().decode()
+    return text
+
+
+@pytest.mark.parametrize("verb", ["open", "serve"])
+def test_an_archive_has_a_window_of_its_own(verb: str, own: dict[str, str], tmp_path: Path) -> None:
+    archived = ["--from-warc", str(WARC / "gopher.warc.gz"), "--at", "2026-11"]
+    with program(own, "serve") as window:
+        first = entry_of(window)
+        assert "rchive" not in start_page(first)
+        words = [verb, *(["gopher://127.0.0.1/"] if verb == "open" else []), *archived]
+        with program(own, *words) as opened:
+            entry = entry_of(opened)
+            assert entry[1] != first[1]
+            assert "2026-11-30 23:59:59 UTC" in start_page(entry)
+            os.kill(opened.pid, signal.SIGTERM)
+            status, _, err = opened.ended()
+        assert (status, "this is one" in err) == (143, verb == "open")
+        place = json.loads((tmp_path / "resolve" / "serve.json").read_text())
+        assert place["process"] == window.pid  # it is not found in place of this one
+
+
+def test_what_nobody_chose_is_judged_before() -> None:
+    done = resolve("open", "--origin", "derived", "http://127.0.0.1/")
+    assert (done.status, done.out) == (9, b"")
+    assert "S08" in done.told

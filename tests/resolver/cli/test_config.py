@@ -1,0 +1,569 @@
+"""The configuration file: what it sets, what wins over it, and what is refused with its file and line."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from pathlib import Path
+
+import keyring
+import keyring.backend
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resolver import Credentials, Host, Limits, NotConfigured, parse
+from resolver.cli.arguments import read
+from resolver.cli.config import Configuration, HostSection, hosts_of, load, mirrors_of, own_path
+from resolver.cli.secrets import CommandSecrets
+from resolver.cli.values import UsageError
+from tests.fresh import run_alone
+from tests.resolver.cli.command import resolve
+
+
+@pytest.fixture
+def own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the user's own file stands."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
+    (folder / "config" / "resolve").mkdir(parents=True)
+    return folder / "config" / "resolve" / "config.toml"
+
+
+def write(path: Path, text: str, mode: int = 0o600) -> str:
+    path.write_text(text)
+    path.chmod(mode)
+    return str(path)
+
+
+def test_a_file_gives_options_their_defaults(own: Path) -> None:
+    write(
+        own,
+        'tries = 3\nmax_size = "2k"\nmin_rate = 10\nstrict = true\nallow_port = [70, 25]\nexists = "skip"\n',
+    )
+    command = read(["gopher://h.example/"])
+    assert command is not None
+    assert (command.tries, command.max_size, command.min_rate, command.allow_port) == (3, 2048, 10, [70, 25])
+    assert (command.strict, command.exists) == (True, "skip")
+
+
+@pytest.mark.parametrize(
+    ("argv", "expected"),
+    [
+        (["--tries", "4"], (4, [70])),
+        (["--tries", "5"], (5, [70])),  # which is what it is where nobody says anything
+        (["--allow-port", "25"], (3, [70, 25])),
+        (["--config", "none"], (5, [])),
+        (["--config=none", "--tries", "7"], (7, [])),
+    ],
+)
+def test_the_command_line_wins_and_lists_are_joined(
+    own: Path, argv: list[str], expected: tuple[int, list[int]]
+) -> None:
+    write(own, "tries = 3\nallow_port = 70\n")
+    command = read([*argv, "gopher://h.example/"])
+    assert command is not None
+    assert (command.tries, command.allow_port) == expected
+
+
+def test_the_environment_wins_over_the_file(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = write(own, 'news_server = "news.example"\n')
+    assert load(None).settings["news_server"].value == "news.example"
+    monkeypatch.setenv("NNTPSERVER", "other.example")
+    assert load(None).settings == {}
+    done = resolve("config", "--json")
+    held = {record["name"]: (record["value"], record["source"]) for record in done.records}
+    assert held["news_server"] == ("other.example", "NNTPSERVER")
+    monkeypatch.setenv("NNTPSERVER", "")
+    held = {
+        record["name"]: (record["value"], record["source"]) for record in resolve("config", "--json").records
+    }
+    assert held["news_server"] == ("news.example", f"{name}, line 1")
+
+
+def test_a_proxy_of_the_environment_wins_over_that_of_the_file(
+    own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(own, 'proxy = "http://proxy.example:3128"\n')
+    assert load(None).settings["proxy"].value == "http://proxy.example:3128"
+    assert b"proxy.example" in resolve("explain", "ftp://h.example/a").out
+    assert b"proxy.example" not in resolve("explain", "--proxy", "none", "ftp://h.example/a").out
+    monkeypatch.setenv("no_proxy", "x.example")
+    assert "proxy" in load(None).settings
+    monkeypatch.setenv("http_proxy", "http://other.example:3128")
+    assert load(None).settings == {}
+    assert b"proxy.example" not in resolve("explain", "ftp://h.example/a").out
+
+
+def test_no_file_of_the_current_directory_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", ".")
+    monkeypatch.setenv("HOME", str(folder / "home"))
+    for name in ("config.toml", "resolve/config.toml", ".config/resolve/config.toml"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("tries = 3\n")
+    assert load(None) == Configuration()
+    assert own_path() == str(folder / "home/.config/resolve/config.toml")
+
+
+def test_a_file_that_was_named_has_to_be_there(folder: Path) -> None:
+    done = resolve("parse", "--config", "missing.toml", "gopher://h.example/")
+    assert done.status == 2
+    assert "missing.toml" in done.told
+
+
+WRONG = [
+    ("tires = 3\n", 1, "did you mean tries?"),
+    ("\n# a\nmaxsize = 3\n", 3, "did you mean max_size?"),
+    ("output = 'x'\n", 1, "there is no 'output'"),
+    ("tries = 'many'\n", 1, "a number from 1 to 1000 is needed"),
+    ("tries = 0\n", 1, "a number from 1 to 1000 is needed"),
+    ("tries = true\n", 1, "a number or a text is needed"),
+    ("tries = [1]\n", 1, "a number or a text is needed"),
+    ("strict = 1\n", 1, "true or false is needed"),
+    ("user_agent = 7\n", 1, "a text is needed"),
+    ("exists = 'perhaps'\n", 1, "one of fail, resume"),
+    ("allow_port = [70, 'x']\n", 1, "a number from 1 to 65535"),
+    ("gateways = 1\n", 1, "a table"),
+    ("proxy = 'gopher://h/'\n", 1, "proxy"),
+    ("[gateway]\nz39 = 'http://g.example/'\n", 1, "did you mean gateways?"),
+    ("tries = \n", 1, "not TOML"),
+    ("tries = 3\ntries = 4\n", 2, "not TOML"),
+    ("jobs = 2\nx = '\xff", 2, "not TOML"),
+    ("['h.example']\nuser = 'a'\npasswort = 'b'\n", 3, "did you mean password?"),
+    ("['h.example']\nuser = 7\n", 2, "a text"),
+    ("['h.example']\npassword_command = 'pass show'\n", 2, "a list of texts"),
+    ("['h.example']\nkeyring = 'yes'\n", 2, "true or false"),
+    ("tries = 3\n['h.example']\npassword = 'a'\nkeyring = true\n", 4, "exclude one another"),
+    ("['a b']\nuser = 'a'\n", 1, "'a b'"),
+    ("['h.example']\nuser = 'a'\nidle_timout = 3\n", 3, "did you mean idle_timeout?"),
+    ("['h.example']\nmax_size = 'x'\n", 2, "max_size: "),
+    ("['h.example']\nproxy = 'gopher://h'\n", 2, "proxy: "),
+    ("['h.example']\ncert = 3\n", 2, "cert: a text"),
+    ("['h.example']\nmirrors = ['http://m', 'here']\n", 2, "mirrors: not a URL"),
+    ("['h.example']\nmirrors = ['http://m?x=']\n", 2, "mirrors: http://m?x= "),
+    ("[[mirror]]\nprefix = 'http://h/'\nmirrors = ['http://m?x=']\n", 3, "mirrors: http://m?x= "),
+    ("[[mirror]]\nprefix = 'http://h/'\nmirrors = 3\n", 3, "mirrors: a text"),
+    ("[[mirror]]\nprefix = 'http://h/'\n", 2, "and its mirrors"),
+    ("jobs = 3\n[[mirror]]\nmirrors = []\n", 2, "and its mirrors"),
+    ("[[mirror]]\nprefix = 'h/'\nmirrors = []\n", 2, "prefix: not a URL"),
+    ("[[mirror]]\nprefix = 'file:///h/'\nmirrors = []\n", 2, "leads to no host"),
+    ("[[mirror]]\nprefix='http://h'\nmirrors=[]\n[[mirror]]\nprefx='http://h'\n", 5, "did you mean prefix?"),
+    ("[mirror]\nprefix = 'http://h/'\n", 1, "tables are needed"),
+    ("mirror = ['http://h/']\n", 1, "tables are needed"),
+    ("['h.example']\nallow_port = [25]\n", 2, "'allow_port'"),  # the policy is not a host's
+    ("['h.example']\nlimits = 3\n", 2, "a table"),
+    ("['h.example']\nlimits = {hops = 'x'}\n", 2, "hops: "),
+    ("['h.example']\nuser = 'a'\n['h.example'.limits]\nhopps = 3\n", 4, "did you mean hops?"),
+    ("[limits]\nhops = 3\nlines = 'x'\n", 3, "lines: "),
+    ("[gateways]\nhttp = 'http://g.example/'\n", 2, "http URLs"),
+    ("tries = 3\nallow_address = ['300.1.1.1']\n", 2, "allow_address: '300.1.1.1'"),
+    ("headers = ['sekret']\n", 1, "headers: NAME:VALUE"),
+]
+
+
+@pytest.mark.parametrize(("text", "line", "what"), WRONG)
+def test_what_is_wrong_is_told_with_its_line_and_nothing_is_fetched(
+    folder: Path, text: str, line: int, what: str
+) -> None:
+    name = write(folder / "c.toml", text)
+    done = resolve("get", "--config", name, "file:///etc/hostname")
+    assert done.status == 2
+    assert done.told.startswith(f"resolve: {name}, line {line}: ")
+    assert what in done.told
+    assert "sekret" not in done.told
+    assert [each.name for each in folder.iterdir()] == ["c.toml"]
+
+
+def test_octets_that_are_no_text_are_told_with_their_line(folder: Path) -> None:
+    (folder / "c.toml").write_bytes(b"tries = 3\n# \xff\n")
+    (folder / "c.toml").chmod(0o600)
+    with pytest.raises(UsageError, match=r"c\.toml, line 2: .*UTF-8"):
+        load(str(folder / "c.toml"))
+
+
+@given(
+    st.one_of(st.binary(max_size=60), st.text(max_size=60).map(lambda text: text.encode("utf-8", "ignore")))
+)
+def test_any_octets_are_a_configuration_or_a_usage_error(
+    tmp_path_factory: pytest.TempPathFactory, octets: bytes
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "any.toml"
+    path.write_bytes(octets)
+    path.chmod(0o600)
+    try:
+        told = load(str(path)).path or ""
+    except UsageError as error:
+        told = str(error)
+    assert told.startswith(str(path))
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "what"),
+    [
+        ("tries = 3\n", 0o620, "others may write"),
+        ("tries = 3\n", 0o602, "others may write"),
+        ("['h.example']\npassword = 'a'\n", 0o640, "others may read"),
+        ("['h.example']\npassword = 'a'\n", 0o604, "others may read"),
+        ("tries = 3\n", 0o644, None),
+        ("['h.example']\nuser = 'a'\n", 0o644, None),
+        ("['h.example']\npassword = 'a'\n", 0o600, None),
+    ],
+)
+def test_nobody_else_may_loosen_the_policy_or_read_a_password(
+    folder: Path, text: str, mode: int, what: str | None
+) -> None:
+    name = write(folder / "c.toml", text, mode)
+    if what is None:
+        assert load(name).path == name
+    else:
+        with pytest.raises(UsageError, match=what):
+            load(name)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_a_file_of_another_user_is_refused(folder: Path) -> None:
+    name = write(folder / "c.toml", "tries = 3\n")
+    os.chown(name, 65534, 65534)
+    with pytest.raises(UsageError, match="another user's"):
+        load(name)
+
+
+def test_what_is_no_regular_file_is_refused() -> None:
+    assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
+    with pytest.raises(UsageError, match="regular file"):
+        load(os.devnull)
+
+
+def test_the_policy_is_loosened_by_the_file(own: Path) -> None:
+    assert resolve("explain", "gopher://127.0.0.1:25/").status == 9
+    write(own, "allow_port = [25]\n")
+    assert resolve("explain", "gopher://127.0.0.1:25/").status == 0
+    write(own, 'policy = "cautious"\n')
+    assert resolve("explain", "http://user:password@127.0.0.1/").status == 9
+
+
+def test_gateways_and_limits_are_tables(own: Path) -> None:
+    write(own, '[gateways]\nz39.50s = "http://g.example/"\n')
+    assert resolve("schemes").status == 2
+    write(own, '[gateways]\n"z39.50s" = "http://g.example/"\n[limits]\nhops = 2\n')
+    assert b"z39.50s" in resolve("schemes").out
+    command = read(["x:"])
+    assert command is not None
+    assert command.limit == ["hops=2"]
+
+
+def test_config_shows_what_holds_and_where_it_is_from(own: Path) -> None:
+    name = write(
+        own,
+        'tries = 3\nheaders = ["X-Token: sekret"]\n[gateways]\ncid = "http://g.example/"\n'
+        '["h.example:21"]\nuser = "carl"\npassword = "hush"\n',
+    )
+    done = resolve("config", "-j", "2")
+    lines = done.out.decode().splitlines()
+    assert lines[0] == f"# {name}"
+    assert f"tries = 3  # {name}, line 1" in lines
+    assert "jobs = 2  # the command line" in lines
+    assert "# max_size  # default" in lines
+    assert f'headers = ["X-Token: ****"]  # {name}, line 2' in lines
+    assert lines[-7:] == [
+        "",
+        "[gateways]",
+        f'cid = "http://g.example/"  # {name}, line 3',
+        "",
+        '["h.example:21"]',
+        f'user = "carl"  # {name}, line 5',
+        f'password = "****"  # {name}, line 5',
+    ]
+    assert b"sekret" not in done.out
+    assert b"hush" not in done.out
+    assert resolve("config", "x:").status == 2
+
+
+def test_what_config_shows_is_a_configuration(own: Path, folder: Path) -> None:
+    write(own, 'tries = 3\nmax_size = "2k"\nuser_agent = "é"\nretry_delay = 0.5\n[limits]\nhops = 2\n')
+    again = write(folder / "again.toml", resolve("config").out.decode())
+    assert load(again).settings.keys() > load(str(own)).settings.keys()
+    for key, setting in load(str(own)).settings.items():
+        assert load(again).settings[key].value == setting.value
+
+
+SECTION = HostSection(user="carl", password="p ss", source="c.toml, line 4")
+
+
+@pytest.mark.parametrize(
+    ("url", "place", "user", "expected"),
+    [
+        ("ftp://h.example/", ("ftp", "h.example", 21), None, "carl"),
+        ("ftp://H.Example/", ("ftp", "h.example", 21), None, "carl"),
+        ("ftp://h.example/", ("ftp", "h.example", 21), "carl", "carl"),
+        ("ftp://h.example/", ("ftp", "h.example", 21), "eve", None),
+        ("ftp://h.example/", ("ftp", "h.example", 2121), None, None),  # not the place that was named
+        ("ftp://h.example/", ("http", "h.example", 80), None, None),
+        ("ftp://h.example/", ("ftp", "x.h.example", 21), None, None),
+        ("ftp://other.example/", ("https", "h.example", 443), None, "carl"),  # where a login is sent to
+        ("ftp://other.example/", ("https", "h.example", 8443), None, None),
+        ("http://apart.example:8080/", ("http", "apart.example", 8080), None, "dora"),
+        ("http://apart.example/", ("http", "apart.example", 80), None, None),
+    ],
+)
+async def test_a_section_is_for_its_host_alone(
+    url: str, place: tuple[str, str, int], user: str | None, expected: str | None
+) -> None:
+    apart = HostSection(user="dora", password="q")
+    secrets = CommandSecrets(None, None, {"h.example": SECTION, "apart.example:8080": apart})
+    secrets.admit(parse(url))
+    found = await secrets.request(*place, None if user is None else user.encode())
+    assert (None if found is None else found.user.decode()) == expected
+
+
+async def test_the_command_line_is_asked_before_the_section(tmp_path: Path) -> None:
+    (tmp_path / "password").write_text("given\n")
+    for user, expected in (("carl", b"given"), ("eve", b"given")):
+        secrets = CommandSecrets(user, str(tmp_path / "password"), {"h.example": SECTION})
+        secrets.admit(parse("ftp://h.example/"))
+        assert await secrets.request("ftp", "h.example", 21, None) == Credentials(user.encode(), expected)
+
+
+def test_the_password_of_a_section_logs_in_and_is_never_shown(own: Path, at: dict[str, str]) -> None:
+    assert resolve("cat", f"{at['http']}/private").status == 6
+    for way in (
+        'password = "password"',
+        f"password_command = [{sys.executable!r}, '-c', 'print(\"password\"); print(2)']",
+    ):
+        write(own, f'["127.0.0.1"]\nuser = "user"\n{way}\n')
+        done = resolve("cat", "-v", f"{at['http']}/private")
+        assert done.status == 0, done.told
+        assert "dXNlcjpwYXNzd29yZA" not in done.told
+        assert "****" in done.told
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (["/no/such/program"], "No such file"),
+        ([sys.executable, "-c", "import sys; sys.exit(3)"], "status 3"),
+        ([sys.executable, "-c", ""], "gives no password"),
+        ([sys.executable, "-c", "print('x' * 100_000)"], "gives no password"),
+    ],
+)
+async def test_a_command_that_gives_no_password_is_told(words: list[str], what: str) -> None:
+    section = HostSection(user="carl", command=tuple(words), source="c.toml, line 4")
+    secrets = CommandSecrets(None, None, {"h.example": section})
+    secrets.admit(parse("ftp://h.example/"))
+    with pytest.raises(NotConfigured, match=r"c\.toml, line 4: ") as caught:
+        await secrets.request("ftp", "h.example", 21, None)
+    assert what in caught.value.message
+
+
+class InMemory(keyring.backend.KeyringBackend):
+    """A keyring of the library's own kind, with one password."""
+
+    priority = 1
+
+    def get_password(self, service: str, username: str) -> str | None:
+        return "from the ring" if (service, username) == ("h.example", "carl") else None
+
+    def set_password(self, service: str, username: str, password: str) -> None:
+        raise NotImplementedError
+
+    def delete_password(self, service: str, username: str) -> None:
+        raise NotImplementedError
+
+
+async def test_the_keyring_of_the_system() -> None:
+    before = keyring.get_keyring()
+    keyring.set_keyring(InMemory())  # type: ignore[no-untyped-call]
+    try:
+        for user, password in (("carl", b"from the ring"), ("dora", None)):
+            section = HostSection(user=user, keyring=True, source="c.toml, line 4")
+            secrets = CommandSecrets(None, None, {"h.example": section})
+            secrets.admit(parse("ftp://h.example/"))
+            if password is None:
+                with pytest.raises(NotConfigured, match="keyring"):
+                    await secrets.request("ftp", "h.example", 21, None)
+            else:
+                found = await secrets.request("ftp", "h.example", 21, None)
+                assert found == Credentials(user.encode(), password)
+    finally:
+        keyring.set_keyring(before)
+
+
+def test_a_start_that_looks_for_it_loads_no_policy() -> None:
+    """`--help` and `parse` look for it, and judge nothing."""
+    program = "import sys, resolver.cli.config; print('resolver.policy.judgement' in sys.modules)"
+    assert run_alone(program) == "False\n"
+
+
+# Sections of the configuration for one host: what wins over them, and what `config` tells of them.
+
+
+@pytest.fixture
+def sections_own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
+    (folder / "config" / "resolve").mkdir(parents=True)
+    return folder / "config" / "resolve" / "config.toml"
+
+
+def sections_write(path: Path, text: str) -> str:
+    path.write_text(text)
+    path.chmod(0o600)
+    return str(path)
+
+
+ALL = """
+idle_timeout = 20
+connect_timeout = 9
+[limits]
+hops = 3
+lines = 7
+["h.example"]
+idle_timeout = 7
+max_size = "1k"
+proxy = "http://me:sekret@proxy.example:3128"
+cert = "ours.pem"
+mirrors = "http://m.example/h"
+limits = {lines = 5}
+["h.example:81"]
+proxy = "none"
+limits = {hops = 1}
+["i.example"]
+user = "carl"
+[[mirror]]
+prefix = "http://H.example:80/pub"
+mirrors = ["ftp://f.example/h", "http://me:sekret@m.example/x/"]
+[[mirror]]
+prefix = "http://h.example/pub/deep/"
+mirrors = "http://n.example"
+"""
+PROXY = "http://me:sekret@proxy.example:3128"
+OF_ALL = Limits(idle=7, connect=9, hops=3, lines=5, body=1024, body_everywhere=True)
+
+
+@pytest.mark.parametrize(
+    ("argv", "host", "at_port"),
+    [
+        (
+            [],
+            Host(limits=OF_ALL, proxy=PROXY, certfile="ours.pem", mirrors=("http://m.example/h",)),
+            Host(
+                limits=Limits(idle=7, connect=9, hops=1, lines=5, body=1024, body_everywhere=True),
+                proxy="none",
+            ),
+        ),
+        (
+            [
+                "--idle-timeout",
+                "2",
+                "--max-size",
+                "9",
+                "--limit",
+                "lines=8",
+                "--cert",
+                "x",
+                "--proxy",
+                "none",
+            ],
+            Host(
+                limits=Limits(idle=2, connect=9, hops=3, lines=8, body=9, body_everywhere=True),
+                mirrors=("http://m.example/h",),
+            ),
+            Host(limits=Limits(idle=2, connect=9, hops=1, lines=8, body=9, body_everywhere=True)),
+        ),
+    ],
+)
+def test_the_command_line_then_the_section_then_the_rest_of_the_file(
+    sections_own: Path, argv: list[str], host: Host, at_port: Host
+) -> None:
+    sections_write(sections_own, ALL)
+    command = read(["cat", *argv, "http://h.example/"])
+    assert command is not None
+    assert hosts_of(command.configuration) == {"h.example": host, "h.example:81": at_port}
+
+
+def test_a_section_bounds_its_host_and_no_other(sections_own: Path, at: dict[str, str], folder: Path) -> None:
+    place = at["http"].removeprefix("http://")
+    sections_write(sections_own, f'["{place}"]\nmax_size = 3\n')
+    assert resolve("cat", f"{at['http']}/about.txt").status == 14
+    assert resolve("cat", "--max-size", "1k", f"{at['http']}/about.txt").status == 0
+    assert resolve("cat", f"{at['file']}/about.txt").status == 0
+    sections_write(sections_own, f'max_size = 3\n["{place}"]\nmax_size = "1k"\n')
+    assert resolve("cat", f"{at['http']}/about.txt").status == 0
+    assert resolve("cat", f"{at['file']}/about.txt").status == 14
+    assert resolve("cat", "--config", "none", f"{at['file']}/about.txt").status == 0
+
+
+def test_a_section_without_a_login_hides_none(sections_own: Path, at: dict[str, str], folder: Path) -> None:
+    """Neither one of the host, nor one of the netrc file."""
+    place = at["http"].removeprefix("http://")
+    sections_write(
+        sections_own, f'["127.0.0.1"]\nuser = "user"\npassword = "password"\n["{place}"]\nmax_size = "1k"\n'
+    )
+    assert resolve("cat", f"{at['http']}/private").status == 0
+    sections_write(sections_own, f'["{place}"]\nmax_size = "1k"\n')
+    sections_write(folder / "netrc", "machine 127.0.0.1 login user password password\n")
+    assert resolve("cat", f"{at['http']}/private").status == 6
+    assert resolve("cat", "--netrc-file", "netrc", f"{at['http']}/private").status == 0
+
+
+def test_the_proxy_of_a_section_is_that_of_the_plan(
+    sections_own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sections_write(sections_own, ALL)
+    monkeypatch.setenv("http_proxy", "http://env.example:3128")
+    monkeypatch.setenv("no_proxy", "h.example")
+    for url, proxy in (
+        ("http://h.example/", b"connect  proxy.example port 3128"),
+        ("http://h.example:81/", b"connect  h.example port 81"),
+        ("http://other.example/", b"connect  env.example port 3128"),
+    ):
+        done = resolve("explain", url)
+        assert proxy in done.out
+        assert b"sekret" not in done.out
+
+
+def held(*argv: str) -> dict[tuple[str | None, str], tuple[object, str]]:
+    done = resolve("config", "--json", *argv)
+    assert done.status == 0, done.told
+    assert b"sekret" not in done.out
+    return {(each["table"], each["name"]): (each["value"], each["source"]) for each in done.records}
+
+
+def test_config_tells_of_a_url_what_holds_there(sections_own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = sections_write(sections_own, ALL)
+    there = held("http://h.example/", "--connect-timeout", "4")
+    assert there[None, "connect_timeout"] == (4, "the command line")
+    assert there[None, "idle_timeout"] == (7, f"{name}, line 8")
+    assert there[None, "max_size"] == (1024, f"{name}, line 9")
+    assert there[None, "proxy"] == ("http://****@proxy.example:3128", f"{name}, line 10")
+    assert there[None, "mirrors"] == (["http://m.example/h"], f"{name}, line 12")
+    below = held("http://h.example/pub/a/b")[None, "mirrors"]
+    assert below == (["ftp://f.example/h/a/b", "http://****@m.example/x/a/b"], f"{name}, line 20")
+    assert held("http://h.example/pub/deep/b")[None, "mirrors"] == (
+        ["http://n.example/b"],
+        f"{name}, line 23",
+    )
+    assert there["limits", "lines"] == ("5", f"{name}, line 13")
+    assert there["limits", "hops"] == ("3", f"{name}, line 4")
+    assert held("http://h.example:81/")[None, "proxy"] == ("none", f"{name}, line 15")
+    assert held("http://h.example:81/")["limits", "hops"] == ("1", f"{name}, line 16")
+    assert held("http://other.example/")[None, "idle_timeout"] == (20, f"{name}, line 2")
+    monkeypatch.setenv("ftp_proxy", "http://me:sekret@env.example")
+    assert held("ftp://other.example/")[None, "proxy"] == ("http://env.example:1080", "ftp_proxy")
+    assert held("--proxy", PROXY, "ftp://h.example/")[None, "proxy"][1] == "the command line"
+    assert held()["h.example", "proxy"] == ("http://****@proxy.example:3128", f"{name}, line 10")
+    assert resolve("config", "a b:").status == 12
+    assert resolve("config", "x:").status == 2
+    assert resolve("config", "http://h/", "http://i/").status == 2
+
+
+def test_what_config_shows_is_the_same_configuration(sections_own: Path, folder: Path) -> None:
+    sections_write(sections_own, ALL.replace("me:sekret@", ""))
+    before = read(["http://h.example/"])
+    sections_own.write_bytes(resolve("config").out)
+    after = read(["http://h.example/"])
+    assert before is not None
+    assert after is not None
+    assert hosts_of(after.configuration) == hosts_of(before.configuration)
+    assert mirrors_of(after.configuration) == mirrors_of(before.configuration)
+    assert len(mirrors_of(after.configuration)) == 2
+    assert len(hosts_of(after.configuration)) == 2

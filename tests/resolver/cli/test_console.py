@@ -1,0 +1,35 @@
+"""How Python searches for what is no longer used: the entry point settles it for its own process alone."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.resolver.cli.command import resolve
+
+_TELLS = """
+import gc, sys
+from resolver.cli import retrieval_run, run
+def tell(command):
+    print(gc.isenabled(), gc.get_freeze_count() > 0)
+    return 0
+retrieval_run.perform = tell
+sys.argv = ["resolve", "cat", "file:///"]
+run()
+"""
+
+
+def test_in_a_process_of_others_nothing_is_kept_for_ever(tmp_path: Path) -> None:
+    """What they dropped and nobody has looked for yet would stay with what is frozen."""
+    (tmp_path / "a").write_bytes(b"octets")
+    before = gc.get_freeze_count()
+    assert resolve("cat", f"file://{tmp_path}/a").out == b"octets"
+    assert gc.get_freeze_count() <= before
+    assert gc.isenabled()
+
+
+def test_what_was_imported_is_not_searched_again() -> None:
+    done = subprocess.run([sys.executable, "-c", _TELLS], stdout=subprocess.PIPE, text=True, check=True)
+    assert done.stdout == "True True\n"

@@ -1,0 +1,544 @@
+"""The contract of the command line, sentence by sentence, against the bundled servers.
+
+The tables are in `contract`. Signals, and a reader that leaves, are in `tests/faults/test_interruption.py`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, get_args, get_origin, get_type_hints
+
+import pytest
+
+from protocols.location import Origin
+from resolver import Connected, Finding, Finished, Kept, Progress, Received, Retrying, Sent, Started, Warned
+from resolver.cli import trace as watcher
+from resolver.cli.options import CommandOptions, Option, rows
+from resolver.cli.progress import Display, DotDisplay
+from resolver.cli.trace import Watcher
+from resolver.files.commit import Sync
+from resolver.network.events import Listener, for_whom
+from resolver.policy.settings import Name
+from resolver.transfer.saving import Exists
+from resolver.transfer.verification import Checksum
+from tests.resolver.cli import contract
+from tests.resolver.cli.command import Done, records, resolve
+from tests.resolver.cli.contract import End
+
+INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+
+
+def run(end: End, at: dict[str, str], *more: str) -> Done:
+    return resolve(end.verb, *end.options, "-t", "1", *more, end.url.format_map(at))
+
+
+# --- records
+
+
+@pytest.mark.parametrize("url", contract.COMPONENTS)
+def test_members_of_a_parsed_url(url: str) -> None:
+    (record,) = resolve("parse", "--json", url).records
+    assert set(record) == contract.COMMON | contract.COMPONENTS[url]
+    assert (record["url"], record["fragment"], record["findings"]) == (url, None, [])
+
+
+def test_octets_are_one_character_each() -> None:
+    (record,) = resolve("parse", "--json", "ftp://h.example/%00%FF%0A%C3%A9").records
+    assert record["name"] == "\x00\xff\n\xc3\xa9"
+    (plan,) = resolve("explain", "--json", "ftp://u:p@h.example/%FF%C3%A9").records
+    said = [step["octets"] for step in plan["steps"] if step["action"] == "send"]
+    assert said[-1] == "RETR \xff\xc3\xa9\r\n"
+    assert "PASS ****\r\n" in said
+
+
+def test_members_of_a_text_that_is_no_url() -> None:
+    done = resolve("parse", "--json", "http://u:secret@h.example/ ")
+    (record,) = done.records
+    assert (done.status, done.err) == (12, b"")
+    assert tuple(record) == ("url", "error", "message", "position")
+    assert (record["error"], record["position"]) == ("bad-char", 26)
+    assert "secret" not in done.out.decode()
+
+
+@pytest.mark.parametrize("url", [*contract.DOCUMENTS, *contract.LISTINGS, *contract.SHOWN])
+def test_members_of_an_entry(url: str, at: dict[str, str]) -> None:
+    done = resolve("info", "-q", "--json", url.format_map(at))
+    listed = resolve("ls", "-q", "--json", url.format_map(at))
+    assert (done.status, done.err) == (0, b"")
+    assert listed.status == (0 if url in contract.LISTINGS else 8)
+    entries = listed.records
+    if listed.status:
+        assert tuple(entries.pop()) == contract.FAILURE
+    for entry in (*done.records, *entries):
+        assert tuple(entry) == contract.ENTRY
+        assert entry["kind"] in contract.KINDS
+        assert entry["modified"] is None or INSTANT.fullmatch(entry["modified"])
+        assert isinstance(entry["name"], str)
+        assert entry["raw"] is None or all(ord(character) < 256 for character in entry["raw"])
+        assert entry["referrer"] is None or len(entry["referrer"]) == 2
+    assert {entry["origin"] for entry in done.records} == {"user"}
+    if url.startswith(("{ftp}", "{file}", "{nntp}")) and entries:
+        child = entries[-1]  # its name is the same in both
+        (alone,) = resolve("info", "-q", "--json", child["url"]).records
+        assert (alone["name"], alone["title"]) == (child["name"], child["title"])
+    assert {entry["origin"] for entry in entries} <= {"derived"}
+
+
+@pytest.mark.parametrize(
+    ("url", "way"),
+    [
+        ("{nntp}/comp.misc", "{nntp}/comp.misc/"),
+        ("{news}/comp.misc", "{nntp}/comp.misc/"),
+        ("news:comp.misc", "news:"),
+        ("{news}/", "{nntp}/"),
+        ("news:*", "news:"),
+    ],
+)
+def test_children_keep_the_way_of_their_parent(url: str, way: str, at: dict[str, str]) -> None:
+    done = resolve("ls", "-q", "--json", "--news-server", at["news_server"], url.format_map(at))
+    urls = [entry["url"] for entry in done.records]
+    assert len(urls) == 4
+    assert [child for child in urls if not child.startswith(way.format_map(at))] == []
+
+
+def test_members_of_an_extracted_url() -> None:
+    given = b"<URL:ftp://h.example/a-\nb> <http://h.exa\n mple/>"
+    done = resolve("extract", "--json", stdin=given)
+    assert done.records == [
+        {"url": "ftp://h.example/a-b", "alternates": ["ftp://h.example/ab"]},
+        {"url": "http://h.example/", "alternates": []},
+    ]
+    assert resolve("extract", "-i", "-", stdin=given) == resolve("extract", stdin=given)
+
+
+def test_members_of_a_scheme() -> None:
+    listed = resolve("schemes", "--json", "--gateway", "x-foo=http://h.example/?").records
+    assert {tuple(scheme) for scheme in listed} == {contract.SCHEME}
+    assert {scheme["origin"] for scheme in listed} == {"built-in", "gateway", "reserved"}
+    assert {scheme["scheme"]: scheme["default_port"] for scheme in listed}["gophers"] == 70
+
+
+@pytest.mark.parametrize("url", [*contract.DOCUMENTS, *contract.LISTINGS, *contract.SHOWN])
+def test_members_of_a_plan(url: str, at: dict[str, str]) -> None:
+    done = resolve("explain", "--json", url.format_map(at))
+    (plan,) = done.records
+    assert (done.status, done.err) == (0, b"")
+    assert tuple(plan) == contract.PLAN
+    assert plan["verdict"] in ("allow", "warn")
+    for step in plan["steps"]:
+        assert set(step) == contract.STEP[step["action"]]
+    assert_findings(plan["findings"])
+
+
+def assert_findings(findings: list[dict[str, Any]]) -> None:
+    for finding in findings:
+        assert tuple(finding) == ("rule", "action", "detail")
+        assert finding["action"] in ("allow", "warn", "refuse")
+        assert not finding["detail"].startswith(finding["rule"])
+
+
+@pytest.mark.parametrize("url", contract.DOCUMENTS)
+def test_members_of_an_outcome(url: str, at: dict[str, str], folder: Path) -> None:
+    given = url.format_map(at)
+    done = resolve("get", "--json", "-O", "x", given)
+    (saved,) = done.records
+    assert (done.status, tuple(saved)) == (0, contract.OUTCOME)
+    assert (saved["url"], saved["status"], saved["exit"], saved["error"]) == (given, "done", 0, None)
+    assert (saved["path"], saved["bytes"]) == ("x", len(contract.DOCUMENTS[url]))
+    assert saved["digest"] == f"sha256:{hashlib.sha256(contract.DOCUMENTS[url]).hexdigest()}"
+    assert set(saved["verified"]) <= contract.PROOFS
+    assert saved["modified"] is None or INSTANT.fullmatch(saved["modified"])
+    assert_findings(saved["findings"])
+    for argv in (["cat", "--json"], ["-O", "-", "--json"]):
+        shown = resolve(*argv, given)
+        assert (shown.status, shown.out) == (0, contract.DOCUMENTS[url])
+        (record,) = records(shown.err)
+        assert (tuple(record), record["path"], record["digest"]) == (contract.OUTCOME, None, saved["digest"])
+
+
+# --- exit statuses
+
+
+@pytest.mark.parametrize("end", contract.ENDS, ids=lambda end: f"{end.status}-{end.url}")
+def test_how_it_ends(end: End, at: dict[str, str], folder: Path) -> None:
+    done = run(end, at, "--json")
+    (outcome,) = done.records if end.verb == "get" else records(done.err)
+    assert (done.status, outcome["exit"]) == (end.status, end.status), outcome
+    assert tuple(outcome) == contract.OUTCOME
+    refused = end.status in (9, 12, 13, 15)
+    assert outcome["status"] == ("refused" if refused else "failed")
+    assert (outcome["error"]["code"], outcome["error"].get("rule")) == (end.code, end.rule)
+    assert_findings(outcome["findings"])
+    if end.rule is not None:
+        assert (end.rule, "refuse") in {(each["rule"], each["action"]) for each in outcome["findings"]}
+    assert outcome["path"] is None
+    assert os.listdir(folder) == []
+
+
+def test_every_status_is_reached() -> None:
+    assert {end.status for end in contract.ENDS} == set(range(2, 16))
+
+
+@pytest.mark.parametrize("end", contract.ENDS[::3], ids=str)
+def test_words_for_people_say_as_much(end: End, at: dict[str, str], folder: Path) -> None:
+    done = run(end, at)
+    assert done.status == end.status
+    assert done.told.startswith("resolve: ")
+    if end.rule not in (None, "S01"):
+        assert str(end.rule) in done.told
+
+
+def test_quiet_says_what_went_wrong_and_nothing_else(at: dict[str, str], folder: Path) -> None:
+    for end in contract.ENDS[::4]:
+        aloud = run(end, at).told.splitlines()
+        quiet = run(end, at, "-q").told.splitlines()
+        warned = [line for line in aloud if "warning (" in line or "; again in " in line]
+        assert quiet == [line for line in aloud if line not in warned]
+        assert quiet
+
+
+@pytest.mark.parametrize("words", [["-qq"], ["-q", "-q"], ["--silent"], ["-q", "--quiet"], ["-qqj", "2"]])
+def test_twice_quiet_says_nothing(words: list[str], at: dict[str, str], folder: Path) -> None:
+    for end in contract.ENDS[::4]:
+        done = run(end, at, *words)
+        assert (done.status, done.err) == (end.status, b"")
+    for verb in ("get", "parse"):
+        broken = resolve(verb, *words, "-i", "-", stdin=b'{"no": "url"}\n')
+        assert (broken.status, broken.err) == (3, b"")
+
+
+def test_a_warning_is_told_once_for_each_url(at: dict[str, str], folder: Path) -> None:
+    """Not for each try, and not for what else is asked about the same URL."""
+    closed = f"{at['closed'].replace('http:', 'ftp:')}/x"
+    patience = ["-t", "4", "--retry-delay", "0.001", "--retry-all"]
+    done = resolve("get", *patience, "--allow-server-name", closed, f"{closed}y", closed)
+    warned = [line for line in done.told.splitlines() if "warning (S04)" in line]
+    assert sorted(line.split(": ")[1] for line in warned) == [closed, f"{closed}y"]
+    assert done.told.count("; again in ") == 9
+    assert resolve("get", "-q", *patience, closed).told.count("\n") == 1
+
+
+def test_what_is_known_to_be_told_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watcher, "_MOST_WARNED", 2)
+    told: list[str] = []
+    monkeypatch.setattr(watcher, "complain", told.append)
+    teller = Watcher(None, Display(), aloud=False, quiet=False)
+    for number in (1, 2, 1, 3, 2, 3):
+        teller.watch(Warned(f"x:{number}", Finding("S04", "warn", "odd")))
+    teller.watch(Warned("x:3", Finding("S04", "warn", "odder")))
+    assert [line[:3] for line in told] == ["x:1", "x:2", "x:3", "x:3"]
+
+
+def test_of_what_nobody_is_shown_no_events_are_made(folder: Path) -> None:
+    told = {Started, Warned, Retrying, Kept}
+    shown: dict[str, object] = {}
+    for name, display, trace in (
+        ("nothing", Display(), None),
+        ("dots", DotDisplay(), None),
+        ("trace", Display(), "trace"),
+    ):
+        teller = Watcher(trace, display, aloud=False, quiet=True)
+        listener = teller.listener
+        kinds = (*told, Progress, Finished, Sent, Received, Connected)
+        assert listener == teller.watch or isinstance(listener, Listener)
+        shown[name] = {kind for kind in kinds if for_whom(listener, frozenset({kind})) is not None}
+        teller.close()
+    assert shown == {"nothing": told, "dots": told | {Progress, Finished}, "trace": set(kinds)}
+
+
+def test_the_plan_says_how_it_would_end(at: dict[str, str]) -> None:
+    for end in contract.ENDS:
+        if end.status in (9, 12, 13) and end.rule != "S14":
+            done = resolve("explain", "--json", *end.options, end.url.format_map(at))
+            (plan,) = done.records
+            assert (done.status, plan["verdict"], plan["steps"]) == (end.status, "refuse", [])
+            assert end.rule in {finding["rule"] for finding in plan["findings"]}
+
+
+def test_the_plan_says_what_has_to_be_set(at: dict[str, str], folder: Path) -> None:
+    """As the retrieval does, before anything is sent."""
+    for end in contract.ENDS:
+        if end.status == 2:
+            done = resolve("explain", *end.options, end.url.format_map(at))
+            assert (done.status, done.told) == (2, run(end, at).told), end
+
+
+@pytest.mark.parametrize(
+    ("urls", "status"),
+    [
+        (["{http}/about.txt", "{http}/nothing/here", "file:///nothing/here"], 8),
+        (["{http}/about.txt", "{http}/nothing/here", "x-foo:bar"], 1),
+        (["x-foo:bar", "x-foo:baz"], 13),
+        (["a b", "{http}/about.txt"], 12),
+    ],
+)
+def test_urls_that_fail_differently(urls: list[str], status: int, at: dict[str, str]) -> None:
+    assert resolve("cat", *(url.format_map(at) for url in urls)).status == status
+
+
+# --- what people read
+
+
+@pytest.mark.parametrize("url", contract.LISTINGS)
+def test_lines_of_a_listing(url: str, at: dict[str, str], folder: Path) -> None:
+    given = url.format_map(at)
+    done = resolve("ls", "-q", given)
+    names = done.out.decode().split("\n")
+    assert (done.status, done.err, names.pop()) == (0, b"", "")
+    assert [name for name in contract.LISTINGS[url] if name not in names] == []
+    assert resolve("get", "-q", "-O", "listing", given).status == 0
+    assert (folder / "listing").read_bytes() == done.out
+    assert resolve("cat", "-q", given).out == done.out
+
+
+@pytest.mark.parametrize("url", contract.SHOWN)
+def test_what_only_points_is_shown(url: str) -> None:
+    done = resolve("cat", "-q", url)
+    assert (done.status, done.out, done.err) == (0, contract.SHOWN[url], b"")
+
+
+def test_a_database_is_its_description(at: dict[str, str]) -> None:
+    done = resolve("cat", "-q", f"{at['wais']}/demo")
+    assert (done.status, done.out.lstrip()[:9]) == (0, b"(:source\n")
+
+
+@pytest.mark.parametrize("argv", contract.MESSAGES, ids=lambda argv: repr(argv[-1]))
+def test_messages(argv: tuple[str, ...], at: dict[str, str]) -> None:
+    done = resolve(*(word.format_map(at) for word in argv))
+    assert done.told.split("\n") == [line.format_map(at) for line in contract.MESSAGES[argv]] + [""]
+
+
+@pytest.mark.parametrize("argv", contract.SECRETS, ids=" ".join)
+def test_a_password_is_not_shown(argv: tuple[str, ...], at: dict[str, str], folder: Path) -> None:
+    """S17, also where the command line makes no sense."""
+    words = [word.format_map(at) for word in argv]
+    done = resolve(*words, "--trace", "trace", "--retry-delay", "0.01", stdin=contract.SECRET_LIST)
+    written = b"".join(file.read_bytes() for file in folder.iterdir())
+    assert b"s3cret" not in done.out + done.err + written
+    assert done.out + done.err
+
+
+# Verbs and options: what each is for, and what files, names and lists become of it.
+#
+# The tables are in `contract`.
+
+ABOUT = contract.ABOUT.encode()
+
+
+#: Names that `options` imports for types alone.
+_TYPES = {"Checksum": Checksum, "Exists": Exists, "Origin": Origin, "PolicyName": Name, "Sync": Sync}
+
+
+def test_command_options_fields_are_rows_of_the_table() -> None:
+    assert [field.name for field in fields(CommandOptions)] == [row.name for row in rows()]
+
+
+@pytest.mark.parametrize("row", list(rows()), ids=lambda row: row.name)
+def test_command_options_field_has_type_of_row(row: Option) -> None:
+    hint = get_type_hints(CommandOptions, localns=_TYPES)[row.name]
+    if row.takes is None:
+        assert hint is bool
+        return
+    if row.many:
+        assert get_origin(hint) is list
+        (hint,) = get_args(hint)
+    elif row.unset is None:
+        assert type(None) in get_args(hint)
+        hint = get_args(hint)[0]
+    if row.choices is not None:
+        assert set(get_args(hint)) == set(row.choices)
+    else:
+        kind = str if row.kind is str else get_type_hints(row.kind, localns=_TYPES)["return"]
+        assert hint is kind
+
+
+def test_names_that_are_no_options(folder: Path) -> None:
+    for name in contract.NOT_THERE:
+        done = resolve("cat", name, "file:///etc/hostname")
+        if name == "-":  # no option: a word that is no URL
+            assert done.status == 12
+            continue
+        assert (done.status, done.out) == (2, b""), name
+        assert done.told.startswith("resolve: ")
+        assert name.partition("=")[0] in done.told
+
+
+@pytest.mark.parametrize("wish", contract.WISHES, ids=" ".join)
+def test_an_option_stands_beside_every_url(wish: list[str], at: dict[str, str]) -> None:
+    done = resolve("cat", "-q", *wish, *(url.format_map(at) for url in contract.DOCUMENTS))
+    assert (done.status, done.err) == (0, b"")
+    assert done.out == b"".join(contract.DOCUMENTS.values())
+
+
+@pytest.mark.parametrize("argv", contract.ANSWERS, ids=" ".join)
+def test_what_an_option_is_for(argv: tuple[str, ...], at: dict[str, str], folder: Path) -> None:
+    (folder / "password").write_text("password\nand more\n")
+    sent, shown = contract.ANSWERS[argv]
+    done = resolve("-q", "--trace", "trace", *(word.format_map(at) for word in argv))
+    assert (done.status, done.err) == (0, b"")
+    assert done.out.decode() == shown
+    trace = (folder / "trace").read_text()
+    assert sent in trace
+    assert "password" not in trace
+
+
+def test_no_verb_is_get(at: dict[str, str], folder: Path) -> None:
+    assert resolve("-q", f"{at['http']}/about.txt") == Done(0, b"", b"")
+    assert (folder / "about.txt").read_bytes() == ABOUT
+
+
+@pytest.mark.parametrize(
+    ("options", "path"),
+    [
+        (["-O", "x"], "x"),
+        (["-o", "x"], "x"),
+        (["-d", "new/deep"], "new/deep/about.txt"),
+        (["-d", "new", "-O", "x"], "new/x"),
+    ],
+)
+def test_where_a_file_is_saved(options: list[str], path: str, at: dict[str, str], folder: Path) -> None:
+    done = resolve("get", *options, "--json", f"{at['http']}/about.txt")
+    assert (done.status, done.records[0]["path"]) == (0, path)
+    assert [str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()] == [path]
+    assert (folder / path).read_bytes() == ABOUT
+
+
+def test_a_server_names_a_file_only_where_it_may(at: dict[str, str], folder: Path) -> None:
+    url = f"{at['named']}/x"
+    assert resolve("-q", url, "-d", "own").status == 0
+    assert resolve("-q", "--allow-server-name", url, "-d", "theirs").status == 0
+    assert resolve("-q", "--allow-server-name", f"{at['http']}/about.txt", "-d", "theirs").status == 0
+    assert resolve("-q", "--allow-server-name", url, "-O", "mine").status == 0
+    found = {str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()}
+    assert found == {"own/x", "theirs/_bashrc", "theirs/about.txt", "mine"}
+    done = resolve("--allow-server-name", f"{at['misnamed']}/x")
+    assert (done.status, "S14" in done.told) == (9, True)
+
+
+@pytest.mark.parametrize(
+    ("part", "name"),
+    [
+        ("..%2F..%2Fx", "x"),
+        ("%5Cx", "x"),
+        (".bashrc", "_bashrc"),
+        ("-rf", "_rf"),
+        ("a:b%3F%22%0A%1B%E2%80%AE%FFc", "a_b______c"),
+        ("nul.txt", "_nul.txt"),
+        ("x.", "x_"),
+        ("x%20", "x_"),
+        ("x" * 250, "x" * 200),
+        ("%C3%A9.txt", "é.txt"),
+        ("..", None),
+        ("%2F", None),
+        ("", "index"),
+        ("x/", "index"),
+        ("?a=b/c", "index_a=b_c"),
+    ],
+)
+def test_the_name_of_a_file_is_made_of_the_url(
+    part: str, name: str | None, at: dict[str, str], folder: Path
+) -> None:
+    done = resolve("get", "-q", f"{at['named']}/{part}")
+    assert (done.status, os.listdir(folder)) == ((9, []) if name is None else (0, [name]))
+
+
+def test_standard_output_is_no_file(at: dict[str, str], folder: Path) -> None:
+    url = f"{at['http']}/about.txt"
+    assert resolve("-O", "-", url, url) == Done(0, ABOUT * 2, b"")
+    assert resolve("cat", "-O", "-", url).out == ABOUT
+    assert os.listdir(folder) == []
+
+
+@pytest.mark.parametrize(
+    ("how", "status", "state", "held", "name"),
+    [
+        ("fail", 3, "failed", b"mine", "about.txt"),
+        ("skip", 0, "skipped", b"mine", "about.txt"),
+        ("newer", 0, "skipped", b"mine", "about.txt"),  # it is of 1994
+        ("replace", 0, "done", ABOUT, "about.txt"),
+        ("rename", 0, "done", ABOUT, "about.2.txt"),
+        ("resume", 0, "done", ABOUT, "about.txt"),
+    ],
+)
+def test_a_file_that_is_there(
+    how: str, status: int, state: str, held: bytes, name: str, at: dict[str, str], folder: Path
+) -> None:
+    (folder / "about.txt").write_bytes(ABOUT[:9] if how == "resume" else b"mine")
+    done = resolve("get", "-q", "--json", "--exists", how, f"{at['http']}/about.txt")
+    (outcome,) = done.records
+    assert (done.status, outcome["status"], outcome["exit"]) == (status, state, status)
+    assert (folder / name).read_bytes() == held
+    assert sorted(os.listdir(folder)) == sorted({"about.txt", name})
+    assert tuple(outcome) == contract.OUTCOME
+
+
+@pytest.mark.parametrize(("how", "times"), [((), 1), (("--sync", "always"), 1), (("--sync", "never"), 0)])
+def test_when_files_get_to_the_disk(
+    how: tuple[str, ...], times: int, at: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    assert resolve("get", "-q", *how, f"{at['http']}/about.txt").status == 0
+    assert len(synced) == times + (how == ("--sync", "always"))  # and its directory
+    assert (folder / "about.txt").read_bytes() == ABOUT
+
+
+def test_a_mirror_and_its_digest(at: dict[str, str], folder: Path) -> None:
+    digest = hashlib.sha256(ABOUT).hexdigest()
+    checked = ["--checksum", f"SHA256:{digest.upper()}", "-t", "2", "--retry-delay", "0.01"]
+    done = resolve(
+        "--json", *checked, "--mirror", f"{at['http']}/about.txt", f"{at['closed']}/about.txt", "-q"
+    )
+    (outcome,) = done.records
+    assert (done.status, outcome["final_url"]) == (0, f"{at['http']}/about.txt")
+    assert (outcome["digest"], outcome["verified"]) == (f"sha256:{digest}", ["digest", "length"])
+    assert outcome["mirror"] == f"{at['http']}/about.txt"
+
+
+def test_who_served_is_named(at: dict[str, str], folder: Path) -> None:
+    mirror = f"{at['http']}/about.txt"
+    told = resolve("-t", "1", "--mirror", mirror, f"{at['closed']}/about.txt").told
+    last = told.splitlines()[-1]
+    assert last.startswith(f"resolve: {at['closed']}/about.txt -> about.txt ({len(ABOUT)} ")
+    assert last.endswith(f" {mirror})")
+    done = resolve("--json", "--exists", "replace", "--mirror", f"{at['closed']}/about.txt", mirror)
+    assert [record["mirror"] for record in done.records] == [None]
+
+
+def test_what_a_list_holds(at: dict[str, str], folder: Path) -> None:
+    about = f"{at['http']}/about.txt"
+    lines = ["# a comment", "", "  ", about, json.dumps({"url": about, "origin": "user", "more": 1})]
+    given = "\n".join(lines).encode()
+    (folder / "list").write_bytes(given + b"\r\n")
+    for verb, count in (("cat", 2), ("get", 1), ("ls", 0), ("info", 2), ("parse", 2), ("explain", 2)):
+        for name, stdin in (("-", given), ("list", b"")):
+            options = ["-O", "-"] if verb == "get" else []
+            done = resolve(verb, *options, "-i", name, stdin=stdin)
+            assert done.status == (0 if count else 8), (verb, done.told)
+            assert done.out.count(b"of two lines" if verb in ("cat", "get") else b"url: ") in (count, 2, 0)
+    derived = json.dumps({"url": about, "origin": "derived"}).encode()
+    assert resolve("cat", "-i", "-", stdin=derived).status == 9
+    near = json.dumps({"url": about, "origin": "derived", "referrer": [at["http"], "127.0.0.1"]}).encode()
+    assert resolve("cat", "-i", "-", stdin=near) == Done(0, ABOUT, b"")
+
+
+def test_a_list_feeds_a_list(at: dict[str, str], folder: Path) -> None:
+    listed = resolve("ls", "-q", "--json", f"{at['ftp']}/pub/", f"{at['gopher']}/").out
+    assert json.loads(listed.splitlines()[0])["origin"] == "derived"
+    done = resolve("explain", "--json", "-i", "-", stdin=listed)
+    assert {plan["scheme"] for plan in done.records} >= {"ftp", "gopher"}
+    assert len(done.records) == sum(json.loads(line)["url"] is not None for line in listed.splitlines())
+
+
+@pytest.mark.parametrize(("words", "attempts"), [([], 1), (["--retry-all"], 3)])
+def test_what_will_be_the_same_is_tried_again_on_request(
+    words: list[str], attempts: int, at: dict[str, str], folder: Path
+) -> None:
+    patience = ["-t", "3", "--retry-delay", "0.001"]
+    done = resolve("get", "--json", "-q", *patience, *words, f"{at['closed']}/x")
+    assert (done.status, [record["attempts"] for record in done.records]) == (4, [attempts])

@@ -1,0 +1,40 @@
+"""A run that is out of descriptors does less at once, says so once, and ends well."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+import fixtures.http
+from fixtures.http import Page
+from tests.elsewhere import served
+from tests.hang import HANG
+
+CHECKOUT = Path(__file__).parents[3]
+COUNT = 120
+
+
+@pytest.mark.parametrize("more", [["--ledger", "L"], ["--segments", "4"], ["--warc", "a.warc.gz"]])
+def test_get_with_few_descriptors_fetches_all_and_tells_once(more: list[str], tmp_path: Path) -> None:
+    site = {f"/{number}": Page(b"x" * 2_000) for number in range(COUNT)}
+    with served(partial(fixtures.http.serve, site=site)) as server:
+        (tmp_path / "list").write_text("".join(f"{server.url(path)}\n" for path in site))
+        words = ["get", "-j", "16", "--per-host", "16", "-i", "list", "-d", "out", *more]
+        words += ["--allow-port", str(server.port)]
+        command = shlex.join([sys.executable, "-m", "resolver", *words])
+        done = subprocess.run(
+            ["sh", "-c", f"ulimit -n 40; exec {command}"],
+            cwd=tmp_path,
+            env={"PYTHONPATH": str(CHECKOUT)},
+            capture_output=True,
+            timeout=HANG,
+            check=False,
+        )
+    assert (done.returncode, b"Traceback" in done.stderr) == (0, False), done.stderr.decode()
+    assert done.stderr.count(b"descriptors are all in use") == 1
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(map(str, range(COUNT)))

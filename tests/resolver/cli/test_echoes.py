@@ -1,0 +1,192 @@
+"""No output holds a secret, whatever a server repeats of what it was told (S17): all outputs, for each scheme
+that sends secrets."""
+
+from __future__ import annotations
+
+import gzip
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+import resolver
+from resolver import ResolveError, blocking
+from resolver.network.mask import Masked
+from tests.resolver.cli.command import Done, resolve
+from tests.resolver.cli.echoes import LOGINS, PASSWORD, PROXY_BASIC, PROXY_PASSWORD, TYPED, Echoes, echoes
+from tests.resolver.cli.test_mcp import talk
+from tests.resolver.web.client import running
+
+ARCHIVE = "out/kept.warc.gz"
+FILES = ("--trace", "out/trace", "--trace-html", "out/page.html", "--warc", ARCHIVE)
+SAVES = ("--meta", "--ledger", "out/ledger", "--failed", "out/failed", *FILES)
+ONLINE = (
+    ("get", "-v", "--json", "-d", "saved", *SAVES),
+    ("get", "-v", "--allow-server-name", "-d", "named", *SAVES),
+    ("get", "-v", "--segments", "2", "--mirror", "{url}", "-d", "mirrored", *SAVES),
+    ("get", "--exists", "newer", "--meta", "-d", "saved", "--dry-run"),
+    ("cat", "-v", "--json", "--show-error-body", *FILES),
+    ("info", "-v"),
+    ("info", "--json"),
+    ("ls", "--json", "-v"),
+    ("ls", "-l"),
+)
+OFFLINE = (
+    ("ledger", "--json", "out/ledger"),
+    ("ledger", "--failed=out/left", "out/ledger"),
+    ("warc", "ls", "--json", ARCHIVE),
+    ("warc", "check", ARCHIVE),
+)
+#: Pages of which the gate has these alone.
+FIRST = ("whole", "typed", "moved", "gone")
+PAGES = (
+    *FIRST,
+    *(
+        pytest.param(page, marks=pytest.mark.slow)
+        for page in (
+            *("untyped", "coded", "index/", "again", "astray", "lost", "later", "login", "cut", "garbage"),
+            *("length", "chunk", "coding", "part"),
+        )
+    ),
+)
+
+
+@pytest.fixture(scope="module", name="echo")
+def _echo() -> Iterator[Echoes]:
+    with echoes() as found:
+        yield found
+
+
+@pytest.fixture
+def log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+    with caplog.at_level(logging.DEBUG, "resolver"):
+        yield caplog
+
+
+def run_all(url: str, *options: str) -> dict[str, bytes]:
+    """Run each command for the URL, and each for the files that this leaves; return what was printed."""
+    os.makedirs("out", exist_ok=True)
+    given = ("--allow-password", "-t", "2", "--retry-delay", "0.001", *options, url)
+    online = [(*(word.format(url=url) for word in words), *given) for words in ONLINE]
+    printed: dict[str, bytes] = {}
+    for words in (*online, ("explain", "--json", "--allow-password", *options, url), *OFFLINE):
+        done = resolve(*words)
+        assert done.status != 2, done.told
+        printed |= outputs_of(done, " ".join(words[:3]))
+    assert os.path.getsize(ARCHIVE) > 0
+    return printed
+
+
+def outputs_of(done: Done, name: str = "") -> dict[str, bytes]:
+    return {f"stdout of {name}": done.out, f"stderr of {name}": done.err}
+
+
+def outputs_below(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield the name and the content of each file below the folder, compressed ones unpacked."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            octets = path.read_bytes()
+            name = str(path.relative_to(folder))
+            yield name, name.encode() + (gzip.decompress(octets) if name.endswith(".gz") else octets)
+
+
+def check_masked(
+    secrets: Sequence[str], printed: dict[str, bytes], folder: Path, log: str, url: str = ""
+) -> None:
+    """Assert that no secret is in any output. The list of what is left has the `url` as it was given."""
+    told = {**printed, **dict(outputs_below(folder)), "log": log.encode()}
+    told |= {"out/failed": told.get("out/failed", b"").replace(url.encode(), b"")} if url else {}
+    shown = {
+        (secret, name) for secret in secrets for name, octets in told.items() if secret.encode() in octets
+    }
+    assert shown == set()
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("login", LOGINS)
+def test_outputs_of_http_that_repeats_secrets_are_masked(
+    login: str, page: str, echo: Echoes, folder: Path, log: pytest.LogCaptureFixture
+) -> None:
+    options, secrets = LOGINS[login]
+    url = f"{getattr(echo, login)}/{page}"
+    check_masked(secrets, run_all(url, *options), folder, log.text, url)
+
+
+@pytest.mark.parametrize("path", ["pub/a.txt", "pub/", "gone", "pub/gone", "pub/later"])
+def test_outputs_of_ftp_that_repeats_a_password_are_masked(
+    path: str, echo: Echoes, folder: Path, log: pytest.LogCaptureFixture
+) -> None:
+    url = f"{echo.ftp}/{path}"
+    check_masked((PASSWORD,), run_all(url), folder, log.text, url)
+
+
+@pytest.mark.parametrize("place", ["{nntp}", "{nntp}/1", "{nntp}/2", "{locked_nntp}"])
+def test_outputs_of_nntp_that_repeats_a_password_are_masked(
+    place: str, echo: Echoes, folder: Path, log: pytest.LogCaptureFixture
+) -> None:
+    url = place.format(**vars(echo))
+    check_masked((PASSWORD,), run_all(url), folder, log.text, url)
+
+
+def test_outputs_of_a_proxy_that_repeats_its_login_are_masked(
+    echo: Echoes, folder: Path, log: pytest.LogCaptureFixture
+) -> None:
+    printed = run_all("http://127.0.0.1:8920/whole", "--proxy", echo.proxy)
+    check_masked((PROXY_PASSWORD, PROXY_BASIC), printed, folder, log.text)
+
+
+def test_outputs_of_telnet_that_repeats_what_was_typed_are_masked(
+    echo: Echoes, folder: Path, log: pytest.LogCaptureFixture
+) -> None:
+    """Standard output is the session itself."""
+    os.makedirs("out")
+    done = resolve("cat", "-v", *FILES, "--until", "login: $|user", "--send", TYPED, f"{echo.telnet}/")
+    assert TYPED in done.out.decode()
+    check_masked((TYPED,), {"stderr": done.err}, folder, log.text)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_values_of_http_that_repeats_secrets_are_masked(page: str, echo: Echoes) -> None:
+    _, secrets = LOGINS["basic"]
+    options = resolver.Options(headers=((b"X-Api-Key", secrets[2].encode()),))
+    with blocking.Resolver(policy=resolver.Policy(allow_password=True), options=options) as session:
+        try:
+            found = session.fetch(f"{echo.basic}/{page}")
+        except ResolveError as error:
+            shown = f"{error!r} {error} {vars(error)}"
+        else:
+            shown = f"{found!r} {found.as_json()} {found.headers} {found.chain} {found.findings}"
+    assert not [secret for secret in secrets[:3] if secret in shown]
+
+
+async def test_live_facts_are_masked_texts(echo: Echoes) -> None:
+    async with resolver.stream(f"{echo.basic}/whole", policy=resolver.Policy(allow_password=True)) as reply:
+        texts = [reply.media_type, reply.charset, reply.url, reply.requested_url]
+        texts += [text for pair in reply.meta for text in pair]
+        assert {type(text) for text in texts} == {Masked}
+        assert (reply.etag, reply.suggested) == (None, None)
+
+
+URL = "http://127.0.0.1:8920/whole"
+
+
+async def test_answers_to_agents_of_a_proxy_that_repeats_its_login_are_masked(echo: Echoes) -> None:
+    options = ("--proxy", echo.proxy, "--trusted-proxy", echo.proxy, "--allow-address", "127.0.0.0/8")
+    async with talk(*options, "--allow-port", "8920") as session:
+        for tool in ("fetch", "info", "explain", "check", "list"):
+            answer = (await session.call_tool(tool, {"url": URL})).model_dump_json()
+            assert PROXY_PASSWORD not in answer
+            assert PROXY_BASIC not in answer
+        assert "a body" in (await session.call_tool("fetch", {"url": URL})).model_dump_json()
+
+
+async def test_pages_of_a_proxy_that_repeats_its_login_are_masked(echo: Echoes) -> None:
+    async with running(settings=resolver.Settings(proxy=echo.proxy)) as (browser, told):
+        page = await browser.typed(URL)
+        assert page.status == 200
+        assert "a body" in page.text
+        for text in (page.text, *told):
+            assert PROXY_PASSWORD not in text
+            assert PROXY_BASIC not in text

@@ -1,0 +1,182 @@
+"""What people are told is made of the tables by which the command line is read, and holds on any terminal."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from resolver import parse
+from resolver.cli import help, main
+from resolver.cli.arguments import read
+from resolver.cli.options import OPTIONS, Option, rows
+from resolver.cli.values import UsageError
+from resolver.cli.vocabulary import RULES, STATUSES, VERBS, CommandVerb
+from tests.fresh import environment
+from tests.resolver.cli.command import resolve
+
+FLAGS = [flag for row in rows() for flag in row.flags]
+
+
+def names_told(text: str) -> set[str]:
+    """The options that a page has a line of."""
+    return {
+        flag
+        for line in re.findall(r"^  (-.*)$", text, re.MULTILINE)
+        for flag in re.findall(r"(?<!\S)-[-\w]+", line)
+    }
+
+
+def test_no_name_has_two_meanings() -> None:
+    assert len(FLAGS) == len(set(FLAGS))
+    assert len({row.name for row in rows()}) == len(list(rows()))
+
+
+@pytest.mark.parametrize("row", list(rows()), ids=lambda row: row.name)
+def test_every_option_has_a_long_name_and_verbs(row: Option) -> None:
+    assert re.fullmatch(r"--[a-z][a-z0-9-]+", row.long)
+    verbs = row.verbs.split()
+    assert verbs
+    assert set(verbs) <= {verb.name for verb in VERBS}
+
+
+@pytest.mark.parametrize("row", [row for row in rows() if row.takes is None], ids=lambda row: row.name)
+def test_every_name_of_a_switch_sets_it(row: Option) -> None:
+    if row.name in ("help", "version"):
+        return
+    words = ["serve", "--listen", "192.0.2.1"] if row.name == "insecure" else ["parse", "x:"]
+    for flag in row.flags:
+        command = read([*words, flag])
+        assert command is not None
+        assert vars(command)[row.name] is True
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
+def test_help_of_a_verb_has_its_options_and_an_example(verb: CommandVerb) -> None:
+    told = resolve(verb.name, "--help")
+    text = told.out.decode()
+    assert (told.status, told.err) == (0, b"")
+    assert text.startswith(f"usage: resolve {verb.name} ")
+    assert names_told(text) == {
+        flag for row in rows() if verb.name in row.verbs.split() for flag in row.flags
+    }
+    assert f"\n  {verb.example}\n" in text
+    for same in (["-h", verb.name], ["help", verb.name], ["-t", "3", verb.name, "--help"]):
+        assert resolve(*same) == told
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
+def test_an_example_is_a_command_line_of_its_verb(verb: CommandVerb) -> None:
+    program, *words = shlex.split(verb.example)
+    command = read(words)
+    assert command is not None
+    assert (program, command.verb) == ("resolve", verb.name)
+    if verb.takes.startswith("URL"):
+        assert [parse(url).text for url in command.urls] == list(command.urls)
+
+
+def test_help_without_words_is_all_of_it() -> None:
+    told = resolve("--help")
+    assert (told.status, told.err) == (0, b"")
+    assert resolve("help") == resolve("-h") == told
+    assert names_told(told.out.decode()) == set(FLAGS)
+    for verb in VERBS:
+        assert f"\n  {verb.name} {verb.takes}".rstrip() in told.out.decode()
+
+
+@pytest.mark.parametrize("flag", FLAGS)
+def test_help_of_an_option(flag: str) -> None:
+    for word in (flag, flag.lstrip("-")):
+        if word.isdigit() or word in [verb.name for verb in VERBS]:  # is a status, or a verb
+            continue
+        told = resolve("help", word)
+        assert (told.status, told.err) == (0, b"")
+        assert flag in names_told(told.out.decode())
+
+
+def test_help_of_a_rule_and_of_a_status() -> None:
+    for rule in RULES:
+        for name in (rule.name, rule.name.lower()):
+            text = resolve("help", name).out.decode()
+            assert " ".join(text.split()).startswith(f"{rule.name}: {rule.sentence}")
+    for status, words in STATUSES.items():
+        assert words in resolve("help", str(status)).out.decode()
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"), [("expalin", "explain"), ("--tires", "tries"), ("S99", None), ("16", None)]
+)
+def test_help_of_what_there_is_not(word: str, meant: str | None) -> None:
+    done = resolve("help", word)
+    assert (done.status, done.out) == (2, b"")
+    assert repr(word) in done.told
+    assert ("did you mean" in done.told) == (meant is not None)
+    if meant is not None:
+        assert done.told.endswith(f"did you mean {meant}?\n")
+
+
+@pytest.mark.parametrize("columns", [20, 40, 63, 64, 80, 200])
+def test_a_page_is_as_wide_as_the_terminal(columns: int) -> None:
+    """But for names and examples, which are never broken."""
+    for words in ((), *((verb.name,) for verb in VERBS), *((rule.name,) for rule in RULES)):
+        whole = {verb.example for verb in VERBS}
+        lines = help.page(words, columns).splitlines()
+        for line in lines:
+            narrow = len(line) <= min(columns, 100)
+            assert narrow or line.strip() in whole or re.match(r" {0,2}\S.*$|usage: ", line), line
+            assert narrow or not line.startswith("   "), line
+
+
+def test_nothing_is_missing_on_a_narrow_page() -> None:
+    def said(columns: int) -> str:
+        return " ".join(help.page(("get",), columns).split())
+
+    assert said(40) == said(200)
+
+
+@pytest.mark.parametrize("flag", ["--version", "-V"])
+def test_the_version_is_told_wherever_it_is_asked_for(flag: str) -> None:
+    alone = resolve(flag)
+    assert alone.status == 0
+    assert re.fullmatch(rb"resolve [0-9.]+\n", alone.out)
+    assert resolve("get", "x:", flag) == resolve(flag, "-q", "-t", "3") == alone
+
+
+@pytest.mark.parametrize(
+    ("wrong", "meant"),
+    [
+        ("--quite", "--quiet"),
+        ("--max-sise=3", "--max-size"),
+        ("--jso", "--json"),
+        ("--connect", "--connect-timeout"),
+    ],
+)
+def test_an_unknown_option_proposes_the_nearest(wrong: str, meant: str, folder: Path) -> None:
+    done = resolve("cat", wrong, "file:///etc/hostname")
+    assert (done.status, done.out) == (2, b"")
+    assert all(word in done.told for word in (f" {wrong.partition('=')[0]};", f" {meant}?"))
+
+
+def test_a_word_that_nobody_knows_proposes_nothing() -> None:
+    with pytest.raises(UsageError, match=r"--xyzzy-plugh \("):
+        read(["x:", "--xyzzy-plugh"])
+
+
+def test_every_group_has_options() -> None:
+    assert all(OPTIONS.values())
+
+
+def test_python_runs_the_package_as_the_command() -> None:
+    command = [sys.executable, "-W", "error", "-m", "resolver", "--version"]
+    done = subprocess.run(command, env=environment(), capture_output=True, stdin=subprocess.DEVNULL)
+    assert (done.returncode, done.stderr, done.stdout) == (0, b"", resolve("--version").out)
+
+
+def test_help_says_when_it_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    with open("/dev/full", "w") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        assert main(["--help"]) == 3

@@ -1,0 +1,164 @@
+"""Nothing is guessed: what is no URL is not asked for, and what may have been meant is said."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
+
+import pytest
+import trio
+
+from fixtures.http import serve
+from resolver import parse
+from resolver.cli.hints import proposal
+from resolver.url.registry import RESERVED, SCHEMES
+from tests.resolver.cli.command import Done, resolve
+
+#: Texts, and what each may have been meant for.
+MEANT = {
+    "example.com": "http://example.com/",
+    "example.com/a?b#c": "http://example.com/a?b#c",
+    "www.h.example:8080/a b": "http://www.h.example:8080/a%20b",
+    "ftp.h.example": "ftp://ftp.h.example/",
+    "gopher.h.example/1/x": "gopher://gopher.h.example/1/x",
+    "localhost": "http://localhost/",
+    "localhost:8900/x": "http://localhost:8900/x",
+    "server:8080": "http://server:8080/",
+    "127.0.0.1:80/x": "http://127.0.0.1:80/x",
+    "[::1]:80/": "http://[::1]:80/",
+    "//h.example/x": "http://h.example/x",
+    "/etc/hostname": "file:///etc/hostname",
+    "me@h.example": "mailto:me@h.example",
+    "htp://h.example/a": "http://h.example/a",
+    "htps:/h.example/": "https://h.example/",
+    "nttp://h.example/a.b": "nntp://h.example/a.b",
+    "gohper://h.example/1": "gopher://h.example/1",
+    "fiel:///etc": "file:///etc",
+    "http:/h.example/x": "http://h.example/x",
+    "http:h.example": "http://h.example",
+    "https//h.example/x": "https://h.example/x",
+    "http://h.example/a b": "http://h.example/a%20b",
+    " http://h.example/ ": "http://h.example/",
+    "http://h.example/50%": "http://h.example/50%25",
+    'http://h.example/a"b': "http://h.example/a%22b",
+    "http://bücher.example/é": "http://xn--bcher-kva.example/%C3%A9",
+    "bücher.example": "http://xn--bcher-kva.example/",
+    "http://me:se cret@h.example/": "http://me:****@h.example/",
+}
+
+#: Texts that nothing of ours is near to: schemes of others, too.
+NOTHING = (
+    *(
+        "",
+        " ",
+        "%",
+        "foo",
+        "a b",
+        "\udcff",
+        "\x1b[31m",
+        "javascript:alert(1)",
+        "data:text/plain,x",
+        "ws://h/",
+    ),
+    *("sftp://h.example/x", "tftp://h.example/x", "irc://h/x", "urn:isbn:1", "tel:5551234", "x-foo:bar"),
+    *("http://", "http:///", "ftp://h/;type=x", "h.example:99999/", "a" * 70_000, "h.example/" + "a" * 300),
+)
+
+
+@pytest.mark.parametrize("text", MEANT, ids=ascii)
+def test_what_may_have_been_meant(text: str, folder: Path) -> None:
+    """It is said by every verb, and nobody is asked: these names are nowhere."""
+    meant = MEANT[text]
+    assert proposal(text) == meant
+    assert parse(meant).scheme in SCHEMES
+    for verb in ("cat", "get", "ls", "info", "explain", "parse"):
+        strict = [] if text.isascii() else ["--strict"]
+        done = resolve(verb, *strict, text)
+        if verb == "parse" and done.status == 0:  # a URL by its grammar
+            continue
+        assert done.status in (12, 13), (verb, done)
+        assert done.told.endswith(f"did you mean {meant} ?\n")
+        assert "secret" not in done.told + done.out.decode()
+    assert os.listdir(folder) == []
+
+
+@pytest.mark.parametrize("text", NOTHING, ids=lambda text: ascii(text[:20]))
+def test_where_nothing_is_near_nothing_is_proposed(text: str) -> None:
+    assert proposal(text) is None
+
+
+@pytest.mark.parametrize("text", [text for text in MEANT if ":" not in text])
+def test_a_url_without_its_scheme_is_a_usage_error(text: str, folder: Path) -> None:
+    done = resolve(text)
+    assert (done.status, done.out, os.listdir(folder)) == (2, b"", [])
+    assert done.told.endswith(f"nothing was fetched; did you mean {MEANT[text]} ?\n")
+
+
+def gateway_proposed(scheme: str) -> bool:
+    done = resolve("cat", f"{scheme}:a")
+    assert done.status == 13
+    return f"--gateway {scheme}=URL" in done.told
+
+
+def test_a_gateway_is_proposed_for_names_that_rfc_1738_sets_aside() -> None:
+    for scheme in (*RESERVED, "x-foo"):
+        assert gateway_proposed(scheme), scheme
+    for scheme in ("localhost", "htp", "javascript", "foo+bar"):
+        assert not gateway_proposed(scheme), scheme
+
+
+def test_what_is_not_ascii_is_converted_and_said(at: dict[str, str], folder: Path) -> None:
+    given = f"{at['named']}/é"
+    asked = f"{at['named']}/%C3%A9"
+    told = f"resolve: {given}: asked for as {asked}\n"
+    done = resolve("cat", "--trace", "trace", given)
+    assert (done.status, done.told) == (0, told)
+    assert "GET /%C3%A9 " in (folder / "trace").read_text()
+    assert resolve("cat", "-q", given) == done._replace(err=b"")
+    assert resolve("explain", given).told == told
+    listed = resolve("cat", "-i", "-", stdin=f"{given}\n".encode())
+    assert (listed.out, listed.told) == (done.out, told)
+    (outcome,) = resolve("get", "-q", "--json", given).records
+    assert (outcome["url"], outcome["path"]) == (asked, "é")
+
+
+@pytest.mark.parametrize("options", [["--strict"], ["--origin", "chosen"], ["--origin", "derived"]])
+def test_nobody_is_converted_who_did_not_ask(options: list[str], at: dict[str, str], folder: Path) -> None:
+    done = resolve("cat", *options, "--trace", "trace", f"{at['named']}/é")
+    assert (done.status, done.out) == (12, b"")
+    assert "C: " not in (folder / "trace").read_text()
+
+
+def test_parse_says_what_the_text_is() -> None:
+    (record,) = resolve("parse", "--json", "http://h.example/é").records
+    assert (record["error"], record["position"]) == ("non-ascii", 17)
+
+
+async def test_whatever_is_no_verb_and_no_url_nothing_is_fetched(
+    nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    """Not even of what is a URL behind it."""
+    server = await serve(nursery)
+
+    async def run(*words: str) -> Done:
+        return await trio.to_thread.run_sync(partial(resolve, *words, folder=tmp_path))
+
+    for word in ("gte", "GET", "example.com", "127.0.0.1", "x", ".", "/etc/hostname", "é", "ls,"):
+        done = await run(word, server.url("/data"))
+        assert (done.status, done.out) == (2, b"")
+        assert b"nothing was fetched" in done.err
+    for options in (["--nonsense"], ["--quite"], ["-X"], ["--tries"], ["--exists", "maybe"]):
+        assert (await run(server.url("/data"), *options)).status == 2
+    assert (server.connections, os.listdir(tmp_path)) == (0, [])
+
+
+def test_without_a_word_ten_lines_tell_what_to_do(folder: Path) -> None:
+    done = resolve()
+    assert (done.status, done.out) == (2, b"")
+    lines = done.told.splitlines()
+    assert len(lines) == 10
+    assert lines[0].startswith("resolve: ")
+    assert max(map(len, lines)) <= 80
+    for word in ("cat", "ls", "explain", "-O", "help"):
+        assert any(f"resolve {word}" in line for line in lines)

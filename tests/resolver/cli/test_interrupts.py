@@ -1,0 +1,193 @@
+"""Signals that come at moments at which nobody is ready for them. Each moment is one of a process of its own,
+which sends itself the signal there; all that it started has ended once its standard error has."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from resolver.cli.bulk import Interrupts
+from tests.begun import CLUSTERS, Program
+from tests.fresh import environment
+from tests.hang import HANG
+from tests.resolver.cli import interrupted
+
+CHECKOUT = Path(__file__).parents[3]
+
+PRELUDE = """
+import gc, os, signal, sys, threading
+from resolver import cli
+from resolver.cli import bulk as interrupts
+from resolver.cli.bulk import Interrupts
+
+def say(how):
+    print(how, file=sys.stderr, flush=True)
+
+def wait():
+    threading.Event().wait()
+
+def send(number=signal.SIGINT):
+    signal.raise_signal(number)
+
+def main(words):
+    with Interrupts(say) as heard:
+        moment()
+        return 0
+    return heard.status
+
+cli.main = main
+interrupts.PATIENCE = 1e6
+"""
+
+
+def ended(moment: str, ending: str = "cli.run()", stderr: int = subprocess.PIPE) -> tuple[int, str]:
+    """How a process ends that does this, and what it says."""
+    program = f"{PRELUDE}\ndef moment():\n{textwrap.indent(textwrap.dedent(moment), '    ')}\n{ending}\n"
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        env={**environment(), "PYTHONPATH": str(CHECKOUT)},
+        stdin=subprocess.DEVNULL,
+        stderr=stderr,
+        timeout=HANG,
+        text=True,
+    )
+    return done.returncode, done.stderr or ""
+
+
+MOMENTS = {
+    "while it works": "send(); wait()",
+    "in a finalizer": """
+        class Gone:
+            def __del__(self):
+                send()
+        Gone()
+        wait()
+    """,
+    "in a callback of the collector": """
+        sent = []
+        def callback(phase, facts):
+            if not sent:
+                sent.append(phase)
+                send()
+        gc.callbacks.append(callback)
+        gc.collect()
+        wait()
+    """,
+    "and what is closed breaks": """
+        try:
+            send()
+        finally:
+            raise RuntimeError("cannot release un-acquired lock")
+    """,
+    "and what is closed waits": """
+        interrupts.PATIENCE = 0
+        try:
+            send()
+        finally:
+            wait()
+    """,
+    "and another one while it closes": """
+        try:
+            send()
+        finally:
+            send()
+            wait()
+    """,
+    "and a thread waits at the end": """
+        threading.Thread(target=wait).start()
+        send()
+    """,
+    "and what Python does at the end waits": """
+        import atexit
+        atexit.register(wait)
+        send()
+    """,
+    "and a library keeps it to itself": """
+        interrupts.PATIENCE = 0
+        try:
+            send()
+        except BaseException:
+            wait()
+    """,
+}
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_the_process_ends(moment: str) -> None:
+    assert ended(MOMENTS[moment]) == (130, "interrupted\n")
+
+
+def test_sigterm_has_its_own_status() -> None:
+    assert ended("send(signal.SIGTERM)") == (143, "terminated\n")
+
+
+def test_it_ends_where_nobody_reads_what_it_says() -> None:
+    """The pipe of standard error is full."""
+    moment = """
+        interrupts._LAST = 0
+        interrupts.PATIENCE = 0
+        reading, writing = os.pipe()
+        os.set_blocking(writing, False)
+        try:
+            while os.write(writing, bytes(4096)):
+                pass
+        except BlockingIOError:
+            os.set_blocking(writing, True)
+        os.dup2(writing, 2)
+        send()
+    """
+    assert ended(moment) == (130, "")
+
+
+def test_it_is_heard_where_a_shell_has_it_ignored() -> None:
+    """As in the background of a script."""
+    ignored = "signal.signal(signal.SIGINT, signal.SIG_IGN); cli.run()"
+    assert ended("send(); wait()", ignored) == (130, "interrupted\n")
+
+
+def test_what_else_is_dropped_is_told_as_ever() -> None:
+    status, told = ended("""
+        class Gone:
+            def __del__(self):
+                raise ValueError("mine")
+        Gone()
+    """)
+    assert (status, "Exception ignored in" in told, "mine" in told) == (0, True, True)
+
+
+def test_all_is_put_back() -> None:
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)], sys.unraisablehook
+    told: list[str] = []
+    with Interrupts(told.append):
+        assert signal.getsignal(signal.SIGTERM) is not before[0][1]
+    with pytest.raises(ValueError, match="mine"), Interrupts(told.append):
+        raise ValueError("mine")
+    with Interrupts(told.append) as heard:
+        signal.raise_signal(signal.SIGTERM)
+    assert (heard.status, told) == (143, ["terminated"])
+    after = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)], sys.unraisablehook
+    assert after == before
+
+
+# ---- the command, with a cluster of this machine
+
+#: What Python says in a worker whose parent ended before it was told what it is to be: at most one was begun.
+UNBORN = re.compile(
+    r'Traceback [^\n]*\n  File "<string>", line 1, in <module>\n(?:[ ].*\n)+EOFError: Ran out of input\n\Z'
+)
+
+
+@pytest.mark.parametrize("moment", interrupted.MOMENTS)
+def test_the_command_ends_and_so_does_all_that_it_started(moment: str, tmp_path: Path) -> None:
+    own = {**environment(), "PYTHONPATH": str(CHECKOUT)}
+    program = "tests.resolver.cli.interrupted:run"
+    with Program([moment], program, loaded=CLUSTERS, environment=own, folder=tmp_path) as process:
+        status, out, told = process.ended()
+    line = "resolve: interrupted: what is done stays, and the same command goes on with the rest\n"
+    assert (status, out, UNBORN.sub("", told)) == (130, "", line)

@@ -1,0 +1,390 @@
+"""`--ledger FILE`: what a run writes down, what another one does with it, and what `resolve ledger` tells."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from resolver.files.atomic import LedgerFile
+from tests.hang import HANG
+from tests.resolver.cli import contract
+from tests.resolver.cli.command import Done, resolve
+
+WORDS = ["get", "-d", "out", "-i", "list", "--ledger", "run"]
+
+
+@pytest.fixture(name="source")
+def _source(folder: Path) -> Path:
+    """Three files, and a list of them in which one stands twice and one is missing."""
+    source = folder / "source"
+    source.mkdir()
+    for name in "abc":
+        (source / name).write_text(f"this is {name}\n")
+    names = [*"abc", "none", "a"]
+    (folder / "list").write_text("".join(f"{(source / name).as_uri()}\n" for name in names))
+    return source
+
+
+def statuses(done: Done) -> list[tuple[str, str | None]]:
+    return sorted((record["status"], record["path"]) for record in done.records)
+
+
+def told(*words: str) -> dict[str, object]:
+    (record,) = resolve("ledger", "run", "--json", *words).records
+    return record
+
+
+def test_another_run_passes_over_what_is_done_and_asks_for_the_rest(source: Path) -> None:
+    first = resolve(*WORDS, "--json")
+    assert first.status == 8
+    done = [("done", f"out/{name}") for name in ("a", "a.2", "b", "c")]
+    assert statuses(first) == [*done, ("failed", None)]
+    shutil.rmtree(source)  # nobody looks
+    source.mkdir()
+    (source / "none").write_text("there by now\n")
+    again = resolve(*WORDS, "--json")
+    assert again.status == 0
+    assert statuses(again) == [("done", "out/none"), *(("skipped", path) for _, path in done)]
+    digests = {record["path"]: record["digest"] for record in first.records}
+    skipped = [record for record in again.records if record["status"] == "skipped"]
+    assert {record["path"]: record["digest"] for record in skipped} == {
+        path: digests[path] for _, path in done
+    }
+    assert all(set(record) == set(contract.OUTCOME) for record in skipped)
+    assert "0 of 5 saved, 5 kept" in resolve(*WORDS).told
+
+
+def test_only_its_owner_may_read_it_and_nothing_stays_beside_it(source: Path, folder: Path) -> None:
+    resolve(*WORDS)
+    assert (folder / "run").stat().st_mode & 0o777 == 0o600
+    assert sorted(os.listdir(folder)) == ["list", "out", "run", "source"]
+
+
+@pytest.mark.parametrize("harm", ["gone", "longer"])
+def test_a_row_is_not_believed_without_its_file(source: Path, folder: Path, harm: str) -> None:
+    resolve(*WORDS)
+    file = folder / "out" / "b"
+    if harm == "gone":
+        file.unlink()
+    else:
+        file.write_text("something else that is longer\n")
+    again = resolve(*WORDS, "--json", "--exists", "replace")
+    assert ("done", "out/b") in statuses(again)
+    assert file.read_text() == "this is b\n"
+    assert sum(status == "skipped" for status, _ in statuses(again)) == 3
+
+
+def test_a_list_that_comes_through_a_pipe(source: Path, folder: Path) -> None:
+    given = (folder / "list").read_bytes()
+    words = ["get", "-d", "out", "-i", "-", "--ledger", "run", "--json"]
+    assert len(resolve(*words, stdin=given).records) == 5
+    assert [status for status, _ in statuses(resolve(*words, stdin=given))] == ["failed", *["skipped"] * 4]
+
+
+def test_a_name_of_its_own_is_the_same_once_more(source: Path, folder: Path) -> None:
+    """A new name for each run (`--exists rename`) is the name that the row has."""
+    (folder / "out").mkdir()
+    (folder / "out" / "a").write_text("somebody's\n")
+    words = [*WORDS, "--json", "--exists", "rename"]
+    names = {path for _, path in statuses(resolve(*words))}
+    assert names == {"out/a.2", "out/a.3", "out/b", "out/c", None}
+    assert statuses(resolve(*words)) == [
+        ("failed", None),
+        *(("skipped", name) for name in sorted(filter(None, names))),
+    ]
+
+
+def test_elsewhere_it_is_another_object(source: Path, folder: Path) -> None:
+    resolve(*WORDS)
+    elsewhere = resolve("get", "-d", "other", "-i", "list", "--ledger", "run", "--json")
+    assert [status for status, _ in statuses(elsewhere)] == ["done"] * 4 + ["failed"]
+
+
+# -- what it tells
+
+
+def test_what_it_tells(source: Path, folder: Path) -> None:
+    resolve(*WORDS)
+    record = told()
+    assert set(record) == contract.LEDGER
+    assert (record["objects"], record["done"], record["failed"], record["left"]) == (5, 4, 1, 0)
+    assert (record["bytes"], record["brought"], record["runs"]) == (40, 40, 1)
+    assert record["failures"] == [{"error": "NotFound", "exit": 8, "objects": 1}]
+    page = resolve("ledger", "run")
+    assert page.status == 0
+    assert b"done     4 of 5, 40 B\n" in page.out
+    assert b"  1 with NotFound (exit 8)\n" in page.out
+    assert resolve("ledger", "--ledger", "run").out == page.out
+
+
+def test_what_is_left_is_a_list(source: Path, folder: Path) -> None:
+    resolve(*WORDS)
+    url = (source / "none").as_uri()
+    assert resolve("ledger", "run", "--failed").out == f"{url}\n".encode()
+    (left,) = resolve("ledger", "run", "--failed", "--json").records
+    assert set(left) == contract.LEFT
+    assert (left["url"], left["error"], left["exit"], left["attempts"]) == (url, "NotFound", 8, 1)
+    assert resolve("ledger", "run", "--failed=left").out == b""
+    (source / "none").write_text("there by now\n")
+    again = resolve("get", "-d", "out", "-i", "left", "--ledger", "run", "--json")
+    assert statuses(again) == [("done", "out/none")]
+    assert resolve("ledger", "run", "--failed").out == b""
+
+
+def test_what_led_to_it_stands_in_the_list(folder: Path) -> None:
+    line = '{"url": "x-none://h/", "origin": "derived", "referrer": ["http://h/", "192.0.2.1"]}\n'
+    (folder / "list").write_text(line)
+    assert resolve(*WORDS).status == 13
+    assert resolve("ledger", "run", "--failed").out == line.encode()
+    assert told()["refused"] == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "left", "done"), [("NotFound", 1, 4), ("8", 1, 4), ("all", 1, 4), ("0", 4, 0), ("9", 0, 4)]
+)
+def test_what_is_put_back(source: Path, kind: str, left: int, done: int) -> None:
+    resolve(*WORDS)
+    record = told("--again", kind)
+    assert (record["left"], record["done"]) == (left, done)
+
+
+def test_what_is_put_back_is_asked_for_again(source: Path) -> None:
+    resolve(*WORDS)
+    (source / "b").write_text("another b\n")
+    again = resolve("ledger", "run", "--again", "0")
+    assert (again.told.startswith("resolve: run: 4 "), again.told.count("\n")) == (True, 1)
+    assert [status for status, _ in statuses(resolve(*WORDS, "--json", "--exists", "replace"))].count(
+        "done"
+    ) == 4
+    assert told()["left"] == 0
+
+
+def test_a_password_stands_nowhere(folder: Path) -> None:
+    """Nor a digest of it: another password is the same object."""
+    secret = "Xq7Pr9Lm"
+    (folder / "list").write_text(f"ftp://joe:{secret}@h.example/a\nftp://joe:{secret}@h.example/%00\n")
+    resolve(*WORDS, "--policy", "untrusted")
+    assert secret.encode() not in (folder / "run").read_bytes()
+    assert told()["objects"] == 2
+    left = resolve("ledger", "run", "--failed")
+    assert left.out.count(b"ftp://joe:****@h.example/") == 2
+    assert all(word in left.told for word in (" 2 ", "password"))
+    (folder / "list").write_text("ftp://joe:other@h.example/a\n")
+    resolve(*WORDS, "--policy", "untrusted")
+    assert told()["objects"] == 2
+
+
+def test_text_that_is_no_utf_8(folder: Path) -> None:
+    (folder / "list").write_bytes(b'http://h.example/\xff\n{"url": "http://h.example/\\ud800"}\n')
+    resolve(*WORDS)
+    urls = [record["url"] for record in resolve("ledger", "run", "--failed", "--json").records]
+    assert urls == ["http://h.example/\udcff", "http://h.example/\ud800"]
+
+
+# -- what is wrong with it
+
+
+def _foreign(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE mine (x)")
+
+
+def _later(path: Path) -> None:
+    resolve("get", "-d", "first", "-i", "list", "--ledger", str(path))
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version = 2")
+
+
+def _damaged(path: Path) -> None:
+    resolve("get", "-d", "first", "-i", "list", "--ledger", str(path))
+    octets = path.read_bytes()
+    path.write_bytes(octets[:100] + b"\xff" * 4_000 + octets[4_100:])
+
+
+WRONG = [
+    (lambda path: path.write_bytes(b"a list of mine\n" * 9), "no ledger"),
+    (_foreign, "another program"),
+    (_later, "later version"),
+    (_damaged, "damaged"),
+    (lambda path: path.mkdir(), "is a directory"),
+    (lambda path: os.mkfifo(path, 0o600), "is no regular file"),
+    (lambda path: (path.write_bytes(b""), path.chmod(0o666)), "chmod 600"),
+]
+
+
+@pytest.mark.parametrize(("make", "words"), WRONG, ids=[words for _, words in WRONG])
+def test_a_file_that_is_no_ledger_is_left_as_it_is(
+    source: Path, folder: Path, make: Callable[[Path], object], words: str
+) -> None:
+    make(folder / "run")
+    before = (folder / "run").read_bytes() if (folder / "run").is_file() else b""
+    done = resolve(*WORDS)
+    assert done.status == 3
+    assert words in done.told
+    assert not (folder / "out").exists()
+    if before:
+        assert (folder / "run").read_bytes() == before
+
+
+def test_a_run_that_is_at_work_with_it_keeps_others_out(source: Path, folder: Path) -> None:
+    resolve(*WORDS)
+    held = LedgerFile("run")
+    held.take()
+    try:
+        for words in (WORDS, ["ledger", "run", "--again", "all"]):
+            done = resolve(*words)
+            assert done.status == 3
+            assert all(word in done.told for word in ("run'", "locked", "another run"))
+        assert resolve("ledger", "run").status == 0
+    finally:
+        held.close()
+
+
+def test_a_directory_that_is_not_there(source: Path) -> None:
+    done = resolve("get", "-i", "list", "--ledger", "nowhere/run")
+    assert done.status == 3
+    assert all(word in done.told for word in ("nowhere", "no such file"))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["cat", "x:", "--ledger", "run"],
+        ["get", "-O", "-", "x:", "--ledger", "run"],
+        ["get", "-r", "nntp://h/g", "--format", "mbox", "--ledger", "run"],
+    ],
+)
+def test_what_makes_no_files_keeps_no_account(folder: Path, words: list[str]) -> None:
+    assert resolve(*words).status == 2
+
+
+@pytest.mark.parametrize("words", [["ledger"], ["ledger", "a", "b"]])
+def test_the_verb_takes_one_file(folder: Path, words: list[str]) -> None:
+    done = resolve(*words)
+    assert (done.status, "one file" in done.told) == (2, True)
+
+
+def test_what_is_not_there_is_not_made(folder: Path) -> None:
+    for words in ([], ["--failed"], ["--again", "all"]):
+        assert resolve("ledger", "run", *words).status == 3
+    assert os.listdir(folder) == []
+
+
+_LIMITED = """
+import resource, signal, sys
+from resolver.cli import main
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_a_full_disk_ends_the_run_and_loses_nothing(folder: Path) -> None:
+    """As far as the process may write: a file size limit says the same as a disk does."""
+    source = folder / "source"
+    source.mkdir()
+    for number in range(60):
+        (source / str(number)).write_text(f"{number}\n")
+    (folder / "list").write_text("".join(f"{(source / str(number)).as_uri()}\n" for number in range(60)))
+    words = [sys.executable, "-c", _LIMITED, *WORDS, "-q"]
+    ended = subprocess.run(words, capture_output=True, timeout=HANG)
+    assert ended.returncode == 3, ended.stderr
+    assert b"the ledger" in ended.stderr
+    assert ended.stderr.count(b"\n") == 1  # it is said once
+    again = resolve(*WORDS, "--json")
+    assert again.status == 0
+    assert len(again.records) == 60
+    assert all((folder / "out" / str(number)).read_text() == f"{number}\n" for number in range(60))
+
+
+# `get -r --ledger FILE`: a row for each file of a tree, which another run walks through again.
+
+LEDGER_TREES_WORDS = ["get", "-r", "-d", "out", "--ledger", "run"]
+
+
+@pytest.fixture(name="tree")
+def _tree(folder: Path) -> str:
+    """The URL of a directory with two others in it."""
+    tree = folder / "tree"
+    for name in ("a", "b/c", "b/d", "e/f"):
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).write_text(f"this is {name}\n")
+    return tree.as_uri()
+
+
+DONE = [("done", f"out/tree/{name}") for name in ("a", "b/c", "b/d", "e/f")]
+
+
+def test_another_run_passes_over_what_is_done_and_finds_what_is_new(tree: str, folder: Path) -> None:
+    first = resolve(*LEDGER_TREES_WORDS, tree, "--json")
+    assert first.status == 0
+    assert statuses(first) == DONE
+    (folder / "tree/b/new").write_text("new\n")
+    (folder / "tree/b/c").write_text("another one, which nobody looks at\n")
+    again = resolve(*LEDGER_TREES_WORDS, tree, "--json")
+    assert again.status == 0
+    assert statuses(again) == [("done", "out/tree/b/new"), *(("skipped", path) for _, path in DONE)]
+    of_first = {record["path"]: record for record in first.records}
+    for record in again.records:
+        assert set(record) == set(contract.OUTCOME)
+        if record["status"] == "skipped":
+            before = of_first[record["path"]]
+            assert (record["url"], record["bytes"], record["digest"]) == (
+                before["url"],
+                before["bytes"],
+                before["digest"],
+            )
+    found = told()
+    assert {name: found[name] for name in ("objects", "done", "left", "failed", "runs", "attempts")} == {
+        "objects": 5,
+        "done": 5,
+        "left": 0,
+        "failed": 0,
+        "runs": 2,
+        "attempts": 5,
+    }
+    assert "0 of 5 saved, 5 kept" in resolve(*LEDGER_TREES_WORDS, tree).told
+
+
+def test_what_is_gone_here_is_fetched_again(tree: str, folder: Path) -> None:
+    resolve(*LEDGER_TREES_WORDS, tree)
+    (folder / "out/tree/b/c").unlink()
+    assert ("done", "out/tree/b/c") in statuses(resolve(*LEDGER_TREES_WORDS, tree, "--json"))
+
+
+def test_what_fails_stands_there_with_what_led_to_it(at: dict[str, str], folder: Path) -> None:
+    assert resolve(*LEDGER_TREES_WORDS, f"{at['ftp']}/pub").status == 8
+    found = told()
+    assert [failure["error"] for failure in found["failures"]] == ["NotFound"]  # type: ignore[attr-defined]
+    assert found["objects"] == found["done"] + found["failed"]  # type: ignore[operator]
+    (left,) = map(json.loads, resolve("ledger", "run", "--failed", "--json").out.splitlines())
+    assert left["url"].endswith("/pub/unreadable.txt")
+    assert left["origin"] == "derived"
+    assert left["referrer"][0].rstrip("/").endswith("/pub")
+
+
+def test_what_is_removed_there_goes_with_delete(tree: str, folder: Path) -> None:
+    resolve(*LEDGER_TREES_WORDS, tree)
+    (folder / "tree/b/c").unlink()
+    done = resolve(*LEDGER_TREES_WORDS, tree, "--delete", "--yes", "--json")
+    assert done.status == 0
+    assert not (folder / "out/tree/b/c").exists()
+    assert (folder / "out/tree/b/d").exists()
+
+
+def test_a_list_of_trees(tree: str, folder: Path) -> None:
+    (folder / "list").write_text(f"{tree}\n{tree}/b\n")
+    first = resolve(*LEDGER_TREES_WORDS, "-i", "list", "--json")
+    assert len(first.records) == 6
+    shutil.rmtree(folder / "tree/e")
+    again = resolve(*LEDGER_TREES_WORDS, "-i", "list", "--json")
+    assert [record["status"] for record in again.records] == ["skipped"] * 5

@@ -1,0 +1,135 @@
+"""A list once more, as it was or changed: what is done is passed over as many at a time as it is read."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from resolver.cli import ledger as account
+from resolver.cli.targets import CommandTarget, TargetNaming
+from resolver.ledger import book as recall
+from tests.resolver.cli import contract
+from tests.resolver.cli.command import Done, resolve
+from tests.resolver.cli.test_ledger import statuses
+
+WORDS = ["get", "-d", "out", "-i", "list", "--ledger", "run", "--json"]
+
+
+@pytest.fixture(autouse=True, name="few")
+def _few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(account, "_AT_ONCE", 3)
+    monkeypatch.setattr(recall, "_RECALL_AT_ONCE", 4)
+
+
+@pytest.fixture(name="source")
+def _source(folder: Path) -> Path:
+    """Files of which some have one name in several directories."""
+    for directory in ("one", "two", "three"):
+        (folder / directory).mkdir()
+        for name in "abcd":
+            (folder / directory / name).write_text(f"{directory} {name}\n")
+    return folder
+
+
+def write(folder: Path, *names: str) -> list[str]:
+    urls = [(folder / name).as_uri() for name in names]
+    (folder / "list").write_text("".join(f"{url}\n" for url in urls))
+    return urls
+
+
+def slowly(monkeypatch: pytest.MonkeyPatch, *words: str) -> Done:
+    """As if no line could be known again."""
+    with monkeypatch.context() as patch:
+        patch.setattr(account, "_recall", lambda *_: None)
+        return resolve(*words)
+
+
+NAMES = [f"{directory}/{name}" for directory in ("one", "two", "three") for name in "abcd"]
+
+
+def test_it_is_told_as_one_by_one(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(source, *NAMES, "one/none", *NAMES[:3])
+    resolve(*WORDS)
+    passed = resolve(*WORDS)
+    assert passed.status == 8
+    alone = slowly(monkeypatch, *WORDS)
+    skipped = [record for record in passed.records if record["status"] == "skipped"]
+    assert len(skipped) == 15
+    assert skipped == [record for record in alone.records if record["status"] == "skipped"]
+    assert all(set(record) == set(contract.OUTCOME) for record in skipped)
+    assert "0 of 16 saved, 15 kept, 1 missing" in resolve(*WORDS[:-1]).told
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_list_that_changed_asks_for_what_is_new(source: Path, seed: int) -> None:
+    """Some lines are gone, some are new, some stand elsewhere: each file is fetched once, and is where its
+    outcome says."""
+    chance = random.Random(seed)
+    write(source, *NAMES[: chance.randrange(12)])
+    had = {record["url"]: record["path"] for record in resolve(*WORDS).records}
+    names = chance.sample(NAMES, 9) if seed % 2 else [name for name in NAMES if chance.random() < 0.7]
+    urls = write(source, *names)
+    found = resolve(*WORDS, "--exists", "rename") if seed == 3 else resolve(*WORDS)
+    by_url = {record["url"]: record for record in found.records}
+    assert set(by_url) == set(urls)
+    for name, url in zip(names, urls, strict=True):
+        record = by_url[url]
+        if record["status"] == "failed":  # its name is that of another one, which is in the way
+            assert record["exit"] == 3
+            continue
+        assert record["status"] == ("skipped" if had.get(url) == record["path"] else "done")
+        assert (source / str(record["path"])).read_text() == f"{name.replace('/', ' ')}\n"
+    paths = [record["path"] for record in found.records if record["path"] is not None]
+    assert len(paths) == len(set(paths))
+
+
+@pytest.mark.parametrize("words", [("-d", "else"), ("--host-directories",), ("--cut-dirs", "1")])
+def test_what_is_to_go_elsewhere_is_not_taken_for_it(source: Path, words: tuple[str, ...]) -> None:
+    write(source, *NAMES[:4])
+    resolve(*WORDS)
+    found = resolve(*WORDS, *words)
+    assert {status for status, _ in statuses(found)} == {"done"}
+    again = resolve(*WORDS, *words)
+    assert statuses(again) == [("skipped", path) for _, path in statuses(found)]
+
+
+def test_a_ledger_from_before_there_was_that_is_gone_on_with(source: Path) -> None:
+    write(source, *NAMES[:4])
+    before = resolve(*WORDS)
+    with closing(sqlite3.connect(source / "run")) as database:
+        database.execute("ALTER TABLE object DROP COLUMN how")
+    for _ in range(2):
+        again = resolve(*WORDS)
+        assert statuses(again) == [("skipped", path) for _, path in statuses(before)]
+    with closing(sqlite3.connect(source / "run")) as database:
+        assert set(database.execute("SELECT how FROM object")) == {("",)}
+
+
+def test_no_line_of_a_list_that_was_done_is_read_as_a_url(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(source, *NAMES)
+    resolve(*WORDS)
+    named: list[str] = []
+    name = TargetNaming.name
+
+    def watched(naming: TargetNaming, target: CommandTarget) -> CommandTarget:
+        named.append(target.url)
+        return name(naming, target)
+
+    monkeypatch.setattr(TargetNaming, "name", watched)
+    found = resolve(*WORDS)
+    assert len(found.records) == 12
+    assert named == []
+    write(source, *NAMES[:2], "one/new", *NAMES[7:])
+    assert len(resolve(*WORDS).records) == 8
+    assert named[0].endswith("one/new")
+    assert len(named) < 8  # what is gone is more than what is read ahead
+    write(source, *NAMES[:2], *NAMES[3:])
+    named.clear()
+    resolve(*WORDS)
+    assert named == []

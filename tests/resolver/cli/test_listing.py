@@ -1,0 +1,220 @@
+"""`ls` for people: columns for every scheme, an order, a number to go on by, colours on a terminal."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from resolver import Entry, Kind
+from resolver.cli.listing import EntryColors, fit, painter, short_columns
+from tests.resolver.cli.command import resolve
+from tests.resolver.cli.terminal import Terminal
+from tests.resolver.cli.terminal import on_terminal as beside_a_terminal
+from tests.resolver.cli.test_streams import on_terminal
+
+#: Of every scheme that lists: a URL, and the first columns of its entries.
+LONG = {
+    "{ftp}/pub/;type=d": "unknown",
+    "{gopher}/11/sub": "document",
+    "{http}/pub/": "directory",
+    "{nntp}/comp.misc": "article",
+    "{wais}/demo?ferry": "document",
+    "{file}/": "document",
+}
+
+
+@pytest.mark.parametrize("place", LONG)
+def test_long_lines_have_the_same_columns(at: dict[str, str], place: str) -> None:
+    done = resolve("ls", "-q", "-l", place.format(**at))
+    assert done.status == 0
+    lines = done.out.decode("utf-8", "surrogateescape").splitlines()
+    assert lines[0].startswith(LONG[place])
+    for number, line in enumerate(lines, 1):
+        kind, size, date, types, shown = line.split(maxsplit=5)[:5]
+        assert Kind(kind)
+        assert size == "-" or size.lstrip("~")[0].isdigit()
+        assert date == "-" or date.lstrip("~")[:4].isdigit()
+        assert (shown, bool(types)) == (str(number), True)
+        assert (line[55:57], line[57:58].strip()) != ("  ", "")  # names begin at one column
+
+
+def test_an_index_says_what_it_only_rounded(at: dict[str, str]) -> None:
+    assert resolve("ls", "-q", "-l", f"{at['http']}/pub/").out == (
+        b"directory            -  ~2001-09-09T01:46     -       1  sub/\n"
+        b"document             7  ~2001-09-09T01:46     -       2  a b\n"
+        b"document          ~39K  ~2002-10-10T02:46     -       3  big.iso\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "names"),
+    [
+        ("name", [b"a b", b"big.iso", b"sub"]),
+        ("size", [b"big.iso", b"a b", b"sub"]),  # 39K is more than 7, and a directory has none
+        ("date", [b"big.iso", b"sub", b"a b"]),
+    ],
+)
+def test_sorted(at: dict[str, str], key: str, names: list[bytes]) -> None:
+    url = f"{at['http']}/pub/"
+    assert resolve("ls", "-q", "--sort", key, url).out.splitlines() == names
+    records = resolve("ls", "-q", "--json", "--sort", key, url).records
+    assert [record["name"].encode() for record in records] == names
+    numbers = [line.split()[4] for line in resolve("ls", "-lq", "--sort", key, url).out.splitlines()]
+    assert sorted(numbers) == [b"1", b"2", b"3"]
+    assert numbers == [b"%d" % ([b"sub", b"a b", b"big.iso"].index(name) + 1) for name in names]
+
+
+def test_what_is_sorted_is_held_within_a_limit(at: dict[str, str]) -> None:
+    done = resolve("ls", "--sort", "name", "--limit", "entries=2", f"{at['http']}/pub/")
+    assert (done.status, done.out) == (7, b"")
+    assert "more than 2 entries" in done.told
+
+
+def test_an_entry_is_taken_by_its_number(at: dict[str, str], folder: Path) -> None:
+    lines = resolve("ls", "-q", "-l", f"{at['gopher']}/").out.decode().splitlines()
+    (number,) = [line.split()[4] for line in lines if line.endswith("  About")]
+    assert resolve("cat", "-q", "--follow", number, f"{at['gopher']}/").out.startswith(b"A text of two")
+    done = resolve("get", "--follow", number, f"{at['gopher']}/")
+    assert done.status == 0
+    assert [path.read_bytes()[:13] for path in folder.iterdir()] == [b"A text of two"]
+    (number,) = [line.split()[4] for line in lines if line.endswith("  A folder/")]
+    direct = resolve("ls", "-q", "--json", f"{at['gopher']}/11/sub").records
+    followed = resolve("ls", "-q", "--json", "--follow", number, f"{at['gopher']}/").records
+    assert [entry["url"] for entry in followed] == [entry["url"] for entry in direct]
+
+
+def test_what_is_followed_is_judged_as_a_link(at: dict[str, str]) -> None:
+    """A person chose it, whom the menu told where it leads: the rules for links hold."""
+    lines = resolve("ls", "-q", "--json", f"{at['gopher_menu']}/").records
+    assert lines[0]["url"].startswith("gopher://h.example")
+    done = resolve("cat", "--follow", "1", "--policy", "untrusted", f"{at['gopher_menu']}/")
+    assert done.status != 0
+    assert done.out == b""
+
+
+@pytest.mark.parametrize(("number", "words"), [("2", "leads nowhere"), ("99", "no number 99")])
+def test_what_leads_nowhere(at: dict[str, str], number: str, words: str) -> None:
+    done = resolve("cat", "--follow", number, f"{at['gopher_menu']}/")
+    assert (done.status, done.out) == (8, b"")
+    assert words in done.told
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "x", "1.5", "1" * 30])
+def test_a_number_is_one(number: str) -> None:
+    assert resolve("ls", f"--follow={number}", "gopher://h.example/").status == 2
+
+
+def test_a_terminal_gets_colours_and_slashes(at: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    url = f"{at['http']}/pub/"
+    for name in ("NO_COLOR", "LS_COLORS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    assert on_terminal(monkeypatch, "ls", url) == (0, b"\x1b[01;34msub\x1b[0m/\na b\nbig.iso\n")
+    monkeypatch.setenv("LS_COLORS", "di=32:*.iso=01;31:ln=\x1b[5m:fi=x")
+    assert on_terminal(monkeypatch, "ls", url)[1] == (
+        b"\x1b[32msub\x1b[0m/\na b\n\x1b[01;31mbig.iso\x1b[0m\n"
+    )
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert on_terminal(monkeypatch, "ls", url)[1] == b"sub/\na b\nbig.iso\n"
+    monkeypatch.delenv("NO_COLOR")
+    monkeypatch.setenv("TERM", "dumb")
+    assert on_terminal(monkeypatch, "ls", url)[1] == b"sub/\na b\nbig.iso\n"
+    assert resolve("ls", url).out == b"sub\na b\nbig.iso\n"
+
+
+def test_colours_never_hide_what_drives_a_terminal(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """S15: the name is made harmless before it is coloured."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("LS_COLORS", "fi=31")
+    (folder / "n\x1b[2Jx").write_bytes(b"")
+    status, shown = on_terminal(monkeypatch, "ls", "-l", folder.as_uri() + "/")
+    assert status == 0
+    assert shown.endswith(b"  \x1b[31mn\\x1b[2Jx\x1b[0m\n")
+
+
+@pytest.mark.parametrize("colour", ["", "x", "31m\x1b]0;owned\x07", "1" * 40, "31;"])
+def test_a_colour_is_nothing_else(colour: str) -> None:
+    colours = painter({"TERM": "xterm", "LS_COLORS": f"di={colour}:fi={colour}"})
+    assert colours.paint(Entry(name="x", kind=Kind.DOCUMENT), "x") == "x"
+    assert isinstance(colours, EntryColors)
+
+
+NAMES = [
+    "a",
+    "x" * 200,
+    "archive-of-many-things-2001.tar.gz",
+    "日本語のとても長い名前のファイル.txt",
+    "e\u0301" * 40,
+    "n\x1b[2J" * 20,
+]
+
+
+@pytest.mark.parametrize("columns", [40, 41, 60, 79])
+async def test_a_long_line_is_one_line_on_a_narrow_terminal(columns: int, folder: Path) -> None:
+    """Whatever is in a name: its beginning and its end are there, and the number that `--follow` takes."""
+    place = folder / "there"
+    place.mkdir()
+    for name in NAMES:
+        (place / name).write_bytes(b"")
+    (place / "sub").mkdir()
+    os.truncate(place / "a", 123_456_789_012)
+    terminal = Terminal(columns)
+    shown = ("ls", "-l", "--sort", "name", place.as_uri() + "/")
+    async with beside_a_terminal(terminal, folder, *shown, stdout=terminal.slave) as command:
+        assert await command.status() == 0
+    rows = terminal.rows
+    assert len(rows) == len(NAMES) + 1
+    assert sorted(int(row.split()[3]) for row in rows) == list(range(1, len(rows) + 1))
+    assert rows[0].split()[:2] == ["doc", "~114G"]
+    assert next(row for row in rows if row.startswith("dir")).endswith(" sub/")
+    assert sum(row.endswith("gz") for row in rows) == 1
+
+
+async def test_a_roomy_terminal_has_the_columns_of_a_file(folder: Path) -> None:
+    (folder / "there").mkdir()
+    (folder / "there" / "archive-of-many-things.tar.gz").write_bytes(b"")
+    terminal = Terminal(100)
+    url = (folder / "there").as_uri() + "/"
+    async with beside_a_terminal(terminal, folder, "ls", "-l", url, stdout=terminal.slave) as command:
+        assert await command.status() == 0
+    (row,) = terminal.rows
+    assert (row.split()[0], row.index("archive")) == ("document", 57)
+
+
+FITTED = [
+    ("short", 10, "short"),
+    ("exactly-10", 10, "exactly-10"),
+    ("eleven-of-it", 11, "eleven-…-it"),
+    ("日本語日本語日本語", 9, "日本語…語"),
+    ("0123456789", 0, "01234…89"),
+]
+
+
+@pytest.mark.parametrize(("text", "columns", "shown"), FITTED)
+def test_a_name_is_cut_in_its_middle(text: str, columns: int, shown: str) -> None:
+    assert fit(text, columns) == shown
+
+
+SHORT = [
+    (Entry(name="x"), "unk      - -              7 "),
+    (Entry(name="x", kind=Kind.DOCUMENT, size=99_999), "doc  99999 -              7 "),
+    (Entry(name="x", kind=Kind.DOCUMENT, size=102_400), "doc  ~100K -              7 "),
+    (Entry(name="x", kind=Kind.DOCUMENT, size=2**63 - 1), "doc ~8191P -              7 "),
+    (
+        Entry(name="x", extra={"size_text": "1.5 MiB", "modified_local": "2001-09-08T21:46"}),
+        "unk ~1.5Mi ~2001-09-08    7 ",
+    ),
+    (
+        Entry(name="x", extra={"size_text": "\x1b[2J", "modified_local": "\x1b[2J"}),
+        "unk    ~2J -              7 ",
+    ),
+    (Entry(name="x", modified=datetime(2001, 9, 9, tzinfo=UTC)), "unk      - 2001-09-09     7 "),
+]
+
+
+@pytest.mark.parametrize(("entry", "shown"), SHORT)
+def test_short_columns(entry: Entry, shown: str) -> None:
+    assert short_columns(entry, 7) == shown

@@ -1,0 +1,375 @@
+"""`resolve mcp`, spoken to by the SDK's own client: over the standard streams of a process of its own, and
+where these make no difference in this one."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+from mcp import ClientSession, MCPError, StdioServerParameters, stdio_client
+from mcp.shared.memory import create_client_server_memory_streams
+from mcp_types import CallToolResult, EmbeddedResource, TextContent
+
+from resolver.cli.arguments import read
+from resolver.cli.streams import MOST_LINE
+from resolver.cli.values import UsageError
+from tests.begun import AGENTS, Program
+from tests.fresh import environment
+from tests.hang import HANG
+from tests.resolver.cli.command import resolve
+from tests.resolver.cli.places import Places
+
+CHECKOUT = Path(__file__).parents[3]
+RUN = ["-W", "error", "-m", "resolver", "mcp", "--config", "none"]
+
+
+def allowed(places: Places) -> list[str]:
+    """What lets agents reach the places of these tests."""
+    ports = {url.rpartition(":")[2] for url in places.values()}
+    options = [word for port in sorted(ports) if port.isdigit() for word in ("--allow-port", port)]
+    return ["--allow-address", "127.0.0.0/8", *options]
+
+
+@asynccontextmanager
+async def conversation(*options: str) -> AsyncIterator[ClientSession]:
+    parameters = StdioServerParameters(
+        command=sys.executable, args=[*RUN, *options], cwd=CHECKOUT, env=environment()
+    )
+    with trio.fail_after(HANG):
+        async with stdio_client(parameters) as (heard, said), ClientSession(heard, said) as session:
+            await session.initialize()
+            yield session
+
+
+@asynccontextmanager
+async def talk(*options: str) -> AsyncIterator[ClientSession]:
+    """The same in this process, with no streams between: what is said is no other."""
+    from resolver.adapters.mcp import server
+    from resolver.cli.mcp import grant_of
+
+    command = read(["mcp", "--config", "none", *options])
+    assert command is not None
+    served = server(grant_of(command))
+    with trio.fail_after(HANG):
+        async with create_client_server_memory_streams() as (here, there), trio.open_nursery() as nursery:
+            nursery.start_soon(served.run, *there, served.create_initialization_options())
+            async with ClientSession(*here) as session:
+                await session.initialize()
+                yield session
+            nursery.cancel_scope.cancel()
+
+
+def facts(result: CallToolResult) -> dict[str, Any]:
+    """The record, which is also the first text of what is shown to a model."""
+    (first, *_) = result.content
+    assert isinstance(first, TextContent)
+    assert json.loads(first.text) == result.structured_content
+    found: dict[str, Any] = result.structured_content
+    return found
+
+
+def body(result: CallToolResult) -> str:
+    (_, second) = result.content
+    assert isinstance(second, TextContent)
+    return second.text
+
+
+async def test_a_conversation(places: Places) -> None:
+    """Every tool, and a call that is cancelled: one process, for most that it costs is its start."""
+    async with conversation(*allowed(places)) as session:
+        await try_every_tool(session, places)
+        await cancel_a_call(session)
+        about = f"{places['http']}/about.txt"
+        assert facts(await session.call_tool("check", {"url": about}))["action"] == "allow"
+
+
+async def try_every_tool(session: ClientSession, places: Places) -> None:
+    assert [tool.name for tool in (await session.list_tools()).tools] == [
+        *("fetch", "list", "info", "explain", "check")
+    ]
+    about = f"{places['http']}/about.txt"
+    for url, text in (
+        (about, "A text of two lines.\nThe second one.\n"),
+        (f"{places['ftp']}/pub/a.txt", "line one\nline two\n\nlast line\n"),
+        (f"{places['gopher']}/00/about", "A text of two lines.\nThe second one.\n"),
+        (f"{places['prospero']}/AFTP/pub/hello.txt", "hello prospero\n"),
+    ):
+        fetched = await session.call_tool("fetch", {"url": url})
+        assert (fetched.is_error, body(fetched)) == (False, text)
+        assert facts(fetched)["requested_url"] == url
+        assert facts(fetched)["next_cursor"] is None
+    listed = facts(await session.call_tool("list", {"url": f"{places['ftp']}/pub/", "entries": 2}))
+    names = [entry["name"] for entry in listed["entries"]]
+    while listed["next_cursor"]:
+        listed = facts(await session.call_tool("list", {"cursor": listed["next_cursor"], "entries": 2}))
+        names += [entry["name"] for entry in listed["entries"]]
+    assert names[:4] == ["a.bin", "a.txt", "bare-cr.txt", "crlf.txt"]
+    assert len(names) == listed["total"]
+    known = facts(await session.call_tool("info", {"url": about}))
+    assert (known["kind"], known["size"]) == ("document", 37)
+    plan = facts(await session.call_tool("explain", {"url": about}))
+    assert (plan["verdict"], plan["steps"][1]["action"]) == ("allow", "connect")
+    assert "GET /about.txt HTTP/1.1\\x0d\n" in plan["steps"][2]["octets"]
+    assert facts(await session.call_tool("check", {"url": about}))["action"] == "allow"
+
+
+async def cancel_a_call(session: ClientSession) -> None:
+    """It closes its connection. The server was still there when the call was cancelled, and goes on."""
+    came, left = trio.Event(), trio.Event()
+    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    url = f"http://127.0.0.1:{listeners[0].socket.getsockname()[1]}/"
+
+    async def never_answer(stream: trio.SocketStream) -> None:
+        async with stream:
+            while await stream.receive_some():
+                came.set()
+        left.set()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(trio.serve_listeners, never_answer, listeners)
+        async with trio.open_nursery() as calls:
+            calls.start_soon(session.call_tool, "fetch", {"url": url})
+            await came.wait()
+            calls.cancel_scope.cancel()
+        await left.wait()
+        nursery.cancel_scope.cancel()
+
+
+HOSTILE = "a\x1b]0;owned\x07\r\nb\u202ec\x9bd \U000e0069\U000e0067 é\n"
+SHOWN = "a\\x1b]0;owned\\x07\nb\\u202ec\\x9bd \\U000e0069\\U000e0067 é\n"
+#: A text, and a menu whose one line has the same for its name.
+TEXT = f"HTTP/1.0 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n{HOSTILE}".encode()
+MENU = "0a\u202eb \U000e0069\t/a\x9b\th.example\t70\r\n.\r\n".encode()
+
+
+async def saying(nursery: trio.Nursery, words: bytes) -> str:
+    """The place, as host and port, of a peer that hears something and says that."""
+
+    async def say(stream: trio.SocketStream) -> None:
+        async with stream:
+            await stream.receive_some()
+            await stream.send_all(words)
+
+    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    nursery.start_soon(trio.serve_listeners, say, listeners)
+    return f"127.0.0.1:{listeners[0].socket.getsockname()[1]}"
+
+
+async def test_what_is_hostile_is_shown_and_paged(nursery: trio.Nursery) -> None:
+    text, menu = await saying(nursery, TEXT), await saying(nursery, MENU)
+    long = await saying(nursery, b"HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\n" + b"one line\n" * 9)
+    port = menu.partition(":")[2]
+    async with talk("--allow-address", "127.0.0.1", "--allow-port", port) as session:
+        assert body(await session.call_tool("fetch", {"url": f"http://{text}/"})) == SHOWN
+        (entry,) = facts(await session.call_tool("list", {"url": f"gopher://{menu}/1"}))["entries"]
+        assert entry["name"] == "a\\u202eb \\U000e0069"
+        assert entry["url"] == "gopher://h.example/0/a%C2%9B"
+        page = await session.call_tool("fetch", {"url": f"http://{long}/", "characters": 20})
+        pages = [body(page)]
+        while cursor := facts(page)["next_cursor"]:
+            page = await session.call_tool("fetch", {"cursor": cursor, "characters": 20})
+            pages.append(body(page))
+        assert pages == ["one line\n" * 2] * 4 + ["one line\n"]
+    nursery.cancel_scope.cancel()
+
+
+async def test_what_fails_says_why_and_by_which_rule(places: Places) -> None:
+    async with talk(*allowed(places), "--max-size", "30000") as session:
+        for tool, url, code, status, rule in (
+            ("fetch", f"{places['http']}/bomb", "LimitExceeded", 14, None),
+            ("fetch", f"{places['short']}/", "Truncated", 10, None),
+            ("fetch", f"{places['to_file']}/", "Refused", 15, "S10"),
+            ("fetch", "file:///etc/passwd", "Refused", 9, "S12"),
+            ("fetch", "http://10.0.0.1/", "Refused", 9, "S08"),
+            ("fetch", "http://[::ffff:169.254.169.254]/", "Refused", 9, "S08"),
+            ("list", "ftp://127.0.0.1:25/", "Refused", 9, "S04"),
+            ("info", "http://0x7f000001/", "InvalidUrl", 12, "S01"),
+            ("info", "gopher://127.0.0.1/0x%0D%0AQUIT", "Refused", 9, "S02"),
+            ("fetch", "nosuch:thing", "UnsupportedScheme", 13, "S19"),
+            ("fetch", f"{places['http']}/nothing/here", "NotFound", 8, None),
+        ):
+            failed = await session.call_tool(tool, {"url": url})
+            assert failed.is_error, url
+            error = facts(failed)["error"]
+            assert (error["code"], facts(failed)["exit"], error.get("rule")) == (code, status, rule), url
+        for misuse in (
+            {},
+            {"url": "x:", "cursor": "1-1"},
+            {"cursor": "7-1"},
+            {"url": 3},
+            {"url": "x:", "a": 1},
+        ):
+            failed = await session.call_tool("fetch", misuse)
+            assert (failed.is_error, facts(failed)["exit"]) == (True, 2), misuse
+        with pytest.raises(MCPError, match="'delete'"):
+            await session.call_tool("delete", {"url": "x:"})
+
+
+async def test_nothing_is_connected_to_that_the_operator_did_not_allow(
+    nursery: trio.Nursery,
+) -> None:
+    """Neither by an agent's own URL nor by any other spelling of it."""
+    visits = []
+    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    port = listeners[0].socket.getsockname()[1]
+
+    async def visited(stream: trio.SocketStream) -> None:
+        visits.append(stream)
+        await stream.aclose()
+
+    nursery.start_soon(trio.serve_listeners, visited, listeners)
+    async with talk() as session:
+        for host in ("127.0.0.1", "localhost", "a.localhost", "[::ffff:127.0.0.1]", "2130706433", "127.1"):
+            for tool in ("fetch", "list", "info"):
+                refused = await session.call_tool(tool, {"url": f"http://{host}:{port}/"})
+                assert facts(refused)["error"]["rule"] in ("S01", "S08")
+            verdict = await session.call_tool("check", {"url": f"http://{host}:{port}/"})
+            assert facts(verdict)["action"] == "refuse"
+    assert visits == []
+    nursery.cancel_scope.cancel()
+
+
+async def test_what_is_no_text_is_given_in_octets(places: Places) -> None:
+    async with talk(*allowed(places)) as session:
+        image = await session.call_tool("fetch", {"url": f"{places['ftp']}/pub/a.bin"})
+        assert facts(image)["form"] == "binary"
+        (_, blob) = image.content
+        assert isinstance(blob, EmbeddedResource)
+
+
+def start(stdin: int | None = None) -> Program:
+    words = ["mcp", "--config", "none"]
+    return Program(words, loaded=AGENTS, environment=environment(), stdin=stdin)
+
+
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    },
+}
+
+
+def said(message: dict[str, object]) -> bytes:
+    return json.dumps(message).encode() + b"\n"
+
+
+def call(tool: str, arguments: object) -> bytes:
+    params = {"name": tool, "arguments": arguments}
+    return said({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params})
+
+
+def answers(program: Program, wanted: int) -> list[dict[str, Any]]:
+    return [json.loads(program.stdout.readline()) for _ in range(wanted)]
+
+
+def test_mcp_answers_a_line_that_is_not_json_and_goes_on() -> None:
+    with start() as program:
+        for line in (b"garbage \x1b[31m", b"\xff\xfe\0", b"", b"[" * 9_000, b'"' + b"x" * MOST_LINE + b'"'):
+            program.stdin.write(line + b"\n")
+            program.stdin.flush()
+            (answer,) = answers(program, 1)
+            assert (answer["id"], answer["error"]["code"]) == (None, -32700)
+        for line in (b"{}", b"[]", b'"' + b"\\u001b" * 100_000 + b'"'):
+            program.stdin.write(line + b"\n")
+        program.stdin.write(said(INITIALIZE))
+        program.stdin.write(said({"jsonrpc": "2.0", "method": "notifications/initialized"}))
+        program.stdin.write(b"garbage again\n" + call("check", {"url": "http://h.example/\x1b"}))
+        program.stdin.flush()
+        found = {answer["id"]: answer for answer in answers(program, 3)}  # in any order
+        assert found[None]["error"]["code"] == -32700
+        first, second = found[1], found[2]
+        assert first["result"]["serverInfo"]["name"] == "resolve"
+        assert second["result"]["structuredContent"]["findings"][0]["rule"] == "S01"
+        program.stdin.close()
+        assert program.wait() == 0
+        assert program.stderr.read() == b""
+
+
+def test_a_client_that_takes_no_answer_ends_it_without_a_word() -> None:
+    with start() as program:
+        program.stdout.close()
+        program.stdin.write(said(INITIALIZE))
+        program.stdin.flush()
+        assert program.wait() == 141
+        assert program.stderr.read() == b""
+
+
+def test_a_person_is_told_what_it_waits_for() -> None:
+    keyboard, terminal = os.openpty()
+    with start(terminal) as program:
+        os.close(terminal)
+        assert program.stderr.readline().startswith(b"resolve: mcp waits for what a client")
+        os.write(keyboard, b"help\n\x04")
+        assert program.wait() == 0
+        assert (program.stdout.read().count(b"\n"), program.stderr.read()) == (1, b"")
+    os.close(keyboard)
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_it_while_it_waits(number: int, status: int) -> None:
+    with start() as program:
+        program.stdin.write(said(INITIALIZE))
+        program.stdin.flush()
+        answers(program, 1)
+        os.kill(program.pid, number)
+        assert program.wait() == status
+        assert program.stderr.read() == b""
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--policy", "default"], "--policy.*untrusted"),
+        (["--policy", "cautious"], "--policy"),
+        (["-H", "Authorization: x"], "--header"),
+        (["--user", "me"], "--user"),
+        (["--netrc"], "--netrc"),
+    ],
+)
+def test_what_would_make_it_milder_everywhere_is_refused(options: Sequence[str], words: str) -> None:
+    from resolver.cli.mcp import grant_of
+
+    command = read(["mcp", "--config", "none", *options])
+    assert command is not None
+    with pytest.raises(UsageError, match=words):
+        grant_of(command)
+
+
+def test_the_policy_is_untrusted_whatever_the_configuration_says(tmp_path: Path) -> None:
+    from resolver.cli.mcp import grant_of
+
+    (tmp_path / "config").write_text('policy = "default"\nallow_address = ["192.0.2.0/24"]\n')
+    command = read(["mcp", "--config", str(tmp_path / "config"), "--allow-port", "8070", "--max-size", "1k"])
+    assert command is not None
+    grant = grant_of(command)
+    assert grant.policy.name == "untrusted"
+    assert (grant.policy.allow_address, grant.policy.allow_port) == ({"192.0.2.0/24"}, {8070})
+    assert (grant.limits.body, grant.limits.body_everywhere) == (1024, True)
+
+
+def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("resolver.adapters.mcp")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    done = resolve("mcp", "--config", "none")
+    assert (done.status, done.out) == (13, b"")
+    assert done.told == "resolve: mcp needs mcp 2 or later (the extra mcp): pip install mcp\n"
+
+
+@pytest.mark.parametrize("words", [["http://h.example/"], ["-i", "list"]])
+def test_it_takes_no_url(words: list[str]) -> None:
+    with pytest.raises(UsageError, match=r"^mcp .*\bURL\b"):
+        read(["mcp", *words])

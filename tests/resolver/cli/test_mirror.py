@@ -1,0 +1,341 @@
+"""`get -r`: whole trees, said and counted as a list of files is."""
+
+from __future__ import annotations
+
+import json
+import mailbox
+import os
+import signal
+from pathlib import Path
+
+import pytest
+import trio
+
+from tests.hang import HANG
+from tests.resolver.cli.command import resolve
+from tests.resolver.cli.terminal import Terminal, on_terminal
+from tests.sampled import sampled
+
+#: Trees of every scheme that has them: the top of each here, and files that have to be in it.
+TREES = [
+    ("{ftp}/pub", "pub", {"a.txt", "names/README", "large.bin"}),
+    ("{ftp}/", "127.0.0.1", {"pub/a.txt"}),
+    ("{gopher}/", "127.0.0.1", {"about", "data", "pixel"}),
+    ("{nntp}/comp.misc", "comp.misc", {"1234"}),
+    ("{prospero}//example", "example", set()),
+    ("{file}", "", {"about.txt"}),
+]
+
+
+def files(folder: Path) -> set[str]:
+    return {
+        os.path.relpath(os.path.join(where, name), folder)
+        for where, _, names in os.walk(folder)
+        for name in names
+    }
+
+
+@pytest.mark.parametrize(("url", "top", "some"), TREES, ids=[row[0] for row in TREES])
+def test_a_tree_of_every_scheme(url: str, top: str, some: set[str], at: dict[str, str], folder: Path) -> None:
+    """Each file has a record; what was saved is there, and a second run fetches nothing of it."""
+    given = url.format_map(at)
+    done = resolve("get", "-r", "-q", "--json", given)
+    saved = {record["path"]: record for record in done.records if record["status"] == "done"}
+    assert set(saved) == files(folder)
+    assert saved
+    top = top or given.rpartition("/")[2]
+    assert {f"{top}/{name}" for name in some} <= set(saved)
+    assert all(path.startswith(f"{top}/") for path in saved)
+    again = resolve("get", "-r", "-q", "--json", "--exists", "skip", given)
+    assert {record["path"]: record["status"] for record in again.records if record["path"]} == dict.fromkeys(
+        saved, "skipped"
+    )
+
+
+def test_files_are_told_and_counted(at: dict[str, str], folder: Path) -> None:
+    done = resolve("get", "-r", f"{at['file']}", f"{at['ftp']}/pub/names/", "-d", "out", "--depth", "1")
+    assert done.status == 0
+    local = Path(at["file"]).name
+    assert f"{at['file']}/about.txt -> out/{local}/about.txt (16 " in done.told
+    assert f"{at['ftp']}/pub/names/README -> out/names/README (18 " in done.told
+    assert done.told.count("warning (S04)") == 1
+    count = len(files(folder))
+    assert f"resolve: {count} of {count} saved; " in done.told
+
+
+def test_a_document_goes_into_the_directory_for_files(at: dict[str, str], folder: Path) -> None:
+    done = resolve("get", "-r", "-d", "out", f"{at['file']}/about.txt")
+    assert done.status == 0
+    assert files(folder) == {"out/about.txt"}
+
+
+def test_what_fails_is_told_and_listed(at: dict[str, str], folder: Path) -> None:
+    """The list of what is left has the tree, so that another run of it fetches what is missing."""
+    done = resolve("get", "-r", "--failed", "left", f"{at['ftp']}/pub", f"{at['ftp']}/nowhere")
+    assert done.status == 8
+    assert "/pub/unreadable.txt: " in done.told
+    assert "2 missing; " in done.told
+    assert set((folder / "left").read_text().splitlines()) == {f"{at['ftp']}/pub", f"{at['ftp']}/nowhere"}
+
+
+def test_a_tree_has_its_host_and_directories_where_these_are_wanted(at: dict[str, str], folder: Path) -> None:
+    url = f"{at['ftp']}/pub/names"
+    for options, top in (
+        (["--host-directories"], "127.0.0.1/pub/names"),
+        (["--cut-dirs", "0"], "pub/names"),
+        (["--host-directories", "--cut-dirs", "1"], "127.0.0.1/names"),
+    ):
+        assert resolve("get", "-r", "-q", "-d", "out", "--exists", "replace", *options, url).status == 0
+        assert (folder / "out" / top / "README").is_file()
+
+
+def test_two_trees_of_one_name_are_two(at: dict[str, str], folder: Path) -> None:
+    assert resolve("get", "-r", "-q", f"{at['ftp']}/pub/names", f"{at['ftp']}/pub/names/").status == 0
+    assert files(folder / "names") == files(folder / "names.2")
+
+
+def test_a_list_may_name_trees(at: dict[str, str], folder: Path) -> None:
+    (folder / "list").write_text(json.dumps({"url": f"{at['ftp']}/pub/names"}) + "\n" + at["file"] + "\n")
+    assert resolve("get", "-r", "-q", "-i", "list", "-d", "out").status == 0
+    assert {name.partition("/")[0] for name in files(folder / "out")} == {"names", Path(at["file"]).name}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["-r", "-O", "x"], "-r -O FILE"),
+        (["-r", "-O", "-"], "-r -O FILE"),
+        (["--depth", "2"], "--depth -r"),
+        (["--accept", "*"], "--accept -r"),
+        (["-r", "--accept-regex", "("], "regular expression"),
+        (["-r", "--depth", "0"], "--depth 1 64"),
+    ],
+    ids=" ".join,
+)
+def test_words_that_go_with_no_tree(words: list[str], said: str, folder: Path) -> None:
+    done = resolve("get", *words, "file:///nowhere")
+    assert (done.status, all(word in done.told for word in said.split())) == (2, True)
+
+
+def test_files_are_chosen_by_name_and_url(at: dict[str, str], folder: Path) -> None:
+    url = f"{at['ftp']}/pub"
+    assert resolve("get", "-r", "-q", url, "--accept", "*.txt", "--reject", "[au]*").status == 0
+    assert files(folder)
+    assert all(name.endswith(".txt") for name in files(folder))
+    assert "pub/a.txt" not in files(folder)
+    assert resolve("get", "-r", "-q", url, "--accept-regex", "/names/R", "-d", "out").status == 0
+    assert files(folder / "out") == {"pub/names/README"}
+
+
+# `get -r` for who keeps a mirror: what is done again, what goes, what would be done; groups as mailboxes.
+
+
+@pytest.fixture(name="source")
+def _source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    source = tmp_path_factory.mktemp("source") / "top"
+    (source / "sub").mkdir(parents=True)
+    for name in ("a.txt", "b.txt", "sub/c.txt"):
+        (source / name).write_bytes(name.encode())
+    return source
+
+
+def mirrors_files(folder: Path) -> list[str]:
+    return sorted(
+        os.path.relpath(os.path.join(where, name), folder)
+        for where, _, names in os.walk(folder)
+        for name in names
+    )
+
+
+def test_what_the_source_has_no_more_goes_if_nobody_need_be_asked(source: Path, folder: Path) -> None:
+    assert resolve("get", "-r", source.as_uri()).status == 0
+    (source / "sub/c.txt").unlink()
+    (source / "sub").rmdir()
+    (folder / "top/.mine").write_bytes(b"x")
+    done = resolve("get", "-r", "--exists", "newer", "--delete", "--yes", source.as_uri())
+    assert (done.status, mirrors_files(folder)) == (0, ["top/.mine", "top/a.txt", "top/b.txt"])
+    assert "resolve: delete top/sub/c.txt\nresolve: delete top/sub/\n" in done.told
+    assert "resolve: 2 removed\n" in done.told
+    assert "0 of 2 saved, 2 kept" in done.told
+
+
+def test_without_a_terminal_somebody_has_to_say_yes_before(source: Path, folder: Path) -> None:
+    done = resolve("get", "-r", "--delete", source.as_uri())
+    assert (done.status, mirrors_files(folder)) == (2, [])
+    assert "--yes" in done.told
+
+
+def test_what_would_be_done_is_told(source: Path, folder: Path) -> None:
+    resolve("get", "-r", source.as_uri())
+    (source / "a.txt").unlink()
+    (source / "new.txt").write_bytes(b"x")
+    before = mirrors_files(folder)
+    wanted = ["get", "-r", "--exists", "newer", "--delete", "--dry-run", source.as_uri()]
+    done = resolve(*wanted)
+    assert (done.status, mirrors_files(folder)) == (0, before)
+    assert f"{source.as_uri()}/b.txt -> top/b.txt (would be kept)\n" in done.told
+    assert f"{source.as_uri()}/new.txt -> top/new.txt (would be saved)\n" in done.told
+    assert "delete top/a.txt\n" in done.told
+    assert all(word in done.told for word in ("1 of 3 ", "2 kept"))
+    records = resolve(*wanted, "--json").records
+    assert {(record["path"], record["action"], record["status"]) for record in records} == {
+        ("top/a.txt", "delete", "skipped"),
+        ("top/b.txt", "keep", "skipped"),
+        ("top/new.txt", "fetch", "skipped"),
+        ("top/sub/c.txt", "keep", "skipped"),
+    }
+    assert len({tuple(record) for record in records}) == 1
+
+
+def test_a_dry_run_makes_nothing(at: dict[str, str], folder: Path) -> None:
+    done = resolve(
+        "get", "--dry-run", "--json", "-d", "out", f"{at['http']}/about.txt", f"{at['ftp']}/pub/a.txt"
+    )
+    assert (done.status, mirrors_files(folder), os.listdir(folder)) == (0, [], [])
+    assert [(record["action"], record["bytes"]) for record in done.records] == [("fetch", 0)] * 2
+    assert resolve("get", "-r", "--dry-run", "-q", f"{at['ftp']}/pub").status == 0
+    assert os.listdir(folder) == []
+
+
+def test_a_second_run_of_a_mirror_keeps_all(at: dict[str, str], folder: Path) -> None:
+    assert resolve("get", "-r", "-q", f"{at['ftp']}/pub/names").status == 0
+    again = resolve("get", "-r", "-q", "--json", "--exists", "newer", f"{at['ftp']}/pub/names")
+    assert {record["action"] for record in again.records} == {"keep"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--format", "mbox"],
+        ["-r", "--format", "mbox", "--dry-run"],
+        ["-r", "--format", "mbox", "--delete", "--yes"],
+        ["-O", "-", "--dry-run"],
+    ],
+)
+def test_what_makes_no_sense_is_said_before_anything_is_sent(words: list[str], folder: Path) -> None:
+    assert resolve("get", *words, "nntp://127.0.0.1:1/comp.misc").status == 2
+
+
+def test_a_group_becomes_a_mailbox(at: dict[str, str], folder: Path) -> None:
+    url = f"{at['nntp']}/comp.misc"
+    done = resolve("get", "-r", "--format", "mbox", "--json", url)
+    (record,) = done.records
+    assert (done.status, record["path"], os.listdir(folder)) == (0, "comp.misc.mbox", ["comp.misc.mbox"])
+    box = mailbox.mbox("comp.misc.mbox", create=False)
+    count = len(box)
+    box.close()
+    (again,) = resolve("get", "-r", "--format", "mbox", "--json", url).records
+    assert (again["action"], again["bytes"], again["resumed_from"]) == (
+        "keep",
+        record["bytes"],
+        record["bytes"],
+    )
+    assert resolve("get", "-r", "--format", "maildir", "-q", url, "-d", "mail").status == 0
+    assert (len(mailbox.Maildir("mail/comp.misc", create=False)), os.listdir("mail")) == (
+        count,
+        ["comp.misc"],
+    )
+
+
+def test_a_group_of_a_server_that_the_url_names_is_walked_by_either_scheme(
+    at: dict[str, str], folder: Path
+) -> None:
+    for scheme in ("news", "nntp"):
+        assert resolve("get", "-r", "-q", "-d", scheme, f"{at[scheme]}/comp.misc").status == 0
+    assert mirrors_files(folder / "news") == mirrors_files(folder / "nntp") != []
+    for name in mirrors_files(folder / "news"):
+        assert (folder / "news" / name).read_bytes() == (folder / "nntp" / name).read_bytes()
+
+
+def test_no_robots_is_told_once(at: dict[str, str], folder: Path) -> None:
+    done = resolve("get", "-r", "--ignore-robots", f"{at['http']}/about.txt", f"{at['http']}/data.bin")
+    assert done.told.count("--ignore-robots") == 1
+
+
+# `get -r --delete` asks at the terminal, and of pages of http only what `--yes` says; accounts stay.
+
+
+@pytest.fixture(name="delete_source")
+def _delete_source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    source = tmp_path_factory.mktemp("source") / "top"
+    source.mkdir()
+    (source / "a.txt").write_bytes(b"a")
+    return source
+
+
+SAID = [
+    (b"y\n", 0, True),
+    (b"yes\n", 0, True),
+    (b"n\n", 0, False),
+    (b"\n", 0, False),
+    (b"yesterday\n", 0, False),
+    (b"\x04", 0, False),
+    (b"\x03", 128 + signal.SIGINT, False),
+]
+#: A word that means yes, one that does not, and an end.
+TRIED = sampled(SAID, lambda row: (row[1:], row[0][-1:] == b"\n"))
+
+
+@pytest.mark.parametrize(("typed", "status", "goes"), TRIED)
+async def test_what_goes_is_shown_and_goes_if_the_person_says_so(
+    typed: bytes, status: int, goes: bool, delete_source: Path, folder: Path
+) -> None:
+    (folder / "top").mkdir()
+    (folder / "top" / "gone.txt").write_bytes(b"x")
+    terminal = Terminal(100)
+    words = ("get", "-r", "--exists", "newer", "--delete", delete_source.as_uri())
+    with trio.fail_after(HANG):
+        async with on_terminal(terminal, folder, *words) as command:
+            rows = await terminal.until(lambda rows: "remove these 1? [y/N]" in rows)
+            assert "resolve: delete top/gone.txt" in rows
+            assert (folder / "top" / "gone.txt").exists()
+            os.write(terminal.master, typed)
+            assert await command.status() == status
+    assert (folder / "top" / "gone.txt").exists() is not goes
+    assert ("resolve: 1 removed" in terminal.rows) is goes
+
+
+def test_what_a_page_lists_no_more_goes_by_a_word_of_the_persons_alone(
+    at: dict[str, str], folder: Path
+) -> None:
+    """Servers hide names, so an index proves nothing; a page that is none proves less."""
+    for name in ("t", "book"):
+        (folder / name).mkdir()
+        (folder / name / "gone.txt").write_bytes(b"x")
+    urls = f"{at['lists']}/t/", f"{at['lists']}/book/"
+    words = "get", "-r", "--exists", "newer", "--delete"
+    assert resolve(*words, *urls, "--dry-run").told.count("resolve: delete ") == 1
+    assert mirrors_files(folder) == ["book/gone.txt", "t/gone.txt"]
+    done = resolve(*words, *urls, "--yes")
+    assert (done.status, mirrors_files(folder)) == (0, ["book/gone.txt", "book/index.html", "t/a.txt"])
+    assert all(word in done.told for word in ("1 removed", "--yes"))
+
+
+async def test_what_a_page_lists_no_more_is_not_asked_about(at: dict[str, str], folder: Path) -> None:
+    (folder / "t").mkdir()
+    (folder / "t" / "gone.txt").write_bytes(b"x")
+    terminal = Terminal(200)
+    words = ("get", "-r", "--delete", "--allow-port", at["lists"].rpartition(":")[2], f"{at['lists']}/t/")
+    with trio.fail_after(HANG):
+        async with on_terminal(terminal, folder, *words) as command:
+            assert await command.status() == 0
+    said = (
+        "resolve: 1 that pages of http do not list any more stay, for servers hide some names: --yes removes"
+    )
+    assert any(row.startswith(said) for row in terminal.rows)
+    assert mirrors_files(folder) == ["t/a.txt", "t/gone.txt"]
+
+
+def test_accounts_that_lie_in_a_tree_stay(delete_source: Path, folder: Path) -> None:
+    """With what SQLite keeps beside them; a database of another program is a file as any other."""
+    (folder / "top").mkdir()
+    (folder / "list").write_text(f"{delete_source.as_uri()}/a.txt\n")
+    assert resolve("get", "-q", "-i", "list", "--ledger", "top/account").status == 0
+    kept = {"account", "account-shm", "account-wal"}
+    for name in (*kept - {"account"}, "x-wal", "x"):
+        (folder / "top" / name).write_bytes(b"SQLite format 3\0" + bytes(90))
+    assert (
+        resolve("get", "-r", "-q", "--exists", "newer", "--delete", "--yes", delete_source.as_uri()).status
+        == 0
+    )
+    assert set(os.listdir(folder / "top")) == {*kept, "a.txt"}

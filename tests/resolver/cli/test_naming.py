@@ -1,0 +1,223 @@
+"""What a stranger has saved under a name of ours is never taken for what we left there (S14)."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+import resolver
+from resolver import parse
+from resolver.transfer.naming import local_file_name
+from tests.resolver.cli.command import resolve
+from tests.resolver.cli.places import DIRECTORIES
+
+GOOD = b"the tool, by those who made it\n" * 400
+#: Its end is what everybody knows: nothing that is compared there proves anything.
+EVIL = b"something else" + GOOD[14:-1]
+
+
+@pytest.mark.parametrize("options", [(), ("--policy", "untrusted", "--file-root", "/")])
+@pytest.mark.parametrize("ending", ["part", "PART", "%70art", "p%E2%80%8Dart"])
+def test_octets_of_a_stranger_are_not_gone_on_with(
+    ending: str, options: tuple[str, ...], folder: Path
+) -> None:
+    """Two files of a stranger, as they would look here to somebody who knows the format; then the tool."""
+    served = folder.parent / f"{folder.name}-served"
+    served.mkdir()
+    (served / "tool.bin").write_bytes(GOOD)
+    tool = (served / "tool.bin").as_uri()
+    state = {
+        "format": "url-resolver part state 1",
+        "url": tool,
+        "size": len(GOOD),
+        "modified": None,
+        "etag": None,
+    }
+    state |= {"device": folder.stat().st_dev, "inode": 1, "token": None, "withheld": 0, "complete": False}
+    names = [f"tool.bin.{ending}", f"tool.bin.{ending}-state"]
+    urls = [f"{served.as_uri()}/{name}" for name in names]
+    for url, content in zip(urls, (EVIL, json.dumps(state).encode()), strict=True):
+        (served / _decoded(url)).write_bytes(content)
+        assert resolve("get", *options, url).status == 0
+    assert resolve("get", *options, tool).status == 0
+    assert (folder / "tool.bin").read_bytes() == GOOD
+    assert sum(path.name.endswith("_") for path in folder.iterdir()) == 2
+
+
+def _decoded(url: str) -> str:
+    return url.rpartition("/")[2].replace("%70", "p").replace("%E2%80%8D", "\u200d")
+
+
+@pytest.mark.parametrize("exists", ["fail", "replace"])
+def test_nor_where_a_server_chose_the_name(exists: str, at: dict[str, str], folder: Path) -> None:
+    done = resolve("get", "--allow-server-name", "--exists", exists, at["named_part"] + "/x")
+    assert (done.status, [path.name for path in folder.iterdir()]) == (0, ["tool.PART_"])
+
+
+@pytest.mark.parametrize(
+    "name", ["x.part", "x.Part-State", "x.part-state.new", "x.ｐａｒｔ", "x.meta.json", "x.META.json.new"]
+)
+def test_a_person_is_told_to_choose_another(name: str, at: dict[str, str], folder: Path) -> None:
+    done = resolve("get", "--json", "-O", name, "--trace", "trace", at["http"] + "/about.txt")
+    assert (done.status, done.records[0]["error"]["code"]) == (3, "LocalError")
+    assert "choose another name" in done.told
+    assert "GET" not in (folder / "trace").read_text()
+
+
+def test_how_a_file_came_is_written_beside_it(at: dict[str, str], folder: Path) -> None:
+    """And nothing that a stranger names is taken for that."""
+    (served := folder.parent / f"{folder.name}-served").mkdir(exist_ok=True)
+    (served / "about.txt.meta.json").write_text('{\n  "format": "url-resolver meta 1"\n}')
+    assert resolve("get", "-q", f"{served.as_uri()}/about.txt.meta.json").status == 0
+    url = at["http"] + "/about.txt"
+    assert resolve("get", "-q", "--meta", url).status == 0
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "about.txt",
+        "about.txt.meta.json",
+        "about.txt.meta.json_",
+    ]
+    found = json.loads((folder / "about.txt.meta.json").read_text())
+    assert (found["url"], found["bytes"]) == (url, (folder / "about.txt").stat().st_size)
+
+
+# A directory, menu, group or result list is never saved under the name of a document.
+
+#: Listings of every scheme that has them, by URLs whose last part could name a file.
+LISTINGS = (
+    "{ftp}/pub",
+    "{ftp}/etc;type=d",
+    "{gopher}/11/sub",
+    "{gopher}/77/find%09a",
+    "{nntp}/comp.misc",
+    "{news}/comp.misc",
+    "{wais}/demo?ferry",
+    "{prospero}//example",
+    "{file}",
+)
+
+
+@pytest.mark.parametrize("url", LISTINGS)
+def test_a_listing_is_no_document(url: str, at: dict[str, str], folder: Path) -> None:
+    given = url.format_map(at)
+    for more in ([], ["-d", "."], ["--exists", "replace"]):
+        done = resolve("get", *more, given)
+        assert (done.status, done.out, os.listdir(folder)) == (9, b"", [])
+        has_tree = not given.startswith(("news:", "wais:"))
+        ways = [way for way in ("ls", "-r", "-O FILE") if f" {way} " in done.told]
+        assert ways == (["ls", "-r", "-O FILE"] if has_tree else ["ls", "-O FILE"])
+    (outcome,) = resolve("get", "-q", "--json", given).records
+    assert (outcome["status"], outcome["exit"], outcome["path"]) == ("refused", 9, None)
+    assert (outcome["error"]["code"], outcome["error"]["rule"]) == ("Refused", "S14")
+    assert (outcome["attempts"], os.listdir(folder)) == (0, [])
+
+
+@pytest.mark.parametrize("url", LISTINGS)
+def test_a_listing_is_saved_where_somebody_named_the_file(url: str, at: dict[str, str], folder: Path) -> None:
+    given = url.format_map(at)
+    assert resolve("get", "-q", "-O", "names", given).status == 0
+    assert (folder / "names").read_bytes() == resolve("ls", "-q", given).out
+
+
+@pytest.mark.parametrize(
+    "url", ["{gopher}/00/story%09%09!", "{gopher}/11/sub%09%09$", "{wais}/demo", "{ftp}/pub/a.txt"]
+)
+def test_what_is_text_beside_is_a_document(url: str, at: dict[str, str], folder: Path) -> None:
+    """Attributes of Gopher+, the description of a database."""
+    given = url.format_map(at)
+    (outcome,) = resolve("get", "-q", "--json", given).records
+    assert (outcome["exit"], os.listdir(folder)) == (0, [outcome["path"]])
+    assert (folder / outcome["path"]).read_bytes() == resolve("cat", "-q", given).out
+
+
+async def test_a_program_says_whether_it_wants_a_listing(at: dict[str, str], folder: Path) -> None:
+    saved = await resolver.save(at["file"], folder / "names")
+    assert saved.bytes == len((folder / "names").read_bytes()) > 0
+    with pytest.raises(resolver.Refused, match="directory") as caught:
+        await resolver.save(at["file"], folder / "other", listings=False)
+    assert (caught.value.rule, os.listdir(folder)) == ("S14", ["names"])
+
+
+# What a URL names by its directory alone has the name `index`, and goes on by its media type (S14).
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("/", "index.html"),
+        ("/deep/", "index.json"),
+        ("/?q=a", "index_q=a.html"),
+        ("/odd/", "index"),
+        ("/untold/", "index"),
+        ("/moved/", "index.html"),
+    ],
+)
+def test_the_name_and_the_message(path: str, name: str, at: dict[str, str], folder: Path) -> None:
+    url = at["directories"] + path
+    done = resolve("get", url)
+    content = DIRECTORIES["/" if path in ("/moved/", "/?q=a") else path].content
+    assert (done.status, done.out) == (0, b"")
+    assert done.told.endswith(f"{url} -> {name} ({len(content)} octets)\n")
+    assert {each.name: each.read_bytes() for each in folder.iterdir()} == {name: content}
+    again = resolve("get", "-q", "--json", url)
+    assert (again.status, again.records[0]["error"]["code"]) == (3, "LocalError")
+
+
+@pytest.mark.parametrize("jobs", ["1", "4"])
+def test_names_are_given_in_the_order_of_the_list(jobs: str, at: dict[str, str], folder: Path) -> None:
+    """Whoever is answered first."""
+    urls = [at["directories"] + path for path in ("/", "/deep/", "/untold/", "/moved/")]
+    done = resolve("get", "-q", "--json", "-j", jobs, *urls)
+    assert {record["url"]: record["path"] for record in done.records} == dict(
+        zip(urls, ("index.html", "index.2.json", "index.3", "index.4.html"), strict=True)
+    )
+
+
+def test_two_urls_never_write_one_file(at: dict[str, str], folder: Path) -> None:
+    done = resolve("get", "-q", "--json", at["directories"] + "/index.html", at["directories"] + "/")
+    assert {record["path"] for record in done.records} == {"index.html", "index.2.html"}
+    assert (folder / "index.html").read_bytes() == b"another"
+    assert (folder / "index.2.html").read_bytes() == DIRECTORIES["/"].content
+
+
+def test_what_is_not_there_is_said_as_ever(at: dict[str, str], folder: Path) -> None:
+    done = resolve("get", "-q", "--json", at["directories"] + "/gone/")
+    assert (done.status, done.records[0]["error"]["code"], os.listdir(folder)) == (8, "NotFound", [])
+
+
+@pytest.mark.parametrize("options", [["--host-directories"], ["--cut-dirs", "0"]])
+def test_directories_are_kept(options: list[str], at: dict[str, str], folder: Path) -> None:
+    (record,) = resolve("get", "-q", "--json", *options, at["directories"] + "/deep/").records
+    assert record["path"] == ("deep/index.json" if "--cut-dirs" in options else "127.0.0.1/deep/index.json")
+
+
+@pytest.mark.parametrize("url", ["{ftp}/", "{ftp}/pub/", "{gopher}/", "{gopher}/1", "{news}/", "{file}/"])
+def test_a_listing_says_that_it_is_one(url: str, at: dict[str, str], folder: Path) -> None:
+    """Also where its URL names it by its directory."""
+    assert url not in LISTINGS
+    done = resolve("get", "-q", "--json", url.format_map(at))
+    error = done.records[0]["error"]
+    assert (done.status, error["rule"], os.listdir(folder)) == (9, "S14", [])
+    assert " ls " in error["message"]
+
+
+@pytest.mark.parametrize("part", ["..", "%2F", "x%2F", "%5C", "."])
+def test_other_names_are_refused_as_before(part: str, at: dict[str, str], folder: Path) -> None:
+    assert resolve("get", "-q", f"{at['named']}/{part}").status == 9
+    assert os.listdir(folder) == []
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("gopher://h.example/1/sub/", "index"),
+        ("prospero://h.example//example/", "index"),
+        ("gopher://h.example/0/sub/x", "x"),
+        ("ftp://h.example/a/", "index"),
+        ("https://h.example?a", "index_a"),
+    ],
+)
+def test_a_path_of_octets_has_parts_too(url: str, name: str) -> None:
+    assert local_file_name(parse(url)) == name

@@ -1,0 +1,671 @@
+"""A person at a telnet session, at a real terminal: what is shown, what is sent, how the terminal is then."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import trio
+
+from fixtures.gopher import EXAMPLE, GopherServer, Item
+from fixtures.gopher import serve as forms_serve
+from fixtures.telnet import serve
+from protocols.gopher.attributes import Answer, parse_form
+from resolver import ProtocolError, Refused, Resolver, Url
+from resolver.cli import serve as browsing
+from resolver.cli import streams
+from resolver.cli.arguments import Command as CommandLine
+from resolver.cli.open import answers_to
+from resolver.cli.targets import CommandTarget
+from tests.hang import HANG
+from tests.resolver.cli.command import records, resolve
+from tests.resolver.cli.terminal import Command, Terminal, drives, on_terminal
+from tests.sampled import sampled
+
+#: By characters, shown by the service; and what answers it.
+ASKED, ANSWERED = b"\xff\xfb\x01\xff\xfb\x03", b"\xff\xfd\x01\xff\xfd\x03"
+#: A question whose answer tells that the person's terminal is set.
+PROBE, PROBED = b"\xff\xfd\x63", b"\xff\xfc\x63"
+
+
+class Session:
+    """A person's side, and the service's; `before` is how the terminal was set at first."""
+
+    def __init__(
+        self, command: Command, terminal: Terminal, before: list[object], service: trio.SocketStream
+    ) -> None:
+        self.command = command
+        self.before = before
+        self.terminal = terminal
+        self.service = service
+        self._heard = b""
+
+    async def hears(self, octets: bytes) -> None:
+        """Wait until the service is told this, and all of it now."""
+        while len(self._heard) < len(octets):
+            came = await self.service.receive_some()
+            assert came, (self._heard, self.terminal.rows)
+            self._heard += came
+        assert self._heard[: len(octets)] == octets
+        self._heard = self._heard[len(octets) :]
+
+    async def sees(self, text: str) -> None:
+        await self.terminal.until(lambda rows: any(text in row for row in rows))
+
+    async def is_asked(self) -> None:
+        """`^]`, and the question that comes of it; what was seen before is gone."""
+        self.terminal.screen.reset()
+        self.terminal.type(b"\x1d")
+        await self.terminal.until(lambda rows: rows[-1:] == ["telnet>"])
+
+
+@asynccontextmanager
+async def session(
+    folder: Path, *arguments: str, columns: int = 80, ignored: Collection[int] = ()
+) -> AsyncIterator[Session]:
+    """Connected, and nothing said."""
+    with trio.fail_after(HANG):
+        (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        port = listener.socket.getsockname()[1]
+        terminal = Terminal(columns)
+        before = terminal.settings
+        url = f"telnet://127.0.0.1:{port}/"
+        words = ("open", *arguments, "--allow-port", str(port), url)
+        async with (
+            listener,
+            on_terminal(terminal, folder, *words, typed=True, ignored=ignored) as command,
+            await listener.accept() as service,
+        ):
+            yield Session(command, terminal, before, service)
+
+
+async def test_a_session_from_its_beginning_to_its_end(folder: Path) -> None:
+    with trio.fail_after(HANG):
+        async with trio.open_nursery() as nursery:
+            server = await serve(nursery)
+            terminal = Terminal(80)
+            before = terminal.settings
+            url = server.url().replace("//", "//gu%1Best:secret@")
+            words = ("open", "--allow-port", str(server.port), url)
+            async with on_terminal(terminal, folder, *words, typed=True) as command:
+                await terminal.until(lambda rows: rows[-1:] == ["login:"])
+                terminal.type(b"guest\r")
+                await terminal.until(lambda rows: rows[-2:] == ["hello guest", "$"])
+                terminal.type(b"size\r")
+                await terminal.until(lambda rows: rows[-2:] == ["80 by 24", "$"])
+                terminal.type(b"terminal\r")
+                await terminal.until(lambda rows: rows[-2:] == ["xterm", "$"])
+                assert terminal.settings != before
+                assert os.get_blocking(terminal.slave)  # the shell has it, too
+                terminal.type(b"bye\r")
+                assert await command.status() == 0
+                assert terminal.settings == before
+            nursery.cancel_scope.cancel()
+    assert server.violations == []
+    said = terminal.octets.decode()
+    assert all(word in said for word in ("login gu\\x1best", "password"))
+    assert "warning (S06)" in said
+    assert "secret" not in said
+    assert said.endswith("closed by the service\r\n\0")
+    typed = server.heard[0].replace(b"\xff\xfa\x18\0xterm\xff\xf0", b"")  # which may be asked late
+    assert typed.endswith(b"\xff\xf0guest\r\0size\r\0terminal\r\0bye\r\0")
+
+
+async def test_lines_are_edited_until_the_service_wants_characters(folder: Path) -> None:
+    async with session(folder) as held:
+        await held.service.send_all(b"Your name?\n" + PROBE)
+        await held.hears(PROBED)
+        held.terminal.type(b"gux\x7fest\r")
+        await held.hears(b"guest\r\n")
+        await held.sees("guest")
+        held.terminal.type(b"half\x04")
+        await held.hears(b"half")
+        held.terminal.type(b"\x04")
+        await held.hears(b"\x04")
+        held.terminal.type(b"\x03")
+        await held.hears(b"\xff\xf4")
+        held.terminal.type(b"\x1c")
+        await held.hears(b"\xff\xf3")
+        held.terminal.type(b"half")
+        await held.is_asked()
+        await held.hears(b"half")
+        held.terminal.type(b"\r")
+        await held.service.send_all(b"\xff\xfb\x01Password: ")
+        await held.hears(b"\xff\xfd\x01")
+        held.terminal.type(b"hidden\r")
+        await held.hears(b"hidden\r\n")
+        await held.service.send_all(b"\xff\xfc\x01\xff\xfb\x03shown again\r\n")
+        await held.hears(b"\xff\xfe\x01\xff\xfd\x03")
+        held.terminal.type(b"\x03\x1c\x04\r\n\x1a\xff")
+        await held.hears(b"\x03\x1c\x04\r\0\n\x1a\xff\xff")
+        await held.sees("shown again")
+        assert b"hidden" not in held.terminal.octets
+
+
+async def test_what_was_typed_as_a_line_is_sent_as_one(folder: Path) -> None:
+    """The service asks for characters while a line is there that nobody has read."""
+    async with session(folder) as held:
+        await held.service.send_all(PROBE)
+        await held.hears(PROBED)
+        held.command.process.send_signal(signal.SIGSTOP)
+        await held.command.process.stopped()
+        held.terminal.type(b"guest\r")
+        await held.sees("guest")
+        await held.service.send_all(ASKED)
+        held.command.process.send_signal(signal.SIGCONT)
+        octets = b""
+        while len(octets) < len(b"guest\r\n" + ANSWERED):
+            octets += await held.service.receive_some()
+        assert octets in (b"guest\r\n" + ANSWERED, ANSWERED + b"guest\r\n")
+
+
+async def test_what_the_prompt_does(folder: Path) -> None:
+    async with session(folder) as held:
+        await held.service.send_all(ASKED + b"ready\r\n")
+        await held.hears(ANSWERED)
+        await held.is_asked()
+        assert held.terminal.settings == held.before
+        await held.service.send_all(b"meanwhile " + PROBE)
+        held.terminal.type(b"status\r")
+        await held.sees("on are: ECHO (the service), SGA (the service)")
+        await held.sees("in the clear")
+        await held.sees("meanwhile")
+        await held.hears(PROBED)
+        for name, octets in [("brk", 0xF3), ("ayt", 0xF6), ("ip", 0xF4), ("ao", 0xF5), ("ec", 0xF7)]:
+            await held.is_asked()
+            held.terminal.type(f"send {name}\r".encode())
+            await held.hears(bytes((0xFF, octets)))
+        held.terminal.type(b"a\x1dsend escape\rb")  # all at once
+        await held.hears(b"a\x1db")
+        for words in (b"help\r", b"send eof\r"):
+            await held.is_asked()
+            held.terminal.type(words)
+            await held.sees("help: this; an empty line goes on")
+        await held.is_asked()
+        held.terminal.type(b"\r")
+        await held.service.send_all(PROBE)
+        await held.hears(PROBED)
+        held.terminal.type(b"c\r")
+        await held.hears(b"c\r\0")
+
+
+async def test_a_window_that_changes_is_told_once(folder: Path) -> None:
+    async with session(folder) as held:
+        await held.service.send_all(b"\xff\xfd\x1f")
+        await held.hears(b"\xff\xfb\x1f\xff\xfa\x1f\0\x50\0\x18\xff\xf0")
+        held.terminal.resize(200)
+        await held.hears(b"\xff\xfa\x1f\0\xc8\0\x18\xff\xf0")
+        held.command.process.send_signal(signal.SIGWINCH)
+        held.terminal.resize(40)
+        await held.hears(b"\xff\xfa\x1f\0\x28\0\x18\xff\xf0")
+
+
+def signalled(number: int) -> Callable[[Session], None]:
+    return lambda held: held.command.process.send_signal(number)
+
+
+def closed(held: Session) -> None:
+    held.service.socket.shutdown(socket.SHUT_WR)
+
+
+def reset(held: Session) -> None:
+    held.service.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    held.service.socket.close()
+
+
+def negotiates_without_end(held: Session) -> None:
+    octets = memoryview(1_001 * PROBE)
+    while octets:
+        octets = octets[os.write(held.service.socket.fileno(), octets) :]
+
+
+ENDS: list[tuple[Callable[[Session], None], int]] = [
+    (signalled(signal.SIGTERM), 143),
+    (signalled(signal.SIGHUP), 143),
+    (signalled(signal.SIGINT), 130),
+    (signalled(signal.SIGQUIT), -signal.SIGQUIT),
+    (closed, 0),
+    (reset, 4),
+    (negotiates_without_end, 7),
+    (lambda held: held.terminal.type(b"\x1dclose\r"), 0),
+]
+#: Two signals, and two others.
+ENDED = sampled(ENDS, lambda row: row[1] in (-signal.SIGQUIT, 130, 143), 2)
+
+
+@pytest.mark.parametrize(("end", "status"), ENDED)
+async def test_the_terminal_is_as_it_was_whatever_ends_it(
+    folder: Path, end: Callable[[Session], None], status: int
+) -> None:
+    async with session(folder) as held:
+        await held.service.send_all(ASKED + b"\x1b[?1049h\x1b[?25l\x1b[1;5r\x1b[31m" + PROBE)
+        await held.hears(ANSWERED + PROBED)
+        assert held.terminal.settings != held.before
+        end(held)
+        assert await held.command.status() == status
+        assert held.terminal.settings == held.before
+        assert held.terminal.unread == 0
+        assert b"\x1b7\x1b[r\x1b8\x1b[?1049l\x1b[?25h\x1b[m" in held.terminal.octets
+
+
+async def test_a_signal_that_is_ignored_ends_nothing(folder: Path) -> None:
+    async with session(folder, ignored=[signal.SIGQUIT]) as held:
+        await held.service.send_all(b"\xff\xfd\x1f")
+        await held.hears(b"\xff\xfb\x1f\xff\xfa\x1f\0\x50\0\x18\xff\xf0")
+        held.command.process.send_signal(signal.SIGQUIT)
+        held.terminal.resize(200)  # of which a signal tells, too, and a later one
+        await held.hears(b"\xff\xfa\x1f\0\xc8\0\x18\xff\xf0")
+        held.command.process.send_signal(signal.SIGTERM)
+        assert await held.command.status() == 143
+
+
+@pytest.mark.parametrize("asked", [False, True])
+async def test_the_end_of_input_and_of_the_wish_to_go_on(folder: Path, asked: bool) -> None:
+    async with session(folder) as held:
+        await held.service.send_all((ASKED if asked else b"") + PROBE)
+        await held.hears((ANSWERED if asked else b"") + PROBED)
+        await held.is_asked()
+        held.terminal.type(b"\x04")
+        assert await held.command.status() == 0
+        assert held.terminal.settings == held.before
+
+
+@pytest.mark.parametrize("by_characters", [False, True])
+async def test_a_stop_gives_the_terminal_back_and_going_on_takes_it_again(
+    folder: Path, by_characters: bool
+) -> None:
+    async with session(folder) as held:
+        asked, answered = (ASKED, ANSWERED) if by_characters else (b"", b"")
+        await held.service.send_all(asked + b"\xff\xfd\x1f")
+        await held.hears(answered + b"\xff\xfb\x1f\xff\xfa\x1f\0\x50\0\x18\xff\xf0")
+        inside = held.terminal.settings
+        if by_characters:
+            held.command.process.send_signal(signal.SIGTSTP)
+        else:
+            held.terminal.type(b"\x1a")
+        await held.command.process.stopped()
+        assert held.terminal.settings == held.before
+        held.terminal.resize(100)
+        held.command.process.send_signal(signal.SIGCONT)
+        await held.hears(b"\xff\xfa\x1f\0\x64\0\x18\xff\xf0")
+        assert held.terminal.settings == inside
+        held.command.process.terminate()
+        assert await held.command.status() == 143
+        assert held.terminal.settings == held.before
+
+
+async def test_what_was_typed_ahead_is_not_left_for_the_shell(folder: Path) -> None:
+    async with session(folder) as held:
+        await held.service.send_all(PROBE)
+        await held.hears(PROBED)
+        held.terminal.type(b"remove all")
+        await held.sees("remove all")
+        closed(held)
+        assert await held.command.status() == 0
+        held.terminal.type(b"\n")
+        assert os.read(held.terminal.slave, 100) == b"\n"
+
+
+ATTACK = (
+    b"\x1b]0;own\x07\x1b]52;c;b3du\x1b\\\x1bP$qm\x1b\\\x1b[c\x1b[6n\x05\x1bZ"
+    b"\xc2\x9b5n\x1b_own\x1b\\\x1b^own\x1b\\"
+)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        ((), b"red\x1b[31m\xe2\x80\xa2bell\x07end"),
+        (("--plain",), b"red\\x05\\x9b\xe2\x80\xa2bell\\x07end"),
+        (("--allow-raw",), b"red" + ATTACK + b"\x1b[31m\xe2\x80\xa2bell\x07end"),
+    ],
+)
+async def test_what_would_drive_the_terminal(folder: Path, arguments: tuple[str, ...], shown: bytes) -> None:
+    async with session(folder, *arguments) as held:
+        await held.service.send_all(ASKED + b"\xff\xfd\x18\xff\xfa\x18\x01\xff\xf0")
+        kind = b"dumb" if "--plain" in arguments else b"xterm"
+        await held.hears(ANSWERED + b"\xff\xfb\x18\xff\xfa\x18\0" + kind + b"\xff\xf0")
+        for octet in b"red" + ATTACK + b"\x1b[31m\xe2\x80\xa2bell\x07end":
+            await held.service.send_all(bytes((octet,)))
+        await held.service.send_eof()
+        assert await held.command.status() == 0
+        assert shown in held.terminal.octets
+
+
+async def test_a_service_that_reads_nothing_does_not_keep_the_person(folder: Path) -> None:
+    """More is typed than there is room for on the way; the end of it is dropped, and the escape is heeded."""
+    async with session(folder) as held:
+        await held.service.send_all(ASKED + PROBE)
+        await held.hears(ANSWERED + PROBED)
+        os.set_blocking(held.terminal.master, False)
+        while b"\x07" not in held.terminal.octets[-9:]:
+            with_room = True
+            while with_room:
+                try:
+                    held.terminal.type(4_000 * b"x")
+                except BlockingIOError:
+                    with_room = False
+            await trio.lowlevel.wait_writable(held.terminal.master)
+            await trio.lowlevel.checkpoint()
+            try:
+                held.terminal.octets += os.read(held.terminal.master, 65_536)
+            except BlockingIOError:
+                continue
+        held.terminal.type(b"\x1dclose\r")
+        assert await held.command.status() == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["open", "telnet://h.example/"], "resolve cat --for"),
+        (["open", "--for", "3", "telnet://h.example/"], "cat takes them"),
+        (["open", "telnet://a.example/", "telnet://b.example/"], "one URL"),
+    ],
+)
+def test_it_is_for_a_person_at_a_terminal(words: list[str], said: str) -> None:
+    done = resolve(*words)
+    assert (done.status, done.out) == (2, b"")
+    assert said in done.told
+
+
+def test_what_saves_nothing_names_what_opens(folder: Path) -> None:
+    done = resolve("get", "telnet://h.example/", folder=folder)
+    assert done.status == 15
+    assert "resolve open URL" in done.told
+    assert "resolve cat --for" in done.told
+
+
+def test_a_browser_has_the_others_and_that_needs_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("resolver.web")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    done = resolve("open", "http://h.example/")
+    assert (done.status, done.out) == (13, b"")
+    assert "needs jinja2 3.1.2 or later (the extra web): pip install jinja2" in done.told
+
+
+async def test_nobody_opens_a_session_that_nobody_chose(folder: Path) -> None:
+    terminal = Terminal(80)
+    words = ("open", "--origin", "derived", "telnet://h.example/")
+    async with on_terminal(terminal, folder, *words, typed=True) as command:
+        assert await command.status() == 15
+    assert b"S10: telnet " in terminal.octets
+
+
+# A person fills in a form at a real terminal: what is asked, what is sent, and what is not.
+
+FORM = "00/poll%09%09?"
+FILLED = "00/poll%09%09+%091%0D%0A+-1%0D%0Aa%0D%0A.%0D%0A"
+
+
+@dataclass
+class Sitting:
+    """A person at a form."""
+
+    server: GopherServer
+    command: Command
+    terminal: Terminal
+
+    async def types(self, question: str, answer: str) -> None:
+        """Once it is asked."""
+        await self.terminal.until(lambda rows: question in rows[-1] if rows else False)
+        self.terminal.type(answer.encode() + b"\r")
+
+    @property
+    def submitted(self) -> list[tuple[bytes, ...]]:
+        return [request.answers for request in self.server.requests if request.answers is not None]
+
+
+@asynccontextmanager
+async def form(
+    folder: Path, path: str = FORM, *options: str, tree: Mapping[bytes, Item] = EXAMPLE
+) -> AsyncIterator[Sitting]:
+    with trio.fail_after(HANG):
+        async with trio.open_nursery() as nursery:
+            server = await forms_serve(nursery, tree)
+            terminal = Terminal(100, 60)
+            words = ("open", *options, "--allow-port", str(server.port), server.url(path))
+            async with on_terminal(terminal, folder, *words, typed=True) as command:
+                yield Sitting(server, command, terminal)
+            nursery.cancel_scope.cancel()
+        assert server.violations == []
+
+
+def asking(*lines: bytes) -> Mapping[bytes, Item]:
+    return {b"0/ask": Item("0", b"A form", b"", form=lines)}
+
+
+async def test_all_questions_are_asked_and_answered(folder: Path) -> None:
+    async with form(folder) as held:
+        before = held.terminal.settings
+        await held.types("What is your name? [Frodo]", "")
+        await held.types("What is your password?", "hidden word")
+        await held.terminal.until(lambda rows: any("Tell us about yourself" in row for row in rows))
+        await held.types(">", "one")
+        await held.types(">", "")
+        await held.types(">", ".")
+        await held.types("1 to 3 [1]", "7")
+        await held.types("1 to 3 [1]", "3")
+        await held.types("Subscribe? [Y/n]", "n")
+        await held.types("Send 5 answers to 127.0.0.1", "y")
+        assert await held.command.status() == 0
+        assert held.terminal.settings == before
+    answers = (b"Frodo", b"hidden word", b"2", b"one", b"", b"blue", b"0")
+    assert held.submitted == [answers]
+    said = held.terminal.octets.decode()
+    assert "A small poll" in said
+    assert "gopher:answer-in-clear" in said
+    assert "   3  blue" in said
+    assert "Thank you. You sent:" in said
+    assert said.count("hidden word") == 1, "the service repeats it, and nobody else"
+    assert len(held.server.requests) == 2
+
+
+async def test_what_was_typed_hidden_is_in_no_trace(folder: Path) -> None:
+    tree = asking(b"AskP: Password?", b"Ask: Name?")
+    async with form(folder, "00/ask", "-v", "--trace", "trace", tree=tree) as held:
+        await held.types("Password?", "sesame-open")
+        await held.types("Name?", "me")
+        await held.types("Send 2 answers", "yes")
+        assert await held.command.status() == 0
+    assert held.submitted == [(b"sesame-open", b"me")]
+    trace = (folder / "trace").read_text()
+    assert "+-1" in trace
+    assert "sesame" not in trace
+    shown = held.terminal.octets.decode().replace("sesame-open$", "")  # what the service repeats
+    assert "sesame" not in shown
+    assert "/00/ask%09%09****" in shown
+
+
+async def test_nothing_is_sent_without_consent(folder: Path) -> None:
+    """S15, too: neither prompts, nor defaults, nor what there is to choose from drive a terminal."""
+    evil = b"\x1b]0;owned\x07\x1b[2J\xc2\x9b31m"
+    lines = (
+        b"Note: " + evil,
+        b"Ask: Name" + evil + b"\t" + evil,
+        b"Choose: c" + evil + b"\t" + evil + b"a\tb",
+    )
+    async with form(folder, "00/ask", tree=asking(*lines)) as held:
+        await held.types("Name", "me")
+        await held.types("1 to 2 [1]", "2")
+        await held.types("Send 2 answers to", "")
+        assert await held.command.status() == 9
+    assert held.submitted == []
+    assert drives(held.terminal.octets) == b""
+    assert "refused (S05): nothing was sent" in held.terminal.octets.decode()
+
+
+async def test_an_interrupt_sends_nothing_and_shows_again_what_is_typed(folder: Path) -> None:
+    async with form(folder, "00/ask", tree=asking(b"AskP: Word?")) as held:
+        before = held.terminal.settings
+        await held.terminal.until(lambda rows: "Word?" in rows[-1] if rows else False)
+        held.terminal.type(b"\x03")
+        assert await held.command.status() == 130
+        assert held.terminal.settings == before
+    assert held.submitted == []
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+@pytest.mark.parametrize("path", [FORM, "00/poll", "00/story", "88/session", "1", "77/search", FILLED])
+def test_what_is_no_form_at_a_terminal_is_seen_in_a_browser(
+    path: str, terminal: bool, at: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also what is one, where nobody can answer."""
+    seen = []
+
+    async def browse(session: Resolver, url: Url, target: CommandTarget, command: CommandLine) -> None:
+        seen.append(url.text)
+
+    monkeypatch.setattr(browsing, "browse", browse)
+    for name in ("input_is_terminal", "output_is_terminal"):
+        monkeypatch.setattr(streams, name, lambda: terminal)
+    typing = Typing(monkeypatch, *([None] * 10))
+    url = f"{at['gopher']}/{path}"
+    done = resolve("open", "--allow-port", at["gopher"].rpartition(":")[2], url)
+    asked = terminal and "poll" in path and path != FILLED
+    assert (done.status, seen, bool(typing.asked)) == ((9, [], True) if asked else (0, [url], False)), done
+
+
+#: A path and options, and how it ends before anything is asked.
+FORMS_ENDS = {
+    ("00/story%09%09?",): (8, "has no form"),
+    ("00/none%09%09?",): (8, "declined"),
+    ("00/poll", "--origin", "chosen", "--allow-address", "127.0.0.1"): (9, "S05: "),
+    ("00/poll", "--without-port"): (9, "port 70"),
+}
+
+
+@pytest.mark.parametrize("words", FORMS_ENDS)
+def test_what_ends_before_anything_is_asked(
+    words: tuple[str, ...], at: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S03 and S05 among it: nobody answers questions for nothing."""
+    for name in ("input_is_terminal", "output_is_terminal"):
+        monkeypatch.setattr(streams, name, lambda: True)
+    typing = Typing(monkeypatch)
+    path, *options = words
+    if "--without-port" in options:
+        options.clear()
+    else:
+        options += ["--allow-port", at["gopher"].rpartition(":")[2]]
+    status, said = FORMS_ENDS[words]
+    done = resolve("open", *options, f"{at['gopher']}/{path}")
+    assert (done.status, said in done.told) == (status, True), done.told
+    assert typing.asked == []
+
+
+# -- each question by itself, with what is typed
+
+
+class Typing:
+    """What is typed, a line after the other; None is an end of input. `asked` are the prompts."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *lines: bytes | None) -> None:
+        self.asked: list[tuple[str, bool]] = []
+        self.noted: list[str] = []
+        self._lines = list(lines)
+        monkeypatch.setattr(streams, "request_line", self._request)
+        monkeypatch.setattr(streams, "note", self.noted.append)
+
+    async def _request(self, prompt: str, *, hidden: bool = False) -> bytes | None:
+        self.asked.append((prompt, hidden))
+        return self._lines.pop(0)
+
+    @property
+    def all_read(self) -> bool:
+        return not self._lines
+
+
+#: A line of a form, what is typed at it, and the answer.
+QUESTIONS: list[tuple[bytes, list[bytes], Answer]] = [
+    (b"Ask: Name?", [b"me"], b"me"),
+    (b"Ask: Name?", [b""], b""),
+    (b"Ask: Name?\tFrodo", [b""], b"Frodo"),
+    (b"Ask: Name?", [b".", b".", b"me"], b"me"),
+    (b"AskP: Word?\tdefault", [b" blank "], b" blank "),
+    (b"AskF: As?\tkept", [b""], b"kept"),
+    (b"AskF: As?\t../kept", [b""], b""),
+    (b"AskL: Lines?", [b"."], ()),
+    (b"AskL: Lines?\tone", [b"."], (b"one",)),
+    (b"AskL: Lines?\tone", [b"", b"b", b"."], (b"", b"b")),
+    (b"Choose: Which?\ta\t7\tc", [b""], b"a"),
+    (b"Choose: Which?\ta\t7\tc", [b"0", b"4", b"-1", b"A", b"3"], b"c"),
+    (b"Choose: Which?\ta\t7\tc", [b"7"], b"7"),
+    (b"Select: Yes?", [b""], False),
+    (b"Select: Yes?:1", [b""], True),
+    (b"Select: Yes?\t1", [b"perhaps", b"No"], False),
+    (b"Select: Yes?", [b"Y"], True),
+    (b"ChooseF: File?\t/etc/passwd", [b""], None),
+]
+
+
+@pytest.mark.parametrize(("line", "typed", "answer"), QUESTIONS)
+async def test_a_question(
+    line: bytes, typed: list[bytes], answer: Answer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    typing = Typing(monkeypatch, *typed)
+    assert await answers_to(parse_form([b"Note: hello", line, b"Odd: thing"])) == [answer]
+    assert typing.all_read
+    assert typing.noted[0] == "hello"
+    assert typing.noted[-1] == "thing"
+    assert {hidden for _, hidden in typing.asked} == {line.startswith(b"AskP")}
+    assert "passwd" not in "".join(prompt for prompt, _ in typing.asked)
+
+
+@pytest.mark.parametrize("line", [line for line, _, _ in QUESTIONS])
+async def test_an_end_of_input_is_no_answer(line: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    Typing(monkeypatch, None)
+    with pytest.raises(Refused) as caught:
+        await answers_to(parse_form([line]))
+    assert caught.value.rule == "S05"
+
+
+async def test_a_file_is_the_persons_own_choice(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "mine").write_bytes(b"one\ntwo\n")
+    (folder / "large").write_bytes(bytes(1_048_577))
+    places = [os.fsencode(folder / name) for name in ("none", "large", "mine")]
+    typing = Typing(monkeypatch, *places)
+    assert await answers_to(parse_form([b"ChooseF: Which?"])) == [b"one\ntwo\n"]
+    assert typing.noted[0].startswith("cannot read")
+    assert "more than 1048576 octets" in typing.noted[1]
+
+
+async def test_nothing_to_choose_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    Typing(monkeypatch)
+    with pytest.raises(ProtocolError):
+        await answers_to(parse_form([b"Choose: Which?"]))
+
+
+# What `cat` tells of a telnet session that it writes down.
+
+
+def test_json_tells_what_happens_and_what_became_of_it(at: dict[str, str]) -> None:
+    port = at["telnet_login"].rpartition(":")[2]
+    done = resolve("cat", "--json", "--allow-port", port, "--until", "login: ", at["telnet_login"])
+    assert (done.status, done.out) == (0, b"login: ")
+    *told, outcome = records(done.err)
+    said = "".join(each.pop("octets") for each in told if each["event"] == "data")
+    assert said == "login: "
+    assert [each for each in told if each["event"] != "data"] == [
+        {"event": "connected", "peer": "127.0.0.1"},
+        {"event": "option", "option": "ECHO", "side": "server", "on": True},
+        {"event": "end", "reason": "until"},
+    ]
+    assert (outcome["status"], outcome["verified"]) == ("done", ["terminator"])
+
+
+def test_the_login_that_the_url_suggests_is_told_and_not_typed(at: dict[str, str]) -> None:
+    port = at["telnet_login"].rpartition(":")[2]
+    url = at["telnet_login"].replace("//", "//gu%1Best:hidden@")
+    done = resolve("cat", "--allow-port", port, "--until", "login: ", url)
+    assert (done.status, done.out) == (0, b"login: ")
+    assert all(word in done.told for word in ("login gu\\x1best", "password"))
+    assert "hidden" not in done.told

@@ -1,0 +1,380 @@
+"""Octets on their way to a slow reader: who waits, for whom, and what others see of it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pty
+import stat
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+import trio
+import trio.testing
+from hypothesis import given
+from hypothesis import strategies as st
+
+from protocols.contract import JsonValue
+from resolver.cli import output as outflow
+from resolver.cli.facts import fact_lines
+from resolver.cli.options import EXISTS
+from resolver.cli.streams import write_all
+from tests.hang import HANG
+from tests.resolver.cli.command import resolve
+from tests.resolver.cli.contract import ABOUT
+
+LARGE = bytes(range(256)) * 4_096
+
+
+@pytest.fixture(name="pipe")
+def _pipe() -> Iterator[tuple[int, int]]:
+    reader, writer = os.pipe()
+    try:
+        yield reader, writer
+    finally:
+        for fd in (reader, writer):
+            with suppress(OSError):  # a test may have closed it
+                os.close(fd)
+
+
+@contextmanager
+def closing_of(fd: int) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        os.close(fd)
+
+
+@contextmanager
+def opened(fd: int) -> Iterator[outflow.Outflow]:
+    found = outflow.Outflow(fd)
+    try:
+        yield found
+    finally:
+        found.close()
+
+
+@pytest.fixture(name="hops")
+def _hops(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many octets each call of a worker thread was to write."""
+    made: list[int] = []
+
+    def counted(fd: int, octets: memoryview) -> None:
+        made.append(len(octets))
+        write_all(fd, octets)
+
+    monkeypatch.setattr(outflow, "write_all", counted)
+    return made
+
+
+def test_what_has_room_goes_out_at_once(pipe: tuple[int, int], tmp_path: Path, hops: list[int]) -> None:
+    """And nobody else's descriptor is made one that does not wait."""
+    reader, writer = pipe
+    file = os.open(tmp_path / "file", os.O_WRONLY | os.O_CREAT)
+    nothing = os.open(os.devnull, os.O_WRONLY)
+
+    async def put() -> None:
+        for fd in (writer, file, nothing):
+            with opened(fd) as out:
+                await out.put(b"first ")
+                await out.put(b"second")
+            assert os.get_blocking(fd)
+
+    trio.run(put)
+    assert os.read(reader, 100) == (tmp_path / "file").read_bytes() == b"first second"
+    os.close(file)
+    os.close(nothing)
+    assert hops == []
+
+
+def test_of_a_large_body_no_thread_is_asked(folder: Path, hops: list[int]) -> None:
+    (folder / "large").write_bytes(LARGE)
+    assert resolve("cat", (folder / "large").as_uri()).out == LARGE
+    assert resolve("-q", "-O", os.devnull, (folder / "large").as_uri()).status == 0
+    assert hops == []
+
+
+def test_a_slow_reader_gets_all_of_it(pipe: tuple[int, int]) -> None:
+    reader, writer = pipe
+    came = bytearray()
+
+    async def read() -> None:
+        while octets := await trio.to_thread.run_sync(os.read, reader, 5_000):
+            came.extend(octets)
+
+    async def put() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(read)
+            with opened(writer) as out:
+                for start in range(0, len(LARGE), 100_000):
+                    await out.put(LARGE[start : start + 100_000])
+            os.close(writer)
+
+    trio.run(put)
+    assert bytes(came) == LARGE
+
+
+@pytest.mark.parametrize("read_first", [0, 10_000], ids=["full", "a little was read"])
+def test_a_cancel_waits_for_no_reader(read_first: int, pipe: tuple[int, int], hops: list[int]) -> None:
+    """Neither before the pipe has room, nor in the thread that waits when it had too little."""
+    reader, writer = pipe
+
+    async def put() -> None:
+        with trio.fail_after(HANG):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(out.put, LARGE)
+                await trio.testing.wait_all_tasks_blocked()
+                if read_first:
+                    assert len(os.read(reader, read_first)) == read_first
+                while read_first and not hops:
+                    await trio.lowlevel.checkpoint()
+                nursery.cancel_scope.cancel()
+
+    with opened(writer) as out:
+        trio.run(put)
+    assert len(hops) == bool(read_first)
+
+
+@pytest.mark.parametrize("read_first", [0, 10_000], ids=["full", "a little was read"])
+def test_a_reader_that_leaves_is_told_of(read_first: int, pipe: tuple[int, int]) -> None:
+    reader, writer = pipe
+
+    async def put() -> None:
+        with trio.fail_after(HANG):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_put, out)
+                await trio.testing.wait_all_tasks_blocked()
+                if read_first:
+                    os.read(reader, read_first)
+                    await trio.testing.wait_all_tasks_blocked()
+                os.close(reader)
+
+    async def _put(out: outflow.Outflow) -> None:
+        with pytest.raises(BrokenPipeError):
+            await out.put(LARGE)
+
+    with opened(writer) as out:
+        trio.run(put)
+
+
+def test_a_descriptor_that_somebody_made_not_wait(pipe: tuple[int, int]) -> None:
+    """As programs do that have it, too: it is waited for all the same."""
+    reader, writer = pipe
+    os.set_blocking(writer, False)
+
+    def write() -> None:
+        with closing_of(writer):
+            write_all(writer, LARGE)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    came = bytearray()
+    while octets := os.read(reader, 4_096):
+        came.extend(octets)
+    thread.join()
+    assert bytes(came) == LARGE
+
+
+# `-O` of what takes all that is written to it: a device, a pipe, standard output; and of a directory.
+
+
+@contextmanager
+def reading(path: Path, came: bytearray) -> Iterator[None]:
+    """Somebody who reads a pipe to its end."""
+
+    def read() -> None:
+        with open(path, "rb") as file:
+            came.extend(file.read())
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+
+
+@pytest.mark.parametrize("exists", EXISTS)
+def test_a_device_is_written_into(exists: str, at: dict[str, str], folder: Path) -> None:
+    """Whatever is to be done about files that are there: a device is none. Nothing is put beside it."""
+    before = os.stat("/dev/null")
+    (folder / "link").symlink_to("/dev/null")
+    for name in ("/dev/null", "link"):
+        done = resolve("get", "--json", "--exists", exists, "-O", name, f"{at['http']}/about.txt")
+        (record,) = done.records
+        assert (done.status, record["status"], record["path"]) == (0, "done", name)
+        assert (record["bytes"], record["digest"]) == (
+            len(ABOUT),
+            f"sha256:{hashlib.sha256(ABOUT.encode()).hexdigest()}",
+        )
+    after = os.stat("/dev/null")
+    assert (after.st_ino, after.st_rdev, after.st_mode) == (before.st_ino, before.st_rdev, before.st_mode)
+    assert os.listdir(folder) == ["link"]
+    assert not [name for name in os.listdir("/dev") if ".part" in name]
+
+
+@pytest.mark.parametrize("exists", EXISTS)
+def test_a_pipe_is_written_into(exists: str, at: dict[str, str], folder: Path) -> None:
+    os.mkfifo(folder / "pipe")
+    came = bytearray()
+    with reading(folder / "pipe", came):
+        done = resolve("get", "--exists", exists, "-d", ".", "-O", "pipe", f"{at['http']}/about.txt")
+    assert (done.status, came.decode()) == (0, ABOUT)
+    assert done.told.endswith(f"-> ./pipe ({len(ABOUT)} octets)\n")
+    assert stat.S_ISFIFO(os.stat("pipe").st_mode)
+    assert os.listdir(folder) == ["pipe"]
+
+
+def test_a_pipe_that_a_shell_made(at: dict[str, str], folder: Path) -> None:
+    """`-O >(wc -c)`."""
+    reader, writer = os.pipe()
+    try:
+        assert resolve("-q", "-O", f"/dev/fd/{writer}", f"{at['http']}/about.txt").status == 0
+        assert os.read(reader, 100).decode() == ABOUT
+    finally:
+        os.close(reader)
+        os.close(writer)
+
+
+def test_what_failed_ends_a_pipe_too(at: dict[str, str], folder: Path) -> None:
+    os.mkfifo(folder / "pipe")
+    came = bytearray()
+    with reading(folder / "pipe", came):
+        done = resolve("get", "--json", "-t", "1", "-O", "pipe", f"{at['closed']}/x")
+    assert (done.status, bytes(came)) == (4, b"")
+    assert [(record["status"], record["path"]) for record in done.records] == [("failed", None)]
+
+
+def test_a_device_that_takes_no_more(at: dict[str, str], folder: Path) -> None:
+    done = resolve("get", "-O", "/dev/full", f"{at['http']}/about.txt")
+    assert done.status == 3
+    assert all(word in done.told for word in ("'/dev/full'", "no space left"))
+
+
+def test_a_reader_that_leaves(at: dict[str, str], folder: Path) -> None:
+    """It is a file of this machine that cannot be written, and not the end of standard output."""
+    os.mkfifo(folder / "pipe")
+    large = folder.parent / f"{folder.name}.large"
+    large.write_bytes(bytes(1_000_000))
+
+    def leave() -> None:
+        with open(folder / "pipe", "rb") as file:
+            file.read(1)
+
+    thread = threading.Thread(target=leave)
+    thread.start()
+    done = resolve("get", "-O", "pipe", large.as_uri())
+    thread.join()
+    assert done.status == 3
+    assert "'pipe': broken pipe" in done.told
+
+
+def test_a_name_of_the_url_is_no_device(at: dict[str, str], folder: Path) -> None:
+    """Nobody named it."""
+    os.mkfifo(folder / "about.txt")
+    for exists in EXISTS:
+        done = resolve("get", "--exists", exists, f"{at['http']}/about.txt")
+        assert done.status == (0 if exists in ("skip", "rename") else 3)
+        assert stat.S_ISFIFO(os.lstat(folder / "about.txt").st_mode)
+
+
+def test_control_characters_are_shown_on_a_terminal_that_was_named(at: dict[str, str], folder: Path) -> None:
+    (folder / "text").write_bytes(b"a\x1b[31mb\n")
+    reader, terminal = pty.openpty()
+    try:
+        assert resolve("-q", "-O", os.ttyname(terminal), (folder / "text").as_uri()).status == 0
+        assert b"a\\x1b[31mb" in os.read(reader, 100)
+    finally:
+        os.close(reader)
+        os.close(terminal)
+
+
+@pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
+def test_standard_output_by_another_name(name: str, at: dict[str, str], folder: Path) -> None:
+    """What a file holds to which standard output goes stays in front."""
+    url = f"{at['http']}/about.txt"
+    assert resolve("-O", name, url, url).out.decode() == ABOUT * 2
+    assert os.listdir(folder) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "place"), [(["-O", "D/"], "D"), (["-o", "D/E/", "-d", "F"], "F/D/E"), (["-O", "./"], ".")]
+)
+def test_a_name_that_ends_in_a_slash_is_a_directory(
+    words: list[str], place: str, at: dict[str, str], folder: Path
+) -> None:
+    done = resolve("get", *words, f"{at['http']}/about.txt", f"{at['http']}/about.txt")
+    assert done.status == 0
+    assert {path.name for path in (folder / place).iterdir()} == {"about.txt", "about.2.txt"}
+
+
+@pytest.mark.parametrize("exists", EXISTS)
+@pytest.mark.parametrize("beside", [(), ("-d", "up")], ids=["here", "with -d"])
+def test_a_directory_is_not_saved_as(
+    beside: tuple[str, ...], exists: str, at: dict[str, str], folder: Path
+) -> None:
+    """Whatever is to be done about files that are there; curl and wget refuse it, too. It says how to save
+    inside, and that is what then happens."""
+    place = (folder / "up" if beside else folder) / "there"
+    place.mkdir(parents=True)
+    done = resolve("get", "--exists", exists, *beside, "-O", "there", f"{at['http']}/about.txt")
+    assert done.status == 3
+    named = "up/there" if beside else "there"
+    assert all(word in done.told for word in (f"'{named}'", "directory", "-O there/"))
+    assert os.listdir(place) == []
+    assert os.listdir(place.parent) == ["there"]
+    done = resolve("get", "--exists", exists, *beside, "-O", "there/", f"{at['http']}/about.txt")
+    assert (done.status, os.listdir(place)) == (0, ["about.txt"])
+
+
+# Facts as lines: whatever a scheme knows, nobody reads it as Python would write it.
+
+WORDS = st.text("abc", min_size=1, max_size=3)
+VALUES: st.SearchStrategy[JsonValue] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=3),
+    max_leaves=10,
+)
+
+
+def test_the_lines() -> None:
+    facts: dict[str, JsonValue] = {
+        "size": 3,
+        "rate": 0.5,
+        "title": None,
+        "whole": True,
+        "hidden": False,
+        "types": ["TEXT", "GIF"],
+        "others": [],
+        "admin": {"name": "Ann", "facts": {"Site": "Quay"}, "ttl": None},
+        "views": [{"view": "Text/plain", "about": 7}, {"view": "image/gif"}],
+        "references": {},
+    }
+    assert list(fact_lines(facts)) == [
+        "size: 3",
+        "rate: 0.5",
+        "title: -",
+        "whole: yes",
+        "hidden: no",
+        "types: TEXT",
+        "types: GIF",
+        "others: -",
+        "admin.name: Ann",
+        "admin.facts.Site: Quay",
+        "admin.ttl: -",
+        "views.1.view: Text/plain",
+        "views.1.about: 7",
+        "views.2.view: image/gif",
+        "references: -",
+    ]
+    assert list(fact_lines({"path": ["a b", ""]}, repr)) == ["path: 'a b'", "path: ''"]
+
+
+@given(st.dictionaries(WORDS, VALUES))
+def test_any_facts_have_lines_without_a_bracket(facts: dict[str, JsonValue]) -> None:
+    for line in fact_lines(facts):
+        assert not set(line) & set("{}[]'\""), line
+        assert not line.endswith((" None", " True", " False"))

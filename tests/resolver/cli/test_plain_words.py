@@ -1,0 +1,147 @@
+"""Nobody reads a value as Python writes it: octets as `b'…'`, a dict as `{'…'`, `None` and `True`.
+
+Every verb over URLs of every scheme, good and bad, against good servers and such that say nonsense: looked at
+is what a person gets, not the octets of a document and not `--json`. What else is put into texts is held by a
+plug-in of mypy, which is looked at here too.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import mypy.api
+import pytest
+
+from tests import octets_in_text
+from tests.resolver.cli import contract
+from tests.resolver.cli.command import resolve
+from tests.sampled import sampled
+
+PYTHONS_WAY = re.compile(
+    r"""(?:^|(?<=[\s(\[{,]))b['"]  # octets
+    | [\[{(]b?(['"])[^'"\n]*\1[,:\])}]  # texts or octets in something
+    | \b(?:None|True|False)\b
+    | <\w+[ ]object""",
+    re.VERBOSE | re.MULTILINE,
+)
+
+#: URLs that no row of the contract has, for what is said of them; by scheme.
+ODD = (
+    *(
+        "{ftp_garbage}/a",
+        "{ftp_unasked}/a",
+        "{ftp}/pub/;type=d",
+        "{ftp}/%FF%FE;type=i",
+        "ftp://h.example/;type=i",
+    ),
+    *("{gopher_odd}/1", "{gopher_refusal}/0x%09%09+", "{gopher}/00/story%09%09!", "{gopher}/11/sub%09%09$"),
+    *("{gopher}/00/poll%09%09?", "{gopher}/00/story%09%09!+SMELL", "gopher://h.example/hURL:x:y"),
+    *("gopher://h.example/0a%09%09+%091%0D%0A", "gopher://h.example/0%FF%09%09!+A%0D"),
+    *("{wais_garbage}/db", "{wais_armoured}/db", "{wais_other}/db?x", "{wais}/demo", "{wais}/nowhere?x"),
+    *("{wais}/demo/TEXT/%02%01x%FF", "{wais}/demo/TEXT/", "{wais}/d%40b", "{wais}/demo/%FF/%FF"),
+    *(
+        "{nntp_garbage}/a.b/1",
+        "{nntp}/comp.misc/1234",
+        "{nntp}/a%FFb/1",
+        "news:%FF@h",
+        "news:a@@b",
+        "news:b%00@h",
+    ),
+    *(
+        "{prospero}/x;HOST-TYPE=X%FF",
+        "{prospero}/x;OBJECT-VERSION=%FF",
+        "{prospero}//example",
+        "{prospero}/%FF",
+    ),
+    *(
+        "{prospero}/AFTP/pub/hello.txt;a=b;c",
+        "{http}/%FF",
+        "{http}/about.txt?%FF",
+        "mailto:%FF@h",
+        "mailto:a%00@b",
+    ),
+    *(
+        "file:///%FF%FE",
+        "file:///a%00b",
+        "{file}/",
+        "telnet://%FF@h.example/",
+        "x-foo:%FF",
+        "mid:%FF",
+        "\udcff",
+    ),
+    *("http://[::1%FF]/", "http://%FF/", "http://xn--\xff/", "//h/", "", "ftp://h.example/a;type=x"),
+)
+ALL = sorted(
+    {*ODD, *contract.DOCUMENTS, *contract.LISTINGS, *contract.SHOWN, *(end.url for end in contract.ENDS)}
+)
+#: Of each server or scheme some.
+URLS = sampled(ALL, lambda url: url.partition("/")[0].partition(":")[0], 2)
+PATIENT = ("-t", "1", "--idle-timeout", "0.2")
+
+
+@pytest.mark.parametrize("url", URLS, ids=ascii)
+def test_what_a_person_reads(url: str, at: dict[str, str], folder: Path) -> None:
+    address = url.format_map(at)
+    for verb in ("info", "ls", "explain", "parse", "get"):
+        more = () if verb in ("explain", "parse") else PATIENT
+        done = resolve(verb, *more, address, folder=folder)
+        # What is saved is the peer's own.
+        read = done.err if verb == "get" else done.out + done.err
+        said = read.decode("utf-8", "replace").replace(address, "")
+        assert PYTHONS_WAY.search(said) is None, (verb, said)
+
+
+def test_the_pattern_sees_what_python_writes() -> None:
+    values = (
+        b"a",
+        b"it's",
+        {"a": 1},
+        {b"a": 1},
+        ["a"],
+        [b"a"],
+        ("a", 1),
+        (b"a", 1),
+        None,
+        True,
+        False,
+        object(),
+    )
+    for value in values:
+        assert PYTHONS_WAY.search(f"it was {value!r} then"), value
+    for text in ("'USER me'", "b", "web's", "{a}", "[::1]", "(try later)", "None-such", "job 'x'"):
+        assert text == "None-such" or PYTHONS_WAY.search(f"it was {text} then") is None, text
+
+
+#: Expressions in a module of the program, and whether they may stand there.
+SAID = [
+    ('f"{a!r}"', False),
+    ('f"a {a}"', False),
+    ('f"{d} b"', False),
+    ('f"a {e!r:>4}"', False),
+    ("repr(a)", False),
+    ('f"{f!r} b"', False),
+    ('f"{a[0]} {len(a)}"', True),
+    ('f"{a.decode()!r}"', True),
+    ("str(a, 'ascii')", True),
+    ('" ".join(e)', True),
+    ("repr(e[0])", True),
+]
+
+
+def test_octets_in_a_text_are_an_error_of_type(tmp_path: Path) -> None:
+    """Also under names that nobody gave a type."""
+    package = tmp_path / "protocols"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    head = "def say(a: bytes, d: dict[str, int], e: list[str], f: bytes | None) -> None:\n"
+    lines = "".join(f"    print({expression})\n" for expression, _ in SAID)
+    (package / "said.py").write_text(head + lines)
+    settings = tmp_path / "mypy.ini"
+    settings.write_text(f"[mypy]\nplugins = {octets_in_text.__file__}\n")
+    words, trouble, _ = mypy.api.run(
+        ["--config-file", str(settings), "--cache-dir", str(tmp_path / "cache"), str(package)]
+    )
+    assert trouble == ""
+    wrong = {int(line.split(":")[1]) for line in words.splitlines() if "octets-in-text" in line}
+    assert wrong == {number for number, (_, good) in enumerate(SAID, 2) if not good}

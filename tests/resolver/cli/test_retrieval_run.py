@@ -1,0 +1,467 @@
+"""Lists of many: how politely they are asked for, as people are told of it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+import fixtures.ftp
+import fixtures.http
+from fixtures.http import Behaviour, HttpServer, Page
+from fixtures.http.request import Request
+from resolver import Event, Options, Policy, Received, Resolver
+from tests.elsewhere import served
+from tests.resolver.cli.command import Done, resolve
+from tests.resolver.network.peers import closed_port
+
+
+def test_what_a_host_turns_away_has_its_turn_later(tmp_path: Path) -> None:
+    """Six at once, where two may log in."""
+    with served(fixtures.ftp.serve) as server:
+        server.logins = 2
+        urls = [server.url("pub/a.txt")] * 12
+        options = ["-j", "6", "--per-host", "6", "--retry-delay", "0.01", "--allow-port", str(server.port)]
+        done = resolve("get", *options, *urls, folder=tmp_path)
+    assert done.status == 0, done.told
+    assert "12 of 12 saved" in done.told
+    assert len(list(tmp_path.iterdir())) == 12
+    turned_away = [line for line in done.told.splitlines() if "too many are logged in" in line]
+    assert all("; again in " in line for line in turned_away)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--per-host", "0"),
+        ("--per-host", "x"),
+        ("--host-rate", "0"),
+        ("--host-rate", "-1"),
+        ("--host-rate", "1e3"),
+    ],
+)
+def test_numbers_that_mean_nothing(option: str, value: str, tmp_path: Path) -> None:
+    done = resolve("get", f"{option}={value}", "file:///etc/hostname", folder=tmp_path)
+    assert done.status == 2
+    assert option in done.told
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_holds_is_told() -> None:
+    done = resolve("config", "--config", "none", "--per-host", "3", "--host-rate", "0.5")
+    lines = done.out.decode().splitlines()
+    assert "per_host = 3  # the command line" in lines
+    assert "host_rate = 0.5  # the command line" in lines
+
+
+# How often a place is asked: once for one URL, unless `--tries` or the configuration says otherwise.
+
+FAILED = Page(b"later\n", status=500, reason="Internal Server Error")
+WHOLE = Page(b"x" * 100_000, "application/octet-stream", headers=(("ETag", '"1"'),), parts=True)
+
+
+@pytest.fixture(name="server", scope="module")
+def _server() -> Iterator[HttpServer]:
+    site = {"/500": FAILED, "/leaves": FAILED, "/pub/": FAILED, "/cut": WHOLE}
+    spoilt = {"/leaves": Behaviour(instead=b"", unannounced=True), "/cut": Behaviour(cut_at=50_000, times=1)}
+    with served(partial(fixtures.http.serve, site=site, behaviours=spoilt)) as server:
+        yield server
+
+
+def asked(server: HttpServer, folder: Path, *words: str) -> tuple[Done, int]:
+    """What became of the command, and how many requests came."""
+    before = len(server.requests)
+    done = resolve(*words, "--retry-delay", "0.001", "--allow-port", str(server.port), folder=folder)
+    return done, len(server.requests) - before
+
+
+@pytest.mark.parametrize("path", ["/500", "/leaves"])
+@pytest.mark.parametrize("verb", ["cat", "info", "ls", "get"])
+def test_command_with_one_url_that_fails_tries_once(
+    verb: str, path: str, server: HttpServer, tmp_path: Path
+) -> None:
+    done, requests = asked(server, tmp_path, verb, server.url(path))
+    assert (done.status != 0, requests) == (True, 1)
+
+
+@pytest.mark.parametrize("verb", ["cat", "get"])
+def test_command_with_tries_tries_as_often(verb: str, server: HttpServer, tmp_path: Path) -> None:
+    assert asked(server, tmp_path, verb, "--tries", "3", server.url("/500"))[1] == 3
+    (tmp_path / "own.toml").write_text("tries = 2\n")
+    assert asked(server, tmp_path, verb, "--config", "own.toml", server.url("/500"))[1] == 2
+
+
+def test_command_with_several_urls_has_five_tries(server: HttpServer, tmp_path: Path) -> None:
+    (tmp_path / "list").write_text(server.url("/500"))
+    assert asked(server, tmp_path, "get", "-i", "list")[1] == 5
+    assert asked(server, tmp_path, "cat", server.url("/500"), server.url("/500"))[1] == 10
+
+
+def test_get_of_one_url_resumes_where_data_came(server: HttpServer, tmp_path: Path) -> None:
+    done, requests = asked(server, tmp_path, "get", server.url("/cut"))
+    assert (done.status, requests, (tmp_path / "cut").stat().st_size) == (0, 2, len(WHOLE.content))
+
+
+# What others do to the files of a run while it is under way, and a disk that is full.
+
+COUNT = 40
+
+
+class Once:
+    """Before a page that does something when it is asked for; see `fixtures.http.site.Guard`."""
+
+    def __init__(self) -> None:
+        self.act: Callable[[], object] = lambda: None
+
+    def answer(self, request: Request, page: Page) -> Page:
+        self.act()
+        return Page(page.content)
+
+
+@pytest.fixture(name="guard")
+def _guard() -> Once:
+    return Once()
+
+
+@pytest.fixture(name="under_a_run_server")
+def _under_a_run_server(guard: Once) -> Iterator[HttpServer]:
+    """The page in the middle of all is guarded."""
+    site = {f"/{number}": Page(b"x" * 100) for number in range(COUNT)}
+    site[f"/{COUNT // 2}"] = Page(b"y" * 100, guard=guard)
+    with served(partial(fixtures.http.serve, site=site)) as server:
+        yield server
+
+
+def get(server: HttpServer, folder: Path, *words: str) -> Done:
+    (folder / "list").write_text("".join(f"{server.url(f'/{number}')}\n" for number in range(COUNT)))
+    common = ["get", "-q", "-j", "1", "-i", "list", "--allow-port", str(server.port)]
+    return resolve(*common, *words, folder=folder)
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_get_whose_ledger_is_removed_fails(
+    replaced: bool, under_a_run_server: HttpServer, guard: Once, tmp_path: Path
+) -> None:
+    def remove() -> None:
+        (tmp_path / "L").unlink()
+        if replaced:
+            (tmp_path / "L").touch(0o600)
+
+    guard.act = remove
+    done = get(under_a_run_server, tmp_path, "--ledger", "L", "-d", "out")
+    assert (done.status, done.told.count("\n")) == (3, 1), done.told
+    assert "the ledger" in done.told
+    assert "removed" in done.told
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_get_whose_directory_is_removed_fails(
+    last: bool, under_a_run_server: HttpServer, guard: Once, tmp_path: Path
+) -> None:
+    guard.act = partial(shutil.rmtree, tmp_path / "out")
+    words = ["-d", "out", "--failed", "left"]
+    if last:
+        done = resolve(
+            *("get", "-q", "-j", "1", "--allow-port", str(under_a_run_server.port), *words),
+            *(under_a_run_server.url(f"/{number}") for number in (0, COUNT // 2)),
+            folder=tmp_path,
+        )
+    else:
+        done = get(under_a_run_server, tmp_path, *words)
+    assert (done.status, done.told.count("\n")) == (3, 1), done.told
+    assert "the directory 'out'" in done.told
+
+
+def test_full_disk_ends_a_list_with_one_line(
+    under_a_run_server: HttpServer, guard: Once, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is left to do is in --failed, and another run does it."""
+    real, full = os.write, threading.Event()
+    guard.act = full.set
+
+    def write(fd: int, octets: bytes) -> int:
+        if full.is_set() and b"y" * 50 in bytes(octets)[:100]:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real(fd, octets)
+
+    monkeypatch.setattr(os, "write", write)
+    done = get(under_a_run_server, tmp_path, "-d", "out", "--failed", "left")
+    monkeypatch.undo()
+    assert (done.status, done.told.count("\n")) == (3, 1), done.told
+    assert os.strerror(errno.ENOSPC).lower() in done.told
+    left = (tmp_path / "left").read_text().splitlines()
+    assert left == [under_a_run_server.url(f"/{number}") for number in range(COUNT // 2, COUNT)]
+    again = resolve(
+        "get", "-q", "-i", "left", "-d", "out", "--allow-port", str(under_a_run_server.port), folder=tmp_path
+    )
+    assert (again.status, len(list((tmp_path / "out").iterdir()))) == (0, COUNT)
+
+
+def test_skip_beside_another_run_says_skipped(
+    under_a_run_server: HttpServer, guard: Once, tmp_path: Path
+) -> None:
+    """The other one is done first with a file that was not there when this one began."""
+    path = f"/{COUNT // 2}"
+    guard.act = lambda: (tmp_path / path[1:]).write_bytes(b"theirs")
+    words = ["get", "--json", "--allow-port", str(under_a_run_server.port), under_a_run_server.url(path)]
+    done = resolve(*words, "--exists", "skip", folder=tmp_path)
+    (record,) = done.records
+    assert (done.status, record["status"], record["action"], record["bytes"]) == (0, "skipped", "keep", 6)
+    assert (tmp_path / path[1:]).read_bytes() == b"theirs"
+    (tmp_path / path[1:]).unlink()
+    assert resolve(*words, folder=tmp_path).status == 3
+
+
+# What the command does with a proxy: options before variables, and `explain` says what `get` does.
+
+_SECRET = "s3cret"
+
+
+@pytest.fixture
+def nobody() -> Iterator[str]:
+    """The place of a proxy that is not there."""
+    with closed_port() as port:
+        yield f"127.0.0.1:{port}"
+
+
+@pytest.mark.parametrize("scheme", ["http", "socks5", "socks5h"])
+def test_the_option_comes_before_the_variables(
+    scheme: str, at: dict[str, str], nobody: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"{at['http']}/about.txt"
+    monkeypatch.setenv("http_proxy", f"{scheme}://me:{_SECRET}@{nobody}")
+    done = resolve("cat", "-t", "1", url)
+    assert (done.status, f"the proxy {scheme}://{nobody}: " in done.told) == (4, True)
+    assert _SECRET not in done.told
+    direct = resolve("cat", "--proxy", "none", url)
+    assert (direct.status, direct.told) == (0, "")
+    monkeypatch.setenv("http_proxy", "http://proxy.example:3128")
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    assert resolve("cat", "--proxy", f"{scheme}://{nobody}", url).status == 0, (
+        "no_proxy is for the option too"
+    )
+
+
+@pytest.mark.parametrize("value", ["ftp://h", f"http://me:{_SECRET}@h:99999", "", f"http://me:{_SECRET}@h?x"])
+def test_what_is_no_proxy_is_a_wrong_word(value: str, at: dict[str, str], folder: Path) -> None:
+    done = resolve("cat", "--proxy", value, f"{at['http']}/about.txt")
+    assert (done.status, done.out) == (2, b"")
+    assert ": --proxy " in done.told
+    assert _SECRET not in done.told
+
+
+@pytest.mark.parametrize("verb", ["get", "cat", "info", "explain"])
+def test_a_variable_that_names_none_is_a_wrong_setting_in_every_verb(
+    verb: str, at: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("all_proxy", f"gopher://me:{_SECRET}@h")
+    done = resolve(verb, f"{at['http']}/about.txt")
+    assert done.status == 2
+    assert all(word in done.told for word in ("all_proxy", "'gopher'"))
+    assert _SECRET not in done.told
+    assert not list(folder.iterdir())
+
+
+@pytest.mark.parametrize("verb", ["get", "cat", "info", "explain"])
+def test_untrusted_refuses_it_in_every_verb(
+    verb: str, at: dict[str, str], nobody: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", f"http://{nobody}")
+    url = "http://h.example/about.txt"
+    done = resolve(verb, "--policy", "untrusted", url)
+    assert (done.status, "S09: http_proxy " in done.told) == (9, True)
+    trusted = resolve(verb, "-t", "1", "--policy", "untrusted", "--trusted-proxy", f"http://{nobody}", url)
+    assert trusted.status == (0 if verb == "explain" else 4)
+
+
+@pytest.mark.parametrize("policy", ["default", "cautious"])
+def test_what_is_not_read_is_told_once_a_run(
+    policy: str, at: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", f"http://me:{_SECRET}@proxy.example:3128")
+    url = f"{at['http']}/about.txt"
+    port = url.split(":")[2].split("/")[0]
+    done = resolve("cat", "--policy", policy, "--allow-port", port, url, url)
+    assert done.status == (0 if policy == "default" else 9)
+    if policy == "default":
+        assert done.told.count("warning (S09): HTTP_PROXY ") == 1
+    assert "HTTP_PROXY " in done.told
+    assert _SECRET not in done.told
+
+
+def test_a_plan_shows_what_is_said_to_the_proxy(folder: Path) -> None:
+    words = ("--proxy", f"http://me:{_SECRET}@proxy.example:3128")
+    (plan,) = resolve("explain", "--json", *words, "ftp://h.example/a").records
+    connects = [step["host"] for step in plan["steps"] if step["action"] == "connect"]
+    sent = [step["octets"] for step in plan["steps"] if step["action"] == "send"]
+    assert (plan["proxy"], connects) == ("http://proxy.example:3128", ["proxy.example"] * 2)
+    assert sent[0] == "CONNECT h.example:21 HTTP/1.1\r\nHost: h.example:21\r\n\r\n"
+    assert [octets for octets in sent if octets.startswith("CONNECT")][1].startswith("CONNECT h.example:0 ")
+    (plan,) = resolve("explain", "--json", *words, "http://h.example:8080/a?b#c").records
+    sent = [step["octets"] for step in plan["steps"] if step["action"] == "send"]
+    assert sent[0].startswith("GET http://h.example:8080/a?b HTTP/1.1\r\nHost: h.example:8080\r\n")
+    assert _SECRET not in str(plan)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "host", "octets"),
+    [
+        ("socks5h", "h.example", "\x05\x01\x00\x03\x09h.example\x00F"),
+        ("socks5h", "10.0.0.1", "\x05\x01\x00\x01\x0a\x00\x00\x01\x00F"),
+        ("socks5", "h.example", "\x05\x01\x00\x01\x00\x00\x00\x00\x00F"),
+        ("socks5", "[::1]", "\x05\x01\x00\x04" + "\x00" * 15 + "\x01\x00F"),
+    ],
+)
+def test_a_plan_shows_the_octets_of_socks(scheme: str, host: str, octets: str, folder: Path) -> None:
+    words = ("--proxy", f"{scheme}://me:{_SECRET}@proxy.example")
+    (plan,) = resolve("explain", "--json", *words, f"gopher://{host}/0a").records
+    sent = [step["octets"] for step in plan["steps"] if step["action"] == "send"]
+    assert sent[:3] == ["\x05\x02\x00\x02", octets, "a\r\n"]
+    notes = " ".join(step["text"] for step in plan["steps"] if step["action"] == "note")
+    assert ("looked up here" in notes) is (scheme == "socks5" and host == "h.example")
+    assert ("the proxy's to find" in notes) is (scheme == "socks5h")
+    assert _SECRET not in str(plan)
+
+
+# `--cookies` of the command: kept from run to run, and told where that cannot be.
+
+
+def test_cookies_are_kept_from_run_to_run(at: dict[str, str], folder: Path) -> None:
+    kept = folder / "cookies.txt"
+    assert resolve("cat", "--cookies", str(kept), f"{at['http']}/about.txt").status == 0
+    assert not kept.exists(), "nothing was set"
+    for _ in range(2):
+        done = resolve("cat", "-v", "--cookies", str(kept), f"{at['cookies']}/set")
+        assert (done.status, kept.stat().st_mode & 0o777) == (0, 0o600)
+        assert "sekret" not in done.told, "neither what we are told is shown, nor what we say"
+    assert done.out == b"c=sekret"
+    told = resolve("info", "-v", f"{at['cookies']}/set")
+    assert b"header.set-cookie: c=****; Path=/" in told.out
+    assert "sekret" not in told.told
+    port = at["cookies"].rpartition(":")[2]
+    assert kept.read_text().splitlines()[-1] == f"127.0.0.1:{port}\tFALSE\t/\tFALSE\t0\tc\tsekret"
+    (folder / "c.toml").write_text('cookies = "cookies.txt"\n')
+    (folder / "c.toml").chmod(0o600)
+    assert resolve("cat", "--config", "c.toml", f"{at['cookies']}/set").out == b"c=sekret"
+
+
+@pytest.mark.parametrize("wide", [True, False])
+def test_a_file_that_may_not_be_trusted_is_a_usage_error_and_nothing_is_fetched(
+    at: dict[str, str], folder: Path, wide: bool
+) -> None:
+    if wide:
+        (folder / "cookies.txt").touch()
+        (folder / "cookies.txt").chmod(0o644)
+    name = "cookies.txt" if wide else "none/cookies.txt"
+    done = resolve("get", "--cookies", name, f"{at['http']}/about.txt")
+    assert done.status == 2
+    assert ("chmod 600" if wide else "no such directory") in done.told
+    assert not (folder / "about.txt").exists()
+
+
+def test_a_bad_line_is_a_warning_with_its_number(at: dict[str, str], folder: Path) -> None:
+    (folder / "cookies.txt").write_text("# mine\nsekret\n")
+    (folder / "cookies.txt").chmod(0o600)
+    done = resolve("cat", "--cookies", "cookies.txt", f"{at['http']}/about.txt")
+    assert done.status == 0
+    assert "cookies.txt: warning (cookies): line 2 " in done.told
+    assert "sekret" not in done.told
+
+
+def test_a_certificate_that_cannot_be_used_is_a_usage_error(at: dict[str, str], folder: Path) -> None:
+    """As any other file of the person's own that is not there."""
+    done = resolve("cat", "--cert", "none.pem", f"{at['http']}/about.txt")
+    assert (done.status, done.out) == (2, b"")
+    assert all(word in done.told for word in ("--cert 'none.pem'", "No such file"))
+    assert done.told.count("\n") == 1
+
+
+# `--raw`: `cat` and `get` give the octets as the server sent them.
+
+#: Something of each scheme that has to undo something, or makes a listing of its own.
+URLS = (
+    "{ftp}/pub",
+    "{ftp}/pub/a.txt;type=a",
+    "{gopher}/",
+    "{gopher}/1/with%20space",
+    "{gopher}/00/about",
+    "{gopher}/00/story%09%09+",
+    "{gopher}/00/story%09%09!",
+    "{gopher}/00/poll%09%09?",
+    "{gopher}/77/find%09a",
+    "{http}/about.txt",
+    "{nntp}/comp.misc",
+    "{nntp}/comp.misc/1235",
+    "{news}/",
+    "{wais}/demo?ferry",
+)
+
+
+@pytest.mark.parametrize("url", URLS)
+async def test_every_octet_came_from_the_server(url: str, at: dict[str, str]) -> None:
+    received: list[bytes] = []
+
+    def watch(event: Event) -> None:
+        if isinstance(event, Received):
+            received.append(event.octets)
+
+    policy = Policy(allow_port=frozenset(range(1, 65_536)))
+    async with Resolver(policy=policy, options=Options(raw=True), on_event=watch) as session:
+        response = await session.fetch(url.format_map(at))
+    assert response.content
+    for piece in response.content.split(b"\r\n.\r\n"):  # a list of groups is two blocks
+        assert piece in b"".join(received)
+    if url.startswith("{gopher}"):
+        assert response.content == b"".join(received)
+
+
+@pytest.mark.parametrize("url", [*URLS, "{prospero}//example"])
+def test_cat_and_get_agree(url: str, at: dict[str, str], folder: Path) -> None:
+    given = url.format_map(at)
+    shown = resolve("cat", "-q", "--raw", given)
+    assert (shown.status, shown.err) == (0, b"")
+    assert resolve("get", "-q", "--raw", "-O", "x", given).status == 0
+    assert (folder / "x").read_bytes() == shown.out
+
+
+@pytest.mark.parametrize(
+    ("url", "ending"),
+    [("{gopher}/", b"\r\n.\r\n"), ("{nntp}/comp.misc", b"\r\n.\r\n"), ("{ftp}/pub", b"\r\n")],
+)
+def test_a_listing_is_as_it_came(url: str, ending: bytes, at: dict[str, str], folder: Path) -> None:
+    given = url.format_map(at)
+    octets = resolve("cat", "-q", "--raw", given).out
+    lines = resolve("ls", "-q", "--raw", given).out  # what has entries has them
+    assert octets.endswith(ending)
+    assert lines == resolve("ls", "-q", given).out != octets
+
+
+def test_a_menu_is_saved_under_its_name(at: dict[str, str], folder: Path) -> None:
+    """Its octets were asked for, and not what it lists."""
+    assert resolve("get", "-q", "--raw", f"{at['ftp']}/pub").status == 0
+    assert os.listdir(folder) == ["pub"]
+
+
+def test_links_of_prospero_are_as_they_came(at: dict[str, str]) -> None:
+    given = f"{at['prospero']}//example"
+    lines = resolve("cat", "-q", "--raw", given).out.splitlines()
+    entries = resolve("ls", "-q", "--json", given).records
+    assert lines == [entry["raw"].encode("latin-1") for entry in entries]
+    assert all(line.startswith(b"LINK ") for line in lines)
+
+
+def test_a_coding_stays(at: dict[str, str], folder: Path) -> None:
+    done = resolve("cat", "-q", "--raw", "--trace", "trace", f"{at['http']}/twice")
+    assert (done.status, done.out[:2]) == (0, b"\x1f\x8b")
+    assert r"Accept-Encoding: identity\r\n" in (folder / "trace").read_text()
+
+
+def test_a_plan_says_what_would_be_sent(at: dict[str, str]) -> None:
+    plan = resolve("explain", "--raw", "http://h.example/").out
+    assert b"Accept-Encoding: identity" in plan

@@ -1,0 +1,214 @@
+"""Logins of a netrc file: for whom an entry is, and what is refused."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import trustme
+
+from resolver import Credentials, parse
+from resolver.cli.config import HostSection
+from resolver.cli.secrets import CommandSecrets, Netrc, read_netrc
+from resolver.cli.values import UsageError
+from tests.resolver.cli.command import resolve
+from tests.resolver.cli.contract import ABOUT
+from tests.resolver.cli.terminal import CHECKOUT, Terminal, on_terminal
+from tests.resolver.network.test_tls import lock
+
+
+def write(path: Path, text: str | bytes, mode: int = 0o600) -> str:
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    path.chmod(mode)
+    return str(path)
+
+
+READ: list[tuple[str, dict[str, tuple[str, str | None]]]] = [
+    ("machine h login u password p", {"h": ("u", "p")}),
+    ('machine h login u password "a b"', {"h": ("u", "a b")}),
+    ('machine h login u password "a\\"b"', {"h": ("u", 'a"b')}),
+    ("machine h login u password a#b", {"h": ("u", "a#b")}),
+    ("machine h login u password #ab", {"h": ("u", "#ab")}),
+    ("machine h login u password p # note", {"h": ("u", "p")}),
+    ("macdef init\ncd /pub\n\nmachine h login u password p", {"h": ("u", "p")}),
+    ("machine h login u password p\nmachine h login v password q", {"h": ("v", "q")}),
+    ("machine H.Example login u password p", {"h.example": ("u", "p")}),
+    ("machine h login u", {"h": ("u", None)}),
+    ("machine h password p", {}),
+    ("machine h:8080 login u password p", {}),
+    ("", {}),
+]
+
+
+@pytest.mark.parametrize(("text", "hosts"), READ)
+def test_entries(tmp_path: Path, text: str, hosts: dict[str, tuple[str, str | None]]) -> None:
+    found = read_netrc(write(tmp_path / "netrc", text + "\n"))
+    assert {host: (section.user, section.password) for host, section in found.hosts.items()} == hosts
+    assert bool(found.warnings) == (not hosts and bool(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("machine h login u port 21 password hush\n", 1),
+        ("\nMACHINE h login u password hush\n", 2),
+        ("\ufeffmachine h login u password hush\n", 1),
+        ("machine h login u password hush\nmacdef init\ncd /pub\n", 4),
+    ],
+)
+def test_what_is_no_netrc_is_told_without_its_text(tmp_path: Path, text: str, line: int) -> None:
+    name = write(tmp_path / "netrc", text)
+    done = resolve("get", "--netrc-file", name, "file:///etc/hostname", "-O", "-")
+    assert (done.status, done.out) == (2, b"")
+    assert name in done.told
+    assert "hush" not in done.told
+
+
+@pytest.mark.parametrize(
+    ("mode", "what"), [(0o640, "chmod 600"), (0o604, "chmod 600"), (0o620, "chmod 600"), (0o400, None)]
+)
+def test_nobody_else_may_read_it(tmp_path: Path, mode: int, what: str | None) -> None:
+    name = write(tmp_path / "netrc", "machine h login u password p\n", mode)
+    if what is None:
+        assert read_netrc(name).hosts
+    else:
+        with pytest.raises(UsageError, match=what):
+            read_netrc(name)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_a_file_of_another_user_is_refused(tmp_path: Path) -> None:
+    name = write(tmp_path / "netrc", "machine h login u password p\n")
+    os.chown(name, 65534, 65534)
+    with pytest.raises(UsageError, match="another user's"):
+        read_netrc(name)
+
+
+def test_which_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("NETRC", raising=False)
+    assert read_netrc(None) == Netrc()
+    write(tmp_path / ".netrc", "machine home login u password p\n")
+    assert set(read_netrc(None).hosts) == {"home"}
+    monkeypatch.setenv("NETRC", write(tmp_path / "set", "machine set login u password p\n"))
+    assert set(read_netrc(None).hosts) == {"set"}
+    for name in ("named", "/dev/null", str(tmp_path)):
+        with pytest.raises(UsageError):
+            read_netrc(name)
+    (tmp_path / "set").unlink()
+    with pytest.raises(UsageError, match="No such file"):
+        read_netrc(None)
+
+
+def test_octets_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="not UTF-8"):
+        read_netrc(write(tmp_path / "netrc", b"machine h login u password \xff\n"))
+
+
+HOSTS = {"h": HostSection("u", "p")}
+DEFAULT = HostSection("anyone", "any")
+
+
+@pytest.mark.parametrize(
+    ("url", "place", "user", "expected"),
+    [
+        ("https://h/", ("https", "h", 443), None, "u"),
+        ("https://h:8443/", ("https", "h", 8443), None, "u"),
+        ("https://other/", ("https", "h", 443), None, "u"),
+        ("https://other/", ("https", "h", 8443), None, None),
+        ("http://h/", ("http", "h", 80), None, "u"),
+        ("http://other/", ("http", "h", 80), None, None),
+        ("ftp://h/", ("ftp", "h", 21), None, "u"),
+        ("ftp://v@h/", ("ftp", "h", 21), "v", None),
+        ("ftp://x/", ("ftp", "x", 21), None, "anyone"),
+        ("http://x/", ("http", "x", 80), None, None),
+        ("https://x/", ("https", "x", 443), None, None),
+        ("https://other/", ("https", "x", 443), None, None),
+        ("nntp://h/g", ("nntp", "h", 119), None, "u"),
+        ("nntp://x/g", ("nntp", "x", 119), None, None),
+    ],
+)
+async def test_for_whom_an_entry_is(
+    url: str, place: tuple[str, str, int], user: str | None, expected: str | None
+) -> None:
+    secrets = CommandSecrets(None, None, HOSTS, DEFAULT)
+    secrets.admit(parse(url))
+    found = await secrets.request(*place, None if user is None else user.encode())
+    assert (None if found is None else found.user.decode()) == expected
+
+
+def test_the_command_logs_in_with_it(folder: Path, at: dict[str, str]) -> None:
+    name = write(folder / "netrc", "machine 127.0.0.1 login user password password\n")
+    assert resolve("cat", f"{at['http']}/private").status == 6
+    done = resolve("cat", "-v", "--netrc-file", name, f"{at['http']}/private")
+    assert done.status == 0, done.told
+    assert "dXNlcjpwYXNzd29yZA" not in done.told
+    config = write(folder / "c.toml", f'netrc_file = "{name}"\n')
+    assert resolve("cat", "--config", config, f"{at['http']}/private").status == 0
+
+
+async def test_the_configuration_is_asked_first(folder: Path) -> None:
+    netrc = read_netrc(write(folder / "netrc", "machine h login u password p\n"))
+    secrets = CommandSecrets(None, None, {**netrc.hosts, "h": HostSection("w", "q")}, netrc.default)
+    secrets.admit(parse("ftp://h/"))
+    assert await secrets.request("ftp", "h", 21, None) == Credentials(b"w", b"q")
+
+
+# `--cert` of a key that has a password: it is asked for at the terminal, and nowhere else.
+
+
+@pytest.fixture
+def locked(folder: Path) -> str:
+    lock(trustme.CA().issue_cert("me@here.example"), folder / "ours.pem")
+    return "ours.pem"
+
+
+@pytest.mark.parametrize(("typed", "status"), [(b"open sesame\n", 0), (b"wr0ng\n", 2), (b"\n", 2)])
+async def test_it_is_asked_for(
+    typed: bytes, status: int, locked: str, at: dict[str, str], folder: Path
+) -> None:
+    """Once, and it is not shown; what is wrong ends it before anything is sent."""
+    terminal = Terminal(200)
+    command = ("cat", "--cert", locked, "--cacert", at["cafile"], f"{at['https']}/about.txt")
+    async with on_terminal(terminal, folder, *command, stdout=terminal.slave) as running:
+        await terminal.until(lambda rows: any("password of the key in ours.pem:" in row for row in rows))
+        os.write(terminal.master, typed)
+        assert await running.status() == status
+    shown = "\n".join(terminal.rows)
+    assert (ABOUT.splitlines()[0] in shown) == (status == 0)
+    assert ("its key has" in shown) == (status == 2)
+    assert "sesame" not in shown
+    assert "wr0ng" not in shown
+
+
+def test_one_that_cannot_be_used_ends_it(at: dict[str, str], folder: Path) -> None:
+    done = resolve("cat", "-v", "--cert", "none.pem", f"{at['https']}/about.txt")
+    assert (done.status, done.out) == (2, b"")
+    assert all(word in done.told for word in ("--cert 'none.pem'", "No such file"))
+    assert "C: " not in done.told
+
+
+def test_where_there_is_no_terminal_nothing_is_read_or_sent(
+    locked: str, at: dict[str, str], folder: Path
+) -> None:
+    """What comes on standard input is for `-i -`, or for nobody: it is no password."""
+    command = [sys.executable, "-c", "from resolver.cli import run; run()", "cat", "--cert", locked]
+    reading, writing = os.pipe()
+    os.write(writing, b"open sesame\n")
+    os.close(writing)
+    done = subprocess.run(
+        [*command, "--cacert", at["cafile"], "-v", f"{at['https']}/about.txt"],
+        stdin=reading,
+        capture_output=True,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
+        start_new_session=True,
+    )
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert all(word in done.stderr for word in (b"key", b"password", b"terminal"))
+    assert b"C: " not in done.stderr
+    assert os.read(reading, 100) == b"open sesame\n"
+    os.close(reading)

@@ -1,0 +1,147 @@
+"""`resolve serve`, as a process: the address that it tells, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import sys
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+
+from resolver import check
+from resolver.cli.arguments import read
+from resolver.cli.serve import settings_of, wishes_of
+from resolver.cli.values import UsageError
+from tests.begun import WINDOWS, Program
+from tests.fresh import environment
+from tests.hang import HANG
+from tests.resolver.cli.command import resolve
+
+
+def start(running: Path, *words: str) -> Program:
+    """`running` is where programs of this person tell that they run."""
+    own = {**environment(), "XDG_RUNTIME_DIR": str(running)}
+    return Program(["serve", "--config", "none", "--port", "0", *words], loaded=WINDOWS, environment=own)
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_it_serves_until_a_signal_ends_it(number: int, status: int, tmp_path: Path) -> None:
+    with start(tmp_path) as program:
+        entry = program.stdout.readline().decode().strip()
+        assert re.fullmatch(r"http://127\.0\.0\.1:[0-9]+/enter\?t=[\w-]{43}", entry)
+        with urlopen(entry, timeout=HANG) as page:
+            assert b'content="0;url=/"' in page.read()
+        os.kill(program.pid, number)
+        assert program.ended() == (status, "", "")
+
+
+def test_a_port_that_is_taken_is_told() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = resolve("serve", "--config", "none", "--port", str(port))
+    assert (done.status, done.out) == (3, b"")
+    assert done.told.startswith("resolve: ")
+    assert f" 127.0.0.1 port {port}: " in done.told
+
+
+def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("resolver.web")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    done = resolve("serve", "--config", "none")
+    assert (done.status, done.out) == (13, b"")
+    assert done.told.startswith("resolve: serve ")
+    assert done.told.endswith("serve needs jinja2 3.1.2 or later (the extra web): pip install jinja2\n")
+
+
+@pytest.mark.parametrize("words", [["http://h.example/"], ["-i", "list"]])
+def test_it_takes_no_url(words: list[str]) -> None:
+    with pytest.raises(UsageError, match=r"^serve .*\bURL\b"):
+        read(["serve", *words])
+
+
+def test_listings_are_asked_for_with_what_their_columns_show() -> None:
+    """Kinds, sizes and dates, as `ls -l` asks for them."""
+    command = read(["serve", "--config", "none"])
+    assert command is not None
+    options = settings_of(command).get("options")
+    assert options is not None
+    assert options.detailed
+
+
+@pytest.mark.parametrize(
+    ("home", "state"),
+    [("", "/home/sam/.local/state"), ("state", "/home/sam/.local/state"), ("/state", "/state")],
+)
+def test_what_is_saved_is_kept_account_of_below_the_state_of_programs(
+    home: str, state: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", "/home/sam")
+    monkeypatch.setenv("XDG_STATE_HOME", home)
+    command = read(["serve", "--config", "none"])
+    assert command is not None
+    assert wishes_of(command).ledger == f"{state}/resolve/transfers.db"
+
+
+LISTEN = ["serve", "--config", "none", "--listen"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([*LISTEN, "192.0.2.1"], "192.0.2.1 --listen-cert --insecure"),
+        ([*LISTEN, "2001:db8::1"], "2001:db8::1 --listen-cert --insecure"),
+        ([*LISTEN, "192.0.2.1", "--insecure", "--listen-cert", "x"], "--insecure without TLS --listen-cert"),
+        ([*LISTEN, "192.0.2.1", "--insecure", "--policy", "default"], "--listen policy untrusted"),
+        ([*LISTEN, "192.0.2.1", "--insecure", "--policy", "cautious"], "--listen policy untrusted"),
+        ([*LISTEN, "192.0.2.1", "--insecure", "--file-root", "/tmp"], "--listen files"),
+        (["serve", "--insecure"], "--insecure --listen-cert take"),
+        (["serve", "--listen-cert", "x"], "--insecure --listen-cert take"),
+        *(
+            ([*LISTEN, address, "--insecure"], "needed")
+            for address in ("0.0.0.0", "::", "", "localhost", "h.example", "ff02::1", "fe80::1%eth0", "127.1")
+        ),
+        ([*LISTEN, "::ffff:127.0.0.1"], "address ::ffff:127.0.0.1"),
+    ],
+)
+def test_what_is_refused_to_serve_others(words: list[str], said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        read(words)
+    assert all(word in str(caught.value) for word in said.split())
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "127.0.0.2", "::1"])
+def test_this_machine_is_no_other(address: str) -> None:
+    command = read([*LISTEN, address])
+    assert command is not None
+    wishes = wishes_of(command)
+    assert (wishes.address, wishes.public, command.policy) == (address, False, "default")
+
+
+def test_who_serves_others_reaches_nothing_of_this_machine(tmp_path: Path) -> None:
+    """Whatever the configuration says."""
+    (tmp_path / "config.toml").write_text('policy = "default"\n')
+    words = ["serve", "--config", str(tmp_path / "config.toml"), "--listen", "192.0.2.1", "--insecure"]
+    command = read(words)
+    assert command is not None
+    wishes = wishes_of(command)
+    assert (wishes.address, wishes.public) == ("192.0.2.1", True)
+    for url in ("file:///etc/passwd", "http://127.0.0.1/", "http://192.168.0.1/"):
+        assert check(url, policy=wishes.settings["policy"], origin="user").action == "refuse"
+
+
+def test_another_way_in_is_told_on_request(tmp_path: Path) -> None:
+    """One that serves others is found by no file of this machine's."""
+    with start(tmp_path, "--listen", "127.0.0.1") as program:
+        first = program.stdout.readline()
+        os.kill(program.pid, signal.SIGUSR1)
+        second = program.stdout.readline()
+        assert first.partition(b"?")[0] == second.partition(b"?")[0]
+        assert first != second
+        assert list(tmp_path.iterdir()) == []
+        program.terminate()
+        assert program.wait() == 143

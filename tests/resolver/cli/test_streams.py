@@ -1,0 +1,227 @@
+"""Standard input, output and error as they come: closed, full, left by their reader, or a terminal (S15)."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from resolver.cli import main
+from tests.resolver.cli.command import resolve
+from tests.resolver.cli.places import Places
+
+CHECKOUT = Path(__file__).parents[3]
+HOSTILE = b"a\x1b]0;title\x07b\r\nc\x9bd \xe2\x80\xae\xff\tcr\rcr\n"
+
+#: A command line of each kind, and its status where its output goes nowhere. Places are written in braces.
+RUNS = {
+    ("--version",): 3,
+    ("--help",): 3,
+    ("parse", "{http}/"): 3,
+    ("parse", "--json", "a b"): 3,
+    ("explain", "{http}/"): 3,
+    ("schemes",): 3,
+    ("extract", "{list}"): 3,
+    ("cat", "{http}/data"): 3,
+    ("cat", "--json", "{http}/about.txt"): 3,
+    ("ls", "{ftp}/pub/names/"): 3,
+    ("info", "--json", "{http}/about.txt"): 3,
+    ("get", "--json", "{http}/about.txt"): 3,
+    ("get", "-v", "-O", "x", "{http}/about.txt"): 0,
+    ("cat", "-t", "1", "{closed}/"): 4,
+    ("cat", "-i", "{list}", "-qq"): 3,
+    ("cat", "-r"): 2,
+}
+
+
+@pytest.fixture(name="at")
+def _at(places: Places, folder: Path) -> dict[str, str]:
+    listed = folder / "list"
+    listed.write_text("# <URL:http://h.example/>\n" + f"{places['http']}/about.txt\n" * 5)
+    return {**places, "list": str(listed)}
+
+
+@pytest.mark.parametrize("run", RUNS, ids=" ".join)
+@pytest.mark.parametrize("gone", ["closed", "full", "left"])
+def test_output_that_goes_nowhere(
+    run: tuple[str, ...],
+    gone: str,
+    at: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    status = 141 if (gone, RUNS[run]) == ("left", 3) else RUNS[run]
+    with _taking_nothing(gone) as stream:
+        monkeypatch.setattr(sys, "stdout", stream)
+        assert main([word.format_map(at) for word in run]) == status
+    told = capsys.readouterr().err
+    assert told.count("standard output") == (status == 3 and "-qq" not in run)
+
+
+@contextmanager
+def _taking_nothing(gone: str) -> Iterator[io.TextIOWrapper | None]:
+    """Standard output as Python has it where the descriptor was closed, the disk is full, the reader left."""
+    if gone == "closed":
+        yield None
+        return
+    if gone == "full":
+        fd = os.open("/dev/full", os.O_WRONLY)
+    else:
+        reader, fd = os.pipe()
+        os.close(reader)
+    with open(fd, "w", encoding="utf-8") as stream:
+        try:
+            yield stream
+        finally:
+            os.dup2(nothing := os.open(os.devnull, os.O_WRONLY), fd)  # what is still held goes there
+            os.close(nothing)
+
+
+def test_errors_that_go_nowhere(at: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is nobody left to tell; what was asked for is done all the same."""
+    for gone in ("closed", "full", "left"):
+        for argv, status in (
+            (["parse", "a b"], 12),
+            (["cat", "-v", f"{at['http']}/nothing/here"], 8),
+            (["-r"], 2),
+        ):
+            with _taking_nothing(gone) as stream:
+                monkeypatch.setattr(sys, "stderr", stream)
+                assert main(argv) == status
+
+
+@pytest.mark.parametrize(
+    ("argv", "status"),
+    [(["extract"], 3), (["cat", "-i", "-"], 3), (["--password-file", "-", "--user", "me", "news:a@b"], 3)],
+)
+def test_input_that_is_closed(argv: list[str], status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    assert main(argv) == status
+
+
+def test_input_that_never_ends() -> None:
+    for argv in (["extract", "/dev/zero"], ["cat", "-i", "/dev/zero"]):
+        done = resolve(*argv)
+        assert (done.status, done.out) == (3, b"")
+        assert "/dev/zero: a " in done.told
+
+
+def test_descriptors_that_are_closed(at: dict[str, str], folder: Path) -> None:
+    """What is opened next gets their numbers, and nothing meant for a person may end up in it."""
+    given = [sys.executable, "-W", "error", "-c", "from resolver.cli import run; run()"]
+    command = [*given, "get", "-v", "--trace", "trace", "-O", "x", f"{at['http']}/about.txt"]
+
+    def close() -> None:
+        os.closerange(0, 3)
+
+    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, preexec_fn=close)
+    assert (done.returncode, done.stdout, b"Traceback" in done.stderr) == (0, b"", False)
+    assert (folder / "x").read_bytes() == b"A text of two lines.\nThe second one.\n"
+    assert (folder / "trace").read_text().startswith("U: http://")
+
+
+# --- a terminal
+
+
+def on_terminal(monkeypatch: pytest.MonkeyPatch, *argv: str) -> tuple[int, bytes]:
+    """The status, and what a terminal got, its own line ends taken back."""
+    master, slave = pty.openpty()
+    with open(slave, "w", encoding="utf-8") as terminal, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", terminal)
+        status = main(list(argv))
+        terminal.write("\0")  # a terminal has no end: this is behind all that came
+        terminal.flush()
+        shown = b""
+        while not shown.endswith(b"\0"):
+            shown += os.read(master, 65_536)
+    os.close(master)
+    return status, shown[:-1].replace(b"\r\n", b"\n")
+
+
+@pytest.fixture(name="hostile")
+def _hostile(folder: Path) -> str:
+    """A directory of names and contents that would drive a terminal."""
+    (folder / "text.txt").write_bytes(HOSTILE)
+    (folder / "n\x1b[31mame\r\nline").write_bytes(b"")
+    (folder / os.fsdecode(b"octet-\xff\x9b")).write_bytes(b"")
+    (folder / "bidi-\u202e").write_bytes(b"")
+    return folder.as_uri()
+
+
+def test_text_on_a_terminal(hostile: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = "a\\x1b]0;title\\x07b\nc\\x9bd \\u202eÿ\tcr\\x0dcr\n".encode()
+    assert on_terminal(monkeypatch, "cat", f"{hostile}/text.txt") == (0, shown)
+    assert on_terminal(monkeypatch, "-O", "-", f"{hostile}/text.txt") == (0, shown)
+    raw = on_terminal(monkeypatch, "cat", "--allow-raw", f"{hostile}/text.txt")
+    assert raw == (0, HOSTILE)
+    assert resolve("cat", f"{hostile}/text.txt").out == HOSTILE
+
+
+def test_names_on_a_terminal(hostile: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = {rb"n\x1b[31mame\x0d\x0aline", rb"octet-\xff\x9b", rb"bidi-\u202e", b"text.txt"}
+    status, shown = on_terminal(monkeypatch, "ls", f"{hostile}/")
+    assert (status, set(shown.splitlines())) == (0, lines)
+    plain = {b"n\x1b[31mame\\x0d\\x0aline", b"octet-\xff\x9b", "bidi-\u202e".encode(), b"text.txt"}
+    assert set(resolve("ls", f"{hostile}/").out.split(b"\n")) == {*plain, b""}
+    status, shown = on_terminal(monkeypatch, "ls", "--allow-raw", f"{hostile}/")
+    assert {*shown.split(b"\n")} == {*plain, b""}
+
+
+@pytest.mark.parametrize("verb", ["explain", "parse", "info", "ls"])
+def test_nothing_drives_a_terminal(verb: str, hostile: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = f"{hostile}/n%1B%5B31mame%0D%0Aline"
+    for argv in ([verb, url], [verb, "--json", url], [verb, f"{hostile}/\x1b[31m\x9b"]):
+        _, shown = on_terminal(monkeypatch, *argv)
+        assert not re.search("[\0-\x08\x0b-\x1f\x7f-\x9f\u202e]", shown.decode())
+
+
+def test_what_is_no_text_is_not_for_a_terminal(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "bin").write_bytes(bytes(range(256)))
+    url = (folder / "bin").as_uri()
+    assert on_terminal(monkeypatch, "cat", url) == (9, b"")
+    assert re.search("S15.*-O FILE.*--allow-raw", capsys.readouterr().err)
+    assert on_terminal(monkeypatch, "cat", "--allow-raw", url)[0] == 0
+
+
+def test_a_plan_is_a_step_a_line(hostile: str) -> None:
+    done = resolve("explain", f"{hostile}/n%0A%20%20verdict%20%20allow")
+    assert len(re.findall(rb"^  verdict ", done.out, re.MULTILINE)) == 1
+
+
+def test_what_came_before_an_error_is_out(folder: Path) -> None:
+    (folder / "text").write_text("<URL:http://h.example/>")
+    done = resolve("extract", str(folder / "text"), str(folder / "missing"))
+    assert (done.status, done.out) == (3, b"http://h.example/\n")
+
+
+@pytest.mark.parametrize("gone", ["full", "left"])
+def test_what_could_not_be_written_is_not_kept_for_later(gone: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with _taking_nothing(gone) as stream, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", stream)
+        assert main(["--version"]) in (3, 141)
+    assert resolve("parse", "http://h.example/").out.startswith(b"url: ")
+
+
+def test_a_name_that_the_locale_cannot_write(folder: Path) -> None:
+    """Without UTF-8, as nobody's locale is today who did not ask for it."""
+    (folder / "é").write_bytes(b"octets")
+    ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONPATH": str(CHECKOUT)}
+    given = [sys.executable, "-c", "from resolver.cli import run; run()"]
+    (folder / "here").mkdir()
+    for verb, status, out in (("get", 3, b""), ("cat", 0, b"octets")):
+        command = [*given, verb, f"{folder.as_uri()}/%C3%A9"]
+        done = subprocess.run(command, cwd=folder / "here", env=ascii_only, capture_output=True)
+        assert (done.returncode, done.stdout, b"Traceback" in done.stderr) == (status, out, False)
+        assert (b"LC_ALL=C.UTF-8" in done.stderr) == (status == 3)
+    assert os.listdir(folder / "here") == []

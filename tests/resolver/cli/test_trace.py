@@ -1,0 +1,317 @@
+"""What `-v` shows of a dialogue, what `info` shows of a thing, and records of what fails."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from lxml import etree, html
+
+from resolver import Event, Finished, NotFound, Received, Sent
+from resolver.network.events import TraceFormat
+from tests.resolver.cli import contract
+from tests.resolver.cli.command import resolve
+
+#: Of every way to be told a body: a URL, and what it holds.
+BODIES = {
+    "{http}/about.txt": b"The second one.",
+    "{http}/data/chunked": bytes(range(64, 96)),
+    "{https}/about.txt": b"The second one.",
+    "{ftp}/pub/a.txt": b"line two",
+    "{gopher}/00/about": b"The second one.",
+    "{nntp}/comp.misc/1235": b"Path:",
+}
+
+
+@pytest.mark.parametrize("place", BODIES)
+def test_a_body_is_not_repeated(at: dict[str, str], place: str, folder: Path) -> None:
+    argv = ["cat", "-v", "--trace", "trace", "--cacert", at["cafile"], place.format(**at)]
+    done = resolve(*argv)
+    assert done.status == 0, done.told
+    marked = BODIES[place]
+    assert marked in done.out
+    shown = ascii(marked.decode("latin-1"))[1:-1]
+    assert shown not in done.told
+    assert "C: " in done.told
+    trace = (folder / "trace").read_text()
+    assert shown in trace or place == "{http}/data/chunked", "a trace has all of it, but of long pieces"
+    assert [line for line in trace.splitlines() if line.startswith("C: ")] == [
+        line for line in done.told.splitlines() if line.startswith("C: ")
+    ]
+
+
+SENT, FINISHED = Sent("u", b""), Finished("u", None)
+
+#: Events, and what a person gets of the last one.
+SAID: list[tuple[list[Event], str | None]] = [
+    ([Received("u", b"220 Hello\r\n")], "line"),
+    ([Received("u", b"230-Welcome\r\n to this\r\n230 In\r\n")], "line"),
+    ([Received("u", b"220 ok\r\n1\tfirst\r\n2\tsecond\r\n")], r"S: 220 ok\r\n (and 19 octets)"),
+    ([Received("u", b"iwelcome\r\n0x\r\n")], r"S: iwelcome\r\n (and 4 octets)"),
+    ([Received("u", b"\0" * 300)], "S: " + r"\x00" * 200 + " (and 100 octets)"),
+    ([Received("u", b"", data=True)], "line"),
+    ([Received("u", b"220 a file\r\n", data=True)], None),
+    (
+        [Received("u", b"HTTP/1.1 200 OK\r\nA: b\r\n\r\nbody")],
+        r"S: HTTP/1.1 200 OK\r\nA: b\r\n\r\n (and 4 octets)",
+    ),
+    ([Received("u", b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\n")], "line"),
+    ([Received("u", b"HTTP/1.1 200 OK\r\n\r\n"), Received("u", b"220 body")], None),
+    ([Received("u", b"HTTP/1.1 100 Continue\r\n\r\n"), Received("u", b"HTTP/1.1 200 OK\r\n\r\n")], "line"),
+    ([Received("u", b"HTTP/1.1 200 OK\r\n\r\n"), Received("v", b"220 other\r\n")], "line"),
+    ([Received("u", b"HTTP/1.1 200 OK\r\n\r\n"), SENT, Received("u", b"220 x\r\n")], "line"),
+    ([Received("u", b"HTTP/1.1 200 OK\r\n\r\n"), FINISHED], "line"),
+]
+
+
+@pytest.mark.parametrize(("events", "said"), SAID)
+def test_words_are_told_from_an_object(events: list[Event], said: str | None) -> None:
+    words = TraceFormat()
+    found = [words.said(event, "line") for event in events]
+    assert found[-1] == said
+
+
+def test_info_shows_the_servers_headers_and_facts(at: dict[str, str]) -> None:
+    url = f"{at['http']}/data"
+    short = resolve("info", "-q", url).out.decode().splitlines()
+    long = resolve("info", "-q", "-v", url).out.decode().splitlines()
+    assert long[: len(short)] == short
+    more = dict(line.split(": ", 1) for line in long[len(short) :])
+    assert more["peer"] == "127.0.0.1"
+    assert more["etag"] == more["header.etag"] == '"1"'
+    assert more["header.content-type"] == "application/octet-stream"
+    assert resolve("info", "-v", f"{at['ftp']}/pub/a.txt").out.endswith(b"peer: 127.0.0.1\nchain: -\n")
+
+
+def test_a_header_cannot_drive_a_terminal_or_make_a_line(at: dict[str, str]) -> None:
+    lines = resolve("info", "-v", f"{at['named']}/x").out.decode().splitlines()
+    assert [line for line in lines if line.startswith("header.content-disposition: ")] == [
+        'header.content-disposition: attachment; filename="../../.bashrc"'
+    ]
+
+
+@pytest.mark.parametrize("verb", ["info", "ls"])
+@pytest.mark.parametrize(
+    ("place", "code", "rule"),
+    [
+        ("{http}/nothing/here", NotFound.__name__, None),
+        ("{closed}/", "Unreachable", None),
+        ("no url", "InvalidUrl", "S01"),
+        ("http://127.0.0.1:25/", "Refused", "S04"),
+        ("nosuch:thing", "UnsupportedScheme", "S19"),
+    ],
+)
+def test_what_fails_has_a_record(
+    at: dict[str, str], verb: str, place: str, code: str, rule: str | None
+) -> None:
+    url = place.format(**at)
+    done = resolve(verb, "--json", "--tries", "1", f"{at['http']}/pub/", url)
+    *_, record = done.records
+    assert list(record) == ["url", "error", "exit"]
+    assert (record["url"], record["exit"]) == (url, done.status)
+    assert (record["error"]["code"], record["error"].get("rule")) == (code, rule)
+    assert record["error"]["message"]
+    assert len(done.records) > 1
+
+
+def test_a_listing_that_breaks_off_says_so_behind_its_entries(at: dict[str, str]) -> None:
+    done = resolve("ls", "--json", f"{at['http']}/about.txt")
+    assert [record.get("exit") for record in done.records] == [8]
+
+
+def test_no_secret_is_in_a_record(at: dict[str, str]) -> None:
+    url = at["closed"].replace("//", "//me:s3cret@")
+    assert b"s3cret" not in resolve("info", "--json", "--allow-password", "-t", "1", f"{url}/").out
+
+
+def test_why_a_page_is_no_index(at: dict[str, str]) -> None:
+    assert "http:no-index" not in resolve("ls", f"{at['http']}/notes/").told
+    assert "*: http:no-index: " in resolve("ls", "-v", f"{at['http']}/notes/").told
+
+
+def test_the_body_of_a_refusal_is_shown_on_request(at: dict[str, str]) -> None:
+    url = f"{at['http']}/gone"
+    plain, done = resolve("cat", url), resolve("cat", "--show-error-body", url)
+    assert (plain.status, plain.out) == (done.status, done.out) == (8, b"")
+    assert "to /about.txt" not in plain.told
+    assert done.told.startswith("It went \\x1b[2J to /about.txt.\n")
+    assert done.told.endswith(plain.told)
+
+
+def test_so_much_of_it_as_somebody_may_read(at: dict[str, str]) -> None:
+    done = resolve("cat", "--show-error-body", "-t", "1", f"{at['http']}/gone/long")
+    assert (done.status, done.out) == (8, b"")
+    assert done.told.count("x" * 65_536) == 1
+    assert "x" * 65_537 not in done.told
+
+
+def test_what_is_no_text_is_not_shown(at: dict[str, str]) -> None:
+    url = f"{at['http']}/gone/data"
+    assert resolve("cat", "--show-error-body", url) == resolve("cat", url)
+
+
+def test_a_good_body_is_the_same(at: dict[str, str]) -> None:
+    url = f"{at['http']}/about.txt"
+    assert resolve("cat", "--show-error-body", url) == resolve("cat", url)
+
+
+# `--trace-html FILE` and `explain --html`: what was said, and what would be, as a page that stands alone.
+
+PAGE = "page.html"
+
+
+def page_in(folder: Path) -> html.HtmlElement:
+    return html.fromstring((folder / PAGE).read_bytes())
+
+
+def sections(folder: Path) -> dict[str, list[str]]:
+    """By URL: what stands in each of its diagrams, in one text."""
+    return {
+        section.xpath("string(h2)"): [
+            " ".join(" ".join(each.xpath(".//text()")).split()) for each in section.xpath(".//figure")
+        ]
+        for section in page_in(folder).xpath("//section")
+    }
+
+
+def test_every_scheme_has_its_dialogue_and_its_plan(at: dict[str, str], folder: Path) -> None:
+    urls = [*contract.DOCUMENTS, "{wais}/demo?ferry", "{nntp}/comp.misc/1235", "{telnet_login}/"]
+    given = [url.format_map(at) for url in urls]
+    done = resolve("cat", "-q", "--trace-html", PAGE, *given)
+    assert done.status == 0
+    found = sections(folder)
+    assert list(found) == given
+    for said, planned in found.values():
+        assert said.startswith("What was said")
+        assert "done" in said
+        assert planned.startswith("What would be said")
+    text = found["{ftp}/pub/a.txt".format_map(at)][0]
+    for words in ("220 ", "USER anonymous", "PASS ****", "RETR a.txt", "150 ", "29 octets", "226 "):
+        assert words in text
+    assert "A text of two lines." in found["{gopher}/00/about".format_map(at)][0]
+    assert "HTTP/1.1 200 OK" in found["{http}/about.txt".format_map(at)][0]
+
+
+@pytest.mark.parametrize("verb", ["get", "cat", "ls", "info"])
+def test_every_verb_that_fetches_takes_it(verb: str, at: dict[str, str], folder: Path) -> None:
+    done = resolve(verb, "-q", "--trace-html", PAGE, f"{at['ftp']}/pub/{'' if verb == 'ls' else 'a.txt'}")
+    assert done.status == 0
+    assert "230 " in (folder / PAGE).read_text()
+
+
+def test_what_fails_is_what_a_teacher_wants_to_show(at: dict[str, str], folder: Path) -> None:
+    done = resolve(
+        "cat", "-q", "--trace-html", PAGE, f"{at['ftp']}/nothing", f"{at['ftp_later']}/", "-t", "1"
+    )
+    assert done.status == 8
+    missing, later = sections(folder).values()
+    assert "550" in missing[0]
+    assert "NotFound" in missing[0]
+    assert "421 not now" in later[0]
+
+
+def test_what_is_refused_is_shown_too(folder: Path) -> None:
+    done = resolve("cat", "-q", "--trace-html", PAGE, "http://127.0.0.1:25/")
+    assert done.status == 9
+    ((said, planned),) = sections(folder).values()
+    assert "Refused" in said
+    assert "verdict: refuse" in planned
+
+
+def test_no_secret_is_in_it(at: dict[str, str], folder: Path) -> None:
+    (folder / "password").write_text("hunter2\n")
+    url = at["http"].replace("://", "://user:s3cret@") + "/private?token=t0ken"
+    options = [
+        "--user",
+        "alice",
+        "--password-file",
+        "password",
+        "-H",
+        "Cookie: id=c00kie",
+        "--allow-password",
+    ]
+    resolve("cat", "-q", "--trace-html", PAGE, *options, f"{at['http']}/private", f"{at['ftp']}/pub/a.txt")
+    first = (folder / PAGE).read_text()
+    resolve("cat", "-q", "--trace-html", PAGE, url)
+    for secret in ("hunter2", "c00kie", "s3cret", "t0ken", "dXNlcj", "YWxpY2U"):
+        assert secret not in first + (folder / PAGE).read_text()
+    assert "Authorization: ****" in first
+    assert "Cookie: ****" in first
+
+
+def test_whatever_a_peer_says_is_text(at: dict[str, str], folder: Path) -> None:
+    urls = [f"{at[name]}/" for name in ("gopher_menu", "ftp_garbage", "gopher_odd", "login")]
+    urls += [f"{at['nntp_escape']}/a.b", f"{at['wais_garbage']}/db"]
+    resolve("cat", "-q", "-t", "1", "--trace-html", PAGE, *urls)
+    markup = (folder / PAGE).read_text()
+    assert "\x1b" not in markup
+    assert len(sections(folder)) == len(urls)
+    for drawn in page_in(folder).xpath("//*[local-name()='svg']"):
+        etree.fromstring(etree.tostring(drawn))
+
+
+def test_the_page_takes_the_place_of_the_one_before_and_is_never_half_there(
+    at: dict[str, str], folder: Path
+) -> None:
+    (folder / PAGE).write_text("before")
+    done = resolve("cat", "-q", "--trace-html", "gone/page.html", f"{at['http']}/about.txt")
+    assert (done.status, done.out) == (3, b"")  # before anything was asked for
+    assert "there is no directory" in done.told
+    assert resolve("cat", "-q", "--trace-html", PAGE, f"{at['http']}/about.txt").status == 0
+    assert (folder / PAGE).read_text().startswith("<!doctype html>")
+    assert sorted(path.name for path in folder.iterdir()) == [PAGE]
+
+
+def test_a_redirect_and_what_is_saved_in_bulk_are_counted(at: dict[str, str], folder: Path) -> None:
+    done = resolve(
+        "get", "-q", "-d", "d", "--trace-html", PAGE, f"{at['http']}/moved", f"{at['ftp']}/pub/large.bin"
+    )
+    assert done.status == 0
+    size = (folder / "d" / "large.bin").stat().st_size
+    moved, large = sections(folder).values()
+    assert f"goes on to {at['http']}/about.txt" in moved[0]
+    assert f"{size:,} octets" in large[0]
+
+
+def test_a_plan_is_drawn(folder: Path) -> None:
+    done = resolve("explain", "--html", "ftp://h.example/a", "gopher://h:25/1x%0D%0A")
+    assert done.status == 9
+    found = html.fromstring(done.out)
+    assert found.xpath("//h2//text()") == ["ftp://h.example/a", "gopher://h:25/1x%0D%0A"]
+    assert found.xpath("count(//figure)") == 2
+    done = resolve("explain", "--html", "-O", PAGE, "ftp://h.example/a")
+    assert (done.status, done.out) == (0, b"")
+    assert "RETR a" in sections(folder)["ftp://h.example/a"][0]
+    assert "verdict: allow" in sections(folder)["ftp://h.example/a"][0]
+
+
+def test_a_page_is_no_list_of_objects(folder: Path) -> None:
+    done = resolve("explain", "--html", "--json", "ftp://h.example/a")
+    assert done.status == 2
+    assert "--html" in done.told
+
+
+def test_the_extra_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    for name in [name for name in sys.modules if name.startswith("resolver.web")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    for argv in (
+        ["explain", "--html", "ftp://h.example/a"],
+        ["cat", "--trace-html", PAGE, "ftp://h.example/a"],
+    ):
+        done = resolve(*argv)
+        assert (done.status, done.out) == (2, b"")
+        assert done.told.endswith(" needs jinja2 3.1.2 or later (the extra web): pip install jinja2\n")
+    assert list(folder.iterdir()) == []
+
+
+def test_what_needs_no_page_brings_none(folder: Path) -> None:
+    """A plan as text starts as fast as it did."""
+    from tests.fresh import run_alone
+
+    told = run_alone(
+        "import sys; from resolver.cli import main; main(['explain', '--config', 'none', 'gopher://h.example/']);"
+        "print(sorted(name for name in sys.modules if name.startswith(('jinja2', 'resolver.web'))))"
+    )
+    assert told.splitlines()[-1] == "[]"

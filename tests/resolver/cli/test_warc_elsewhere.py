@@ -1,0 +1,151 @@
+"""Archives of ours in programs of others, and theirs in ours: warcio, pywb, wget.
+
+pywb wants an environment of its own: `python3 -m venv .servers/pywb && .servers/pywb/bin/pip install pywb`.
+(warctools 5.0 knows nothing but WARC 1.0, and falls when it says so; JWAT is in no index of packages.)
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from resolver.warc.digests import Payload
+from resolver.warc.records import RecordHead, WarcRecord, read_records
+from tests.hang import HANG
+from tests.resolver.cli.command import resolve
+from tests.resolver.cli.test_warc import records
+from tests.resolver.warc.archives import Octets
+
+CHECKOUT = Path(__file__).parents[3]
+PYWB = Path(os.environ.get("RESOLVE_SERVERS_ROOT") or CHECKOUT / ".servers") / "pywb" / "bin"
+_WGET = ("wget", "-q", "--no-config", "--tries=1", "-O", "out", "--warc-file=by-wget", "--warc-cdx")
+
+
+def run(*words: str | Path, folder: Path) -> str:
+    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "LC_ALL": "C.UTF-8"}
+    done = subprocess.run(
+        [*map(str, words)],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=HANG,
+        check=False,
+    )
+    assert done.returncode in (0, 8), done.stderr  # 8: wget, of an answer that is a no
+    return done.stdout
+
+
+def archived(at: dict[str, str], folder: Path) -> dict[str, bytes]:
+    """`a.warc.gz` of these pages, and what is to come of each."""
+    urls = [
+        f"{at['http']}/about.txt",
+        f"{at['http']}/gzip",
+        f"{at['http']}/data/chunked",
+        f"{at['http']}/data",
+        f"{at['large']}/",
+        f"{at['large']}/?again",
+        f"{at['directories']}/",
+    ]
+    bodies = {url: resolve("cat", "-q", url).out for url in urls}
+    assert resolve("cat", "-q", "--warc", "a.warc.gz", *urls, f"{at['http']}/moved").status == 0
+    assert "revisit" in [each.head.type for each in records(folder / "a.warc.gz")]
+    return bodies
+
+
+def test_warcio_indexes_each_record(at: dict[str, str], folder: Path) -> None:
+    archived(at, folder)
+    lines = run(
+        sys.executable,
+        "-m",
+        "warcio.cli",
+        "index",
+        "-f",
+        "offset,length,warc-type",
+        "a.warc.gz",
+        folder=folder,
+    )
+    found = [json.loads(line) for line in lines.splitlines()]
+    assert [each["warc-type"] for each in found] == [each.head.type for each in records(folder / "a.warc.gz")]
+    ends = [int(each["offset"]) + int(each["length"]) for each in found]
+    assert [int(after["offset"]) for _, after in pairwise(found)] == ends[:-1]
+    assert ends[-1] == (folder / "a.warc.gz").stat().st_size
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not (PYWB / "pywb").exists(), reason=f"there is no pywb in {PYWB}")
+@pytest.mark.parametrize("index", ["its own", "ours"])
+def test_pywb_replays_what_we_keep(index: str, at: dict[str, str], folder: Path) -> None:
+    bodies = archived(at, folder)
+    run(PYWB / "python", PYWB / "wb-manager", "init", "x", folder=folder)
+    place = folder / "collections" / "x"
+    if index == "ours":
+        shutil.copy(folder / "a.warc.gz", place / "archive")
+        shutil.copy(folder / "a.cdxj", place / "indexes" / "index.cdxj")
+    else:
+        run(PYWB / "python", PYWB / "wb-manager", "add", "x", "a.warc.gz", folder=folder)
+    told = run(
+        PYWB / "python",
+        CHECKOUT / "tests/resolver/cli/replayed.py",
+        *bodies,
+        f"{at['http']}/moved",
+        folder=folder,
+    )
+    found = {each["url"]: each for each in map(json.loads, filter(_is_json, told.splitlines()))}
+    for url, body in bodies.items():
+        came = base64.b64decode(found[url]["body"])
+        assert found[url]["status"] == 200, found[url]
+        assert came == body or url.endswith("/gzip"), url
+    assert found[f"{at['http']}/moved"]["status"] == 302
+
+
+def _is_json(line: str) -> bool:
+    return line.startswith("{")
+
+
+class _Paid:
+    """The payload of a record."""
+
+    def __init__(self, head: RecordHead) -> None:
+        self._payload = Payload(head)
+        self.octets = b""
+
+    def take(self, octets: bytes) -> None:
+        self.octets += self._payload.take(octets)
+
+    @property
+    def status(self) -> int | None:
+        return None if self._payload.answer is None else self._payload.answer.status
+
+
+def payloads(path: Path) -> dict[str, tuple[int | None, bytes]]:
+    """Of each answer of http in an archive, by its URL: its status and its body."""
+    found = {}
+    for each in read_records(Octets(path.read_bytes()), _Paid):
+        assert isinstance(each, WarcRecord), each
+        if each.head.type == "response" and each.head.target is not None:
+            found[each.head.target] = (each.reader.status, each.reader.octets)
+    return found
+
+
+@pytest.mark.skipif(shutil.which("wget") is None, reason="there is no wget")
+def test_what_wget_keeps_of_pages_is_what_we_keep_of_them(at: dict[str, str], folder: Path) -> None:
+    bodies = archived(at, folder)
+    run(*_WGET, *bodies, f"{at['http']}/moved", f"{at['http']}/gone", folder=folder)
+    resolve("cat", "-q", "--warc", "a.warc.gz", f"{at['http']}/gone")
+    theirs, ours = payloads(folder / "by-wget.warc.gz"), payloads(folder / "a.warc.gz")
+    assert {url: theirs[url] for url in ours} == ours
+    assert {status for status, _ in ours.values()} == {200, 302, 410}
+    for verb in ("ls", "check"):
+        done = resolve("warc", verb, "by-wget.warc.gz")
+        assert done.status == 0, done.told
+    listed = resolve("warc", "ls", "--json", "by-wget.warc.gz").records
+    assert {each["url"] for each in listed if each["type"] == "response"} == set(theirs)

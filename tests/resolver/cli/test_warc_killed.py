@@ -1,0 +1,65 @@
+"""`--warc`, killed at any moment: what is whole stays, and the next run goes on behind it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.hang import HANG
+from tests.sampled import FULL
+
+CHECKOUT = Path(__file__).parents[3]
+
+
+def moments(folder: Path, *words: str) -> list[dict[str, Any]]:
+    command = [sys.executable, "-m", "tests.faults.killed_with_archive", str(folder), *words]
+    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, timeout=HANG, check=False, text=True)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def urls(at: dict[str, str], folder: Path) -> list[str]:
+    served = folder / "served"
+    served.mkdir()
+    (served / "large").write_bytes(bytes(range(256)) * 2_000)
+    (served / "again").write_bytes(bytes(range(256)) * 2_000)
+    return [
+        f"{at['http']}/about.txt",
+        (served / "large").as_uri(),
+        f"{at['gopher']}/00/about",
+        (served / "again").as_uri(),
+        f"{at['ftp']}/pub/a.txt",
+    ]
+
+
+def check(moment: dict[str, Any]) -> None:
+    assert moment["right"], moment
+    assert moment["kept"], moment
+    assert moment["status"] == [0, "0"], moment
+    assert moment["right_now"], moment
+    assert not moment["missing"], moment
+    assert not moment["twice"], moment
+
+
+def test_killed_before_each_call_and_within_each_that_writes(at: dict[str, str], folder: Path) -> None:
+    """Some of them, others in each part. Where a run ended, each URL has an object that is whole."""
+    found = moments(folder, *(["1", "0"] if FULL else ["40", "0"]), *urls(at, folder))
+    for moment in found:
+        check(moment)
+    assert {moment["moment"].split()[0] for moment in found} == {"before", "within"}
+    assert any(moment["whole"] for moment in found)
+    if FULL:
+        assert any(moment["left"] > moment["whole"] > 0 for moment in found)
+
+
+@pytest.mark.slow
+def test_killed_at_moments_that_nobody_chose(at: dict[str, str], folder: Path) -> None:
+    found = moments(folder, "random", "100" if FULL else "4", *urls(at, folder))
+    assert len(found) == (100 if FULL else 4)
+    for moment in found:
+        check(moment)

@@ -1,0 +1,145 @@
+"""Files that a person keeps for this program: whose they may be, and who else may do what with them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from resolver import LocalError, NotConfigured
+from resolver.cli.config import load
+from resolver.cli.secrets import read_netrc
+from resolver.cli.values import UsageError
+from resolver.files.atomic import MISSING, check_place, open_own, write_passing, write_whole
+
+
+def read(path: Path, *, secret: bool, most: int = 10) -> tuple[bytes, bool]:
+    with open_own(str(path), "note", most, secret=secret) as file:
+        return file.octets, file.private
+
+
+@pytest.mark.parametrize(
+    ("mode", "secret", "found"),
+    [
+        (0o600, False, True),
+        (0o400, True, True),
+        (0o644, False, False),
+        (0o640, False, False),
+        (0o664, False, "(mode 0664): chmod go-w"),
+        (0o602, False, "chmod go-w"),
+        (0o640, True, "chmod 600"),
+        (0o604, True, "chmod 600"),
+        (0o620, True, "(mode 0620): chmod 600"),
+    ],
+)
+def test_who_else_may_do_what(tmp_path: Path, mode: int, secret: bool, found: bool | str) -> None:
+    (tmp_path / "note").write_bytes(b"words")
+    (tmp_path / "note").chmod(mode)
+    if isinstance(found, bool):
+        assert read(tmp_path / "note", secret=secret) == (b"words", found)
+    else:
+        with pytest.raises(NotConfigured) as caught:
+            read(tmp_path / "note", secret=secret)
+        assert found in caught.value.message
+        assert "words" not in caught.value.message
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_whose_it_may_be(tmp_path: Path) -> None:
+    (tmp_path / "note").write_bytes(b"words")
+    (tmp_path / "note").chmod(0o600)
+    os.chown(tmp_path / "note", 65534, 65534)
+    with pytest.raises(NotConfigured, match="another user's"):
+        read(tmp_path / "note", secret=False)
+
+
+def test_what_is_there(tmp_path: Path) -> None:
+    with pytest.raises(MISSING):
+        read(tmp_path / "note", secret=True)
+    (tmp_path / "note").write_bytes(b"12345678901")
+    with pytest.raises(MISSING):
+        read(tmp_path / "note" / "below", secret=True)
+    with pytest.raises(NotConfigured, match="at most 10 "):
+        read(tmp_path / "note", secret=False)
+    with pytest.raises(NotConfigured, match="regular file"):
+        read(tmp_path, secret=False)
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe", 0o600)
+    for reader in (load, read_netrc):
+        with pytest.raises(UsageError, match="regular file"):
+            reader(str(tmp_path / "pipe"))
+
+
+def test_write_passing_removes_what_an_earlier_call_left(tmp_path: Path) -> None:
+    folder = tmp_path / "made"
+    old, young = (write_passing(str(folder), ".x", "test file", b"1", 60.0) for _ in range(2))
+    for path, age in ((old, 100), (young, 50)):
+        moment = os.stat(path).st_mtime - age
+        os.utime(path, (moment, moment))
+    (folder / "other").touch()
+    os.utime(folder / "other", (1, 1))
+    new = write_passing(str(folder), ".x", "test file", b"2", 60.0)
+    left = {str(folder / "other"), young, new}
+    assert {str(each) for each in folder.iterdir()} == left
+    assert (Path(new).read_bytes(), os.stat(new).st_mode & 0o777) == (b"2", 0o600)
+    assert os.stat(folder).st_mode & 0o777 == 0o700
+
+
+# A file that a run writes at its end is there whole, or as it was before.
+
+
+def test_it_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    for octets in (b"one", b"two"):
+        check_place(str(path))
+        write_whole(str(path), octets)
+        assert path.read_bytes() == octets
+        assert os.listdir(tmp_path) == ["page.html"]
+
+
+def test_a_link_keeps_leading_to_it(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("page.html")
+    write_whole(str(tmp_path / "link"), b"one")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "page.html").read_bytes() == b"one"
+
+
+def test_what_cannot_be_written_leaves_what_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "page.html"
+    path.write_bytes(b"before")
+
+    def full(fd: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(LocalError, match="no space left on device"):
+        write_whole(str(path), b"after")
+    assert path.read_bytes() == b"before"
+    assert os.listdir(tmp_path) == ["page.html"]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("gone/page.html", "directory .*gone'$"),
+        ("dir", "regular file"),
+        ("file/page", "not a directory"),
+    ],
+)
+def test_a_place_that_has_none_is_told_at_once(name: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "dir").mkdir()
+    (tmp_path / "file").touch()
+    with pytest.raises(LocalError, match=words):
+        check_place(str(tmp_path / name))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_directory_that_is_not_ours_is_told_at_once(tmp_path: Path) -> None:
+    (tmp_path / "dir").mkdir(mode=0o500)
+    with pytest.raises(LocalError, match=r"page\.html': .*dir'$"):
+        check_place(str(tmp_path / "dir" / "page.html"))

@@ -1,0 +1,399 @@
+"""The last steps of a file (S14): a small one goes to its name at once, several of them together."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+import pytest
+import trio
+
+from resolver import LocalError, Resolver, Validators
+from resolver.files import commit as durable
+from resolver.files import commit as group_commit
+from resolver.files.commit import GroupCommit, Sync
+from resolver.files.directory import DirectoryHandle
+from resolver.files.partial_file import PartialFile
+from tests.resolver.files.test_partial_file import WHEN
+
+SOURCE = "http://h.example/it"
+KNOWN = Validators(size=8, etag='"one"')
+MOST = 8
+
+
+def held(path: Path, commits: GroupCommit | None = None, *, adopt: bool = False) -> PartialFile:
+    return PartialFile(str(path), source=SOURCE, adopt=adopt, holds=MOST, commits=commits)
+
+
+async def save(path: Path, octets: bytes, commits: GroupCommit | None = None) -> None:
+    async with held(path, commits) as sink:
+        await sink.remember(Validators(size=len(octets)))
+        sink.write(octets)
+        await sink.commit(WHEN)
+
+
+def nothing(self: DirectoryHandle) -> int | None:
+    return None
+
+
+def unnamed(self: DirectoryHandle, fd: int, name: str) -> bool:
+    return False
+
+
+@pytest.fixture(params=["as it is", "no file without a name", "no name for it"])
+def system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """File systems and kernels differ in what they have."""
+    if request.param == "no file without a name":
+        monkeypatch.setattr(DirectoryHandle, "create_nameless", nothing)
+    elif request.param == "no name for it":
+        monkeypatch.setattr(DirectoryHandle, "give_name", unnamed)
+
+
+@pytest.fixture(params=[0o022, 0o002, 0o077], ids=oct)
+def umask(request: pytest.FixtureRequest) -> Iterator[int]:
+    before = os.umask(request.param)
+    yield request.param
+    os.umask(before)
+
+
+@pytest.mark.parametrize("octets", [b"", b"one", b"12345678", b"123456789"])
+@pytest.mark.usefixtures("system")
+async def test_it_is_like_any_other_file(octets: bytes, umask: int, tmp_path: Path) -> None:
+    await save(tmp_path / "got", octets)
+    found = (tmp_path / "got").stat()
+    assert (tmp_path / "got").read_bytes() == octets
+    assert (found.st_nlink, stat.S_IMODE(found.st_mode)) == (1, 0o666 & ~umask)
+    assert found.st_mtime == WHEN.timestamp()
+    assert os.listdir(tmp_path) == ["got"]
+    assert not any(os.listxattr(tmp_path / "got"))
+
+
+async def test_nothing_is_on_the_disk_before_it_is_whole(tmp_path: Path) -> None:
+    async with held(tmp_path / "got") as sink:
+        await sink.remember(Validators(size=7))
+        sink.write(b"one ")
+        sink.write(memoryview(b"two"))
+        assert (sink.position, sink.tail(3), sink.tail(0), sink.whole) == (7, b"two", b"", ((0, 7),))
+        assert os.listdir(tmp_path) == []
+        sink.restart()
+        assert sink.position == 0
+        sink.write(b"three")
+        await sink.commit()
+    assert (tmp_path / "got").read_bytes() == b"three"
+
+
+async def test_of_what_is_too_large_nothing_is_held(tmp_path: Path) -> None:
+    async with held(tmp_path / "got") as sink:
+        await sink.remember(Validators(size=MOST + 1))
+        assert sorted(os.listdir(tmp_path)) == ["got.part", "got.part-state"]
+        sink.write(b"123456789")
+        await sink.commit()
+    assert os.listdir(tmp_path) == ["got"]
+
+
+async def test_what_turns_out_to_be_too_large_goes_on_in_a_part(tmp_path: Path) -> None:
+    async with held(tmp_path / "got") as sink:
+        await sink.remember(Validators(etag='"one"'))
+        sink.write(b"12345678")
+        assert os.listdir(tmp_path) == []
+        sink.write(b"9")
+        assert sorted(os.listdir(tmp_path)) == ["got.part", "got.part-state"]
+        assert (tmp_path / "got.part").read_bytes() == b"123456789"
+        await sink.commit()
+    assert (tmp_path / "got").read_bytes() == b"123456789"
+    assert os.listdir(tmp_path) == ["got"]
+
+
+async def test_what_is_interrupted_is_kept(tmp_path: Path) -> None:
+    with trio.CancelScope() as scope:
+        async with held(tmp_path / "got") as sink:
+            await sink.remember(KNOWN)
+            sink.write(b"half")
+            scope.cancel()
+            await trio.lowlevel.checkpoint()
+    assert sink.left == 4
+    assert (tmp_path / "got.part").read_bytes() == b"half"
+    async with held(tmp_path / "got") as sink:
+        assert (sink.is_held, sink.position, sink.known) == (False, 4, KNOWN)
+        sink.discard()
+    assert os.listdir(tmp_path) == []
+
+
+async def test_what_nobody_could_go_on_with_is_not_kept(tmp_path: Path) -> None:
+    async with held(tmp_path / "got") as sink:
+        sink.write(b"half")
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["got", "got.part", "got.part-state", "got.part-state.new"])
+async def test_where_something_has_a_name_of_ours_nothing_waits(name: str, tmp_path: Path) -> None:
+    """It is an error before anything is asked for, and stays as it is."""
+    (tmp_path / name).write_bytes(b"theirs")
+    with pytest.raises(LocalError, match=r"exists"):
+        async with held(tmp_path / "got"):
+            raise AssertionError("entered")
+    assert os.listdir(tmp_path) == [name]
+    assert (tmp_path / name).read_bytes() == b"theirs"
+
+
+@pytest.mark.parametrize("adopt", [False, True])
+@pytest.mark.usefixtures("system")
+async def test_who_comes_first_has_the_name(adopt: bool, tmp_path: Path) -> None:
+    """Two runs at once hold the same file."""
+    async with held(tmp_path / "got", adopt=adopt) as ours:
+        await ours.remember(KNOWN)
+        ours.write(b"ours")
+        await save(tmp_path / "got", b"theirs")
+        with pytest.raises(LocalError, match=r"got' .*already.*--exists"):
+            await ours.commit()
+    assert (tmp_path / "got").read_bytes() == b"theirs"
+    assert os.listdir(tmp_path) == ["got"]
+
+
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+@pytest.mark.usefixtures("system")
+async def test_another_one_is_replaced_where_that_was_asked_for(when: str, tmp_path: Path) -> None:
+    """It is there until the new one has its name."""
+    path = tmp_path / "got"
+    os.symlink("nowhere", path) if when == "before" else None
+    async with PartialFile(str(path), exists="replace", source=SOURCE, holds=MOST) as sink:
+        assert sink.is_held
+        sink.write(b"ours")
+        await save(path, b"theirs") if when == "meanwhile" else None
+        assert len(os.listdir(tmp_path)) == 1
+        await sink.commit(WHEN)
+    assert (path.is_symlink(), path.read_bytes(), os.listdir(tmp_path)) == (False, b"ours", ["got"])
+
+
+async def test_who_grows_meanwhile_is_left_alone(tmp_path: Path) -> None:
+    async with held(tmp_path / "got") as ours:
+        ours.write(b"ours")
+        async with PartialFile(str(tmp_path / "got"), source=SOURCE) as theirs:
+            await theirs.remember(KNOWN)
+            theirs.write(b"thei")
+            with pytest.raises(LocalError, match=r"got\.part' .*transfer"):
+                await ours.commit()
+            ours.discard()
+            theirs.write(b"rs")
+            await theirs.commit()
+    assert (tmp_path / "got").read_bytes() == b"theirs"
+
+
+async def test_what_a_dead_run_left_meanwhile_goes(tmp_path: Path) -> None:
+    async with held(tmp_path / "got") as ours:
+        await ours.remember(KNOWN)
+        ours.write(b"ours")
+        async with PartialFile(str(tmp_path / "got"), source=SOURCE) as dead:
+            await dead.remember(KNOWN)
+            dead.write(b"dead and long")
+            dead.keep()
+        await ours.commit()
+    assert (tmp_path / "got").read_bytes() == b"ours"
+    assert os.listdir(tmp_path) == ["got"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+async def test_a_directory_that_cannot_be_written_to_is_told_at_once(tmp_path: Path) -> None:
+    os.chmod(tmp_path, 0o555)
+    with pytest.raises(LocalError, match=r": permission denied \(.*directory"):
+        async with held(tmp_path / "got"):
+            raise AssertionError("entered")
+    os.chmod(tmp_path, 0o755)
+
+
+class Disk:
+    """In the place of `bring`: what is brought there together, and which names there are by then."""
+
+    def __init__(self, place: Path, *failing: bytes) -> None:
+        self._place = place
+        self._failing = failing
+        self.groups: list[int] = []
+        self.named: list[list[str]] = []
+
+    def bring(self, fds: Sequence[int]) -> dict[int, OSError]:
+        self.groups.append(len(fds))
+        self.named.append(sorted(os.listdir(self._place)))
+        error = OSError(errno.EIO, os.strerror(errno.EIO))
+        return {fd: error for fd in fds if os.pread(fd, MOST, 0) in self._failing}
+
+
+async def save_at_once(place: Path, commits: GroupCommit, *octets: bytes) -> list[str]:
+    """What was said of each that failed."""
+    said = []
+
+    async def one(each: bytes) -> None:
+        try:
+            await save(place / each.decode(), each, commits)
+        except LocalError as error:
+            said.append(error.message)
+
+    async with trio.open_nursery() as nursery:
+        for each in octets:
+            nursery.start_soon(one, each)
+    return said
+
+
+@pytest.mark.parametrize(
+    ("sync", "groups"), [("group", [4]), ("always", [1, 1, 1, 1]), ("never", [])], ids=str
+)
+async def test_files_that_end_together_get_to_the_disk_together(
+    sync: Sync, groups: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before any of them has its name. What is in a file of its own is in a group with the others."""
+    disk, names = Disk(tmp_path), [f"file{number}" for number in range(4)]
+    monkeypatch.setattr(group_commit, "bring", disk.bring)
+    assert await save_at_once(tmp_path, GroupCommit(sync), *map(str.encode, names)) == []
+    assert disk.groups == groups
+    assert sync != "group" or disk.named == [[]]
+    assert sorted(os.listdir(tmp_path)) == names
+
+
+def test_another_word_is_an_error() -> None:
+    with pytest.raises(ValueError, match=r"sync.* 'sometimes'"):
+        Resolver(sync="sometimes")  # type: ignore[arg-type]
+
+
+async def test_one_that_fails_is_the_only_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group_commit, "bring", Disk(tmp_path, b"bad").bring)
+    said = await save_at_once(tmp_path, GroupCommit(), b"good", b"bad", b"better")
+    assert said == [f"cannot write {str(tmp_path / 'bad')!r}: {os.strerror(errno.EIO).lower()}"]
+    assert {"better", "good"} <= set(os.listdir(tmp_path)) <= {"better", "good", "bad.part", "bad.part-state"}
+
+
+@pytest.mark.parametrize(("sync", "count"), [("group", 0), ("always", 2)])
+async def test_names_are_on_the_disk_where_that_was_asked_for(
+    sync: Sync, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced = []
+    monkeypatch.setattr(DirectoryHandle, "sync", lambda self: synced.append(sorted(os.listdir(tmp_path))))
+    commits = GroupCommit(sync)
+    await save(tmp_path / "small", b"1", commits)
+    await save(tmp_path / "too large", b"123456789", commits)
+    assert synced == [["small"], ["small", "too large"]][:count]
+
+
+async def test_what_has_to_be_noted_is_noted_between_disk_and_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk, inodes = Disk(tmp_path), []
+    monkeypatch.setattr(group_commit, "bring", disk.bring)
+
+    async def note(inode: int) -> None:
+        assert (disk.groups, os.listdir(tmp_path)) == ([1], [])
+        inodes.append(inode)
+
+    async with held(tmp_path / "got") as sink:
+        sink.write(b"octets")
+        await sink.commit(ready=note)
+    assert [(tmp_path / "got").stat().st_ino] == inodes
+
+
+async def test_what_has_come_is_set_going_before_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each octet once, in order."""
+    monkeypatch.setattr("resolver.files.partial_file._SET_GOING_EVERY", 0)
+    begun: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "posix_fadvise", lambda fd, begin, count, how: begun.append((begin, count)))
+    async with PartialFile(str(tmp_path / "got")) as sink:
+        sink.write(b"held before")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(sink.write_back, 1_000)
+            await trio.testing.wait_all_tasks_blocked()
+            for _ in range(3):
+                sink.write(b"octets")
+                while not begun or sum(begun[-1]) != sink.position:
+                    await trio.lowlevel.checkpoint()
+            nursery.cancel_scope.cancel()
+    begins, counts = zip(*begun, strict=True)
+    assert (begins[0], all(counts)) == (len(b"held before"), True)
+    ends = [begin + count for begin, count in begun]
+    assert list(begins[1:]) == ends[:-1]
+
+
+@pytest.mark.parametrize("has_it", [True, False], ids=["", "no fallocate"])
+async def test_octets_have_their_place_on_the_disk_before_they_come(
+    has_it: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each once, in order, never more ahead than a bound, and not one that is not announced."""
+    given: list[tuple[int, int]] = []
+
+    def give(fd: int, mode: int, begin: int, count: int) -> int:
+        given.append((begin, count))
+        return -1  # which changes nothing
+
+    monkeypatch.setattr(durable, "_fallocate", lambda: give if has_it else None)
+    monkeypatch.setattr("resolver.files.partial_file._AHEAD", 100)
+    async with PartialFile(str(tmp_path / "got")) as sink:
+        sink.write(b"held before")
+        for position in range(11, 1_012, 20):
+            sink._allocate(position, 1_011)
+            assert not given or min(50, 1_011 - position) <= sum(given[-1]) - position <= 100
+    assert [begin for begin, _ in given] == ([11, *(sum(one) for one in given[:-1])] if has_it else [])
+    assert not given or sum(given[-1]) == 1_011
+
+
+async def test_what_does_not_come_keeps_no_place_on_the_disk(tmp_path: Path) -> None:
+    """And the file is as long as what has come, at any time."""
+    async with PartialFile(str(tmp_path / "got"), source=SOURCE) as sink:
+        await sink.remember(KNOWN)
+        sink.write(b"octets")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(sink.write_back, 10_000_000)
+            while sink.allocated == 0:
+                await trio.lowlevel.checkpoint()
+            assert os.fstat(sink.fileno()).st_size == sink.position == 6
+            taken = os.fstat(sink.fileno()).st_blocks
+            nursery.cancel_scope.cancel()
+        if taken * 512 < 10_000_000:
+            pytest.skip("a file system that gives no place beforehand")
+        assert os.fstat(sink.fileno()).st_blocks * 512 < 1_000_000
+        sink.keep()
+    assert (tmp_path / "got.part").read_bytes() == b"octets"
+
+
+def files(place: Path, count: int) -> list[int]:
+    return [os.open(place / str(number), os.O_CREAT | os.O_RDWR) for number in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("count", "syncs_all", "each"),
+    [(1, True, 1), (5, True, 0), (5, False, 5), (5, None, 5)],
+    ids=["one", "several", "several in vain", "no call for several"],
+)
+def test_one_call_is_for_several(
+    count: int, syncs_all: bool | None, each: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it fails, each file is asked for which of them is at fault."""
+    calls: list[tuple[str, int]] = []
+
+    def sync_all(fd: int) -> bool:
+        calls.append(("all", fd))
+        return bool(syncs_all)
+
+    def sync(fd: int) -> None:
+        calls.append(("one", fd))
+        if fd == fds[-1] and count > 1:
+            raise OSError(errno.EIO, "broken")
+
+    chosen: Callable[[int], bool] | None = None if syncs_all is None else sync_all
+    monkeypatch.setattr(durable, "_sync_file_system", partial(lambda found: found, chosen))
+    monkeypatch.setattr(os, "fsync", sync)
+    fds = files(tmp_path, count)
+    failed = durable.bring(fds)
+    assert [kind for kind, _ in calls].count("one") == each
+    assert set(failed) == ({fds[-1]} if each == count > 1 else set())
+    for fd in fds:
+        os.close(fd)
+
+
+def test_it_is_done_for_real(tmp_path: Path) -> None:
+    fds = files(tmp_path, 5)
+    assert durable.bring(fds) == durable.bring(fds[:1]) == {}
+    for fd in fds:
+        os.close(fd)
+    durable._sync_file_system.cache_clear()

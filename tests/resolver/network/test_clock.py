@@ -1,0 +1,233 @@
+"""The least rate of an answer: silence is no slowness, and drops are, whatever stands between them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import trio
+
+from fixtures.faulty import serve
+from resolver import Limits, NotConfigured, Policy, Resolver, TimedOut
+from resolver.loops import Loop, on_trio
+from resolver.network.clock import AnswerPace, Bucket, Throttle
+from tests.hang import HANG
+
+
+def heard(pace: AnswerPace, *waits: tuple[float, int]) -> float | None:
+    """The seconds after which it is too slow; None where it never is. A wait of no octets is a question."""
+    spent = 0.0
+    for seconds, octets in waits:
+        spent += seconds
+        if not octets:
+            pace.begin()
+            continue
+        if too_slow(pace, seconds, octets):
+            return spent
+    return None
+
+
+def too_slow(pace: AnswerPace, seconds: float, octets: int) -> bool:
+    try:
+        pace.hear(seconds, octets)
+    except TimedOut as error:
+        return not error.retryable
+    return False
+
+
+DROPS = [(1.0, 1)] * 100
+ROWS = {
+    "an octet a second": (DROPS, 6.0),
+    "a line a second": ([(1.0, 60)] * 100, 6.0),
+    "an octet every ten seconds": ([(10.0, 1)] * 100, 40.0),
+    "drops behind a long thought": ([(50.0, 30), *DROPS], 55.0),
+    "fast enough": ([(1.0, 1_000)] * 100, None),
+    "fast enough on average": ([(0.5, 10), (1.5, 3_000)] * 50, None),
+    "thinks about each question": ([(59.0, 20), (0.0, 0)] * 50, None),
+    "says that it is done after a while": ([(1.0, 30), (50.0, 24), (0.0, 0)] * 20, None),
+    "says that it thinks, and thinks": ([(0.1, 25), (59.0, 65_536), (0.1, 65_536)], None),
+    "has much at once behind a long pause": ([(0.0, 1), (59.0, 9_000), (59.0, 9_000), (59.0, 9_000)], None),
+}
+
+
+@pytest.mark.parametrize(("waits", "over"), ROWS.values(), ids=ROWS.keys())
+def test_an_answer_that_has_begun_has_to_go_on(waits: list[tuple[float, int]], over: float | None) -> None:
+    assert heard(AnswerPace(1_000), *waits) == over
+    assert heard(AnswerPace(None), *waits) is None
+
+
+# A rate of all transfers: the line of time itself, then retrievals that go by it, in time that a test makes
+# itself, so that it knows how much passes.
+
+#: Octets, and a rate at which all but the first share and the last take 0.1 s.
+CONTENT = bytes(range(256)) * 300
+RATE = 250_000
+LEAST = (len(CONTENT) - 2 * RATE // 10) / RATE
+
+
+Take = Callable[[Resolver, str, Path], Awaitable[int]]
+
+
+class Time:
+    """A clock that goes while somebody sleeps, and only then."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.sleeps: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.sleeps.append(seconds)
+        self.now += seconds
+
+    @property
+    def passed(self) -> float:
+        return self.now - 100.0
+
+    @property
+    def loop(self) -> Loop:
+        return replace(on_trio.LOOP, run=lambda: self, current_time=lambda: self.now, sleep=self.sleep)
+
+
+def test_each_is_paid_for_behind_those_before() -> None:
+    bucket = Bucket(1_000)
+    assert (bucket.share, bucket.pay(500, 10.0), bucket.pay(250, 10.1)) == (100, 10.5, 10.75)
+
+
+def test_what_was_not_used_is_not_made_up_for() -> None:
+    bucket = Bucket(1_000)
+    bucket.pay(500, 10.0)
+    assert bucket.pay(100, 60.0) == 60.1
+
+
+def test_in_another_run_nothing_is_owed() -> None:
+    bucket = Bucket(10)
+    bucket.begin("one", 5_000.0)
+    bucket.pay(1_000, 5_000.0)
+    bucket.begin("one", 5_001.0)
+    assert bucket.pay(10, 5_001.0) == 5_101.0
+    bucket.begin("another", 3.0)
+    assert bucket.pay(10, 3.0) == 4.0
+
+
+async def test_all_come_equally_far_whoever_could_be_faster() -> None:
+    """Three take their shares in turn: each has a third of the rate, and nobody sleeps more than once for a
+    share."""
+    time = Time()
+    bucket = Bucket(100_000)
+    each = [Throttle(bucket, time.loop) for _ in range(3)]
+    taken = [0, 0, 0]
+    while sum(taken) < 900_000:
+        for number, throttle in enumerate(each):
+            await throttle.turn()
+            throttle.took(throttle.share)
+            taken[number] += throttle.share
+    assert taken == [300_000] * 3
+    assert time.passed == pytest.approx(9.0, abs=0.4)
+    assert len(time.sleeps) <= 90
+
+
+async def test_words_go_on_at_once_unless_much_is_owed() -> None:
+    time = Time()
+    bucket = Bucket(10_000)
+    few, much = Throttle(bucket, time.loop), Throttle(bucket, time.loop)
+    for _ in range(50):
+        few.took(60)
+        await few.turn()
+    assert time.sleeps == []
+    much.took(20_000)
+    few.took(60)
+    await few.turn()
+    assert time.sleeps == [pytest.approx(2.306)]
+
+
+@pytest.mark.parametrize("octets", [0, -1])
+def test_nothing_can_come_at_a_rate_of_nothing(octets: int) -> None:
+    with pytest.raises(NotConfigured, match="1 or more"):
+        Resolver(rate=octets)
+
+
+async def iterate(session: Resolver, url: str, path: Path) -> int:
+    async with session.stream(url) as reply:
+        return sum([len(octets) async for octets in reply.body])
+
+
+async def save(session: Resolver, url: str, path: Path) -> int:
+    return (await session.save(url, path)).bytes
+
+
+@pytest.fixture
+def time(monkeypatch: pytest.MonkeyPatch) -> Time:
+    """That by which retrievals wait for the rate, and nothing else."""
+    time = Time()
+    monkeypatch.setattr("resolver.network.connector.running", lambda: time.loop)
+    return time
+
+
+@pytest.mark.parametrize("take", [iterate, save])
+@pytest.mark.parametrize("scheme", ["http", "ftp"])
+async def test_a_body_comes_no_faster(
+    take: Take, scheme: str, time: Time, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    server = await serve(nursery, scheme, CONTENT)
+    async with Resolver(policy=Policy(allow_port=frozenset({server.port})), rate=RATE) as session:
+        assert await take(session, server.url(), tmp_path / "it") == len(CONTENT)
+    assert LEAST < time.passed < len(CONTENT) / RATE + 0.1
+
+
+async def test_two_at_once_share_it(time: Time, nursery: trio.Nursery, tmp_path: Path) -> None:
+    server = await serve(nursery, "http", CONTENT)
+    policy = Policy(allow_port=frozenset({server.port}))
+    async with Resolver(policy=policy, rate=RATE) as session, trio.open_nursery() as both:
+        for name in ("one", "two"):
+            both.start_soon(save, session, server.url(), tmp_path / name)
+    assert time.passed > 2 * LEAST
+
+
+@pytest.mark.parametrize("take", [iterate, save])
+async def test_a_least_rate_is_the_peers(
+    take: Take, nursery: trio.Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Our own rate is below it, and nobody is given up for that: nor is silence what we wait for."""
+    monkeypatch.setattr("resolver.network.clock._RATE_WINDOW", 0.15)
+    server = await serve(nursery, "http", CONTENT)
+    limits = Limits(min_rate=100 * RATE, idle=HANG)
+    policy = Policy(allow_port=frozenset({server.port}))
+    async with Resolver(policy=policy, limits=limits, rate=RATE) as session:
+        assert await take(session, server.url(), tmp_path / "it") == len(CONTENT)
+
+
+async def test_a_cancel_ends_the_waiting_at_once(nursery: trio.Nursery, tmp_path: Path) -> None:
+    """One octet a second: nobody would live to see the end of it."""
+    server = await serve(nursery, "http", CONTENT)
+    policy = Policy(allow_port=frozenset({server.port}))
+    async with Resolver(policy=policy, rate=1) as session:
+        with trio.fail_after(HANG):
+            async with trio.open_nursery() as inner:
+                inner.start_soon(session.save, server.url(), tmp_path / "it")
+                await server.opened.wait()
+                while not server.connections:
+                    await trio.lowlevel.checkpoint()
+                inner.cancel_scope.cancel()
+
+
+def test_under_asyncio(time: Time, tmp_path: Path) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(CONTENT) + CONTENT)
+        await writer.drain()
+        writer.close()
+
+    async def main() -> None:
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        async with Resolver(policy=Policy(allow_port=frozenset({port})), rate=RATE) as session:
+            await session.save(f"http://127.0.0.1:{port}/it", tmp_path / "it")
+        server.close()
+        await server.wait_closed()
+
+    asyncio.run(main())
+    assert LEAST < time.passed < len(CONTENT) / RATE + 0.1
+    assert (tmp_path / "it").read_bytes() == CONTENT

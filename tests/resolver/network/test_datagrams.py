@@ -1,0 +1,284 @@
+"""UDP: sent to the checked address only, believed from anybody, turned elsewhere only by the policy."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+import trio
+import trio.testing
+
+from protocols.contract import Datagram
+from protocols.wire import encode_line
+from resolver import Event, Policy, Received, Refused, Sent, Unreachable, parse
+from resolver.network.url_gate import UrlGate
+from resolver.transfer.network import Network
+from tests.hang import HANG
+from tests.ipv6 import needs_ipv6
+from tests.resolver.network.peers import admit
+
+PACKET = encode_line(b"VERSION", b"5")
+
+
+class Peer:
+    """A UDP socket on loopback."""
+
+    def __init__(self, host: str = "127.0.0.1") -> None:
+        self.sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_DGRAM)
+        self.sock.bind((host, 0))
+        self.sock.setblocking(False)
+        self.port: int = self.sock.getsockname()[1]
+
+    async def hear(self) -> tuple[bytes, tuple[str, int]]:
+        await trio.lowlevel.wait_readable(self.sock)
+        octets, source = self.sock.recvfrom(65_535)
+        return octets, source[:2]
+
+    def heard_nothing(self) -> bool:
+        try:
+            self.sock.recvfrom(65_535)
+        except BlockingIOError:
+            return True
+        return False
+
+
+@pytest.fixture
+def peer() -> Iterator[Peer]:
+    peer = Peer()
+    with peer.sock:
+        yield peer
+
+
+async def test_a_datagram_goes_out_and_one_comes_back_with_its_source(peer: Peer) -> None:
+    events: list[Event] = []
+    url = f"prospero://127.0.0.1:{peer.port}/x"
+    async with admit(url, events=events).open_datagrams() as datagrams:
+        assert (datagrams.peer, datagrams.port) == ("127.0.0.1", peer.port)
+        await datagrams.send(PACKET)
+        octets, source = await peer.hear()
+        assert octets == b"VERSION 5\r\n"
+        peer.sock.sendto(b"", source)
+        peer.sock.sendto(b"reply", source)
+        for reply in (b"", b"reply"):
+            came = await datagrams.receive(datagrams.now() + 5)
+            assert came == Datagram(reply, "127.0.0.1", peer.port)
+    assert events == [Sent(url, b"VERSION 5\r\n"), Received(url, b""), Received(url, b"reply")]
+
+
+async def test_others_may_answer_too(peer: Peer) -> None:
+    """A server may answer from another port: the dialogue decides."""
+    other = Peer("127.0.0.2")
+    async with admit(f"prospero://127.0.0.1:{peer.port}/x").open_datagrams() as datagrams:
+        await datagrams.send(PACKET)
+        _, source = await peer.hear()
+        other.sock.sendto(b"from elsewhere", source)
+        assert await datagrams.receive(datagrams.now() + 5) == Datagram(
+            b"from elsewhere", "127.0.0.2", other.port
+        )
+    other.sock.close()
+
+
+async def test_the_largest_datagram_comes_whole(peer: Peer) -> None:
+    largest = bytes(65_507)
+    async with admit(f"prospero://127.0.0.1:{peer.port}/x").open_datagrams() as datagrams:
+        await datagrams.send(PACKET)
+        peer.sock.sendto(largest, (await peer.hear())[1])
+        came = await datagrams.receive(datagrams.now() + 5)
+    assert came is not None
+    assert came.octets == largest
+
+
+async def test_nothing_until_the_deadline_is_none(peer: Peer) -> None:
+    async with admit(f"prospero://127.0.0.1:{peer.port}/x").open_datagrams() as datagrams:
+        began = datagrams.now()
+        assert await datagrams.receive(began + 0.2) is None
+        assert datagrams.now() - began >= 0.2
+
+
+async def test_what_waits_is_delivered_after_the_deadline_too(peer: Peer) -> None:
+    async with admit(f"prospero://127.0.0.1:{peer.port}/x").open_datagrams() as datagrams:
+        await datagrams.send(PACKET)
+        peer.sock.sendto(b"early", (await peer.hear())[1])
+        await trio.lowlevel.wait_readable(datagrams._sock)
+        came = await datagrams.receive(datagrams.now() - 1)
+        assert came is not None
+        assert came.octets == b"early"
+        assert await datagrams.receive(datagrams.now() - 1) is None
+
+
+async def test_a_datagram_that_is_too_large_cannot_be_sent(peer: Peer) -> None:
+    async with admit(f"prospero://127.0.0.1:{peer.port}/x").open_datagrams() as datagrams:
+        with pytest.raises(Unreachable, match="too long"):
+            await datagrams.send(encode_line(bytes([65]) * 70_000))
+
+
+def admit_both(port: int) -> UrlGate:
+    """A host with three addresses, one of them refused."""
+
+    async def look_up(host: str, port: int) -> list[str]:
+        return ["127.0.0.1", "0.0.0.0", "::1"]
+
+    return Network(policy=Policy.default(), lookup=look_up).admit(parse(f"prospero://h.example:{port}/x"))
+
+
+@needs_ipv6
+async def test_each_address_of_a_host_can_be_aimed_at(peer: Peer) -> None:
+    """IPv6 first, over one socket for both (S09)."""
+    url_gate = admit_both(peer.port)
+    async with url_gate.open_datagrams() as datagrams:
+        assert (datagrams.addresses, datagrams.peer) == (("::1", "127.0.0.1"), "::1")
+        await datagrams.send(PACKET)  # nobody is there
+        datagrams.switch_to("127.0.0.1")
+        await datagrams.send(PACKET)
+        peer.sock.sendto(b"reply", (await peer.hear())[1])
+        assert await datagrams.receive(datagrams.now() + 5) == Datagram(b"reply", "127.0.0.1", peer.port)
+    assert url_gate.peer == "127.0.0.1"
+    assert peer.heard_nothing()
+
+
+async def test_where_there_is_no_ipv6_the_other_addresses_are_left(
+    peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = socket.socket
+
+    def open_ipv4_only(family: int, kind: int) -> socket.socket:
+        if family == socket.AF_INET6:
+            raise OSError(97, "Address family not supported by protocol")
+        return real(family, kind)
+
+    monkeypatch.setattr("resolver.network.datagrams.socket.socket", open_ipv4_only)
+    async with admit_both(peer.port).open_datagrams() as datagrams:
+        with pytest.raises(Unreachable, match="::1"):
+            await datagrams.send(PACKET)
+        datagrams.switch_to("127.0.0.1")
+        await datagrams.send(PACKET)
+        assert (await peer.hear())[0] == b"VERSION 5\r\n"
+
+
+async def test_a_refused_address_gets_nothing(peer: Peer) -> None:
+    async def look_up(host: str, port: int) -> list[str]:
+        return ["127.0.0.1"]
+
+    policy = Policy(name="untrusted", allow_port={peer.port})
+    url_gate = Network(policy=policy, lookup=look_up).admit(parse(f"prospero://h.example:{peer.port}/x"))
+    with pytest.raises(Refused, match="S08"):
+        async with url_gate.open_datagrams():
+            pass
+    assert peer.heard_nothing()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.2", pytest.param("::1", marks=needs_ipv6)])
+async def test_a_peer_may_turn_us_to_another_place_as_far_as_the_policy_goes(peer: Peer, host: str) -> None:
+    other = Peer(host)
+    policy = Policy(allow_port={peer.port, other.port})
+    url_gate = admit(f"prospero://127.0.0.1:{peer.port}/x", policy=policy)
+    async with url_gate.open_datagrams() as datagrams:
+        datagrams.redirect_to(host, other.port)
+        await datagrams.send(PACKET)
+        octets, source = await other.hear()
+        other.sock.sendto(octets, source)
+        assert await datagrams.receive(datagrams.now() + 5) == Datagram(octets, host, other.port)
+        assert (datagrams.peer, datagrams.port, url_gate.peer) == (host, other.port, host)
+    other.sock.close()
+    assert peer.heard_nothing()
+
+
+@pytest.mark.parametrize(
+    ("address", "port", "rule"),
+    [("127.0.0.2", 25, "S04"), ("169.254.169.254", 1525, "S08"), ("224.0.0.1", 1525, "S08")],
+)
+async def test_a_peer_may_not_turn_us_where_no_link_may_lead(
+    peer: Peer, address: str, port: int, rule: str
+) -> None:
+    policy = Policy(allow_port={peer.port})
+    async with admit(f"prospero://127.0.0.1:{peer.port}/x", policy=policy).open_datagrams() as datagrams:
+        with pytest.raises(Refused) as raised:
+            datagrams.redirect_to(address, port)
+        assert raised.value.rule == rule
+        await datagrams.send(PACKET)
+        assert (await peer.hear())[0] == b"VERSION 5\r\n"
+
+
+@pytest.mark.parametrize(("answering", "allowed"), [("127.0.0.1", True), ("10.0.0.9", False)])
+async def test_the_address_that_answers_leads_no_farther_inside_than_it_is(
+    answering: str, allowed: bool
+) -> None:
+    """Of all the addresses of a host (S08)."""
+
+    async def look_up(host: str, port: int) -> list[str]:
+        return ["127.0.0.1", "10.0.0.9"]
+
+    url_gate = Network(policy=Policy.default(), lookup=look_up).admit(parse("prospero://h.example/x"))
+    async with url_gate.open_datagrams() as datagrams:
+        datagrams.switch_to(answering)
+        if allowed:
+            datagrams.redirect_to("127.0.0.2", 1525)
+        else:
+            with pytest.raises(Refused, match="S08"):
+                datagrams.redirect_to("127.0.0.2", 1525)
+    assert url_gate.peer == ("127.0.0.2" if allowed else answering)
+
+
+async def test_a_cancel_and_the_end_leave_nothing_open(peer: Peer) -> None:
+    async with admit(f"prospero://127.0.0.1:{peer.port}/x").open_datagrams() as datagrams:
+        sock = datagrams._sock
+        with trio.move_on_after(0.02) as scope:
+            await datagrams.receive(datagrams.now() + 60)
+        assert scope.cancelled_caught
+    assert sock.fileno() == -1
+
+
+async def test_a_last_datagram_leaves_while_being_cancelled(peer: Peer) -> None:
+    events: list[Event] = []
+    url = f"prospero://127.0.0.1:{peer.port}/x"
+    async with admit(url, events=events).open_datagrams() as datagrams:
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            try:
+                await datagrams.receive(datagrams.now() + 60)
+            finally:
+                datagrams.send_at_once(PACKET)
+    assert (await peer.hear())[0] == b"VERSION 5\r\n"
+    assert events == [Sent(url, b"VERSION 5\r\n")]
+
+
+async def test_a_last_datagram_that_cannot_leave_is_lost(peer: Peer) -> None:
+    events: list[Event] = []
+    async with admit(f"prospero://127.0.0.1:{peer.port}/x", events=events).open_datagrams() as datagrams:
+        datagrams.send_at_once(encode_line(bytes([65]) * 70_000))
+    assert events == []
+
+
+async def test_a_peer_that_never_pauses_does_not_keep_us_from_ending(peer: Peer) -> None:
+    """What waits already is taken without waiting; a time limit ends it nevertheless."""
+    async with admit(f"prospero://127.0.0.1:{peer.port}/x").open_datagrams() as datagrams:
+        await datagrams.send(PACKET)
+        source = (await peer.hear())[1]
+        with trio.fail_after(HANG), trio.move_on_after(0.01) as scope:
+            while True:
+                peer.sock.sendto(b"junk", source)
+                await datagrams.receive(datagrams.now())
+        assert scope.cancelled_caught
+
+
+async def test_numbers_are_drawn_from_the_whole_range(peer: Peer) -> None:
+    async with admit(f"prospero://127.0.0.1:{peer.port}/x").open_datagrams() as datagrams:
+        numbers = {datagrams.draw_number() for _ in range(2000)}
+    assert 1 <= min(numbers) <= 2000
+    assert 63_000 <= max(numbers) <= 65_535
+    assert len(numbers) > 1900
+
+
+@needs_ipv6
+async def test_an_address_has_one_spelling() -> None:
+    """So that the source of an answer can be compared with where the question went."""
+    other = Peer("::1")
+    async with admit(f"prospero://[0:0:0:0:0:0:0:1]:{other.port}/x").open_datagrams() as datagrams:
+        await datagrams.send(PACKET)
+        _, source = await other.hear()
+        other.sock.sendto(b"", source)
+        came = await datagrams.receive(datagrams.now() + 5)
+        assert came is not None
+        assert came.address == datagrams.peer == "::1"
+    other.sock.close()

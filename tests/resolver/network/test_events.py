@@ -1,0 +1,299 @@
+"""Events tell of which transfer they are, and where a try began: whoever watches needs nothing else."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import pickle
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import get_args
+
+import pytest
+import trio
+
+import fixtures.ftp
+import resolver
+from fixtures.ftp import Behaviour as LogBehaviour
+from fixtures.http import ABOUT, Behaviour, HttpServer, Page, Request, moved, serve
+from fixtures.http.server import encode
+from resolver import (
+    Closed,
+    Connected,
+    Disconnected,
+    Event,
+    Finding,
+    Finished,
+    HttpxTransport,
+    Kept,
+    Progress,
+    Received,
+    ResolveError,
+    Resolver,
+    Retrying,
+    RetryPolicy,
+    Sent,
+    Started,
+    Truncated,
+)
+from resolver.network.events import LOGGER, Listener, listening
+from resolver.transfer.network import Network
+from resolver.transfer.retry import OVERLAP
+
+OBJECT = bytes(range(250)) * 400
+HALF = len(OBJECT) // 2
+PAGE = Page(OBJECT, "application/octet-stream", headers=(("ETag", '"1"'),), parts=True)
+CUT = Behaviour(cut_at=len(encode(Request("GET", "/object"), PAGE)) - HALF, times=1)
+SITE = {"/object": PAGE, "/moved": moved("/object")}
+
+Told = Started | Progress | Retrying | Finished
+
+
+class Ears:
+    """What was told of each transfer, by its number."""
+
+    def __init__(self) -> None:
+        self.told: dict[int, list[Told]] = defaultdict(list)
+
+    def hear(self, event: Event) -> None:
+        if isinstance(event, Told):
+            self.told[event.transfer].append(event)
+
+    def session(self) -> Resolver:
+        return Resolver(patience=RetryPolicy(tries=2, delay=0.0), on_event=self.hear)
+
+    def progress(self, transfer: int) -> list[Progress]:
+        return [event for event in self.told[transfer] if isinstance(event, Progress)]
+
+    def tries(self, transfer: int) -> list[int]:
+        return [event.attempt for event in self.told[transfer] if isinstance(event, Started)]
+
+    def last(self, transfer: int) -> Told:
+        return self.told[transfer][-1]
+
+
+async def test_several_at_once_are_told_apart(nursery: trio.Nursery, tmp_path: Path) -> None:
+    """Three of the same URL, which leads to another one."""
+    server = await serve(nursery, SITE)
+    ears = Ears()
+    async with ears.session() as session, trio.open_nursery() as inner:
+        for name in "abc":
+            inner.start_soon(session.save, server.url("/moved"), tmp_path / name)
+    assert sorted(ears.told) == [1, 2, 3]
+    for transfer in ears.told:
+        assert ears.told[transfer][0] == Started(server.url("/moved"), 1)
+        assert ears.last(transfer) == Finished(server.url("/moved"), None)
+        told = [(event.url, event.start, event.expected) for event in ears.progress(transfer)]
+        assert set(told) == {(server.url("/object"), 0, len(OBJECT))}
+        assert ears.progress(transfer)[-1].received == len(OBJECT)
+
+
+async def _two(nursery: trio.Nursery, behaviour: Behaviour) -> list[HttpServer]:
+    return [await serve(nursery, SITE, {"/object": behaviour}), await serve(nursery, SITE)]
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+async def test_all_tries_of_one_transfer_are_its_own(
+    mirrored: bool, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    """The second try, there or at a mirror, says where it goes on."""
+    behaviour = replace(CUT, cut_at=0, times=None) if mirrored else CUT
+    first, second = await _two(nursery, behaviour)
+    ears = Ears()
+    async with ears.session() as session:
+        mirrors = [second.url("/moved")] if mirrored else []
+        await session.save(first.url("/object"), tmp_path / "object", mirrors=mirrors)
+    assert list(ears.told) == [1]
+    assert ears.tries(1) == [1, 2]
+    (failed,) = [event.error for event in ears.told[1] if isinstance(event, Retrying)]
+    assert isinstance(failed, Disconnected if mirrored else Truncated)
+    begun = 0 if mirrored else HALF - OVERLAP
+    assert {event.start for event in ears.progress(1)} == {0, begun}
+    assert (ears.progress(1)[-1].received, ears.progress(1)[-1].start) == (len(OBJECT), begun)
+
+
+async def test_what_is_asked_for_beside_an_object_is_a_transfer_of_its_own(
+    nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    """Else a file of some octets would look like the object begun again."""
+    server = await serve(nursery, {"/object": PAGE, "/object.sha256": Page(b"no digest")})
+    ears = Ears()
+    async with ears.session() as session:
+        await session.save(server.url("/object"), tmp_path / "object", checksum="auto")
+    assert {event.url for event in ears.told[1]} == {server.url("/object")}
+    asked = {event.url: transfer for transfer in ears.told for event in ears.told[transfer]}
+    assert len(asked) == len(ears.told) > 2
+
+
+async def test_a_number_says_nothing_about_what_was_told() -> None:
+    assert Finished("http://h.example/", None, transfer=1) == Finished("http://h.example/", None)
+
+
+#: A value of each kind that a field of an event has, away from its default.
+VALUES: dict[str, object] = {
+    "url": "http://h.example/",
+    "attempt": 3,
+    "transfer": 7,
+    "finding": Finding("S04", "warn", "a port"),
+    "host": "h.example",
+    "addresses": ("127.0.0.1", "::1"),
+    "by_peer": True,
+    "address": "127.0.0.1",
+    "port": 70,
+    "tls": True,
+    "octets": b"\r\n",
+    "data": True,
+    "received": 9,
+    "expected": 10,
+    "start": 1,
+    "error": Truncated("too little", received=1, expected=9).at("http://h.example/").tried(3),
+    "delay": 0.5,
+    "path": "file",
+    "resumes": True,
+}
+
+
+@pytest.mark.parametrize("kind", get_args(Event))
+@pytest.mark.parametrize(
+    "copied",
+    [copy.copy, copy.deepcopy, *(lambda event, p=p: pickle.loads(pickle.dumps(event, p)) for p in range(6))],
+    ids=["copy", "deepcopy", *map(str, range(6))],
+)
+def test_every_event_survives_with_all_that_it_says(
+    kind: type[Event], copied: Callable[[Event], Event]
+) -> None:
+    values = {each.name: VALUES[each.name] for each in fields(kind)}
+    if kind is Kept:
+        values["octets"] = 9
+    event = kind(**values)  # type: ignore[arg-type]
+    other = copied(event)
+    assert type(other) is kind
+    for name, value in values.items():
+        found = getattr(other, name)
+        if isinstance(value, Exception):
+            assert (type(found), vars(found), found.args) == (type(value), vars(value), value.args)
+        else:
+            assert found == value
+    assert repr(other) == repr(event)
+
+
+# The logger `resolver` has what happens where a program turned it on, and nothing that nobody may see.
+
+
+@pytest.fixture
+def log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+    """The log is on."""
+    with caplog.at_level(logging.DEBUG, logger="resolver"):
+        yield caplog
+
+
+async def test_it_is_off_unless_somebody_turns_it_on(
+    nursery: trio.Nursery, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = await serve(nursery)
+    await resolver.fetch(server.url("/about.txt"))
+    assert [record for record in caplog.records if record.name.startswith("resolver")] == []
+    assert Network().listener is None
+    heard: list[Event] = []
+    assert Network(on_event=heard.append).listener == heard.append
+
+
+@pytest.mark.parametrize("logged", [False, True], ids=["", "log"])
+async def test_no_event_is_made_of_what_nobody_hears(
+    logged: bool, nursery: trio.Nursery, caplog: pytest.LogCaptureFixture
+) -> None:
+    """But for the log, where it is on, which hears of all but progress; and the rare ones, which are told."""
+    caplog.set_level(logging.DEBUG if logged else logging.WARNING, logger="resolver")
+    server = await serve(nursery)
+    heard: dict[str, set[type[Event]]] = {}
+    for name, kinds in (("tries", {Started, Finished}), ("progress", {Progress}), ("wire", {Sent})):
+        events: list[Event] = []
+        await resolver.fetch(server.url("/about.txt"), on_event=Listener(events.append, kinds))
+        heard[name] = {type(event) for event in events}
+    wire = {Connected, Sent, Received, Closed}
+    assert heard["wire"] == {Started, Finished, *wire}
+    assert heard["tries"] == {Started, Finished}
+    assert heard["progress"] == {Started, Finished, Progress}
+    told = {type(vars(record)["event"]) for record in caplog.records if record.name == "resolver"}
+    assert told == ({Started, Finished, *wire} - {Closed} if logged else set())
+
+
+async def test_each_line_says_which_url(nursery: trio.Nursery, log: pytest.LogCaptureFixture) -> None:
+    server = await serve(nursery)
+    url = server.url("/about.txt")
+    heard: list[Event] = []
+    await resolver.fetch(url, on_event=heard.append)
+    assert {(record.name, record.levelname) for record in log.records} == {("resolver", "DEBUG")}
+    told = [record.getMessage() for record in log.records]
+    assert told[0] == f"{url}: try 1"
+    assert told[1] == f"{url}: *: connected to 127.0.0.1 port {server.port}"
+    assert told[2].startswith(f"{url}: C: GET /about.txt HTTP/1.1\\r\\n")
+    assert told[3].startswith(f"{url}: S: HTTP/1.1 200 OK\\r\\n")
+    assert told[-1] == f"{url}: *: done"
+    assert ABOUT.decode() not in "".join(told)
+    assert [vars(record)["event"] for record in log.records] == [
+        event for event in heard if not isinstance(event, Progress | Closed)
+    ]
+
+
+async def test_a_resolver_made_before_it_is_turned_on_logs_too(
+    nursery: trio.Nursery, caplog: pytest.LogCaptureFixture
+) -> None:
+    """And one that was, until the end of it, no longer than somebody wants it."""
+    server = await serve(nursery)
+    session = Resolver()
+    with caplog.at_level(logging.DEBUG, logger="resolver"):
+        async with session:
+            await session.fetch(server.url("/about.txt"))
+    assert len(caplog.records) == 5
+    async with session:
+        await session.fetch(server.url("/about.txt"))
+    assert len(caplog.records) == 5
+
+
+@pytest.mark.parametrize("where", ["in the URL", "given"])
+async def test_a_password_is_in_no_line_and_no_event(
+    where: str, nursery: trio.Nursery, log: pytest.LogCaptureFixture
+) -> None:
+    secret = "hunter-two"
+    refuses = {b"RETR": f"550 {secret} has no such file\r\n".encode()}  # it repeats what it was told
+    server = await fixtures.ftp.serve(nursery, LogBehaviour(replies=refuses))
+    server.accounts = {b"me": secret.encode()}
+    place = f"127.0.0.1:{server.port}/pub/a.txt"
+    url = f"ftp://me:{secret}@{place}" if where == "in the URL" else f"ftp://me@{place}"
+    given = {("ftp", "127.0.0.1", server.port): resolver.Credentials(b"me", secret.encode())}
+    policy = resolver.Policy(allow_port=frozenset({server.port}))
+    with pytest.raises(resolver.Declined):
+        await resolver.fetch(url, credentials=None if where == "in the URL" else given, policy=policy)
+    told = [record.getMessage() for record in log.records]
+    assert any("PASS ****" in line for line in told)
+    assert any("550 **** has no such file" in line for line in told)
+    for record in log.records:
+        event = vars(record)["event"]
+        for said in (
+            record.getMessage(),
+            repr(event),
+            *(getattr(event, each.name) for each in fields(event)),
+        ):
+            assert secret not in str(said)
+
+
+@pytest.mark.parametrize("kind", [Finished, lambda url, error: Retrying(url, error, 1.0)])
+def test_what_drives_a_terminal_is_shown(kind: type[Finished], log: pytest.LogCaptureFixture) -> None:
+    """Also a line end: whoever reads the log takes one line for one event."""
+    listener = listening(None)
+    assert listener is not None
+    listener(kind("x:y", ResolveError("a\x1b[2J\r\nDEBUG forged\u202e")))
+    assert r"a\x1b[2J\x0d\x0aDEBUG forged\u202e" in log.records[0].getMessage()
+    assert log.records[0].getMessage().isprintable()
+
+
+async def test_a_transport_goes_on_with_the_same_log(log: pytest.LogCaptureFixture) -> None:
+    transport = HttpxTransport()
+    before = transport._network.listener
+    await transport._network.__aenter__()
+    assert transport._network.listener is before
+    assert before is not None
+    assert LOGGER.handlers == []

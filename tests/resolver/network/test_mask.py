@@ -1,0 +1,192 @@
+"""What hides secrets: in octets, however they are cut, and in text, however it is written."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+import trio.testing
+from hypothesis import given
+from hypothesis import strategies as st
+
+from protocols.contract import Reply, facts_of
+from protocols.location import Kind
+from resolver import Credentials
+from resolver.network.mask import CAPACITY, CredentialCache, Mask, Masked, MaskedError, SentSecrets
+from tests.hang import HANG
+
+SAID = b"230 hello sesame, sesa\r\nses sesesame sesame"
+
+
+def secrets_of(*secrets: bytes) -> SentSecrets:
+    found = SentSecrets()
+    found.add(secrets)
+    return found
+
+
+def told(secrets: SentSecrets, pieces: list[bytes]) -> list[bytes]:
+    """What a listener is told of these pieces, and of an end behind them."""
+    reading = MaskedError(secrets)
+    heard = [*map(reading.feed, pieces), reading.flush()]
+    return [secrets.hide(octets) for octets in heard if octets]
+
+
+@pytest.mark.parametrize("first", range(len(SAID)))
+@pytest.mark.parametrize("length", [0, 1, 3, 6])
+def test_a_secret_in_pieces_is_hidden(first: int, length: int) -> None:
+    cut = [SAID[:first], SAID[first : first + length], SAID[first + length :]]
+    assert b"".join(told(secrets_of(b"sesame"), cut)) == b"230 hello ****, sesa\r\nses se**** ****"
+
+
+FEW = st.text("ab", max_size=40).map(str.encode)
+LONG = st.text("ab", min_size=4, max_size=40).map(str.encode)
+
+
+@given(FEW, st.lists(LONG, max_size=3), st.data())
+def test_it_is_the_same_in_any_pieces(octets: bytes, secrets: list[bytes], data: st.DataObject) -> None:
+    """Also where one secret is part of another, or of itself."""
+    found = secrets_of(*secrets)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(octets)), max_size=8)))
+    pieces = [octets[a:b] for a, b in zip([0, *cuts], [*cuts, len(octets)], strict=True)]
+    assert b"".join(told(found, pieces)) == found.hide(octets)
+    assert not [secret for secret in secrets if secret in found.hide(octets)]
+
+
+def test_a_short_one_is_hidden_where_it_is_a_word() -> None:
+    secrets = secrets_of(b"pw")
+    assert secrets.hide(b"331 pw? pwd 'pw' xpw pw") == b"331 ****? pwd '****' xpw ****"
+    assert b"".join(told(secrets, [b"331 pw", b"d is ", b"p", b"w", b" pw"])) == b"331 pwd is **** ****"
+
+
+def test_an_empty_one_hides_nothing() -> None:
+    assert secrets_of(b"").hide(b"230 hello") == b"230 hello"
+    assert secrets_of(b"").hide_in_text("230 hello") == "230 hello"
+    assert secrets_of(b"").sure(b"x") == 1
+
+
+@pytest.mark.parametrize("secret", ["p\xe4ss'w\"ort", "back\\slash", "tab\there", "\u20ac\u20ac\u20ac\u20ac"])
+def test_messages_hide_what_they_write_with_escapes(secret: str) -> None:
+    secrets = secrets_of(secret.encode())
+    for text in (
+        secret,
+        repr(secret),
+        ascii(secret),
+        secret.encode().decode("latin-1"),
+        repr(secret.encode()),
+    ):
+        inner = text.strip("'\"")
+        assert inner not in secrets.hide_in_text(f"the server said {text}")
+
+
+def test_what_goes_out_later_is_hidden_too() -> None:
+    """A retrieval that came to a connection before somebody else sent a password on it."""
+    mask, secrets = Mask(), SentSecrets()
+    mask.watch(secrets)
+    mask.watch(secrets)
+    assert mask.hide(b"sesame") == b"sesame"
+    secrets.add([b"sesame"])
+    assert (mask.hide(b"sesame"), mask.hide_in_text("sesame")) == (b"****", "****")
+
+
+def test_mask_facts_hides_each_text_and_leaves_out_names() -> None:
+    mask = Mask()
+    mask.watch(secrets_of(b"sesame"))
+    reply = Reply(
+        kind=Kind.DOCUMENT,
+        media_type="text/sesame",
+        etag='"sesame"',
+        title="open sesame",
+        suggested=b"sesame.txt",
+        meta=(("X-sesame", "sesame"), ("Set-Cookie", "sesame=sesame; Path=/sesame"), ("Set-Cookie", "x")),
+        extra={"sesame": ["sesame", 200, {"deep": "sesame"}]},
+    )
+    facts = mask.facts(reply)
+    assert facts == {
+        **facts_of(Reply(kind=Kind.DOCUMENT)),
+        "media_type": "text/****",
+        "title": "open ****",
+        "meta": (("X-****", "****"), ("Set-Cookie", "****=sesame; Path=/****"), ("Set-Cookie", "x")),
+        "extra": {"****": ["****", 200, {"deep": "****"}]},
+    }
+    assert type(facts["title"]) is Masked
+
+
+def test_mask_facts_without_secrets_are_the_same() -> None:
+    reply = Reply(kind=Kind.DOCUMENT, etag='"1"', suggested=b"a.txt", meta=(("X", "y"),), size=7)
+    assert Mask().facts(reply) == facts_of(reply)
+
+
+GIVEN = (
+    b"HTTP/1.1 200 OK\r\nSet-Cookie: c=sekret; Path=/\r\nset-cookie:d=sekret\r\nX: Set-Cookie: e=f\r\n\r\n"
+)
+
+
+@pytest.mark.parametrize("first", range(len(GIVEN)))
+@pytest.mark.parametrize("length", [0, 1, 12])
+def test_the_value_of_a_cookie_is_hidden_when_it_is_given(first: int, length: int) -> None:
+    """Nobody has said it yet, so that it cannot be known by itself; however the head comes in pieces."""
+    cut = [GIVEN[:first], GIVEN[first : first + length], GIVEN[first + length :]]
+    assert b"".join(told(secrets_of(), cut)) == (
+        b"HTTP/1.1 200 OK\r\nSet-Cookie: c=****; Path=/\r\nset-cookie:d=****\r\nX: Set-Cookie: e=f\r\n\r\n"
+    )
+
+
+def test_a_field_without_an_end_is_not_kept_for_ever() -> None:
+    heard = told(secrets_of(), [b"Set-Cookie: c=", *(b"x" * 1_000 for _ in range(100)), b"\r\n"])
+    assert len(heard) > 1
+    assert heard[0] == b"Set-Cookie: c=****"
+
+
+# Credentials that were asked for: remembered for their place, and not for ever.
+
+
+async def test_places_without_number_are_not_all_remembered() -> None:
+    asked: list[str] = []
+
+    async def ask(scheme: str, host: str, port: int, user: bytes | None) -> Credentials | None:
+        asked.append(host)
+        return Credentials(host.encode(), b"secret")
+
+    keeper = CredentialCache(ask)
+    for number in range(2 * CAPACITY):
+        await keeper.request("ftp", f"h{number}", 21, None)
+        await keeper.request("ftp", "often", 21, None)
+    assert asked.count("often") == 1
+    assert len(asked) == 2 * CAPACITY + 1
+    found = await keeper.request("ftp", "h0", 21, None)
+    assert found is not None
+    assert (found.user, asked.count("h0")) == (b"h0", 2)
+
+
+async def test_what_is_known_waits_for_nobody_who_is_asked() -> None:
+    """A person may take long to say what another place is to get."""
+
+    async def ask(scheme: str, host: str, port: int, user: bytes | None) -> Credentials | None:
+        if host == "slow":
+            await trio.sleep_forever()
+        return Credentials(host.encode(), b"secret")
+
+    keeper = CredentialCache(ask)
+    first = await keeper.request("ftp", "known", 21, None)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(keeper.request, "ftp", "slow", 21, None)
+        await trio.testing.wait_all_tasks_blocked()
+        with trio.fail_after(HANG):
+            assert await keeper.request("ftp", "known", 21, None) is first
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_source_that_answers_otherwise_is_asked_again() -> None:
+    class Source:
+        round = 0
+
+        def __call__(self, scheme: str, host: str, port: int, user: bytes | None) -> Credentials | None:
+            return Credentials(b"me", b"%d" % self.round) if self.round else None
+
+    source = Source()
+    keeper = CredentialCache(source)
+    assert await keeper.request("ftp", "h", 21, None) is None
+    source.round = 1
+    for _ in range(2):
+        found = await keeper.request("ftp", "h", 21, None)
+        assert found is not None
+        assert found.password == b"1"

@@ -1,0 +1,622 @@
+"""Connections that wait: found by key, last first; never used when anything came, or for too long."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import cast
+
+import pytest
+import trio
+import trustme
+
+from protocols.contract import Line
+from protocols.wire import Buffer
+from resolver import (
+    Disconnected,
+    NetworkError,
+    Policy,
+    Referrer,
+    Refused,
+    TimedOut,
+    TlsError,
+    Unreachable,
+    parse,
+)
+from resolver.loops import running
+from resolver.network.pool import CAPACITY, LIFETIME, ConnectionPool, Pipeline, Pipelines, PipelineSlot
+from resolver.network.stream import SocketStream
+from resolver.network.stream_settings import StreamSettings
+from resolver.network.url_gate import UrlGate
+from resolver.transfer.network import Network
+from tests.protocols.in_memory import MemorySink
+from tests.resolver.network.peers import reset, start, start_tls
+
+LINE = Line(b"hello", b"hello")
+Serve = Callable[[trio.SocketStream], Awaitable[None]]
+
+
+class Echo:
+    """A server that says back what it hears; it knows its connections."""
+
+    def __init__(self) -> None:
+        self.streams: list[trio.SocketStream] = []
+        self.ended = 0
+
+    async def serve(self, stream: trio.SocketStream) -> None:
+        self.streams.append(stream)
+        async for octets in stream:
+            await stream.send_all(octets)
+        self.ended += 1
+
+    async def until_ended(self, count: int) -> None:
+        while self.ended < count:
+            await trio.lowlevel.checkpoint()
+
+
+async def lend(url_gate: UrlGate, pool_key: str = "me", state: object = "m") -> tuple[object, object]:
+    """Borrow a connection and leave it in order: its stream, and what was remembered of it."""
+    async with url_gate.acquire(pool_key, tls=False) as pooled:
+        pooled.keep(state)
+        return pooled.stream, pooled.state
+
+
+async def test_what_is_left_in_order_serves_again(nursery: trio.Nursery) -> None:
+    echo = Echo()
+    port = await start(nursery, echo.serve)
+    async with Network(policy=Policy.default()) as network:
+        stream, state = await lend(network.admit(parse(f"http://127.0.0.1:{port}/a")))
+        again, remembered = await lend(network.admit(parse(f"http://127.0.0.1:{port}/b")), state="n")
+        assert (state, remembered) == (None, "m")
+        assert again is stream
+        assert (await lend(network.admit(parse(f"http://127.0.0.1:{port}/c"))))[1] == "n"
+    await echo.until_ended(1)
+    assert len(echo.streams) == 1
+
+
+async def test_nothing_is_kept_outside_the_door(nursery: trio.Nursery) -> None:
+    echo = Echo()
+    port = await start(nursery, echo.serve)
+    network = Network(policy=Policy.default())
+    for _ in range(2):
+        assert (await lend(network.admit(parse(f"http://127.0.0.1:{port}/"))))[1] is None
+    await echo.until_ended(2)
+    async with network:
+        await lend(network.admit(parse(f"http://127.0.0.1:{port}/")))
+    assert (await lend(network.admit(parse(f"http://127.0.0.1:{port}/"))))[1] is None
+    await echo.until_ended(4)
+
+
+@pytest.mark.parametrize("how", ["unsaid", "raised", "cancelled"])
+async def test_what_is_not_in_order_is_closed(how: str, nursery: trio.Nursery) -> None:
+    echo = Echo()
+    port = await start(nursery, echo.serve)
+    async with Network(policy=Policy.default()) as network:
+        with trio.CancelScope() as scope:
+            try:
+                async with network.admit(parse(f"http://127.0.0.1:{port}/")).acquire(
+                    "me", tls=False
+                ) as pooled:
+                    if how != "unsaid":
+                        pooled.keep("m")
+                    if how == "raised":
+                        raise ValueError
+                    if how == "cancelled":
+                        scope.cancel()
+                        await trio.lowlevel.checkpoint()
+            except ValueError:
+                pass
+        await echo.until_ended(1)
+        assert (await lend(network.admit(parse(f"http://127.0.0.1:{port}/"))))[1] is None
+
+
+@pytest.mark.parametrize(
+    ("url", "pool_key"),
+    [
+        ("http://127.0.0.1:{port}/", "you"),  # S11: sessions of different people share nothing
+        ("gopher://127.0.0.1:{port}/", "me"),
+        ("http://localhost:{port}/", "me"),
+        ("http://127.0.0.1:{other}/", "me"),
+    ],
+)
+async def test_another_key_is_another_connection(url: str, pool_key: str, nursery: trio.Nursery) -> None:
+    echo = Echo()
+    port, other = await start(nursery, echo.serve), await start(nursery, echo.serve)
+    async with Network(policy=Policy(allow_port={port, other})) as network:
+        await lend(network.admit(parse(f"http://127.0.0.1:{port}/")))
+        assert (await lend(network.admit(parse(url.format(port=port, other=other))), pool_key))[1] is None
+        assert (await lend(network.admit(parse(f"http://127.0.0.1:{port}/"))))[1] == "m"
+
+
+async def say_and_end(stream: trio.SocketStream) -> None:
+    await stream.send_all(b"surprise")
+
+
+async def end(stream: trio.SocketStream) -> None:
+    await stream.send_eof()
+
+
+async def end_with_a_reset(stream: trio.SocketStream) -> None:
+    reset(stream)
+
+
+@pytest.mark.parametrize("surprise", [say_and_end, end, end_with_a_reset])
+async def test_a_connection_on_which_anything_came_is_not_used(
+    surprise: Serve, nursery: trio.Nursery
+) -> None:
+    first: list[trio.SocketStream] = []
+
+    async def serve(stream: trio.SocketStream) -> None:
+        first.append(stream)
+        await trio.sleep_forever()
+
+    port = await start(nursery, serve)
+    async with Network(policy=Policy.default()) as network:
+        url_gate = network.admit(parse(f"http://127.0.0.1:{port}/"))
+        stream, _ = await lend(url_gate)
+        while not first:
+            await trio.lowlevel.checkpoint()
+        await surprise(first[0])
+        while stream.quiet:  # type: ignore[attr-defined]
+            await trio.lowlevel.checkpoint()
+        assert (await lend(network.admit(parse(f"http://127.0.0.1:{port}/"))))[1] is None
+        while len(first) < 2:
+            await trio.lowlevel.checkpoint()
+
+
+async def test_inside_tls_too(nursery: trio.Nursery, tmp_path: object) -> None:
+    authority = trustme.CA()
+    served: list[object] = []
+
+    async def serve(stream: trio.SSLStream[trio.SocketStream]) -> None:
+        served.append(stream)
+        async for octets in stream:
+            await stream.send_all(octets)
+
+    port = await start_tls(nursery, authority.issue_cert("127.0.0.1"), serve)
+    with authority.cert_pem.tempfile() as cafile:
+        async with Network(policy=Policy.default(), cafile=cafile) as network:
+            for turn in range(3):
+                url_gate = network.admit(parse(f"https://127.0.0.1:{port}/"))
+                async with url_gate.acquire(None, tls=True) as pooled:
+                    assert pooled.stream.secured
+                    assert (pooled.state is None) == (turn == 0)
+                    await pooled.stream.send(LINE)
+                    assert await pooled.stream.receive() == LINE.octets
+                    pooled.keep(turn)
+    assert len(served) == 1
+
+
+async def test_what_tls_holds_unread_makes_it_unfit(nursery: trio.Nursery) -> None:
+    """The octets have left the socket: only OpenSSL knows of them."""
+    authority = trustme.CA()
+    served: list[object] = []
+
+    async def serve(stream: trio.SSLStream[trio.SocketStream]) -> None:
+        served.append(stream)
+        await stream.send_all(b"hello and more")
+        await trio.sleep_forever()
+
+    port = await start_tls(nursery, authority.issue_cert("127.0.0.1"), serve)
+    with authority.cert_pem.tempfile() as cafile:
+        async with Network(policy=Policy.default(), cafile=cafile) as network:
+            for _ in range(2):
+                async with network.admit(parse(f"https://127.0.0.1:{port}/")).acquire(
+                    None, tls=True
+                ) as pooled:
+                    assert pooled.state is None
+                    sink = MemorySink()
+                    assert await pooled.stream.move(sink, 5) == 5
+                    assert sink.octets == b"hello"
+                    pooled.keep("in order")
+    assert len(served) == 2
+
+
+async def test_each_use_is_judged_anew(nursery: trio.Nursery) -> None:
+    """S09: a kept connection serves only where its address may be connected to now."""
+    echo = Echo()
+    port = await start(nursery, echo.serve)
+
+    async def look_up(host: str, port: int) -> list[str]:
+        return ["127.0.0.1"]
+
+    async with Network(policy=Policy.default(), lookup=look_up) as network:
+        url = parse(f"http://h.example:{port}/")
+        await lend(network.admit(url))
+        outside = Referrer("http://other.example/", "198.51.100.1")
+        derived = network.admit(url, origin="derived", referrer=outside)
+        with pytest.raises(Refused) as caught:
+            await lend(derived)
+        assert caught.value.rule == "S08"
+        assert (await lend(network.admit(url)))[1] == "m"
+    await echo.until_ended(1)
+    assert len(echo.streams) == 1
+
+
+class Fake:
+    """A stream that is quiet for as long as one says."""
+
+    def __init__(self) -> None:
+        self.loop = running()
+        self.quiet = True
+        self.peer = "a"
+        self.closed = False
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+
+async def test_the_last_one_used_comes_first() -> None:
+    pool = ConnectionPool()
+    pool.open()
+    fakes = [Fake() for _ in range(3)]
+    for number, fake in enumerate(fakes):
+        await pool.put("k", fake, number)  # type: ignore[arg-type]
+    taken = [await pool.take("k", "a") for _ in range(4)]
+    assert [kept and kept.state for kept in taken] == [2, 1, 0, None]
+
+
+async def test_one_that_suits_comes_before_all_others_and_spares_the_last() -> None:
+    """Where none suits it is the first one: the last may suit who comes next."""
+    pool = ConnectionPool()
+    pool.open()
+    for number in range(5):
+        await pool.put("k", Fake(), number)  # type: ignore[arg-type]
+    taken = [await pool.take("k", "a", suits) for suits in (_is_odd, lambda state: state == 9)]
+    assert [kept and kept.state for kept in taken] == [3, 0]
+    taken = [await pool.take("k", "a", _is_odd) for _ in range(4)]
+    assert [kept and kept.state for kept in taken] == [1, 2, 4, None]
+
+
+def _is_odd(state: object) -> bool:
+    assert isinstance(state, int)
+    return bool(state % 2)
+
+
+async def test_it_waits_no_longer_than_its_lifetime(autojump_clock: trio.testing.MockClock) -> None:
+    pool, fake, late = ConnectionPool(), Fake(), Fake()
+    pool.open()
+    await pool.put("k", fake, 1)  # type: ignore[arg-type]
+    await trio.sleep(LIFETIME + 1)
+    assert await pool.take("k", "a") is None
+    assert fake.closed
+    await pool.put("k", late, 1)  # type: ignore[arg-type]
+    await trio.sleep(LIFETIME - 1)
+    assert await pool.take("k", "a") is not None
+
+
+async def test_the_oldest_makes_room() -> None:
+    pool, fakes = ConnectionPool(), [Fake() for _ in range(CAPACITY + 2)]
+    pool.open()
+    for number, fake in enumerate(fakes):
+        await pool.put(number % 7, fake, number)  # type: ignore[arg-type]
+    assert [fake.closed for fake in fakes] == [True, True] + [False] * CAPACITY
+    await pool.aclose()
+    assert all(fake.closed for fake in fakes)
+    assert len(pool) == 0
+
+
+# Several on one connection: who may send, who may read, and what becomes of the rest when one fails.
+
+PIPELINE_LINE = Line(b"x", b"x")
+GOODBYE = Line(b"bye", b"bye")
+HERE = ("127.0.0.1",)
+
+
+@dataclass
+class State:
+    """What is known in common; `room` is how many may be unanswered."""
+
+    room: int = 100
+    generation: int = 0
+    idle: bool = True
+    buffer: Buffer = field(default_factory=Buffer)
+    said: int = 0
+
+    @property
+    def has_room(self) -> bool:
+        return self.said < self.room
+
+    @property
+    def farewell(self) -> tuple[Line, ...]:
+        return (GOODBYE,)
+
+
+class FakeStream:
+    """As much of a gate's stream as a pipeline needs. `sent` are the terms under which something left."""
+
+    peer = "127.0.0.1"
+    secured = False
+    received = 0
+    quiet = True
+
+    def __init__(self) -> None:
+        self.loop = running()
+        self.sent: list[object] = []
+        self.lines: list[Line] = []
+        self.closed = 0
+        self.silent = False
+        self._settings: object = None
+
+    def serve(self, terms: object) -> None:
+        self._settings = terms
+
+    async def send(self, *lines: Line) -> None:
+        self.sent.append(self._settings)
+        self.lines += lines
+
+    async def receive(self) -> bytes:
+        if self.silent:
+            raise TimedOut("silence")
+        return b"octets"
+
+    async def aclose(self) -> None:
+        self.closed += 1
+
+
+def terms(name: str) -> StreamSettings:
+    return cast(StreamSettings, name)
+
+
+@dataclass
+class Company:
+    """A pipeline and the pool behind it."""
+
+    stream: FakeStream
+    state: State
+    pipeline: Pipeline
+    pipelines: Pipelines
+
+    @classmethod
+    async def gather(cls, state: State | None = None, pool: ConnectionPool | None = None) -> Company:
+        stream, state = FakeStream(), state or State()
+        pipelines = Pipelines(ConnectionPool() if pool is None else pool)
+
+        async def open_() -> tuple[SocketStream, State]:
+            return cast(SocketStream, stream), state
+
+        return cls(stream, state, await pipelines.join("key", HERE, open_), pipelines)
+
+    def add(self, *names: str) -> list[PipelineSlot]:
+        return [self.pipeline.add(terms(name)) for name in names]
+
+    async def leave(self, slot: PipelineSlot, *, ended: bool = True) -> None:
+        if ended:
+            slot.end_response()
+        await self.pipelines.leave("key", self.pipeline, slot)
+
+
+async def send(slot: PipelineSlot) -> None:
+    await slot.start_request()
+    await slot.stream.send(PIPELINE_LINE)
+
+
+def started(nursery: trio.Nursery, wait: Callable[[], Awaitable[object]]) -> list[object]:
+    """Wait in a task of its own; the list holds the outcome once it is over."""
+    outcome: list[object] = []
+
+    async def run() -> None:
+        try:
+            outcome.append(await wait())
+        except NetworkError as error:
+            outcome.append(error)
+
+    nursery.start_soon(run)
+    return outcome
+
+
+async def test_requests_are_sent_in_the_order_they_came(nursery: trio.Nursery) -> None:
+    company = await Company.gather()
+    first, second, third = company.add("1", "2", "3")
+    waiting = [started(nursery, partial(send, slot)) for slot in (third, second)]
+    await trio.testing.wait_all_tasks_blocked()
+    assert company.stream.sent == []
+    await send(first)
+    await trio.testing.wait_all_tasks_blocked()
+    assert company.stream.sent == ["1", "2", "3"]
+    assert waiting == [[None], [None]]
+
+
+async def test_requests_are_sent_only_where_there_is_room(nursery: trio.Nursery) -> None:
+    company = await Company.gather(State(room=0))
+    first, second = company.add("1", "2")
+    await send(first)  # the first one needs none
+    sent = started(nursery, lambda: send(second))
+    await trio.testing.wait_all_tasks_blocked()
+    assert sent == []
+    await company.leave(first)
+    await trio.testing.wait_all_tasks_blocked()
+    assert sent == [None]
+
+
+async def test_responses_are_read_one_after_the_other(nursery: trio.Nursery) -> None:
+    company = await Company.gather()
+    slots = company.add("1", "2", "3")
+    for slot in slots:
+        await send(slot)
+    turns = [started(nursery, slot.start_response) for slot in slots]
+    for index, slot in enumerate(slots):
+        await trio.testing.wait_all_tasks_blocked()
+        assert [bool(turn) for turn in turns] == [other <= index for other in range(3)]
+        await company.leave(slot)
+    assert company.stream.closed == 1
+
+
+async def test_in_a_new_generation_all_send_again_in_order(nursery: trio.Nursery) -> None:
+    company = await Company.gather()
+    slots = company.add("1", "2", "3")
+    for slot in slots:
+        await send(slot)
+    turns = [started(nursery, slot.start_response) for slot in slots]
+    company.state.generation += 1
+    company.state.room = 0
+    await slots[0].stream.send(PIPELINE_LINE)
+    await trio.testing.wait_all_tasks_blocked()
+    assert turns == [[None]] * 3, "all but the first are told that they have to send again"
+    again = [started(nursery, partial(send, slot)) for slot in reversed(slots[1:])]
+    await trio.testing.wait_all_tasks_blocked()
+    assert again == [[], []]
+    company.state.room = 100
+    await slots[0].stream.send(PIPELINE_LINE)
+    await trio.testing.wait_all_tasks_blocked()
+    assert company.stream.sent == ["1", "2", "3", "1", "1", "2", "3"]
+
+
+@pytest.mark.parametrize("index", [0, 1])
+async def test_who_fails_takes_along_those_behind(nursery: trio.Nursery, index: int) -> None:
+    company = await Company.gather()
+    slots = company.add("1", "2", "3")
+    for slot in slots:
+        await send(slot)
+    turns = [started(nursery, slot.start_response) for slot in slots]
+    await trio.testing.wait_all_tasks_blocked()
+    await company.leave(slots[index], ended=False)
+    await trio.testing.wait_all_tasks_blocked()
+    assert isinstance(turns[2][0], Disconnected)
+    assert company.pipeline.closed
+    for slot in slots:
+        if slot is not slots[index]:
+            await company.leave(slot, ended=slot is slots[0])
+    assert company.stream.closed >= 1
+    assert company.stream.lines.count(GOODBYE) == 0, "no farewell on a connection out of step"
+
+
+async def test_who_has_sent_nothing_leaves_no_trace(nursery: trio.Nursery) -> None:
+    company = await Company.gather()
+    first, second, third = company.add("1", "2", "3")
+    await send(first)
+    await company.leave(second, ended=False)
+    await send(third)
+    await company.leave(first)
+    await third.start_response()
+    await company.leave(third)
+    assert company.pipeline.in_order
+
+
+async def test_those_behind_silence_need_not_try_again(nursery: trio.Nursery) -> None:
+    company = await Company.gather()
+    first, second = company.add("1", "2")
+    await send(first)
+    await send(second)
+    turn = started(nursery, second.start_response)
+    company.stream.silent = True
+    with pytest.raises(TimedOut):
+        await first.stream.receive()
+    await company.leave(first, ended=False)
+    await trio.testing.wait_all_tasks_blocked()
+    assert isinstance(turn[0], TimedOut)
+
+
+async def test_a_cancel_while_waiting_frees_the_slot(nursery: trio.Nursery) -> None:
+    company = await Company.gather(State(room=0))
+    first, second, third = company.add("1", "2", "3")
+    await send(first)
+    with trio.move_on_after(0):
+        await second.start_request()
+    await company.leave(second, ended=False)
+    await company.leave(first)
+    await send(third)
+    assert company.stream.sent == ["1", "3"]
+
+
+async def test_the_last_one_puts_the_connection_away() -> None:
+    pool = ConnectionPool()
+    pool.open()
+    company = await Company.gather(pool=pool)
+    (slot,) = company.add("1")
+    await send(slot)
+    await company.leave(slot)
+    assert (len(pool), company.stream.closed) == (1, 0)
+    await pool.aclose()
+    assert (company.stream.lines, company.stream.closed) == ([PIPELINE_LINE, GOODBYE], 1)
+
+
+@pytest.mark.parametrize(("ended", "idle"), [(False, True), (True, False)])
+async def test_pipeline_what_is_not_in_order_is_closed(ended: bool, idle: bool) -> None:
+    pool = ConnectionPool()
+    pool.open()
+    company = await Company.gather(State(idle=idle), pool)
+    (slot,) = company.add("1")
+    await send(slot)
+    await company.leave(slot, ended=ended)
+    assert (len(pool), company.stream.closed, company.stream.lines) == (0, 1, [PIPELINE_LINE])
+
+
+async def test_who_comes_joins_the_pipeline_that_is_there() -> None:
+    company = await Company.gather()
+    company.add("1")
+
+    async def open_() -> tuple[SocketStream, State]:
+        return cast(SocketStream, FakeStream()), State()
+
+    assert await company.pipelines.join("key", HERE, open_) is company.pipeline
+    assert await company.pipelines.join("other", HERE, open_) is not company.pipeline
+    assert await company.pipelines.join("key", ("192.0.2.1",), open_) is not company.pipeline, (
+        "not where it may go"
+    )
+
+
+async def test_nobody_joins_a_pipeline_that_is_out_of_step() -> None:
+    company = await Company.gather()
+    first, _ = company.add("1", "2")
+    await send(first)
+    await company.leave(first, ended=False)
+
+    async def open_() -> tuple[SocketStream, State]:
+        return cast(SocketStream, FakeStream()), State()
+
+    assert await company.pipelines.join("key", HERE, open_) is not company.pipeline
+
+
+class Opening:
+    """An opener that waits, then fails or not; it counts."""
+
+    def __init__(self, *errors: NetworkError | None) -> None:
+        self._errors = list(errors)
+        self.calls = 0
+        self.go = trio.Event()
+
+    async def __call__(self) -> tuple[SocketStream, State]:
+        self.calls += 1
+        await self.go.wait()
+        error = self._errors.pop(0) if self._errors else None
+        if error is not None:
+            raise error
+        return cast(SocketStream, FakeStream()), State()
+
+
+async def test_all_wait_for_one_connection(nursery: trio.Nursery) -> None:
+    pipelines, opening = Pipelines(ConnectionPool()), Opening()
+    joined = [started(nursery, lambda: pipelines.join("key", HERE, opening)) for _ in range(5)]
+    await trio.testing.wait_all_tasks_blocked()
+    opening.go.set()
+    await trio.testing.wait_all_tasks_blocked()
+    assert opening.calls == 1
+    assert len({id(pipeline) for outcome in joined for pipeline in outcome}) == 1
+
+
+@pytest.mark.parametrize("error", [Unreachable("nobody"), TimedOut("nothing"), TlsError("no trust")])
+async def test_all_share_its_failure(nursery: trio.Nursery, error: NetworkError) -> None:
+    pipelines, opening = Pipelines(ConnectionPool()), Opening(error)
+    joined = [started(nursery, lambda: pipelines.join("key", HERE, opening)) for _ in range(5)]
+    opening.go.set()
+    await trio.testing.wait_all_tasks_blocked()
+    assert opening.calls == 1
+    assert {type(outcome[0]) for outcome in joined} == {type(error)}
+    assert len({id(outcome[0]) for outcome in joined}) == 5, "each has an error of its own"
+
+
+async def test_a_cancel_of_the_first_one_is_not_theirs(nursery: trio.Nursery) -> None:
+    pipelines, opening = Pipelines(ConnectionPool()), Opening()
+    with trio.CancelScope() as scope:
+        async with trio.open_nursery() as inner:
+            started(inner, lambda: pipelines.join("key", HERE, opening))
+            await trio.testing.wait_all_tasks_blocked()
+            joined = [started(nursery, lambda: pipelines.join("key", HERE, opening)) for _ in range(2)]
+            await trio.testing.wait_all_tasks_blocked()
+            scope.cancel()
+    opening.go.set()
+    await trio.testing.wait_all_tasks_blocked()
+    assert opening.calls == 2
+    assert all(isinstance(outcome[0], Pipeline) for outcome in joined)

@@ -1,0 +1,484 @@
+"""TLS: whom we trust, how a connection ends, and how a data connection takes up a session."""
+
+from __future__ import annotations
+
+import datetime
+import errno
+import os
+import re
+import ssl
+from pathlib import Path
+
+import pytest
+import trio
+import trio.testing
+import trustme
+from cryptography.hazmat.primitives import serialization
+
+from protocols.wire import encode_line
+from resolver import (
+    AccessDenied,
+    Connected,
+    Disconnected,
+    Event,
+    LocalError,
+    NotConfigured,
+    NotFound,
+    Policy,
+    Referrer,
+    ResolveError,
+    TimedOut,
+    TlsError,
+    parse,
+)
+from resolver.files.faults import object_fault, reason, writing_fault
+from resolver.network.tls import Trust, connection_fault, is_cut, is_locked, tls_fault
+from resolver.policy.subject import refusal
+from resolver.transfer.network import Network
+from tests.resolver.network.peers import admit, reset, start, start_tls, stay_silent
+
+TlsStream = trio.SSLStream[trio.SocketStream]
+HELLO = encode_line(b"HELLO")
+
+
+async def greet(stream: TlsStream) -> None:
+    await stream.send_all(b"hello")
+    await stream.aclose()
+
+
+@pytest.mark.parametrize(
+    ("names", "host"),
+    [(("localhost",), "localhost"), (("localhost",), "localhost."), (("127.0.0.1",), "127.0.0.1")],
+)
+async def test_a_trusted_peer_says_hello_and_goodbye(
+    nursery: trio.Nursery, authority: trustme.CA, cafile: str, names: tuple[str, ...], host: str
+) -> None:
+    port = await start_tls(nursery, authority.issue_cert(*names), greet)
+    events: list[Event] = []
+    async with admit(f"https://{host}:{port}/", cafile=cafile, events=events).connect(tls=True) as stream:
+        assert stream.secured
+        assert await stream.receive() == b"hello"
+        assert not stream.close_notify_seen
+        assert await stream.receive() == b""
+        assert stream.close_notify_seen
+    assert events[0] == Connected(f"https://{host}:{port}/", "127.0.0.1", port, True)
+
+
+async def test_only_a_name_is_sent_as_server_name(
+    nursery: trio.Nursery, authority: trustme.CA, cafile: str
+) -> None:
+    """RFC 6066 section 3: no addresses, and no trailing dot."""
+    asked: list[str | None] = []
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("localhost", "127.0.0.1").configure_cert(context)
+    context.sni_callback = lambda sock, name, context: asked.append(name)
+
+    async def serve(stream: trio.SocketStream) -> None:
+        await greet(trio.SSLStream(stream, context, server_side=True))
+
+    port = await start(nursery, serve)
+    for host in ("localhost", "localhost.", "127.0.0.1"):
+        async with admit(f"https://{host}:{port}/", cafile=cafile).connect(tls=True) as stream:
+            assert await stream.receive() == b"hello"
+    assert asked == ["localhost", "localhost", None]
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("expired", "localhost .*: certificate has expired"),
+        ("other name", ": Hostname mismatch, .*'localhost'"),
+        ("unknown authority", ": unable to get local issuer"),
+    ],
+)
+async def test_a_certificate_that_proves_nothing_is_a_tls_error(
+    nursery: trio.Nursery, authority: trustme.CA, cafile: str, fault: str, words: str
+) -> None:
+    issuer = trustme.CA() if fault == "unknown authority" else authority
+    past = datetime.datetime(2001, 1, 1, tzinfo=datetime.UTC)
+    certificate = issuer.issue_cert(
+        "other.example" if fault == "other name" else "localhost",
+        not_after=past if fault == "expired" else None,
+        not_before=past - datetime.timedelta(days=1) if fault == "expired" else None,
+    )
+    port = await start_tls(nursery, certificate, greet)
+    with pytest.raises(TlsError) as raised:
+        async with admit(f"https://localhost:{port}/", cafile=cafile).connect(tls=True):
+            pass
+    assert re.search(words, raised.value.message)
+    assert isinstance(raised.value.__cause__, ssl.SSLCertVerificationError)
+
+
+async def test_without_our_authority_the_system_does_not_trust_it(
+    nursery: trio.Nursery, authority: trustme.CA
+) -> None:
+    port = await start_tls(nursery, authority.issue_cert("localhost"), greet)
+    with pytest.raises(TlsError, match="local issuer"):
+        async with admit(f"https://localhost:{port}/").connect(tls=True):
+            pass
+
+
+async def test_what_is_no_tls_is_a_tls_error(nursery: trio.Nursery, cafile: str) -> None:
+    async def greet_in_clear(stream: trio.SocketStream) -> None:
+        await stream.send_all(b"220 this is no TLS server\r\n")
+        await stream.receive_some()
+
+    port = await start(nursery, greet_in_clear)
+    with pytest.raises(TlsError, match=r"localhost .*: (wrong version|record layer)"):
+        async with admit(f"https://localhost:{port}/", cafile=cafile).connect(tls=True):
+            pass
+
+
+async def test_the_end_during_a_handshake_is_disconnected(nursery: trio.Nursery, cafile: str) -> None:
+    async def leave(stream: trio.SocketStream) -> None:
+        await stream.receive_some()
+
+    port = await start(nursery, leave)
+    with pytest.raises(Disconnected, match=r"localhost .*TLS handshake"):
+        async with admit(f"https://localhost:{port}/", cafile=cafile).connect(tls=True):
+            pass
+
+
+async def test_a_reset_during_a_handshake_is_disconnected(nursery: trio.Nursery, cafile: str) -> None:
+    async def leave(stream: trio.SocketStream) -> None:
+        await stream.receive_some(1)
+        reset(stream)
+
+    port = await start(nursery, leave)
+    with pytest.raises(Disconnected):
+        async with admit(f"https://localhost:{port}/", cafile=cafile).connect(tls=True):
+            pass
+
+
+async def test_silence_during_a_handshake_falls_under_the_connect_limit(
+    nursery: trio.Nursery, cafile: str
+) -> None:
+    port = await start(nursery, stay_silent)
+    with pytest.raises(TimedOut, match=r" 127\.0\.0\.1 port \d+ .* 0\.2 s"):
+        async with admit(f"https://127.0.0.1:{port}/", connect=0.2).connect(tls=True):
+            pass
+    async with admit(f"https://127.0.0.1:{port}/", connect=0.2).connect(tls=False) as stream:
+        with pytest.raises(TimedOut, match=r"TLS .*127\.0\.0\.1 .*0\.2 s"):
+            await stream.start_tls()
+
+
+async def test_a_cut_is_an_end_without_goodbye(
+    nursery: trio.Nursery, authority: trustme.CA, cafile: str, tmp_path: Path
+) -> None:
+    async def cut(stream: TlsStream) -> None:
+        await stream.send_all(b"hello")
+        await stream.transport_stream.aclose()
+
+    port = await start_tls(nursery, authority.issue_cert("localhost"), cut)
+    async with admit(f"https://localhost:{port}/", cafile=cafile).connect(tls=True) as stream:
+        assert await stream.receive() == b"hello"
+        assert [await stream.receive(), await stream.receive()] == [b"", b""]
+        assert not stream.close_notify_seen
+
+
+async def test_a_reset_behind_octets_is_told_after_them(
+    nursery: trio.Nursery, authority: trustme.CA, cafile: str
+) -> None:
+    async def serve(stream: TlsStream) -> None:
+        await stream.send_all(b"hello")
+        await stream.receive_some()
+        reset(stream.transport_stream)
+
+    port = await start_tls(nursery, authority.issue_cert("localhost"), serve)
+    async with admit(f"https://localhost:{port}/", cafile=cafile).connect(tls=True) as stream:
+        assert await stream.receive() == b"hello"
+        await stream.send(HELLO)
+        for _ in range(2):
+            with pytest.raises(Disconnected, match="connection reset by peer"):
+                await stream.receive()
+
+
+async def test_closing_says_goodbye_without_waiting(
+    nursery: trio.Nursery, authority: trustme.CA, cafile: str
+) -> None:
+    ends = []
+
+    async def serve(stream: TlsStream) -> None:
+        ends.append(await stream.receive_some())  # raises unless close_notify came first
+
+    port = await start_tls(nursery, authority.issue_cert("localhost"), serve)
+    async with admit(f"https://localhost:{port}/", cafile=cafile).connect(tls=True):
+        pass
+    await trio.testing.wait_all_tasks_blocked(0.01)
+    assert ends == [b""]
+
+
+async def test_a_connection_can_become_secure_later(
+    nursery: trio.Nursery, authority: trustme.CA, cafile: str
+) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("localhost").configure_cert(context)
+
+    async def serve(stream: trio.SocketStream) -> None:
+        assert await stream.receive_some() == b"HELLO\r\n"
+        await stream.send_all(b"234")
+        secured = trio.SSLStream(stream, context, server_side=True)
+        await secured.send_all(await secured.receive_some())
+        await secured.aclose()
+
+    port = await start(nursery, serve)
+    async with admit(f"ftp://localhost:{port}/", cafile=cafile).connect(tls=False) as stream:
+        await stream.send(HELLO)
+        assert await stream.receive() == b"234"
+        await stream.start_tls()
+        assert stream.secured
+        await stream.send(HELLO)
+        assert await stream.receive() == b"HELLO\r\n"
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+async def test_a_data_connection_takes_up_the_session_of_the_first(
+    nursery: trio.Nursery, authority: trustme.CA, cafile: str, version: ssl.TLSVersion
+) -> None:
+    """FTP servers demand it. A TLS 1.3 ticket is there once something was read."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.maximum_version = version
+    authority.issue_cert("localhost").configure_cert(context)
+
+    async def serve(stream: trio.SocketStream) -> None:
+        secured = trio.SSLStream(stream, context, server_side=True)
+        try:
+            await secured.send_all(b"220")
+            await secured.receive_some()
+        except trio.BrokenResourceError:
+            pass
+
+    port = await start(nursery, serve)
+    url_gate = admit(f"ftp://localhost:{port}/", cafile=cafile)
+    async with url_gate.connect(tls=True) as control:
+        assert await control.receive() == b"220"
+        for _ in range(2):
+            async with url_gate.connect_data(port) as data:
+                await data.start_tls()
+                assert await data.receive() == b"220"
+                assert data.session_reused
+        assert not control.session_reused
+
+
+@pytest.mark.parametrize("option", ["cafile", "certfile"])
+def test_a_file_that_cannot_be_used_is_not_configured(option: str, tmp_path: Path) -> None:
+    for path, words in ((tmp_path / "none", "o such file"), (Path(__file__), "")):
+        trust = Trust(str(path)) if option == "cafile" else Trust(certfile=str(path))
+        with pytest.raises(NotConfigured, match=f"--ca?cert|--cert.*{words}"):
+            trust.context()
+
+
+@pytest.fixture
+def ours(authority: trustme.CA, tmp_path: Path) -> str:
+    """A certificate of our own, and its key."""
+    path = tmp_path / "ours.pem"
+    authority.issue_cert("me@here.example").private_key_and_cert_chain_pem.write_to_path(str(path))
+    return str(path)
+
+
+async def start_asking(
+    nursery: trio.Nursery, authority: trustme.CA, mode: ssl.VerifyMode
+) -> tuple[int, list[dict[str, object] | None]]:
+    """The port of a server that asks for a certificate, and what it was shown."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.verify_mode = mode
+    authority.issue_cert("localhost").configure_cert(context)
+    authority.configure_trust(context)
+    shown: list[dict[str, object] | None] = []
+
+    async def serve(stream: trio.SocketStream) -> None:
+        secured = trio.SSLStream(stream, context, server_side=True)
+        await secured.do_handshake()
+        shown.append(secured.getpeercert())
+        await greet(secured)
+
+    return await start(nursery, serve), shown
+
+
+async def test_a_certificate_of_our_own_is_shown(
+    nursery: trio.Nursery, authority: trustme.CA, cafile: str, ours: str
+) -> None:
+    port, shown = await start_asking(nursery, authority, ssl.CERT_REQUIRED)
+    network = Network(policy=Policy.default(), cafile=cafile, certfile=ours)
+    async with network.admit(parse(f"https://localhost:{port}/")).connect(tls=True) as stream:
+        assert await stream.receive() == b"hello"
+    assert [each and each["subjectAltName"] for each in shown] == [(("email", "me@here.example"),)]
+
+
+@pytest.mark.parametrize("named", [True, False])
+async def test_a_certificate_of_our_own_is_for_the_places_that_a_person_named(
+    nursery: trio.Nursery, authority: trustme.CA, cafile: str, ours: str, named: bool
+) -> None:
+    """A redirect to a place that nobody named is not told who we are; one to a place that was named is."""
+    port, shown = await start_asking(nursery, authority, ssl.CERT_OPTIONAL)
+    network = Network(policy=Policy.default(), cafile=cafile, certfile=ours)
+    url = parse(f"https://localhost:{port}/")
+    if named:
+        network.admit(url)
+    led = network.admit(url, origin="derived", referrer=Referrer("https://localhost/", "127.0.0.1"))
+    async with led.connect(tls=True) as stream:
+        assert await stream.receive() == b"hello"
+    assert [bool(each) for each in shown] == [named]
+
+
+async def test_a_certificate_that_cannot_be_used_is_told_before_anything_is_done(tmp_path: Path) -> None:
+    network = Network(policy=Policy.default(), certfile=str(tmp_path / "none"))
+    with pytest.raises(NotConfigured, match="--cert"):
+        await network.__aenter__()
+
+
+async def test_certificate_and_key_may_be_two_files(authority: trustme.CA, tmp_path: Path) -> None:
+    issued = authority.issue_cert("me@here.example")
+    certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    issued.cert_chain_pems[0].write_to_path(str(certificate))
+    issued.private_key_pem.write_to_path(str(key))
+    assert Trust(certfile=f"{certificate},{key}").context().post_handshake_auth
+    with pytest.raises(NotConfigured, match="--cert"):
+        Trust(certfile=str(certificate)).context()
+
+
+LOCKS = serialization.BestAvailableEncryption(b"open sesame")
+
+
+def lock(issued: trustme.LeafCert, path: Path) -> None:
+    """A certificate and its key, which has a password."""
+    key = serialization.load_pem_private_key(issued.private_key_pem.bytes(), None)
+    form, kind = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    path.write_bytes(key.private_bytes(form, kind, LOCKS) + issued.cert_chain_pems[0].bytes())
+
+
+def test_a_key_that_has_a_password(authority: trustme.CA, tmp_path: Path) -> None:
+    """Nobody is asked for it here, and no error repeats what was given."""
+    locked, plain = tmp_path / "locked.pem", tmp_path / "plain.pem"
+    issued = authority.issue_cert("me@here.example")
+    lock(issued, locked)
+    issued.private_key_and_cert_chain_pem.write_to_path(str(plain))
+    assert (is_locked(str(locked)), is_locked(str(plain))) == (True, False)
+    assert Trust(certfile=str(locked), password=b"open sesame").context().post_handshake_auth
+    assert Trust(certfile=str(plain), password=b"open sesame").context().post_handshake_auth
+    for password, words in (
+        (None, "a password$"),
+        (b"", "another password"),
+        (b"wr0ng", "another password"),
+    ):
+        with pytest.raises(NotConfigured, match=f"--cert .*{words}") as caught:
+            Trust(certfile=str(locked), password=password).context()
+        assert "wr0ng" not in str(caught.value)
+
+
+def test_a_server_that_wants_a_certificate_says_so() -> None:
+    """With TLS 1.3 the handshake succeeds, and the alert comes with what is read first."""
+    error = ssl.SSLError(1, "[SSL: TLSV13_ALERT_CERTIFICATE_REQUIRED] tlsv13 alert certificate required")
+    error.reason = "TLSV13_ALERT_CERTIFICATE_REQUIRED"
+    found = tls_fault(error, "h.example")
+    assert (type(found), "h.example" in found.message, "--cert " in found.message) == (TlsError, True, True)
+
+
+def test_one_context_serves_a_whole_run() -> None:
+    trust = Trust()
+    assert trust.context() is trust.context()
+    assert trust.context().minimum_version is ssl.TLSVersion.TLSv1_2
+    assert trust.context().verify_mode is ssl.CERT_REQUIRED
+    assert trust.context().check_hostname
+
+
+# What the system and OpenSSL raise, and whose doing it is.
+
+
+def openssl(kind: type[ssl.SSLError], reason: str) -> ssl.SSLError:
+    """As the module `ssl` raises it: `reason` is OpenSSL's word."""
+    error = kind(1, f"[SSL: {reason}] (_ssl.c:1)")
+    error.reason = reason
+    return error
+
+
+#: Python 3.11.3 and before; then since.
+CUT = [openssl(kind, "UNEXPECTED_EOF_WHILE_READING") for kind in (ssl.SSLError, ssl.SSLEOFError)]
+
+
+def system(code: int) -> OSError:
+    return OSError(code, os.strerror(code))
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        (errno.ECONNRESET, Disconnected),
+        (errno.EPIPE, Disconnected),
+        (errno.ECONNABORTED, Disconnected),
+        (errno.EHOSTUNREACH, Disconnected),
+        (errno.ETIMEDOUT, TimedOut),  # nothing was acknowledged any more
+    ],
+)
+def test_how_a_connection_ends(code: int, error: type[ResolveError]) -> None:
+    found = connection_fault(system(code), "192.0.2.1")
+    assert type(found) is error
+    assert "192.0.2.1" in found.message
+    assert found.retryable
+
+
+@pytest.mark.parametrize(
+    ("code", "error", "status"),
+    [
+        (errno.ENOENT, NotFound, 8),
+        (errno.ENOTDIR, NotFound, 8),
+        (errno.ENAMETOOLONG, NotFound, 8),
+        (errno.ELOOP, NotFound, 8),
+        (errno.EACCES, AccessDenied, 6),
+        (errno.EPERM, AccessDenied, 6),
+        (errno.EIO, LocalError, 3),
+        (errno.EMFILE, LocalError, 3),
+    ],
+)
+def test_why_an_object_cannot_be_had(code: int, error: type[ResolveError], status: int) -> None:
+    found = object_fault(system(code), b"/etc/a\nb\xff")
+    assert (type(found), found.exit_code) == (error, status)
+    assert r"'/etc/a\nb\udcff'" in found.message  # shown so that it stays one line
+
+
+@pytest.mark.parametrize(
+    "code", [errno.ENOSPC, errno.EACCES, errno.EROFS, errno.ENOENT, errno.EFBIG, errno.EIO]
+)
+def test_what_cannot_be_written_says_what_and_where(code: int) -> None:
+    found = writing_fault(system(code), "/home/me/x")
+    assert found.exit_code == 3
+    assert found.message.startswith(f"cannot write '/home/me/x': {os.strerror(code).lower()}")
+    assert found.message.endswith(")") is (code != errno.EIO)  # there is no advice for a broken disk
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (ssl.SSLEOFError(8, "EOF occurred in violation of protocol"), "handshake"),
+        *((error, "handshake") for error in CUT),
+        (ssl.SSLZeroReturnError(6, "TLS/SSL connection has been closed"), "handshake"),
+        (ssl.SSLError(1, "[SSL] something (_ssl.c:1)"), "something"),
+    ],
+)
+def test_why_there_is_no_tls(error: ssl.SSLError, words: str) -> None:
+    found = tls_fault(error, "h.example")
+    left = words == "handshake"
+    assert type(found) is (Disconnected if left else TlsError)
+    assert words in found.message
+    assert found.retryable is left
+
+
+def test_a_refusal_names_its_rule_and_the_flag() -> None:
+    found = refusal("S12", "a device", flag="--allow-special")
+    assert (found.rule, found.flag) == ("S12", "--allow-special")
+    assert found.message.startswith("S12: a device; --allow-special ")
+
+
+def test_a_reason_is_words_alone() -> None:
+    assert reason(system(errno.ECONNREFUSED)) == "connection refused"
+    assert reason(OSError("no number")) == "no number"
+
+
+def test_an_end_without_close_notify_is_known_in_every_python() -> None:
+    assert all(map(is_cut, CUT))
+    others = [
+        openssl(ssl.SSLError, "WRONG_VERSION_NUMBER"),
+        ssl.SSLEOFError(8, "EOF occurred"),
+        ssl.SSLError(1),
+    ]
+    assert not any(map(is_cut, others))

@@ -1,0 +1,729 @@
+"""Who starts the tasks of a batch: how many at once, and what ends it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+from trio.testing import MockClock
+
+from fixtures import ftp, http
+from fixtures.ftp.server import MockFtp
+from fixtures.http import Behaviour, Page
+from resolver import (
+    Declined,
+    Event,
+    LocalError,
+    NotFound,
+    Policy,
+    Resolver,
+    Retrying,
+    RetryPolicy,
+    Saved,
+    TryLater,
+)
+from resolver.loops import running
+from resolver.network.task import Requeue, current
+from resolver.transfer.batch import Batch, BatchTask, RunningBatch, TaskResult
+from resolver.transfer.queue import SILENCE, HostScheduler
+from tests.hang import HANG
+from tests.scheduled import run_scheduled
+
+NAME: ContextVar[str] = ContextVar("name", default="")
+
+
+@dataclass(eq=False)
+class Work:
+    """Ends when it is let go; `begun` are those that were started, in that order."""
+
+    name: str
+    begun: list[str]
+    host: str = "h"
+    scheme: str = "s"
+    error: Exception | None = None
+    go: trio.Event = field(default_factory=trio.Event)
+    position: Callable[[], int] | None = None
+    rests: bool = False
+
+    async def run(self) -> str:
+        self.begun.append(self.name)
+        if self.position is not None:
+            turn = current()
+            assert turn is not None
+            turn.follow(self.position)
+        if self.rests:
+            turn = current()
+            assert turn is not None
+            turn.rest()
+            turn.rest()
+        await self.go.wait()
+        if self.error is not None:
+            raise self.error
+        return self.name
+
+
+async def given(tasks: Iterable[Work]) -> AsyncIterator[BatchTask[str]]:
+    for task in tasks:
+        yield task
+
+
+def free(scheme: str, waiting: int) -> None:
+    """No scheme has a cap."""
+
+
+def batch(
+    cap: Callable[[str, int], int | None] = free, concurrency: int = 4, window: int = 100
+) -> Batch[str]:
+    return Batch(HostScheduler(cap), concurrency=concurrency, window=window)
+
+
+class Taken(list[TaskResult[str]]):
+    async def take(self, result: TaskResult[str]) -> None:
+        self.append(result)
+
+
+async def test_so_many_are_under_way_and_all_are_done() -> None:
+    begun: list[str] = []
+    works = [Work(str(number), begun) for number in range(9)]
+    taken = Taken()
+    with trio.fail_after(HANG):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(batch().run, given(works), taken.take)
+            for number, work in enumerate(works):
+                await trio.testing.wait_all_tasks_blocked()
+                assert len(begun) == min(9, number + 4)
+                work.go.set()
+    assert sorted(str(result.value) for result in taken) == [str(number) for number in range(9)]
+    assert begun == [str(number) for number in range(9)]
+
+
+@pytest.mark.parametrize("resting", [0, 5])
+async def test_who_waits_for_a_disk_leaves_its_place_to_others(resting: int) -> None:
+    """So many, and no more: that of the run, and that at the host."""
+    begun: list[str] = []
+    works = [Work(str(number), begun, rests=True) for number in range(9)]
+    taken = Taken()
+    with trio.fail_after(HANG):
+        async with trio.open_nursery() as nursery:
+            one: Batch[str] = Batch(HostScheduler(lambda scheme, waiting: 1), concurrency=2, resting=resting)
+            nursery.start_soon(one.run, given(works), taken.take)
+            await trio.testing.wait_all_tasks_blocked()
+            assert len(begun) == 1 + resting
+            for work in works:
+                work.go.set()
+    assert len(taken) == len(works)
+    assert begun == [work.name for work in works]
+
+
+@pytest.mark.parametrize("rests", [False, True])
+async def test_what_a_task_sets_for_itself_no_later_one_sees(rests: bool) -> None:
+    """Whichever of them began it."""
+    names: list[str] = []
+
+    class Naming(Work):
+        async def run(self) -> str:
+            names.append(NAME.get())
+            NAME.set(self.name)
+            return await super().run()
+
+    works = [Naming(str(number), [], rests=rests) for number in range(6)]
+    for work in works:
+        work.go.set()
+    with trio.fail_after(HANG):
+        one: Batch[str] = Batch(HostScheduler(free), concurrency=2, resting=2)
+        await one.run(given(works), Taken().take)
+    assert names == [""] * 6
+
+
+async def test_a_failure_stops_no_other() -> None:
+    begun: list[str] = []
+    works = [Work(name, begun) for name in "abc"]
+    works[0].error = Declined("no")
+    for work in works:
+        work.go.set()
+    taken = Taken()
+    with trio.fail_after(HANG):
+        await batch(concurrency=1).run(given(works), taken.take)
+    assert [(result.value, result.error) for result in taken] == [
+        (None, works[0].error),
+        ("b", None),
+        ("c", None),
+    ]
+
+
+async def test_what_nobody_foresaw_ends_it_and_is_raised_by_itself() -> None:
+    begun: list[str] = []
+    works = [Work("a", begun), Work("b", begun, error=ZeroDivisionError("so"))]
+    works[1].go.set()
+    with trio.fail_after(HANG), pytest.raises(ZeroDivisionError, match="so"):
+        await batch().run(given(works), Taken().take)
+
+
+async def test_what_the_source_raises_ends_it_too() -> None:
+    async def source() -> AsyncIterator[BatchTask[str]]:
+        yield Work("a", [])
+        raise Declined("no list")
+
+    with trio.fail_after(HANG), pytest.raises(Declined, match="no list"):
+        await batch().run(source(), Taken().take)
+
+
+async def test_no_more_is_read_than_there_is_room_for() -> None:
+    begun: list[str] = []
+    read: list[Work] = []
+
+    def works() -> Iterable[Work]:
+        for number in range(50):
+            read.append(Work(str(number), begun))
+            yield read[-1]
+
+    taken = Taken()
+    with trio.fail_after(HANG):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(batch(concurrency=3, window=5).run, given(works()), taken.take)
+            await trio.testing.wait_all_tasks_blocked()
+            assert len(begun) == 3
+            assert len(read) == 8
+            while len(taken) < 50:
+                read[len(taken)].go.set()
+                await trio.testing.wait_all_tasks_blocked()
+    assert len(taken) == 50
+
+
+async def test_many_are_read_at_once() -> None:
+    """Once half of the room is free, and not one by one."""
+    begun: list[str] = []
+    read: list[Work] = []
+
+    def works() -> Iterable[Work]:
+        for number in range(50):
+            read.append(Work(str(number), begun))
+            yield read[-1]
+
+    with trio.fail_after(HANG):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(batch(concurrency=1, window=8).run, given(works()), Taken().take)
+            for done, count in enumerate((8, 8, 8, 12, 12, 12, 12, 16, 16)):
+                await trio.testing.wait_all_tasks_blocked()
+                assert (len(begun), len(read)) == (done + 1, count)
+                read[done].go.set()
+            nursery.cancel_scope.cancel()
+
+
+async def test_a_result_that_nobody_takes_holds_its_place() -> None:
+    begun: list[str] = []
+    works = [Work(name, begun) for name in "abcd"]
+    for work in works:
+        work.go.set()
+    more = trio.Event()
+
+    async def take(result: TaskResult[str]) -> None:
+        await more.wait()
+
+    with trio.fail_after(HANG):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(batch(concurrency=2).run, given(works), take)
+            await trio.testing.wait_all_tasks_blocked()
+            assert begun == ["a", "b"]
+            more.set()
+    assert begun == ["a", "b", "c", "d"]
+
+
+async def test_a_slow_host_does_not_hold_the_others() -> None:
+    begun: list[str] = []
+    slow = [Work(f"slow{number}", begun, host="slow") for number in range(9)]
+    quick = [Work(f"quick{number}", begun, host="quick") for number in range(3)]
+    for work in quick:
+        work.go.set()
+    taken = Taken()
+    with trio.fail_after(HANG):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(batch(lambda scheme, waiting: 2).run, given([*slow, *quick]), taken.take)
+            await trio.testing.wait_all_tasks_blocked()
+            assert sorted(str(result.value) for result in taken) == ["quick0", "quick1", "quick2"]
+            assert sorted(begun) == ["quick0", "quick1", "quick2", "slow0", "slow1"]
+            nursery.cancel_scope.cancel()
+
+
+async def test_what_may_begin_is_read_though_few_places_to_wait_are_left() -> None:
+    """Those of one host that wait fill more than half of them."""
+    begun: list[str] = []
+    slow = [Work(f"slow{number}", begun, host="slow") for number in range(8)]
+    quick = [Work(f"quick{number}", begun, host="quick") for number in range(9)]
+    for work in quick:
+        work.go.set()
+    taken = Taken()
+    with trio.fail_after(HANG):
+        async with trio.open_nursery() as nursery:
+            one = batch(lambda scheme, waiting: 1, window=8)
+            nursery.start_soon(one.run, given([*slow, *quick]), taken.take)
+            await trio.testing.wait_all_tasks_blocked()
+            assert [result.value for result in taken] == [work.name for work in quick]
+            nursery.cancel_scope.cancel()
+
+
+def at_hosts(begun: list[str], position: Callable[[], int]) -> list[Work]:
+    """Four, each of another host, and behind them some of one, which are done as soon as they begin."""
+    works = [Work(str(number), begun, f"h{min(number, 4)}", position=position) for number in range(9)]
+    for work in works[4:]:
+        work.go.set()
+    return works
+
+
+async def test_hosts_that_hang_do_not_hold_the_others(autojump_clock: trio.testing.MockClock) -> None:
+    """They are looked at twice: whether anything came since they began, and since then."""
+    begun: list[str] = []
+    taken = Taken()
+    with trio.move_on_after(3 * SILENCE):
+        await batch(lambda scheme, waiting: 2).run(given(at_hosts(begun, lambda: 0)), taken.take)
+    assert begun == [str(number) for number in range(9)]
+    assert sorted(str(result.value) for result in taken) == ["4", "5", "6", "7", "8"]
+
+
+async def test_hosts_that_are_slow_have_what_they_have(autojump_clock: trio.testing.MockClock) -> None:
+    """Something comes of each: nothing begins beside it."""
+    begun: list[str] = []
+    taken = Taken()
+    works = at_hosts(begun, lambda: int(trio.current_time()))
+    with trio.move_on_after(10 * SILENCE):
+        await batch(lambda scheme, waiting: 2).run(given(works), taken.take)
+    assert begun == ["0", "1", "2", "3"]
+    assert taken == []
+
+
+async def test_a_source_may_wait_for_what_a_task_finds() -> None:
+    begun: list[str] = []
+    found = trio.Event()
+
+    async def source() -> AsyncIterator[BatchTask[str]]:
+        first = Work("directory", begun)
+        first.go.set()
+        yield first
+        await found.wait()
+        second = Work("file", begun)
+        second.go.set()
+        yield second
+
+    taken = Taken()
+
+    async def take(result: TaskResult[str]) -> None:
+        await taken.take(result)
+        found.set()
+
+    with trio.fail_after(HANG):
+        await batch().run(source(), take)
+    assert [result.value for result in taken] == ["directory", "file"]
+
+
+async def test_from_its_end_on_nothing_begins_and_what_was_begun_ends(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    begun: list[str] = []
+    works = [Work(str(number), begun) for number in range(9)]
+    read: list[Work] = []
+
+    async def source() -> AsyncIterator[BatchTask[str]]:
+        for work in works:
+            read.append(work)
+            yield work
+
+    taken = Taken()
+    ends = trio.current_time() + 60
+    one: Batch[str] = Batch(HostScheduler(free), concurrency=2, window=4, until=ends)
+    with trio.fail_after(HANG):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(one.run, source(), taken.take)
+            await trio.testing.wait_all_tasks_blocked()
+            works[0].go.set()
+            await trio.sleep_until(ends)
+            await trio.testing.wait_all_tasks_blocked()
+            for work in works:
+                work.go.set()
+    assert begun == ["0", "1", "2"]
+    assert {result.value for result in taken} == {"0", "1", "2"}  # the last two end together
+    assert len(taken) == 3
+    assert len(read) < len(works)
+
+
+async def test_a_host_that_wants_to_be_left_alone_is_not_waited_for_beyond_the_end(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    begun: list[str] = []
+    hosts: HostScheduler[BatchTask[str]] = HostScheduler(free)
+    start = trio.current_time()
+    hosts.leave_alone("h", start + 600)
+    one: Batch[str] = Batch(hosts, concurrency=2, until=start + 60)
+    await one.run(given([Work("late", begun)]), Taken().take)
+    assert begun == []
+    assert hosts.pauses(start + 60) == {"h": 540.0}
+
+
+@dataclass(eq=False)
+class Crowded:
+    """A task that finds no room on this machine where others are under way."""
+
+    under_way: list[int]
+    room: int
+    host: str = "h"
+    scheme: str = "s"
+
+    async def run(self) -> str:
+        self.under_way[0] += 1
+        try:
+            await trio.lowlevel.checkpoint()
+            turn = current()
+            assert turn is not None
+            if self.under_way[0] > self.room:
+                if turn.lower():
+                    raise Requeue
+                raise LocalError("alone")
+            self.under_way.append(self.under_way[0])
+            return "done"
+        finally:
+            self.under_way[0] -= 1
+
+
+async def test_batch_without_room_does_less_at_once() -> None:
+    taken, under_way = Taken(), [0]
+
+    async def tasks() -> AsyncIterator[BatchTask[str]]:
+        for _ in range(50):
+            yield Crowded(under_way, 3)
+
+    with trio.fail_after(HANG):
+        await batch(concurrency=16).run(tasks(), taken.take)
+    assert [result.value for result in taken] == ["done"] * 50
+    assert max(under_way) <= 3
+
+
+async def test_batch_with_one_task_cannot_do_less() -> None:
+    taken = Taken()
+
+    async def tasks() -> AsyncIterator[BatchTask[str]]:
+        yield Crowded([0], 0)
+
+    await batch().run(tasks(), taken.take)
+    assert [type(result.error) for result in taken] == [LocalError]
+
+
+# Hosts that have enough of us: what is asked again, when, and at whose expense.
+
+BUSY = b"HTTP/1.1 503 Busy\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n"
+LATER = BUSY.replace(b": 0\r\nC", b": 3600\r\nC")
+LIMITED = BUSY.replace(b"503 Busy", b"429 Too Many Requests")
+VAGUE = BUSY.replace(b"Retry-After: 0\r\n", b"")
+
+
+@dataclass
+class Saving:
+    session: Resolver
+    url: str
+    path: Path
+    host: str = "h"
+    scheme: str = "s"
+
+    async def run(self) -> Saved:
+        return await self.session.save(self.url, self.path)
+
+
+async def politeness_given(tasks: Iterable[BatchTask[Saved]]) -> AsyncIterator[BatchTask[Saved]]:
+    for task in tasks:
+        yield task
+
+
+class Run:
+    """All of these URLs, at most so many at once, in `folder`."""
+
+    def __init__(self, folder: Path, cap: int) -> None:
+        self.folder = folder
+        self.cap = cap
+        self.events: list[Event] = []
+        self.results: list[TaskResult[Saved]] = []
+
+    async def save(self, *urls: str, **ports: int) -> None:
+        async def take(result: TaskResult[Saved]) -> None:
+            self.results.append(result)
+
+        hosts: HostScheduler[BatchTask[Saved]] = HostScheduler(lambda scheme, waiting: self.cap)
+        batch: Batch[Saved] = Batch(hosts, concurrency=self.cap)
+        patience = RetryPolicy(3, 0.0)
+        policy = Policy(allow_port=frozenset(ports.values()))
+        with trio.fail_after(HANG):
+            async with Resolver(patience=patience, policy=policy, on_event=self.events.append) as session:
+                tasks = [Saving(session, url, self.folder / str(n)) for n, url in enumerate(urls)]
+                await batch.run(politeness_given(tasks), take)
+
+    @property
+    def errors(self) -> list[type[Exception]]:
+        return [type(result.error) for result in self.results if result.error is not None]
+
+
+@pytest.mark.parametrize(
+    "full",
+    [
+        b"530 Sorry, the maximum number of allowed clients (4) are already connected.\r\n",
+        b"421 There are too many connections from your internet address.\r\n",
+        b"421 Too many connections (4) from this IP\r\n",
+    ],
+)
+async def test_a_server_that_gives_four_logins_gives_all_files(
+    full: bytes, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    server: MockFtp = await ftp.serve(nursery)
+    server.logins, server.full = 4, full
+    run = Run(tmp_path, 8)
+    await run.save(*[server.url("pub/a.txt")] * 24, port=server.port)
+    assert run.errors == []
+    assert len(run.results) == 24
+    assert server.violations == []
+
+
+async def test_logins_that_rest_make_room_for_others(nursery: trio.Nursery, tmp_path: Path) -> None:
+    """Two users at a server that gives one login at once."""
+    server: MockFtp = await ftp.serve(nursery)
+    server.logins = 1
+    urls = [server.url("etc/motd"), server.url("etc/motd", "u:@")] * 3
+    run = Run(tmp_path, 1)
+    await run.save(*urls, port=server.port)
+    assert run.errors == []
+
+
+@pytest.mark.parametrize("answer", [BUSY, LIMITED, VAGUE])
+async def test_what_is_pushed_back_comes_later_and_loses_no_try(
+    answer: bytes, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    """Six at once, of which each is answered so twice: three tries in vain would have been too many."""
+    paths = [f"/{number}" for number in range(6)]
+    pages = {path: Page(path.encode()) for path in paths}
+    server = await http.serve(nursery, pages, dict.fromkeys(paths, Behaviour(instead=answer, times=2)))
+    run = Run(tmp_path, 6)
+    await run.save(*map(server.url, paths))
+    assert run.errors == []
+    told = [event for event in run.events if isinstance(event, Retrying)]
+    assert len(told) == 12
+    assert {str(result.value.attempts) for result in run.results if result.value} == {"3"}
+
+
+async def test_alone_with_its_host_it_is_its_own_doing(nursery: trio.Nursery, tmp_path: Path) -> None:
+    server = await http.serve(nursery, {}, {"/a": Behaviour(instead=BUSY)})
+    run = Run(tmp_path, 6)
+    await run.save(server.url("/a"))
+    (result,) = run.results
+    assert isinstance(result.error, TryLater)
+    assert result.error.attempts == len(server.requests) == 3
+
+
+async def test_who_wants_to_be_left_alone_for_long_is_not_asked_for_the_rest(
+    nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    server = await http.serve(nursery, {}, {"/a": Behaviour(instead=LATER)})
+    run = Run(tmp_path, 1)
+    await run.save(*map(server.url, ("/a", "/b", "/c")))
+    assert run.errors == [TryLater] * 3
+    assert [request.target for request in server.requests] == ["/a"]
+    last = run.results[-1].error
+    assert last is not None
+    assert "left alone" in last.message
+    assert str(last.url).endswith("/c")
+
+
+async def test_a_refusal_of_one_object_teaches_nothing(nursery: trio.Nursery, tmp_path: Path) -> None:
+    server = await http.serve(nursery, {"/b": Page(b"b")})
+    run = Run(tmp_path, 2)
+    await run.save(*map(server.url, ("/a", "/b")))
+    assert run.errors == [NotFound]
+
+
+def test_nothing_starts_until_the_host_wants_to_be_asked() -> None:
+    """And meanwhile another one is; whoever waits holds no place."""
+    begun: list[tuple[float, str]] = []
+
+    class Work:
+        scheme = "s"
+
+        def __init__(self, host: str, name: str) -> None:
+            self.host, self.name = host, name
+
+        async def run(self) -> None:
+            begun.append((trio.current_time(), self.name))
+            turn = current()
+            assert turn is not None
+            if begun[-1][1] == "a1" and len(begun) == 1:
+                turn.push_back(30.0)
+                raise Requeue
+            await trio.sleep(1)
+
+    async def source() -> AsyncIterator[BatchTask[None]]:
+        for host, name in (("a", "a1"), ("a", "a2"), ("b", "b1"), ("b", "b2")):
+            yield Work(host, name)
+
+    async def take(result: TaskResult[None]) -> None:
+        assert result.error is None
+
+    async def main() -> None:
+        hosts: HostScheduler[BatchTask[None]] = HostScheduler(lambda scheme, waiting: 1)
+        await Batch(hosts, concurrency=1).run(source(), take)
+
+    trio.run(main, clock=MockClock(autojump_threshold=0))
+    assert begun == [(0, "a1"), (0, "b1"), (1, "b2"), (30, "a1"), (31, "a2")]
+
+
+# A batch whose results are iterated over: when it goes on, and what ends it. Under trio and asyncio.
+
+RunningRun = Callable[[Callable[[], Coroutine[Any, Any, None]]], None]
+
+
+@pytest.fixture(params=["trio", "asyncio"])
+def run(request: pytest.FixtureRequest) -> RunningRun:
+    """Of either loop."""
+    if request.param == "trio":
+        return run_scheduled
+    return lambda main: asyncio.run(main())
+
+
+class Count:
+    """Gives 0, 1, 2, …, and says how far it is."""
+
+    def __init__(self, count: int, error: Exception | None = None) -> None:
+        self.count = count
+        self.error = error
+        self.begun: list[int] = []
+        self.cancelled = self.ended = False
+
+    async def work(self, give: Callable[[int], Awaitable[None]]) -> None:
+        try:
+            for number in range(self.count):
+                self.begun.append(number)
+                await give(number)
+            if self.error is not None:
+                raise self.error
+        except running().cancelled:
+            self.cancelled = True
+            raise
+        finally:
+            self.ended = True
+
+
+async def settle() -> None:
+    """Let everything happen that can."""
+    for _ in range(20):
+        await running().checkpoint()
+
+
+def test_all_are_given_and_then_it_has_ended(run: RunningRun) -> None:
+    async def main() -> None:
+        count, told = Count(5), []
+        values = RunningBatch(count.work)
+        values.when_ended = lambda: told.append("ended")
+        assert [value async for value in values] == [0, 1, 2, 3, 4]
+        with pytest.raises(StopAsyncIteration):
+            await anext(values)
+        await values.aclose()
+        assert (count.ended, count.cancelled, told) == (True, False, ["ended"])
+
+    run(main)
+
+
+def test_no_more_begins_than_is_asked_for(run: RunningRun) -> None:
+    async def main() -> None:
+        count = Count(100)
+        values = RunningBatch(count.work)
+        await settle()
+        assert count.begun == []
+        assert await anext(values) == 0
+        await settle()
+        assert count.begun == [0, 1]
+        await values.aclose()
+        assert (count.begun, count.cancelled) == ([0, 1], True)
+        with pytest.raises(RuntimeError, match="closed"):
+            await anext(values)
+
+    run(main)
+
+
+def test_what_ends_it_is_raised_behind_what_came_before(run: RunningRun) -> None:
+    async def main() -> None:
+        values = RunningBatch(Count(1, Declined("no")).work)
+        assert await anext(values) == 0
+        for _ in range(2):
+            with pytest.raises(Declined, match="no"):
+                await anext(values)
+
+    run(main)
+
+
+def test_a_cancel_of_who_waits_loses_nothing(run: RunningRun) -> None:
+    async def main() -> None:
+        go = running().event()
+
+        async def work(give: Callable[[int], Awaitable[None]]) -> None:
+            await go.wait()
+            await give(7)
+
+        values = RunningBatch(work)
+        with running().move_on_after(0) as scope:
+            await anext(values)
+        assert scope.cancelled_caught
+        go.set()
+        assert [value async for value in values] == [7]
+
+    run(main)
+
+
+def test_closed_before_it_began_it_does_nothing(run: RunningRun) -> None:
+    async def main() -> None:
+        count = Count(3)
+        values = RunningBatch(count.work)
+        await values.aclose()
+        with pytest.raises(RuntimeError, match="closed"):
+            await anext(values)
+        assert count.begun == []
+
+    run(main)
+
+
+def test_a_native_cancel_waits_for_the_end_too() -> None:
+    """`Task.cancel` goes through shields: what is under way has ended all the same."""
+
+    async def main() -> None:
+        cleaned = asyncio.Event()
+        entered = asyncio.Event()
+
+        async def work(give: Callable[[int], Awaitable[None]]) -> None:
+            await give(1)
+            try:
+                entered.set()
+                await asyncio.Event().wait()
+            finally:
+                await asyncio.sleep(0)
+                cleaned.set()
+
+        values = RunningBatch(work)
+        await anext(values)
+        await entered.wait()
+        closing = asyncio.create_task(values.aclose())
+        await asyncio.sleep(0)
+        closing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+        assert cleaned.is_set()
+
+    asyncio.run(main())
+
+
+async def test_it_ends_with_the_run_that_it_is_of() -> None:
+    """Nobody closes it, and nobody waits for ever."""
+    count = Count(100)
+
+    async def main() -> None:
+        assert await anext(RunningBatch(count.work)) == 0
+
+    await trio.to_thread.run_sync(run_scheduled, main)
+    assert count.ended

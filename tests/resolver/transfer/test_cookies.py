@@ -1,0 +1,357 @@
+"""Cookies end to end: one run, one jar; the login dance of data archives, which asks its first URL twice."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+import trio
+
+import resolver
+from fixtures.http import Page, Request, moved, serve
+from protocols.http.cookies import TITLE
+from resolver import Credentials, Event, LocalError, NotConfigured, Options, Refused, Resolver, Warned
+from resolver.files.atomic import update_own
+from tests.hang import HANG
+from tests.resolver.network.peers import start
+
+
+@dataclass
+class Door:
+    """Gives the page to who has the cookie, and sends the others elsewhere."""
+
+    cookie: str
+    elsewhere: str = ""
+
+    def answer(self, request: Request, page: Page) -> Page:
+        return page if self.cookie in request.values("cookie") else moved(self.elsewhere)
+
+
+@dataclass
+class Desk:
+    """Sends who logs in on, and nobody else."""
+
+    onward: str
+    asked: int = 0
+
+    def answer(self, request: Request, page: Page) -> Page:
+        self.asked += 1
+        said = request.values("authorization")
+        if not said:
+            login = ("WWW-Authenticate", 'Basic realm="login"')
+            return replace(page, status=401, reason="Unauthorized", headers=(login,))
+        return replace(moved(self.onward), headers=(("Location", self.onward), ("Set-Cookie", "desk=1")))
+
+
+def setting(field: str, location: str | None = None) -> Page:
+    page = Page(b"set\n") if location is None else moved(location)
+    return replace(page, headers=(*page.headers, ("Set-Cookie", field)))
+
+
+async def test_the_login_dance() -> None:
+    async with trio.open_nursery() as nursery:
+        door = Door("data_session=7")
+        site = {
+            "/granule.txt": Page(b"the data\n", guard=door),
+            "/other.txt": Page(b"more data\n", guard=door),
+            "/login": setting("data_session=7; Path=/", "/granule.txt"),
+        }
+        data = await serve(nursery, site=site)
+        desk = Desk(data.url("/login?code=3"))
+        login = await serve(nursery, site={"/oauth/authorize": Page(b"who?\n", guard=desk)})
+        door.elsewhere = login.url("/oauth/authorize?client=9")
+        given = {("http", "127.0.0.1", login.port): Credentials(b"me", b"secret")}
+        async with resolver.Resolver(credentials=given) as session:
+            assert (await session.fetch(data.url("/granule.txt"))).content == b"the data\n"
+            assert (await session.fetch(data.url("/other.txt"))).content == b"more data\n"
+        assert desk.asked == 1
+        assert [request.path for request in data.requests] == [
+            "/granule.txt",
+            "/login",
+            "/granule.txt",
+            "/other.txt",
+        ]
+        assert not any(request.values("authorization") for request in data.requests)
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_circle_in_which_nothing_is_learnt_ends_at_once() -> None:
+    async with trio.open_nursery() as nursery:
+        server = await serve(nursery, site={"/a": setting("a=1", "/b"), "/b": setting("b=1", "/a")})
+        with pytest.raises(Refused) as caught:
+            await resolver.fetch(server.url("/a"))
+        assert caught.value.rule == "S10"
+        assert len(server.requests) <= 4
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_page_that_sets_a_cookie_and_leads_to_itself() -> None:
+    async with trio.open_nursery() as nursery:
+        site = {"/a": Page(b"in\n", guard=Door("seen=1", "/set")), "/set": setting("seen=1", "/a")}
+        server = await serve(nursery, site=site)
+        assert (await resolver.fetch(server.url("/a"))).content == b"in\n"
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_jar_is_for_one_run_and_not_for_another_place() -> None:
+    async with trio.open_nursery() as nursery:
+        first = await serve(nursery, site={"/set": setting("a=1; Path=/"), "/x": Page(b"x\n")})
+        other = await serve(nursery, site={"/x": Page(b"x\n")})
+        async with resolver.Resolver() as session:
+            for url in (first.url("/set"), first.url("/x"), other.url("/x")):
+                await session.fetch(url)
+        await resolver.fetch(first.url("/x"))
+        assert [request.values("cookie") for request in first.requests] == [[], ["a=1"], []]
+        assert [request.values("cookie") for request in other.requests] == [[]]
+        nursery.cancel_scope.cancel()
+
+
+async def test_cookies_of_the_caller_leave_the_jar_out() -> None:
+    async with trio.open_nursery() as nursery:
+        server = await serve(nursery, site={"/set": setting("a=1; Path=/")})
+        async with resolver.Resolver(options=Options(headers=((b"Cookie", b"mine=1"),))) as session:
+            for _ in range(2):
+                await session.fetch(server.url("/set"))
+        assert [request.values("cookie") for request in server.requests] == [["mine=1"], ["mine=1"]]
+        nursery.cancel_scope.cancel()
+
+
+# Cookies kept in a file: whose it may be, what a run leaves in it, and what curl and wget make of that.
+
+LATE = 4_000_000_000
+
+
+def write(path: Path, text: str, mode: int = 0o600) -> Path:
+    path.write_bytes(text.encode())
+    path.chmod(mode)
+    return path
+
+
+def octets_of(path: Path) -> bytes:
+    return path.read_bytes()
+
+
+def mode_of(path: Path) -> int:
+    return path.stat().st_mode & 0o777
+
+
+def number_of(path: Path) -> int:
+    return path.stat().st_ino
+
+
+def names_in(path: Path) -> list[str]:
+    return [each.name for each in path.iterdir()]
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Path:
+    return tmp_path / "cookies.txt"
+
+
+async def test_what_one_run_was_told_the_next_one_says(nursery: trio.Nursery, kept: Path) -> None:
+    """Until it ends; with a session cookie, as curl has it, and never at another port."""
+    site = {
+        "/set": setting("a=1; Max-Age=3600; Path=/; HttpOnly"),
+        "/session": setting("s=2; Path=/"),
+        "/end": setting("a=; Max-Age=0; Path=/"),
+        "/x": Page(b"x\n"),
+    }
+    server, other = await serve(nursery, site), await serve(nursery, site)
+    before = os.umask(0)
+    try:
+        for path in ("/set", "/session", "/x", "/end", "/x"):
+            async with Resolver(cookies=kept) as session:
+                await session.fetch(server.url(path))
+                await session.fetch(other.url("/x"))
+            assert mode_of(kept) == 0o600
+    finally:
+        os.umask(before)
+    assert [request.values("cookie") for request in server.requests] == [
+        [],
+        ["a=1"],
+        ["a=1; s=2"],
+        ["a=1; s=2"],
+        ["s=2"],
+    ]
+    assert not any(request.values("cookie") for request in other.requests)
+    *title, line = octets_of(kept).split(b"\n")[:-1]
+    assert b"\n".join([*title, b""]) == TITLE
+    assert line.decode() == f"127.0.0.1:{server.port}\tFALSE\t/\tFALSE\t0\ts\t2"
+
+
+async def test_a_redirect_is_told_of_a_cookie_of_the_file(nursery: trio.Nursery, kept: Path) -> None:
+    other = await serve(nursery, {"/x": Page(b"x\n")})
+    server = await serve(nursery, {"/": moved(other.url("/x"))})
+    write(kept, f"127.0.0.1:{other.port}\tFALSE\t/\tFALSE\t{LATE}\tn\tv\n")
+    async with Resolver(cookies=kept) as session:
+        await session.fetch(server.url("/"))
+    assert [request.values("cookie") for request in (*server.requests, *other.requests)] == [[], ["n=v"]]
+
+
+async def test_comments_foreign_lines_and_what_does_not_change_stay(
+    nursery: trio.Nursery, kept: Path
+) -> None:
+    server = await serve(nursery, {"/set": setting("a=1"), "/x": Page(b"x\n")})
+    old = f"127.0.0.1:{server.port}\tFALSE\t/\tFALSE\t900\told\tv\n"
+    text = f"# mine\r\nnonsense\n{old}h\tFALSE\t/\tFALSE\t0\tn\tv"
+    write(kept, text)
+    events: list[Event] = []
+    number = number_of(kept)
+    async with Resolver(cookies=kept, on_event=events.append) as session:
+        await session.fetch(server.url("/x"))
+    assert (octets_of(kept).decode(), number_of(kept)) == (text, number), "nothing was changed"
+    warned = next(event for event in events if isinstance(event, Warned))
+    assert warned.finding.detail.startswith("line 2 ")
+    assert server.requests[0].values("cookie") == [], "what is over is not sent"
+    async with Resolver(cookies=kept) as session:
+        await session.fetch(server.url("/set"))
+    assert octets_of(kept).startswith(b"# mine\r\nnonsense\nh\tFALSE\t/\tFALSE\t0\tn\tv\n127.0.0.1:")
+    assert b"old" not in octets_of(kept)
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o666, 0o620])
+async def test_a_file_that_others_can_read_is_refused_and_nothing_is_sent(kept: Path, mode: int) -> None:
+    write(kept, "", mode)
+    with pytest.raises(NotConfigured, match="chmod 600"):
+        await Resolver(cookies=kept).__aenter__()
+
+
+async def test_what_is_no_file_of_ours_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe", 0o600)
+    for path in (tmp_path, tmp_path / "pipe", tmp_path / "none" / "x"):
+        with pytest.raises(NotConfigured):
+            await Resolver(cookies=path).__aenter__()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+async def test_a_file_of_another_user_is_refused(kept: Path) -> None:
+    os.chown(write(kept, ""), 65534, 65534)
+    with pytest.raises(NotConfigured, match="another user's"):
+        await Resolver(cookies=kept).__aenter__()
+
+
+async def test_a_file_that_cannot_be_written_any_more_is_told_at_the_end(
+    nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    """And what was fetched is there all the same."""
+    server = await serve(nursery, {"/set": setting("a=1")})
+    (tmp_path / "there").mkdir()
+    session = Resolver(cookies=tmp_path / "there" / "cookies")
+    await session.__aenter__()
+    assert (await session.fetch(server.url("/set"))).content == b"set\n"
+    (tmp_path / "there").rmdir()
+    with pytest.raises(LocalError, match="cookie file"):
+        await session.__aexit__(None, None, None)
+
+
+async def test_two_runs_at_once_lose_nothing(nursery: trio.Nursery, kept: Path) -> None:
+    server = await serve(nursery, {f"/{name}": setting(f"{name}=1; Max-Age=9") for name in "abc"})
+    write(kept, "# mine\n")
+    async with Resolver(cookies=kept) as one, Resolver(cookies=kept) as two:
+        await one.fetch(server.url("/a"))
+        await two.fetch(server.url("/b"))
+        await two.fetch(server.url("/c"))
+    assert [line.split("\t")[5:] for line in octets_of(kept).decode().splitlines()[1:]] == [
+        ["b", "1"],
+        ["c", "1"],
+        ["a", "1"],
+    ]
+
+
+async def test_who_writes_at_the_same_time_waits(tmp_path: Path) -> None:
+    """Many threads, each adding a line: none is lost, whoever replaces the file under the others."""
+    path = tmp_path / "lines"
+
+    def add(number: int) -> None:
+        update_own(str(path), "note", 10_000, lambda octets: octets + b"%d\n" % number)
+
+    async with trio.open_nursery() as nursery:
+        for number in range(30):
+            nursery.start_soon(trio.to_thread.run_sync, add, number)
+    assert sorted(map(int, octets_of(path).decode().split())) == list(range(30))
+    assert names_in(tmp_path) == ["lines"]
+
+
+def test_a_link_stays_one_and_a_failure_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+    write(tmp_path / "real", "before")
+    (tmp_path / "link").symlink_to("real")
+
+    def fail(octets: bytes) -> bytes:
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(LocalError, match="No space left"):
+        update_own(str(tmp_path / "link"), "note", 100, fail)
+    assert (tmp_path / "real").read_text() == "before"
+    update_own(str(tmp_path / "link"), "note", 100, lambda octets: octets + b" and after")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_text() == "before and after"
+    assert len(names_in(tmp_path)) == 2
+
+
+def curl(jar: Path, proxy: str, url: str) -> list[str]:
+    return ["curl", "-sS", "-o", os.devnull, "-x", proxy, "-b", str(jar), "-c", str(jar), url]
+
+
+def wget(jar: Path, proxy: str, url: str) -> list[str]:
+    kept = [f"--load-cookies={jar}", f"--save-cookies={jar}", "--keep-session-cookies"]
+    return ["wget", "-q", "-O", os.devnull, "-e", f"http_proxy={proxy}", *kept, url]
+
+
+@pytest.mark.parametrize("tool", [curl, wget])
+async def test_curl_and_wget_take_up_what_we_left_and_we_what_they_left(
+    nursery: trio.Nursery, kept: Path, tool: Callable[[Path, str, str], list[str]]
+) -> None:
+    """At port 80, for curl knows no other: whoever plays the proxy answers for the host."""
+    if shutil.which(tool.__name__) is None:
+        pytest.skip(f"there is no {tool.__name__} here")
+    asked: dict[str, set[str]] = {}
+    told = {
+        "/theirs": (
+            "a=1; Max-Age=9000",
+            "s=2",
+            "h=3; HttpOnly; Max-Age=9000",
+            "d=4; Domain=example.org; Max-Age=9000",
+        ),
+        "/ours": ("a=5; Max-Age=9000", "m=6; Path=/; Max-Age=9000", "t=7"),
+    }
+
+    async def answer(stream: trio.SocketStream) -> None:
+        head = (await stream.receive_some(65_536)).decode()
+        path = head.split()[1].removeprefix("http://www.example.org")
+        cookies = [line[8:] for line in head.split("\r\n") if line.lower().startswith("cookie: ")]
+        asked[path] = set(cookies[0].split("; ")) if cookies else set()
+        fields = "".join(f"Set-Cookie: {field}\r\n" for field in told.get(path, ()))
+        await stream.send_all(
+            f"HTTP/1.1 200 OK\r\n{fields}Connection: close\r\nContent-Length: 0\r\n\r\n".encode()
+        )
+        await stream.aclose()
+
+    proxy = f"http://127.0.0.1:{await start(nursery, answer)}"
+
+    async def theirs(path: str) -> None:
+        words = tool(kept, proxy, f"http://www.example.org{path}")
+        done = await trio.run_process(
+            words,
+            capture_stderr=True,
+            check=False,
+            env={"PATH": os.environ["PATH"], "HOME": str(kept.parent)},
+        )
+        assert done.returncode == 0, done.stderr
+        write(kept, octets_of(kept).decode())
+
+    async def ours(path: str) -> None:
+        async with Resolver(cookies=kept, proxy=proxy) as session:
+            await session.fetch(f"http://www.example.org{path}")
+
+    write(kept, TITLE.decode())
+    with trio.fail_after(HANG):
+        await theirs("/theirs")
+        await ours("/first")
+        assert asked["/first"] == {"a=1", "s=2", "h=3", "d=4"}
+        await ours("/ours")
+        await theirs("/second")
+    assert asked["/second"] == {"a=5", "s=2", "h=3", "d=4", "m=6", "t=7"}

@@ -1,0 +1,226 @@
+"""An answer that comes while the request still goes out is the answer (RFC 9112 9.5): of what a URL asks for,
+and of what a client of httpx's sends."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TypeVar
+
+import httpx
+import pytest
+import trio
+
+from protocols.contract import FirstResult, Line, PooledConnection
+from protocols.conversation.driver import hold
+from protocols.http.dialogue import relay
+from protocols.http.request import HttpRequest
+from resolver import Declined, Disconnected, HttpxTransport, Limits, Options, Resolver, TimedOut
+from resolver.network import connecting as race
+from resolver.testing import whole
+from resolver.testing.transcript import Connection
+from tests.protocols.in_memory import MemoryGate, MemoryLoan, MemoryStream
+from tests.resolver.network.peers import start
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+#: More than the system holds between two processes.
+MUCH = 24 * 1_048_576
+_NO = b"HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Length: 6\r\n\r\nenough"
+
+
+async def stays(answer: bytes, stream: trio.SocketStream) -> None:
+    """Reads a little, answers, and reads no more until the client has gone."""
+    await stream.receive_some(1000)
+    await stream.send_all(answer)
+    await trio.sleep_forever()
+
+
+async def leaves(answer: bytes, stream: trio.SocketStream) -> None:
+    """Reads a little, answers and closes at once, which resets a connection that has unread octets."""
+    await stream.receive_some(1000)
+    await stream.send_all(answer)
+
+
+async def leaves_orderly(answer: bytes, stream: trio.SocketStream) -> None:
+    await stream.receive_some(1000)
+    await stream.send_all(answer)
+    await stream.send_eof()
+    await trio.sleep_forever()
+
+
+PEERS = [stays, leaves, leaves_orderly]
+
+
+@pytest.mark.parametrize("peer", PEERS)
+async def test_of_a_url(peer: object, nursery: trio.Nursery) -> None:
+    assert callable(peer)
+    port = await start(nursery, partial(peer, _NO))
+    options = Options(keep=True, headers=((b"X-Much", b"m" * MUCH),))
+    async with Resolver(options=options, limits=Limits(idle=5)) as session:
+        with pytest.raises(Declined) as caught:
+            await session.fetch(f"http://127.0.0.1:{port}/")
+    assert (caught.value.code, caught.value.text) == ("431", "Request Header Fields Too Large")
+
+
+class Endless:
+    """A body that is not at its end when the answer comes, as programs have them in a file or a queue."""
+
+    def __aiter__(self) -> Endless:
+        return self
+
+    async def __anext__(self) -> bytes:
+        return b"x" * 65_536
+
+
+def much() -> bytes:
+    return b"x" * MUCH
+
+
+@pytest.mark.parametrize("content", [Endless, much])
+@pytest.mark.parametrize("peer", PEERS)
+async def test_of_a_client(peer: object, content: object, nursery: trio.Nursery) -> None:
+    assert callable(peer)
+    assert callable(content)
+    port = await start(nursery, partial(peer, _NO))
+    async with httpx.AsyncClient(transport=HttpxTransport()) as client:
+        response = await client.post(f"http://127.0.0.1:{port}/", content=content())
+    assert (response.status_code, response.content) == (431, b"enough")
+
+
+@pytest.mark.parametrize("peer", PEERS)
+async def test_of_a_client_with_a_large_head(peer: object, nursery: trio.Nursery) -> None:
+    assert callable(peer)
+    port = await start(nursery, partial(peer, _NO))
+    async with httpx.AsyncClient(transport=HttpxTransport()) as client:
+        response = await client.get(f"http://127.0.0.1:{port}/", headers={"X-Much": "m" * MUCH})
+    assert (response.status_code, response.content) == (431, b"enough")
+
+
+async def test_no_second_request_follows_one_that_was_cut_off(nursery: trio.Nursery) -> None:
+    """What is left of the first would be read as the second's head."""
+    connections = 0
+
+    async def count(stream: trio.SocketStream) -> None:
+        nonlocal connections
+        connections += 1
+        await stays(_NO, stream)
+
+    port = await start(nursery, count)
+    async with httpx.AsyncClient(transport=HttpxTransport()) as client:
+        for _ in range(2):
+            assert (await client.post(f"http://127.0.0.1:{port}/", content=Endless())).status_code == 431
+    options = Options(keep=True, headers=((b"X-Much", b"m" * MUCH),))
+    async with Resolver(options=options) as session:
+        for _ in range(2):
+            with pytest.raises(Declined):
+                await session.fetch(f"http://127.0.0.1:{port}/")
+    assert connections == 4
+
+
+async def test_a_good_answer_does_not_cut_the_request_off(nursery: trio.Nursery) -> None:
+    """A peer may begin to answer before it has read everything, and still wants it."""
+    pieces = 100
+    received = bytearray()
+    answered = trio.Event()
+
+    async def echo(stream: trio.SocketStream) -> None:
+        received.extend(await stream.receive_some(1000))
+        await stream.send_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n")
+        answered.set()
+        while not received.endswith(b"0\r\n\r\n"):
+            received.extend(await stream.receive_some(65_536))
+        await stream.send_all(b"ok")
+
+    async def body() -> AsyncIterator[bytes]:
+        yield b"begin"
+        await answered.wait()
+        for _ in range(pieces):
+            yield b"!" * 1000
+
+    port = await start(nursery, echo)
+    async with httpx.AsyncClient(transport=HttpxTransport()) as client:
+        response = await client.post(f"http://127.0.0.1:{port}/", content=body())
+    assert (response.status_code, response.content) == (200, b"ok")
+    assert received.count(b"!") == pieces * 1000
+
+
+async def test_a_peer_that_leaves_without_a_word(nursery: trio.Nursery) -> None:
+    """Nor is an endless body sent to nobody."""
+
+    async def read_a_little(stream: trio.SocketStream) -> None:
+        await stream.receive_some(1000)
+        await stream.send_eof()
+        await trio.sleep_forever()
+
+    port = await start(nursery, read_a_little)
+    async with httpx.AsyncClient(transport=HttpxTransport()) as client:
+        with pytest.raises(httpx.ReadError):
+            await client.post(f"http://127.0.0.1:{port}/", content=Endless())
+    options = Options(headers=((b"X-Much", b"m" * MUCH),))
+    async with Resolver(options=options) as session:
+        with pytest.raises(Disconnected):
+            await session.fetch(f"http://127.0.0.1:{port}/")
+
+
+async def test_what_a_program_raises_while_it_gives_its_body_is_its_own(nursery: trio.Nursery) -> None:
+    async def broken() -> AsyncIterator[bytes]:
+        yield b"x"
+        raise KeyError("mine")
+
+    port = await start(nursery, partial(stays, b""))
+    async with httpx.AsyncClient(transport=HttpxTransport()) as client:
+        with pytest.raises(KeyError, match="mine"):
+            await client.post(f"http://127.0.0.1:{port}/", content=broken())
+
+
+class Slow(MemoryStream):
+    """Takes all that is said, says nothing for a while, twice, and then answers."""
+
+    def __init__(self, silences: int) -> None:
+        super().__init__(Connection((), "quiet"), whole, tls=False)
+        self._silences = silences
+
+    async def send(self, *lines: Line) -> None:
+        await trio.lowlevel.checkpoint()
+
+    async def receive(self) -> bytes:
+        await trio.lowlevel.checkpoint()
+        self._silences -= 1
+        if self._silences >= 0:
+            raise TimedOut("nothing came")
+        return _NO
+
+
+class SlowGate(MemoryGate):
+    """A gate to that one."""
+
+    def __init__(self, silences: int) -> None:
+        super().__init__(())
+        self._silences = silences
+
+    @asynccontextmanager
+    async def acquire(
+        self, pool_key: Hashable, *, tls: bool, suits: Callable[[object], bool] | None = None
+    ) -> AsyncIterator[PooledConnection]:
+        yield MemoryLoan(Slow(self._silences), pool_key)
+
+    async def first_of(
+        self, first: Callable[[], Awaitable[A]], second: Callable[[], Awaitable[B]]
+    ) -> tuple[FirstResult[A] | None, FirstResult[B] | None]:
+        return await race.first_of(first, second)
+
+
+async def test_silence_is_no_fault_while_the_request_still_goes_out() -> None:
+    """An upload may take longer than a peer may be silent otherwise."""
+    chunked = ((b"Host", b"h"), (b"Transfer-Encoding", b"chunked"))
+    endless = HttpRequest(b"POST", b"/", chunked, Endless().__anext__)
+    async with hold(relay(endless, Options(), Limits(), tls=False), SlowGate(2)) as reply:
+        assert reply.extra is not None
+        assert reply.extra["status"] == 431
+    said = HttpRequest(b"POST", b"/", chunked, b"all")
+    with pytest.raises(TimedOut):
+        async with hold(relay(said, Options(), Limits(), tls=False), SlowGate(1)):
+            pass

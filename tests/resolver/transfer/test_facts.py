@@ -1,0 +1,64 @@
+"""Facts stand in one list: whatever a dialogue begins with, every value that is handed out has it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from protocols.contract import Facts, Reply, facts_of
+from protocols.step import Dialogue, EmitBody, StartBody
+from resolver import GopherUrl, Kind, Limits, Options, Resolver, Response, Saved, StreamingResponse
+from tests.resolver.transfer.test_retrieval import answer_with
+
+#: Says something of everything that there is to say.
+TOLD = Reply(
+    kind=Kind.ARTICLE,
+    media_type="text/x-told",
+    charset="utf-8",
+    size=3,
+    modified=datetime(2001, 9, 9, 1, 46, 40, tzinfo=UTC),
+    etag='"tag"',
+    title="A title",
+    suggested=b"\xffname",
+    meta=(("name", "value"),),
+    target="gopher://h.example/",
+    extra={"more": 1},
+)
+
+
+def converse(url: GopherUrl, options: Options, limits: Limits) -> Dialogue[None]:
+    yield StartBody(replace(TOLD))
+    yield EmitBody(b"abc")
+
+
+@pytest.fixture(autouse=True)
+def told(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer_with(converse, monkeypatch)
+
+
+def test_something_is_said_of_every_fact() -> None:
+    silent = facts_of(Reply(kind=Kind.UNKNOWN))
+    assert [name for name, value in facts_of(TOLD).items() if value == silent[name]] == []
+
+
+async def test_every_fact_arrives(tmp_path: Path) -> None:
+    url = "gopher://h.example/0x"
+    async with Resolver() as session:
+        async with session.stream(url) as streaming:
+            assert facts_of(streaming) == facts_of(TOLD)
+        response, saved = await session.fetch(url), await session.save(url, tmp_path / "x")
+    assert (response.content, saved.bytes) == (b"abc", 3)
+    for value in (response, saved):
+        assert facts_of(value) == facts_of(TOLD)
+        record = value.as_json()
+        assert (record["title"], record["suggested"], record["extra"]) == ("A title", "\xffname", {"more": 1})
+        assert facts_of(TOLD).keys() <= record.keys()
+
+
+@pytest.mark.parametrize("kind", [Reply, StreamingResponse, Response, Saved])
+def test_no_value_lists_a_fact_again(kind: type[Facts]) -> None:
+    own = {name for each in kind.__mro__ if each not in (Facts, object) for name in vars(each)}
+    assert own.isdisjoint(facts_of(TOLD))

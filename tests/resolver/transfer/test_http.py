@@ -1,0 +1,629 @@
+"""http from end to end: a `Resolver` against the mock server, and what reached it."""
+
+from __future__ import annotations
+
+import tracemalloc
+from base64 import b64encode
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+import resolver
+from fixtures.__main__ import server_tls
+from fixtures.http import ABOUT, DATA, EXAMPLE, Behaviour, HttpServer, Page, Request, moved, serve
+from fixtures.http.digest import Guard
+from fixtures.http.server import encode
+from protocols.contract import Origin
+from resolver import (
+    AccessDenied,
+    Credentials,
+    Declined,
+    Disconnected,
+    Kind,
+    LimitExceeded,
+    Limits,
+    LoginRequired,
+    NotFound,
+    Options,
+    Policy,
+    ProtocolError,
+    Refused,
+    ResolveError,
+    Resolver,
+    RetryPolicy,
+    TimedOut,
+    Truncated,
+)
+from resolver.policy.addresses import AddressScope
+
+
+async def test_a_document(nursery: trio.Nursery) -> None:
+    server = await serve(nursery)
+    async with Resolver() as session:
+        response = await session.fetch(server.url("/about.txt"))
+    assert (response.kind, response.content, response.text) == (Kind.DOCUMENT, ABOUT, ABOUT.decode())
+    assert (response.media_type, response.charset, response.size) == ("text/plain", "utf-8", len(ABOUT))
+    assert response.modified is not None
+    assert response.modified.isoformat() == "1994-11-06T08:49:37+00:00"
+    assert (response.verified, response.findings, response.chain) == (("length",), (), ())
+    assert dict(response.headers)["content-type"] == "text/plain; charset=utf-8"
+    assert response.extra == {"status": 200}
+    assert server.violations == []
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "verified"),
+    [
+        ("/data", DATA, ("length",)),
+        ("/data/chunked", DATA, ("terminator",)),
+        ("/data/close", DATA, ()),
+        ("/empty", b"", ("length",)),
+        ("/nothing", b"", ()),
+        ("/gzip", ABOUT * 100, ("length",)),
+        ("/deflate/bare", ABOUT * 100, ("length",)),
+    ],
+)
+async def test_every_framing(
+    path: str, content: bytes, verified: tuple[str, ...], nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    server = await serve(nursery)
+    async with Resolver() as session:
+        response = await session.fetch(server.url(path))
+        saved = await session.save(server.url(path), str(tmp_path / "file"))
+    assert (response.content, response.verified) == (content, verified)
+    assert ((tmp_path / "file").read_bytes(), saved.verified) == (content, verified)
+    asked = [request.values("accept-encoding")[0] for request in server.requests]
+    assert asked[0].startswith("gzip, deflate")
+    assert asked[1] == "identity"
+    assert server.violations == []
+
+
+async def test_facts(nursery: trio.Nursery) -> None:
+    server = await serve(nursery)
+    async with Resolver() as session:
+        entry = await session.info(server.url("/data"))
+        moved_entry = await session.info(server.url("/moved"))
+    assert (entry.kind, entry.size) == (Kind.DOCUMENT, len(DATA))
+    assert entry.extra is not None
+    assert entry.extra["media_type"] == "application/octet-stream"
+    assert moved_entry.url == server.url("/about.txt")
+    assert {request.method for request in server.requests} == {"HEAD"}
+    assert server.connections == 1
+
+
+async def test_connections_are_kept_for_one_another(nursery: trio.Nursery) -> None:
+    server = await serve(nursery)
+    async with Resolver() as session:
+        for path in ("/about.txt", "/data/chunked", "/gzip", "/moved", "/nothing"):
+            await session.fetch(server.url(path))
+        with pytest.raises(NotFound):
+            await session.fetch(server.url("/missing"))
+        await session.fetch(server.url("/about.txt"))
+    assert (len(server.requests), server.connections) == (8, 1)
+
+
+async def test_a_single_fetch_keeps_nothing(nursery: trio.Nursery) -> None:
+    server = await serve(nursery)
+    for _ in range(2):
+        await resolver.fetch(server.url("/about.txt"))
+    async with resolver.stream(server.url("/about.txt")) as reply:
+        assert b"".join([octets async for octets in reply.body]) == ABOUT
+    assert server.connections == 3
+
+
+async def test_a_kept_connection_that_ends_unannounced(nursery: trio.Nursery) -> None:
+    server = await serve(nursery, behaviours={"/about.txt": Behaviour(unannounced=True)})
+    async with Resolver() as session:
+        for _ in range(3):
+            assert (await session.fetch(server.url("/about.txt"))).content == ABOUT
+    assert (len(server.requests), server.connections) == (3, 3)
+
+
+# -- redirects
+
+
+async def test_redirects_are_followed_and_recorded(nursery: trio.Nursery) -> None:
+    server = await serve(nursery)
+    async with Resolver() as session:
+        response = await session.fetch(server.url("/moved/far?x"))
+    assert response.content == ABOUT
+    assert (response.url, response.requested_url) == (server.url("/about.txt"), server.url("/moved/far?x"))
+    assert response.chain == (server.url("/moved/far?x"), server.url("/moved"))
+    assert [request.target for request in server.requests] == ["/moved/far?x", "/moved", "/about.txt"]
+    assert not any(request.values("referer") for request in server.requests)
+
+
+#: Where a redirect leads, what comes of it, its rule and exit status.
+LED: list[tuple[str, type[ResolveError], str | None, int]] = [
+    ("/moved/round", Refused, "S10", 15),
+    ("/moved/ftp", Refused, "S10", 15),
+    ("/moved/gopher", Refused, "S10", 15),
+    ("/moved/file", Refused, "S10", 15),
+    ("/moved/mail", Refused, "S04", 15),
+    ("/moved/metadata", Refused, "S08", 15),
+    ("/moved/nowhere", ProtocolError, None, 7),
+    ("/moved/no-url", ProtocolError, None, 7),
+    ("/part", ProtocolError, None, 7),
+]
+
+
+@pytest.mark.parametrize(("path", "error", "rule", "status"), LED)
+async def test_where_a_redirect_may_not_lead(
+    path: str, error: type[ResolveError], rule: str | None, status: int, nursery: trio.Nursery
+) -> None:
+    server = await serve(nursery)
+    async with Resolver() as session:
+        with pytest.raises(error) as caught:
+            await session.fetch(server.url(path))
+    assert (getattr(caught.value, "rule", None), caught.value.exit_code) == (rule, status)
+    assert all(request.path.startswith(path) for request in server.requests)
+
+
+async def test_an_unknown_scheme_behind_a_redirect(nursery: trio.Nursery) -> None:
+    server = await serve(nursery, {"/": moved("dict://127.0.0.1:6379/info")})
+    async with Resolver() as session:
+        with pytest.raises(ResolveError) as caught:
+            await session.fetch(server.url())
+    assert caught.value.exit_code == 15
+
+
+async def test_no_more_hops_than_the_limit(nursery: trio.Nursery) -> None:
+    site = {f"/{number}": moved(f"/{number + 1}") for number in range(11)} | {"/11": EXAMPLE["/about.txt"]}
+    server = await serve(nursery, site)
+    async with Resolver() as session:
+        assert (await session.fetch(server.url("/1"))).content == ABOUT
+        with pytest.raises(Refused) as caught:
+            await session.fetch(server.url("/0"))
+    assert (caught.value.rule, caught.value.exit_code) == ("S10", 15)
+    assert len(server.requests) == 11 + 11
+
+
+async def test_tls_is_not_left_by_itself(nursery: trio.Nursery, tmp_path: Path) -> None:
+    tls, cafile = server_tls(tmp_path)
+    plain = await serve(nursery)
+    secure = await serve(nursery, {"/": moved(plain.url("/about.txt"))}, ssl_context=tls)
+    inward = await serve(nursery, {"/": moved(secure.url("/x"))})
+    async with Resolver(cafile=str(cafile)) as session:
+        with pytest.raises(Refused) as caught:
+            await session.fetch(secure.url())
+        assert (caught.value.rule, caught.value.exit_code) == ("S10", 15)
+        with pytest.raises(NotFound):
+            await session.fetch(inward.url())  # from http to https one may
+    async with Resolver(cafile=str(cafile), policy=Policy(allow_redirect={"http"})) as session:
+        assert (await session.fetch(secure.url())).content == ABOUT
+    assert len(plain.requests) == 1
+
+
+# -- credentials (S11)
+
+
+def basic(user: str, password: str) -> list[str]:
+    return ["Basic " + b64encode(f"{user}:{password}".encode()).decode()]
+
+
+async def sent_along(
+    start: HttpServer, target: HttpServer, policy: Policy, options: Options | None = None
+) -> tuple[list[str], list[str], list[str]]:
+    """Authorization, Cookie and Accept-Language that reach the target of a redirect."""
+    async with Resolver(policy=policy, options=options) as session:
+        await session.fetch(start.url("/start", "user:password@"))
+    (request,) = [each for each in target.requests if each.path == "/about.txt"]
+    assert target.violations == start.violations == []
+    return (
+        request.values("authorization"),
+        request.values("cookie"),
+        request.values("accept-language"),
+    )
+
+
+HEADERS = Options(headers=((b"Cookie", b"c=1"), (b"Accept-Language", b"en")))
+
+
+async def test_credentials_stay_where_they_were_given(nursery: trio.Nursery) -> None:
+    site = {"/start": moved("/about.txt"), "/about.txt": EXAMPLE["/about.txt"]}
+    server = await serve(nursery, site)
+    assert await sent_along(server, server, Policy.default(), HEADERS) == (
+        basic("user", "password"),
+        ["c=1"],
+        ["en"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("policy", "carried"), [(Policy.default(), False), (Policy(allow_forward={"127.0.0.1"}), True)]
+)
+async def test_credentials_do_not_go_to_another_port(
+    policy: Policy, carried: bool, nursery: trio.Nursery
+) -> None:
+    target = await serve(nursery)
+    start = await serve(nursery, {"/start": moved(target.url("/about.txt"))})
+    authorization, cookie, language = await sent_along(start, target, policy, HEADERS)
+    assert authorization == (basic("user", "password") if carried else [])
+    assert cookie == (["c=1"] if carried else [])
+    assert language == ["en"]
+
+
+async def test_credentials_in_a_location_are_refused(nursery: trio.Nursery) -> None:
+    target = await serve(nursery)
+    start = await serve(nursery, {"/start": moved(target.url("/about.txt", "a:b@"))})
+    async with Resolver() as session:
+        with pytest.raises(Refused) as caught:
+            await session.fetch(start.url("/start"))
+    assert (caught.value.rule, caught.value.exit_code, target.connections) == ("S06", 15, 0)
+    assert "b@" not in str(caught.value) + str(caught.value.url)
+
+
+FAR = ("user", "password")
+
+
+@pytest.fixture
+def far(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This machine is taken for another one, as far as passwords go."""
+    monkeypatch.setattr("resolver.policy.redirects.certain", lambda address: AddressScope.PUBLIC)
+
+
+@pytest.mark.usefixtures("far")
+async def test_a_login_goes_on_within_its_place_where_a_person_was_warned(nursery: trio.Nursery) -> None:
+    """S11: the same scheme, host and port; and S06 was told of the place one hop before, then again."""
+    private = Page(b"A secret.\n", login=FAR)
+    there = {"/a": replace(moved("/b"), login=FAR), "/b": replace(moved("/c"), login=FAR), "/c": private}
+    server = await serve(nursery, there)
+    async with Resolver() as session:
+        response = await session.fetch(server.url("/a", "user:password@"))
+    assert response.text == "A secret.\n"
+    assert [finding.rule for finding in response.findings if finding.action == "warn"].count("S06") == 1
+
+
+@pytest.mark.usefixtures("far")
+async def test_no_login_goes_in_the_clear_that_nobody_was_warned_of(nursery: trio.Nursery) -> None:
+    """Not to another place, though it may go there, and not for a URL that nobody chose."""
+    private = Page(b"A secret.\n", login=FAR)
+    target = await serve(nursery, {"/c": private})
+    server = await serve(nursery, {"/b": moved(target.url("/c")), "/c": private})
+
+    async def ask(scheme: str, host: str, port: int, user: bytes | None) -> Credentials:
+        return Credentials(b"user", b"password")
+
+    rows: tuple[tuple[str, Policy, Origin], ...] = (
+        (server.url("/b", "user:password@"), Policy(allow_forward={"127.0.0.1"}), "user"),
+        (server.url("/c"), Policy(), "derived"),
+    )
+    for url, policy, origin in rows:
+        async with Resolver(policy=policy, credentials=ask) as session:
+            with pytest.raises(Refused) as caught:
+                await session.fetch(url, origin=origin, referrer=(server.url("/"), "127.0.0.1"))
+        assert caught.value.rule == "S06"
+    asked = [request for request in (*server.requests, *target.requests) if request.path == "/c"]
+    assert not any(request.values("authorization") for request in asked)
+
+
+async def test_a_redirect_to_news_is_judged_before_a_server_is_looked_for(
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def looked(option: str | None) -> None:
+        raise AssertionError("a news server was looked for")
+
+    monkeypatch.setattr("resolver.transfer.network.find_setting", looked)
+    server = await serve(nursery, {"/": moved("news:comp.misc")})
+    async with Resolver() as session:
+        with pytest.raises(Refused) as caught:
+            await session.fetch(server.url())
+    assert (caught.value.rule, caught.value.exit_code) == ("S10", 15)
+
+
+async def test_a_login_is_asked_for(nursery: trio.Nursery) -> None:
+    server = await serve(nursery)
+    async with Resolver() as session:
+        with pytest.raises(LoginRequired) as caught:
+            await session.fetch(server.url("/private"))
+        assert (caught.value.code, caught.value.exit_code) == ("401", 6)
+        with pytest.raises(LoginRequired):
+            await session.fetch(server.url("/private", "user:wrong@"))
+        assert (await session.fetch(server.url("/private", "user:password@"))).text == "A secret.\n"
+    assert server.connections == 3  # one each for nobody, for user:wrong, and for user:password
+
+
+# -- what a bad server comes to
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "path", "error"),
+    [
+        (Behaviour(cut_at=0), "/about.txt", Disconnected),
+        (Behaviour(reset_at=0), "/about.txt", Disconnected),
+        (Behaviour(length_off=5, unannounced=True), "/about.txt", Truncated),
+        (Behaviour(length_off=-5), "/about.txt", None),
+        (Behaviour(reset_at=500), "/data", Truncated),
+        (Behaviour(cut_at=9_000), "/data/chunked", Truncated),
+        (
+            Behaviour(instead=b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n"),
+            "/x",
+            ProtocolError,
+        ),
+        (Behaviour(instead=b"220 ftp.example ready\r\n\r\n"), "/x", ProtocolError),
+        (Behaviour(endless="line"), "/x", LimitExceeded),
+        (Behaviour(endless="headers"), "/x", LimitExceeded),
+        (Behaviour(endless="interim"), "/x", LimitExceeded),
+        (Behaviour(endless="body"), "/x", LimitExceeded),
+        (Behaviour(silent=True), "/x", TimedOut),
+        (Behaviour(surplus=b"more"), "/about.txt", None),
+    ],
+)
+async def test_what_a_bad_server_comes_to(
+    behaviour: Behaviour, path: str, error: type[ResolveError] | None, nursery: trio.Nursery
+) -> None:
+    server = await serve(nursery, behaviours={path: behaviour})
+    async with Resolver(limits=Limits(idle=0.2, body=1_000_000)) as session:
+        if error is None:
+            response = await session.fetch(server.url(path))
+            assert response.content == ABOUT[: len(ABOUT) + min(0, behaviour.length_off)]
+            await session.fetch(server.url(path))
+            assert server.connections == 2  # who says more than announced is not asked again there
+            return
+        with pytest.raises(error) as caught:
+            await session.fetch(server.url(path))
+    assert type(caught.value) is error
+    assert caught.value.url == server.url(path)
+
+
+def behind_head(path: str, octets: int) -> int:
+    """The place of an octet of the body in the whole answer."""
+    return encode(Request("GET", path), EXAMPLE[path]).index(b"\r\n\r\n") + 4 + octets
+
+
+#: 10,000 octets came, and the last 4,096 of them are asked for again.
+DATA_CUT, RANGES = behind_head("/data", 10_000), ["bytes=5904-"]
+CHUNK_CUT = behind_head("/data/chunked", 10_000 + len("1388\r\n\r\n1388\r\n"))
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "page", "ranges", "again"),
+    [
+        (Behaviour(reset_at=DATA_CUT, times=1), "/data", RANGES, "206"),
+        (Behaviour(cut_at=DATA_CUT, times=1), "/data", RANGES, "206"),
+        (Behaviour(cut_at=CHUNK_CUT, times=1), "/data/chunked", RANGES, "200"),  # not to be had in parts
+        (Behaviour(cut_at=0, times=1), "/data", [], "200"),
+        (Behaviour(instead=b"HTTP/1.1 503 No\r\nRetry-After: 0\r\n\r\n", times=1), "/data", [], "200"),
+    ],
+)
+async def test_another_try_goes_on_where_the_last_one_stopped(
+    behaviour: Behaviour, page: str, ranges: list[str], again: str, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    server = await serve(nursery, behaviours={page: behaviour})
+    async with Resolver(patience=RetryPolicy(tries=2, delay=0.0)) as session:
+        saved = await session.save(server.url(page), str(tmp_path / "file"))
+    assert (tmp_path / "file").read_bytes() == DATA
+    assert (saved.attempts, saved.bytes) == (2, len(DATA))
+    assert server.requests[1].values("range") == ranges
+    assert server.requests[1].values("if-range") == (['"1"'] if again == "206" else [])
+    assert server.violations == []
+
+
+async def test_an_object_that_changed_is_fetched_anew(nursery: trio.Nursery, tmp_path: Path) -> None:
+    old = EXAMPLE["/data"]
+    site = {"/data": old}
+    server = await serve(nursery, site, {"/data": Behaviour(cut_at=DATA_CUT, times=1)})
+
+    def change(event: object) -> None:
+        if isinstance(event, resolver.Retrying):
+            site["/data"] = replace(old, content=b"new", headers=(("ETag", '"2"'),))
+
+    async with Resolver(patience=RetryPolicy(tries=2, delay=0.0), on_event=change) as session:
+        saved = await session.save(server.url("/data"), tmp_path / "file")  # any path will do
+        assert saved.path == str(tmp_path / "file")
+    assert (tmp_path / "file").read_bytes() == b"new"
+    assert server.requests[1].values("if-range") == ['"1"']
+
+
+async def test_tls_that_is_cut(nursery: trio.Nursery, tmp_path: Path) -> None:
+    tls, cafile = server_tls(tmp_path)
+    server = await serve(nursery, behaviours={"/data/close": Behaviour(no_notify=True)}, ssl_context=tls)
+    good = await serve(nursery, ssl_context=tls)
+    async with Resolver(cafile=str(cafile)) as session:
+        with pytest.raises(Truncated) as caught:
+            await session.fetch(server.url("/data/close"))
+        assert (await session.fetch(good.url("/data/close"))).verified == ("close-notify",)
+    assert (caught.value.received, caught.value.exit_code) == (len(DATA), 10)
+
+
+async def test_a_slow_drip_is_bounded_by_the_time_for_all(nursery: trio.Nursery) -> None:
+    server = await serve(nursery, behaviours={"/about.txt": Behaviour(drip=0.02)})
+    async with Resolver(limits=Limits(idle=5.0, total=0.2)) as session:
+        with pytest.raises(TimedOut):
+            await session.fetch(server.url("/about.txt"))
+
+
+@pytest.mark.parametrize("path", ["/twice", "/bomb"])
+async def test_a_bomb_is_refused_in_flat_memory(path: str, nursery: trio.Nursery) -> None:
+    server = await serve(nursery)
+    async with Resolver() as session, session.stream(server.url("/about.txt")) as reply:
+        assert [octets async for octets in reply.body]  # everything is imported now
+    tracemalloc.start()
+    try:
+        async with Resolver() as session:
+            with pytest.raises(LimitExceeded) as caught:
+                await session.fetch(server.url(path))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (caught.value.limit, caught.value.exit_code) == ("ratio", 14)
+    assert peak < 16 << 20  # what had come of it before the ratio was passed is held, and no more
+
+
+async def test_a_page_of_everything(nursery: trio.Nursery) -> None:
+    """Headers and addresses as http has them, national characters and all."""
+    server = await serve(nursery, {"/{a|b}\\^~[]`": Page(ABOUT)})
+    async with Resolver() as session:
+        await session.fetch(server.url("/{a|b}\\^~[]`?{}|#part"))
+    assert [request.target for request in server.requests] == ["/{a|b}\\^~[]`?{}|"]
+    assert server.violations == []
+
+
+# What a server says beside the body: its status, its header fields, and a body that is JSON.
+
+COOKIES = (("Set-Cookie", "a=1; Expires=Sun, 06 Nov 1994 08:49:37 GMT"), ("SET-COOKIE", "b=2"))
+SITE = {
+    "/json": Page('{"name": "é", "of": [1, 2.5, null]}'.encode(), "application/json", headers=COOKIES),
+    "/utf-16": Page('["é"]'.encode("utf-16"), "application/json"),
+    "/untyped": Page(b"[1]", None),
+    "/text": Page(b"no JSON"),
+    "/other": Page(b"here", status=203),
+}
+
+
+async def test_status_and_headers_of_every_value(nursery: trio.Nursery, tmp_path: Path) -> None:
+    server = await serve(nursery, SITE)
+    async with Resolver() as session:
+        response = await session.fetch(server.url("/json"))
+        saved = await session.save(server.url("/json"), tmp_path / "file")
+        async with session.stream(server.url("/json")) as reply:
+            pass
+        other = await session.fetch(server.url("/other"))
+    for value in (response, saved, reply):
+        assert value.status == 200
+        assert value.headers["Content-TYPE"] == value.headers["content-type"] == "application/json"
+        assert value.headers.get_list("Set-Cookie") == [cookie for _, cookie in COOKIES]
+        assert value.headers == value.meta
+        assert "x-none" not in value.headers
+    assert other.status == 203
+
+
+async def test_what_is_no_http_has_no_status(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"here")
+    async with Resolver() as session:
+        response = await session.fetch(tmp_path / "a")
+    assert (response.status, len(response.headers)) == (None, 0)
+
+
+async def test_a_body_that_is_json(nursery: trio.Nursery) -> None:
+    """Whatever its type is said to be: what it is made of says enough (RFC 8259 8.1)."""
+    server = await serve(nursery, SITE)
+    async with Resolver() as session:
+        assert (await session.fetch(server.url("/json"))).json() == {"name": "é", "of": [1, 2.5, None]}
+        assert (await session.fetch(server.url("/utf-16"))).json() == ["é"]
+        assert (await session.fetch(server.url("/untyped"))).json() == [1]
+        with pytest.raises(ValueError, match="Expecting value"):
+            (await session.fetch(server.url("/text"))).json()
+
+
+# Digest end to end, against a server that takes nothing but a proof.
+
+ALICE = Credentials(b"alice", b"wonder land")
+
+
+def site(guard: Guard) -> dict[str, Page]:
+    return {f"/{name}": Page(f"{name}\n".encode(), guard=guard) for name in ("a", "b", "c", "d")}
+
+
+async def fetched(guard: Guard, *paths: str, login: Credentials = ALICE) -> tuple[list[bytes], list[str]]:
+    """The bodies of one run, and which of its requests proved anything."""
+    bodies, failed = [], None
+    async with trio.open_nursery() as nursery:
+        server = await serve(nursery, site=site(guard))
+        given = {("http", "127.0.0.1", server.port): login}
+        async with resolver.Resolver(credentials=given) as session:
+            try:
+                bodies = [(await session.fetch(server.url(path))).content for path in paths]
+            except ResolveError as error:
+                failed = error
+        nursery.cancel_scope.cancel()
+    if failed is not None:
+        raise failed
+    said = ["".join(request.values("authorization")).partition(" ")[0] for request in server.requests]
+    assert server.violations == []
+    return bodies, said
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {},
+        {"algorithm": "MD5"},
+        {"algorithm": None},
+        {"algorithm": None, "qop": None},
+        {"algorithm": "MD5-sess"},
+        {"algorithm": "SHA-256-sess"},
+        {"qop": "auth-int, auth"},
+        {
+            "extra": (
+                "Newauth t='a', Basic realm=x",
+                'Digest realm="lab", nonce="x", algorithm=MD5, qop="auth"',
+            )
+        },
+        {"renews": True},
+    ],
+)
+async def test_one_challenge_and_then_unasked(wanted: dict[str, Any]) -> None:
+    guard = Guard(**wanted)
+    bodies, said = await fetched(guard, "/a", "/b", "/c?x=1&y")
+    assert bodies == [b"a\n", b"b\n", b"c\n"]
+    assert guard.refused == []
+    assert said[-3:] == ["Digest"] * 3
+    assert len(said) == 4
+
+
+async def test_a_nonce_that_grew_old_in_the_middle_of_a_list() -> None:
+    guard = Guard(uses=2)
+    bodies, said = await fetched(guard, "/a", "/b", "/c", "/d", "/a")
+    assert bodies == [b"a\n", b"b\n", b"c\n", b"d\n", b"a\n"]
+    assert said == ["Basic", *["Digest"] * 7]  # two more 401, for the third and the fifth
+
+
+async def test_a_nonce_that_is_always_old_is_not_tried_for_ever() -> None:
+    with pytest.raises(AccessDenied):
+        await fetched(guard := Guard(uses=0), "/a")
+    assert guard.refused == []
+
+
+async def test_a_wrong_password_is_sent_once_in_a_run() -> None:
+    guard = Guard()
+    async with trio.open_nursery() as nursery:
+        server = await serve(nursery, site=site(guard))
+        wrong = {("http", "127.0.0.1", server.port): Credentials(b"alice", b"no")}
+        async with resolver.Resolver(credentials=wrong) as session:
+            for path in ("/a", "/b"):
+                with pytest.raises(AccessDenied) as caught:
+                    await session.fetch(server.url(path))
+                assert caught.value.exit_code == 6
+        proofs = [
+            request for request in server.requests if "Digest" in "".join(request.values("authorization"))
+        ]
+        assert len(proofs) == 1
+        assert server.requests[-1].path == "/b"
+        assert server.requests[-1].values("authorization") == []  # nor by Basic, which shows it
+        nursery.cancel_scope.cancel()
+
+
+async def test_without_a_login_it_is_asked_for() -> None:
+    async with trio.open_nursery() as nursery:
+        server = await serve(nursery, site=site(Guard()))
+        with pytest.raises(LoginRequired):
+            await resolver.fetch(server.url("/a"))
+        assert len(server.requests) == 1
+        nursery.cancel_scope.cancel()
+
+
+async def test_what_cannot_be_given_is_named_and_nothing_is_proved() -> None:
+    with pytest.raises(Declined, match="auth-int"):
+        await fetched(Guard(qop="auth-int"), "/a")
+
+
+async def test_a_server_that_does_not_know_the_password_is_reported() -> None:
+    async with trio.open_nursery() as nursery:
+        server = await serve(nursery, site=site(Guard(lies=True)))
+        response = await resolver.fetch(server.url("/a", user="alice:wonder%20land@"))
+        assert response.content == b"a\n"
+        assert "http:rspauth" in [finding.rule for finding in response.findings]
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_login_of_the_url_is_proved_too() -> None:
+    async with trio.open_nursery() as nursery:
+        server = await serve(nursery, site=site(guard := Guard()))
+        response = await resolver.fetch(server.url("/a", user="alice:wonder%20land@"))
+        assert response.content == b"a\n"
+        assert guard.refused == []
+        nursery.cancel_scope.cancel()

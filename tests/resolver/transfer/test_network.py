@@ -1,0 +1,34 @@
+"""What the retrievals of a run share."""
+
+from __future__ import annotations
+
+import trio
+
+from resolver import Event, Limits, Policy, Started, parse
+from resolver.transfer.network import Network
+from tests.resolver.network.peers import start
+
+
+async def test_passages_share_the_answers_to_look_ups(nursery: trio.Nursery) -> None:
+    port = await start(nursery, lambda stream: stream.send_all(b"x"))
+    asked: list[tuple[str, int]] = []
+
+    async def look_up(host: str, port: int) -> list[str]:
+        asked.append((host, port))
+        return ["127.0.0.1"]
+
+    network = Network(policy=Policy.default(), lookup=look_up)
+    for path in ("a", "b"):
+        async with network.admit(parse(f"http://h.example:{port}/{path}")).connect(tls=False) as stream:
+            assert await stream.receive() == b"x"
+    assert asked == [("h.example", port)]
+
+
+def test_a_door_has_the_usual_limits_and_tells_only_who_listens() -> None:
+    heard: list[Event] = []
+    event = Started("http://h.example/", 1)
+    Network(policy=Policy.default()).on_event(event)
+    network = Network(policy=Policy.cautious(), on_event=heard.append)
+    network.on_event(event)
+    assert heard == [event]
+    assert (network.limits, network.policy) == (Limits(), Policy.cautious())

@@ -1,0 +1,556 @@
+"""News through the whole of the resolver: one connection for many, in step whatever happens on it."""
+
+from __future__ import annotations
+
+import random
+import zlib
+from dataclasses import replace
+
+import pytest
+import trio
+import trio.testing
+
+import resolver
+from fixtures.nntp import EXAMPLE, INN, Behaviour, Flavour, Group, NewsServer, Spool, serve
+from fixtures.nntp.flavour import COMPRESSING, LOGIN, TRANSIT
+from fixtures.nntp.spool import SMUGGLING, numbered
+from protocols.news.negotiation import WORTH
+from resolver import Event, Received, Resolver, Sent
+from tests.hang import HANG
+
+COUNT = 60
+SPOOL = Spool({b"a.b": Group(numbered(b"a.b", list(range(1, COUNT + 1)))), **EXAMPLE.groups})
+
+
+def session(server: NewsServer, **more: object) -> Resolver:
+    policy = resolver.Policy(allow_port={server.port}, allow_password=True)
+    news_server = f"127.0.0.1:{server.port}"
+    return Resolver(policy=policy, news_server=news_server, **more)  # type: ignore[arg-type]
+
+
+class Crowd:
+    """Many fetches at once: results by number, errors by class name."""
+
+    def __init__(self, session: Resolver, server: NewsServer, login: str = "") -> None:
+        self._session = session
+        self._server = server
+        self._login = login
+        self.results: dict[int, str] = {}
+
+    async def fetch(self, number: int, group: str = "a.b") -> None:
+        try:
+            url = self._server.url(f"{group}/{number}", login=self._login)
+            content = (await self._session.fetch(url)).content
+            self.results[number] = content.decode("latin-1").splitlines()[-1]
+        except resolver.ResolveError as error:
+            self.results[number] = type(error).__name__
+
+    async def fetch_all(self, numbers: range) -> dict[int, str]:
+        async with trio.open_nursery() as nursery:
+            for number in numbers:
+                nursery.start_soon(self.fetch, number)
+        return self.results
+
+
+def right(numbers: range) -> dict[int, str]:
+    return {number: f"number {number}" if number <= COUNT else "NotFound" for number in numbers}
+
+
+FLAVOURS = [(INN, ""), (TRANSIT, ""), (LOGIN, "alice:secret@")]
+
+
+@pytest.mark.parametrize(("flavour", "login"), FLAVOURS, ids=lambda value: getattr(value, "name", ""))
+async def test_many_at_once_share_a_connection(flavour: Flavour, login: str, nursery: trio.Nursery) -> None:
+    """All are answered right, those that are gone too; what had to be mended is mended once."""
+    server = await serve(nursery, SPOOL, flavour=flavour)
+    numbers = range(1, COUNT + 11)
+    async with session(server) as many:
+        assert await Crowd(many, server, login).fetch_all(numbers) == right(numbers)
+    assert (server.connections, server.violations) == (1, [])
+    assert server.commands.count(b"MODE READER") == (0 if flavour is INN else 1)
+    assert server.commands.count(b"AUTHINFO USER alice") == (1 if flavour is LOGIN else 0)
+
+
+async def test_they_do_not_wait_for_one_another(nursery: trio.Nursery) -> None:
+    """A window of commands is on its way before the first answer; who waited would wait for ever."""
+    numbers = range(1, COUNT + 1)
+    server = await serve(nursery, SPOOL, gathers=2 * COUNT)
+    with trio.fail_after(HANG):
+        async with session(server) as many:
+            assert await Crowd(many, server).fetch_all(numbers) == right(numbers)
+    assert (server.connections, server.violations) == (1, [])
+
+
+async def test_who_is_told_no_is_told_of_the_command_that_was_its_own(nursery: trio.Nursery) -> None:
+    """Also where the group is selected already, and others still wait for their answers."""
+    server = await serve(nursery, SPOOL)
+    told: dict[int, str] = {}
+
+    async def fetch(session: Resolver, number: int) -> None:
+        with pytest.raises(resolver.NotFound) as caught:
+            await session.fetch(server.url(f"a.b/{number}"))
+        told[number] = caught.value.message
+
+    async with session(server) as many, trio.open_nursery() as inner:
+        await many.fetch(server.url("a.b/1"))
+        for number in range(COUNT + 1, COUNT + 11):
+            inner.start_soon(fetch, many, number)
+    assert {number: f"'ARTICLE {number}'" for number in told} == {
+        number: message.partition(":")[0] for number, message in told.items()
+    }
+    assert (server.connections, len(told)) == (1, 10)
+
+
+async def test_a_wrong_password_is_tried_once(nursery: trio.Nursery) -> None:
+    server = await serve(nursery, SPOOL, flavour=LOGIN)
+    async with session(server) as many:
+        results = await Crowd(many, server, "alice:wrong@").fetch_all(range(1, 21))
+    assert set(results.values()) == {"AccessDenied"}
+    assert server.commands.count(b"AUTHINFO PASS wrong") == 1
+
+
+async def test_nobody_has_a_login(nursery: trio.Nursery) -> None:
+    server = await serve(nursery, SPOOL, flavour=LOGIN)
+    async with session(server) as many:
+        results = await Crowd(many, server).fetch_all(range(1, 21))
+    assert set(results.values()) == {"LoginRequired"}
+    assert (server.connections, server.violations) == (1, [])
+
+
+async def test_the_next_answer_behind_a_smuggling_article_is_right(nursery: trio.Nursery) -> None:
+    server = await serve(nursery)
+    async with session(server) as one:
+        smuggled = await one.fetch("news:smuggled@example.test")
+        assert smuggled.content.endswith(b"\r\n\r\n" + SMUGGLING)
+        next_one = await one.fetch("news:comp.misc.1230@example.test")
+        assert next_one.content.endswith(b"\r\n\r\nnumber 1230\r\n")
+    assert (server.connections, server.violations) == (1, [])
+
+
+async def test_and_so_are_those_sent_ahead(nursery: trio.Nursery) -> None:
+    server = await serve(nursery)
+    found: dict[str, bytes] = {}
+
+    async def fetch(session: Resolver, message_id: str) -> None:
+        found[message_id] = (await session.fetch(f"news:{message_id}")).content
+
+    wanted = ["smuggled@example.test", "comp.misc.1230@example.test", "comp.misc.1234@example.test"]
+    async with session(server) as many, trio.open_nursery() as inner:
+        for message_id in wanted:
+            inner.start_soon(fetch, many, message_id)
+    assert found["smuggled@example.test"].endswith(SMUGGLING)
+    assert found["comp.misc.1230@example.test"].endswith(b"number 1230\r\n")
+    assert found["comp.misc.1234@example.test"].endswith(b"number 1234\r\n")
+    assert server.connections == 1
+
+
+@pytest.mark.parametrize("after", [1, 2, 7, 20])
+@pytest.mark.slow
+async def test_a_server_that_goes_again_and_again(after: int, nursery: trio.Nursery) -> None:
+    """Whoever was in flight asks again on a new connection."""
+    server = await serve(nursery, SPOOL, closes_after=after)
+    numbers = range(1, COUNT + 1)
+    async with session(server) as many:
+        results = await Crowd(many, server).fetch_all(numbers)
+    if after > 1:
+        assert results == right(numbers)
+    assert set(results) == set(numbers)
+    assert server.violations == []
+
+
+@pytest.mark.parametrize(
+    "behaviour", [Behaviour(cut_at=100), Behaviour(reset_at=100), Behaviour(instead=b"hello\r\n")]
+)
+async def test_one_spoilt_answer_harms_nobody_else(behaviour: Behaviour, nursery: trio.Nursery) -> None:
+    command = b"ARTICLE 20"
+    server = await serve(nursery, SPOOL, behaviours={command: behaviour})
+    numbers = range(1, COUNT + 1)
+    async with session(server) as many:
+        results = await Crowd(many, server).fetch_all(numbers)
+    assert results.pop(20) in ("Truncated", "ProtocolError", "Disconnected")
+    assert results == {number: text for number, text in right(numbers).items() if number != 20}
+    assert server.violations == []
+
+
+async def test_a_cancelled_one_harms_nobody_else(nursery: trio.Nursery) -> None:
+    server = await serve(nursery, SPOOL)
+    async with session(server) as many:
+        crowd = Crowd(many, server)
+        async with trio.open_nursery() as inner:
+            scopes = []
+            for number in range(1, COUNT + 1):
+                scope = trio.CancelScope()
+                scopes.append(scope)
+                inner.start_soon(within, scope, crowd, number)
+            while not server.batches:
+                await trio.lowlevel.checkpoint()
+            for scope in scopes[::7]:
+                scope.cancel()
+    for number, text in right(range(1, COUNT + 1)).items():
+        assert crowd.results.get(number, text) == text
+    assert len(crowd.results) >= COUNT - len(scopes[::7])
+    assert server.violations == []
+
+
+async def within(scope: trio.CancelScope, crowd: Crowd, number: int) -> None:
+    with scope:
+        await crowd.fetch(number)
+
+
+async def test_who_reads_slowly_has_a_connection_to_himself(nursery: trio.Nursery) -> None:
+    """Else whoever reads one article while holding another open would wait for himself."""
+    server = await serve(nursery)
+    async with session(server) as one, one.stream("news:comp.misc.1230@example.test") as held:
+        fetched = await one.fetch("news:comp.misc.1234@example.test")
+        assert fetched.content.endswith(b"number 1234\r\n")
+        content = b"".join([octets async for octets in held.body])
+        assert content.endswith(b"number 1230\r\n")
+    assert server.connections == 2
+
+
+async def test_silence_is_waited_for_once(nursery: trio.Nursery, mock_clock: trio.testing.MockClock) -> None:
+    """Time passes only here, a limit's worth whenever nobody has anything left to do."""
+    server = await serve(nursery, SPOOL, behaviours={b"ARTICLE 1": Behaviour(silent=True)})
+    results: dict[int, str] = {}
+    waits = 0
+
+    async def fetch_all() -> None:
+        async with session(server, limits=resolver.Limits(idle=5.0)) as many:
+            results.update(await Crowd(many, server).fetch_all(range(1, 31)))
+
+    async with trio.open_nursery() as fetching:
+        fetching.start_soon(fetch_all)
+        while fetching.child_tasks:
+            await trio.testing.wait_all_tasks_blocked(0.05)
+            if fetching.child_tasks:
+                mock_clock.jump(5.0)
+                waits += 1
+    assert waits == 1
+    assert results[1] == "TimedOut"
+    assert set(results.values()) <= {"TimedOut", *right(range(1, 31)).values()}
+
+
+async def test_articles_of_two_groups_do_not_mix(nursery: trio.Nursery) -> None:
+    spool = Spool(
+        {
+            b"a.b": Group(numbered(b"a.b", list(range(1, 21)))),
+            b"c.d": Group(numbered(b"c.d", list(range(1, 21)))),
+        }
+    )
+    server = await serve(nursery, spool)
+    found: dict[str, object] = {}
+
+    async def fetch(session: Resolver, path: str) -> None:
+        try:
+            extra = (await session.fetch(server.url(path))).extra
+            found[path] = None if extra is None else extra["message_id"]
+        except resolver.NotFound:
+            found[path] = "gone"
+
+    async with session(server) as many, trio.open_nursery() as inner:
+        for number in range(1, 21):
+            for group in ("a.b", "c.d", "no.such"):
+                inner.start_soon(fetch, many, f"{group}/{number}")
+    for number in range(1, 21):
+        assert found[f"a.b/{number}"] == f"a.b.{number}@example.test"
+        assert found[f"c.d/{number}"] == f"c.d.{number}@example.test"
+        assert found[f"no.such/{number}"] == "gone"
+    assert (server.connections, server.violations) == (1, [])
+
+
+@pytest.mark.parametrize(("at_once", "seed"), [(2, 1), (3, 2), (9, 3), (60, 4)])
+async def test_any_mix_of_urls_on_one_connection(at_once: int, seed: int, nursery: trio.Nursery) -> None:
+    """Each gets its own, whatever was selected while it waited: a listing keeps others waiting for a while,
+    and what was so before need not be so after."""
+    names = ("a.b", "c.d", "e.f")
+    spool = Spool({name.encode(): Group(numbered(name.encode(), list(range(1, 11)))) for name in names})
+    server = await serve(nursery, spool)
+    turns = trio.CapacityLimiter(at_once)
+    found: list[tuple[object, object]] = []
+
+    async def fetch(session: Resolver, path: str, expected: str) -> None:
+        async with turns:
+            try:
+                extra = (
+                    await session.fetch(server.url(path, scheme="news" if "@" in path else "nntp"))
+                ).extra
+                assert extra is not None
+                found.append((extra.get("message_id", extra.get("name")), expected))
+            except resolver.NotFound:
+                found.append(("", expected))
+
+    mix = [(f"{name}/{n}", f"{name}.{n}@example.test") for name in names for n in range(1, 11)]
+    mix += [(expected, expected) for _, expected in mix[::4]]
+    mix += [(name, name) for name in names] * 4 + [("no.such/1", ""), ("a.b/11", "")] * 3
+    random.Random(seed).shuffle(mix)
+    async with session(server) as many, trio.open_nursery() as inner:
+        for path, expected in mix:
+            inner.start_soon(fetch, many, path, expected)
+    assert len(found) == len(mix)
+    assert [pair for pair in found if pair[0] != pair[1]] == []
+    assert (server.connections, server.violations) == (1, [])
+
+
+async def test_another_password_is_another_connection(nursery: trio.Nursery) -> None:
+    """S11."""
+    server = await serve(nursery, flavour=LOGIN)
+    async with session(server) as one:
+        await one.fetch(server.url("comp.misc/1234", login="alice:secret@"))
+        with pytest.raises(resolver.LoginRequired):
+            await one.fetch(server.url("comp.misc/1234"))
+        with pytest.raises(resolver.AccessDenied):
+            await one.fetch(server.url("comp.misc/1234", login="bob:secret@"))
+    assert server.connections == 3
+
+
+async def test_news_and_nntp_share_a_connection(nursery: trio.Nursery) -> None:
+    server = await serve(nursery)
+    async with session(server) as one:
+        for url in ("news:comp.misc.1230@example.test", server.url("comp.misc/1234"), "news:comp.misc"):
+            await one.fetch(url)
+        await one.fetch(server.url("comp.misc", scheme="news"))
+    assert (server.connections, server.violations) == (1, [])
+
+
+@pytest.mark.parametrize("at_once", [1, 40])
+async def test_what_is_held_for_one_scheme_serves_no_other(at_once: int, nursery: trio.Nursery) -> None:
+    """S11: a login with it leaves nothing to the other scheme but a connection of its own."""
+    groups = {b"a.b": Group(numbered(b"a.b", [1])), b"c.d": Group(numbered(b"c.d", [1]), locked=True)}
+    server = await serve(nursery, Spool(groups))
+    turns = trio.CapacityLimiter(at_once)
+    found: dict[str, set[str]] = {}
+
+    async def ask(scheme: str, host: str, port: int, user: bytes | None) -> resolver.Credentials | None:
+        return resolver.Credentials(b"alice", b"secret") if scheme == "nntp" else None
+
+    async def fetch(session: Resolver, url: str) -> None:
+        async with turns:
+            try:
+                outcome = (await session.fetch(url)).kind.value
+            except resolver.ResolveError as error:
+                outcome = type(error).__name__
+            found.setdefault(url.replace(str(server.port), "P"), set()).add(outcome)
+
+    async with session(server, credentials=ask) as many, trio.open_nursery() as inner:
+        for _ in range(10):
+            for path in ("a.b", "c.d"):
+                inner.start_soon(fetch, many, server.url(path, scheme="news"))
+                inner.start_soon(fetch, many, server.url(f"{path}/1"))
+    assert found == {
+        "news://127.0.0.1:P/a.b": {"group"},
+        "news://127.0.0.1:P/c.d": {"LoginRequired"},
+        "nntp://127.0.0.1:P/a.b/1": {"article"},
+        "nntp://127.0.0.1:P/c.d/1": {"article"},
+    }
+    assert (server.connections, server.violations) == (2, [])
+    assert server.commands.count(b"AUTHINFO PASS secret") == 1
+
+
+async def test_a_farewell(nursery: trio.Nursery) -> None:
+    server = await serve(nursery)
+    async with session(server) as one:
+        await one.fetch("news:comp.misc.1230@example.test")
+        assert b"QUIT" not in server.commands
+    while b"QUIT" not in server.commands:
+        await trio.lowlevel.checkpoint()
+
+
+async def test_listing_and_info(nursery: trio.Nursery) -> None:
+    server = await serve(nursery)
+    async with session(server) as one:
+        listing = await one.fetch("news:comp.misc")
+        assert listing.entries is not None
+        assert [entry.url for entry in listing.entries][1:3] == [
+            "news:comp.misc.1234@example.test",
+            "news:smuggled@example.test",
+        ]
+        groups = await one.fetch("news:*")
+        assert groups.entries is not None
+        assert [(entry.name, entry.title) for entry in groups.entries][:2] == [
+            ("comp.misc", "General topics."),
+            ("alt.c++", "Übung"),
+        ]
+        facts = await one.info("news:comp.misc.1230@example.test")
+        assert (facts.kind, facts.title, facts.extra and facts.extra["message_id"]) == (
+            "article",
+            "Test",
+            "comp.misc.1230@example.test",
+        )
+        async with one.entries("news:a*") as entries:
+            assert [entry.name async for entry in entries] == ["alt.c++", "alt.empty"]
+    assert b"HEAD <comp.misc.1230@example.test>" in server.commands
+
+
+async def test_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NNTPSERVER", raising=False)
+    monkeypatch.setattr("resolver.policy.environment.SYSTEM_FILE", "/nonexistent/server")
+    with pytest.raises(resolver.NotConfigured) as caught:
+        await resolver.fetch("news:comp.misc")
+    assert caught.value.exit_code == 2
+    assert "NNTPSERVER" in caught.value.message
+
+
+# COMPRESS DEFLATE (RFC 8054) through the whole of the resolver, with a server that has it.
+
+MANY = Group(numbered(b"many", list(range(1, WORTH + 1))))
+FEW = Group(numbered(b"few", list(range(1, WORTH))))
+SECRET = Group(numbered(b"shut", [1]), locked=True)
+NEWS_COMPRESSED_SPOOL = Spool({**EXAMPLE.groups, b"many": MANY, b"few": FEW, b"shut": SECRET})
+COMMANDS = [b"CAPABILITIES", b"COMPRESS DEFLATE"]
+
+
+def news_compressed_session(server: NewsServer, **more: object) -> Resolver:
+    policy = resolver.Policy(allow_port={server.port}, allow_password=True)
+    return Resolver(policy=policy, **more)  # type: ignore[arg-type]
+
+
+def said(server: NewsServer) -> list[bytes]:
+    """What the server has heard, but for the farewell, which may be on its way."""
+    return [command for command in server.commands if command != b"QUIT"]
+
+
+def spoilt(answer: bytes, cut_at: int | None) -> dict[bytes, Behaviour]:
+    """Compression is offered, and this is the answer to who wants it."""
+    offering = b"101 list\r\nVERSION 2\r\nREADER\r\nCOMPRESS DEFLATE\r\n.\r\n"
+    return {
+        b"CAPABILITIES": Behaviour(instead=offering),
+        b"COMPRESS DEFLATE": Behaviour(instead=answer, cut_at=cut_at),
+    }
+
+
+async def test_a_long_listing_is_compressed_and_the_same(nursery: trio.Nursery) -> None:
+    plain, packing = [
+        await serve(nursery, NEWS_COMPRESSED_SPOOL, flavour=flavour) for flavour in (INN, COMPRESSING)
+    ]
+    events: list[Event] = []
+    async with (
+        news_compressed_session(plain) as one,
+        news_compressed_session(packing, on_event=events.append) as other,
+    ):
+        straight = await one.fetch(plain.url("many"))
+        response = await other.fetch(packing.url("many"))
+        article = await other.fetch(packing.url("many/7"))
+    assert response.content == straight.content
+    assert (response.kind, response.verified) == (straight.kind, straight.verified)
+    assert article.content.endswith(b"number 7\r\n")
+    assert packing.commands[:4] == [b"GROUP many", *COMMANDS, b"OVER 1-1000"]
+    assert said(packing)[4:] == [b"ARTICLE 7"]
+    assert (packing.connections, packing.violations) == (1, [])
+    assert packing.said * 8 < plain.said
+    shown = b"".join(event.octets for event in events if isinstance(event, Sent))
+    assert b"OVER 1-1000\r\nARTICLE 7\r\n" in shown, "a trace has what is said, and not how it is packed"
+    assert straight.content[-100:] in b"".join(e.octets for e in events if isinstance(e, Received))
+
+
+@pytest.mark.parametrize(
+    ("path", "commands"),
+    [
+        ("few", [b"GROUP few", b"OVER 1-999"]),
+        ("many/3", [b"GROUP many", b"ARTICLE 3"]),
+        ("many?news", [*COMMANDS, b"LIST ACTIVE", b"LIST NEWSGROUPS"]),
+    ],
+)
+async def test_what_is_worth_it(path: str, commands: list[bytes], nursery: trio.Nursery) -> None:
+    server = await serve(nursery, NEWS_COMPRESSED_SPOOL, flavour=COMPRESSING)
+    url = server.url("*", scheme="news") if path.endswith("?news") else server.url(path)
+    async with news_compressed_session(server) as one:
+        response = await one.fetch(url)
+    assert said(server) == commands
+    assert response.verified == ("terminator",)
+    assert server.violations == []
+
+
+@pytest.mark.parametrize("refusal", [b"403 no\r\n", b"502 no\r\n", b"503 no\r\n"])
+async def test_a_server_that_refuses_is_spoken_to_without(refusal: bytes, nursery: trio.Nursery) -> None:
+    server = await serve(nursery, NEWS_COMPRESSED_SPOOL, behaviours=spoilt(refusal, None))
+    async with news_compressed_session(server) as one:
+        for _ in range(2):
+            response = await one.fetch(server.url("many"))
+            assert response.content.count(b"\r\n") == WORTH
+    assert server.commands.count(b"COMPRESS DEFLATE") == 1
+
+
+def packed(octets: bytes) -> bytes:
+    packer = zlib.compressobj(9, wbits=-zlib.MAX_WBITS)
+    return packer.compress(octets) + packer.flush(zlib.Z_SYNC_FLUSH)
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (b"206 Compression active\r\n224 not compressed at all\r\n", resolver.ProtocolError),
+        (b"206 Compression active\r\n" + packed(b"224 smuggled\r\n.\r\n"), resolver.ProtocolError),
+        (b"290 what is this\r\n", resolver.ProtocolError),
+    ],
+)
+async def test_octets_that_came_before_are_refused(
+    answer: bytes, error: type[resolver.ResolveError], nursery: trio.Nursery
+) -> None:
+    """What came in one piece with the 206 may have been put there by somebody between."""
+    server = await serve(nursery, NEWS_COMPRESSED_SPOOL, behaviours=spoilt(answer, len(answer)))
+    async with news_compressed_session(server) as one:
+        with pytest.raises(error):
+            await one.fetch(
+                server.url("many"),
+            )
+    assert not any(command.startswith(b"OVER") for command in server.commands)
+
+
+async def test_a_login_goes_where_nothing_is_compressed(nursery: trio.Nursery) -> None:
+    """On a connection of its own, which is never compressed; the first one goes on to serve others."""
+    server = await serve(nursery, NEWS_COMPRESSED_SPOOL, flavour=COMPRESSING)
+    held = {("nntp", "127.0.0.1", server.port): resolver.Credentials(b"alice", b"secret")}
+
+    def credentials(scheme: str, host: str, port: int, user: bytes | None) -> resolver.Credentials | None:
+        return held.get((scheme, host, port))
+
+    async def look(*place: object) -> resolver.Credentials | None:
+        return credentials(*place)  # type: ignore[arg-type]
+
+    async with news_compressed_session(server, credentials=look) as one:
+        assert len((await one.fetch(server.url("many"))).entries or ()) == WORTH
+        assert (await one.fetch(server.url("shut/1"))).content.endswith(b"number 1\r\n")
+        assert (await one.fetch(server.url("many/1"))).content.endswith(b"number 1\r\n")
+        assert len((await one.fetch(server.url("many"))).entries or ()) == WORTH
+    assert server.violations == []
+    assert server.connections == 2
+    assert server.commands.count(b"COMPRESS DEFLATE") == 1
+    assert server.commands.count(b"AUTHINFO PASS secret") == 1
+
+
+async def test_a_user_of_the_url_logs_in_first(nursery: trio.Nursery) -> None:
+    flavour = replace(LOGIN, compresses=True)
+    server = await serve(nursery, NEWS_COMPRESSED_SPOOL, flavour=flavour)
+    async with news_compressed_session(server) as one:
+        await one.fetch(server.url("many", login="alice:secret@"))
+        await one.fetch(server.url("*", scheme="news", login="alice:secret@"))
+    verbs = [command.split()[0] for command in server.commands]
+    assert verbs.index(b"COMPRESS") > verbs.index(b"AUTHINFO")
+    assert server.violations == []
+
+
+async def test_all_at_once(nursery: trio.Nursery) -> None:
+    """Those who send ahead on a connection that turns are all answered right."""
+    server = await serve(nursery, NEWS_COMPRESSED_SPOOL, flavour=COMPRESSING)
+    found: dict[str, int] = {}
+    async with news_compressed_session(server) as many:
+
+        async def fetch(path: str) -> None:
+            found[path] = len((await many.fetch(server.url(path))).content.split(b"\r\n"))
+
+        async with trio.open_nursery() as inner:
+            for path in ("many/1", "many", "few", "many/2", "few/3", "many/900"):
+                inner.start_soon(fetch, path)
+    assert found["many"] == WORTH + 1
+    assert found["few"] == WORTH
+    assert server.violations == []
+    assert server.connections == 1
+
+
+def test_the_plan_says_it() -> None:
+    """Of all groups as it will be, of one group as a note: only the server knows how long it is."""
+    steps = resolver.explain("news://news.example/*").steps
+    said = [step["octets"] for step in steps if step["action"] == "send"]
+    assert said == ["CAPABILITIES\r\n", "COMPRESS DEFLATE\r\n", "LIST ACTIVE\r\nLIST NEWSGROUPS\r\n"]
+    notes = " ".join(str(step["text"]) for step in resolver.explain("nntp://h/a.b").steps if "text" in step)
+    assert "1000 or more: CAPABILITIES, and COMPRESS DEFLATE" in notes

@@ -1,0 +1,437 @@
+"""Which task may start when: whatever happens, no host has more at once than it may, and all are started."""
+
+from __future__ import annotations
+
+import random
+from typing import NamedTuple
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resolver.transfer.queue import SILENCE, HostQueue, HostScheduler, QueuedTask
+
+CAPS = {"ftp": 2, "http": 6, "file": None}
+MANY = 20
+
+
+def cap_of(scheme: str, waiting: int) -> int | None:
+    return CAPS[scheme]
+
+
+def cap_of_many(scheme: str, waiting: int) -> int:
+    return 4 if waiting >= MANY else 2
+
+
+def fill(hosts: HostScheduler[str], host: str, scheme: str, count: int) -> list[QueuedTask[str]]:
+    """So many of them under way."""
+    for number in range(count):
+        hosts.add(host, scheme, f"{host}{number}")
+    started = [hosts.take(0) for _ in range(count)]
+    return [each for each in started if each is not None]
+
+
+def test_a_host_has_as_many_as_its_scheme_may_and_no_more() -> None:
+    assert len(fill(HostScheduler(cap_of), "a", "ftp", 9)) == 2
+    assert len(fill(HostScheduler(cap_of), "a", "http", 9)) == 6
+    assert len(fill(HostScheduler(cap_of), "", "file", 9)) == 9
+
+
+def test_a_host_for_which_many_wait_has_more_until_they_are_few() -> None:
+    hosts: HostScheduler[str] = HostScheduler(cap_of_many)
+    burst = fill(hosts, "a", "ftp", 2)
+    for number in range(MANY - 1):
+        hosts.add("a", "ftp", str(number))
+    assert hosts.take(0) is None
+    hosts.add("a", "ftp", "one more")
+    third = hosts.take(0)
+    assert third is not None  # and by that they are few again
+    assert hosts.take(0) is None
+    for number in range(2):
+        hosts.add("a", "ftp", f"and {number}")
+    fourth = hosts.take(0)
+    assert fourth is not None
+    burst += [third, fourth]
+    hosts.add("a", "ftp", "beyond")
+    assert hosts.take(0) is None
+    for task in burst:
+        hosts.end(task, 0, succeeded=True)
+    assert [hosts.take(0) is None for _ in range(3)] == [False, False, True]
+
+
+def test_one_that_pushes_back_has_no_more_for_many() -> None:
+    hosts: HostScheduler[str] = HostScheduler(cap_of_many)
+    for number in range(2 * MANY):
+        hosts.add("a", "ftp", str(number))
+    burst = [hosts.take(0) for _ in range(4)]
+    assert burst[3] is not None
+    hosts.push_back(burst[3], 0)
+    for task in burst:
+        assert task is not None
+        hosts.end(task, 0, succeeded=True)
+    assert [hosts.take(0) is None for _ in range(3)] == [False, False, True]
+
+
+def test_all_schemes_of_a_host_share_what_it_may_have() -> None:
+    hosts: HostScheduler[str] = HostScheduler(cap_of)
+    assert len(fill(hosts, "a", "http", 2)) == 2
+    hosts.add("a", "ftp", "one")
+    assert hosts.take(0) is None
+
+
+def test_a_host_that_pushes_back_has_half_and_a_burst_counts_once() -> None:
+    hosts: HostScheduler[str] = HostScheduler(lambda scheme, waiting: 8)
+    burst = fill(hosts, "a", "ftp", 8)
+    for task in burst[4:]:
+        hosts.push_back(task, 0)
+    assert hosts.cap("a", "ftp") == 4
+    hosts.push_back(burst[4], 0)  # again, since
+    assert hosts.cap("a", "ftp") == 2
+
+
+def test_nothing_starts_there_until_it_wants_to_be_asked() -> None:
+    hosts: HostScheduler[str] = HostScheduler(cap_of)
+    (task,) = fill(hosts, "a", "http", 1)
+    hosts.add("a", "http", "next")
+    hosts.add("b", "http", "other")
+    hosts.push_back(task, 0, 30.0)
+    hosts.put_back(task, 0)
+    other = hosts.take(0)
+    assert other is not None
+    assert other.task == "other"
+    assert hosts.take(0) is None
+    assert hosts.ready_at() == 30
+    assert hosts.take(29.9) is None
+    first = hosts.take(30)
+    assert first is not None
+    assert first.task == "a0"
+
+
+def test_success_raises_slowly_and_the_more_slowly_the_more_often_it_pushed_back() -> None:
+    hosts: HostScheduler[str] = HostScheduler(cap_of)
+    burst = fill(hosts, "a", "http", 6)
+    hosts.push_back(burst[0], 0)
+    caps = []
+    for number in range(60):
+        hosts.end(burst.pop(), 0, succeeded=True)
+        hosts.add("a", "http", str(number))
+        while (started := hosts.take(0)) is not None:
+            burst.append(started)
+        caps.append(hosts.cap("a", "http"))
+    assert caps[18:21] == [3, 4, 4]
+    assert caps[-1] == 6
+    assert len(burst) == 6
+
+
+def test_a_rate_lets_so_many_start_a_second() -> None:
+    hosts: HostScheduler[str] = HostScheduler(cap_of, rate=0.5)
+    for host in "ab":
+        for number in range(2):
+            hosts.add(host, "http", f"{host}{number}")
+    now, started = 0.0, []
+    while hosts.waiting:
+        while (task := hosts.take(now)) is not None:
+            started.append((now, task.task))
+        now = hosts.ready_at() or now
+    assert started == [(0, "a0"), (0, "b0"), (2, "a1"), (2, "b1")]
+
+
+def test_what_was_put_back_keeps_its_place() -> None:
+    hosts: HostScheduler[str] = HostScheduler(cap_of)
+    one, two = fill(hosts, "a", "ftp", 2)
+    hosts.add("a", "ftp", "three")
+    hosts.put_back(two, 0)
+    hosts.put_back(one, 0)
+    hosts.add("a", "ftp", "four")
+    order = []
+    while (task := hosts.take(0)) is not None:
+        order.append(task.task)
+        hosts.end(task, 0, succeeded=True)
+    assert order == ["a0", "a1", "three", "four"]
+
+
+def test_a_host_that_has_nothing_to_say_is_forgotten() -> None:
+    hosts: HostScheduler[str] = HostScheduler(cap_of, rate=1.0)
+    for number in range(1_000):
+        hosts.add(f"h{number}", "http", "")
+        task = hosts.take(number * 2)
+        assert task is not None
+        hosts.end(task, number * 2, succeeded=True)
+    assert len(hosts._places) <= 2
+    assert len(hosts._paused) <= 2
+
+
+def test_what_hangs_is_lent_and_starts_no_more_until_it_is_heard() -> None:
+    hosts: HostScheduler[str] = HostScheduler(cap_of)
+    mute = fill(hosts, "mute", "ftp", 1)
+    lively = fill(hosts, "lively", "ftp", 2)
+    hosts.add("mute", "ftp", "next")
+    hosts.look(SILENCE - 1, [])
+    assert hosts.lent == 0
+    hosts.look(SILENCE, lively[:1])
+    assert hosts.lent == 1
+    assert hosts.take(SILENCE) is None
+    hosts.look(SILENCE + 1, mute)
+    assert hosts.lent == 0
+    following = hosts.take(SILENCE + 1)
+    assert following is not None
+    assert following.task == "next"
+
+
+def test_an_end_is_heard_too_and_who_begins_has_time() -> None:
+    hosts: HostScheduler[str] = HostScheduler(cap_of)
+    one, _ = fill(hosts, "a", "ftp", 2)
+    hosts.add("a", "ftp", "three")
+    hosts.look(SILENCE, [])
+    assert hosts.lent == 2
+    hosts.end(one, 7, succeeded=False)
+    assert hosts.lent == 0
+    three = hosts.take(7)
+    assert three is not None
+    hosts.add("b", "ftp", "late")
+    assert hosts.take(8) is not None
+    hosts.look(7 + SILENCE, [])
+    assert hosts.lent == 2
+
+
+def test_this_machine_is_never_silent() -> None:
+    hosts: HostScheduler[str] = HostScheduler(cap_of)
+    fill(hosts, "", "file", 3)
+    hosts.look(99, [])
+    assert hosts.lent == 0
+
+
+Load = st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 8), min_size=1)
+
+
+@given(hang=Load, live=Load, most=st.integers(1, 6), chance=st.randoms(use_true_random=False))
+def test_hosts_that_hang_hold_no_other_while_they_hold_no_more_than_is_lent(
+    hang: dict[str, int], live: dict[str, int], most: int, chance: random.Random
+) -> None:
+    """As the engine does it: what waits at hosts that live is all done while none that hang has ended, as
+    long as those cannot hold twice as many places as there are."""
+    mute = {f"hangs {name}": count for name, count in hang.items()}
+    hosts: HostScheduler[str] = HostScheduler(cap_of)
+    order = [name for name, count in (*mute.items(), *live.items()) for _ in range(count)]
+    chance.shuffle(order)
+    for name in order:
+        hosts.add(name, "ftp", name)
+    under_way: list[QueuedTask[str]] = []
+    now, done = 0.0, list[str]()
+    for _ in range(4 * len(order) + 8):
+        while len(under_way) - min(hosts.lent, most) < most and (task := hosts.take(now)) is not None:
+            under_way.append(task)
+        assert len(under_way) <= 2 * most
+        assert all(sum(each.task == name for each in under_way) <= 2 for name in {*mute, *live})
+        living = [task for task in under_way if task.task in live]
+        if living:
+            ends = chance.choice(living)
+            under_way.remove(ends)
+            done.append(ends.task)
+            hosts.end(ends, now, succeeded=True)
+        now = hosts.look_at(now)
+        hosts.look(now, living)
+    held = sum(min(2, count) for count in mute.values())
+    if held < 2 * most:
+        assert sorted(done) == sorted(name for name in order if name in live)
+    assert set(done) <= set(live)
+
+
+Event = st.tuples(
+    st.sampled_from(["add", "take", "end", "fail", "push", "back", "wait", "look"]),
+    st.sampled_from(["a", "b", "c", ""]),
+    st.sampled_from(["ftp", "http"]),
+    st.integers(0, 20),
+)
+
+
+@given(st.lists(Event, max_size=120), st.sampled_from([None, 0.5, 3.0]))
+def test_never_more_than_it_may_and_everything_is_started_in_order(
+    events: list[tuple[str, str, str, int]], rate: float | None
+) -> None:
+    hosts: HostScheduler[int] = HostScheduler(cap_of, rate=rate)
+    under_way: list[QueuedTask[int]] = []
+    added: dict[str, list[int]] = {}
+    started: dict[str, list[int]] = {}
+    now, count, again = 0.0, 0, set[int]()
+
+    def take() -> bool:
+        task = hosts.take(now)
+        if task is None:
+            return False
+        place = task.place.name
+        beside = sum(each.place is task.place for each in under_way)
+        if place:
+            cap = hosts.cap(place, task.scheme)
+            assert cap is not None
+            assert beside < cap <= (CAPS[task.scheme] or 0)
+        under_way.append(task)
+        if task.task not in again:
+            started.setdefault(place, []).append(task.task)
+        return True
+
+    for what, host, scheme, number in events:
+        if what == "add":
+            scheme = scheme if host else "file"
+            hosts.add(host, scheme, count)
+            added.setdefault(host, []).append(count)
+            count += 1
+        elif what == "take":
+            take()
+        elif what == "wait":
+            now += number / 4
+        elif what == "look":
+            hosts.look(now, under_way[:number])
+        elif under_way:
+            task = under_way[number % len(under_way)]
+            if what == "push":
+                hosts.push_back(task, now, number / 8)
+                continue
+            under_way.remove(task)
+            if what == "back":
+                again.add(task.task)
+                hosts.put_back(task, now)
+            else:
+                hosts.end(task, now, succeeded=what == "end")
+    while hosts.waiting or under_way:
+        before = hosts.waiting
+        while take():
+            pass
+        if under_way:
+            hosts.end(under_way.pop(0), now, succeeded=True)
+        elif hosts.waiting == before:
+            ready = hosts.ready_at()
+            assert hosts.lent == 0
+            assert ready is not None, "what waits for nothing starts"
+            assert ready > now
+            now = ready
+    assert started == added
+    assert hosts.waiting == 0
+
+
+def test_what_hosts_still_want_is_told_and_kept_to() -> None:
+    hosts: HostScheduler[str] = HostScheduler(cap_of, rate=2.0)
+    hosts.add("a", "http", "first")
+    hosts.add("a", "http", "second")
+    hosts.add("b", "http", "third")
+    first = hosts.take(10.0)
+    assert first is not None
+    assert hosts.pauses(10.0) == {"a": 0.5}
+    hosts.push_back(first, 10.0, pause=30.0)
+    assert hosts.pauses(15.0) == {"a": 25.0}
+
+    later: HostScheduler[str] = HostScheduler(cap_of)
+    later.leave_alone("a", 25.0)
+    later.add("a", "http", "second")
+    later.add("b", "http", "third")
+    third = later.take(0.0)
+    assert third is not None
+    assert third.task == "third"
+    assert later.take(24.9) is None
+    assert later.take(25.0) is not None
+    assert later.pauses(25.0) == {}
+
+
+def test_what_waits_can_be_dropped_and_what_is_under_way_goes_on() -> None:
+    hosts: HostScheduler[str] = HostScheduler(cap_of)
+    (one, two) = fill(hosts, "a", "ftp", 9)
+    hosts.drop()
+    assert hosts.waiting == 0
+    hosts.end(one, 1.0, succeeded=True)
+    assert hosts.take(1.0) is None
+    hosts.put_back(two, 2.0)
+    again = hosts.take(2.0)
+    assert again is not None
+    assert again.task == two.task
+
+
+# Which task of a host is the next: in their order without lanes, one behind the other with them.
+
+
+class Each(NamedTuple):
+    number: int
+    lane: str | None
+
+
+def line_of(*lanes: str | None) -> HostQueue[Each]:
+    line: HostQueue[Each] = HostQueue()
+    for number, lane in enumerate(lanes):
+        line.add(Each(number, lane))
+    return line
+
+
+def test_without_lanes_they_keep_their_order() -> None:
+    line = line_of(None, None, None)
+    first = line.take()
+    line.leave(first)
+    assert [first.number, line.take().number, line.take().number] == [0, 1, 2]
+
+
+def test_at_first_each_is_in_a_lane_of_its_own_as_far_as_there_are_as_many() -> None:
+    line = line_of(*"aaabbbcc")
+    assert "".join(str(line.take().lane) for _ in range(5)) == "abcab"
+
+
+def test_behind_one_that_ended_comes_the_next_of_its_lane() -> None:
+    line = line_of(*"aaabbbccdd")
+    slow, quick = line.take(), line.take()
+    for _ in range(2):
+        line.leave(quick)
+        quick = line.take()
+        assert quick.lane == "b"
+    line.leave(quick)
+    assert line.take().lane == "c"
+    line.leave(slow)
+    assert line.take().lane == "a"
+
+
+def test_what_ended_before_the_next_of_its_lane_was_there_is_followed_by_that() -> None:
+    """A directory that was listed, and then its files."""
+    line = line_of(*"ab")
+    listed = line.take()
+    line.leave(listed)
+    assert line.first.lane == "b"
+    line.add(Each(2, "a"))
+    assert line.take() == (2, "a")
+
+
+def test_what_is_put_back_has_its_place_in_its_lane() -> None:
+    line = line_of(*"aaa")
+    first, second = line.take(), line.take()
+    for each in (second, first):
+        line.put_back(each)
+        line.leave(each)
+    assert [line.take().number for _ in range(3)] == [0, 1, 2]
+
+
+@given(st.lists(st.tuples(st.sampled_from(["add", "take", "leave", "back"]), st.integers(0, 9)), max_size=80))
+def test_each_comes_out_and_those_of_a_lane_in_their_order(events: list[tuple[str, int]]) -> None:
+    line: HostQueue[Each] = HostQueue()
+    count, waiting, under_way, came = 0, 0, list[Each](), list[Each]()
+
+    def take() -> None:
+        expected = line.first
+        came.append(line.take())
+        under_way.append(came[-1])
+        assert came[-1] is expected
+
+    for what, number in events:
+        if what == "add":
+            line.add(Each(count, [None, "a", "b", "c"][number % 4]))
+            count += 1
+        elif what == "take" and len(line):
+            take()
+        elif under_way and what in ("leave", "back"):
+            each = under_way.pop(number % len(under_way))
+            if what == "back":
+                line.put_back(each)
+                came.remove(each)
+            line.leave(each)
+        waiting = count - len(came)
+        assert len(line) == waiting
+    while len(line):
+        take()
+    assert sorted(each.number for each in came) == list(range(count))
+    if all(what != "back" for what, _ in events):
+        for lane in (None, "a", "b", "c"):
+            numbers = [each.number for each in came if each.lane == lane]
+            assert numbers == sorted(numbers)

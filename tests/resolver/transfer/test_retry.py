@@ -1,0 +1,427 @@
+"""How long is waited between two tries."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+import trio
+import trio.testing
+
+from fixtures.faulty import Fault, FaultyServer, Manner, serve
+from resolver import (
+    Disconnected,
+    Event,
+    Limits,
+    NetworkError,
+    NotConfigured,
+    Policy,
+    ProtocolError,
+    Refused,
+    ResolveError,
+    Resolver,
+    RetryPolicy,
+    Started,
+    TimedOut,
+    Truncated,
+    TryLater,
+    Unreachable,
+    Validators,
+    parse,
+)
+from resolver.files.directory import DirectoryHandle
+from resolver.files.part_state import PartState, read_state
+from resolver.network import stream
+from resolver.network.stream_settings import CAPACITY, Contacts
+from resolver.transfer.redirects import MirrorPrefixes
+from resolver.transfer.retry import OVERLAP
+from tests.resolver.network.peers import closed_port
+
+PATIENCE = RetryPolicy(tries=5, delay=2.0)
+
+
+@pytest.mark.parametrize(
+    ("failures_in_a_row", "most"), [(0, 2.0), (1, 2.0), (2, 4.0), (3, 8.0), (9, 60.0), (99, 60.0)]
+)
+def test_the_pause_doubles_up_to_a_minute(failures_in_a_row: int, most: float) -> None:
+    assert 0.75 * most <= PATIENCE.pause(failures_in_a_row, Disconnected("gone")) <= most
+
+
+def test_a_peer_that_names_a_time_gets_it() -> None:
+    assert PATIENCE.pause(1, TryLater("not now")) <= 2.0
+    assert PATIENCE.pause(1, TryLater("not now", after=30.0)) == 30.0
+    soon = TryLater("not now", until=datetime.now(UTC) + timedelta(seconds=100))
+    assert 0 < PATIENCE.pause(1, soon) <= 100.0
+    past = TryLater("not now", until=datetime(1994, 11, 6, tzinfo=UTC))
+    assert PATIENCE.pause(1, past) == 0.0
+
+
+def test_retry_policy_before_data_counts_its_own_tries() -> None:
+    policy = RetryPolicy(tries=5, tries_before_data=1)
+    error = TryLater("later")
+    assert [policy.gives_up(1, error, has_data=has_data) for has_data in (False, True)] == [True, False]
+    assert not RetryPolicy(tries=5).gives_up(1, error, has_data=False)
+
+
+# Where else an object is: what a prefix makes of a URL, and how the places take over from one another.
+
+SAID: Mapping[str, tuple[str, ...]] = {
+    "http://h/": ("http://all",),
+    "http://h/pub": ("http://m/h/", "ftp://f"),
+    "http://h/pub/deep/": ("http://n/",),
+    "http://h:81/a%20b/": ("http://n",),
+    "ftp://h/one.iso": ("ftp://m/other.iso",),
+    "ftp://h/%2Fsrv/": ("http://m/srv",),
+}
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("http://h/x", ["http://all/x"]),
+        ("http://h/public/x", ["http://all/public/x"]),
+        ("http://h/pub/x", ["http://m/h/x", "ftp://f/x"]),
+        ("http://H:80/pub/x", ["http://m/h/x", "ftp://f/x"]),
+        ("http://me:secret@h/pub/x#y", ["http://m/h/x", "ftp://f/x"]),
+        ("http://h/pub/x?y", ["http://m/h/x?y"]),  # which ftp has not
+        ("http://h/pub/", ["http://m/h/", "ftp://f/"]),
+        ("http://h/pub", ["http://m/h/", "ftp://f"]),
+        ("http://h/", ["http://all/"]),
+        ("http://h/pub/deep/x//y", ["http://n/x//y"]),
+        ("http://h:81/a%20b/c", ["http://n/c"]),
+        ("http://h:81/a%20b%2Fc", None),
+        ("https://h/x", None),
+        ("ftp://h/one.iso", ["ftp://m/other.iso"]),
+        ("ftp://h/one.iso;type=i", None),
+        ("ftp://h/%2Fsrv/x", ["http://m/srv/x"]),
+        ("file:///pub/x", None),
+        ("mailto:me@h", None),
+    ],
+)
+def test_the_longest_prefix_counts_and_the_rest_goes_behind_its_mirrors(
+    url: str, expected: list[str] | None
+) -> None:
+    found = MirrorPrefixes(SAID).find(parse(url))
+    assert (None if found is None else list(found[1])) == expected
+
+
+@pytest.mark.parametrize(
+    ("prefix", "mirrors", "what"),
+    [
+        ("h/", (), "a URL"),
+        ("file:///h/", (), "file:///h/.* host"),
+        ("http://h/", ("m",), "a URL"),
+        ("http://h/", ("http://m?x",), "path"),
+        ("http://h/", "http://m", "list"),
+    ],
+)
+def test_what_can_be_no_prefix_and_no_mirror(prefix: str, mirrors: tuple[str, ...], what: str) -> None:
+    with pytest.raises(NotConfigured, match=what):
+        Resolver(mirrored={prefix: mirrors})
+
+
+CONTENT = bytes(range(250)) * 200
+DIGEST = f"sha256:{sha256(CONTENT).hexdigest()}"
+#: Every connection is cut after a part of the body; of those that go on, too.
+CUT = Manner(fault=Fault("cut", "body"))
+PATIENT = RetryPolicy(tries=1)
+
+
+def policy_for(*servers: FaultyServer) -> Policy:
+    return Policy(allow_port=frozenset(server.port for server in servers))
+
+
+def below(server: FaultyServer) -> str:
+    return server.url().rpartition("/")[0] + "/"
+
+
+def state_in(folder: Path) -> PartState | None:
+    directory = DirectoryHandle(str(folder), make=False)
+    directory.hold()
+    try:
+        return read_state("it.part-state", directory)
+    finally:
+        directory.close()
+
+
+@pytest.mark.parametrize("second", ["http", "ftp"])
+@pytest.mark.parametrize("first", ["http", "ftp"])
+@pytest.mark.parametrize("checksum", [DIGEST, None])
+async def test_who_takes_over_goes_on_where_a_digest_will_tell(
+    first: str, second: str, checksum: str | None, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    """By Range or REST, in the one file; without a digest from the beginning."""
+    one = await serve(nursery, first, CONTENT, CUT)
+    two = await serve(nursery, second, CONTENT)
+    mirrors = {below(one): [below(two)]}
+    async with Resolver(policy=policy_for(one, two), mirrored=mirrors, patience=PATIENT) as session:
+        saved = await session.save(one.url(), tmp_path / "it", checksum=checksum)
+    assert (tmp_path / "it").read_bytes() == CONTENT
+    assert os.listdir(tmp_path) == ["it"]
+    assert (saved.mirror, saved.attempts) == (two.url(), 2)
+    assert "save:mirror" in [finding.rule for finding in saved.findings]
+    assert saved.resumed_from == (one.reached if checksum else 0)
+    assert two.sent == len(CONTENT) - max(0, saved.resumed_from - OVERLAP) if checksum else len(CONTENT)
+    assert ("digest" in saved.verified) == (checksum is not None)
+
+
+@pytest.mark.parametrize("first", ["http", "ftp"])
+async def test_what_is_left_of_several_places_a_later_run_goes_on_with(
+    first: str, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    """The state is of the URL that was asked for, and says no more of it than what that place said: here a
+    mirror came furthest, and the place itself is asked again."""
+    one = await serve(nursery, first, CONTENT, CUT)
+    two = await serve(nursery, "http", CONTENT, Manner(fault=Fault("cut", "body", share=80)))
+    mirrors = {below(one): [below(two)]}
+    async with Resolver(policy=policy_for(one, two), mirrored=mirrors, patience=PATIENT) as session:
+        with pytest.raises(Truncated):
+            await session.save(one.url(), tmp_path / "it", checksum=DIGEST)
+        state = state_in(tmp_path)
+        assert state is not None
+        assert (state.url, state.complete, state.known) == (one.url(), False, Validators(size=len(CONTENT)))
+        held = (tmp_path / "it.part").read_bytes()
+        assert len(held) > len(CONTENT) // 2
+        assert CONTENT.startswith(held)
+        one.mend()
+        saved = await session.save(one.url(), tmp_path / "it", checksum=DIGEST)
+    assert (saved.resumed_from, saved.mirror) == (len(held), None)
+    assert (tmp_path / "it").read_bytes() == CONTENT
+
+
+async def test_a_mirror_of_a_prefix_is_the_callers_own_word(nursery: trio.Nursery, tmp_path: Path) -> None:
+    """It may be a place that a stranger's URL may not lead to: as one that a stranger named it is refused."""
+
+    async def answer(peer: trio.SocketStream) -> None:
+        async with peer:
+            await peer.receive_some()
+            await peer.send_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
+
+    listeners = await trio.open_tcp_listeners(0, host="127.0.0.2")
+    nursery.start_soon(trio.serve_listeners, answer, listeners)
+    port = listeners[0].socket.getsockname()[1]
+    one = await serve(nursery, "http", CONTENT, Manner(fault=Fault("later", "greeting")))
+    policy = Policy(allow_port=frozenset({one.port, port}), allow_address=frozenset({"127.0.0.1/32"}))
+    mirror = f"http://127.0.0.2:{port}/"
+    async with Resolver(policy=policy, mirrored={below(one): [mirror]}, patience=PATIENT) as session:
+        saved = await session.save(one.url(), tmp_path / "it", origin="derived")
+        assert saved.mirror == f"{mirror}object.bin"
+    async with Resolver(policy=policy, patience=PATIENT) as session:
+        with pytest.raises(Refused, match="S08"):
+            await session.save(one.url(), tmp_path / "no", origin="derived", mirrors=[f"{mirror}object.bin"])
+
+
+# How often a place is asked that cannot be reached: once where that will most likely last, and as often as
+# there is patience for once it was heard from.
+
+#: What the peer at a port does with its first, second, … connection; then it no longer listens.
+Behaviour = Callable[[trio.SocketStream], Awaitable[None]]
+
+#: Seconds of silence after which a peer is given up, where silence is what it does.
+SILENCE = 0.2
+
+TRIES = RetryPolicy(tries=3, delay=0.001)
+TRIES_ALL = RetryPolicy(tries=3, delay=0.001, retry_all=True)
+
+
+async def silence(peer: trio.SocketStream) -> None:
+    await peer.receive_some()  # until it leaves
+
+
+async def leaving(peer: trio.SocketStream) -> None:
+    """At once, and without a word."""
+
+
+async def half(peer: trio.SocketStream) -> None:
+    await peer.receive_some()
+    await peer.send_all(b'HTTP/1.1 200 OK\r\nETag: "1"\r\nContent-Length: 10\r\n\r\nhalf ')
+
+
+async def whole(peer: trio.SocketStream) -> None:
+    await peer.receive_some()
+    await peer.send_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
+
+
+async def other(peer: trio.SocketStream) -> None:
+    await peer.send_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+    await peer.receive_some()
+
+
+async def greeting(peer: trio.SocketStream) -> None:
+    await peer.send_all(b"220 go on\r\n")
+    await peer.receive_some()
+
+
+class Peer:
+    """`behaviours`, one a connection, the last for all that follow; with `ends` nobody listens behind it."""
+
+    def __init__(self, *behaviours: Behaviour, ends: bool = False) -> None:
+        self._behaviours = list(behaviours)
+        self._ends = ends
+        self.connections = 0
+
+    async def listen(self, nursery: trio.Nursery) -> int:
+        listener = (await trio.open_tcp_listeners(0, host="127.0.0.1"))[0]
+        nursery.start_soon(self._serve, listener)
+        return int(listener.socket.getsockname()[1])
+
+    async def _serve(self, listener: trio.SocketListener) -> None:
+        place = listener.socket.getsockname()
+        async with listener:
+            while self._behaviours:
+                peer = await listener.accept()
+                self.connections += 1
+                last = len(self._behaviours) == 1
+                behaviour = self._behaviours[0] if last and not self._ends else self._behaviours.pop(0)
+                if not self._behaviours:
+                    await listener.aclose()
+                    return await self._end(place, behaviour, peer)
+                async with peer:
+                    await behaviour(peer)
+
+    async def _end(self, place: tuple[str, int], behaviour: Behaviour, peer: trio.SocketStream) -> None:
+        """The last one; then nobody listens at the port, and nobody else can."""
+        with socket.socket() as bound:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # its connections are there still
+            bound.bind(place)
+            async with peer:
+                await behaviour(peer)
+            await trio.sleep_forever()
+
+
+async def attempts_of(
+    *urls: str, patience: RetryPolicy = TRIES, limits: Limits | None = None
+) -> tuple[ResolveError, int]:
+    """The error of the last URL, and how often that was tried; those before it are had."""
+    events: list[Event] = []
+    async with Resolver(patience=patience, limits=limits, on_event=events.append) as session:
+        for url in urls[:-1]:
+            await session.fetch(url)
+        events.clear()
+        with pytest.raises(ResolveError) as raised:
+            await session.fetch(urls[-1])
+    attempts = sum(isinstance(event, Started) for event in events)
+    assert raised.value.attempts == attempts
+    return raised.value, attempts
+
+
+@pytest.mark.parametrize("scheme", ["ftp", "http", "https", "gopher", "nntp", "wais", "ftps"])
+@pytest.mark.parametrize(("patience", "attempts"), [(TRIES, 1), (TRIES_ALL, 3)])
+async def test_who_refuses(scheme: str, patience: RetryPolicy, attempts: int) -> None:
+    with closed_port() as port:
+        name = {"nntp": "a.group/1", "wais": "db?x"}.get(scheme, "x")
+        url = f"{scheme}://127.0.0.1:{port}/{name}"
+        error, tried = await attempts_of(url, patience=patience)
+    assert (type(error), tried, error.exit_code) == (Unreachable, attempts, 4)
+
+
+@pytest.mark.parametrize("scheme", ["ftp", "nntp"])
+@pytest.mark.parametrize(("patience", "attempts"), [(TRIES, 1), (TRIES_ALL, 3)])
+async def test_who_never_greets(
+    scheme: str, patience: RetryPolicy, attempts: int, nursery: trio.Nursery
+) -> None:
+    peer = Peer(silence)
+    port = await peer.listen(nursery)
+    limits = Limits(idle=SILENCE)
+    error, tried = await attempts_of(
+        f"{scheme}://127.0.0.1:{port}/a.group/1", patience=patience, limits=limits
+    )
+    assert (type(error), tried, peer.connections) == (TimedOut, attempts, attempts)
+
+
+@pytest.mark.parametrize(("long", "attempts"), [(-1.0, 1), (None, 3)], ids=["after long", "at once"])
+async def test_who_leaves_without_a_greeting(
+    long: float | None, attempts: int, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that has too much to do leaves at once; one of another protocol waits for a request first."""
+    if long is not None:
+        monkeypatch.setattr(stream, "_LONG_SILENCE", long)
+    peer = Peer(leaving)
+    port = await peer.listen(nursery)
+    error, tried = await attempts_of(f"ftp://127.0.0.1:{port}/x")
+    assert (type(error), tried, peer.connections) == (Disconnected, attempts, attempts)
+
+
+async def test_another_protocol_is_an_answer(nursery: trio.Nursery) -> None:
+    peer = Peer(other)
+    port = await peer.listen(nursery)
+    error, tried = await attempts_of(f"ftp://127.0.0.1:{port}/x", patience=TRIES_ALL)
+    assert (type(error), tried) == (ProtocolError, 1)
+
+
+@pytest.mark.parametrize("after", [silence, leaving], ids=["silent", "leaves"])
+async def test_a_silent_answer_to_a_request_is_waited_for(after: Behaviour, nursery: trio.Nursery) -> None:
+    """Who has to be asked first is not expected to greet."""
+
+    async def asked(peer: trio.SocketStream) -> None:
+        await peer.receive_some()
+        await after(peer)
+
+    peer = Peer(asked)
+    port = await peer.listen(nursery)
+    _, tried = await attempts_of(f"http://127.0.0.1:{port}/x", limits=Limits(idle=SILENCE))
+    assert tried == 3
+
+
+async def test_after_contact_there_is_patience_in_the_same_retrieval(nursery: trio.Nursery) -> None:
+    """The server comes down in the middle of a body, and may come up again."""
+    peer = Peer(half, ends=True)
+    port = await peer.listen(nursery)
+    error, tried = await attempts_of(f"http://127.0.0.1:{port}/x")
+    assert (type(error), tried, peer.connections) == (Unreachable, 3, 1)
+
+
+async def test_after_contact_there_is_patience_with_other_urls_of_the_place(nursery: trio.Nursery) -> None:
+    peer = Peer(whole, ends=True)
+    port = await peer.listen(nursery)
+    error, tried = await attempts_of(f"http://127.0.0.1:{port}/x", f"http://127.0.0.1:{port}/y")
+    assert (type(error), tried) == (Unreachable, 3)
+
+
+async def test_but_not_with_other_places(nursery: trio.Nursery) -> None:
+    peer = Peer(whole)
+    port = await peer.listen(nursery)
+    with closed_port() as closed:
+        _, tried = await attempts_of(f"http://127.0.0.1:{port}/x", f"http://127.0.0.1:{closed}/x")
+    assert tried == 1
+
+
+async def test_after_a_greeting_silence_is_waited_for(nursery: trio.Nursery) -> None:
+    peer = Peer(greeting)
+    port = await peer.listen(nursery)
+    error, tried = await attempts_of(f"ftp://127.0.0.1:{port}/x")
+    assert (type(error), tried) == (Disconnected, 3)
+
+
+async def test_a_mirror_has_its_turn_at_once(nursery: trio.Nursery, tmp_path: object) -> None:
+    peer = Peer(whole)
+    port = await peer.listen(nursery)
+    with closed_port() as closed:
+        async with Resolver(patience=RetryPolicy(tries=5, delay=1_000.0)) as session:
+            saved = await session.save(
+                f"http://127.0.0.1:{closed}/x",
+                f"{tmp_path}/x",
+                mirrors=[f"http://127.0.0.1:{port}/x"],
+            )
+    assert (saved.bytes, saved.attempts) == (2, 2)
+
+
+def test_of_very_many_places_the_first_are_forgotten() -> None:
+    contacts = Contacts()
+    first = contacts["h", 0]
+    assert contacts["h", 0] is first
+    for port in range(1, CAPACITY + 1):
+        contacts["h", port]
+    assert contacts["h", 0] is not first
+
+
+def test_what_lasts_is_said_by_every_copy() -> None:
+    error = Unreachable("refused", lasting=True)
+    assert error.at("x:").tried(3).lasting
+    assert not error.passing().lasting
+    assert not NetworkError("gone").lasting

@@ -1,0 +1,662 @@
+"""Saving: what becomes of a file that is there, of what an earlier run left, and where mirrors take over."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from fixtures.gopher import serve as serve_gopher
+from fixtures.http import Behaviour, HttpServer, Page, Request, moved, serve
+from fixtures.http.server import encode
+from resolver import (
+    ChecksumMismatch,
+    Disconnected,
+    Kind,
+    LocalError,
+    NotFound,
+    ResolveError,
+    Resolver,
+    Retrying,
+    RetryPolicy,
+    Saved,
+    Truncated,
+    Validators,
+)
+from resolver.files.partial_file import PartialFile
+from resolver.transfer.retry import OVERLAP
+from resolver.transfer.saving import Exists, meta_octets
+from resolver.version import VERSION
+
+OBJECT = bytes(range(250)) * 100
+HALF = len(OBJECT) // 2
+WHEN = datetime(1994, 11, 6, 8, 49, 37, tzinfo=UTC)
+DATED = ("Last-Modified", "Sun, 06 Nov 1994 08:49:37 GMT")
+PAGE = Page(OBJECT, "application/octet-stream", headers=(DATED, ("ETag", '"1"')), parts=True)
+UNDATED = replace(PAGE, headers=())
+#: Half of the object comes, whatever the head says.
+CUT = Behaviour(cut_at=len(encode(Request("GET", "/object"), PAGE)) - HALF)
+ONCE = RetryPolicy()
+EVERY_WAY: tuple[Exists, ...] = ("fail", "resume", "skip", "newer", "replace", "rename")
+PATIENT = RetryPolicy(tries=3, delay=0.0)
+DIGEST = f"sha256:{sha256(OBJECT).hexdigest()}"
+
+
+async def save(
+    server: HttpServer, folder: Path, exists: Exists = "fail", *, patience: RetryPolicy = ONCE
+) -> Saved:
+    async with Resolver(patience=patience) as session:
+        return await session.save(server.url("/object"), folder / "object", exists=exists)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in sorted(os.listdir(folder))}
+
+
+def methods(server: HttpServer) -> list[str]:
+    return [request.method for request in server.requests]
+
+
+# -- a file that has the name already
+
+
+@dataclass(frozen=True)
+class Row:
+    """A file `held`, last modified at `held_at`, and the same name asked for again: the methods that are
+    sent, what is there then, and what is said of it. `page` is what the server has."""
+
+    exists: Exists
+    held: bytes
+    asked: tuple[str, ...]
+    after: Mapping[str, bytes]
+    held_at: float = WHEN.timestamp()
+    page: Page = PAGE
+    skipped: bool = False
+    resumed_from: int = 0
+    told: tuple[str, ...] = ()
+
+
+class Heeding:
+    """A server that heeds a condition only where the time is the very one, as nginx does."""
+
+    def answer(self, request: Request, page: Page) -> Page:
+        since = request.values("if-modified-since")
+        return page if since != [DATED[1]] else replace(page, content=b"", status=304, reason="Not Modified")
+
+
+NEW = {"object": OBJECT}
+SAME = bytes(len(OBJECT))
+HEEDED = replace(PAGE, guard=Heeding())
+ROWS = {
+    "skip": Row("skip", b"old", (), {"object": b"old"}, skipped=True),
+    "newer, and it is not": Row("newer", SAME, ("GET",), {"object": SAME}, skipped=True),
+    "newer, and it is": Row("newer", b"old", ("GET",), NEW, held_at=WHEN.timestamp() - 10),
+    "newer, and ours is": Row(
+        "newer", b"our", ("GET",), {"object": b"our"}, held_at=WHEN.timestamp() + 10, skipped=True
+    ),
+    "newer, within what clocks differ": Row(
+        "newer", SAME, ("GET",), {"object": SAME}, held_at=WHEN.timestamp() - 2, skipped=True
+    ),
+    "newer, of the same time and another size": Row("newer", b"old", ("GET",), NEW),
+    "newer, and the server heeds the condition": Row(
+        "newer", b"old", ("GET",), {"object": b"old"}, page=HEEDED, skipped=True
+    ),
+    "newer, and it is by the condition": Row(
+        "newer", b"old", ("GET",), NEW, held_at=WHEN.timestamp() - 10, page=HEEDED
+    ),
+    "newer, but nobody knows": Row("newer", b"old", ("GET",), NEW, page=UNDATED),
+    "replace": Row("replace", b"old", ("GET",), NEW),
+    "rename": Row("rename", b"old", ("GET",), {"object": b"old", "object.2": OBJECT}),
+    "resume": Row("resume", OBJECT[:HALF], ("GET",), NEW, resumed_from=HALF),
+    "resume, and it is whole": Row("resume", OBJECT, ("GET",), NEW, resumed_from=len(OBJECT)),
+    "resume, of another object": Row("resume", b"x" * HALF, ("GET", "GET"), NEW, told=("save:restarted",)),
+    "resume, with too much": Row("resume", OBJECT + b"more", ("GET", "GET"), NEW, told=("save:restarted",)),
+    "resume, without offsets": Row(
+        "resume", OBJECT[:HALF], ("GET",), NEW, page=replace(PAGE, parts=False), told=("save:restarted",)
+    ),
+}
+
+
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+async def test_a_file_that_is_there(row: Row, nursery: trio.Nursery, tmp_path: Path) -> None:
+    server = await serve(nursery, {"/object": row.page})
+    (tmp_path / "object").write_bytes(row.held)
+    os.utime(tmp_path / "object", (row.held_at, row.held_at))
+    saved = await save(server, tmp_path, row.exists, patience=PATIENT)
+    assert contents(tmp_path) == row.after
+    assert tuple(methods(server)) == row.asked
+    assert (saved.skipped, saved.resumed_from) == (row.skipped, row.resumed_from)
+    assert saved.bytes == len(row.after[Path(str(saved.path)).name])
+    assert tuple(finding.rule for finding in saved.findings) == row.told
+    if "GET" in row.asked and not row.skipped and row.page is not UNDATED:
+        assert os.stat(str(saved.path)).st_mtime == WHEN.timestamp()
+
+
+class Tagged:
+    """A server that knows its object by the entity tag alone."""
+
+    def answer(self, request: Request, page: Page) -> Page:
+        if request.values("if-none-match") != ['"1"']:
+            return page
+        return replace(page, content=b"", status=304, reason="Not Modified")
+
+
+async def test_an_entity_tag_in_the_sidecar_tells_more_than_a_time(
+    nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    """As long as the file is the one that was saved."""
+    tagged = replace(UNDATED, headers=(("ETag", '"1"'),), guard=Tagged())
+    server = await serve(nursery, {"/object": tagged})
+
+    async def again() -> bool:
+        saved = await session.save(server.url("/object"), tmp_path / "object", exists="newer", meta=True)
+        return saved.skipped
+
+    async with Resolver() as session:
+        assert [await again(), await again()] == [False, True]
+        assert server.requests[1].values("if-none-match") == ['"1"']
+        (tmp_path / "object").write_bytes(b"mine")
+        assert not await again()
+        assert server.requests[2].values("if-none-match") == []
+        (tmp_path / "object.meta.json").unlink()
+        assert not await again()
+    assert (tmp_path / "object").read_bytes() == OBJECT
+
+
+@pytest.mark.parametrize(
+    ("listed", "asked"),
+    [
+        (Validators(size=4, modified=WHEN), 0),
+        (Validators(size=4, modified=WHEN - timedelta(days=1)), 0),
+        (Validators(size=5, modified=WHEN), 1),
+        (Validators(size=4, modified=WHEN + timedelta(seconds=3)), 1),
+        (Validators(size=4), 1),
+        (Validators(modified=WHEN), 1),
+        (Validators(), 1),
+    ],
+)
+async def test_what_a_listing_said_for_certain_need_not_be_asked(
+    listed: Validators, asked: int, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    server = await serve(nursery, {"/object": PAGE})
+    (tmp_path / "object").write_bytes(b"ours")
+    os.utime(tmp_path / "object", (WHEN.timestamp(), WHEN.timestamp()))
+    async with Resolver() as session:
+        saved = await session.save(server.url("/object"), tmp_path / "object", exists="newer", listed=listed)
+    assert (len(server.requests), saved.skipped) == (asked, not asked)
+
+
+async def test_no_listing_makes_a_directory_the_file_that_is_there(tmp_path: Path) -> None:
+    (tmp_path / "object").mkdir()
+    listed = Validators(
+        size=(tmp_path / "object").stat().st_size, modified=WHEN - timedelta(days=400_000 / 365)
+    )
+    async with Resolver() as session:
+        with pytest.raises(LocalError):
+            await session.save(
+                "http://127.0.0.1:1/object", tmp_path / "object", exists="newer", listed=listed
+            )
+
+
+async def test_a_file_that_is_there_stops_it_before_anything_is_sent(
+    nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    server = await serve(nursery, {"/object": PAGE})
+    (tmp_path / "object").write_bytes(b"old")
+    with pytest.raises(LocalError, match=r"object' .*already.*--exists"):
+        await save(server, tmp_path)
+    assert (server.connections, contents(tmp_path)) == (0, {"object": b"old"})
+
+
+@pytest.mark.parametrize("exists", EVERY_WAY)
+@pytest.mark.parametrize("name", ["x.part", "x.PART-State", "x.part-state.new"])
+async def test_a_name_of_what_is_kept_beside_a_file_is_nobodys(
+    name: str, exists: Exists, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    """What is in such a file would be taken for what an earlier run of ours left."""
+    server = await serve(nursery, {"/object": PAGE})
+    (tmp_path / name).write_bytes(b"old")
+    async with Resolver() as session:
+        with pytest.raises(LocalError, match="another name"):
+            await session.save(server.url("/object"), tmp_path / name, exists=exists)
+    assert (server.connections, contents(tmp_path)) == (0, {name: b"old"})
+
+
+@pytest.mark.parametrize("exists", EVERY_WAY)
+async def test_nothing_is_there(exists: Exists, nursery: trio.Nursery, tmp_path: Path) -> None:
+    server = await serve(nursery, {"/object": PAGE})
+    saved = await save(server, tmp_path, exists)
+    assert (contents(tmp_path), methods(server)) == (NEW, ["GET"])
+    assert (saved.bytes, saved.resumed_from, saved.skipped) == (len(OBJECT), 0, False)
+
+
+@pytest.mark.parametrize("exists", ["resume", "replace", "rename", "newer"])
+async def test_what_was_there_stays_when_nothing_comes(
+    exists: Exists, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    server = await serve(nursery, {})
+    (tmp_path / "object").write_bytes(b"old")
+    with pytest.raises(NotFound):
+        await save(server, tmp_path, exists)
+    assert contents(tmp_path) == {"object": b"old"}
+
+
+async def test_each_of_several_at_once_takes_a_name_of_its_own(nursery: trio.Nursery, tmp_path: Path) -> None:
+    server = await serve(nursery, {"/object": PAGE})
+    async with trio.open_nursery() as clients:
+        for _ in range(3):
+            clients.start_soon(save, server, tmp_path, "rename")
+    assert contents(tmp_path) == dict.fromkeys(("object", "object.2", "object.3"), OBJECT)
+
+
+async def test_only_one_of_several_at_once_gets_the_name(nursery: trio.Nursery, tmp_path: Path) -> None:
+    server = await serve(nursery, {"/object": PAGE})
+    failed: list[str] = []
+
+    async def one() -> None:
+        try:
+            await save(server, tmp_path)
+        except LocalError as error:
+            failed.append(error.message)
+
+    async with trio.open_nursery() as clients:
+        for _ in range(3):
+            clients.start_soon(one)
+    assert contents(tmp_path) == NEW
+    assert len(failed) == 2
+
+
+# -- what an earlier run left
+
+
+async def leave_half(server: HttpServer, folder: Path) -> None:
+    """A run that is cut in the middle, of its only try."""
+    with pytest.raises(Truncated):
+        await save(server, folder)
+    assert contents(folder)["object.part"] == OBJECT[:HALF]
+    assert json.loads(contents(folder)["object.part-state"])["url"] == server.url("/object")
+
+
+@pytest.mark.parametrize(
+    ("now", "told", "resumed_from"),
+    [
+        (PAGE, (), HALF),
+        (replace(PAGE, headers=(DATED, ("ETag", '"2"'))), ("save:restarted",), 0),
+        (replace(PAGE, headers=()), ("save:restarted",), 0),
+        (replace(PAGE, content=OBJECT[:-1], headers=()), ("save:restarted",), 0),
+        (replace(PAGE, parts=False), ("save:restarted",), 0),
+    ],
+    ids=["the same", "another tag", "no tag", "another size", "no offsets"],
+)
+async def test_a_part_is_gone_on_with_while_it_is_the_same(
+    now: Page, told: tuple[str, ...], resumed_from: int, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    cut = {"/object": replace(CUT, times=1)}
+    site = {"/object": PAGE}
+    server = await serve(nursery, site, cut)
+    await leave_half(server, tmp_path)
+    site["/object"] = now
+    saved = await save(server, tmp_path, patience=PATIENT)
+    assert contents(tmp_path) == {"object": now.content}
+    assert tuple(finding.rule for finding in saved.findings) == told
+    assert saved.resumed_from == resumed_from
+    assert server.requests[1].values("range") == [f"bytes={HALF - OVERLAP}-"]
+
+
+async def test_a_part_of_another_url_is_started_over(nursery: trio.Nursery, tmp_path: Path) -> None:
+    other = await serve(nursery, {"/object": replace(PAGE, content=OBJECT[::-1])}, {"/object": CUT})
+    with pytest.raises(Truncated):
+        await save(other, tmp_path)
+    server = await serve(nursery, {"/object": PAGE})
+    saved = await save(server, tmp_path)
+    assert contents(tmp_path) == NEW
+    assert [finding.rule for finding in saved.findings] == ["save:restarted"]
+    assert other.url("/object") in saved.findings[0].detail
+    assert server.requests[0].values("range") == []
+
+
+@pytest.mark.parametrize("state", [None, b"", b"{", b"[]", b'{"url": 1}', b"\xff" * 100])
+async def test_a_part_that_is_none_of_ours_is_left_alone(
+    state: bytes | None, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    server = await serve(nursery, {"/object": PAGE})
+    (tmp_path / "object.part").write_bytes(b"somebody's")
+    if state is not None:
+        (tmp_path / "object.part-state").write_bytes(state)
+    with pytest.raises(LocalError, match="remove it"):
+        await save(server, tmp_path)
+    assert (server.connections, contents(tmp_path)["object.part"]) == (0, b"somebody's")
+
+
+@pytest.mark.parametrize("exists", ["fail", "resume", "newer", "replace"])
+@pytest.mark.parametrize("name", ["object.part", "object.part-state", "object.part-state.new"])
+@pytest.mark.parametrize("there", [True, False])
+async def test_a_file_of_a_name_of_ours_stops_it_before_anything_is_sent(
+    exists: Exists, name: str, there: bool, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    server = await serve(nursery, {"/object": PAGE})
+    (tmp_path / name).write_bytes(b"mine")
+    if there:
+        (tmp_path / "object").write_bytes(b"old")
+    before = contents(tmp_path)
+    with pytest.raises(LocalError):
+        await save(server, tmp_path, exists)
+    assert (server.connections, contents(tmp_path)) == (0, before)
+
+
+async def test_nothing_is_kept_that_could_not_be_gone_on_with(nursery: trio.Nursery, tmp_path: Path) -> None:
+    server = await serve(nursery, {"/object": PAGE}, {"/object": Behaviour(cut_at=0)})
+    with pytest.raises(Disconnected):
+        await save(server, tmp_path)
+    assert contents(tmp_path) == {}
+
+
+# -- mirrors
+
+
+async def mirrored(
+    nursery: trio.Nursery,
+    folder: Path,
+    first: tuple[Page | None, Behaviour],
+    second: tuple[Page | None, Behaviour],
+    checksum: str | None,
+) -> tuple[Saved | ResolveError, list[HttpServer]]:
+    servers = [
+        await serve(nursery, {} if page is None else {"/object": page}, {"/object": behaviour})
+        for page, behaviour in (first, second)
+    ]
+    urls = [server.url("/object") for server in servers]
+    async with Resolver(patience=RetryPolicy(tries=4, delay=0.0)) as session:
+        try:
+            saved = await session.save(urls[0], folder / "object", mirrors=urls[1:], checksum=checksum)
+        except ResolveError as error:
+            return error, servers
+    return saved, servers
+
+
+WELL = Behaviour()
+DEAD = Behaviour(cut_at=0)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "checksum", "second_ranges", "attempts"),
+    [
+        ((None, WELL), (PAGE, WELL), None, [[]], 2),
+        ((PAGE, DEAD), (PAGE, WELL), None, [[]], 2),
+        # what is held of one place another goes on with only where a digest will tell
+        ((PAGE, replace(CUT, times=2)), (PAGE, WELL), DIGEST, None, 3),
+        ((UNDATED, WELL), (None, WELL), None, [], 1),
+    ],
+    ids=["missing", "dead", "cut", "not needed"],
+)
+async def test_a_mirror_takes_over(
+    first: tuple[Page | None, Behaviour],
+    second: tuple[Page | None, Behaviour],
+    checksum: str | None,
+    second_ranges: list[list[str]] | None,
+    attempts: int,
+    nursery: trio.Nursery,
+    tmp_path: Path,
+) -> None:
+    saved, servers = await mirrored(nursery, tmp_path, first, second, checksum)
+    assert isinstance(saved, Saved), saved
+    assert contents(tmp_path) == NEW
+    assert saved.attempts == attempts
+    if second_ranges is not None:
+        assert [request.values("range") for request in servers[1].requests] == second_ranges
+
+
+@pytest.mark.parametrize("checksum", [None, DIGEST])
+async def test_a_mirror_goes_on_in_the_middle_only_where_a_digest_will_tell(
+    checksum: str | None, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    site = {"/object": PAGE}
+    cut = {"/object": replace(CUT, times=1)}
+    first, second = await serve(nursery, site, cut), await serve(nursery, {"/object": PAGE})
+
+    def vanish(event: object) -> None:
+        if isinstance(event, Retrying):
+            site.clear()
+
+    urls = [server.url("/object") for server in (first, second)]
+    async with Resolver(patience=PATIENT, on_event=vanish) as session:
+        saved = await session.save(urls[0], tmp_path / "object", mirrors=urls[1:], checksum=checksum)
+    assert contents(tmp_path) == NEW
+    ranges = [request.values("range") for request in second.requests]
+    assert ranges == ([[f"bytes={HALF - OVERLAP}-"]] if checksum else [[]])
+    assert saved.resumed_from == (HALF if checksum else 0)
+
+
+async def test_every_place_is_tried_before_it_is_given_up(nursery: trio.Nursery, tmp_path: Path) -> None:
+    """One try each: what the first one brought the second one goes on with."""
+    first = await serve(nursery, {"/object": PAGE}, {"/object": CUT})
+    second = await serve(nursery, {"/object": PAGE})
+    async with Resolver(patience=RetryPolicy(tries=1)) as session:
+        mirrors = [second.url("/object")]
+        saved = await session.save(
+            first.url("/object"), tmp_path / "object", mirrors=mirrors, checksum=DIGEST
+        )
+    assert contents(tmp_path) == NEW
+    assert (saved.attempts, saved.resumed_from) == (2, HALF)
+    assert [finding.rule for finding in saved.findings if "mirror" in finding.rule] == ["save:mirror"]
+
+
+async def test_the_last_failure_is_told_where_it_was_no_refusal(
+    nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    error, servers = await mirrored(nursery, tmp_path, (None, WELL), (PAGE, DEAD), None)
+    assert type(error) is Disconnected
+    assert error.url == servers[1].url("/object")
+    assert error.attempts == 5
+
+
+async def test_all_places_say_no(nursery: trio.Nursery, tmp_path: Path) -> None:
+    error, servers = await mirrored(nursery, tmp_path, (None, WELL), (None, WELL), None)
+    assert isinstance(error, NotFound)
+    assert error.url == servers[0].url("/object")
+    assert contents(tmp_path) == {}
+
+
+async def test_a_mirror_with_another_object_is_found_out(nursery: trio.Nursery, tmp_path: Path) -> None:
+    """The digest decides, after one clean attempt more; nothing gets the name."""
+    other = replace(PAGE, content=OBJECT[::-1])
+    error, servers = await mirrored(nursery, tmp_path, (None, WELL), (other, WELL), DIGEST)
+    assert isinstance(error, ChecksumMismatch)
+    assert error.exit_code == 10
+    assert [request.values("range") for request in servers[1].requests] == [[], []]
+    assert contents(tmp_path) == {}
+
+
+# -- what would be done
+
+
+@pytest.mark.parametrize(
+    ("exists", "held_at", "asked", "skipped"),
+    [
+        ("skip", 0, [], True),
+        ("newer", -10, ["HEAD"], False),
+        ("newer", +10, ["HEAD"], True),
+        ("replace", 0, [], False),
+        ("rename", 0, [], False),
+        ("resume", 0, [], False),
+    ],
+)
+async def test_what_would_be_done_is_told_and_not_done(
+    exists: Exists, held_at: int, asked: list[str], skipped: bool, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    server = await serve(nursery, {"/object": PAGE})
+    (tmp_path / "object").write_bytes(b"old")
+    os.utime(tmp_path / "object", (WHEN.timestamp() + held_at,) * 2)
+    async with Resolver() as session:
+        saved = await session.save(server.url("/object"), tmp_path / "object", exists=exists, dry_run=True)
+    assert (saved.skipped, saved.bytes) == (skipped, 3 if skipped else 0)
+    assert saved.path == str(tmp_path / ("object.2" if exists == "rename" else "object"))
+    assert (methods(server), contents(tmp_path)) == (asked, {"object": b"old"})
+
+
+async def test_what_would_be_in_the_way_is_told(nursery: trio.Nursery, tmp_path: Path) -> None:
+    server = await serve(nursery, {"/object": PAGE})
+    async with Resolver() as session:
+        saved = await session.save(server.url("/object"), tmp_path / "object", dry_run=True)
+        assert (saved.skipped, saved.bytes, contents(tmp_path)) == (False, 0, {})
+        (tmp_path / "object").write_bytes(b"old")
+        with pytest.raises(LocalError, match=r"object' .*already.*--exists"):
+            await session.save(server.url("/object"), tmp_path / "object", dry_run=True)
+    assert server.requests == []
+
+
+async def test_a_large_one_gets_to_the_disk_while_it_comes(
+    nursery: trio.Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[tuple[str, int]] = []
+
+    async def write_back(sink: PartialFile, size: int) -> None:
+        begun.append((sink.path, size))
+        await trio.sleep_forever()
+
+    monkeypatch.setattr(PartialFile, "write_back", write_back)
+    monkeypatch.setattr("resolver.transfer.saving.WRITE_BACK_FROM", 3 * len(OBJECT))
+    server = await serve(nursery, {"/object": Page(OBJECT * 3)})
+    await save(server, tmp_path)
+    assert contents(tmp_path) == {"object": OBJECT * 3}
+    assert begun == [(str(tmp_path / "object"), 3 * len(OBJECT))]
+    monkeypatch.setattr("resolver.transfer.saving.WRITE_BACK_FROM", 3 * len(OBJECT) + 1)
+    await save(server, tmp_path, "replace")
+    assert len(begun) == 1
+
+
+# What a sidecar says: how a file came, in full, and no secret.
+
+CONTRACT = Path(__file__).parents[3] / "docs/reference/contract.md"
+META_OBJECT = b"octets of the object\n"
+MD5, SHA256 = (hashlib.new(name, META_OBJECT).hexdigest() for name in ("md5", "sha256"))
+META_PAGE = Page(
+    META_OBJECT,
+    "application/octet-stream",
+    headers=(
+        ("Last-Modified", "Sun, 06 Nov 1994 08:49:37 GMT"),
+        ("ETag", '"one"'),
+        ("Set-Cookie", "session=sekret; Path=/"),
+        ("X-Octet", "\xe9"),
+    ),
+)
+
+
+def sidecar(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "object.meta.json").read_bytes())
+    return found
+
+
+async def test_all_that_is_known(nursery: trio.Nursery, tmp_path: Path) -> None:
+    server = await serve(
+        nursery, {"/object": META_PAGE, "/first": moved("/second"), "/second": moved("/object")}
+    )
+    url = server.url("/first").replace("//", "//me:sekret@")
+    shown = server.url("/first").replace("//", "//me:****@")
+    before = datetime.now(UTC).replace(microsecond=0)
+    async with Resolver() as session:
+        saved = await session.save(url, tmp_path / "object", meta=True, checksum=f"md5:{MD5}")
+    found = sidecar(tmp_path)
+    assert "sekret" not in (tmp_path / "object.meta.json").read_text()
+    assert before <= datetime.fromisoformat(found.pop("retrieved")) <= datetime.now(UTC)
+    headers = {name.lower(): value for name, value in found.pop("headers")}
+    assert headers["set-cookie"] == "session=****; Path=/"
+    assert headers["x-octet"] == "\xe9"
+    assert found == {
+        "format": "url-resolver meta 1",
+        "version": VERSION,
+        "url": shown,
+        "final_url": found["final_url"],
+        "chain": [shown, found["chain"][1]],
+        "addresses": ["127.0.0.1"] * 3,
+        "proxy": None,
+        "mirror": None,
+        "bytes": len(META_OBJECT),
+        "digests": {"sha256": SHA256, "md5": MD5},
+        "verified": ["digest", "length"],
+        "attempts": 1,
+        "resumed_from": 0,
+        "kind": "document",
+        "media_type": "application/octet-stream",
+        "charset": None,
+        "modified": "1994-11-06T08:49:37Z",
+        "validators": {"size": len(META_OBJECT), "modified": "1994-11-06T08:49:37Z", "etag": '"one"'},
+        "title": None,
+        "extra": {"status": 200},
+        "findings": [],
+    }
+    assert found["final_url"].endswith("/object")
+    assert found["chain"][1].endswith("/second")
+    assert saved.digest == f"sha256:{SHA256}"
+
+
+def test_the_members_stand_in_the_house() -> None:
+    told = CONTRACT.read_text().partition("into `NAME.meta.json`:")[2].partition(".\n")[0].split()
+    saved = Saved(
+        url="x:",
+        requested_url="x:",
+        findings=(),
+        verified=(),
+        elapsed=0.0,
+        kind=Kind.DOCUMENT,
+        path="x",
+        bytes=0,
+        resumed_from=0,
+        digest=None,
+        attempts=1,
+    )
+    assert told == list(json.loads(meta_octets(saved, ("127.0.0.1",), None)))
+
+
+async def test_what_a_scheme_does_not_tell(nursery: trio.Nursery, tmp_path: Path) -> None:
+    server = await serve_gopher(nursery)
+    async with Resolver() as session:
+        saved = await session.save(
+            f"gopher://127.0.0.1:{server.port}/00/about", tmp_path / "object", meta=True
+        )
+    found = sidecar(tmp_path)
+    assert (found["addresses"], found["chain"], found["validators"]["etag"]) == (["127.0.0.1"], [], None)
+    assert [finding["rule"] for finding in found["findings"]] == ["S04"]
+    assert found["bytes"] == saved.bytes == (tmp_path / "object").stat().st_size
+
+
+@pytest.mark.parametrize("exists", ["skip", "newer"])
+async def test_a_file_that_stays_keeps_its_own(exists: Any, nursery: trio.Nursery, tmp_path: Path) -> None:
+    """And gets none where it has none: nothing is known of how it came."""
+    server = await serve(nursery, {"/object": META_PAGE})
+    async with Resolver() as session:
+        await session.save(server.url("/object"), tmp_path / "object", meta=True)
+        before = (tmp_path / "object.meta.json").stat()
+        again = await session.save(server.url("/object"), tmp_path / "object", meta=True, exists=exists)
+        assert again.skipped
+        assert (tmp_path / "object.meta.json").stat().st_ino == before.st_ino
+        (tmp_path / "object.meta.json").unlink()
+        await session.save(server.url("/object"), tmp_path / "object", meta=True, exists=exists)
+    assert os.listdir(tmp_path) == ["object"]
+
+
+async def test_each_name_has_its_own(nursery: trio.Nursery, tmp_path: Path) -> None:
+    server = await serve(nursery, {"/object": META_PAGE})
+    async with Resolver() as session:
+        for _ in range(2):
+            await session.save(server.url("/object"), tmp_path / "a.bin", meta=True, exists="rename")
+    assert sorted(os.listdir(tmp_path)) == ["a.2.bin", "a.2.bin.meta.json", "a.bin", "a.bin.meta.json"]
+
+
+async def test_what_is_not_whole_has_none(nursery: trio.Nursery, tmp_path: Path) -> None:
+    server = await serve(nursery, {"/object": META_PAGE})
+    async with Resolver() as session:
+        with pytest.raises(ChecksumMismatch):
+            await session.save(
+                server.url("/object"), tmp_path / "object", meta=True, checksum=f"md5:{'0' * 32}"
+            )
+    assert os.listdir(tmp_path) == []

@@ -1,0 +1,274 @@
+"""What a mirror has that its source has no more: what goes, and all that stays."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from fixtures.ftp import Behaviour
+from fixtures.ftp import serve as serve_ftp
+from fixtures.gopher import GOPHERNICUS, PYGOPHERD, UMN23, Flavour, Item
+from fixtures.gopher import serve as serve_gopher
+from fixtures.http import Page
+from fixtures.http import serve as serve_http
+from fixtures.http.site import Framing
+from resolver import LocalError, Resolver, RetryPolicy
+from resolver.testing.certificates import server_tls
+from resolver.trees.mirror import Inventory, Proven, Pruner, SurplusFile
+from resolver.trees.scope import Selection
+from tests.resolver.trees.mirrors import Mirrored, contents, mirror, plant
+
+SOURCE = {"a.txt": b"a", "sub/b.txt": b"b", "sub/deep/c.txt": b"c"}
+
+
+async def again(source: str, into: Path, prepare: Callable[[], object], **wanted: Any) -> list[SurplusFile]:
+    """Mirrored, then `prepare` done, then mirrored once more: what is to go then."""
+    await mirror(source, into=into, **wanted)
+    prepare()
+    return (await _surplus(source, into, **wanted))[1]
+
+
+async def _surplus(
+    source: str, into: Path, *, cafile: str | None = None, **wanted: Any
+) -> tuple[Mirrored, list[SurplusFile]]:
+    session = Resolver(patience=RetryPolicy(tries=1), cafile=cafile)
+    with closing(Inventory()) as inventory:
+        found = await mirror(
+            source, into=into, exists="newer", session=session, inventory=inventory, **wanted
+        )
+        words = {name: wanted[name] for name in ("accept", "reject", "pattern") if name in wanted}
+        pruner = Pruner(str(into / "top"), inventory, Selection(**words).takes_local)
+        return found, list(pruner.surplus())
+
+
+def paths(found: list[SurplusFile]) -> list[str]:
+    return [each.path for each in found]
+
+
+@pytest.fixture(name="source")
+def _source(tmp_path: Path) -> Path:
+    return plant(tmp_path / "source", SOURCE)
+
+
+async def test_what_is_gone_goes(source: Path, tmp_path: Path) -> None:
+    """The things in a directory before it; what is new or still there stays."""
+    here = tmp_path / "here"
+
+    def change() -> None:
+        (source / "a.txt").unlink()
+        (source / "sub/deep/c.txt").unlink()
+        (source / "sub/deep").rmdir()
+        plant(source, {"new/d.txt": b"d"})
+        plant(here / "top", {"never/was/e.txt": b"e"})
+
+    found = await again(source.as_uri() + "/", here, change)
+    gone = ["a.txt", "never/was/e.txt", "never/was/", "never/", "sub/deep/c.txt", "sub/deep/"]
+    assert paths(found) == gone
+    assert all(each.certain for each in found)
+    with closing(Inventory()) as nothing:
+        pruner = Pruner(str(here / "top"), nothing, Selection().takes_local)
+        assert [pruner.drop(each) for each in found] == [True] * len(found)
+    assert contents(here / "top") == contents(source)
+
+
+STAY = {
+    ".hidden": b"x",
+    "f.part": b"x",
+    "f.part-state": b"x",
+    "f.part-state.new": b"x",
+    "F.PART": b"x",
+    "a.txt.meta.json": b"{}",
+    ".dir/x": b"x",
+}
+
+
+async def test_what_listings_tell_nothing_of_stays(source: Path, tmp_path: Path) -> None:
+    top = tmp_path / "here/top"
+
+    def change() -> None:
+        plant(top, STAY)
+        plant(top, {"gone/.hidden": b"x", "gone/seen": b"x", "gone/seen.meta.json": b"{}"})
+        plant(tmp_path / "outside", {"precious": b"x"})
+        (top / "link").symlink_to(tmp_path / "outside/precious")
+        (top / "folder").symlink_to(tmp_path / "outside")
+        (top / "gone/folder").symlink_to(tmp_path / "outside")
+        os.mkfifo(top / "pipe")
+
+    found = await again(source.as_uri() + "/", tmp_path / "here", change)
+    assert paths(found) == ["gone/seen", "gone/seen.meta.json"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "gone"),
+    [
+        ({"accept": ("*.txt",)}, ["old.txt"]),
+        ({"reject": ("*.txt",)}, ["old.iso"]),
+        ({"pattern": r"\.iso$"}, ["old.iso"]),
+        ({"pattern": r"/sub/"}, []),
+    ],
+)
+async def test_what_the_patterns_leave_out_stays(
+    wanted: dict[str, Any], gone: list[str], source: Path, tmp_path: Path
+) -> None:
+    plant(source, {"b.iso": b"x", "sub/c.iso": b"x"})
+    old = {"old.txt": b"x", "old.iso": b"x", "b.iso": b"x", "a.txt": b"a"}
+    found = await again(
+        source.as_uri() + "/", tmp_path / "here", lambda: plant(tmp_path / "here/top", old), **wanted
+    )
+    assert paths(found) == gone
+
+
+async def test_what_is_left_out_by_its_depth_stays(source: Path, tmp_path: Path) -> None:
+    await mirror(source.as_uri() + "/", into=tmp_path / "here")
+    _, found = await _surplus(source.as_uri() + "/", tmp_path / "here", depth=1)
+    assert found == []
+
+
+async def test_nothing_goes_where_a_link_leads(source: Path, tmp_path: Path) -> None:
+    """Somebody puts one in the place of a directory, before or behind the look at it."""
+    top, outside = tmp_path / "here/top", plant(tmp_path / "outside", {"old": b"x", "b.txt": b"x"})
+    found = await again(source.as_uri() + "/", tmp_path / "here", lambda: plant(top, {"sub/old": b"x"}))
+    assert paths(found) == ["sub/old"]
+    (top / "sub").rename(tmp_path / "moved")
+    (top / "sub").symlink_to(outside)
+    with closing(Inventory()) as inventory:
+        pruner = Pruner(str(top), inventory, Selection().takes_local)
+        with pytest.raises(LocalError, match="cannot remove"):
+            pruner.drop(found[0])
+    assert sorted(contents(outside)) == ["b.txt", "old"]
+
+
+async def test_what_has_the_name_since_stays(source: Path, tmp_path: Path) -> None:
+    top = tmp_path / "here/top"
+    found = await again(
+        source.as_uri() + "/", tmp_path / "here", lambda: plant(top, {"old": b"x", "dir/x": b"x"})
+    )
+    (top / "old").rename(top / "kept")
+    (top / "old").write_bytes(b"mine")
+    (top / "dir/new").write_bytes(b"mine")
+    with closing(Inventory()) as inventory:
+        pruner = Pruner(str(top), inventory, Selection().takes_local)
+        assert [pruner.drop(each) for each in found] == [True, False, False]
+    assert sorted(contents(top / "dir")) == ["new"]
+
+
+async def test_files_of_ours_that_are_open_stay(source: Path, tmp_path: Path) -> None:
+    top = tmp_path / "here/top"
+    with closing(Inventory()) as inventory:
+        await mirror(source.as_uri() + "/", into=tmp_path / "here", inventory=inventory)
+        plant(top, {"ledger": b"x", "old": b"x"})
+        status = os.stat(top / "ledger")
+        spared = [(status.st_dev, status.st_ino)]
+        pruner = Pruner(str(top), inventory, Selection().takes_local, spared)
+        assert paths(list(pruner.surplus())) == ["old"]
+
+
+async def test_another_tree_in_this_one_stays(source: Path, tmp_path: Path) -> None:
+    """Though no listing of this one has it."""
+    top = tmp_path / "here/top"
+    with closing(Inventory()) as inventory:
+        await mirror(source.as_uri() + "/", into=tmp_path / "here", inventory=inventory)
+        plant(top, {"inner/x": b"x", "gone/inner/x": b"x", "gone/y": b"x"})
+        inventory.keep([str(top / "inner"), str(top / "gone/inner")])
+        pruner = Pruner(str(top), inventory, Selection().takes_local)
+        assert paths(list(pruner.surplus())) == ["gone/y"]
+
+
+# -- listings that prove nothing
+
+
+async def test_an_empty_listing_proves_nothing(source: Path, tmp_path: Path) -> None:
+    """It is also what vsftpd gives of a directory that it may not read, with a 226."""
+
+    def change() -> None:
+        for each in ("a.txt", "sub/b.txt", "sub/deep/c.txt"):
+            (source / each).unlink()
+        (source / "sub/deep").rmdir()
+        (source / "sub").rmdir()
+
+    assert await again(source.as_uri() + "/", tmp_path / "here", change) == []
+
+
+CUT = [
+    Behaviour(final=b"226 Output truncated to 3 matches\r\n"),
+    Behaviour(final=b"426 It broke off\r\n"),
+    Behaviour(final=b""),
+]
+
+
+@pytest.mark.parametrize("behaviour", CUT)
+async def test_a_listing_that_was_cut_proves_nothing(
+    behaviour: Behaviour, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    whole, cut = await serve_ftp(nursery), await serve_ftp(nursery, behaviour)
+    await mirror(whole.url("pub/"), into=tmp_path)
+    plant(tmp_path / "top", {"old": b"x"})
+    found, surplus = await _surplus(cut.url("pub/"), tmp_path)
+    assert (cut.url("pub/") in found.failed, surplus) == (True, [])
+    _, surplus = await _surplus(whole.url("pub/"), tmp_path)
+    assert paths(surplus) == ["old"]
+
+
+INDEX = """<html><head><title>Index of /d/</title></head><body><h1>Index of /d/</h1><pre><a href="../">../</a>
+<a href="a.txt">a.txt</a>      01-Jan-2020 00:00  2
+</pre></body></html>"""
+
+
+async def test_what_an_index_page_has_not_may_be_hidden(nursery: trio.Nursery, tmp_path: Path) -> None:
+    site = {"/d/": Page(INDEX.encode(), "text/html"), "/d/a.txt": Page(b"a\n")}
+    server = await serve_http(nursery, site)
+    plant(tmp_path / "top", {"old": b"x"})
+    _, (surplus,) = await _surplus(server.url("/d/"), tmp_path)
+    assert (surplus.path, surplus.certain) == ("old", False)
+
+
+@pytest.mark.parametrize(("framing", "gone"), [("length", ["old"]), ("chunked", ["old"]), ("close", [])])
+async def test_mirror_of_index_removes_only_after_a_proven_end(
+    framing: Framing, gone: list[str], nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    site = {"/d/": Page(INDEX.encode(), "text/html", framing=framing), "/d/a.txt": Page(b"a\n")}
+    server = await serve_http(nursery, site)
+    plant(tmp_path / "top", {"old": b"x"})
+    found, surplus = await _surplus(server.url("/d/"), tmp_path)
+    assert (paths(surplus), "http:listing-unproven" in found.rules) == (gone, not gone)
+
+
+BURROW = {
+    b"/d": Item("1", b"d", members=(b"/d/a", b"/d/b")),
+    **{name: Item("0", name[3:], b"x\n") for name in (b"/d/a", b"/d/b")},
+}
+NO_PERIOD = replace(GOPHERNICUS, menu_end=False)
+
+
+@pytest.mark.parametrize(
+    ("flavour", "tls", "gone"),
+    [
+        (GOPHERNICUS, False, ["old"]),
+        (UMN23, False, ["old"]),
+        (NO_PERIOD, False, []),
+        (PYGOPHERD, False, []),
+        (NO_PERIOD, True, ["old"]),
+        (replace(NO_PERIOD, close_notify=False), True, []),
+    ],
+)
+async def test_mirror_of_menu_removes_only_after_a_proven_end(
+    flavour: Flavour, tls: bool, gone: list[str], nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    context, cafile = server_tls(tmp_path)
+    server = await serve_gopher(nursery, BURROW, flavour, ssl_context=context if tls else None)
+    plant(tmp_path / "here/top", {"old": b"x"})
+    found, surplus = await _surplus(server.url("1/d"), tmp_path / "here", cafile=str(cafile))
+    said = f"{server.scheme}:listing-unproven" in found.rules
+    assert (found.failed, paths(surplus), said) == ({}, gone, not gone)
+
+
+def test_proven_without_a_proof_raises() -> None:
+    with pytest.raises(ValueError, match="proven"):
+        Proven(())

@@ -1,0 +1,330 @@
+"""A walk through trees: what comes out of it, and what it leaves alone."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+import resolver
+from fixtures.ftp import Behaviour
+from fixtures.ftp import serve as serve_ftp
+from fixtures.ftp.tree import File, Folder
+from fixtures.http import Page, moved
+from fixtures.http import serve as serve_http
+from resolver import Entry, parse
+from resolver.network.task import Requeue
+from resolver.trees.scope import DirectoryDigest
+from resolver.trees.walk import TreeDirectory, TreeWalk, WalkRequest
+from resolver.trees.walk import TreeFile as Item
+from tests.resolver.trees.mirrors import contents, mirror, plant
+
+TREE: dict[str, bytes | None] = {
+    "a.txt": b"one\n",
+    "b": None,
+    "b/c.bin": bytes(range(256)),
+    "b/d": None,
+    "b/d/e.txt": b"",
+    "empty": None,
+    "na\xefve ~%41#?.txt": b"named so\n",
+}
+
+
+async def test_a_directory_of_this_machine_comes_whole(tmp_path: Path) -> None:
+    source = plant(tmp_path / "source", TREE)
+    found = await mirror(f"file://{source}", into=tmp_path / "out")
+    assert contents(tmp_path / "out" / "top") == {
+        name.replace("?", "_"): octets for name, octets in TREE.items()
+    }
+    assert not found.failed
+    assert len(found.listed) == 4
+
+
+async def test_a_second_run_fetches_nothing_that_is_there(tmp_path: Path, nursery: trio.Nursery) -> None:
+    server = await serve_ftp(nursery)
+    first = await mirror(server.url("pub/names/"), into=tmp_path)
+    assert len(first.fetched) > 10
+    assert not first.failed
+    assert (tmp_path / "top" / "x%2Fy.txt").read_bytes() == b"content of x%2Fy.txt\n"
+    again = [await mirror(server.url("pub/names/"), into=tmp_path, exists=how) for how in ("skip", "newer")]
+    assert [each.fetched for each in again] == [[], []]
+    assert not server.violations
+    assert sum(command.startswith(b"RETR") for command in server.commands) == len(first.fetched)
+
+
+async def test_sizes_that_a_listing_told_wrong_cost_a_second_look_and_no_file(
+    tmp_path: Path, nursery: trio.Nursery
+) -> None:
+    """MLSD need not be exact (RFC 3659 7.5.7), and files grow and shrink: SIZE and MDTM are asked then."""
+    files = {b"empty": b"", b"long": b"12345", b"right": b"12", b"short": b"123"}
+    told = {b"empty": 4, b"long": 4, b"short": 4}
+    server = await serve_ftp(nursery, Behaviour(tells_features=True, sizes=told))
+    server.root = Folder({b"d": Folder({name: File(octets) for name, octets in files.items()})})
+    found = await mirror(server.url("d/"), into=tmp_path)
+    assert not found.failed
+    assert contents(tmp_path / "top") == {name.decode(): octets for name, octets in files.items()}
+    asked = [command for command in server.commands if command[:4] in (b"SIZE", b"MDTM")]
+    assert sorted(asked) == [b"MDTM empty", b"MDTM short", b"SIZE empty", b"SIZE short"]
+
+
+async def test_what_fails_stops_nothing_else(tmp_path: Path, nursery: trio.Nursery) -> None:
+    server = await serve_ftp(nursery)
+    found = await mirror(server.url("pub"), into=tmp_path)
+    assert list(found.failed) == [server.url("pub/unreadable.txt")]
+    assert (tmp_path / "top" / "names" / "README").is_file()
+    assert (tmp_path / "top" / "empty").is_dir()
+
+
+async def test_depth_counts_directories(tmp_path: Path) -> None:
+    source = plant(tmp_path / "source", TREE)
+    for depth, deepest in ((1, "a.txt"), (2, "b/c.bin"), (3, "b/d/e.txt")):
+        into = tmp_path / str(depth)
+        await mirror(f"file://{source}/", into=into, depth=depth)
+        files = [name for name, octets in contents(into / "top").items() if octets is not None]
+        assert max(sorted(files), key=lambda name: name.count("/")) == deepest
+
+
+@pytest.mark.parametrize(
+    ("wanted", "names"),
+    [
+        ({"accept": ("*.txt",)}, {"a.txt", "b/d/e.txt", "na\xefve ~%41#_.txt"}),
+        ({"accept": ("*.txt", "c*"), "reject": ("a.*", "na*")}, {"b/c.bin", "b/d/e.txt"}),
+        ({"pattern": r"/b/[^/]*$"}, {"b/c.bin"}),
+    ],
+)
+async def test_files_are_chosen_and_directories_entered(
+    wanted: dict[str, Any], names: set[str], tmp_path: Path
+) -> None:
+    source = plant(tmp_path / "source", TREE)
+    await mirror(f"file://{source}/", into=tmp_path / "out", **wanted)
+    found = contents(tmp_path / "out" / "top")
+    assert {name for name, octets in found.items() if octets is not None} == names
+
+
+async def test_what_is_no_directory_is_saved_by_itself(tmp_path: Path, nursery: trio.Nursery) -> None:
+    server = await serve_ftp(nursery)
+    found = await mirror(server.url("pub/a.txt"), into=tmp_path)
+    assert found.fetched == [server.url("pub/a.txt")]
+    assert os.listdir(tmp_path) == ["top"]
+
+
+def index(*links: str) -> Page:
+    """A page as nginx writes one, of any directory."""
+    rows = "".join(f'<a href="{link}">{link}</a>  09-Sep-2001 01:46  7\n' for link in links)
+    body = f'<title>Index of /</title><h1>Index of /</h1><hr><pre><a href="../">../</a>\n{rows}</pre><hr>'
+    return Page(body.encode(), "text/html")
+
+
+async def test_index_pages_are_entered_and_documents_are_saved(tmp_path: Path, nursery: trio.Nursery) -> None:
+    """A document that a directory is answered with is `index` in it; where a redirect adds a slash there was
+    a directory."""
+    pages = {
+        "/t/": index("a.txt", "sub/", "book/", "link"),
+        "/t/a.txt": Page(b"a"),
+        "/t/sub/": index("b.txt"),
+        "/t/sub/b.txt": Page(b"b"),
+        "/t/book/": Page(b"<title>A book</title>", "text/html"),
+        "/t/link": moved("/t/link/", 301),
+        "/t/link/": index("c.txt"),
+        "/t/link/c.txt": Page(b"c"),
+    }
+    server = await serve_http(nursery, pages)
+    found = await mirror(server.url("/t/"), into=tmp_path)
+    assert not found.failed
+    assert contents(tmp_path / "top") == {
+        "a.txt": b"a",
+        "sub": None,
+        "sub/b.txt": b"b",
+        "book": None,
+        "book/index.html": b"<title>A book</title>",
+        "link": None,
+        "link/c.txt": b"c",
+    }
+    again = await mirror(server.url("/t/"), into=tmp_path, exists="skip")
+    assert not again.failed
+    assert {each.requested_url for each in again.saved} == {each.requested_url for each in found.saved}
+
+
+async def test_nothing_outside_is_asked_for(tmp_path: Path, nursery: trio.Nursery) -> None:
+    """Neither by a link nor by a redirect."""
+    elsewhere = await serve_http(nursery, {"/t/x": Page(b"x"), "/t/": index("x")})
+    pages = {
+        "/t/": index("up", "out", "away/", "fine", "../other", elsewhere.url("/t/x"), "fine2", "fine3"),
+        "/t/up": moved("../other"),
+        "/t/out": moved(elsewhere.url("/t/x")),
+        "/t/away/": moved(elsewhere.url("/t/")),
+        "/t/fine": moved("/t/moved"),
+        "/t/moved": Page(b"moved"),
+        "/t/fine2": Page(b"2"),
+        "/t/fine3": Page(b"3"),
+        "/other": Page(b"other"),
+    }
+    server = await serve_http(nursery, pages)
+    policy = resolver.Policy(allow_port={server.port, elsewhere.port})
+    found = await mirror(server.url("/t/"), into=tmp_path, session=resolver.Resolver(policy=policy))
+    assert contents(tmp_path / "top") == {"fine": b"moved", "fine2": b"2", "fine3": b"3"}
+    assert {url.rpartition("/t/")[2]: error.exit_code for url, error in found.failed.items()} == {
+        "up": 15,
+        "out": 15,
+        "away/": 15,
+    }
+    assert elsewhere.requests == []
+    assert "/other" not in [each.target for each in server.requests]
+
+
+async def test_a_loop_of_pages_ends(tmp_path: Path, nursery: trio.Nursery) -> None:
+    """Http tells of no links: the same page for the third time on one way down is a loop."""
+    page = index("a.txt", "self/")
+    pages = {f"/{'self/' * depth}": page for depth in range(9)}
+    pages |= {f"/{'self/' * depth}a.txt": Page(b"a") for depth in range(9)}
+    server = await serve_http(nursery, pages)
+    found = await mirror(server.url("/"), into=tmp_path)
+    assert found.rules == {"http:index-loop"}
+    assert len(found.fetched) == 2
+
+
+async def test_links_up_end_nowhere(tmp_path: Path) -> None:
+    """A file system tells what a directory is, by whatever name."""
+    source = plant(tmp_path / "source", TREE)
+    (source / "b" / "up").symlink_to("..")
+    (source / "b" / "self").symlink_to(".")
+    (source / "b" / "beside").symlink_to("../empty")
+    found = await mirror(f"file://{source}/", into=tmp_path / "out")
+    names = contents(tmp_path / "out" / "top")
+    assert {name for name in names if name.endswith(".txt")} == {
+        "a.txt",
+        "b/d/e.txt",
+        "na\xefve ~%41#_.txt",
+    }
+    assert not found.failed
+
+
+async def test_a_link_that_stands_here_leads_nothing_away(tmp_path: Path) -> None:
+    """What somebody placed in the directory is no way out of it."""
+    source = plant(tmp_path / "source", TREE)
+    aside = tmp_path / "aside"
+    aside.mkdir()
+    (tmp_path / "out" / "top").mkdir(parents=True)
+    (tmp_path / "out" / "top" / "b").symlink_to(aside)
+    for how in ("fail", "skip", "newer", "replace"):
+        found = await mirror(f"file://{source}/", into=tmp_path / "out", exists=how)
+        assert not os.listdir(aside)
+        assert "symbolic link" in found.failed[f"file://{source}/b/"].message
+
+
+async def test_hostile_names_stay_in_their_directory(tmp_path: Path, nursery: trio.Nursery) -> None:
+    server = await serve_ftp(nursery, Behaviour(tells_features=True))
+    names = [b"CON", b"File", b"file", b"FILE", b"trail", b"trail ", b"trail.", b"..\\..\\evil", b".part"]
+    server.root.items[b"hostile"] = Folder(
+        {**{name: File(name) for name in names}, b"x": Folder({b"y": File(b"y")}), b"X": File(b"X")}
+    )
+    found = await mirror(server.url("hostile"), into=tmp_path)
+    assert not found.failed
+    assert contents(tmp_path) == {
+        "top": None,
+        "top/x": None,
+        "top/x/y": b"y",
+        "top/X.2": b"X",
+        "top/evil": b"..\\..\\evil",
+        "top/_CON": b"CON",
+        "top/FILE": b"FILE",
+        "top/File.2": b"File",
+        "top/file.3": b"file",
+        "top/trail": b"trail",
+        "top/trail_": b"trail ",
+        "top/trail_.2": b"trail.",
+        "top/_part": b".part",
+    }
+
+
+async def test_names_that_lead_elsewhere_lead_nowhere(tmp_path: Path, nursery: trio.Nursery) -> None:
+    server = await serve_ftp(nursery, Behaviour(tells_features=True))
+    names = [b"..", b"a/b", b"/etc/motd", b"../../out", b"fine"]
+    server.root.items[b"hostile"] = Folder({name: File(name) for name in names})
+    found = await mirror(server.url("hostile/"), into=tmp_path / "in")
+    assert contents(tmp_path) == {"in": None, "in/top": None, "in/top/fine": b"fine"}
+    assert found.rules >= {"ftp:foreign-name"}
+
+
+async def test_what_goes_between_listing_and_fetching_fails_alone(
+    tmp_path: Path, nursery: trio.Nursery
+) -> None:
+    """A file that is gone, one that is a directory now, and a directory that is gone."""
+    pages = {
+        "/t/": index("gone", "now", "lost/", "stays"),
+        "/t/now": moved("/t/now/", 301),
+        "/t/now/": index("inside"),
+        "/t/now/inside": Page(b"inside"),
+        "/t/stays": Page(b"stays"),
+    }
+    server = await serve_http(nursery, pages)
+    found = await mirror(server.url("/t/"), into=tmp_path)
+    files = {name: octets for name, octets in contents(tmp_path / "top").items() if octets is not None}
+    assert files == {"now/inside": b"inside", "stays": b"stays"}
+    assert {url.rpartition("/t/")[2]: error.exit_code for url, error in found.failed.items()} == {
+        "gone": 8,
+        "lost/": 8,
+    }
+
+
+async def test_what_gives_way_to_others_is_begun_again(tmp_path: Path) -> None:
+    """Its tree is not over, and goes on where it was."""
+    source = plant(tmp_path / "source", {"a": b"a"})
+    turns = [Requeue, None]
+
+    async def save() -> str:
+        if (turn := turns.pop(0)) is not None:
+            raise turn
+        return "saved"
+
+    async with resolver.Resolver() as session:
+        with closing(TreeWalk(session)) as walk:
+            top = str(tmp_path / "top")
+            walk.plant(WalkRequest(url=parse(f"file://{source}"), below=str(tmp_path), path=top))
+            walk.no_more()
+            directory = await anext(walk)
+            assert isinstance(directory, TreeDirectory)
+            await directory.run()
+            file = await anext(walk)
+            assert isinstance(file, Item)
+            with pytest.raises(Requeue):
+                await file.fetch(save)
+            assert await file.fetch(save) == "saved"
+            with pytest.raises(StopAsyncIteration):
+                await anext(walk)
+
+
+async def test_a_directory_may_be_of_any_size(tmp_path: Path, nursery: trio.Nursery) -> None:
+    """More than are named, and given out, at once; numbers that hostile names ask for are counted once."""
+    server = await serve_ftp(nursery, Behaviour(tells_features=True))
+    names = [bytes(name) for name in itertools.product(b"aA", repeat=8)]
+    server.root.items[b"many"] = Folder({name: File(name) for name in names})
+    found = await mirror(server.url("many/"), into=tmp_path, accept=("a[aA]*",))
+    assert len(found.fetched) == 128
+    assert {name.casefold() for name in contents(tmp_path / "top")} == {
+        "aaaaaaaa",
+        *(f"aaaaaaaa.{number}" for number in range(2, 129)),
+    }
+
+
+# What tells that two listings are alike.
+
+
+def _likeness(*names: str) -> str:
+    likeness = DirectoryDigest()
+    for name in names:
+        likeness.add(name.encode(), Entry(name=name))
+    return likeness.text
+
+
+def test_likeness_other_names_of_equal_count_differs() -> None:
+    assert _likeness("a", "b") != _likeness("a", "c")
+
+
+def test_likeness_other_order_is_equal() -> None:
+    assert _likeness("a", "b") == _likeness("b", "a")

@@ -1,0 +1,253 @@
+"""A scheme is there from its registration on, and replaces none; one that lacks an extra says which."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import trio
+
+import resolver
+from fixtures.plugins.more_schemes.finger import FINGER, FingerUrl
+from protocols.contract import Extra
+from resolver import OtherUrl, UnsupportedScheme
+from resolver.policy.schemes import check_gateway
+from resolver.url import registry
+from resolver.url.registry import RESERVED
+from tests.plugin import install, installed, registered
+from tests.plugin.finger_server import SAID, FingerServer
+
+CHECKOUT = Path(__file__).parents[3]
+URL = "finger://h.example/joe"
+
+
+async def _fails(url: str, **gateways: str) -> resolver.UnsupportedScheme:
+    async with resolver.Resolver(gateways=gateways) as session:
+        with pytest.raises(resolver.UnsupportedScheme) as caught:
+            await session.fetch(url)
+    return caught.value
+
+
+async def test_before_it_is_registered_there_is_no_such_scheme() -> None:
+    assert isinstance(resolver.parse(URL), OtherUrl)
+    assert resolver.check(URL).rules == ("S19",)
+    assert "scheme 'finger' is unknown" in str(resolver.explain(URL).error)
+    assert "scheme 'finger' is unknown" in str(await _fails(URL))
+
+
+async def test_from_then_on_it_is_parsed_judged_explained_and_fetched(nursery: trio.Nursery) -> None:
+    server = await FingerServer.start(nursery)
+    here = URL.replace("h.example", f"127.0.0.1:{server.port}")
+    with registered(FINGER):
+        assert isinstance(resolver.parse(URL), FingerUrl)
+        assert resolver.check(URL).action == "allow"
+        assert [step["action"] for step in resolver.explain(URL).steps] == ["connect", "send", "receive"]
+        assert (await resolver.fetch(here)).content == SAID
+    assert server.heard == [b"joe\r\n"]
+    nursery.cancel_scope.cancel()
+
+
+def test_what_is_not_said_in_a_row_is_judged_most_strictly() -> None:
+    with registered(FINGER):
+        assert resolver.check("finger://h.example:25/joe").rules == ("S04",)
+        assert resolver.check("finger://h.example/a%0Ab").rules == ("S02",)
+        assert resolver.check(
+            "finger://h.example/joe", origin="derived", referrer=("http://h/", None)
+        ).rules == ("S10",)
+
+
+@pytest.mark.parametrize("name", sorted(registry.SCHEMES))
+def test_no_scheme_of_ours_is_replaced(name: str) -> None:
+    there = registry.find(name)
+    with (
+        pytest.raises(ValueError, match=f"'{name}' already"),
+        registered(FINGER._replace(name=name)),
+    ):
+        pass
+    assert registry.find(name) is there
+
+
+def test_no_scheme_of_others_is_replaced(tmp_path: Path) -> None:
+    another = FINGER._replace(names="something else")
+    with installed(tmp_path):
+        there = registry.find("finger")
+        with pytest.raises(ValueError, match="'finger' already"), registered(another):
+            pass
+        assert registry.find("finger") is there
+    with registered(FINGER):
+        with pytest.raises(ValueError, match="'finger' already"), registered(another):
+            pass
+        assert registry.find("finger") is FINGER
+
+
+def test_the_same_row_may_be_registered_again(tmp_path: Path) -> None:
+    gopher = registry.find("gopher")
+    assert gopher is not None
+    with registered(FINGER, FINGER, gopher):
+        assert registry.find("finger") is FINGER
+        assert registry.plugins() == ["finger"]
+    points = {"finger": "fixtures.plugins.more_schemes.finger:FINGER"}
+    with installed(tmp_path / "site", points), registered(FINGER):
+        assert registry.plugins() == ["finger"]
+
+
+@pytest.mark.parametrize(
+    "name", ["", "Finger", "url", "9p", "a b", "finger:", "fing\u00e9r", "f" * 65, "finger\n"]
+)
+def test_a_name_that_no_url_could_have_is_none(name: str) -> None:
+    with pytest.raises(ValueError, match="name of a scheme"), registered(FINGER._replace(name=name)):
+        pass
+    assert registry.plugins() == []
+
+
+def test_a_name_that_is_reserved_may_be_given_a_meaning() -> None:
+    with registered(FINGER._replace(name="afs")):
+        assert resolver.check("afs://h.example/cell").action == "allow"
+    assert resolver.check("afs://h.example/cell").rules == ("S19",)
+
+
+NEEDY = FINGER._replace(needs=Extra("lookup", ("json", "no_such_module"), "finger-scheme"))
+BROKEN = "import no_such_module\n"
+SENTENCE = " need the extra lookup of finger-scheme, which is not installed"
+UNIMPORTABLE = ": No module named 'no_such_module'"
+
+
+@pytest.fixture(params=["registered", "plug-in", "plug-in that imports", "plug-in that says no extra"])
+def sentence(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A scheme of which something is missing, known in one of the ways there are; and what is to be said."""
+    (tmp_path / "broken_finger.py").write_text(BROKEN)
+    (tmp_path / "needy_finger.py").write_text("from tests.resolver.url.test_registry import NEEDY\n")
+    ways: dict[str, tuple[str, str]] = {
+        "plug-in": ("needy_finger:NEEDY", SENTENCE),
+        "plug-in that imports": (
+            "broken_finger:FINGER [lookup]",
+            SENTENCE.replace("finger-scheme", "schemes-of-others"),
+        ),
+        "plug-in that says no extra": ("broken_finger:FINGER", UNIMPORTABLE),
+    }
+    if request.param == "registered":
+        with registered(NEEDY):
+            yield SENTENCE
+    else:
+        place, said = ways[request.param]
+        with installed(tmp_path, {"finger": place}):
+            yield said
+
+
+async def test_what_is_missing_is_said(sentence: str) -> None:
+    """By the verdict, the plan and the retrieval; the URL is parsed all the same."""
+    resolver.parse(URL)
+    assert resolver.check(URL).action == "refuse"
+    plan, error = resolver.explain(URL), await _fails(URL)
+    assert (error.scheme, error.rule, error.exit_code) == ("finger", "S19", 13)
+    assert f"{sentence}; --gateway finger=URL " in error.message
+    assert (plan.verdict, plan.steps, str(plan.error)) == ("refuse", (), str(error))
+
+
+def test_a_gateway_serves_it(sentence: str) -> None:
+    _, gateway = check_gateway("finger", "http://gateway.example/?u=")
+    gateways = {"finger": gateway}
+    assert resolver.check(URL, gateways=gateways).action == "allow"
+    steps = resolver.explain(URL, gateways=gateways).steps
+    assert [step["host"] for step in steps if step["action"] == "connect"] == ["gateway.example"]
+
+
+def test_with_all_that_it_needs_it_is_resolved() -> None:
+    with registered(NEEDY._replace(needs=Extra("lookup", ("json",), "finger-scheme"))):
+        assert resolver.check(URL).action == "allow"
+        with pytest.raises(ValueError, match=r"^finger URLs "):
+            check_gateway("finger", "http://gateway.example/?u=")
+
+
+def _command(site: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", "from resolver.cli import run; run()", *words],
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": os.pathsep.join((str(site), str(CHECKOUT))), "PATH": ""},
+    )
+
+
+def test_the_command_says_it_too(tmp_path: Path) -> None:
+    (tmp_path / "broken_finger.py").write_text(BROKEN)
+    install(tmp_path, {"finger": "broken_finger:FINGER [lookup]", "nothing": "json:dumps"})
+    said = SENTENCE.replace("finger-scheme", "schemes-of-others")
+    done = _command(tmp_path, "cat", URL)
+    assert (done.returncode, done.stdout) == (13, "")
+    assert said in done.stderr
+    records = [json.loads(line) for line in _command(tmp_path, "schemes", "--json").stdout.splitlines()]
+    (finger,) = [record for record in records if record["scheme"] == "finger"]
+    assert finger.pop("names").endswith(said)
+    assert finger == {"scheme": "finger", "default_port": None, "origin": "plug-in"}
+
+
+# The names that RFC 1738 section 4 sets aside: parsed, refused in words, and served by a gateway if one is
+# named.
+
+#: A URL of each, and a word of what the name was reserved for.
+ROWS = [
+    ("afs:/cell/user/file", "Andrew"),
+    ("mid:123@h.example", "Message identifiers"),
+    ("cid:part1@h.example", "Content identifiers"),
+    ("nfs://h.example/path", "Network File System"),
+    ("tn3270://h.example/", "3270"),
+    ("mailserver:request", "mail servers"),
+    ("z39.50://h.example/db", "Z39.50"),
+]
+
+
+def test_every_reserved_name_has_its_row() -> None:
+    assert {url.partition(":")[0] for url, _ in ROWS} == set(RESERVED)
+
+
+@pytest.mark.parametrize(("url", "meant"), ROWS)
+async def test_what_is_said(url: str, meant: str) -> None:
+    """What the name was meant for, and that a gateway could serve it: with which option."""
+    scheme = url.partition(":")[0]
+    parsed = resolver.parse(url)
+    assert isinstance(parsed, OtherUrl)
+    assert parsed.status == "reserved"
+    with pytest.raises(UnsupportedScheme) as caught:
+        await resolver.fetch(url)
+    error = caught.value
+    assert (error.scheme, error.rule, error.exit_code) == (scheme, "S19", 13)
+    for words in (meant, "reserved", "RFC 1738", "gateway", f"--gateway {scheme}=URL"):
+        assert words in error.message
+    plan = resolver.explain(url)
+    assert (plan.verdict, plan.steps, str(plan.error)) == ("refuse", (), str(error))
+
+
+@pytest.mark.parametrize("url", [url for url, _ in ROWS])
+def test_a_gateway_serves_them(url: str) -> None:
+    scheme = url.partition(":")[0]
+    gateways = {scheme: "http://gateway.example/?u="}
+    assert resolver.check(url, gateways=gateways).action == "allow"
+    connects = [
+        step for step in resolver.explain(url, gateways=gateways).steps if step["action"] == "connect"
+    ]
+    assert [step["host"] for step in connects] == ["gateway.example"]
+
+
+def test_reserved_the_command_says_it_too() -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", "from resolver.cli import run; run()", "cat"]
+        + [url for url, _ in ROWS],
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": str(CHECKOUT), "PATH": ""},
+    )
+    assert (done.returncode, done.stdout) == (13, "")
+    for url, meant in ROWS:
+        (said,) = (line for line in done.stderr.splitlines() if line.startswith(f"resolve: {url}: "))
+        assert meant in said
+        assert f"--gateway {url.partition(':')[0]}=URL" in said
+
+
+def test_an_unknown_name_is_said_to_be_unknown() -> None:
+    error = resolver.explain("x-foo:bar").error
+    assert "'x-foo'" in str(error)

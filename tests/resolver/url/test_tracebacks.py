@@ -1,0 +1,184 @@
+"""What a traceback shows of an error of ours: few frames of the package, whatever went wrong."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+
+import httpx
+import pytest
+import trio
+
+import resolver
+from fixtures.http import EXAMPLE, Behaviour, HttpServer, moved, serve
+from resolver import HttpxTransport, ResolveError, Resolver
+from resolver.url.tracebacks import outermost
+from tests.resolver.network.peers import closed_port
+
+MOST = 4
+OURS = tuple(f"{Path(resolver.__file__).parents[1] / package}/" for package in ("protocols", "resolver"))
+
+Way: TypeAlias = Callable[[str, Path], Awaitable[object]]
+
+
+def shown(error: BaseException) -> Iterator[traceback.TracebackException]:
+    """The error and what stands before it, as Python prints them."""
+    told: traceback.TracebackException | None = traceback.TracebackException.from_exception(error)
+    while told is not None:
+        yield told
+        told = told.__cause__ or (None if told.__suppress_context__ else told.__context__)
+
+
+def frames(error: BaseException) -> list[str]:
+    """Those of ours that are printed."""
+    return [
+        f"{frame.filename}:{frame.lineno} {frame.name}"
+        for told in shown(error)
+        for frame in told.stack
+        if frame.filename.startswith(OURS)
+    ]
+
+
+async def stream(url: str, path: Path) -> None:
+    async with resolver.stream(url) as reply:
+        async for _ in reply.body:
+            pass
+
+
+async def drain(url: str, path: Path) -> None:
+    async with Resolver() as session, session.stream(url) as reply:
+        await reply.body.take(1 << 20)
+
+
+async def entries(url: str, path: Path) -> None:
+    async with resolver.entries(url) as found:
+        async for _ in found:
+            pass
+
+
+async def within(method: str, url: str, *more: object) -> None:
+    async with Resolver() as session:
+        await getattr(session, method)(url, *more)
+
+
+async def by_httpx(url: str, path: Path) -> None:
+    async with httpx.AsyncClient(transport=HttpxTransport()) as client:
+        (await client.get(url)).raise_for_status()
+
+
+async def blocking(name: str, url: str, *more: object, **settings: object) -> object:
+    return await trio.to_thread.run_sync(partial(getattr(resolver.blocking, name), url, *more, **settings))
+
+
+#: Nobody waits for another try, of which the traceback would be the same.
+ONCE = resolver.RetryPolicy(tries=1)
+
+
+WAYS: dict[str, Way] = {
+    "fetch": lambda url, path: resolver.fetch(url),
+    "info": lambda url, path: resolver.info(url),
+    "save": lambda url, path: resolver.save(url, path, patience=ONCE),
+    "stream": stream,
+    "drain": drain,
+    "entries": entries,
+    "Resolver.fetch": lambda url, path: within("fetch", url),
+    "Resolver.info": lambda url, path: within("info", url),
+    "Resolver.index_suffix": lambda url, path: within("index_suffix", url),
+    "HttpxTransport": by_httpx,
+    "blocking.fetch": lambda url, path: blocking("fetch", url),
+    "blocking.info": lambda url, path: blocking("info", url),
+    "blocking.save": lambda url, path: blocking("save", url, path, patience=ONCE),
+}
+
+#: What is asked for, of the server or anywhere.
+FAILURES = (
+    *("/missing", "/cut", "/circle", "/nonsense", "/inside"),
+    *("http://127.0.0.1:25/", "gopher://h", "no URL", "x-none:y", "http://h.example:1/%00"),
+)
+
+
+async def failure_of(asked: Awaitable[object]) -> Exception | None:
+    try:
+        await asked
+    except (ResolveError, httpx.HTTPError) as error:
+        return error
+    return None
+
+
+async def serve_failures(nursery: trio.Nursery) -> HttpServer:
+    site = {**EXAMPLE, "/circle": moved("/circle"), "/inside": moved("http://10.0.0.1/")}
+    behaviours = {
+        "/cut": Behaviour(cut_at=150),
+        "/nonsense": Behaviour(instead=b"no http\r\n\r\n"),
+    }
+    return await serve(nursery, {**site, "/cut": EXAMPLE["/data"], "/nonsense": EXAMPLE["/data"]}, behaviours)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("failure", FAILURES)
+async def test_few_frames_are_of_ours(
+    way: str, failure: str, nursery: trio.Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RESOLVE_TRACEBACK")
+    server = await serve_failures(nursery)
+    url = server.url(failure) if failure.startswith("/") else failure
+    error = await failure_of(WAYS[way](url, tmp_path / "file"))
+    assert error is None or len(frames(error)) <= MOST, "\n".join(frames(error))
+
+
+async def test_a_refused_port_is_told_with_the_reason(
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the system said stays, and so does what the caller was doing."""
+    monkeypatch.delenv("RESOLVE_TRACEBACK")
+    with closed_port() as port, pytest.raises(resolver.Unreachable) as caught:
+        await resolver.fetch(f"http://127.0.0.1:{port}/")
+    told = "".join(traceback.format_exception(caught.value))
+    assert "in test_a_refused_port_is_told_with_the_reason" in told
+    assert "resolver/transfer/functions.py" in told
+    assert len(frames(caught.value)) <= MOST
+
+
+async def test_all_of_it_is_there_for_who_asks(
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = await serve_failures(nursery)
+    monkeypatch.setenv("RESOLVE_TRACEBACK", "full")
+    with pytest.raises(resolver.NotFound) as caught:
+        await resolver.fetch(server.url("/missing"))
+    files = {frame.rpartition("/")[2].partition(":")[0] for frame in frames(caught.value)}
+    assert {"functions.py", "session.py", "retrieval.py", "dialogue.py"} <= files
+    assert len(frames(caught.value)) > MOST
+
+
+@pytest.mark.parametrize("text", ["no URL", "gopher://h/%zz", "wais://h/d/t", "x://h/\n", "ftp://h:x/"])
+@pytest.mark.parametrize("ask", [resolver.parse, resolver.stream])
+def test_a_text_that_is_no_url(
+    text: str, ask: Callable[[str], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RESOLVE_TRACEBACK")
+    with pytest.raises(resolver.InvalidUrl) as caught:
+        ask(text)
+    assert len(frames(caught.value)) <= MOST
+
+
+def fail_while(own: ValueError) -> None:
+    try:
+        raise own
+    except ValueError:
+        resolver.parse("no URL")
+
+
+def test_what_the_caller_was_doing_keeps_its_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of an error that is not ours and did not pass here is touched."""
+    monkeypatch.delenv("RESOLVE_TRACEBACK")
+    own = ValueError("of the caller's")
+    with pytest.raises(resolver.InvalidUrl):
+        fail_while(own)
+    assert own.__traceback__ is not None
+    circle = ResolveError("a circle")
+    circle.__cause__ = circle
+    assert outermost(circle) is circle

@@ -1,0 +1,62 @@
+"""What is kept of one request of http and its answer."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from resolver.files.archive import ByteSpool
+from resolver.warc.capture import HttpCapture
+from resolver.warc.http import mask_answer
+
+COOKIE = b"Set-Cookie: a=sekret; Path=/\r\n"
+WHOLE = b"HTTP/1.1 200 OK\r\n" + COOKIE + b"Content-Length: 0\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("asked", "came"),
+    [
+        (b"GET", WHOLE),
+        (b"HEAD", WHOLE),
+        (b"GET", b"HTTP/1.1 103 A\r\n" + COOKIE + b"\r\nHTTP/1.1 102 B\r\n" + COOKIE + b"\r\n" + WHOLE),
+        (b"GET", b"HTTP/1.1 200 OK\r\n" + COOKIE + b"X: cut"),
+        (b"GET", WHOLE.replace(b"\r", b"")),
+        (b"GET", WHOLE.replace(b"Set-Cookie:", b"SET-COOKIE2 :")),
+    ],
+)
+@pytest.mark.parametrize("keeps", [False, True])
+def test_exchange_cookie_in_any_head_is_masked_unless_cookies_are_kept(
+    asked: bytes, came: bytes, keeps: bool, tmp_path: Path
+) -> None:
+    spool = partial(ByteSpool, str(tmp_path))
+    with closing(spool()) as answer, closing(HttpCapture("way", spool, answer)) as exchange:
+        exchange.asked.write(asked + b" / HTTP/1.1\r\nHost: h.example\r\n\r\n")
+        answer.write(came)
+        facts = exchange.finished(lambda octets: octets, is_whole=True, keeps_cookies=keeps)
+        block = b"" if facts.object is None else b"".join(facts.object.block.pieces())
+    told = block + b"".join(octets for _, octets in facts.said)
+    assert told.count(b"sekret") == (came.count(b"sekret") if keeps else 0)
+    assert (facts.masked == []) is keeps
+
+
+# Heads of http as archives have them, without secrets.
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        (b"http://u:sekret@h.example/", b"http://u:****@h.example/"),
+        (b"s" * 200 + b"://u:sekret@h.example/", b"s" * 200 + b"://u:****@h.example/"),
+        (b"s" * 250_000, b"s" * 250_000),  # the square of it would hang
+    ],
+)
+def test_mask_answer_url_with_a_long_scheme_has_no_password(value: bytes, kept: bytes) -> None:
+    head = b"HTTP/1.1 200 OK\r\nLink: %b\r\n\r\n"
+    masked, names = mask_answer(
+        head % value, asked_secretly=False, keeps_cookies=False, hide=lambda each: each
+    )
+    assert masked == head % kept
+    assert names == (["link"] if value != kept else [])

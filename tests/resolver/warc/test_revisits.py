@@ -1,0 +1,224 @@
+"""`--warc-dedup`: what the archives of an index have is referred to, and an index is a stranger's octets."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import tracemalloc
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resolver import LocalError
+from resolver.warc.group import CapturedObject, resource_of
+from resolver.warc.index import MOST_LINE, CdxHint, key_of, read_hints
+from resolver.warc.revisits import EarlierArchives
+from resolver.warc.writing import RecordBlock
+from tests.resolver.warc.archives import WARC, Octets, packed, record
+
+BODY = b"twelve octet" * 50
+SHA1 = hashlib.sha1(BODY).digest()
+BASE32 = base64.b32encode(SHA1).decode()
+TEXT = resource_of("text/plain", RecordBlock.of(BODY), None)
+ANSWER = TEXT._replace(type="response", content_type="application/http;msgtype=response", head=b"x")
+RESPONSE = {"WARC_Type": "response", "Content_Type": "application/http;msgtype=response"}
+
+
+def line(name: str = "a.warc", offset: object = 0, digest: str = f"sha1:{BASE32}", **more: object) -> bytes:
+    said = {"url": "ftp://h.example/a", "digest": digest, "offset": offset, "filename": name, **more}
+    return f"example,h)/a 20260101000000 {json.dumps(said)}\n".encode()
+
+
+CDX = b" CDX N b a m s k r M V g u\n"
+COLUMNS = f"h)/a 20260101000000 http://h/a text/plain 200 {BASE32} - - 7 %s <urn:uuid:1>\n"
+
+
+@pytest.mark.parametrize(
+    ("octets", "hints"),
+    [
+        (line(), [CdxHint(SHA1, "a.warc", 0)]),
+        (line(digest=BASE32, offset="12"), [CdxHint(SHA1, "a.warc", 12)]),  # as pywb has had it
+        (line(digest=f"sha1:{SHA1.hex()}"), [CdxHint(SHA1, "a.warc", 0)]),
+        (CDX + (COLUMNS % "a.warc.gz").encode(), [CdxHint(SHA1, "a.warc.gz", 7)]),
+        # as wget does
+        (CDX + (COLUMNS % "/where/it/was/a.warc.gz").encode(), [CdxHint(SHA1, "a.warc.gz", 7)]),
+        (CDX.replace(b"V", b"v") + (COLUMNS % "a.warc").encode(), [CdxHint(SHA1, "a.warc", 7)]),
+        (gzip.compress(line(), mtime=0) + gzip.compress(line(), mtime=0), [CdxHint(SHA1, "a.warc", 0)] * 2),
+        (line(mime="warc/revisit") + line(), [CdxHint(SHA1, "a.warc", 0)]),
+        (line(offset=-1), [None]),
+        (line(offset="9" * 19), [None]),
+        (line(offset=None), [None]),
+        (line(name="../"), [None]),
+        (line(name="a/.."), [None]),
+        (line(name="a\0b"), [None]),
+        (line(name="\ud800"), [None]),
+        (line(digest="sha256:" + "0" * 64), [None]),
+        (line(digest="-"), [None]),
+        (b"h)/a 20260101000000 [1]\n", [None]),
+        (b"h)/a 20260101000000 " + b"[" * 60_000 + b"\n", [None]),
+        (b"h)/a 20260101000000\n\n\xff\n", [None] * 3),
+        (CDX + b"h)/a\n", [None]),
+        (b" CDX \n" + b"h)/a\n", [None]),
+        (b"", []),
+    ],
+)  # fmt: skip
+def test_each_line_of_an_index(octets: bytes, hints: list[CdxHint | None]) -> None:
+    assert list(read_hints(Octets(octets))) == hints
+
+
+@pytest.mark.parametrize("octets", [b"x" * (MOST_LINE + 1), gzip.compress(line(), mtime=0)[:-3]])
+def test_what_is_no_index(octets: bytes) -> None:
+    with pytest.raises(LocalError, match="no index"):
+        list(read_hints(Octets(octets)))
+
+
+@given(st.binary(max_size=300))
+def test_any_octets(octets: bytes) -> None:
+    for prefix in (b"", CDX, line()[:-1], b"\x1f\x8b\x08"):
+        try:
+            found = list(read_hints(Octets(prefix + octets)))
+        except LocalError:
+            continue
+        assert all(each is None or "/" not in each.name for each in found)
+
+
+def find(folder: Path, archive: bytes, wanted: CapturedObject = TEXT, *lines: bytes) -> str | None:
+    """The ID of the record that is found."""
+    (folder / "a.warc").write_bytes(archive)
+    (folder / "a.cdxj").write_bytes(b"".join(lines) or line())
+    earlier = EarlierArchives([str(folder / "a.cdxj")])
+    try:
+        found = earlier.find(wanted)
+    finally:
+        earlier.close()
+    return None if found is None else found.id
+
+
+def answer(body: bytes, *, head: bytes = b"HTTP/1.1 200 OK\r\n\r\n", **more: str) -> bytes:
+    return record(head + body, **{**RESPONSE, **more})
+
+
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+CHUNKS = b"%x\r\n%b\r\n0\r\n\r\n" % (len(BODY), BODY)
+
+
+@pytest.mark.parametrize(
+    ("archive", "wanted", "is_found"),
+    [
+        (record(BODY, Content_Type="text/plain"), TEXT, True),
+        (packed(record(BODY, Content_Type="text/plain")), TEXT, True),
+        (record(BODY, Content_Type="text/html"), TEXT, False),
+        (record(BODY[:-1] + b"x", Content_Type="text/plain"), TEXT, False),
+        (record(BODY + b"x", Content_Type="text/plain"), TEXT, False),
+        (record(BODY, Content_Type="text/plain", WARC_Truncated="length"), TEXT, False),
+        (record(BODY, Content_Type="text/plain", WARC_Type="revisit"), TEXT, False),
+        (record(BODY, Content_Type="text/plain")[:-1], TEXT, False),
+        (record(BODY, Content_Type="text/plain", length="9" * 18), TEXT, False),
+        (b"", TEXT, False),
+        (b"what a person wrote", TEXT, False),
+        # what would be repeated: no password, no second line, nothing that is no date
+        (record(BODY, Content_Type="text/plain", WARC_Target_URI="ftp://u:p@h.example/a"), TEXT, False),
+        (record(BODY, Content_Type="text/plain", WARC_Target_URI="ftp://h.example/a\rX: y"), TEXT, False),
+        (record(BODY, Content_Type="text/plain", WARC_Record_ID="<\u00e9>"), TEXT, False),
+        (record(BODY, Content_Type="text/plain", WARC_Date="yesterday"), TEXT, False),
+        (answer(BODY), ANSWER, True),
+        (answer(CHUNKS, head=CHUNKED), ANSWER._replace(payload_digest=None), True),
+        (answer(CHUNKS, head=CHUNKED), ANSWER, False),  # of other frames
+        (answer(BODY), ANSWER._replace(payload_digest=None), False),
+        (answer(CHUNKS[:-3], head=CHUNKED), ANSWER._replace(payload_digest=None), False),
+        (answer(BODY, head=b"HTTP/1.1 404 Not Found\r\n\r\n"), ANSWER, False),
+        (answer(BODY), TEXT, False),
+        (record(BODY, Content_Type="text/plain"), ANSWER, False),
+    ],
+)
+def test_a_record_that_an_index_points_to(
+    archive: bytes, wanted: CapturedObject, is_found: bool, tmp_path: Path
+) -> None:
+    assert find(tmp_path, archive, wanted) == ("<urn:uuid:1>" if is_found else None)
+
+
+def test_what_an_index_points_to_may_be_elsewhere(tmp_path: Path) -> None:
+    archive = record() + record(BODY, Content_Type="text/plain", WARC_Record_ID="<urn:uuid:2>")
+    begin = len(record())
+    assert find(tmp_path, archive, TEXT, line("none.warc"), line(), line(offset=begin)) == "<urn:uuid:2>"
+    assert find(tmp_path, archive, TEXT, line(offset=begin + 10**17)) is None
+
+
+def test_a_link_of_octets_that_is_too_small_or_cut_refers_to_nothing(tmp_path: Path) -> None:
+    small = resource_of("text/plain", RecordBlock.of(BODY[:100]), None)
+    digest = f"sha1:{base64.b32encode(hashlib.sha1(BODY[:100]).digest()).decode()}"
+    archive = record(BODY[:100], Content_Type="text/plain")
+    assert find(tmp_path, archive, small, line(digest=digest)) is None
+    whole = record(BODY, Content_Type="text/plain")
+    assert find(tmp_path, whole, TEXT._replace(truncated="time")) is None
+
+
+def test_files_of_an_index_are_where_pywb_has_them(tmp_path: Path) -> None:
+    for name in ("indexes", "archive"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "archive" / "a.warc").write_bytes(record(BODY, Content_Type="text/plain"))
+    (tmp_path / "indexes" / "index.cdxj").write_bytes(line())
+    earlier = EarlierArchives([str(tmp_path / "indexes" / "index.cdxj")])
+    assert earlier.find(TEXT) is not None
+    earlier.close()
+
+
+def test_a_record_that_unpacks_to_very_much_is_not_read_to_its_end(tmp_path: Path) -> None:
+    archive = packed(record(BODY + bytes(64 * 1_048_576), Content_Type="text/plain"))
+    tracemalloc.start()
+    try:
+        assert find(tmp_path, archive) is None
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 4 * 1_048_576
+
+
+def test_an_index_of_nothing_is_said(tmp_path: Path) -> None:
+    for name in (WARC / "gopher.warc.gz", WARC / "hostile" / "names.warc", tmp_path / "none", tmp_path):
+        with pytest.raises(LocalError, match=str(name)):
+            EarlierArchives([str(name)])
+
+
+def test_lines_that_tell_nothing_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "a.cdxj").write_bytes(line() + b"nonsense\n" + line())
+    earlier = EarlierArchives([str(tmp_path / "a.cdxj")])
+    assert earlier.unread == 1
+    earlier.close()
+
+
+# Keys of the index: what pywb looks for.
+
+# What the surt package makes of them, which pywb looks by.
+KEYS = {
+    "http://h.example/a": "example,h)/a",
+    "http://h.example": "example,h)/",
+    "http://www.h.example:80/A/": "example,h)/a",
+    "gopher://www.h.example/a": "example,h)/a",
+    "ftp://h.example/A": "example,h)/a",
+    "ftp://u@ftp.h.example:2121/a%2Fb": "example,h,ftp:2121)/a/b",
+    "http://h.example/?PHPSESSID=0123456789abcdef0123456789ABCDEF&x=1": "example,h)/?x=1",
+    "http://h.example/?b=2&a=1": "example,h)/?a=1&b=2",
+    "nntp://h.example/a.b/7": "example,h)/a.b/7",
+    "http://127.0.0.1:8080/a": "1,0,0,127:8080)/a",
+    "http://[::1]:8080/a": "::1:8080)/a",
+    "news:X@H.example": "news:x@h.example",
+    "file:///etc/motd": "file:/etc/motd",
+}
+
+
+@pytest.mark.parametrize(("url", "key"), KEYS.items())
+def test_a_key_is_that_of_others(url: str, key: str) -> None:
+    assert key_of(url) == key
+
+
+@pytest.mark.parametrize(
+    "url", ["http://h.example/a b", "http://h.example/\u00e9", "http://h.example/%0A%20"]
+)
+def test_a_key_is_one_word(url: str) -> None:
+    assert key_of(url).isascii()
+    assert len(key_of(url).split()) == 1

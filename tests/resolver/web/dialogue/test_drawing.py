@@ -1,0 +1,183 @@
+"""Diagram, table and JSON say the same, are well formed whatever was said, and need nothing else."""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode
+from hashlib import sha256
+
+import pytest
+from lxml import etree
+
+import resolver
+from resolver import (
+    Closed,
+    Connected,
+    Event,
+    Finding,
+    Finished,
+    LookedUp,
+    NotFound,
+    Received,
+    Sent,
+    Started,
+    TlsBegun,
+    Warned,
+)
+from resolver.web.dialogue.drawing import as_text, draw, page, panel, rows, svg
+from resolver.web.dialogue.exchange import RecordedExchange
+from resolver.web.dialogue.planned import planned
+from tests.resolver.web.dialogue.spoken import URL, recorded
+from tests.resolver.web.dialogue.test_recording import TRANSFER
+from tests.resolver.web.pages.skeleton import HOSTILE, skeleton
+
+PLANS = ("ftp://h.example/a", "https://h.example/a", "gopher://h:25/1x%0D%0A", "mailto:a@b.example")
+
+
+def said_by(text: str) -> list[Event]:
+    """A dialogue in which whatever is a stranger's is this."""
+    octets = text.encode("utf-8", "surrogatepass")
+    return [
+        Started(text, 1),
+        Warned(text, Finding(text, "warn", text)),
+        LookedUp(text, text, (text,)),
+        Connected(text, text, 21, True),
+        Received(text, b"220 " + octets + b"\r\n"),
+        Sent(text, octets),
+        Connected(text, text, 4000, False, data=True),
+        Received(text, octets, data=True),
+        Finished(text, NotFound(text)),
+    ]
+
+
+def shown(exchange: RecordedExchange) -> str:
+    return page([(exchange, planned(resolver.explain(PLANS[0])))], "What was said")
+
+
+@pytest.mark.parametrize("exchange", [recorded(TRANSFER), *(planned(resolver.explain(url)) for url in PLANS)])
+def test_the_table_says_what_the_diagram_shows(exchange: RecordedExchange) -> None:
+    """Every line of the table stands in the diagram, in the same order, with its time; and no message is in
+    one of the three alone."""
+    drawn = [shape.text for shape in draw(exchange).shapes if shape.tag == "text"]
+    joined = " ".join(drawn)
+    at = 0
+    for row in rows(exchange):
+        for line in row.lines:
+            for word in line.split(" "):
+                at = joined.index(word, at)
+        if row.at != "–":
+            assert row.at in drawn
+    told = json.loads(as_text(exchange))
+    assert len(told["messages"]) == len(exchange.messages) == len(rows(exchange))
+    assert [each["lines"] for each in told["messages"]] == [list(each.lines) for each in exchange.messages]
+
+
+def test_the_members_of_json_are_those_that_are_promised() -> None:
+    told = json.loads(as_text(recorded(TRANSFER)))
+    assert set(told) == {
+        *("format", "version", "url", "title", "kind", "lanes", "messages", "left_out", "outcome", "elapsed"),
+    }
+    assert (told["format"], told["version"], told["kind"]) == ("resolve-dialogue", 1, "dialogue")
+    assert set(told["messages"][0]) == {"at", "kind", "from", "to", "lines", "octets", "secured"}
+    assert told["lanes"][0] == ["client", "this machine"]
+
+
+@pytest.mark.parametrize("hostile", [*HOSTILE, "\ufffe\uffff\x0b", "x" * 100_000, "漢" * 500])
+def test_whatever_is_said_a_diagram_is_well_formed(hostile: str) -> None:
+    exchange = recorded(said_by(hostile))
+    tree = etree.fromstring(svg(exchange).encode())
+    plain = etree.fromstring(svg(recorded(said_by("x"))).encode())
+    assert {each.tag for each in tree.iter()} == {each.tag for each in plain.iter()}
+    allowed = {name for each in plain.iter() for name in each.attrib}
+    assert {name for each in tree.iter() for name in each.attrib} <= allowed
+    json.loads(as_text(exchange))
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_nothing_said_becomes_markup(hostile: str) -> None:
+    names = {
+        each
+        for element in skeleton(shown(recorded(said_by("x")))).elements
+        for each in (element[0], *element[1])
+    }
+    found = skeleton(shown(recorded(said_by(hostile))))
+    assert {each for element in found.elements for each in (element[0], *element[1])} <= names
+    assert len(found.ids) == len(set(found.ids))
+
+
+def test_a_page_that_stands_alone_needs_nothing_else() -> None:
+    markup = shown(recorded(TRANSFER))
+    sheet = re.search(r"<style>(.*?)</style>", markup, re.DOTALL)
+    assert sheet is not None
+    digest = b64encode(sha256(sheet[1].encode()).digest()).decode()
+    assert f"content=\"default-src 'none'; style-src 'sha256-{digest}'\"" in markup
+    found = skeleton(markup)
+    names = {name for _, attributes in found.elements for name in attributes}
+    assert not names & {"style", "src", "href", "action", "srcset", "data"}
+    assert not [name for name in names if name.startswith("on")]
+    assert not {tag for tag, _ in found.elements} & {
+        "script",
+        "link",
+        "iframe",
+        "object",
+        "img",
+        "form",
+        "base",
+    }
+    assert "url(" not in sheet[1]
+    assert "@import" not in sheet[1]
+
+
+def test_an_svg_to_take_away_has_its_colours_with_it() -> None:
+    root = etree.fromstring(svg(recorded(TRANSFER)).encode())
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    sheet = root.find("{*}style")
+    assert sheet is not None
+    assert ".exchange .say" in (sheet.text or "")
+    assert not root.xpath("//*[@style or @href or local-name()='script' or local-name()='image']")
+
+
+def test_a_diagram_says_what_it_is_to_who_does_not_see_it() -> None:
+    root = etree.fromstring(svg(recorded(TRANSFER)).encode())
+    assert root.get("role") == "img"
+    names = {each.get("id"): each for each in root.iter() if each.get("id") is not None}
+    title, summary = (names[name] for name in (root.get("aria-labelledby") or "").split())
+    assert [etree.QName(each).localname for each in (title, summary)] == ["title", "desc"]
+    assert title.text == f"What was said: {URL}"
+    assert "18 messages" in (summary.text or "")
+    assert "ended: done" in (summary.text or "")
+
+
+def test_all_of_a_diagram_is_within_it() -> None:
+    drawing = draw(recorded(said_by("W" * 300)))
+    for shape in drawing.shapes:
+        attributes = dict(shape.attributes)
+        for name in ("x", "x1", "x2"):
+            assert 0 <= float(attributes.get(name, 0)) <= drawing.width
+        for name in ("y", "y1", "y2"):
+            assert 0 <= float(attributes.get(name, 0)) <= drawing.height
+        if shape.tag == "text" and attributes.get("text-anchor") != "middle":
+            assert len(shape.text) <= 60 or attributes["class"] == "veil words"
+
+
+def test_tls_is_a_bracket_from_where_it_begins_to_the_end_of_its_connection() -> None:
+    drawing = draw(recorded([*TRANSFER, Closed(URL, False)]))
+    brackets = [shape for shape in drawing.shapes if shape.tag == "path"]
+    assert len(brackets) == 2  # of both connections
+    plain = draw(recorded([event for event in TRANSFER if not isinstance(event, TlsBegun)]))
+    assert not [shape for shape in plain.shapes if shape.tag == "path"]
+
+
+def test_a_diagram_of_500_messages_is_bounded() -> None:
+    said: list[Event] = [Connected(URL, "192.0.2.1", 21, False)]
+    said += [Sent(URL, b"x" * 5000 + b"\r\n") for _ in range(1_000)]
+    assert len(panel(recorded(said))) < 400_000
+
+
+def test_several_urls_have_a_section_each() -> None:
+    exchanges = [recorded(TRANSFER), recorded(said_by("b"))]
+    found = skeleton(page([(each,) for each in exchanges], "What was said", left_out=3))
+    assert [tag for tag, _ in found.elements].count("section") == 2
+    assert len(found.ids) == len(set(found.ids))
+    assert "5 URLs, of which 3 are left out in the middle" in "".join(found.text)

@@ -1,0 +1,62 @@
+"""A plan in the form of what is said when it is carried out."""
+
+from __future__ import annotations
+
+import resolver
+from resolver.web.dialogue.planned import planned
+from tests.resolver.web.dialogue.spoken import told
+
+
+def test_a_plan_of_a_transfer_has_the_lanes_that_the_transfer_has() -> None:
+    exchange = planned(resolver.explain("ftps://h.example/pub/a.txt"))
+    assert [(lane.place, lane.title, lane.who) for lane in exchange.lanes] == [
+        ("client", "this machine", ""),
+        ("server", "h.example", "port 990"),
+        ("data", "data", "server's choice"),
+    ]
+    lines = told(exchange)
+    data = lines.index("open client>data connects to h.example, a port of the server's choice")
+    assert lines[data + 1 : data + 3] == [
+        "tls client>data TLS begins: all that follows is encrypted",
+        "note > if RETR is refused with 550: CWD to the name, and if that is a directory TYPE A and NLST",
+    ]
+    assert lines[data + 3 :] == [
+        "say client>server RETR a.txt",
+        "hear server>client the first reply to 'RETR a.txt', or the first data",
+        "hear data>client the octets of the file",
+        "close data>client the data connection is closed",
+        "hear server>client the final reply to 'RETR a.txt'",
+    ]
+    assert all(message.at is None for message in exchange.messages)
+
+
+def test_what_is_refused_is_the_whole_plan() -> None:
+    exchange = planned(resolver.explain("gopher://h:25/1x%0D%0A"))
+    assert exchange.outcome == "refuse"
+    assert exchange.failed
+    assert {message.kind for message in exchange.messages} == {"note"}
+    assert exchange.messages[0].tone == "bad"
+    assert "S02" in exchange.messages[0].lines[0]
+
+
+def test_planned_message_is_secured_once_tls_begins() -> None:
+    for url, expected in (("gopher://h.example/1", {False}), ("gophers://h.example/1", {False, True})):
+        assert {message.secured for message in planned(resolver.explain(url)).messages} == expected
+
+
+def test_datagrams_are_no_connection_for_data() -> None:
+    exchange = planned(resolver.explain("prospero://h.example//a"))
+    assert [lane.place for lane in exchange.lanes] == ["client", "server"]
+    assert "open client>server sends datagrams to h.example, port 1525" in told(exchange)
+
+
+def test_no_password_is_in_a_plan() -> None:
+    exchange = planned(resolver.explain("ftp://alice:hunter2@h.example/a"))
+    assert "hunter2" not in str(exchange)
+    assert "say client>server USER ****" in told(exchange)
+
+
+def test_what_is_on_this_machine_has_no_server() -> None:
+    exchange = planned(resolver.explain("file:///etc/motd"))
+    assert [lane.place for lane in exchange.lanes] == ["client"]
+    assert told(exchange)[0] == "open client>client opens /etc/motd"

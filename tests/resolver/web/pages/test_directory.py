@@ -1,0 +1,86 @@
+"""Listings on pages: what is on one, in which order, and the ways to the others."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from resolver import Entry, Kind
+from resolver.web.pages.directory import arranged, directory_page
+from resolver.web.pages.page import PageQuery, read_query, shortened
+from tests.resolver.web.pages.skeleton import place, rendered, skeleton
+
+ENTRIES = [
+    Entry(name="b.txt", url="ftp://h.example/b.txt", kind=Kind.DOCUMENT, size=5),
+    Entry(name="a", url="ftp://h.example/a/", kind=Kind.DIRECTORY, extra={"size_text": "2K"}),
+    Entry(
+        name="C.txt",
+        url="ftp://h.example/C.txt",
+        kind=Kind.DOCUMENT,
+        modified=datetime(2026, 11, 1, 12, tzinfo=UTC),
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("query", "numbers"),
+    [
+        (PageQuery(), [1, 2, 3]),
+        (PageQuery(sort="name"), [3, 2, 1]),
+        (PageQuery(sort="size"), [2, 1, 3]),
+        (PageQuery(sort="date"), [3, 1, 2]),
+        (PageQuery(sort="nonsense"), [1, 2, 3]),
+        (PageQuery(filter="c.TX"), [3]),
+        (PageQuery(filter="txt", sort="name"), [3, 1]),
+        (PageQuery(size=2, page=2), [3]),
+        (PageQuery(size=2, page=9), [3]),
+        (PageQuery(filter="(a+)+$"), []),
+    ],
+)
+def test_a_page_has_what_was_asked_for(query: PageQuery, numbers: list[int]) -> None:
+    assert [number for number, _ in arranged(ENTRIES, query, place()).entries] == numbers
+
+
+def test_ways_lead_to_the_other_pages_and_keep_what_was_asked() -> None:
+    paging = arranged(ENTRIES, PageQuery(page=2, size=1, sort="name", filter="t&t"), place()).paging
+    assert paging.pages == 1
+    paging = arranged(ENTRIES, PageQuery(page=2, size=1, sort="name"), place()).paging
+    assert paging.previous == paging.first == "/u/here?from=FROM&sort=name"
+    assert paging.next == paging.last == "/u/here?from=FROM&sort=name&page=3"
+    assert place().again(PageQuery(filter="t&t")) == "/u/here?from=FROM&q=t%26t"
+
+
+@pytest.mark.parametrize(
+    ("pairs", "page"),
+    [
+        ([("page", "3")], 3),
+        ([("page", "-1")], 1),
+        ([("page", "0")], 1),
+        ([("page", "9" * 5000)], 1),
+        ([("page", "٣")], 1),
+        ([], 1),
+    ],
+)
+def test_an_address_that_makes_no_sense_asks_for_the_first_page(
+    pairs: list[tuple[str, str]], page: int
+) -> None:
+    assert read_query(pairs).page == page
+
+
+def test_a_large_page_is_laid_out_in_groups() -> None:
+    """Never a row by itself: that is slower than none at all."""
+    entries = [
+        Entry(name=f"{n}.txt", url=f"ftp://h.example/{n}.txt", kind=Kind.DOCUMENT) for n in range(1_050)
+    ]
+    few, many = (rendered(directory_page(entries, PageQuery(size=size), place())) for size in (1_000, 1_050))
+    assert few.count('<ul class="rows">') == 1
+    assert many.count('<ul class="rows many">') == 11
+    assert skeleton(many).elements.count(("li", ("class",))) == 1_050
+
+
+def test_a_long_title_keeps_its_ends() -> None:
+    title = shortened("ftp://h.example/" + "x" * 500 + "/name.txt")
+    assert len(title) == 80
+    assert title.startswith("ftp://h.example/")
+    assert title.endswith("/name.txt")

@@ -1,0 +1,277 @@
+"""Which page a reply gets, and what each of them has to show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from protocols.contract import JsonValue
+from resolver import Entry, Kind, Response, Url, check, parse
+from resolver.transfer.forms import AskForm, AskLine, AskQuestion
+from resolver.web.pages.document import page_of, shape_of
+from resolver.web.pages.gopher import answers_from, form_page, menu_page
+from resolver.web.pages.page import PageQuery, pieces
+from resolver.web.pages.text import PART, media_type_of, media_type_of_picture, text_of_markup, text_page
+from tests.resolver.web.pages.facts import PNG, URL, item, response
+from tests.resolver.web.pages.skeleton import frame, place, rendered, skeleton
+from tests.sampled import sampled
+
+
+def keep(octets: bytes, media_type: str, name: str, shown: bool) -> str:
+    return f"/d/{media_type}/{name}/{shown}"
+
+
+def reply(
+    url: str, kind: Kind, entries: Iterable[Entry] | None = None, **extra: JsonValue
+) -> tuple[Response, Url]:
+    from dataclasses import replace
+
+    found = response(url, kind=kind, media_type="", extra=extra)
+    return replace(found, entries=None if entries is None else tuple(entries), title=None), parse(url)
+
+
+@pytest.mark.parametrize(
+    ("found", "template"),
+    [
+        (reply("ftp://h.example/", Kind.DIRECTORY, []), "directory.html"),
+        (reply("gopher://h.example/", Kind.DIRECTORY, []), "menu.html"),
+        (reply("nntp://h.example/g", Kind.GROUP, []), "group.html"),
+        (reply("news:comp.*", Kind.DIRECTORY, []), "directory.html"),
+        (reply("wais://h.example/db?words", Kind.DIRECTORY, [], hits=0), "results.html"),
+        (reply("wais://h.example/db", Kind.SEARCH, [], records=0), "results.html"),
+        (reply("nntp://h.example/g/1", Kind.ARTICLE), "article.html"),
+        (reply("telnet://h.example/", Kind.SERVICE), "service.html"),
+        (reply("mailto:a@h.example", Kind.ADDRESS), "mail.html"),
+        (reply("gopher://h.example/0x%09%09!", Kind.DIRECTORY, None, attributes={}), "attributes.html"),
+        (reply("http://h.example/x", Kind.DOCUMENT), "document.html"),
+    ],
+)
+def test_a_reply_gets_the_page_of_what_it_is(found: tuple[Response, Url], template: str) -> None:
+    page = page_of(*found, PageQuery(), place(), keep)
+    assert page.template == template
+    assert rendered(page)
+
+
+@pytest.mark.parametrize(
+    ("content", "media_type", "shape"),
+    [
+        (PNG, "text/html", "image"),
+        (b"<script>", "image/png", "octets"),
+        (b"%PDF-1.4", "text/plain", "pdf"),
+        (b"<svg>", "image/svg+xml", "markup"),
+        (b"<?xml?>", "text/xml; charset=x", "markup"),
+        (b"  <!DOCTYPE html>", "", "markup"),
+        (b"<html>", "text/plain", "text"),
+        (b"words", "text/csv", "text"),
+        (b"words", "application/octet-stream", "text"),
+        (b"words", "application/x-unheard-of", "octets"),
+        (b"\x00\x01", "", "octets"),
+        (b"", "", "octets"),
+        (b"OggS", "", "audio"),
+        (b"\x00\x00\x00\x18ftypmp42", "", "video"),
+    ],
+)
+def test_a_document_is_shown_by_its_own_octets(content: bytes, media_type: str, shape: str) -> None:
+    assert shape_of(response("x", content=content, media_type=media_type)) == shape
+
+
+def test_what_a_document_says_of_itself_is_never_said_on() -> None:
+    kept: list[tuple[bytes, str, bool]] = []
+
+    def keeping(octets: bytes, media_type: str, name: str, shown: bool) -> str:
+        kept.append((octets, media_type, shown))
+        return "/d/x"
+
+    for media_type in ("text/html; charset=utf-7", "image/svg+xml", "multipart/x-mixed-replace"):
+        for content in (b"caf\xe9", PNG):
+            found = response("x", content=content, media_type=media_type)
+            page_of(found, parse("http://h.example/a.html"), PageQuery(view="page"), place(), keeping)
+    assert {media_type for _, media_type, shown in kept if not shown} == {"application/octet-stream"}
+    assert {(octets, media_type) for octets, media_type, shown in kept if shown} == {
+        (PNG, "image/png"),
+        ("<!doctype html>\ncafé".encode(), "text/html; charset=utf-8"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("markup", "text"),
+    [
+        ("<title>T</title><h1>A &amp; B</h1><p>one  two\nthree</p>", "T\n\nA & B\n\none two three"),
+        ("<ul><li>one<li>two</ul>", "• one\n• two"),
+        ("<pre>kept\n   as it is</pre>", "kept\n   as it is"),
+        ("<a href='http://h.example/ x'>a link</a>.", "a link <http://h.example/x>."),
+        ("<a href='/here'>a link</a>", "a link"),
+        ("<script>alert(1)</script><style>b{}</style>x", "x"),
+        ("<img src=x alt='a cat'>", "[a cat]"),
+        ("<![if x]>y", "y"),
+        ("a < b & c &lt; d &#60; e &#99999999999; f", "a < b & c < d < e &#99999999999; f"),
+        ("a <!-- not > here --> b", "a b"),
+        ("never <!-- closed", "never"),
+        ("never <b closed", "never <b closed"),
+        ("<a\nhref = \"x:&amp;\" title='>'>y</a>", "'>y <x:&>"),
+        ("<" * 50, "<" * 50),
+    ],
+)
+def test_markup_is_read_as_words(markup: str, text: str) -> None:
+    assert text_of_markup(markup) == text
+
+
+PIECES = ("<", "<a ", "<!--", '<a href="', "&", "<![", "</", "<?", " ", "<pre> ", "<a href=x:>")
+
+
+@pytest.mark.parametrize("piece", sampled(PIECES, lambda piece: None, 4))
+def test_markup_without_end_is_read_once(piece: str) -> None:
+    """Each of them took Python's parser, or a pattern of blanks, minutes."""
+    assert len(text_of_markup(piece * 300_000)) <= 300_000 * len(piece)
+
+
+def test_text_is_shown_in_parts_that_end_with_a_line() -> None:
+    text = ("x" * 99 + "\n") * 25_000
+    pages = [
+        text_page(response("x", content=text.encode(), media_type="text/plain"), PageQuery(page=n), place())
+        for n in (1, 2, 3, 9)
+    ]
+    assert [page.values["part"] for page in pages] == [1, 2, 3, 3]
+    shown = [text for page in pages[:3] for text in _runs(page.values["runs"])]
+    assert "".join(shown) == text
+    assert all(each.endswith("\n") and len(each) <= PART for each in shown)
+    assert pages[0].values["previous"] is None
+    assert pages[2].values["next"] is None
+
+
+def _runs(found: object) -> list[str]:
+    assert isinstance(found, list)
+    return [run.text for run in found]
+
+
+def test_urls_in_a_text_are_links() -> None:
+    found = response(
+        "x", content=b"see <URL:ftp://h.example/a> and <javascript:x> and <x>", media_type="text/plain"
+    )
+    markup = rendered(text_page(found, PageQuery(), place()))
+    assert '&lt;<a href="/u/17">URL:ftp://h.example/a</a>&gt; and &lt;javascript:x&gt;' in markup
+
+
+def test_a_menu_of_a_million_lines_is_a_page_like_others() -> None:
+    """Row 27 of what attacks it: what is sent is as long as a page, not as the menu."""
+
+    class Million(list[Entry]):
+        def __len__(self) -> int:
+            return 1_000_000
+
+    one = item("x" * 40, Kind.DOCUMENT, "0", "gopher://h.example/0/documents/of/some/length/0123456.txt")
+    plain = Entry(name=one.name, url=one.url, kind=one.kind, extra={"type": "0"})
+    page = menu_page(Million([plain] * 500), PageQuery(), place())
+    markup = rendered(page)
+    assert "page 1 of 2000" in markup
+    assert len(markup.encode()) <= 300_000
+    chunks = list(pieces(page, frame("x")))
+    assert "".join(chunks) == rendered(page)
+    assert len(chunks) > 3
+
+
+def test_a_menu_says_what_each_item_is() -> None:
+    entries = [
+        Entry(name="Hello", kind=Kind.INFO, extra={"type": "i"}),
+        Entry(name="World", kind=Kind.INFO, extra={"type": "i"}),
+        item("Form", Kind.DIRECTORY, "1", tag="?"),
+        item("Find", Kind.SEARCH, "7", "gopher://h.example/7find"),
+        item("Sit", Kind.SERVICE, "8", "telnet://g@h.example/"),
+        item("Mail", Kind.DOCUMENT, "0", "gopher://h.example:25/0x"),
+        item("Odd", Kind.UNKNOWN, "z", "gopher://h.example/zx"),
+    ]
+    page = menu_page(
+        entries, PageQuery(), place(), judge=lambda entry: check(entry.url or "", origin="derived")
+    )
+    markup = rendered(page)
+    text = "".join(skeleton(markup).text)
+    assert "Hello\nWorld" in text
+    assert "sends what you write" in text
+    assert "run resolve open telnet://g@h.example/" in text
+    assert "cannot be opened: port 25" in text
+    assert "(S04)" in text
+    assert "type z" in text
+    assert 'name="words"' in markup
+    assert 'value="gopher://h.example/7find"' in markup
+
+
+FORM = AskForm(
+    (
+        AskLine(AskQuestion.NOTE, "Note", "a note"),
+        AskLine(AskQuestion.ASK, "Ask", "name", (), "nobody"),
+        AskLine(AskQuestion.ASK_LINES, "AskL", "lines"),
+        AskLine(AskQuestion.CHOOSE, "Choose", "one", (b"a", b"b\xff")),
+        AskLine(AskQuestion.SELECT, "Select", "yes", (), "1"),
+        AskLine(AskQuestion.CHOOSE_FILE, "ChooseF", "file"),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("said", "answers"),
+    [
+        ([], [b"", (), b"a", False, None]),
+        (
+            [
+                ("answer1", "me"),
+                ("answer2", "x\r\ny"),
+                ("answer3", "1"),
+                ("answer4", "1"),
+                ("answer5", "/etc/passwd"),
+            ],
+            [b"me", (b"x", b"y"), b"b\xff", True, None],
+        ),
+        ([("answer3", "7"), ("answer4", "0")], [b"", (), b"", False, None]),
+        ([("answer3", "-1")], [b"", (), b"a", False, None]),
+        ([("answer3", "٣")], [b"", (), b"a", False, None]),
+    ],
+)
+def test_answers_are_those_of_the_fields(said: list[tuple[str, str]], answers: list[object]) -> None:
+    assert answers_from(FORM, said) == answers
+
+
+def test_a_form_has_a_field_for_each_question() -> None:
+    found = skeleton(rendered(form_page(FORM, URL, "KEPT")))
+    assert [value for value in found.values if value.startswith("answer") and value in found.ids] == [
+        *["answer1"] * 3,
+        *["answer2"] * 3,
+        *["answer3-0"] * 2,
+        *["answer3-1"] * 2,
+        *["answer4"] * 3,
+    ]
+
+
+# Media types that the window tells a browser, by the first octets of a document.
+
+SIGNATURES = {
+    "image/png": [b"\x89PNG\r\n\x1a\n"],
+    "image/jpeg": [b"\xff\xd8\xff\xe0"],
+    "image/gif": [b"GIF87a", b"GIF89a"],
+    "image/webp": [b"RIFF\n\0\0\0WEBP"],
+    "image/avif": [b"\0\0\0\x1cftypavif", b"\0\0\n\x1cftypavis"],
+    "image/bmp": [b"BM\n\0\0\0\0\0\0\0"],
+    "application/pdf": [b"%PDF-1.7"],
+    "audio/ogg": [b"OggS"],
+    "audio/flac": [b"fLaC"],
+    "audio/mpeg": [b"ID3\x04", b"\xff\xfb\x90", b"\xff\xf3\x90", b"\xff\xf2\x90"],
+    "audio/wav": [b"RIFF\n\0\0\0WAVE"],
+    "video/mp4": [b"\0\0\0\x20ftypisom", b"\0\0\n\x20ftypmp42"],
+    "video/webm": [b"\x1a\x45\xdf\xa3"],
+}
+
+
+@pytest.mark.parametrize(
+    ("media_type", "octets"), [(each, octets) for each, found in SIGNATURES.items() for octets in found]
+)
+def test_media_type_of_signature_names_the_type(media_type: str, octets: bytes) -> None:
+    assert media_type_of(octets + b"...") == media_type
+    is_picture = media_type.startswith("image/")
+    assert media_type_of_picture(octets + b"...") == (media_type if is_picture else None)
+
+
+@pytest.mark.parametrize(
+    "octets", [b"", b"<!DOCTYPE html>", b" %PDF-", b"RIFF\0\0\0\0AVI ", b"GIF88a", b"\xff\xf1"]
+)
+def test_media_type_of_other_octets_is_none(octets: bytes) -> None:
+    assert media_type_of(octets) is None

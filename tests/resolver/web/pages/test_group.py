@@ -1,0 +1,117 @@
+"""Threads are made of what strangers wrote: whatever that is, every article is there once."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resolver import Entry, Kind
+from resolver.web.pages.group import author_of, group_page, threads
+from resolver.web.pages.page import PageQuery
+from tests.resolver.web.pages.skeleton import place, rendered
+
+
+def article(number: int, message_id: str = "", *references: str) -> Entry:
+    return Entry(
+        name=str(number),
+        url=f"nntp://h.example/g/{number}",
+        kind=Kind.ARTICLE,
+        title=f"subject {number}",
+        extra={"message_id": message_id, "references": list(references), "from": "A <a@h.example>"},
+    )
+
+
+def drawn(*entries: Entry) -> list[str]:
+    """Each thread as numbers with a point for each step that they are deep; `!`: its parent is not here."""
+    return [
+        " ".join("." * node.depth + node.entry.name + "!" * node.orphan for node in thread)
+        for thread in threads(entries)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("entries", "found"),
+    [
+        (
+            (article(1, "a"), article(2, "b", "a"), article(3, "c", "a", "b"), article(4, "d", "a")),
+            ["1 .2 ..3 .4"],
+        ),
+        ((article(1, "a"), article(2, "b")), ["2", "1"]),
+        ((article(1, "a"), article(2, "b"), article(3, "c", "a")), ["1 .3", "2"]),  # the newest answer leads
+        ((article(2, "b", "gone"), article(3, "c", "gone", "b")), ["2! .3"]),
+        ((article(1, "a"), article(3, "c", "a", "gone")), ["1 .3!"]),  # below the nearest that is here
+        ((article(1, "a", "b"), article(2, "b", "a")), ["1 .2"]),  # a circle
+        ((article(1, "a", "a"),), ["1!"]),
+        (
+            (article(1, "a"), article(2, "b", "c"), article(3, "c", "d"), article(4, "d", "b")),
+            ["2 .4 ..3", "1"],
+        ),
+        ((article(1, "a"), article(2, "a"), article(3, "c", "a")), ["1 .3", "2"]),  # one ID, twice
+        ((article(1), article(2), article(3, "", "")), ["3!", "2", "1"]),  # no IDs at all
+        ((article(1, "a"), article(2, "b", "<a>")), ["1 .2"]),
+        (
+            (Entry(name="1", kind=Kind.ARTICLE), Entry(name="2", kind=Kind.ARTICLE, extra={"references": 5})),
+            ["2", "1"],
+        ),
+    ],
+)
+def test_articles_stand_below_what_they_answer(entries: tuple[Entry, ...], found: list[str]) -> None:
+    assert drawn(*entries) == found
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("abcdef "), st.lists(st.sampled_from("abcdefgh"), max_size=3)), max_size=12
+    )
+)
+def test_every_article_is_there_once(said: list[tuple[str, list[str]]]) -> None:
+    entries = [article(number, name.strip(), *names) for number, (name, names) in enumerate(said)]
+    found = [node for thread in threads(entries) for node in thread]
+    assert sorted(int(node.entry.name) for node in found) == list(range(len(entries)))
+    for thread in threads(entries):
+        assert thread[0].depth == 0
+        assert thread[0].replies == len(thread) - 1
+        assert all(0 < after.depth <= before.depth + 1 for before, after in pairwise(thread))
+
+
+def test_a_thread_may_be_as_deep_as_a_group_is_large() -> None:
+    entries = [article(n, f"m{n}", f"m{n - 1}") for n in range(20_000)]
+    (thread,) = threads(entries)
+    assert thread[-1].depth == 19_999
+    assert thread[0].replies == 19_999
+
+
+def test_a_page_of_a_group_is_as_long_as_others() -> None:
+    """Also where one thread is longer: it goes on, on the next page."""
+    entries = [article(n, f"m{n}", f"m{n - 1}") for n in range(1, 1_201)]
+    first, last = (
+        rendered(group_page(entries, PageQuery(page=page, size=500), place("nntp://h.example/g")))
+        for page in (1, 3)
+    )
+    assert first.count('<a href="/u/') - 1 == 500 + 1  # breadcrumb and next
+    assert "1199 answers" in first
+    assert "the thread goes on" in last
+    assert ">subject 1200<" in last.replace("<bdi>", "").replace("</bdi>", "<")
+
+
+def test_numbers_without_an_article_are_told() -> None:
+    page = group_page([article(n) for n in (3, 5, 9)], PageQuery(), place())
+    assert page.values["missing"] == "4 numbers have no article: 4, 6 to 8"
+
+
+@pytest.mark.parametrize(
+    ("said", "name"),
+    [
+        ("Ann Author <ann@h.example>", "Ann Author"),
+        ('"Ann" <ann@h.example>', "Ann"),
+        ("ann@h.example (Ann Author)", "Ann Author"),
+        ("<ann@h.example>", "<ann@h.example>"),
+        ("ann@h.example", "ann@h.example"),
+        ("", "(nobody)"),
+    ],
+)
+def test_an_author_is_shown_by_name(said: str, name: str) -> None:
+    assert author_of(said) == name

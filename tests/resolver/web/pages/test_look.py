@@ -1,0 +1,143 @@
+"""What is pointed at, and what is never offered."""
+
+from __future__ import annotations
+
+import pytest
+
+from protocols import errors
+from resolver import LimitExceeded, NotFound, Refused, ResolveError, parse
+from resolver.web.pages.errors import ROWS, error_page, pointed
+from resolver.web.pages.page import crumbs_of, parent_of
+from tests.resolver.web.pages.facts import looked_at
+from tests.resolver.web.pages.skeleton import place, rendered, skeleton
+
+
+@pytest.mark.parametrize(
+    ("text", "shown", "position", "marked", "column", "words"),
+    [
+        ("gopher://h:25/1x%0D%0A", None, 16, "%0D%0A", 16, "positions 16 to 21"),
+        ("gopher://h:25/1x", None, 11, "25", 11, "positions 11 to 12"),
+        ("gopher://h/1\x1bx", None, 12, "\\x1b", 12, "position 12"),
+        ("gopher://h/\x1b\u202ex", None, 13, "x", 21, "position 13"),
+        ("ftp://a:b@h/\x00", "ftp://a:****@h/\x00", 12, "\\x00", 15, "position 15"),
+        ("ftp://a:b@h/", "ftp://a:****@h/", 8, "****", 8, "positions 8 to 11"),
+        ("x", None, 1, "", 1, "at the end"),
+        ("", None, 0, "", 0, "at the end"),
+        ("http://日本/\\", None, 10, "\\", 12, "position 10"),
+    ],
+)
+def test_carets_stand_below_what_is_meant(
+    text: str, shown: str | None, position: int, marked: str, column: int, words: str
+) -> None:
+    found = pointed(text, text if shown is None else shown, position)
+    assert found.marked == marked
+    assert found.carets == " " * column + "^" * max(1, len(marked))
+    assert found.words == words
+
+
+def test_of_a_long_url_the_place_is_shown() -> None:
+    found = pointed("x" * 5_000 + "\x1b" + "y" * 5_000, "x" * 5_000 + "\x1b" + "y" * 5_000, 5_000)
+    assert found.before.startswith("…x")
+    assert len(found.before) == len(found.after) == 101
+    assert len(found.carets) == 105
+
+
+@pytest.mark.parametrize("text", ["gopher://h:25/1x%0D%0A", "gopher//h", "nosuch://h/", "data:text/html,x"])
+def test_what_is_refused_has_no_button(text: str) -> None:
+    found = skeleton(rendered(looked_at(text)))
+    assert "/open" not in found.values
+    assert "Open" not in "".join(found.text)
+
+
+def test_what_may_be_opened_has_one() -> None:
+    found = skeleton(rendered(looked_at("gopher://h.example/")))
+    assert found.values.count("/open") == 1
+    assert "gopher://h.example/" in found.values
+
+
+def test_a_password_is_shown_nowhere_but_in_what_is_sent_on() -> None:
+    """The button says the URL as it was given: nobody else sees that field."""
+    found = skeleton(rendered(looked_at("ftp://me:secret@h.example/x")))
+    assert "secret" not in "".join(found.text)
+    assert [value for value in found.values if "secret" in value] == ["ftp://me:secret@h.example/x"]
+
+
+def test_every_error_has_a_row() -> None:
+    kinds = [
+        each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, ResolveError)
+    ]
+    assert {kind for kind in kinds if not any(base in ROWS for base in kind.__mro__)} == set()
+    assert {
+        kind.__name__: ROWS[next(base for base in kind.__mro__ if base in ROWS)].status for kind in kinds
+    } == {
+        **dict.fromkeys(("ResolveError", "LocalError", "NotConfigured"), 500),
+        **dict.fromkeys(("NetworkError", "Unreachable", "Disconnected", "TlsError", "ProtocolError"), 502),
+        **dict.fromkeys(("IntegrityError", "Truncated", "Changed", "ChecksumMismatch"), 502),
+        **dict.fromkeys(("Refused", "LoginRequired", "AccessDenied", "Declined"), 403),
+        "InvalidUrl": 400,
+        "NotFound": 404,
+        "LimitExceeded": 413,
+        "UnsupportedScheme": 501,
+        "TryLater": 503,
+        "TimedOut": 504,
+    }
+
+
+def test_a_refusal_says_its_rule_and_no_way_around() -> None:
+    error = Refused("S04", "S04: port 25 is not ours", flag="--allow-port 25", position=11)
+    found = skeleton(rendered(error_page(error, "gopher://h:25/", "gopher://h:25/", place())))
+    text = "".join(found.text)
+    assert "Nothing was sent" in text
+    assert "--allow-port 25 " in text
+    assert "/help#S04" in found.values
+    assert "post" not in found.values
+    assert "Try again" not in text
+
+
+def test_what_another_url_is_to_blame_for_is_said_of_that_one() -> None:
+    error = Refused("S10", "S10: not followed", position=2, url="file:///etc/passwd")
+    text = "".join(skeleton(rendered(error_page(error, "http://h/", "http://h/", place()))).text)
+    assert "It led to file:///etc/passwd" in text
+    assert error_page(LimitExceeded("body", "x"), "x", "x", place()).status == 413
+
+
+def test_the_server_is_quoted_once() -> None:
+    for text in ("No such file", "something else"):
+        error = NotFound("RETR x: the server said 550 No such file", code="550", text=text)
+        markup = rendered(error_page(error, "x", "x", place()))
+        assert markup.count("No such file") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "steps", "parent"),
+    [
+        (
+            "ftp://me:pw@h.example/pub/a%20b/c.txt;type=a",
+            ["ftp://me@h.example/", "ftp://me@h.example/pub/", "ftp://me@h.example/pub/a%20b/", None],
+            "ftp://me@h.example/pub/a%20b/",
+        ),
+        ("ftp://h.example/", [None], None),
+        (
+            "http://h.example:8080/a/b?q/x#f",
+            ["http://h.example:8080/", "http://h.example:8080/a/", None],
+            "http://h.example:8080/a/",
+        ),
+        (
+            "gopher://h.example/0/docs/x.txt",
+            ["gopher://h.example/1", "gopher://h.example/1/docs", None],
+            "gopher://h.example/1/docs",
+        ),
+        ("gopher://h.example/1order%09%09?", ["gopher://h.example/1", None], "gopher://h.example/1"),
+        ("nntp://h.example/g/12", [None, "nntp://h.example/g", None], "nntp://h.example/g"),
+        ("news:a@h.example", [], None),
+        ("wais://h.example/db?words", [None], None),
+        ("mailto:a@h.example", [], None),
+    ],
+)
+def test_the_way_to_a_url_is_made_of_what_it_is_in(
+    text: str, steps: list[str | None], parent: str | None
+) -> None:
+    url = parse(text)
+    assert [crumb.href for crumb in crumbs_of(url, str)] == steps
+    assert parent_of(url) == parent
+    assert not any("pw" in f"{crumb}" for crumb in crumbs_of(url, str))

@@ -1,0 +1,99 @@
+"""Whatever a stranger writes in any field, a page has the elements and attributes that it would have had."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import resolver.web
+from resolver.web.pages.page import static_file
+from tests.resolver.web.pages.facts import PAGES
+from tests.resolver.web.pages.skeleton import HOSTILE, rendered, skeleton
+
+#: What is opened without this program, and has its stylesheet within; its policy knows the digest of that.
+STANDING_ALONE = {"exchange_page.html", "exchange.svg"}
+
+TEMPLATES = Path(resolver.web.__file__).parent / "templates"
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+@pytest.mark.parametrize("name", PAGES)
+def test_no_field_becomes_markup(name: str, hostile: str) -> None:
+    plain, attacked = (skeleton(rendered(PAGES[name](text), text)) for text in ("x", hostile))
+    assert attacked.elements == plain.elements
+    assert attacked.ids == plain.ids
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_what_would_drive_or_hide_is_shown(name: str) -> None:
+    markup = rendered(PAGES[name]("a\u202e\x1b\u200b\x9b\u2028\ud800z"), "a\u202e\x1b\u200b\x9b\u2028\ud800z")
+    assert "a\\u202e\\x1b\\u200b\\x9b\\u2028\\ud800z" in markup
+    markup.encode("utf-8")
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u2028-\u202e\u2066-\u2069\ufeff]", markup)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_can_be_read_by_everybody(name: str) -> None:
+    """One heading of the first rank, every field with a label, no id twice, a way past what repeats."""
+    found = skeleton(rendered(PAGES[name]("x")))
+    tags = [tag for tag, _ in found.elements]
+    assert tags.count("h1") == tags.count("main") == tags.count("title") == 1
+    assert len(found.ids) == len(set(found.ids))
+    first = next(each for each in found.elements[tags.index("body") :] if each[0] in ("a", "input", "button"))
+    assert first == ("a", ("class", "href"))
+    fields = [
+        names
+        for tag, names in found.elements
+        if tag in ("input", "select", "textarea") and "id" not in names and "aria-label" not in names
+    ]
+    assert all(names[:2] == ("type", "name") for names in fields)  # hidden ones
+
+
+def test_nothing_escapes_the_escaping() -> None:
+    """No filter or block that switches it off, no attribute without quotes, no style, no handler."""
+    for path in TEMPLATES.iterdir():
+        source = path.read_text(encoding="utf-8")
+        assert not re.search(r"\|\s*(?:safe|urlencode)|autoescape|Markup", source), path
+        assert not re.search(r"\s[\w-]+\s*=\s*\{[{%]", source), path
+        assert not re.search(r"<[^>]*\s(?:style|on\w+)=", source), path
+        assert not re.search(r"<script(?! src=\"/static/window\.js\" defer>)", source), path
+        assert "<style" not in source or path.name in STANDING_ALONE, path
+
+
+def test_the_sheet_is_whole_and_names_nothing_elsewhere() -> None:
+    sheet = static_file("window.css")
+    assert sheet.count("{") == sheet.count("}") > 100
+    assert not re.search(r"@import|url\(|expression|http", sheet)
+    assert ".exchange" in sheet
+    used = {name for path in TEMPLATES.glob("*.html") for name in _classes(path)}
+    assert {"row", "kind", "verdict", "scroll"} <= used
+    assert {name for name in used if f".{name}" not in sheet} <= UNSTYLED
+
+
+#: Said for those who read pages by their names, tests among them.
+UNSTYLED = {
+    "exchange-page",
+    "file",
+    "proofs",
+    "buttons",
+    "count",
+    "rate",
+    "state",
+    "quote-1",
+    "kept",
+    "plain",
+    "ask",
+    "empty",
+}
+
+
+def _classes(path: Path) -> list[str]:
+    said = re.findall(r'class="([^"]*)"', path.read_text(encoding="utf-8"))
+    return [
+        word
+        for each in said
+        for word in re.sub(r"\{[{%].*?[%}]\}|\S*\{\{.*?\}\}", " ", each).split()
+        if word.isascii() and "{" not in word
+    ]

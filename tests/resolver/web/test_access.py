@@ -1,0 +1,530 @@
+"""Who is let in to the pages: each rule of the gate, attacked by octets, and what is missed without it."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from shutil import which
+from urllib.parse import urlsplit
+
+import pytest
+import trio
+from h2.connection import H2Connection
+from h2.events import ResponseReceived
+
+from fixtures.recordings import FOLDER
+from resolver.web import access as listening
+from resolver.web import server as serve
+from resolver.web.access import (
+    CHECKS,
+    LOOPBACK,
+    MOST_FORM,
+    Check,
+    Endpoints,
+    cookie,
+    host,
+    is_of_this_user,
+    method,
+    origin,
+    peer,
+    site,
+    version,
+    visit_of,
+)
+from tests.hang import HANG
+from tests.ipv6 import needs_ipv6
+from tests.resolver.web.client import Answer, Browser, exchange, running
+
+# What a browser sends to our port when pages of ours and of strangers make it, as it was recorded.
+
+RECORDINGS = sorted((FOLDER / "gateway").glob("*.json"))
+
+
+def defence(recording: Path) -> str:
+    said: str = json.loads(recording.read_text())["defence"]
+    return said
+
+
+def octets(recording: Path, browser: Browser, proof: str | None = None) -> bytes:
+    """As it was recorded, of this server and session; `proof` is what the form holds."""
+    (exchanged,) = json.loads(recording.read_text())["exchanges"]
+    head, _, body = bytes.fromhex(exchanged["hex"]).partition(b"\r\n\r\n")
+    port = b"%d" % browser.server.house.port
+    assert browser.cookie is not None
+    head = head.replace(b"__Host-resolve-9401=SESSION", browser.cookie.encode()).replace(b"9401", port)
+    action = urlsplit(head.split()[1]).path.decode()
+    given = browser.server.house.keys.csrf(action) if proof is None else proof
+    whole = body.replace(b"TOKEN", given.encode())
+    head = head.replace(b"Content-Length: %d\r" % len(body), b"Content-Length: %d\r" % len(whole))
+    return head + b"\r\n\r\n" + whole
+
+
+def seen(answer: Answer) -> str:
+    """What became of it: the framework knows none of the recorded paths."""
+    if b"asked to open this" in answer.body:
+        return "ask"
+    return "allow" if (answer.status, answer.body) == (404, b"Not Found") else "refuse"
+
+
+async def answered(recording: Path, browser: Browser, proof: str | None = None) -> Answer:
+    asked = octets(recording, browser, proof)
+    return await exchange(browser.server.house.port, asked, asked.split()[0].decode())
+
+
+def test_there_are_all_of_them() -> None:
+    defences = [defence(recording) for recording in RECORDINGS]
+    assert {each: defences.count(each) for each in defences} == {"refuse": 42, "ask": 3, "allow": 4}
+
+
+async def test_each_has_its_defence() -> None:
+    async with running() as (browser, told):
+        for recording in RECORDINGS:
+            del told[:]
+            answer = await answered(recording, browser)
+            assert (recording.stem, seen(answer)) == (recording.stem, defence(recording))
+            assert bool(told) == (defence(recording) != "allow")
+
+
+async def let_in(checks: tuple[Check, ...], *, csrf: bool = True, proof: str | None = None) -> set[str]:
+    """Recordings of strangers that a server with these rules alone lets in."""
+    async with running(checks=checks, csrf=csrf) as (browser, _):
+        found = [(each, seen(await answered(each, browser, proof))) for each in RECORDINGS]
+    return {each.stem for each, became in found if became == "allow" and defence(each) != "allow"}
+
+
+def but(*rules: Check) -> tuple[Check, ...]:
+    return tuple(check for check in CHECKS if check not in rules)
+
+
+async def test_without_sec_fetch_site_another_port_is_let_in() -> None:
+    """It has the cookie; of its forms only the proof is missing."""
+    assert {"other-port-img", "other-port-es", "other-port-topget"} <= await let_in(but(site))
+
+
+async def test_without_the_host_a_rebound_name_is_let_in() -> None:
+    assert "rebound" in await let_in(but(host, cookie))
+    assert "rebound" not in await let_in(but(cookie))
+
+
+async def test_without_the_cookie_another_name_is_let_in() -> None:
+    assert "other-name-img" in await let_in(but(site, cookie))
+    assert "other-name-img" not in await let_in(but(site))
+
+
+async def test_without_the_proof_a_form_of_another_port_is_let_in() -> None:
+    assert "other-port-formpost" in await let_in(but(site, origin), csrf=False, proof="guessed")
+    assert "other-port-formpost" not in await let_in(but(site, origin), proof="guessed")
+
+
+STRANGE_HOSTS = (
+    "localhost:{port}",
+    "localhost.:{port}",
+    "0.0.0.0:{port}",
+    "[::ffff:7f00:1]:{port}",
+    "[::1]:{port}",
+    "x.localhost:{port}",
+    "127.0.0.1",
+    "127.1:{port}",
+    "127.0.0.1:{port}.evil.example",
+    "evil.example:{port}",
+    "127.0.0.1:1",
+    "127.0.0.1:0{port}",
+)
+
+
+async def head(browser: Browser, *lines: str, method: str = "GET") -> int:
+    """The status of a request of exactly these lines."""
+    port = browser.server.house.port
+    said = "".join(f"{line}\r\n" for line in lines).replace("{port}", str(port))
+    return (await exchange(port, f"{said}\r\n".encode(), method)).status
+
+
+async def test_only_the_numeric_place_is_a_host() -> None:
+    async with running() as (browser, told):
+        for name in STRANGE_HOSTS:
+            del told[:]
+            status = await head(browser, "GET / HTTP/1.1", f"Host: {name}", f"Cookie: {browser.cookie}")
+            assert (name, status) == (name, 421)
+            assert len(told) == 1
+        assert await head(browser, "GET / HTTP/1.0", f"Cookie: {browser.cookie}") == 421
+        assert await head(browser, "GET / HTTP/1.1", f"Cookie: {browser.cookie}") == 400
+        twice = "Host: 127.0.0.1:{port}"
+        assert await head(browser, "GET / HTTP/1.1", twice, twice, f"Cookie: {browser.cookie}") == 400
+        assert await head(browser, "GET / HTTP/1.0", twice, f"Cookie: {browser.cookie}") == 200
+
+
+async def test_without_that_rule_every_name_is_one() -> None:
+    async with running(checks=but(host)) as (browser, _):
+        assert await head(browser, "GET / HTTP/1.1", "Host: evil.example", f"Cookie: {browser.cookie}") == 200
+
+
+@pytest.mark.parametrize(
+    ("line", "status"),
+    [
+        ("CONNECT 127.0.0.1:{port} HTTP/1.1", 405),
+        ("OPTIONS * HTTP/1.1", 405),
+        ("PUT / HTTP/1.1", 405),
+        ("DELETE /bookmarks HTTP/1.1", 405),
+        ("TRACE / HTTP/1.1", 405),
+        ("GET http://h.example/ HTTP/1.1", 421),
+        ("GET http://127.0.0.1:{port}/ HTTP/1.1", 421),
+        ("GET * HTTP/1.1", 421),
+    ],
+)
+async def test_it_is_no_proxy_and_has_few_methods(line: str, status: int) -> None:
+    async with running() as (browser, told):
+        asked = (line, "Host: 127.0.0.1:{port}", f"Cookie: {browser.cookie}")
+        assert await head(browser, *asked) == status
+        assert len(told) == 1
+
+
+async def test_without_that_rule_it_would_be_asked_as_a_proxy() -> None:
+    async with running(checks=but(method)) as (browser, _):
+        whole = "GET http://127.0.0.1:{port}/ HTTP/1.1"
+        assert await head(browser, whole, "Host: 127.0.0.1:{port}", f"Cookie: {browser.cookie}") == 404
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that ends gives what still runs no long time."""
+    monkeypatch.setattr(serve, "_GRACE", 0.2)
+
+
+HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+UPGRADE = (
+    "GET / HTTP/1.1",
+    "Host: 127.0.0.1:{port}",
+    "Connection: Upgrade, HTTP2-Settings",
+    "Upgrade: h2c",
+    "HTTP2-Settings: AAMAAABkAAQAAP__",
+)
+
+
+@pytest.mark.usefixtures("short")
+async def test_nothing_is_answered_in_http2() -> None:
+    """After an upgrade, which the server itself agrees to."""
+    for checks, is_told in ((CHECKS, True), (but(version), False)):
+        async with running(checks=checks) as (browser, told):
+            port = browser.server.house.port
+            lines = "".join(f"{line}\r\n" for line in (*UPGRADE, f"Cookie: {browser.cookie}"))
+            with trio.fail_after(HANG):
+                async with await trio.open_tcp_stream(LOOPBACK, port) as stream:
+                    await stream.send_all(f"{lines}\r\n".replace("{port}", str(port)).encode() + HTTP2)
+                    heard = b""
+                    while len(heard.partition(b"\r\n\r\n")[2]) < 200:
+                        heard += await stream.receive_some()
+            assert ("refused GET /: HTTP/2" in told) is is_told
+
+
+@pytest.mark.usefixtures("short")
+async def test_who_begins_with_http2_gets_a_refusal() -> None:
+    """Prior knowledge (RFC 9113 3.3), which the server takes as well; its headers are compressed, so what
+    comes is the server's settings, an answer, and the end."""
+    path, place = b"/", b"127.0.0.1:%d"
+    async with running() as (browser, told):
+        port = browser.server.house.port
+        assert browser.cookie is not None
+        with trio.fail_after(HANG):
+            async with await trio.open_tcp_stream(LOOPBACK, port) as stream:
+                peer = H2Connection()
+                peer.initiate_connection()
+                headers = [(b":method", b"GET"), (b":scheme", b"http"), (b":path", path)]
+                own = [(b":authority", place % port), (b"cookie", browser.cookie.encode())]
+                peer.send_headers(1, [*headers, *own], end_stream=True)
+                await stream.send_all(peer.data_to_send())
+                statuses: list[bytes] = []
+                while not statuses:
+                    for event in peer.receive_data(await stream.receive_some()):
+                        if isinstance(event, ResponseReceived):
+                            statuses += [bytes(value) for name, value in event.headers if name == b":status"]
+        assert (statuses, told) == ([b"403"], ["refused GET /: HTTP/2"])
+
+
+async def test_what_a_proxy_would_say_is_never_read() -> None:
+    """Neither who the browser is nor what we are called."""
+    said = {
+        "X-Forwarded-For": "203.0.113.7",
+        "X-Forwarded-Host": "evil.example",
+        "X-Forwarded-Proto": "https",
+        "X-Forwarded-Prefix": "/evil",
+        "X-Real-IP": "203.0.113.7",
+        "X-Original-URL": "/evil",
+        "X-HTTP-Method-Override": "POST",
+        "Forwarded": "for=203.0.113.7;host=evil.example;proto=https",
+    }
+    async with running() as (browser, told):
+        for target in ("/settings", "/look", "/help"):
+            plain, forwarded = await browser.ask(target), await browser.ask(target, said)
+            assert (forwarded.status, forwarded.header("location")) == (
+                plain.status,
+                plain.header("location"),
+            )
+            assert "evil" not in forwarded.text
+        assert (
+            await browser.ask("/", {"Host": "evil.example", "X-Forwarded-Host": "127.0.0.1"})
+        ).status == 421
+        assert len(told) == 1
+
+
+async def test_a_websocket_is_closed_whoever_asks() -> None:
+    key = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="
+    upgrade = ("Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", key)
+    async with running() as (browser, told):
+        asked = ("GET / HTTP/1.1", "Host: 127.0.0.1:{port}", f"Cookie: {browser.cookie}", *upgrade)
+        assert await head(browser, *asked) == 403
+        assert told == ["refused a websocket"]
+
+
+@pytest.mark.parametrize("said", ["cross-site", "same-site", "Same-Origin", "none, cross-site", "null"])
+async def test_what_comes_from_elsewhere_is_refused(said: str) -> None:
+    async with running() as (browser, told):
+        for mode, destination in (("cors", "empty"), ("navigate", "iframe"), ("no-cors", "document")):
+            where = {"Sec-Fetch-Site": said, "Sec-Fetch-Mode": mode, "Sec-Fetch-Dest": destination}
+            assert (await browser.ask("/", where)).status == 403
+        where = {"Sec-Fetch-Site": said, "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+        assert (await browser.ask("/open", where, method="POST", body=b"csrf=x")).status == 403
+        assert len(told) == 4
+
+
+async def test_who_is_led_here_is_asked_and_nothing_else_happens() -> None:
+    async with running() as (browser, _):
+        where = {"Sec-Fetch-Site": "cross-site", "Cookie": ""}
+        asked = await browser.ask("/u/gopher%3A%2F%2F127.0.0.1%2F1", where)
+        assert "gopher://127.0.0.1/1" in asked.text
+        assert 'href="/look?url=gopher%3A%2F%2F127.0.0.1%2F1&amp;from=asked"' in asked.text
+        again = await browser.ask("/look?url=gopher%3A%2F%2F127.0.0.1%2F1", where)
+        assert 'href="/look?url=gopher%3A%2F%2F127.0.0.1%2F1&amp;from=asked"' in again.text
+
+
+async def test_only_the_cookie_of_this_run_counts() -> None:
+    async with running() as (browser, told):
+        assert browser.cookie is not None
+        name = browser.cookie.partition("=")[0]
+        for given in ("", f"{name}=", f"{name}=x", "session=1", browser.cookie[:-1], f"X{browser.cookie}"):
+            answer = await browser.ask("/", {"Cookie": given})
+            assert (given, answer.status, answer.header("set-cookie")) == (given, 403, None)
+            assert answer.header("www-authenticate") is None
+        assert len(told) == 6
+        assert (await browser.ask("/", {"Cookie": f"lax=1; {browser.cookie}"})).status == 200
+        await browser.enter()
+        assert (await browser.ask("/")).status == 200
+    async with running(checks=but(cookie)) as (browser, _):
+        assert (await browser.ask("/", {"Cookie": ""})).status == 200
+
+
+async def test_a_token_lets_in_once() -> None:
+    async with running() as (browser, told):
+        entry = browser.server.entry().partition(f":{browser.server.house.port}")[2]
+        for elsewhere in ("cross-site", "same-site", "none"):
+            assert (await browser.ask("/enter?t=guessed", {"Sec-Fetch-Site": elsewhere})).status == 403
+        first = await browser.ask(entry, {"Sec-Fetch-Site": "cross-site", "Cookie": ""})
+        assert (first.status, first.header("referrer-policy")) == (200, "no-referrer")
+        assert first.header("location") is None
+        assert 'content="0;url=/"' in first.text
+        given = first.header("set-cookie") or ""
+        assert given.startswith(f"__Host-resolve-{browser.server.house.port}=")
+        assert {"Path=/", "Secure", "HttpOnly", "SameSite=Strict"} == set(given.split("; ")[1:])
+        token = entry.partition("t=")[2]
+        second = await browser.ask(entry, {"Cookie": ""})
+        assert (second.status, second.header("set-cookie")) == (403, None)
+        assert token not in first.text + second.text + "".join(told)
+
+
+async def test_a_look_ahead_uses_no_token_up() -> None:
+    async with running() as (browser, _):
+        entry = browser.server.entry().partition(f":{browser.server.house.port}")[2]
+        assert (await browser.ask(entry, method="HEAD")).header("set-cookie") is None
+        assert (await browser.ask(entry)).status == 200
+
+
+async def test_what_acts_proves_that_a_form_of_ours_sent_it() -> None:
+    async with running() as (browser, told):
+        looked = await browser.look("gopher://127.0.0.1/1")
+        form = {name: looked.field(name) for name in ("csrf", "from", "url")}
+        right = form["csrf"]
+        wrong = ("", "x", right[:-1], browser.server.house.keys.csrf("/login"))
+        del told[:]
+        for given in wrong:
+            assert (await browser.post("/open", {**form, "csrf": given})).status == 403
+        for kind in ("text/plain", "multipart/form-data; boundary=x", ""):
+            assert (await browser.post("/open", form, {"Content-Type": kind})).status == 403
+        unsaid = {"Sec-Fetch-Site": ""}
+        for where in ("", "null", "http://evil.example", "http://127.0.0.1:1"):
+            assert (await browser.post("/open", form, {**unsaid, "Origin": where})).status == 403
+        assert len(told) == 11
+        ours = {**unsaid, "Origin": browser.server.house.origin}
+        assert (await browser.post("/open", form, ours)).status == 303
+    async with running(csrf=False, checks=but(origin)) as (browser, _):
+        assert (await browser.post("/open", {"url": "x"}, {"Sec-Fetch-Site": ""})).status == 400
+
+
+async def test_a_form_is_short_and_comes_soon() -> None:
+    async with running(form_lasts=0.2) as (browser, told):
+        port = browser.server.house.port
+        assert (await browser.post("/open", {"url": "x" * MOST_FORM})).status == 413
+        many = {f"x{number}": "" for number in range(300)}
+        assert (await browser.post("/open", many)).status == 413
+        lines = (
+            "POST /open HTTP/1.1",
+            f"Host: 127.0.0.1:{port}",
+            f"Cookie: {browser.cookie}",
+            "Sec-Fetch-Site: same-origin",
+            "Content-Type: application/x-www-form-urlencoded",
+            "Content-Length: 10",
+        )
+        dripped = "".join(f"{line}\r\n" for line in lines) + "\r\ncsrf"
+        assert (await exchange(port, dripped.encode(), "POST")).status == 408
+        assert len(told) == 3, told
+
+
+async def test_a_service_worker_of_another_program_is_taken_out() -> None:
+    async with running() as (browser, _):
+        answer = await browser.ask("/sw.js", {"Service-Worker": "script"})
+        assert (answer.status, answer.header("content-type")) == (200, "text/javascript; charset=utf-8")
+        assert "unregister()" in answer.text
+
+
+ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="the system does not tell users")
+BARE = {"method": "GET", "raw_path": b"/", "query_string": b"", "http_version": "1.1", "headers": []}
+AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="nobody can become another user")
+
+
+@contextmanager
+def connected(
+    family: socket.AddressFamily = socket.AF_INET, listens_at: str = LOOPBACK, connects_to: str = LOOPBACK
+) -> Iterator[tuple[socket.socket, Endpoints]]:
+    """A client, and the two ends as the one who accepted it knows them."""
+    listening_family = socket.AF_INET6 if ":" in listens_at else socket.AF_INET
+    with (
+        socket.create_server((listens_at, 0), family=listening_family) as server,
+        socket.socket(family) as client,
+    ):
+        client.connect((connects_to, server.getsockname()[1]))
+        accepted, _ = server.accept()
+        with accepted:
+            yield client, Endpoints(accepted.getpeername()[:2], accepted.getsockname()[:2])
+
+
+@pytest.fixture
+def by_table(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Linux cannot be asked for one connection, and its table of all is read."""
+    if request.param:
+        monkeypatch.setattr(listening, "_SOCK_DIAG", 31)  # nothing that there is
+    return bool(request.param)
+
+
+@ON_LINUX
+@pytest.mark.parametrize("by_table", [False, True], indirect=True)
+def test_is_of_this_user_for_own_connection_returns_true(by_table: bool) -> None:
+    with connected() as (_, ends):
+        assert is_of_this_user(ends)
+        assert (listening._user_of(ends) is None) == by_table
+    with connected(socket.AF_INET6, LOOPBACK, f"::ffff:{LOOPBACK}") as (_, ends):
+        assert is_of_this_user(ends), "a browser whose socket is of IPv6"
+
+
+@ON_LINUX
+@needs_ipv6
+@pytest.mark.parametrize("by_table", [False, True], indirect=True)
+def test_is_of_this_user_over_ipv6_returns_true(by_table: bool) -> None:
+    with connected(socket.AF_INET6, "::1", "::1") as (_, ends):
+        assert is_of_this_user(ends)
+        assert (listening._user_of(ends) is None) == by_table
+        assert not is_of_this_user(ends._replace(own=("::2", ends.own[1])))
+
+
+@ON_LINUX
+@pytest.mark.parametrize("by_table", [False, True], indirect=True)
+@pytest.mark.usefixtures("by_table")
+def test_is_of_this_user_when_one_part_of_the_ends_differs_returns_false() -> None:
+    with connected() as (client, ends), connected() as (_, others):
+        for strange in (
+            ends._replace(peer=("127.0.0.2", ends.peer[1])),
+            ends._replace(own=("127.0.0.2", ends.own[1])),
+            ends._replace(peer=others.peer),
+            ends._replace(own=others.own),
+            Endpoints(ends.own, others.own),
+            ends._replace(peer=("192.0.2.1", ends.peer[1])),
+        ):
+            assert not is_of_this_user(strange), strange
+        assert client.getsockname() == ends.peer
+
+
+@ON_LINUX
+@AS_ROOT
+@pytest.mark.parametrize("by_table", [False, True], indirect=True)
+@pytest.mark.usefixtures("by_table")
+def test_is_of_this_user_for_a_closed_peer_returns_false() -> None:
+    """Linux calls who has closed the socket user 0, which is us here."""
+    with connected() as (client, ends):
+        client.close()
+        assert not is_of_this_user(ends)
+
+
+def test_is_of_this_user_without_a_table_believes_loopback_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listening, "_KNOWS_USERS", False)
+    for address, is_believed in ((LOOPBACK, True), ("::1", True), ("192.0.2.1", False)):
+        assert is_of_this_user(Endpoints((address, 1), (LOOPBACK, 2))) is is_believed
+
+
+#: By a shell: our Python may be where only root can reach it.
+_AS_ANOTHER = 'exec 3<>"/dev/tcp/127.0.0.1/$1"; printf %s "$2" >&3; head -c 12 <&3'
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0 or not (which("setpriv") and which("bash")), reason="nobody can become another user"
+)
+async def test_another_user_of_the_machine_is_not_let_in() -> None:
+    """Who knows the cookie, as from a list of processes, is still not ours."""
+    for checks, said in ((CHECKS, "HTTP/1.1 403"), (but(peer), "HTTP/1.1 200")):
+        async with running(checks=checks) as (browser, _):
+            port = browser.server.house.port
+            asked = f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nCookie: {browser.cookie}\r\n\r\n"
+            other = ("setpriv", "--reuid=65534", "--clear-groups", "bash", "-c", _AS_ANOTHER, "bash")
+            with trio.fail_after(HANG):
+                done = await trio.run_process(
+                    [*other, str(port), asked], capture_stdout=True, capture_stderr=True
+                )
+            assert done.stdout.decode() == said
+
+
+@ON_LINUX
+@AS_ROOT
+async def test_peer_with_the_port_of_the_users_own_socket_at_another_address_is_refused() -> None:
+    """From 127.0.0.2 every port is free that the person's browser holds at 127.0.0.1."""
+    async with running() as (browser, told):
+        place = LOOPBACK, browser.server.house.port
+        with socket.create_connection(place) as own, socket_of_another_user() as other:
+            other.bind(("127.0.0.2", own.getsockname()[1]))
+            other.settimeout(HANG)
+            other.connect(place)
+            head = f"GET / HTTP/1.1\r\nHost: {LOOPBACK}:{place[1]}\r\nCookie: {browser.cookie}\r\n\r\n"
+            other.sendall(head.encode())
+            answer = await trio.to_thread.run_sync(other.recv, 12)
+        assert answer == b"HTTP/1.1 403"
+        assert told == ["refused GET /: from another user of this machine"]
+
+
+def socket_of_another_user() -> socket.socket:
+    os.seteuid(65_534)
+    try:
+        return socket.socket()
+    finally:
+        os.seteuid(0)
+
+
+@ON_LINUX
+async def test_peer_without_known_ends_is_refused() -> None:
+    """As at a socket of another kind."""
+    async with running() as (browser, _):
+        assert peer(visit_of({**BARE, "client": None, "server": None}), browser.server.house) is not None
+
+
+async def test_without_the_rule_of_places_a_page_elsewhere_is_ours() -> None:
+    async with running(checks=but(site)) as (browser, _):
+        assert (await browser.ask("/", {"Sec-Fetch-Site": "same-site"})).status == 200

@@ -1,0 +1,235 @@
+"""Who chose a URL, and what that lets it do; and that nothing is sent before somebody decided."""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from urllib.parse import quote, unquote
+
+import pytest
+import trio
+
+from resolver import Policy, Referrer, Settings
+from resolver.web import addresses
+from resolver.web.access import LOOPBACK
+from resolver.web.session import SessionLink
+from tests.resolver.web.client import running
+from tests.resolver.web.peers import serving
+
+
+class Gopher:
+    """A server of one menu; it counts who comes, and keeps what they say."""
+
+    def __init__(self, menu: str) -> None:
+        self.menu = menu
+        self.port = 0
+        self.heard: list[bytes] = []
+        self.silent = False
+        self.gone = trio.Event()
+        self.come = trio.Event()
+
+    @property
+    def url(self) -> str:
+        return f"gopher://{LOOPBACK}:{self.port}/1"
+
+    async def answer(self, stream: trio.SocketStream) -> None:
+        self.heard.append(bytes(await stream.receive_some(1_000)))
+        self.come.set()
+        if self.silent:
+            while await stream.receive_some():
+                pass
+            self.gone.set()
+            return
+        lines = self.menu.replace("PORT", str(self.port)).replace("\n", "\r\n")
+        await stream.send_all(f"{lines}.\r\n".encode())
+        await stream.aclose()
+
+
+def gopher(menu: str = "0About\tabout\t127.0.0.1\tPORT\n") -> AbstractAsyncContextManager[Gopher]:
+    return serving(Gopher(menu))
+
+
+def inside(peer: Gopher) -> Settings:
+    """As of somebody who lets pages lead to this machine, and there."""
+    own = frozenset({"127.0.0.0/8"})
+    return Settings(policy=Policy(allow_address=own, allow_port=frozenset({peer.port})))
+
+
+def at(url: str) -> str:
+    return f"/u/{quote(url, safe='')}"
+
+
+async def test_what_is_typed_is_looked_at_first_and_then_opened() -> None:
+    async with gopher() as peer, running() as (browser, _):
+        looked = await browser.look(peer.url)
+        assert (looked.status, peer.heard) == (200, [])
+        opened = await browser.open(looked)
+        assert (opened.status, len(peer.heard)) == (200, 1)
+        assert "About" in opened.text
+        assert "Dialogue" in opened.text
+        history = (await browser.ask("/history")).text
+        assert peer.url in history
+
+
+async def test_who_is_led_here_sends_nothing() -> None:
+    async with gopher() as peer, running(settings=inside(peer)) as (browser, _):
+        where = {"Sec-Fetch-Site": "cross-site"}
+        await browser.ask(at(peer.url), where)
+        await browser.ask(at(peer.url), {**where, "Sec-Fetch-Dest": "iframe"})
+        await browser.ask(at(peer.url), {**where, "Cookie": ""})
+        asked = await browser.ask(f"/look?url={quote(peer.url, safe='')}&from=asked")
+        assert peer.heard == []
+        assert (await browser.open(asked)).status == 200
+        assert len(peer.heard) == 1
+
+
+async def test_what_was_looked_at_opens_nothing_else() -> None:
+    async with gopher() as peer, running() as (browser, _):
+        looked = await browser.look("gopher://127.0.0.1/1")
+        form = {"csrf": looked.field("csrf"), "from": looked.field("from"), "url": peer.url}
+        assert "Look before it is opened" in (await browser.post("/open", form)).text
+        assert peer.heard == []
+
+
+async def test_a_local_file_is_for_who_typed_it(tmp_path: Path) -> None:
+    (tmp_path / "secret.txt").write_text("the words of a local file\n")
+    url = (tmp_path / "secret.txt").as_uri()
+    async with gopher(f"hlink\tURL:{url}\t127.0.0.1\tPORT\n") as peer, running() as (browser, _):
+        assert "the words of a local file" in (await browser.typed(url)).text
+        menu = await browser.typed(peer.url)
+        assert f'href="{at(url)}' not in menu.text
+        found = browser.server.session.mark(SessionLink(Referrer(peer.url, LOOPBACK)))
+        for target in (at(url), f"{at(url)}?from={found}", f"{at(url)}?from=forgotten"):
+            refused = await browser.ask(target)
+            if refused.status == 303:  # a person may look; the policy has the last word again
+                refused = await browser.ask(refused.header("location") or "")
+                assert 'action="/open"' not in refused.text
+            assert "S12" in refused.text or "S10" in refused.text
+            assert "the words of a local file" not in refused.text
+
+
+@pytest.mark.parametrize("inner", ["http://169.254.169.254/latest/", "gopher://127.0.0.1:PORT/1"])
+async def test_a_public_page_leads_not_inside(inner: str) -> None:
+    async with gopher() as peer, running() as (browser, _):
+        url = inner.replace("PORT", str(peer.port))
+        found = browser.server.session.mark(
+            SessionLink(Referrer("gopher://public.example/1", "93.184.215.14"))
+        )
+        answer = await browser.ask(f"{at(url)}?from={found}")
+        assert answer.status in (303, 403)
+        assert answer.status == 303 or "S08" in answer.text
+        assert peer.heard == []
+
+
+@pytest.mark.parametrize("octets", ["%0D%0A", "%00", "\r\n", "\0", "%0AQUIT"])
+async def test_what_would_end_a_command_is_shown_and_never_sent(octets: str) -> None:
+    async with gopher() as peer, running() as (browser, _):
+        url = f"{peer.url}x{octets}"
+        looked = await browser.look(url)
+        assert 'action="/open"' not in looked.text
+        shown = await browser.ask(at(url))
+        assert shown.status in (303, 400, 403)
+        assert peer.heard == []
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["//evil.example/", "/u", "/help/", "/look/", "//evil.example/%2e%2e", "/\\evil.example", "/d/x"],
+)
+async def test_no_address_of_ours_leads_elsewhere(target: str) -> None:
+    async with running() as (browser, _):
+        answer = await browser.ask(target)
+        assert (answer.status, answer.header("location")) == (404, None)
+
+
+ODD = (
+    "gopher://h/1a%2Fb;x?q#f",
+    "ftp://h//a/../b/./c",
+    "ftp://h/%2e%2e/%2E/x",
+    "x:\\a\\b",
+    "ftp://h/%E9%00",
+    "http://h/?a=%26&b=+%2B",
+    "gopher://h/1 x",
+    "ftp://h/\u2603",
+    "ftp://h/\udce9",
+)
+
+
+@pytest.mark.parametrize("url", ODD)
+def test_a_url_is_the_same_in_an_address(url: str) -> None:
+    path = addresses.path(url)
+    assert set(path[3:]) <= set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~%")
+    assert addresses.asked(path.encode()) == addresses.PageAddress(url, False)
+
+
+def test_asked_with_a_raw_colon_keeps_what_is_encoded() -> None:
+    assert addresses.asked(b"/u/mailto:a%2Cb@h") == addresses.PageAddress("mailto:a%2Cb@h", True)
+
+
+def test_the_webs_name_of_a_scheme_of_ours_is_taken_off() -> None:
+    assert addresses.asked(b"/u/web%2Bgopher%3A%2F%2Fh%2F1").text == "gopher://h/1"
+    assert addresses.asked(b"/u/web%2Bnothing%3Ax").text == "web+nothing:x"
+
+
+async def test_what_is_typed_behind_our_address_is_only_looked_at() -> None:
+    async with gopher() as peer, running() as (browser, _):
+        answer = await browser.ask(f"/u/{peer.url}")
+        assert "typed behind /u/ by hand" in unquote(answer.text)
+        assert peer.heard == []
+
+
+async def test_a_form_is_sent_by_a_post_and_by_nothing_else() -> None:
+    """Of RFC 1738 3.4.9: a URL that submits answers."""
+    async with gopher() as peer, running(settings=inside(peer)) as (browser, _):
+        url = f"{peer.url}order%09%09+%091%0D%0A+-1%0D%0A1000%20units%0D%0A.%0D%0A"
+        assert 'action="/open"' not in (await browser.ask(at(url))).text
+        looked = await browser.look(url)
+        assert "S05" in looked.text
+        assert (await browser.ask(f"{at(url)}?from={looked.field('from')}")).status == 200
+        assert peer.heard == []
+        await browser.open(looked)
+        assert len(peer.heard) == 1
+
+
+async def test_a_fetch_ends_when_its_browser_goes_away() -> None:
+    async with gopher() as peer, running(settings=inside(peer)) as (browser, _):
+        peer.silent = True
+        lines = (f"GET {at(peer.url)} HTTP/1.1", f"Host: {browser.server.house.place}")
+        own = (f"Cookie: {browser.cookie}", "Sec-Fetch-Site: same-origin")
+        head = "".join(f"{line}\r\n" for line in (*lines, *own))
+        stream = await trio.open_tcp_stream(LOOPBACK, browser.server.house.port)
+        await stream.send_all(f"{head}\r\n".encode())
+        await peer.come.wait()
+        await stream.aclose()
+        await peer.gone.wait()
+
+
+async def test_other_clients_have_a_way_of_their_own() -> None:
+    async with gopher() as peer, running(settings=inside(peer)) as (browser, told):
+        secret = browser.server.house.keys.gateway
+        target = f"/g/{secret}/{quote(peer.url, safe='')}"
+        nobody = {"Sec-Fetch-Site": "", "Sec-Fetch-Mode": "", "Sec-Fetch-Dest": "", "Cookie": ""}
+        answer = await browser.ask(target, nobody)
+        assert (answer.status, answer.text.count("0About\tabout\t127.0.0.1")) == (200, 1)
+        assert (await browser.ask(f"/g/x/{quote(peer.url, safe='')}", nobody)).status == 403
+        assert (await browser.ask(target)).status == 403
+        assert (await browser.ask(target, {**nobody, "Origin": "null"})).status == 403
+        assert (await browser.ask(target, nobody, method="POST", body=b"x")).status == 405
+        refused = await browser.ask(f"/g/{secret}/{quote('gopher://127.0.0.1:25/1', safe='')}", nobody)
+        assert (refused.status, "S04" in refused.text) == (403, True)
+        assert len(peer.heard) == 1
+        assert secret not in "".join(told)
+
+
+async def test_a_link_that_may_not_be_opened_says_so_in_the_menu() -> None:
+    """As for who looks at it first: what they could decide to open stays a link."""
+    menu = (
+        "0Mail\tx\th.example\t25\n0Other\tx\th.example\t25\n0Fine\tx\th.example\t70\n"
+        "0Inside\tx\t127.0.0.1\t70\n1Control\tx\x01y\th.example\t70\n"
+    )
+    async with gopher(menu) as peer, running() as (browser, _):
+        page = (await browser.open(await browser.look(peer.url))).text
+        assert page.count("cannot be opened: <bdi>port 25 ") == 2
+        names = ("Mail", "Other", "Fine", "Inside", "Control")
+        assert [f"<bdi>{name}</bdi></a>" in page for name in names] == [False, False, True, True, True]
+        assert len(peer.heard) == 1

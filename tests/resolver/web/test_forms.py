@@ -1,0 +1,351 @@
+"""Logins that are typed on pages: where they go, where they never stand, and who may give or forget them."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from contextlib import AbstractAsyncContextManager
+from html import unescape
+from urllib.parse import quote, urlencode
+
+import pytest
+import trio
+
+from fixtures.ftp.server import ACCOUNTS
+from fixtures.ftp.server import serve as serve_ftp
+from fixtures.gopher.server import GopherServer, serve
+from fixtures.http.digest import Guard
+from fixtures.http.server import serve as serve_http
+from fixtures.http.site import Page
+from resolver import Policy, Settings
+from resolver.web.access import LOOPBACK
+from tests.resolver.web.client import Answer, Browser, running
+from tests.resolver.web.peers import serving
+
+USER, PASSWORD = "sam", "speak friend"
+RIGHT = f"Basic {b64encode(f'{USER}:{PASSWORD}'.encode()).decode()}"
+
+
+class Guarded:
+    """A server of http that shows nothing without a login; `asked` are the logins that came, by target."""
+
+    def __init__(self) -> None:
+        self.port = 0
+        self.asked: list[tuple[str, str]] = []
+        self.leads_to = ""
+
+    @property
+    def url(self) -> str:
+        return f"http://{LOOPBACK}:{self.port}/a.txt"
+
+    @property
+    def given(self) -> list[str]:
+        return [login for _, login in self.asked if login]
+
+    async def answer(self, stream: trio.SocketStream) -> None:
+        octets = b""
+        while b"\r\n\r\n" not in octets:
+            if not (more := await stream.receive_some()):
+                return
+            octets += more
+        lines = octets.decode().split("\r\n")
+        login = "".join(line[15:] for line in lines if line.lower().startswith("authorization: "))
+        self.asked.append((lines[0].split()[1], login))
+        status, fields, body = "401 No", 'WWW-Authenticate: Basic realm="x"\r\n', "no"
+        if self.leads_to:
+            status, fields = "302 There", f"Location: {self.leads_to}\r\n"
+        elif login == RIGHT:
+            status, fields, body = "200 OK", "Content-Type: text/plain\r\n", "the words of a document"
+        head = f"HTTP/1.1 {status}\r\n{fields}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+        await stream.send_all(f"{head}{body}".encode())
+        await stream.aclose()
+
+
+def guarded() -> AbstractAsyncContextManager[Guarded]:
+    return serving(Guarded())
+
+
+BOBS = ACCOUNTS[b"bob"].decode()
+
+
+async def log_in(browser: Browser, page: Answer, password: str = PASSWORD, user: str = USER) -> Answer:
+    """What the button does, up to the page that it leads to."""
+    csrf = browser.server.house.keys.csrf("/login")
+    form = {"csrf": csrf, "login": page.field("login"), "user": user, "password": password}
+    answer = await browser.post("/login", form)
+    assert answer.status == 303
+    where = answer.header("location") or ""
+    assert not any(word in where for word in (USER, "friend"))
+    return await browser.ask(where)
+
+
+async def test_a_login_opens_the_page_and_stands_nowhere() -> None:
+    async with guarded() as server, running() as (browser, told):
+        page = await browser.typed(server.url)
+        assert (page.status, f"http://{LOOPBACK}:{server.port}" in page.text) == (403, True)
+        opened = await log_in(browser, page)
+        assert (opened.status, "the words of a document" in opened.text) == (200, True)
+        dialogue = opened.text.split('href="/dialogue/')[1].split(".")[0]
+        targets = ["/", "/history", "/bookmarks", "/transfers", "/settings", "/help"]
+        targets += [
+            f"/dialogue/{dialogue}.svg",
+            f"/dialogue/{dialogue}.json",
+            f"/look?url={quote(server.url)}",
+        ]
+        shown = [opened.text, *[(await browser.ask(each)).text for each in targets], *told]
+        basic = RIGHT.removeprefix("Basic ")
+        assert not any(word in text for text in shown for word in ("friend", basic))
+        assert server.given[-1] == RIGHT
+        assert (await browser.typed(server.url)).status == 200  # it is held
+
+
+async def test_a_wrong_one_is_not_sent_again_and_may_be_given_anew() -> None:
+    async with guarded() as server, running() as (browser, _):
+        refused = await log_in(browser, await browser.typed(server.url), "wrong")
+        assert (refused.status, "was not enough" in refused.text, "wrong" in refused.text) == (
+            403,
+            True,
+            False,
+        )
+        count = len(server.given)
+        again = await browser.typed(server.url)
+        assert len(server.given) == count
+        assert (await log_in(browser, again)).status == 200
+
+
+async def test_a_wrong_one_for_digest_is_given_anew() -> None:
+    """A server that did not take one password of a user takes another one."""
+    page = Page(b"the words of a document", guard=Guard(USER, PASSWORD))
+    async with trio.open_nursery() as nursery:
+        server = await serve_http(nursery, {"/a": page})
+        async with running() as (browser, _):
+            first = await browser.typed(f"http://{LOOPBACK}:{server.port}/a")
+            second = await log_in(browser, first, "wrong")
+            assert (first.status, second.status) == (403, 403)
+            assert "the words" in (await log_in(browser, second)).text
+        nursery.cancel_scope.cancel()
+
+
+async def test_who_logged_in_before_is_not_who_asks_now() -> None:
+    """ftp logs a connection in and keeps it: after another login, or none, it is used no more."""
+    async with trio.open_nursery() as nursery:
+        server = await serve_ftp(nursery)
+        url = server.url("%2Fpub/a.txt", "bob@")
+        async with running() as (browser, _):
+            page = await browser.typed(url)
+            assert (page.status, 'action="/login"' in page.text) == (403, True)
+            assert 'name="user" type="text" value="bob"' in page.text
+            page = await log_in(browser, page, "wrong", "bob")
+            assert (page.status, "was not enough" in page.text) == (403, True)
+            opened = await log_in(browser, page, BOBS, "bob")
+            assert opened.status == 200
+            assert BOBS not in opened.text
+            csrf = browser.server.house.keys.csrf("/login/forget")
+            await browser.post("/login/forget", {"csrf": csrf, "place": "all"})
+            assert (await browser.typed(url)).status == 403
+        nursery.cancel_scope.cancel()
+
+
+async def test_what_is_forgotten_is_sent_no_more() -> None:
+    async with guarded() as server, running() as (browser, _):
+        await log_in(browser, await browser.typed(server.url))
+        settings = (await browser.ask("/settings")).text
+        place = f"http://{LOOPBACK}:{server.port}"
+        assert f'value="{place}"' in settings
+        csrf = browser.server.house.keys.csrf("/login/forget")
+        assert (await browser.post("/login/forget", {"csrf": csrf, "place": place})).status == 303
+        assert place not in (await browser.ask("/settings")).text.split("gateway for other")[0]
+        count = len(server.given)
+        assert (await browser.typed(server.url)).status == 403
+        assert len(server.given) == count
+
+
+async def test_it_goes_to_the_place_that_asked_and_to_no_other() -> None:
+    """Neither to another port, nor to what leads there; and the form names the place that gets it."""
+    async with guarded() as server, guarded() as other, guarded() as way, running() as (browser, _):
+        way.leads_to = server.url
+        page = await browser.typed(way.url)
+        assert f"http://{LOOPBACK}:{server.port}" in page.text
+        assert (await log_in(browser, page)).status == 200
+        assert (await browser.typed(other.url)).status == 403
+        assert (server.given[-1], other.given, way.given) == (RIGHT, [], [])
+
+
+@pytest.mark.parametrize("action", ["/login", "/login/forget"])
+async def test_nobody_else_gives_one_or_has_it_forgotten(action: str) -> None:
+    async with guarded() as server, running() as (browser, told):
+        page = await browser.typed(server.url)
+        csrf = browser.server.house.keys.csrf(action)
+        form = {"login": page.field("login"), "user": USER, "password": PASSWORD, "place": "all"}
+        for fields, said in (
+            (form, {}),
+            ({**form, "csrf": "x"}, {}),
+            ({**form, "csrf": browser.server.house.keys.csrf("/save")}, {}),
+            ({**form, "csrf": csrf}, {"Sec-Fetch-Site": "same-site"}),
+            ({**form, "csrf": csrf}, {"Sec-Fetch-Site": "cross-site"}),
+            ({**form, "csrf": csrf}, {"Sec-Fetch-Site": "", "Origin": "null"}),
+            ({**form, "csrf": csrf}, {"Cookie": ""}),
+        ):
+            assert (await browser.post(action, fields, said)).status == 403
+        assert (await browser.ask(f"{action}?user={USER}&password=x")).status == 405
+        forged = {**form, "csrf": csrf, "login": "none"}
+        assert (await browser.post(action, forged)).header("location") in ("/", "/settings")
+        assert (await browser.typed(server.url)).status == 403
+        assert server.given == []
+        assert not any("friend" in line for line in told)
+
+
+async def test_other_clients_have_none_of_it() -> None:
+    async with guarded() as server:
+        own = Policy(allow_address=frozenset({"127.0.0.0/8"}))
+        async with running(settings=Settings(policy=own)) as (browser, _):
+            assert (await log_in(browser, await browser.typed(server.url))).status == 200
+            count = len(server.given)
+            path = browser.server.house.gateway.partition("/g/")[2].partition("/")[0]
+            target = f"/g/{path}/{quote(server.url, safe='')}"
+            bare = dict.fromkeys(("Sec-Fetch-Site", "Sec-Fetch-Mode", "Sec-Fetch-Dest", "Cookie"), "")
+            assert (await browser.ask(target, bare)).status == 403
+            assert len(server.given) == count
+
+
+async def test_no_form_where_the_url_has_a_password() -> None:
+    async with guarded() as server, running() as (browser, _):
+        page = await browser.typed(server.url.replace("//", "//sam:wrong@"))
+        assert (page.status, 'action="/login"' in page.text) == (403, False)
+
+
+# Searches and forms on pages: what a person types is sent when the person says so, once, and not before.
+
+SAID = {
+    "answer1": "Sam",
+    "answer2": "speak friend",
+    "answer3": "one\r\ntwo",
+    "answer4": "1",
+    "answer5": "1",
+}
+BLOCK = b"Sam\r\nspeak friend\r\n2\r\none\r\ntwo\r\ngreen\r\n1\r\n.\r\n"
+
+
+def allowing(server: GopherServer) -> Settings:
+    return Settings(policy=Policy(allow_port={server.port}))
+
+
+async def asked(browser: Browser, server: GopherServer) -> Answer:
+    """The form, by the way that a person goes: the address bar, the item's page, its button."""
+    item = await browser.typed(f"gopher://127.0.0.1:{server.port}/0{'0/poll'}%09%09?")
+    fields = {name: item.field(name) for name in ("url", "from")}
+    return await browser.ask(f"/form?{urlencode(fields)}")
+
+
+async def test_a_form_is_sent_after_it_was_looked_at() -> None:
+    async with trio.open_nursery() as nursery:
+        server = await serve(nursery)
+        async with running(settings=allowing(server)) as (browser, _):
+            form = await asked(browser, server)
+            assert "What is your name?" in form.text
+            assert 'value="Frodo"' in form.text
+            looked = await browser.post(
+                "/form", {"csrf": form.field("csrf"), "form": form.field("form"), **SAID}
+            )
+            assert "Send this?" in looked.text
+            assert "speak friend" not in looked.text
+            assert not any(BLOCK in bytes(heard) for heard in server.heard)
+            said = {"csrf": looked.field("csrf"), "answers": looked.field("answers")}
+            done = await browser.post("/send", said)
+            assert (done.status, "Thank you." in done.text) == (200, True)
+            before, _, said_back = done.text.partition('<pre class="text">')
+            assert "speak friend" not in before
+            assert "speak friend" in said_back  # by the server itself
+            again = await browser.post("/send", said)
+            assert (again.status, again.header("location")) == (303, "/")
+            assert sum(BLOCK in bytes(heard) for heard in server.heard) == 1
+        nursery.cancel_scope.cancel()
+
+
+async def test_what_was_sent_is_told_beside_what_came_back() -> None:
+    """As on every other page: the octets, less what was typed hidden, also in what is taken away."""
+    async with trio.open_nursery() as nursery:
+        server = await serve(nursery)
+        async with running(settings=allowing(server)) as (browser, told):
+            form = await asked(browser, server)
+            filled = {"csrf": form.field("csrf"), "form": form.field("form"), **SAID}
+            looked = await browser.post("/form", filled)
+            said = {"csrf": looked.field("csrf"), "answers": looked.field("answers")}
+            done = await browser.post("/send", said)
+            _, _, beside = done.text.partition("<summary>Dialogue")
+            assert "What was said" in beside
+            assert "What would be said" in beside
+            assert "0/poll" in beside
+            files = re.findall(r'href="(/dialogue/[^"]+)"', beside)
+            away = [(await browser.ask(each)).text for each in files]
+            assert [each[:1] for each in away] == ["<", "{"]
+            assert all("0/poll" in each for each in away)
+            history = (await browser.ask("/history")).text
+            for text in (beside, *away, history, *told):
+                assert "friend" not in text
+        nursery.cancel_scope.cancel()
+
+
+async def test_what_no_form_can_hold_is_said_beside_the_questions() -> None:
+    async with trio.open_nursery() as nursery:
+        server = await serve(nursery)
+        async with running(settings=allowing(server)) as (browser, _):
+            form = await asked(browser, server)
+            for name, text in (("answer1", "."), ("answer3", "a\r\n.\r\nb"), ("answer4", "9")):
+                fields = {"csrf": form.field("csrf"), "form": form.field("form"), **SAID, name: text}
+                looked = await browser.post("/form", fields)
+                assert 'role="alert"' in looked.text, name
+                assert "What is your name?" in looked.text
+        nursery.cancel_scope.cancel()
+
+
+async def test_where_forms_may_not_go_nothing_is_asked() -> None:
+    """S03: to port 70, or one that was allowed."""
+    async with trio.open_nursery() as nursery:
+        server = await serve(nursery)
+        async with running() as (browser, _):
+            form = await asked(browser, server)
+            assert form.status == 403
+            assert "S03" in form.text
+        nursery.cancel_scope.cancel()
+
+
+async def test_only_what_was_looked_at_is_sent() -> None:
+    """Neither an ID that nobody has nor one of another thing sends anything; nor does a GET."""
+    async with trio.open_nursery() as nursery:
+        server = await serve(nursery)
+        async with running(settings=allowing(server)) as (browser, _):
+            form = await asked(browser, server)
+            heard = len(server.heard)
+            token = await browser.post("/form", {"csrf": form.field("csrf"), "form": "none", **SAID})
+            assert (token.status, token.header("location")) == (303, "/")
+            for target in ("/send?answers=x", "/send"):
+                assert (await browser.ask(target)).status == 405
+            without = {"answers": form.field("form")}
+            assert (await browser.post("/send", without)).status == 403
+            assert len(server.heard) == heard
+        nursery.cancel_scope.cancel()
+
+
+async def test_words_are_searched_for_where_the_page_asks_them() -> None:
+    async with trio.open_nursery() as nursery:
+        server = await serve(nursery)
+        async with running(settings=allowing(server)) as (browser, _):
+            menu = await browser.typed(f"gopher://127.0.0.1:{server.port}/")
+            found = re.search(r'name="url" value="([^"]*7/find[^"]*)"', menu.text)
+            assert found is not None
+            fields = {"url": unescape(found[1]), "from": menu.field("from"), "words": "grüße & co"}
+            answer = await browser.ask(f"/search?{urlencode(fields)}")
+            assert answer.status == 303
+            where = answer.header("location") or ""
+            assert quote("%09gr%C3%BC%C3%9Fe%20", safe="") in where
+            assert (await browser.ask(where)).status == 200
+            assert any(b"gr\xc3\xbc\xc3\x9fe & co" in bytes(heard) for heard in server.heard)
+        nursery.cancel_scope.cancel()
+
+
+async def test_what_cannot_be_searched_is_looked_at() -> None:
+    async with running() as (browser, _):
+        for url in ("ftp://h.example/", "no url", "gopher://h.example/7x\r\n"):
+            answer = await browser.ask(f"/search?{urlencode({'url': url, 'words': 'x'})}")
+            assert (answer.header("location") or "").startswith("/look?"), url

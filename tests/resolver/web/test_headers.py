@@ -1,0 +1,322 @@
+"""What answers say about themselves: all of them the same, whatever is asked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from html import unescape
+from typing import NamedTuple
+from urllib.parse import quote
+
+import pytest
+import trio
+
+from fixtures.http.server import serve
+from fixtures.http.site import Page
+from resolver.web import headers
+from resolver.web.pages.text import media_type_of
+from resolver.web.session import ContentDocument
+from tests.resolver.web.client import Answer, Browser, running
+
+ON_PAGES = (
+    "content-security-policy",
+    "x-content-type-options",
+    "cache-control",
+    "x-frame-options",
+    "cross-origin-opener-policy",
+    "cross-origin-resource-policy",
+)
+
+
+def assert_guarded(answer: Answer) -> None:
+    for name in ON_PAGES:
+        assert answer.header(name) is not None, name
+    policy = (answer.header("content-security-policy") or "").split("; ")
+    assert {"default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "base-uri 'none'"} < {
+        *policy
+    }
+    assert "unsafe" not in " ".join(policy)
+    assert answer.header("x-content-type-options") == "nosniff"
+    assert answer.header("access-control-allow-origin") is None
+    assert answer.header("server") is None
+
+
+async def every_answer(browser: Browser) -> list[Answer]:
+    """Pages, refusals, errors, and what the server itself answers."""
+    elsewhere = {"Sec-Fetch-Site": "cross-site"}
+    return [
+        await browser.ask("/"),
+        await browser.ask("/nothing"),
+        await browser.ask("/static/window.css"),
+        await browser.ask("/look?url=x"),
+        await browser.ask("/u/x", elsewhere),
+        await browser.ask("/", {**elsewhere, "Sec-Fetch-Mode": "cors"}),
+        await browser.ask("/", {"Host": "evil.example"}),
+        await browser.ask("/", {"Cookie": ""}),
+        await browser.post("/open", {}),
+        await browser.ask("/", method="PUT"),
+        await browser.ask("/enter?t=x"),
+        await browser.ask("/", {"Host": ""}),
+        await browser.ask("/" + "x" * 400_000),
+    ]
+
+
+async def test_every_answer_of_a_page_says_it() -> None:
+    async with running() as (browser, _):
+        answers = await every_answer(browser)
+    assert [each.status for each in answers[-2:]] == [400, 431]
+    for answer in answers:
+        assert_guarded(answer)
+    referrers = {each.header("referrer-policy") for each in answers[:-2]}
+    assert referrers == {"same-origin", "no-referrer"}
+    closed = {each.status for each in answers if each.header("connection") == "close"}
+    assert {403, 421} <= closed
+
+
+@pytest.mark.parametrize("name", ["x-content-type-options", "content-security-policy"])
+async def test_one_that_is_missing_is_missed(name: str) -> None:
+    async with running(without=frozenset({name})) as (browser, _):
+        with pytest.raises(AssertionError):
+            assert_guarded(await browser.ask("/"))
+
+
+async def test_a_document_says_that_it_does_nothing() -> None:
+    async with running() as (browser, _):
+        kept = ContentDocument(b"<script>x</script>", headers.OCTETS, 'a".html', inline=False)
+        place = int(browser.server.content.rpartition(":")[2])
+        document_id = browser.server.session.keep(kept)
+        answer = await browser.ask(f"/d/{document_id}/a.html", port=place)
+        assert (answer.status, answer.body) == (200, kept.content)
+        policy = (answer.header("content-security-policy") or "").split("; ")
+        assert {"sandbox", "default-src 'none'", f"frame-ancestors {browser.server.house.origin}"} < {*policy}
+        assert (
+            answer.header("content-disposition")
+            == "attachment; filename=\"a_.html\"; filename*=UTF-8''a_.html"
+        )
+        assert (answer.header("x-content-type-options"), answer.header("referrer-policy")) == (
+            "nosniff",
+            "no-referrer",
+        )
+        for target in ("/", "/d/", "/d/x/a.html", f"/e/{document_id}", f"/D/{document_id}"):
+            none = await browser.ask(target, port=place)
+            assert (none.status, none.body) == (404, b"")
+        assert (await browser.ask(f"/d/{document_id}", method="POST", port=place)).status == 404
+        for name in ("evil.example", f"localhost:{place}", browser.server.house.place):
+            assert (await browser.ask(f"/d/{document_id}", {"Host": name}, port=place)).status == 404
+
+
+@pytest.mark.parametrize(
+    ("name", "plain", "whole"),
+    [
+        ("a.txt", "a.txt", "a.txt"),
+        ("é☃.txt", "__.txt", "%C3%A9%E2%98%83.txt"),
+        ("../../etc/passwd", "passwd", "passwd"),
+        ('x"; evil="1', "x__ evil=_1", "x_%3B%20evil%3D_1"),
+        ("a\r\nSet-Cookie: x=1", "a__Set-Cookie_ x=1", "a__Set-Cookie_%20x%3D1"),
+        ("50%41.txt", "50_41.txt", "50%2541.txt"),
+        (".bashrc", "_bashrc", "_bashrc"),
+        ("\u202egpj.exe", "_gpj.exe", "_gpj.exe"),
+        ("..", "document", "document"),
+    ],
+)
+def test_a_name_is_made_harmless_in_both_forms(name: str, plain: str, whole: str) -> None:
+    said = headers.disposition(name, inline=True)
+    assert said == f"inline; filename=\"{plain}\"; filename*=UTF-8''{whole}".replace("x__ evil", "x_; evil")
+
+
+def test_a_name_is_cut() -> None:
+    said = headers.disposition("☃" * 300, inline=False)
+    assert len(said) < 900
+
+
+@pytest.mark.parametrize("text", ["a\r\nb", "a\nb", "\x00", "☃", "\ud800", "\x7f", "é"])
+def test_a_value_is_of_ascii_that_is_seen(text: str) -> None:
+    _, value = headers.field("x", text)
+    assert all(0x20 <= octet <= 0x7E for octet in value)
+    assert value
+
+
+# What a server calls its document, and what we call it: a type of our own table, or octets to be saved.
+# What it is called chooses a row and is never repeated; only the first octets make anything a picture or a
+# PDF.
+
+RUNS = b"<!doctype html><title>x</title><script>x</script><p>theirs</p>"
+LETTER = b"Subject: x\r\nContent-Type: text/html\r\n\r\n" + RUNS
+PARTS = b"--B\r\n" + LETTER + b"\r\n--B--\r\n"
+PNG = b"\x89PNG\r\n\x1a\n" + RUNS
+
+SAVED = headers.OCTETS
+HTML = "text/html; charset=utf-8"
+
+
+class Row(NamedTuple):
+    """What a server says and sends. `as_text`: our page has it as text; `shown`: what the content port says
+    of what may be looked at there."""
+
+    said: str | None
+    octets: bytes
+    as_text: bool
+    shown: str | None = None
+
+
+ROWS: Mapping[str, Row] = {
+    "nothing": Row(None, RUNS, True, HTML),
+    "no slash": Row("html", RUNS, True, HTML),  # which is nothing
+    "unknown": Row("unknown/unknown", RUNS, False),
+    "text": Row("text/plain", RUNS, True),
+    "text with controls": Row("text/plain", b"\x00\x01\x08" + RUNS, True),
+    "text in a charset that hides": Row("text/plain; charset=utf-7", RUNS, True),
+    "octets that are text": Row("application/octet-stream", RUNS, True),
+    "octets": Row("application/octet-stream", b"\x00\x01\x08" + RUNS, False),
+    "of nobody": Row("application/x-foo", RUNS, False),
+    "table": Row("text/csv", RUNS, True),
+    "text of nobody": Row("text/foo", RUNS, True),
+    "script": Row("application/javascript", RUNS, False),
+    "letter": Row("message/rfc822", LETTER, False),
+    "parts that take turns": Row("multipart/x-mixed-replace; boundary=B", PARTS, False),
+    "no picture": Row("image/png", RUNS, False),
+    "picture": Row("image/png", PNG, False, "image/png"),
+    "picture called a page": Row("text/html", PNG, False, "image/png"),
+    "no PDF": Row("application/pdf", RUNS, False),
+    "PDF called text": Row("text/plain", b"%PDF-1.4" + RUNS, False, "application/pdf"),
+    "page": Row("text/html", RUNS, True, HTML),
+    "page in a charset that hides": Row("text/html; charset=utf-7", RUNS, True, HTML),
+    "XHTML": Row("application/xhtml+xml", RUNS, True, HTML),
+    "drawing": Row("image/svg+xml", RUNS, True, HTML),
+    "XML": Row("text/xml", RUNS, True, HTML),
+    "a line of its own": Row("text/html;\tx=\xe9☃", RUNS, True, HTML),
+}
+
+
+async def documents(browser: Browser, page: Answer) -> list[Answer]:
+    """All that the page has on the content port, and its page as its author wrote it."""
+    texts = [page.text]
+    if (view := re.search(r'href="(/u/[^"]*[?;]view=page[^"]*)"', page.text)) is not None:
+        texts.append((await browser.ask(unescape(view[1]))).text)
+    place = browser.server.content
+    found = dict.fromkeys(re.findall(f'{place}(/d/[^"]+)"', "".join(texts)))
+    return [await browser.ask(each, port=int(place.rpartition(":")[2])) for each in found]
+
+
+def way(answer: Answer) -> str:
+    """To be looked at, or saved."""
+    return (answer.header("content-disposition") or "").partition(";")[0]
+
+
+def guarded(answer: Answer) -> bool:
+    policy = answer.header("content-security-policy") or ""
+    return policy.startswith("sandbox; default-src 'none';") and (
+        answer.header("x-content-type-options"),
+        answer.header("cache-control"),
+        answer.header("referrer-policy"),
+    ) == ("nosniff", "no-store", "no-referrer")
+
+
+async def test_each_is_called_by_a_name_of_ours() -> None:
+    async with trio.open_nursery() as nursery:
+        pages = {
+            f"/{quote(name)}": Page(
+                row.octets, None if row.said is None else row.said.encode().decode("latin-1")
+            )
+            for name, row in ROWS.items()
+        }
+        server = await serve(nursery, pages)
+        async with running() as (browser, told):
+            for name, row in ROWS.items():
+                page = await browser.typed(f"http://127.0.0.1:{server.port}/{quote(name)}")
+                assert (name, page.status, page.header("content-type")) == (name, 200, headers.HTML)
+                assert (name, '<pre class="text">' in page.text) == (name, row.as_text)
+                found = await documents(browser, page)
+                said = {
+                    (
+                        each.header("content-type"),
+                        (each.header("content-disposition") or "").partition(";")[0],
+                    )
+                    for each in found
+                }
+                shown = set() if row.shown is None else {(row.shown, "inline")}
+                assert (name, said) == (name, {(SAVED, "attachment"), *shown})
+                assert all(map(guarded, found)), name
+                shown_octets = [each.body for each in found if each.header("content-type") == HTML]
+                assert b"<script" not in b"".join(shown_octets), name
+                assert b"<script" not in page.body.replace(b'<script src="/static/window.js"', b""), name
+            assert told == []
+        nursery.cancel_scope.cancel()
+
+
+async def test_without_that_header_it_would_be_missed() -> None:
+    async with running(without=frozenset({"x-content-type-options"})) as (browser, _):
+        document = browser.server.session.keep(ContentDocument(RUNS, headers.TEXT, "x", inline=True))
+        place = int(browser.server.content.rpartition(":")[2])
+        assert not guarded(await browser.ask(f"/d/{document}/x", port=place))
+
+
+def names_of_types() -> Iterator[str]:
+    yield from (getattr(headers, name) for name in ("TEXT", "HTML", "SHEET", "SCRIPT", "SVG"))
+    yield from (row.shown for row in ROWS.values() if row.shown is not None)
+
+
+@pytest.mark.parametrize("name", sorted(set(names_of_types())))
+def test_text_of_ours_has_its_charset(name: str) -> None:
+    """Without it browsers take UTF-8 for windows-1252, or guess."""
+    is_text = name.startswith("text/") or "xml" in name
+    assert ("; charset=utf-8" in name) == is_text
+
+
+@pytest.mark.parametrize(
+    ("octets", "media_type"),
+    [
+        (b"GIF89a", "image/gif"),
+        (b"GIF88a", None),
+        (b" \x89PNG\r\n\x1a\n", None),
+        (b"<svg xmlns", None),
+        (b"<!doctype html>GIF89a", None),
+        (b"\x00GIF89a", None),
+        (b"", None),
+    ],
+)
+def test_only_the_first_octets_make_a_picture(octets: bytes, media_type: str | None) -> None:
+    assert media_type_of(octets) == media_type
+
+
+#: What a browser that saves it keeps of a name (Chromium does of all these), and what we make of it first.
+NAMES: Mapping[str, str] = {
+    "con.txt": "_con.txt",
+    "nul": "_nul",
+    "COM1": "_COM1",
+    "-rf": "_rf",
+    "a.html.zip": "a.html.zip",
+    "x" * 300: "x" * 200,
+    "a ": "a_",
+    "a.": "a_",
+    "a:b*c?": "a_b_c_",
+    "..\\a": "a",
+    "a/": "document",
+    ".": "document",
+    "a\u202egpj.exe": "a_gpj.exe",
+}
+
+
+@pytest.mark.parametrize("name", NAMES, ids=ascii)
+def test_a_name_is_one_that_every_system_can_have(name: str) -> None:
+    saved = NAMES[name]
+    assert headers.disposition(name, inline=False) == (
+        f"attachment; filename=\"{saved}\"; filename*=UTF-8''{quote(saved, safe='')}"
+    )
+
+
+RISKY = tuple("desktop lnk url scf hta jar exe msi bat cmd ps1 sh app html htm svg xhtml mht".split())  # noqa: SIM905
+
+
+async def test_a_name_that_would_be_run_is_warned_of() -> None:
+    async with trio.open_nursery() as nursery:
+        names = [*(f"a.{each}" for each in RISKY), "A.LNK", "a.txt", "a.html.zip"]
+        server = await serve(nursery, {f"/{name}": Page(b"words\n") for name in names})
+        async with running() as (browser, _):
+            for name in names:
+                page = await browser.typed(f"http://127.0.0.1:{server.port}/{name}")
+                assert (name, "may be run by whatever opens it" in page.text) == (
+                    name,
+                    name not in ("a.txt", "a.html.zip"),
+                )
+        nursery.cancel_scope.cancel()

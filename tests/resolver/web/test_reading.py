@@ -1,0 +1,105 @@
+"""What is said of the links of a page before anybody follows one."""
+
+from __future__ import annotations
+
+import json
+import re
+from html import unescape
+from pathlib import Path
+from urllib.parse import unquote_to_bytes, urlencode
+
+import trio
+
+from fixtures.nntp.server import serve
+from fixtures.wais.request import Search
+from fixtures.wais.server import serve as serve_wais
+from resolver import Entry, Options, Policy, Referrer, Resolver, Settings
+from resolver.web.reading import PageReader
+from resolver.web.session import UrlOrigin
+from tests.hang import HANG
+from tests.resolver.web.client import Answer, running
+
+PLANS = Path(__file__).parents[3] / "fixtures" / "plans.jsonl"
+FOUND_IN = Referrer("gopher://h.example/1", "192.0.2.1")
+#: In place of what a URL has behind its host.
+PATHS = (
+    "",
+    "/",
+    "/0a",
+    "/1a/b",
+    "/0a%0D%0Ab",
+    "/Ia",
+    "/a/../b",
+    "/a;type=i",
+    "/" + "a" * 5_000,
+    "/%",
+    "/0%09",
+)
+
+
+async def test_a_link_is_judged_alike_whatever_was_judged_before() -> None:
+    lines = PLANS.read_text("utf-8").splitlines()
+    urls = sorted({str(json.loads(line)["url"]) for line in lines})
+    starts = sorted({url[: url.find("/", url.find("://") + 3)] for url in urls if url.count("/") > 2})
+    asked = [*urls, *(start + path for start in starts for path in PATHS)]
+    for policy in (Policy(), Policy.untrusted()):
+        async with Resolver(policy=policy) as resolver:
+            reading = PageReader(resolver, {"policy": policy})
+            judge, way = reading.judging(FOUND_IN), UrlOrigin("chosen", FOUND_IN)
+            found = {url: judge(Entry(name="x", url=url)) for url in (*asked, *asked)}
+            assert found == {url: reading.verdict(url, way) for url in asked}
+    assert len(asked) > 500
+    assert {verdict.action for verdict in found.values()} == {"allow", "refuse"}
+
+
+async def test_the_older_articles_of_a_group_are_a_link_away() -> None:
+    policy = Policy(allow_address=frozenset({"127.0.0.0/8"}))
+    settings = Settings(policy=policy, options=Options(entries=2))
+    with trio.fail_after(HANG):
+        async with trio.open_nursery() as nursery:
+            server = await serve(nursery)
+            async with running(settings=settings) as (browser, _):
+                page = await browser.open(await browser.look(server.url("comp.misc")))
+                assert [name in page.text for name in ("Grüße", "Bare LF", "Test")] == [True, True, False]
+                older = linked(page, "older articles")
+                assert "before=1235" in older
+                page = await browser.ask(older)
+                assert [name in page.text for name in ("Grüße", "Bare LF", "Test")] == [False, False, True]
+                assert "1 article before number 1235" in page.text
+                again = len(server.heard)
+                filtered = await browser.ask(f"{older}&q=nothing")
+                assert "No article has that" in filtered.text
+                assert len(server.heard) == again
+                page = await browser.ask(linked(page, "the newest"))
+                assert "Grüße" in page.text
+            nursery.cancel_scope.cancel()
+
+
+async def test_a_search_is_asked_again_with_hits_that_were_marked() -> None:
+    with trio.fail_after(HANG):
+        async with trio.open_nursery() as nursery:
+            server = await serve_wais(nursery)
+            own = frozenset({"127.0.0.0/8"})
+            policy = Policy(allow_address=own, allow_port=frozenset({server.port}))
+            async with running(settings=Settings(policy=policy)) as (browser, _):
+                page = await browser.open(await browser.look(server.url("demo?ferry")))
+                marked = [unescape(url) for url in re.findall(r'name="relevant" value="([^"]*)"', page.text)]
+                assert len(marked) == 2
+                foreign = "wais://h.example/demo/TEXT/other"
+                asked = [("url", page.field("url")), ("from", page.field("from")), ("words", "ferry")]
+                asked += (("relevant", url) for url in (marked[0], foreign, "no URL"))
+                seen = await browser.ask("/search?" + urlencode(asked))
+                page = await browser.ask(seen.header("location") or "")
+                assert page.text.count(" checked>") == 1
+                assert "for what is like" in page.text
+                sent = [each for each in server.requests if isinstance(each, Search)]
+                assert [len(each.relevant) for each in sent] == [0, 1]
+                assert sent[1].relevant[0] in unquote_to_bytes(marked[0])
+                assert server.violations == []
+            nursery.cancel_scope.cancel()
+
+
+def linked(page: Answer, words: str) -> str:
+    found = re.search(f'<a href="([^"]*)">{words}</a>', page.text)
+    assert found is not None
+    return unescape(found[1])

@@ -1,0 +1,205 @@
+"""Where a window is found by programs of the same person, and by nobody else."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+import trio
+
+from resolver import LocalError, NotConfigured
+from resolver.web import running as windows
+from resolver.web.access import LOOPBACK, MOST_START, is_listened_to_by_this_user, program
+from resolver.web.running import RunningServer, entry, found, found_entry, told
+from tests.hang import HANG
+from tests.resolver.web.client import Browser, running
+from tests.resolver.web.test_access import but
+
+BARE = {"Sec-Fetch-Site": "", "Sec-Fetch-Mode": "", "Sec-Fetch-Dest": "", "Cookie": ""}
+
+
+@pytest.fixture(name="place", autouse=True)
+def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    return tmp_path / "resolve" / "serve.json"
+
+
+def window_of(browser: Browser) -> RunningServer:
+    return RunningServer(browser.server.house.port, browser.server.house.keys.start, os.getpid())
+
+
+# -- the file
+
+
+def test_it_is_told_for_its_owner_alone_as_long_as_it_runs(place: Path) -> None:
+    with told(9_401, "secret") as first:
+        assert first
+        assert found() == RunningServer(9_401, "secret", os.getpid())
+        assert (place.stat().st_mode & 0o777, place.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+        with told(9_402, "other") as second:
+            assert not second
+        assert found() == RunningServer(9_401, "secret", os.getpid())
+    assert (found(), place.exists()) == (None, False)
+
+
+def test_what_was_left_behind_is_taken_over(place: Path) -> None:
+    place.parent.mkdir()
+    place.write_text(json.dumps({"port": 9_401, "secret": "old" * 100, "process": 1}))
+    place.chmod(0o600)
+    with told(9_402, "new") as ours:
+        assert (ours, found()) == (True, RunningServer(9_402, "new", os.getpid()))
+
+
+def test_what_somebody_put_in_its_place_stays(place: Path) -> None:
+    with told(9_401, "secret"):
+        place.unlink()
+        place.write_text("of another")
+    assert place.read_text() == "of another"
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o660, 0o666])
+def test_a_file_that_others_may_touch_is_not_believed(mode: int, place: Path) -> None:
+    place.parent.mkdir()
+    place.write_text('{"port": 9401, "secret": "x", "process": 1}')
+    place.chmod(mode)
+    with pytest.raises(NotConfigured, match="chmod 600"):
+        found()
+    assert found_entry() is None
+    with pytest.raises(NotConfigured), told(9_402, "new"):
+        raise AssertionError("told")
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe", "link", "no folder"])
+def test_what_is_no_file_is_neither_read_nor_written(kind: str, place: Path, tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    target.write_text("kept")
+    match kind:
+        case "folder":
+            place.mkdir(parents=True)
+        case "pipe":
+            place.parent.mkdir()
+            os.mkfifo(place, 0o600)
+        case "link":
+            place.parent.mkdir()
+            place.symlink_to(target)
+        case _:
+            place.parent.write_text("in the way")
+    with pytest.raises(LocalError), told(9_402, "new"):
+        raise AssertionError("told")
+    assert (found_entry(), target.read_text()) == (None, "kept")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"port": 0, "secret": "x", "process": 1}', '{"port": "1"}'])
+def test_what_says_nothing_is_none(text: str, place: Path) -> None:
+    place.parent.mkdir()
+    place.write_text(text)
+    place.chmod(0o600)
+    assert found() is None
+
+
+# -- the way in
+
+
+async def test_who_has_read_it_has_a_way_in() -> None:
+    url = f"gopher://127.0.0.1/1{'%E9' * 20_000}"
+    async with running() as (browser, log):
+        address = await trio.to_thread.run_sync(entry, window_of(browser), url)
+        assert address is not None
+        parts = urlsplit(address)
+        assert (parts.netloc, "gopher" in address) == (browser.server.house.place, False)
+        entered = await browser.ask(f"{parts.path}?{parts.query}", BARE)
+        assert entered.status == 200
+        assert "/look?url=gopher%3A%2F%2F127.0.0.1%2F1%25E9" in entered.text
+        assert log == []
+
+
+async def test_nobody_else_has_one() -> None:
+    async with running() as (browser, log):
+        secret = browser.server.house.keys.start
+        right = {**BARE, "Authorization": f"Bearer {secret}"}
+        wrong = [
+            {"Authorization": ""},
+            {"Authorization": f"Bearer {secret[:-1]}"},
+            {"Authorization": f"Basic {secret}"},
+            {"Authorization": f"Bearer {browser.server.house.keys.gateway}"},
+            *({name: "none"} for name in ("Sec-Fetch-Site", "Sec-Fetch-Mode", "Origin")),
+            {"Authorization": "", "Cookie": browser.cookie or ""},
+        ]
+        for each in wrong:
+            answer = await browser.ask("/start", {**right, **each}, method="POST", body=b"url=x")
+            assert (each, answer.status, answer.body) == (each, 403, b"")
+        assert (await browser.ask("/start", right)).status == 403, "a GET, without a cookie"
+        assert (
+            await browser.ask("/start", right, method="POST", body=b"url=" + b"x" * MOST_START)
+        ).status == 413
+        assert secret not in "".join(log)
+        assert (await browser.ask("/start", right, method="POST", body=b"url=x")).status == 200
+
+
+async def test_without_that_rule_every_page_makes_its_way_in() -> None:
+    async with running(checks=but(program)) as (browser, _):
+        where = {"Sec-Fetch-Site": "cross-site", "Origin": "http://evil.example", "Cookie": ""}
+        answer = await browser.ask("/start", where, method="POST", body=b"url=x")
+        assert (answer.status, len(answer.body)) == (200, 43)
+
+
+def test_where_nobody_listens_there_is_none(place: Path) -> None:
+    with socket.socket() as bound:
+        bound.bind((LOOPBACK, 0))
+        with told(bound.getsockname()[1], "secret"):
+            assert found_entry() is None
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/net/tcp"), reason="the system has no table of connections")
+def test_a_listener_is_known_by_its_user() -> None:
+    with socket.create_server((LOOPBACK, 0)) as own, socket.socket() as bound:
+        bound.bind(("", 0))  # a port at which nobody listens, whichever address others of this machine have
+        assert is_listened_to_by_this_user(own.getsockname()[1])
+        assert not is_listened_to_by_this_user(bound.getsockname()[1]), "nobody listens there"
+
+
+async def heard_by(listener: socket.socket) -> bytes:
+    """What is said to who listens there, by one who has read the file of a window that is gone."""
+    said = b""
+    given: list[str | None] = []
+
+    async def ask() -> None:
+        window = RunningServer(listener.getsockname()[1], "secret", 1)
+        given.append(await trio.to_thread.run_sync(entry, window, "gopher://h/"))
+
+    with trio.fail_after(HANG):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask)
+            connection, _ = await trio.to_thread.run_sync(listener.accept)
+            with connection:
+                while b"\r\n\r\n" not in said and (
+                    octets := await trio.to_thread.run_sync(connection.recv, 65_536)
+                ):
+                    said += octets
+    assert given == [None]
+    return said
+
+
+async def test_nothing_is_said_to_another_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who took the port that a window has left, and waits for its secret. Without the look it comes."""
+    with socket.create_server((LOOPBACK, 0)) as listener:
+        monkeypatch.setattr(windows, "is_listened_to_by_this_user", lambda port: False)
+        assert await heard_by(listener) == b""
+        monkeypatch.setattr(windows, "is_listened_to_by_this_user", lambda port: True)
+        assert b"Bearer secret" in await heard_by(listener)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="nobody can become another user")
+async def test_another_user_is_seen_to_be_one() -> None:
+    os.seteuid(65_534)
+    try:
+        listener = socket.create_server((LOOPBACK, 0))
+    finally:
+        os.seteuid(0)
+    with listener:
+        assert not is_listened_to_by_this_user(listener.getsockname()[1])
+        assert await heard_by(listener) == b""

@@ -1,0 +1,388 @@
+"""Others than this machine are served: where they find it, what they hold, and what is asked of them then."""
+
+from __future__ import annotations
+
+import re
+import socket
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from http.client import HTTPSConnection
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+import trio
+import trustme
+
+from fixtures.http.server import serve as http_server
+from fixtures.http.site import Page as HttpPage
+from resolver import LocalError, NotConfigured, Policy, Settings
+from resolver.web import access as entrance
+from resolver.web import access as listening
+from resolver.web import server as serve
+from resolver.web.access import LOOPBACK, MOST_REQUESTS, Certificate, check_certificate, place_of, site
+from resolver.web.headers import OCTETS
+from resolver.web.server import ServeOptions, serving
+from resolver.web.session import ContentDocument
+from tests.hang import HANG
+from tests.resolver.web.client import Answer, running
+from tests.resolver.web.peers import serving as gateway_serving
+from tests.resolver.web.test_access import but
+from tests.resolver.web.test_addresses import at, gopher, inside
+from tests.sampled import FULL, sampled
+
+UNSAID = {"Sec-Fetch-Site": "", "Sec-Fetch-Mode": "", "Sec-Fetch-Dest": ""}
+
+
+@pytest.mark.parametrize(
+    ("scheme", "address", "port", "place"),
+    [
+        ("http", "192.0.2.1", 8_000, "192.0.2.1:8000"),
+        ("http", "192.0.2.1", 80, "192.0.2.1"),
+        ("https", "192.0.2.1", 80, "192.0.2.1:80"),
+        ("https", "2001:db8::1", 443, "[2001:db8::1]"),
+        ("http", "::1", 1, "[::1]:1"),
+    ],
+)
+def test_what_browsers_call_it(scheme: str, address: str, port: int, place: str) -> None:
+    assert place_of(scheme, address, port) == place
+
+
+async def test_in_the_clear_the_cookie_is_one_that_browsers_take() -> None:
+    """`Secure` and its prefix would be dropped with the whole cookie. Nothing else of it is given up."""
+    async with running(public=True) as (browser, told):
+        port = browser.server.house.port
+        assert browser.cookie is not None
+        assert browser.cookie.startswith(f"resolve-{port}=")
+        entered = await browser.enter()
+        said = set((entered.header("set-cookie") or "").split("; ")[1:])
+        assert said == {"Path=/", "HttpOnly", "SameSite=Strict"}
+        assert (await browser.ask("/", UNSAID)).status == 200
+        assert told == []
+        for host in ("evil.example", f"localhost:{port}", f"0.0.0.0:{port}"):
+            assert (await browser.ask("/", {**UNSAID, "Host": host})).status == 421
+        assert (await browser.ask("/", {**UNSAID, "Cookie": ""})).status == 403
+        assert (
+            await browser.ask("/", {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors"})
+        ).status == 403
+
+
+async def test_in_the_clear_forms_still_prove_where_they_are_from() -> None:
+    """Browsers say nothing of that in `Sec-Fetch-Site` there."""
+    async with running(public=True) as (browser, _):
+        looked = await browser.look("gopher://192.0.2.1/1")
+        form = {name: looked.field(name) for name in ("csrf", "from", "url")}
+        for where in ("", "null", "http://evil.example", f"http://127.0.0.1:{browser.server.house.port + 1}"):
+            assert (await browser.post("/open", form, {**UNSAID, "Origin": where})).status == 403
+        ours = {**UNSAID, "Origin": browser.server.house.origin}
+        assert (await browser.post("/open", {**form, "csrf": "guessed"}, ours)).status == 403
+        assert (await browser.post("/open", form, ours)).status == 303
+    async with running(public=True, checks=but(site, entrance.origin), csrf=False) as (browser, _):
+        elsewhere = {**UNSAID, "Origin": "http://evil.example"}
+        assert (await browser.post("/history", {}, elsewhere)).status == 303, "what is missed without them"
+
+
+async def test_users_of_other_machines_are_not_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entrance, "is_of_this_user", lambda ends: False)
+    async with running(public=True) as (browser, _):
+        assert (await browser.ask("/")).status == 200
+    async with running() as (browser, told):
+        assert (await browser.ask("/")).status == 403
+        assert "another user" in told[-1]
+
+
+@pytest.fixture(name="files")
+def _files(tmp_path: Path) -> tuple[trustme.CA, Certificate]:
+    authority = trustme.CA()
+    certificate = authority.issue_cert("127.0.0.1")
+    certificate.private_key_and_cert_chain_pem.write_to_path(tmp_path / "both.pem")
+    return authority, Certificate(str(tmp_path / "both.pem"), str(tmp_path / "both.pem"))
+
+
+async def test_by_tls_it_is_as_on_this_machine(files: tuple[trustme.CA, Certificate]) -> None:
+    authority, certificate = files
+    context = ssl.create_default_context()
+    authority.configure_trust(context)
+    context.set_alpn_protocols(["h2", "http/1.1"])
+
+    async with serving(ServeOptions(Settings(), public=True, certificate=certificate)) as server:
+        assert server.house.origin == f"https://127.0.0.1:{server.house.port}"
+        path = server.entry().partition(server.house.place)[2]
+
+        def ask() -> tuple[int, str, str, str | None]:
+            port = server.house.port
+            connection = HTTPSConnection("127.0.0.1", port, context=context, timeout=HANG)
+            connection.request("GET", path)
+            reply = connection.getresponse()
+            reply.read()
+            protocol = connection.sock.selected_alpn_protocol() if connection.sock else "http/1.1"
+            said = reply.headers["content-security-policy"], reply.headers["set-cookie"]
+            connection.close()
+            return reply.status, *said, protocol
+
+        status, policy, cookie, protocol = await trio.to_thread.run_sync(ask)
+    assert (status, protocol) == (200, "http/1.1")
+    assert cookie.startswith("__Host-resolve-")
+    assert "Secure" in cookie.split("; ")
+    assert f"frame-src {server.content}" in policy
+    assert server.content.startswith("https://127.0.0.1:")
+
+
+def test_a_certificate_that_nobody_can_show(files: tuple[trustme.CA, Certificate], tmp_path: Path) -> None:
+    check_certificate(files[1])
+    (tmp_path / "odd").write_text("odd")
+    for path in ("odd", "none", "."):
+        with pytest.raises(NotConfigured, match=re.escape(str(tmp_path / path))):
+            check_certificate(Certificate(str(tmp_path / path), files[1].key))
+
+
+async def test_where_nobody_may_listen_that_is_said() -> None:
+    with pytest.raises(LocalError, match=r"192\.0\.2\.1"):
+        async with running(address="192.0.2.1", public=True):
+            raise AssertionError("listens")
+
+
+# The bytes of a stranger at the origin of our pages: a browser neither runs nor shows them.
+
+HOSTILE = b"<script>alert(document.cookie)</script>"
+INSIDE = Settings(policy=Policy(allow_address=frozenset({"127.0.0.0/8"})))
+
+
+class TypedPage:
+    """A server that calls one page whatever the request names; `heard` are the requests."""
+
+    def __init__(self) -> None:
+        self.port = 0
+        self.heard: list[bytes] = []
+
+    def address(self, secret: str, media_type: str = "") -> str:
+        """Of the gateway."""
+        return f"/g/{secret}/{quote(f'http://{LOOPBACK}:{self.port}/{media_type}', safe='')}"
+
+    async def answer(self, stream: trio.SocketStream) -> None:
+        head = b""
+        while b"\r\n\r\n" not in head:
+            head += await stream.receive_some()
+        self.heard.append(head)
+        named = head.split(b" ")[1].removeprefix(b"/")
+        said = b"Content-Type: %b\r\n" % named if named else b""
+        lines = b"HTTP/1.1 200 OK\r\n%bConnection: close\r\nContent-Length: %d\r\n\r\n" % (said, len(HOSTILE))
+        await stream.send_all(lines + HOSTILE)
+        await stream.aclose()
+
+
+def page_server() -> AbstractAsyncContextManager[TypedPage]:
+    return gateway_serving(TypedPage())
+
+
+def assert_neither_run_nor_shown(answer: Answer) -> None:
+    said = [(name, value) for name, value in answer.headers if name != "content-security-policy"]
+    policies = [value.split("; ") for name, value in answer.headers if name == "content-security-policy"]
+    assert any({"sandbox", "default-src 'none'", "frame-ancestors 'none'"} < {*each} for each in policies)
+    assert ("content-disposition", "attachment") in said
+    assert ("x-content-type-options", "nosniff") in said
+    assert ("referrer-policy", "no-referrer") in said, "the address has the secret"
+
+
+@pytest.mark.parametrize(
+    "media_type",
+    ["text/html", "text/javascript", "image/svg+xml", "application/xhtml+xml", "application/pdf", ""],
+)
+async def test_gateway_for_a_browser_without_sec_fetch_answers_in_a_sandbox(media_type: str) -> None:
+    """Such is every browser over http at an address of the network."""
+    async with page_server() as peer, running(public=True, settings=INSIDE) as (browser, _):
+        target = peer.address(browser.server.house.keys.gateway, media_type)
+        answer = await browser.ask(target, {**UNSAID, "Cookie": ""})
+        assert (answer.status, answer.body) == (200, HOSTILE)
+        assert answer.header("content-type") == (media_type or "application/octet-stream")
+        assert_neither_run_nor_shown(answer)
+
+
+async def test_gateway_that_refuses_or_fails_answers_in_a_sandbox() -> None:
+    async with running(public=True) as (browser, _):
+        secret = browser.server.house.keys.gateway
+        for target in ("/g/x/http%3A%2F%2Fh%2F", f"/g/{secret}/gopher%3A%2F%2Fh%3A25%2F", f"/g/{secret}/x"):
+            answer = await browser.ask(target, {**UNSAID, "Cookie": ""})
+            assert answer.status != 200
+            assert_neither_run_nor_shown(answer)
+
+
+async def test_gateway_asked_with_the_cookie_of_the_window_sends_nothing() -> None:
+    async with page_server() as peer, running(public=True, settings=INSIDE) as (browser, told):
+        target = peer.address(browser.server.house.keys.gateway)
+        for cookie in (f"{browser.cookie}", f"a=b; {browser.cookie}"):
+            answer = await browser.ask(target, {**UNSAID, "Cookie": cookie})
+            assert (answer.status, answer.body, peer.heard) == (403, b"", [])
+            assert_neither_run_nor_shown(answer)
+        assert told == ["refused GET /g/...: the cookie of the window"] * 2
+        assert (await browser.ask(target, {**UNSAID, "Cookie": "a=b"})).status == 200
+
+
+# Who is slow, comes in numbers, or is sent too much: others still have their pages.
+
+MANY = 200
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("begun", [b"", b"GET / HTTP/1.1\r\nHost: 127"])
+async def test_who_says_nothing_is_let_go(begun: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve, "_IDLE", 1.0)
+    async with running() as (browser, _), AsyncExitStack() as stack:
+        port = browser.server.house.port
+        streams = []
+        for _ in range(MANY):
+            stream = await stack.enter_async_context(await trio.open_tcp_stream(LOOPBACK, port))
+            await stream.send_all(begun)
+            streams.append(stream)
+        assert (await browser.ask("/")).status == 200
+        with trio.fail_after(HANG):
+            for stream in streams:
+                try:
+                    while await stream.receive_some():
+                        pass
+                except trio.BrokenResourceError:
+                    pass
+
+
+async def test_who_drips_a_head_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is said a little at a time is still no request."""
+    monkeypatch.setattr(serve, "_IDLE", 1.0)
+    async with running() as (browser, _):
+        with trio.fail_after(HANG):
+            async with await trio.open_tcp_stream(LOOPBACK, browser.server.house.port) as stream:
+                await stream.send_all(b"GET / HTTP/1.1\r\nX: ")
+                with suppress(trio.BrokenResourceError):
+                    silent = True
+                    while silent:
+                        await stream.send_all(b"x")
+                        with trio.move_on_after(0.2) as waited:
+                            await stream.receive_some()
+                        silent = waited.cancelled_caught
+        assert (await browser.ask("/")).status == 200
+
+
+async def stalled(port: int, head: str) -> trio.SocketStream:
+    """A reader who has the beginning of an answer, and takes no more."""
+    peer = trio.socket.socket()
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+    await peer.connect((LOOPBACK, port))
+    stream = trio.SocketStream(peer)
+    await stream.send_all(head.encode())
+    assert (await stream.receive_some(12)).startswith(b"HTTP/1.1 200")
+    return stream
+
+
+async def test_who_stops_reading_holds_nothing_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server ends though somebody has half a page, or half a document."""
+    monkeypatch.setattr(listening, "_UNREAD", 200)
+    monkeypatch.setattr(serve, "_GRACE", 0.2)
+    lines = "".join(f"0Item {number} {'x' * 600}\titem{number}\t127.0.0.1\tPORT\n" for number in range(9_000))
+    with trio.fail_after(HANG):
+        async with (
+            gopher(lines) as peer,
+            AsyncExitStack() as stack,
+            running(settings=inside(peer), size=9_000) as (browser, _),
+        ):
+            own = f"Cookie: {browser.cookie}\r\nSec-Fetch-Site: same-origin"
+            kept = ContentDocument(bytes(16_777_216), OCTETS, "x", inline=False)
+            document = f"/d/{browser.server.session.keep(kept)}/x"
+            place = int(browser.server.content.rpartition(":")[2])
+            for port, target in ((browser.server.house.port, at(peer.url)), (place, document)):
+                head = f"GET {target} HTTP/1.1\r\nHost: {LOOPBACK}:{port}\r\n{own}\r\n\r\n"
+                stream = await stalled(port, head)
+                stack.push_async_callback(stream.aclose)
+            assert (await browser.ask("/")).status == 200
+
+
+async def test_no_more_than_so_many_requests_are_answered_at_a_time() -> None:
+    """Those of a server that never answers; one that is let go makes room."""
+    async with gopher() as peer, running(settings=inside(peer)) as (browser, told):
+        peer.silent = True
+        lines = (f"GET {at(peer.url)} HTTP/1.1", f"Host: {browser.server.house.place}")
+        own = (f"Cookie: {browser.cookie}", "Sec-Fetch-Site: same-origin")
+        head = "".join(f"{line}\r\n" for line in (*lines, *own)) + "\r\n"
+        port = browser.server.house.port
+        async with AsyncExitStack() as stack:
+            for _ in range(MOST_REQUESTS):
+                stream = await stack.enter_async_context(await trio.open_tcp_stream(LOOPBACK, port))
+                await stream.send_all(head.encode())
+            with trio.fail_after(HANG):
+                while (await browser.ask("/")).status != 503:  # until the last of them has arrived
+                    pass
+            assert "too many requests" in told[-1]
+            assert len(peer.heard) <= 6
+        with trio.fail_after(HANG):
+            while (await browser.ask("/")).status != 200:
+                pass
+
+
+#: No page has room for one in a hundred of them.
+MANY_LINES = 1_000_000 if FULL else 200_000
+
+
+ENDLESS = {"items": b"0x\tx\tx\t70\r\n", "words": b"ix\t\t\t\r\n", "nothing": b"\r\n", "one line": b"x"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sampled(ENDLESS, lambda name: None))
+async def test_what_has_no_end_is_a_page_like_others(name: str) -> None:
+    """Of a menu of so many lines, as of a line that long."""
+    async with serving_octets(ENDLESS[name] * MANY_LINES + b"\r\n.\r\n") as url, running() as (browser, told):
+        page = await browser.typed(url)
+        assert len(page.body) <= 300_000
+        assert page.status in (200, 413, 502)
+        assert told == []
+        assert (await browser.ask("/")).status == 200
+
+
+async def test_what_grows_when_it_is_unpacked_is_not() -> None:
+    async with trio.open_nursery() as nursery:
+        server = await http_server(nursery)
+        async with running() as (browser, _):
+            page = await browser.typed(f"http://127.0.0.1:{server.port}/bomb")
+            assert (page.status, len(page.body) < 100_000) == (413, True)
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("media_type", ["text/plain", "text/html", "message/rfc822"])
+async def test_of_a_long_text_a_part_is_shown(media_type: str) -> None:
+    """A part is what a browser lays out without a pause; nothing of a line's length makes it longer."""
+    text = b"Subject: x\r\n\r\n" + b"words of nobody " * 250_000
+    async with trio.open_nursery() as nursery:
+        server = await http_server(nursery, {"/": HttpPage(text, media_type)})
+        async with running() as (browser, _):
+            page = await browser.typed(f"http://127.0.0.1:{server.port}/")
+            assert (page.status, len(page.body) < 1_200_000) == (200, True)
+        nursery.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def serving_octets(octets: bytes) -> AsyncIterator[str]:
+    """The URL of a gopher server that says that, and leaves when nobody listens."""
+
+    async def answer(stream: trio.SocketStream) -> None:
+        await stream.receive_some()
+        with suppress(trio.BrokenResourceError):
+            await stream.send_all(octets)
+        await stream.aclose()
+
+    async with trio.open_nursery() as nursery:
+        (listener,) = await trio.open_tcp_listeners(0, host=LOOPBACK)
+        nursery.start_soon(trio.serve_listeners, answer, [listener])
+        yield f"gopher://{LOOPBACK}:{listener.socket.getsockname()[1]}/1"
+        nursery.cancel_scope.cancel()
+
+
+async def test_of_a_long_listing_a_page_is_shown_and_the_rest_is_kept_here() -> None:
+    lines = "".join(f"0Item {number}\titem{number}\t127.0.0.1\tPORT\n" for number in range(20_000))
+    async with gopher(lines) as peer, running(settings=inside(peer)) as (browser, _):
+        first = await browser.ask(at(peer.url))
+        assert (first.status, len(first.body) < 400_000) == (200, True)
+        last = await browser.ask(f"{at(peer.url)}?page=40")
+        assert "Item 19999" in last.text
+        filtered = await browser.ask(f"{at(peer.url)}?q=item%201999")
+        assert ("Item 19991" in filtered.text, "Item 500" in filtered.text) == (True, False)
+        assert len(peer.heard) == 1
+        assert (await browser.ask(at(peer.url))).status == 200
+        assert len(peer.heard) == 2

@@ -1,0 +1,144 @@
+"""What is kept of long listings: as much as their pages show, and no more than there is room for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+import pytest
+import trio
+
+from resolver import Entry, Kind, Policy, Response, Settings
+from resolver.network.connector import Connector
+from resolver.warc.archive import Archive
+from resolver.web.pages.directory import directory_page, results_page
+from resolver.web.pages.gopher import menu_page
+from resolver.web.pages.group import group_page
+from resolver.web.pages.page import PageAddressBar, PageQuery, WebPage
+from resolver.web.session import ListingCache
+from tests.hang import HANG
+from tests.resolver.warc.archives import WARC
+from tests.resolver.web.client import running
+from tests.resolver.web.pages.facts import articles, entry, item, response
+from tests.resolver.web.pages.skeleton import place, rendered
+
+Paged = Callable[[Sequence[Entry], PageQuery, PageAddressBar], WebPage]
+
+
+def listing(entries: Sequence[Entry], content: bytes = b"content") -> Response:
+    return replace(response("x", content=content, kind=Kind.DIRECTORY), entries=tuple(entries))
+
+
+def kept(entries: Sequence[Entry]) -> Response:
+    found = ListingCache()
+    found.keep("x", listing(entries))
+    again = found.find("x")
+    assert again is not None
+    return again
+
+
+HIT = entry("hit", Kind.DOCUMENT, score=7, lines=4, types=["TEXT", "GIF"], other_types=["wais://h.example/x"])
+
+
+@pytest.mark.parametrize(
+    ("one", "page"),
+    [
+        ([item("a", kind, "1", tag=tag) for kind in Kind for tag in ("", "+", "?")], menu_page),
+        ([entry("a", kind, name="x") for kind in Kind], directory_page),
+        ([HIT], partial(results_page, title="x", words="x")),
+        (articles("a"), group_page),
+    ],
+)
+def test_the_pages_of_a_long_listing_are_those_of_what_was_fetched(one: list[Entry], page: Paged) -> None:
+    entries = [
+        replace(each, raw=b"octets", size=number) for number, each in enumerate(one * (1_000 // len(one) + 1))
+    ]
+    slim = kept(entries)
+    assert slim.content == b""
+    for query in (PageQuery(page=2), PageQuery(sort="date"), PageQuery(filter="a")):
+        assert rendered(page(slim.entries or (), query, place())) == rendered(page(entries, query, place()))
+
+
+def test_a_short_listing_is_kept_as_it_came() -> None:
+    assert kept([HIT]).entries == (HIT,)
+    assert kept([HIT]).content == b"content"
+
+
+def test_what_many_entries_say_alike_is_kept_once() -> None:
+    entries = kept(_plain(2_000)).entries
+    assert entries is not None
+    assert len({id(each.extra) for each in entries}) == 1
+
+
+def _plain(count: int) -> list[Entry]:
+    return [
+        Entry(name=f"n{n}", url=f"gopher://h.example/0{n}", extra={"type": "0", "selector": str(n)})
+        for n in range(count)
+    ]
+
+
+def test_a_hundred_thousand_entries_have_room_and_the_oldest_make_it() -> None:
+    found = ListingCache()
+    long = listing(_plain(100_000))
+    for key in "ab":
+        found.keep(key, long)
+    assert found.find("b") is not None
+    assert found.find("a") is None
+
+
+def test_three_listings_are_kept() -> None:
+    found = ListingCache()
+    for key in "abcd":
+        found.keep(key, listing([HIT]))
+    assert [key for key in "abcd" if found.find(key) is not None] == ["b", "c", "d"]
+    found.keep("b", listing([HIT]))
+    found.keep("e", listing([HIT]))
+    assert [key for key in "abcde" if found.find(key) is not None] == ["b", "d", "e"]
+
+
+def test_what_is_too_long_is_not_kept() -> None:
+    found = ListingCache()
+    found.keep("x", listing([HIT], content=bytes(70_000_000)))
+    assert found.find("x") is None
+
+
+# A window on archives: pages of what was kept, each with a line that says so and of what time it is.
+
+PAGES = {
+    "gopher://127.0.0.1/": ("A welcome text", "Test burrow (static map)"),
+    "ftp://127.0.0.1/": ("copy.txt", "index.html"),
+    "nntp://127.0.0.1/test.gaps": ("Gap article 1001",),
+    "wais://127.0.0.1/demo?ferries": ("Harbour notes",),
+    "prospero://127.0.0.1/%2Fpfs%2Fpfsdat%2Fsmall": ("hello.txt",),
+    "http://127.0.0.1/redir": ("a.txt",),
+}
+OWN = Policy(allow_address=frozenset({"127.0.0.0/8"}))
+
+
+async def test_each_scheme_has_its_pages_and_they_say_what_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Connector, "addresses", None)
+    with trio.fail_after(HANG), Archive(sorted(WARC.glob("*.warc.gz"))) as archive:
+        async with running(settings=Settings(policy=OWN, archive=archive)) as (browser, _):
+            assert "An archive is shown: nothing comes from the network." in (await browser.ask("/")).text
+            for url, names in PAGES.items():
+                page = await browser.typed(url)
+                assert page.status == 200, page.text
+                assert [name for name in names if name not in page.text] == []
+                assert "This was kept on 2026-11-22 at 10:00:" in page.text
+            missing = await browser.typed("gopher://127.0.0.1/0nix")
+            assert "not in the archive" in missing.text
+            assert "This was kept" not in missing.text
+
+
+async def test_as_of_a_time_it_says_which() -> None:
+    with trio.fail_after(HANG), Archive([WARC / "gopher.warc.gz"], at="2026-11-22T10:00") as archive:
+        async with running(settings=Settings(policy=OWN, archive=archive)) as (browser, _):
+            page = await browser.typed("gopher://127.0.0.1/")
+            assert "An archive is shown, as of 2026-11-22 10:00:59 UTC:" in page.text
+
+
+async def test_without_an_archive_nothing_is_said_of_one() -> None:
+    with trio.fail_after(HANG):
+        async with running(settings=Settings(policy=OWN)) as (browser, _):
+            assert "rchive" not in (await browser.ask("/")).text

@@ -1,0 +1,474 @@
+"""Transfers as they are told to a page: what comes, who may hear it, and when a stream ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sqlite3
+from collections.abc import AsyncIterator, Callable, MutableMapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+from starlette.routing import Router
+
+from resolver import Resolver
+from resolver.ledger.report import newest, read
+from resolver.web.access import LOOPBACK, MOST_REQUESTS
+from resolver.web.answers import PageAnswers
+from resolver.web.headers import SessionKeys
+from resolver.web.pages.own import SavedTransfer
+from resolver.web.session import UrlOrigin
+from resolver.web.transfers import MOST, TransferEvents, TransferQueue, _row, hear_transfer
+from tests.hang import HANG
+from tests.resolver.web.client import OWN, Browser, running
+from tests.resolver.web.pages.skeleton import place
+from tests.resolver.web.peers import serving
+
+_SIZE = 20
+_BY_SCRIPT = {"Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty"}
+
+
+class Slow:
+    """A server of http that sends half of a file, and the rest when it is told to."""
+
+    def __init__(self) -> None:
+        self.port = 0
+        self.rest = trio.Event()
+        self.asked = 0
+
+    def url(self, name: str) -> str:
+        return f"http://{LOOPBACK}:{self.port}/{name}"
+
+    async def answer(self, stream: trio.SocketStream) -> None:
+        self.asked += 1
+        await stream.receive_some()
+        head = f"HTTP/1.1 200 OK\r\nContent-Length: {_SIZE}\r\nConnection: close\r\n\r\n"
+        try:
+            await stream.send_all(head.encode() + b"x" * (_SIZE // 2))
+            await self.rest.wait()
+            await stream.send_all(b"x" * (_SIZE // 2))
+        except trio.BrokenResourceError:
+            pass
+        finally:
+            await stream.aclose()
+
+
+def slow() -> AbstractAsyncContextManager[Slow]:
+    return serving(Slow())
+
+
+async def save(browser: Browser, url: str) -> None:
+    looked = await browser.look(url)
+    form = {"csrf": browser.server.house.keys.csrf("/save"), "url": url, "from": looked.field("from")}
+    assert (await browser.post("/save", form)).status == 303
+
+
+class Heard:
+    """A stream as a browser hears it."""
+
+    def __init__(self, stream: trio.SocketStream) -> None:
+        self._stream = stream
+        self._rest = b""
+        self.head = b""
+        self.change = 0
+        self.octets = b""
+
+    async def begin(self, browser: Browser, since: int = 0, last: str = "") -> None:
+        said = {"Host": browser.server.house.place, **OWN, "Cookie": browser.cookie, "Last-Event-ID": last}
+        lines = "".join(f"{name}: {value}\r\n" for name, value in said.items() if value)
+        await self._stream.send_all(f"GET /transfers/events?since={since} HTTP/1.1\r\n{lines}\r\n".encode())
+        self.head = await self._until(b"\r\n\r\n")
+
+    async def _until(self, end: bytes) -> bytes:
+        while end not in self._rest:
+            if not (data := await self._stream.receive_some()):
+                raise EOFError
+            self._rest += data
+        found, _, self._rest = self._rest.partition(end)
+        self.octets += found + end
+        return found
+
+    async def rows(self) -> list[dict[str, Any]]:
+        """Those of the next message."""
+        while True:
+            text = (await self._until(b"\n\n")).decode()
+            lines = [line.strip("\r") for line in text.split("\n")]
+            said = dict(line.split(": ", 1) for line in lines if line.startswith(("id: ", "data: ")))
+            if said:
+                self.change = int(said["id"])
+                found: list[dict[str, Any]] = json.loads(said["data"])
+                return found
+
+    async def until(self, state: str) -> dict[str, Any]:
+        """The first row of that state."""
+        while True:
+            for row in await self.rows():
+                if row["state"] == state:
+                    return row
+
+    async def end(self) -> None:
+        """A chunk of no length is the end (RFC 9112 7.1)."""
+        await self._until(b"\r\n0\r\n\r\n")
+
+
+@asynccontextmanager
+async def hearing(browser: Browser, since: int = 0, last: str = "") -> AsyncIterator[Heard]:
+    async with await trio.open_tcp_stream(LOOPBACK, browser.server.house.port) as stream:
+        heard = Heard(stream)
+        await heard.begin(browser, since, last)
+        yield heard
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+async def test_how_far_a_transfer_is_comes_as_it_happens(here: Path) -> None:
+    async with slow() as server, running() as (browser, told):
+        await save(browser, server.url("a.txt"))
+        async with hearing(browser) as heard:
+            assert b"HTTP/1.1 200" in heard.head
+            assert b"content-type: text/event-stream" in heard.head.lower()
+            assert b"cache-control: no-store" in heard.head.lower()
+            while (row := await heard.until("running"))["percent"] is None:
+                pass
+            assert (row["percent"], row["amount"]) == (50, "10 of 20 octets")
+            assert row["buttons"] == [["pause", "pause"], ["stop", "stop"]]
+            server.rest.set()
+            row = await heard.until("done")
+            assert (row["name"], row["error"], row["buttons"]) == ("a.txt", "", [])
+            assert "length" in row["proofs"]
+            await heard.end()
+        assert (here / "a.txt").read_bytes() == b"x" * _SIZE
+        again = await browser.ask("/transfers/events", {"Last-Event-ID": str(heard.change)})
+        assert (again.status, again.body) == (204, b"")
+        told_anew = await browser.ask("/transfers/events")
+        assert (told_anew.status, b'"done"' in told_anew.body) == (200, True)
+        assert told == []
+
+
+async def test_where_nothing_is_under_way_there_is_nothing_to_hear() -> None:
+    async with running() as (browser, _):
+        for target in (
+            "/transfers/events",
+            "/transfers/events?since=-1",
+            "/transfers/events?since=" + "9" * 99,
+        ):
+            assert (await browser.ask(target)).status == 204
+        assert "data-events" not in (await browser.ask("/transfers")).text
+
+
+async def test_the_page_says_from_where_on_to_hear(here: Path) -> None:
+    """And without script it is asked for again by itself, as long as something is under way."""
+    async with slow() as server, running() as (browser, _):
+        await save(browser, server.url("a.txt"))
+        page = (await browser.ask("/transfers")).text
+        assert 'data-events="/transfers/events"' in page
+        assert '<noscript><meta http-equiv="refresh" content="3"></noscript>' in page
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Sec-Fetch-Site": "same-site", **_BY_SCRIPT}, 403),
+        ({"Sec-Fetch-Site": "cross-site", **_BY_SCRIPT}, 403),
+        ({"Cookie": ""}, 403),
+        ({"Host": "evil.example"}, 421),
+    ],
+)
+async def test_nobody_else_hears_anything(headers: dict[str, str], status: int, here: Path) -> None:
+    async with slow() as server, running() as (browser, told):
+        await save(browser, server.url("a.txt"))
+        answer = await browser.ask("/transfers/events", headers)
+        assert (answer.status, b"a.txt" in answer.body) == (status, False)
+        assert answer.header("access-control-allow-origin") is None
+        assert "/transfers/events" in told[-1]
+        form = {"csrf": browser.server.house.keys.csrf("/transfers/events")}
+        assert (await browser.post("/transfers/events", form)).status == 405
+
+
+async def test_a_stream_holds_no_secret(here: Path) -> None:
+    async with slow() as server, running() as (browser, told):
+        url = server.url("a.txt").replace("http://", "http://sam:friend@")
+        looked = await browser.look(url)
+        assert looked.status == 200
+        keys = browser.server.house.keys
+        form = {"csrf": keys.csrf("/save"), "url": url, "from": looked.field("from")}
+        await browser.post("/save", form)
+        async with hearing(browser) as heard:
+            server.rest.set()
+            await heard.until("done")
+            await heard.end()
+            page = (await browser.ask("/transfers")).text
+            for text in (heard.octets.decode(), page, *told):
+                assert "friend" not in text
+                assert all(
+                    secret not in text for secret in (keys.gateway, keys.cookie.split("=")[1].split(";")[0])
+                )
+
+
+async def test_what_a_stranger_calls_a_file_is_text() -> None:
+    row = _row(
+        SavedTransfer(1, "a\u202egpj\u2028\x1b.exe", "http://h/", "failed", 0, error="\u202e\n"), place("")
+    )
+    assert row["name"] == "a\\u202egpj\\u2028\\x1b.exe"
+    assert "\u202e" not in str(row["error"])
+
+
+async def test_of_many_streams_the_oldest_ends(here: Path) -> None:
+    """Else they would hold all of a browser's connections to us."""
+    async with slow() as server, running() as (browser, _):
+        await save(browser, server.url("a.txt"))
+        async with AsyncExitStack() as stack:
+            streams = [await stack.enter_async_context(hearing(browser)) for _ in range(MOST + 2)]
+            for heard in streams[:2]:
+                await heard.end()
+            server.rest.set()
+            for heard in streams[2:]:
+                await heard.until("done")
+                await heard.end()
+
+
+async def test_what_happens_while_something_is_sent_is_told_too(here: Path) -> None:
+    """Also when it is the last thing that happens."""
+    sent = b""
+    async with slow() as server, Resolver(on_event=hear_transfer) as resolver, trio.open_nursery() as nursery:
+        transfers = TransferQueue(resolver, nursery)
+        events = Router(TransferEvents(transfers, PageAnswers(SessionKeys(1, trio.current_time))).routes)
+        transfers.begin(server.url("a.txt"), "a.txt", UrlOrigin("user"))
+
+        async def send(message: MutableMapping[str, Any]) -> None:
+            nonlocal sent
+            sent += message.get("body", b"")
+            if b"running" in sent:
+                server.rest.set()
+                while transfers.are_under_way:
+                    await transfers.news.wait()
+
+        async def receive() -> dict[str, Any]:
+            await trio.sleep_forever()
+            raise AssertionError
+
+        asked = {"type": "http", "method": "GET", "headers": [], "query_string": b""}
+        await events({**asked, "path": "/transfers/events"}, receive, send)
+    assert b'"done"' in sent
+
+
+async def test_a_stream_that_is_left_makes_room(here: Path) -> None:
+    async with slow() as server, running() as (browser, _):
+        await save(browser, server.url("a.txt"))
+        for _ in range(MOST_REQUESTS + 1):
+            async with hearing(browser):
+                pass
+        with trio.fail_after(HANG):
+            while (await browser.ask("/")).status != 200:
+                pass
+
+
+async def test_streams_end_with_the_server(here: Path) -> None:
+    async with slow() as server, await trio.open_tcp_stream(LOOPBACK, server.port) as _:
+        async with running() as (browser, told):
+            await save(browser, server.url("a.txt"))
+            stream = await trio.open_tcp_stream(LOOPBACK, browser.server.house.port)
+            heard = Heard(stream)
+            await heard.begin(browser)
+            await heard.until("running")
+        await heard.end()
+        await stream.aclose()
+        assert told == []
+
+
+# What another server knows of what was saved: the ledger, which outlives the one that wrote it.
+
+#: Seconds: while somebody asks all the time, the clock of the tests hardly goes, and nothing becomes due.
+LOOK_AGAIN = 0.05
+
+
+@pytest.fixture
+def account_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where files are saved."""
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    return tmp_path / "here"
+
+
+@pytest.fixture
+def account_place(account_here: Path) -> Path:
+    return account_here.parent / "state" / "resolve" / "transfers.db"
+
+
+@pytest.fixture
+def ledger(account_place: Path) -> str:
+    return str(account_place)
+
+
+async def rows(browser: Browser) -> list[str]:
+    """The states that the page has, the newest first."""
+    return re.findall(r'data-state="(\w+)"', (await browser.ask("/transfers")).text)
+
+
+async def until(browser: Browser, holds: Callable[[list[str]], bool]) -> None:
+    while not holds(await rows(browser)):  # noqa: ASYNC110
+        await trio.sleep(LOOK_AGAIN)
+
+
+async def act(browser: Browser, **form: str) -> None:
+    csrf = browser.server.house.keys.csrf("/transfers")
+    assert (await browser.post("/transfers", {"csrf": csrf, **form})).status == 303
+
+
+async def begun(browser: Browser, server: Slow, name: str) -> None:
+    """Half of it is here."""
+    await save(browser, server.url(name))
+    await until_half_is_here(browser)
+
+
+async def until_half_is_here(browser: Browser) -> None:
+    while "10 of 20 octets" not in (await browser.ask("/transfers")).text:  # noqa: ASYNC110
+        await trio.sleep(LOOK_AGAIN)
+
+
+async def test_what_was_begun_is_gone_on_with_by_another_server(ledger: str, account_here: Path) -> None:
+    async with slow() as server:
+        async with running(ledger=ledger) as (browser, _):
+            await begun(browser, server, "a.txt")
+        assert read(ledger).left == 1
+        asked = server.asked
+        async with running(ledger=ledger) as (browser, told):
+            page = (await browser.ask("/transfers")).text
+            assert re.findall(r'data-state="(\w+)"', page) == ["paused"]
+            assert ">go on</button>" in page
+            assert server.asked == asked  # nothing leaves before somebody says so
+            server.rest.set()
+            await act(browser, resume="1")
+            await until(browser, lambda states: states == ["done"])
+            assert told == []
+        assert (account_here / "a.txt").read_bytes() == b"x" * 20
+        (row,) = newest(ledger, 9)
+        assert (row.status, row.path, row.size) == ("done", str(account_here / "a.txt"), 20)
+        async with running(ledger=ledger) as (browser, _):
+            page = (await browser.ask("/transfers")).text
+            assert 'data-state="done"' in page
+            assert row.digest is not None
+            assert row.digest in page
+
+
+async def test_of_a_file_that_is_gone_it_is_not_said_that_it_is_there(
+    ledger: str, account_here: Path
+) -> None:
+    async with slow() as server:
+        server.rest.set()
+        async with running(ledger=ledger) as (browser, _):
+            await save(browser, server.url("a.txt"))
+            await until(browser, lambda states: states == ["done"])
+        (account_here / "a.txt").unlink()
+        async with running(ledger=ledger) as (browser, _):
+            assert "the file is no longer there" in (await browser.ask("/transfers")).text
+            await act(browser, resume="1")
+            await until(browser, lambda states: states == ["done"])
+        assert (account_here / "a.txt").read_bytes() == b"x" * 20
+
+
+async def test_each_save_is_a_row_of_its_own(ledger: str) -> None:
+    async with slow() as server:
+        server.rest.set()
+        async with running(ledger=ledger) as (browser, _):
+            for count in (1, 2):
+                await save(browser, server.url("a.txt"))
+                await until(browser, lambda states, count=count: states == ["done"] * count)  # type: ignore[misc]
+        assert [row.status for row in newest(ledger, 9)] == ["done", "done"]
+        assert len({row.path for row in newest(ledger, 9)}) == 2
+
+
+async def test_what_a_run_was_killed_behind_is_there_without_being_asked_for(ledger: str) -> None:
+    async with slow() as server:
+        server.rest.set()
+        async with running(ledger=ledger) as (browser, _):
+            await save(browser, server.url("a.txt"))
+            await until(browser, lambda states: states == ["done"])
+        with closing(sqlite3.connect(ledger)) as connection, connection:
+            connection.execute("UPDATE object SET status='whole'")
+        asked = server.asked
+        async with running(ledger=ledger) as (browser, _):
+            assert await rows(browser) == ["paused"]
+            await act(browser, resume="1")
+            await until(browser, lambda states: states == ["done"])
+        assert server.asked == asked
+
+
+async def test_a_password_is_not_in_it(ledger: str, account_place: Path) -> None:
+    """So what needs one is not gone on with by another server, which says why."""
+    async with slow() as server:
+        url = server.url("a.txt").replace("http://", "http://sam:friend@")
+        async with running(ledger=ledger) as (browser, _):
+            looked = await browser.look(url)
+            form = {"csrf": browser.server.house.keys.csrf("/save"), "url": url, "from": looked.field("from")}
+            await browser.post("/save", form)
+            await until_half_is_here(browser)
+        assert not any(b"friend" in each.read_bytes() for each in account_place.parent.iterdir())
+        asked = server.asked
+        async with running(ledger=ledger) as (browser, _):
+            await act(browser, resume="1")
+            await until(browser, lambda states: states == ["failed"])
+            assert "had a password" in (await browser.ask("/transfers")).text
+        assert server.asked == asked
+
+
+async def test_who_chose_it_is_not_forgotten(ledger: str, account_here: Path, tmp_path: Path) -> None:
+    """A local file that a page named stays refused, whoever goes on with it."""
+    (tmp_path / "secret").write_text("x")
+    for run in (1, 2):
+        async with running(ledger=ledger) as (browser, _):
+            if run == 1:
+                keys = browser.server.house.keys
+                form = {
+                    "csrf": keys.csrf("/save"),
+                    "url": (tmp_path / "secret").as_uri(),
+                    "from": "forgotten",
+                }
+                await browser.post("/save", form)
+            else:
+                await act(browser, resume="1")
+            await until(browser, lambda states: states == ["failed"])
+            assert "user" not in {row.asked.origin for row in newest(ledger, 9)}
+    assert os.listdir(account_here) == []
+
+
+async def test_where_another_server_has_it_files_are_saved_all_the_same(ledger: str) -> None:
+    async with slow() as server, running(ledger=ledger) as (first, _):
+        server.rest.set()
+        await first.ask("/transfers")
+        async with running(ledger=ledger) as (second, _):
+            await save(second, server.url("a.txt"))
+            await until(second, lambda states: states == ["done"])
+            assert "Not remembered when resolve stops" in (await second.ask("/transfers")).text
+            assert "another run is at work with it" in (await second.ask("/transfers")).text
+        assert await rows(first) == []
+
+
+@pytest.mark.parametrize("more", [None, "[]", "{}", '{"window": 1}', '{"window": [1, 2]}', "no json"])
+async def test_rows_that_nobody_here_wrote_are_passed_over(more: str | None, ledger: str) -> None:
+    async with slow() as server:
+        server.rest.set()
+        async with running(ledger=ledger) as (browser, _):
+            await save(browser, server.url("a.txt"))
+            await until(browser, lambda states: states == ["done"])
+        with closing(sqlite3.connect(ledger)) as connection, connection:
+            connection.execute("UPDATE object SET more=?", (more,))
+        async with running(ledger=ledger) as (browser, _):
+            page = await browser.ask("/transfers")
+            assert (page.status, "data-state" in page.text) == (200, False)
+
+
+async def test_it_is_for_its_owner_alone(ledger: str, account_place: Path) -> None:
+    async with running(ledger=ledger) as (browser, _):
+        assert "state" not in os.listdir(account_place.parents[2])
+        await browser.ask("/transfers")
+        modes = {each.stat().st_mode & 0o077 for each in (account_place, account_place.parent)}
+        assert modes == {0}
