@@ -304,5 +304,4 @@ WISHES: tuple[Case, ...] = (
     replace(NNTP, name="nntp, the newest", options=Options(entries=2), later=((b"0-0", b"1235-1236"),)),
     replace(HTTP, name="http with headers", options=Options(headers=((b"X-A", b"b"),), user_agent=b"me")),
 )
-LISTING = tuple(case for case in CASES if case.listing is not None)
 SERVED = tuple(case for case in CASES if case.start is not None)

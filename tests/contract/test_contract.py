@@ -121,9 +121,6 @@ MOVED = Parrot(
 GARBAGE = Parrot(HTTP.url, b"", {b"": b"HTTP/1.1 " + SPOKEN + b"\r\n\r\n"}, end=b"\r\n\r\n")
 
 
-PARROTS = {"ftp": FTP, "nntp": NNTP, "http": HTTP, "moved": MOVED, "garbage": GARBAGE}
-
-
 async def attend(parrot: Parrot, heard: list[bytes], stream: trio.SocketStream) -> None:
     async with stream:
         await stream.send_all(parrot.greeting)

@@ -14,6 +14,7 @@ import pytest
 import resolver
 from protocols.mailto import MAILTO, build, write_draft
 from resolver import InvalidUrl, MailtoUrl, Refused, explain, parse
+from tests.protocols.typed_url import parse_as
 from tests.protocols.url_rows import Bad, Good, check_bad, check_good
 
 GOOD = [
@@ -115,9 +116,7 @@ def test_there_is_nothing_to_connect_to() -> None:
 
 
 def mailto(text: str) -> MailtoUrl:
-    url = parse(text)
-    assert isinstance(url, MailtoUrl)
-    return url
+    return parse_as(MailtoUrl, text)
 
 
 DRAFTS = [

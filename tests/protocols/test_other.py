@@ -6,7 +6,8 @@ import pytest
 
 from protocols.contract import JsonValue
 from protocols.other import build, without_user
-from resolver import InvalidUrl, OtherUrl, parse
+from resolver import InvalidUrl, OtherUrl
+from tests.protocols.typed_url import parse_as
 from tests.protocols.url_rows import Good, check_good
 
 
@@ -48,8 +49,7 @@ def test_other_urls_are_read(row: Good) -> None:
     ],
 )
 def test_a_password_is_known_by_the_generic_syntax(text: str, shown: str, public: str) -> None:
-    url = parse(text)
-    assert isinstance(url, OtherUrl)
+    url = parse_as(OtherUrl, text)
     assert url.shown == shown
     assert build(without_user(url)) == public
 

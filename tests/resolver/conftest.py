@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ssl
 from pathlib import Path
 
 import pytest
 import trustme
+
+from fixtures.__main__ import server_tls
 
 
 @pytest.fixture(scope="session")
@@ -18,3 +21,18 @@ def cafile(authority: trustme.CA, tmp_path_factory: pytest.TempPathFactory) -> s
     path: Path = tmp_path_factory.mktemp("authority") / "ca.pem"
     authority.cert_pem.write_to_path(str(path))
     return str(path)
+
+
+@pytest.fixture
+def ours(authority: trustme.CA, tmp_path: Path) -> str:
+    """A certificate of our own, and its key."""
+    path = tmp_path / "ours.pem"
+    authority.issue_cert("me@here.example").private_key_and_cert_chain_pem.write_to_path(str(path))
+    return str(path)
+
+
+@pytest.fixture
+def tls(tmp_path: Path) -> tuple[ssl.SSLContext, str]:
+    """The context of a server, and the file of the authority that it is of."""
+    context, cafile = server_tls(tmp_path)
+    return context, str(cafile)

@@ -24,11 +24,11 @@ from resolver import (
     ResolveError,
     Sent,
     TlsError,
-    parse,
 )
 from resolver.transfer.network import Network
 from tests.faults.command import until
 from tests.protocols.opening import open_url
+from tests.protocols.typed_url import parse_as
 from tests.resolver.cli.command import resolve
 from tests.servers.ftp_servers import FtpServer, FtpSite
 from tests.servers.ftp_tree import BIG, CLOSED, DEEP, FILES, LINES, MODIFIED, NAMES, OCTETS
@@ -336,8 +336,7 @@ async def test_leaving_early(ftp_server: FtpServer) -> None:
 @pytest.mark.parametrize("held", [1, 16_000, len(OCTETS)])
 async def test_going_on(held: int, ftp_server: FtpServer) -> None:
     site = Site(ftp_server)
-    url = parse(site.url("pub/bin.dat"))
-    assert isinstance(url, FtpUrl)
+    url = parse_as(FtpUrl, site.url("pub/bin.dat"))
     async with (
         Network(policy=resolver.Policy(allow_port={site.port}), on_event=site.events.append) as network,
         open_url(url, network.admit(url, options=Options(start=held))) as reply,

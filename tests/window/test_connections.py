@@ -13,6 +13,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from resolver.web.pages import document
+from tests.resolver.network.peers import seen
 from tests.window.browser import Viewer, launched, program
 from tests.window.served import Opened, Site, served
 from tests.window.steps import open_at_once
@@ -103,15 +104,7 @@ class Listeners:
 
     def connected(self) -> set[str]:
         """The names of those that a connection waits at."""
-        return {name for name, each in self._by_name.items() if _is_asked(each)}
-
-
-def _is_asked(listener: socket.socket) -> bool:
-    try:
-        listener.accept()[0].close()
-    except BlockingIOError:
-        return False
-    return True
+        return {name for name, each in self._by_name.items() if seen(each)}
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 import trio
 import trio.testing
 
-from protocols.contract import FirstResult, Line, Stream
+from protocols.contract import Line, Stream
 from protocols.step import (
     AwaitData,
     BodyStarted,
@@ -101,10 +101,7 @@ class PipeGate:
         yield self.data
         await self.data.aclose()
 
-    async def first_of(
-        self, first: Callable[[], Awaitable[A]], second: Callable[[], Awaitable[B]]
-    ) -> tuple[FirstResult[A] | None, FirstResult[B] | None]:
-        return await race.first_of(first, second)
+    first_of = staticmethod(race.first_of)
 
 
 def weigh(lines: Sequence[bytes]) -> DataExpectation:
@@ -424,10 +421,7 @@ class WireGate(MemoryGate):
     async def connect(self, *, tls: bool) -> AsyncIterator[Stream]:
         yield self._wire
 
-    async def first_of(
-        self, first: Callable[[], Awaitable[A]], second: Callable[[], Awaitable[B]]
-    ) -> tuple[FirstResult[A] | None, FirstResult[B] | None]:
-        return await race.first_of(first, second)
+    first_of = staticmethod(race.first_of)
 
     async def stand_by(self) -> NoReturn:
         await trio.sleep_forever()

@@ -12,10 +12,11 @@ import trio
 from fixtures.ftp import MockFtp
 from fixtures.ftp_urls import ASKED
 from protocols.contract import Reply
-from resolver import Credentials, Entry, Finding, FtpUrl, Kind, Limits, Options, Policy, ResolveError, parse
+from resolver import Credentials, Entry, Finding, FtpUrl, Kind, Limits, Options, Policy, ResolveError
 from resolver.transfer.network import Network
 from tests.hang import HANG
 from tests.protocols.opening import open_url
+from tests.protocols.typed_url import parse_as
 
 
 async def ask(scheme: str, host: str, port: int, user: bytes | None) -> Credentials | None:
@@ -50,8 +51,7 @@ async def network(
 
 async def take(url: str, server: Network, options: Options | None = None) -> Taken:
     """The whole body and its entries; an error ends it where it comes."""
-    parsed = parse(url)
-    assert isinstance(parsed, FtpUrl)
+    parsed = parse_as(FtpUrl, url)
     taken = Taken()
     with trio.fail_after(HANG):
         try:

@@ -17,17 +17,15 @@ from resolver import (
     Truncated,
     TryLater,
     Validators,
-    parse,
 )
 from tests.protocols.ftp.script import Outcome, Retrieval, Script, play
+from tests.protocols.typed_url import parse_as
 
 LOGIN = [b"USER anonymous", b"PASS anonymous@"]
 
 
 def ftp(text: str) -> FtpUrl:
-    url = parse(text)
-    assert isinstance(url, FtpUrl)
-    return url
+    return parse_as(FtpUrl, text)
 
 
 def session(

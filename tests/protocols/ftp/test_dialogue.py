@@ -25,6 +25,7 @@ from resolver import (
     parse,
 )
 from tests.protocols.ftp.script import Outcome, Script, play
+from tests.protocols.typed_url import parse_as
 
 IDS = [row.number for row in ROWS]
 
@@ -80,8 +81,7 @@ def test_strict_parsing_of_a_url(row: Row) -> None:
     ids=lambda row: row.number,
 )
 def test_the_plan_is_what_would_be_sent(row: Row) -> None:
-    url = parse(row.url)
-    assert isinstance(url, FtpUrl)
+    url = parse_as(FtpUrl, row.url)
     said = [line for step in rehearse(retrieve(url)) if isinstance(step, Send) for line in step.lines]
     shown = [line.shown.removesuffix(b"\r\n") for line in said]
     if url.user is None:
@@ -91,16 +91,14 @@ def test_the_plan_is_what_would_be_sent(row: Row) -> None:
 
 
 def test_the_plan_of_what_cannot_be_sent_is_a_note() -> None:
-    url = parse("ftp://h/pub/;type=i")
-    assert isinstance(url, FtpUrl)
+    url = parse_as(FtpUrl, "ftp://h/pub/;type=i")
     (step,) = rehearse(retrieve(url))
     assert isinstance(step, PlanNote)
     assert "nothing is sent" in step.text
 
 
 def test_a_plan_tells_the_other_branches() -> None:
-    url = parse("ftp://h/pub")
-    assert isinstance(url, FtpUrl)
+    url = parse_as(FtpUrl, "ftp://h/pub")
     notes = " ".join(
         step.text for step in rehearse(retrieve(url)) if isinstance(step, (PlanNote, RequestPeer))
     )

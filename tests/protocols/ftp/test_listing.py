@@ -25,9 +25,9 @@ from resolver import (
     Options,
     ResolveError,
     TryLater,
-    parse,
 )
 from tests.protocols.ftp.script import Outcome, Script, play
+from tests.protocols.typed_url import parse_as
 
 RECORDINGS = Path(__file__).parents[3] / "fixtures" / "recordings" / "listings"
 #: When they were made.
@@ -35,9 +35,7 @@ NOW = datetime(2026, 11, 22, 12, 18, tzinfo=UTC)
 
 
 def at_home() -> FtpUrl:
-    url = parse("ftp://h/d/")
-    assert isinstance(url, FtpUrl)
-    return url
+    return parse_as(FtpUrl, "ftp://h/d/")
 
 
 def reader_of(form: str, findings: list[Finding]) -> ListReader | MlsdReader | NlstReader:
@@ -259,9 +257,7 @@ def test_a_year_that_is_left_out_needs_a_clock() -> None:
 
 
 def ftp(text: str) -> FtpUrl:
-    url = parse(text)
-    assert isinstance(url, FtpUrl)
-    return url
+    return parse_as(FtpUrl, text)
 
 
 def names(url: str, argument: bytes, octets: bytes) -> tuple[list[str], list[str | None], list[Finding]]:

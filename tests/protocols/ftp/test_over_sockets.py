@@ -29,7 +29,6 @@ from resolver import (
     Truncated,
     TryLater,
     Unreachable,
-    parse,
 )
 from resolver.testing import DialogueTranscript, check, recite
 from resolver.testing.outcome import resolve
@@ -39,6 +38,7 @@ from tests.hang import HANG, NEVER
 from tests.ipv6 import needs_ipv6
 from tests.protocols.ftp.on_a_socket import ask, network, retrieve
 from tests.protocols.opening import open_url
+from tests.protocols.typed_url import parse_as
 
 SHORT = Limits(idle=0.2)
 ON_A_SOCKET = [row for row in ROWS if row.commands]
@@ -232,8 +232,7 @@ async def test_a_reset_before_the_first_octet(nursery: trio.Nursery) -> None:
 async def test_leaving_early_does_not_wait(nursery: trio.Nursery) -> None:
     """No limit would end the wait."""
     server = await serve(nursery, Behaviour(data=Data.DEAF))
-    url = parse(server.url("pub/a.bin"))
-    assert isinstance(url, FtpUrl)
+    url = parse_as(FtpUrl, server.url("pub/a.bin"))
     async with network(server, limits=Limits(idle=NEVER)) as opened:
         with trio.fail_after(HANG):
             async with open_url(url, opened.admit(url)) as reply:
@@ -254,9 +253,7 @@ RECORDED = ("vsftpd", "proftpd", "pure-ftpd")
 
 
 def ftp(transcript: DialogueTranscript) -> FtpUrl:
-    url = parse(transcript.url)
-    assert isinstance(url, FtpUrl)
-    return url
+    return parse_as(FtpUrl, transcript.url)
 
 
 def test_there_are_recordings_of_each_server_and_rows_of_the_table() -> None:

@@ -351,8 +351,7 @@ def test_the_octets_of_real_clients(
 ) -> None:
     exchanges = json.loads((CAPTURES / f"{capture}.json").read_text())["exchanges"]
     sent = bytes.fromhex(exchanges[0]["hex"])
-    url = parse(f"gopher://h.dom/0{sent.partition(chr(9).encode())[0].decode()}")
-    assert isinstance(url, GopherUrl)
+    url = parse_as(GopherUrl, f"gopher://h.dom/0{sent.partition(chr(9).encode())[0].decode()}")
     filled = fill(url, parse_form(lines), answers, view)
     assert encode_request(filled).octets == sent
     assert parse(built(filled)) == filled

@@ -5,21 +5,20 @@ from __future__ import annotations
 import pytest
 
 from protocols.gopher.request import encode_request
-from resolver import GopherUrl, Truncated, parse
+from resolver import GopherUrl, Truncated
 from resolver.testing import CUTTERS, Cutter, TranscriptOutcome, check
 from resolver.testing.outcome import resolve
 from resolver.testing.transcript import Connection, TranscriptTurn
 from tests.protocols.gopher.captures import FOLDER, ROWS, Row, octets
 from tests.protocols.in_memory import MemoryGate, MemorySink
 from tests.protocols.opening import open_url
+from tests.protocols.typed_url import parse_as
 
 NAMES = [row.capture for row in ROWS]
 
 
 def gopher(row: Row) -> GopherUrl:
-    url = parse(row.url)
-    assert isinstance(url, GopherUrl)
-    return url
+    return parse_as(GopherUrl, row.url)
 
 
 def test_every_capture_has_its_row() -> None:

@@ -38,19 +38,17 @@ from resolver import (
     TimedOut,
     Truncated,
     explain,
-    parse,
 )
 from resolver.testing import Player, ValueScript, one_by_one, whole
 from resolver.testing.outcome import resolve
 from resolver.testing.transcript import Connection, End, TranscriptTurn
 from tests.protocols.in_memory import MemoryGate, MemorySink, MemoryStream, pour
 from tests.protocols.opening import open_url
+from tests.protocols.typed_url import parse_as
 
 
 def url_of(text: str) -> GopherUrl:
-    url = parse(text)
-    assert isinstance(url, GopherUrl)
-    return url
+    return parse_as(GopherUrl, text)
 
 
 @pytest.mark.parametrize(
@@ -179,9 +177,7 @@ MIB = 1024 * 1024
 
 
 def answer_url_of(path: str) -> GopherUrl:
-    url = parse(f"gopher://h.dom/{path}")
-    assert isinstance(url, GopherUrl)
-    return url
+    return parse_as(GopherUrl, f"gopher://h.dom/{path}")
 
 
 def gate_to(url: GopherUrl, said: bytes, end: str = "close") -> MemoryGate:

@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 from protocols.contract import JsonValue
 from protocols.gopher.dialogue import default_view
 from protocols.gopher.request import encode_request
-from resolver import GopherUrl, parse
+from resolver import GopherUrl
 from resolver.testing import CUTTERS, Cutter, TranscriptOutcome, oddly
 from resolver.testing.outcome import resolve
 from resolver.testing.transcript import Connection, End, TranscriptTurn
 from tests.protocols.gopher.captures import ROWS, Row, octets
 from tests.protocols.in_memory import MemoryGate
 from tests.protocols.opening import open_url
+from tests.protocols.typed_url import parse_as
 from tests.sampled import sampled
 
 #: How often each recorded reply is mutated; more by `GOPHER_FUZZ`.
@@ -73,9 +74,7 @@ PIECES = [
 
 
 def url_of(path: str) -> GopherUrl:
-    url = parse(f"gopher://h.dom/{path}")
-    assert isinstance(url, GopherUrl)
-    return url
+    return parse_as(GopherUrl, f"gopher://h.dom/{path}")
 
 
 async def answer(url: GopherUrl, said: bytes, end: End, cutter: Cutter) -> TranscriptOutcome:
@@ -115,8 +114,7 @@ async def test_mutated_captures(row: Row) -> None:
     """Each recorded reply again and again, with octets changed, removed, doubled or cut off."""
     chance = random.Random(row.capture)
     said = octets(row.capture, "server")
-    url = parse(row.url)
-    assert isinstance(url, GopherUrl)
+    url = parse_as(GopherUrl, row.url)
     for _ in range(ROUNDS):
         mutated = bytearray(said)
         for _ in range(chance.randint(1, 6)):
@@ -187,8 +185,7 @@ def is_json(value: JsonValue) -> bool:
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.error is None], ids=lambda row: row.capture)
 async def test_what_is_known_beyond_the_body_is_json(row: Row) -> None:
-    url = parse(row.url)
-    assert isinstance(url, GopherUrl)
+    url = parse_as(GopherUrl, row.url)
     turns = (
         TranscriptTurn("C", encode_request(url).octets),
         TranscriptTurn("S", octets(row.capture, "server")),

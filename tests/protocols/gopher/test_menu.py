@@ -15,6 +15,7 @@ from protocols.gopher.menu import (
 )
 from resolver import Entry, GopherUrl, Kind, parse
 from resolver.testing import CUTTERS, Cutter, whole
+from tests.protocols.typed_url import parse_as
 
 MENU = parse("gopher://h.dom/1menu")
 assert isinstance(MENU, GopherUrl)
@@ -118,8 +119,7 @@ def test_a_line_is_an_entry(line: bytes, kind: Kind, url: str | None) -> None:
 
 @pytest.mark.parametrize("url", sorted({row[2] for row in LINES if row[2] and row[2].startswith("gopher")}))
 def test_a_child_url_reads_back(url: str) -> None:
-    parsed = parse(url)
-    assert isinstance(parsed, GopherUrl)
+    parsed = parse_as(GopherUrl, url)
     assert set(parsed.findings) <= {"ipv6-literal"}
 
 
@@ -189,8 +189,7 @@ def test_fields_are_kept_for_reuse() -> None:
     ],
 )
 def test_only_the_menus_own_place_keeps_tls(menu: str, line: bytes, url: str) -> None:
-    parsed = parse(menu)
-    assert isinstance(parsed, GopherUrl)
+    parsed = parse_as(GopherUrl, menu)
     assert only(line, parsed).url == url
 
 

@@ -14,7 +14,7 @@ import resolver
 from fixtures.gopher import serve
 from fixtures.gopher.flavour import PYGOPHERD, UMN23, UMN30, Flavour
 from fixtures.transcript import transcripts
-from resolver import GopherUrl, Limits, Policy, parse
+from resolver import GopherUrl, Limits, Policy
 from resolver.testing import DialogueTranscript, check
 from resolver.testing.outcome import resolve
 from resolver.testing.replay import serve_transcript
@@ -22,6 +22,7 @@ from resolver.transfer.network import Network
 from tests.hang import HANG
 from tests.protocols.command import command
 from tests.protocols.opening import open_url
+from tests.protocols.typed_url import parse_as
 from tests.sampled import sampled
 
 ON_A_SOCKET = [each for each in transcripts("gopher") if each.connections]
@@ -32,8 +33,7 @@ PLACE = "127.0.0.1"
 async def test_what_the_transcript_says(
     transcript: DialogueTranscript, server_tls: ssl.SSLContext, cafile: Path
 ) -> None:
-    url = parse(transcript.url)
-    assert isinstance(url, GopherUrl)
+    url = parse_as(GopherUrl, transcript.url)
     tls = server_tls if url.scheme == "gophers" else None
     with trio.fail_after(HANG):
         async with trio.open_nursery() as nursery:

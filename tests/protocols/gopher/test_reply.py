@@ -16,7 +16,7 @@ from protocols.gopher.reply import (
     shape_of_unframed,
 )
 from protocols.gopher.url import ITEM_TYPES, ReplyReading, find_type, media_type_of
-from resolver import Declined, GopherUrl, Kind, NotFound, TryLater, parse
+from resolver import Declined, GopherUrl, Kind, NotFound, TryLater
 from resolver.testing import CUTTERS, Cutter
 from tests.protocols.typed_url import parse_as
 
@@ -29,9 +29,7 @@ OCTETS = ReplyShape(Kind.DOCUMENT, "application/octet-stream", None, False)
 
 
 def url_of(path: str) -> GopherUrl:
-    url = parse(f"gopher://h.dom/{path}")
-    assert isinstance(url, GopherUrl)
-    return url
+    return parse_as(GopherUrl, f"gopher://h.dom/{path}")
 
 
 FRAMED: list[tuple[str, ReplyShape]] = [

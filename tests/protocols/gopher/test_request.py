@@ -14,16 +14,15 @@ from protocols.gopher.request import (
     parse_command,
 )
 from protocols.gopher.url import with_gopherplus, with_search, with_view
-from resolver import GopherUrl, Refused, parse
+from resolver import GopherUrl, Refused
 from resolver.testing import DialogueTranscript
+from tests.protocols.typed_url import parse_as
 
 FORM = b"+\t1\r\n+-1\r\none\r\n\r\n.two\r\n.\r\n"
 
 
 def gopher(text: str) -> GopherUrl:
-    url = parse(text)
-    assert isinstance(url, GopherUrl)
-    return url
+    return parse_as(GopherUrl, text)
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,9 @@ from protocols.http.cookies import (
     read_lines,
 )
 from protocols.http.response import ResponseHead
-from resolver import HttpUrl, parse
+from resolver import HttpUrl
 from resolver.transfer.extras import public_suffix_installed as installed
+from tests.protocols.typed_url import parse_as
 
 DATE = ("date", "Sun, 22 Nov 2026 12:34:18 GMT")
 SET_AT = "http://a.example.co.uk/s/x"
@@ -27,9 +28,7 @@ ASKED = "http://a.example.co.uk/s/e/x"
 
 
 def url_of(text: str) -> HttpUrl:
-    url = parse(text)
-    assert isinstance(url, HttpUrl)
-    return url
+    return parse_as(HttpUrl, text)
 
 
 def sent(*fields: str, at: str = SET_AT, to: str = ASKED) -> str:

@@ -41,7 +41,6 @@ from resolver import (
     ProtocolError,
     Refused,
     ResolveError,
-    parse,
 )
 from resolver.testing import CUTTERS, Cutter, Player, ValueScript
 from resolver.testing.player import leaving
@@ -56,9 +55,7 @@ HELD_LINE, GIVEN_LINE = b"Basic aGVsZDpo", b"Basic Z2l2ZW46Zw=="
 
 
 def url_of(text: str) -> HttpUrl:
-    url = parse(text)
-    assert isinstance(url, HttpUrl)
-    return url
+    return parse_as(HttpUrl, text)
 
 
 class Holding(ValueScript):

@@ -29,7 +29,6 @@ from resolver import (
     Refused,
     ResolveError,
     Validators,
-    parse,
 )
 from resolver.testing.transcript import Connection, TranscriptTurn
 from tests.protocols.in_memory import MemoryGate
@@ -38,9 +37,7 @@ from tests.protocols.typed_url import parse_as
 
 
 def url_of(text: str) -> HttpUrl:
-    url = parse(text)
-    assert isinstance(url, HttpUrl)
-    return url
+    return parse_as(HttpUrl, text)
 
 
 def sent(options: Options, credentials: Credentials | None = None) -> list[bytes]:

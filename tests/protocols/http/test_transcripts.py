@@ -96,8 +96,7 @@ async def here(host: str, port: int) -> list[str]:
 async def test_what_the_transcript_says(
     transcript: DialogueTranscript, server_tls: ssl.SSLContext, cafile: Path
 ) -> None:
-    url = parse(transcript.url)
-    assert isinstance(url, HttpUrl)
+    url = parse_as(HttpUrl, transcript.url)
     tls = server_tls if url.scheme == "https" else None
     quiet = any(connection.end == "quiet" for connection in transcript.connections)
     with trio.fail_after(HANG):

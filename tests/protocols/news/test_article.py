@@ -22,8 +22,9 @@ from protocols.news.article import (
     strip_brackets,
 )
 from protocols.news.response import read_block
-from protocols.wire import Buffer, Reader, run_reader
+from protocols.wire import Buffer, run_reader
 from resolver import LimitExceeded, Limits
+from tests.protocols.news.test_response import feed
 
 HEADS: list[tuple[bytes, list[tuple[str, bytes]]]] = [
     (b"", []),
@@ -102,21 +103,11 @@ BLOCKS = [
 def test_looking_ahead_takes_nothing(sent: bytes, fields: list[HeaderField], size: int) -> None:
     pieces = iter([(sent + b"200 next\r\n")[start : start + size] for start in range(0, 200, size)])
     buffer = Buffer()
-    head = drive(read_head(Limits()), buffer, pieces)
+    head = feed(read_head(Limits()), buffer, pieces)
     assert isinstance(head, ArticleHead)
     assert list(head.fields) == fields
-    content = drive(read_block(1000), buffer, pieces)
+    content = feed(read_block(1000), buffer, pieces)
     assert content == run_reader(read_block(1000), sent)
-
-
-def drive(reader: Reader[object], buffer: Buffer, pieces: object) -> object:
-    waiting = reader(buffer)
-    while True:
-        try:
-            next(waiting)
-        except StopIteration as done:
-            return done.value
-        buffer.feed(next(pieces))  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize("sent", [b"A: b\r\nC", b"A: b\r\n", b"", b"\r", b"."])

@@ -50,12 +50,6 @@ from tests.protocols.news.memory import NewsGate, news_url
 from tests.protocols.opening import open_url
 
 
-def news(text: str) -> NewsUrl | NntpUrl:
-    url = parse(text)
-    assert isinstance(url, NewsUrl | NntpUrl)
-    return url
-
-
 def said(steps: Iterable[Step]) -> list[bytes]:
     """One element a write."""
     return [b"".join(line.octets for line in step.lines) for step in steps if isinstance(step, Send)]
@@ -92,7 +86,7 @@ ROWS = [
 
 @pytest.mark.parametrize(("text", "writes"), ROWS)
 def test_the_table_rehearsed(text: str, writes: list[bytes]) -> None:
-    steps = rehearse(converse(news(text), Options(), Limits()))
+    steps = rehearse(converse(news_url(text), Options(), Limits()))
     assert said(steps) == writes
     kinds = [type(step) for step in steps if not isinstance(step, PlanNote)]
     assert kinds[:3] == [JoinPipeline, StartResponse, Receive], "nothing is said before the greeting"
@@ -113,7 +107,7 @@ def test_the_table_rehearsed(text: str, writes: list[bytes]) -> None:
     ],
 )
 def test_facts_without_the_body(text: str, writes: list[bytes]) -> None:
-    steps = rehearse(converse(news(text), Options(want="facts"), Limits()))
+    steps = rehearse(converse(news_url(text), Options(want="facts"), Limits()))
     assert said(steps) == writes
     assert [type(step) for step in steps[-1:]] == [StartBody]
 
@@ -124,7 +118,7 @@ OTHERWISE = {"try": "without TLS", "require": "nothing"}
 @pytest.mark.parametrize("tls", OTHERWISE)
 def test_a_plan_begins_tls_where_it_is_wanted(tls: Literal["try", "require"]) -> None:
     """A willing server offers it; one that is inside TLS already is not asked."""
-    steps = rehearse(converse(news("nntp://h/a.b/7"), Options(tls=tls), Limits()))
+    steps = rehearse(converse(news_url("nntp://h/a.b/7"), Options(tls=tls), Limits()))
     assert said(steps) == [
         b"CAPABILITIES\r\n",
         b"STARTTLS\r\n",
@@ -135,7 +129,7 @@ def test_a_plan_begins_tls_where_it_is_wanted(tls: Literal["try", "require"]) ->
     assert any("STARTTLS" in note and OTHERWISE[tls] in note for note in notes)
     kinds = [type(step) for step in steps if isinstance(step, Send | StartTls)]
     assert kinds == [Send, Send, StartTls, Send, Send]
-    inside = rehearse(converse(news("nntps://h/a.b/7"), Options(tls=tls), Limits()))
+    inside = rehearse(converse(news_url("nntps://h/a.b/7"), Options(tls=tls), Limits()))
     assert said(inside) == [b"GROUP a.b\r\nARTICLE 7\r\n"]
 
 
@@ -210,7 +204,7 @@ class Talk(Player[None]):
         known: Iterable[NntpState | None] = (),
         options: Options | None = None,
     ) -> None:
-        dialogue = converse(news(text), options or Options(), Limits())
+        dialogue = converse(news_url(text), options or Options(), Limits())
         super().__init__(dialogue, OctetScript(*connections, known=known))
 
     @property
@@ -433,7 +427,7 @@ def test_two_send_before_one_is_answered_and_a_precondition_has_both_send_again(
     state = used()
     buffer = state.buffer
     first, second = (
-        Player(converse(news(f"nntp://u:p@h/{group}/7"), Options(), Limits()), Shared(state))
+        Player(converse(news_url(f"nntp://u:p@h/{group}/7"), Options(), Limits()), Shared(state))
         for group in ("a.b", "c.d")
     )
     assert until(first, Send) == b"GROUP a.b\r\nARTICLE 7\r\n"

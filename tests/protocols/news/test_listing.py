@@ -23,8 +23,9 @@ from protocols.news.listing import (
     parse_description,
 )
 from protocols.wire import run_reader
-from resolver import Entry, Finding, Kind, LimitExceeded, NewsUrl, NntpUrl, Truncated, parse
+from resolver import Entry, Finding, Kind, LimitExceeded, Truncated, parse
 from tests.protocols.news.captures import exchanges
+from tests.protocols.news.memory import news_url
 
 ACTIVE = [
     (b"a.b 0000000022 0000000001 y", ActiveLine(b"a.b", 22, 1, b"y", b""), False),
@@ -342,21 +343,15 @@ GROUPS = [
 ]
 
 
-def parent(text: str) -> NewsUrl | NntpUrl:
-    url = parse(text)
-    assert isinstance(url, NewsUrl | NntpUrl)
-    return url
-
-
 @pytest.mark.parametrize(("listed", "child"), ARTICLES)
 def test_an_article(listed: str, child: str) -> None:
-    assert article_urls(parent(listed))(b"a.b", 7, b"m@x") == child
+    assert article_urls(news_url(listed))(b"a.b", 7, b"m@x") == child
     assert parse(child).text == child
 
 
 @pytest.mark.parametrize(("listed", "child"), GROUPS)
 def test_a_group(listed: str, child: str) -> None:
-    assert group_urls(parent(listed))(b"a.b") == child
+    assert group_urls(news_url(listed))(b"a.b") == child
     assert parse(child).text == child
 
 
@@ -364,15 +359,15 @@ def test_a_group(listed: str, child: str) -> None:
     "message_id", [None, b"", b"no at", b"a b@c", b"a\r\nb@c", b"a@b>", b"x" * 249 + b"@h"]
 )
 def test_no_article(message_id: bytes | None) -> None:
-    assert article_urls(parent("news:a.b"))(b"a.b", 7, message_id) is None
+    assert article_urls(news_url("news:a.b"))(b"a.b", 7, message_id) is None
 
 
 @pytest.mark.parametrize("number", [-1, 10**16])
 def test_no_number(number: int) -> None:
-    assert article_urls(parent("nntp://h/a.b"))(b"a.b", number, b"m@x") is None
+    assert article_urls(news_url("nntp://h/a.b"))(b"a.b", number, b"m@x") is None
 
 
 @pytest.mark.parametrize("listed", ["news:*", "news://h/*", "snews:*"])
 @pytest.mark.parametrize("name", [b"", b"a b", b"a*", b"a\r\nQUIT", "grüße".encode(), b"g" * 495, b"a/b"])
 def test_no_group(listed: str, name: bytes) -> None:
-    assert group_urls(parent(listed))(name) is None
+    assert group_urls(news_url(listed))(name) is None

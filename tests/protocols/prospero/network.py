@@ -15,7 +15,8 @@ from typing import Any, NoReturn, TypeVar
 
 from fixtures.prospero import DISTRIBUTED, Behaviour, Flavour, Service, Thing, Weather
 from protocols.contract import Datagram, Line, Timer
-from resolver import HostUrl, Limits, Options, Refused, Unreachable, parse
+from resolver import HostUrl, Limits, Options, Refused, Unreachable
+from tests.protocols.typed_url import parse_as
 
 T = TypeVar("T")
 
@@ -56,8 +57,7 @@ class Network:
         return service
 
     def gate(self, url: str, limits: Limits | None = None, options: Options | None = None) -> Gate:
-        parsed = parse(url)
-        assert isinstance(parsed, HostUrl)
+        parsed = parse_as(HostUrl, url)
         return Gate(self, parsed, limits or Limits(), options or Options())
 
     @property

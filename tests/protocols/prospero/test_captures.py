@@ -13,8 +13,9 @@ from protocols.prospero.message import ATTRIBUTES, parse_reply
 from protocols.prospero.objects import ObjectPointer, RequestObject
 from protocols.prospero.resolution import join_contents
 from protocols.step import ExchangeDatagrams
-from resolver import Declined, Limits, ProsperoUrl, ResolveError, TimedOut, parse
+from resolver import Declined, Limits, ProsperoUrl, ResolveError, TimedOut
 from tests.protocols.prospero.captures import Replay, exchanges, names, reply_of, request_of, tell
+from tests.protocols.typed_url import parse_as
 
 HERE = "prospero://localhost:15251/"
 VERSION = "VERSION P53.17May94b"
@@ -208,8 +209,7 @@ def test_our_question_is_the_recorded_one(name: str) -> None:
     distributed says NOT-FOUND of every plain file then, so we ask for what it looks at the file for too
     (protocol page 6.4). The answers are the same: servers send more than was asked for.
     """
-    url = parse(str(ROWS[name].url))
-    assert isinstance(url, ProsperoUrl)
+    url = parse_as(ProsperoUrl, str(ROWS[name].url))
     facts, contents = (
         step.exchange for step in rehearse(converse(url)) if isinstance(step, ExchangeDatagrams)
     )

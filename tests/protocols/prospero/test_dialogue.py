@@ -13,14 +13,13 @@ from protocols.prospero.dialogue import converse
 from protocols.prospero.message import Inquirer, request_links
 from protocols.prospero.objects import RequestObject
 from protocols.step import DatagramReply, ExchangeDatagrams, OpenDatagrams, OpenedConnection, PlanNote, Step
-from resolver import Declined, Limits, Options, ProsperoUrl, parse
+from resolver import Declined, Limits, Options, ProsperoUrl
 from resolver.testing import Player, ValueScript
+from tests.protocols.typed_url import parse_as
 
 
 def url(text: str) -> ProsperoUrl:
-    parsed = parse(text)
-    assert isinstance(parsed, ProsperoUrl)
-    return parsed
+    return parse_as(ProsperoUrl, text)
 
 
 def said(steps: list[Step]) -> list[bytes]:

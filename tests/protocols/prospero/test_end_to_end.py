@@ -39,13 +39,13 @@ from resolver import (
     Truncated,
     Unreachable,
     UnsupportedScheme,
-    parse,
 )
 from resolver.transfer.network import Network
 from tests.hang import HANG
 from tests.ipv6 import HAS_IPV6
 from tests.protocols.command import command
 from tests.protocols.opening import open_url
+from tests.protocols.typed_url import parse_as
 from tests.resolver.network.peers import closed_port
 
 SAME = (b"", b"", b"", b"")
@@ -197,8 +197,7 @@ async def test_a_third_of_all_datagrams_lost_still_delivers(nursery: trio.Nurser
     """On a real socket, with the schedule shortened."""
     weather = Weather(lost=0.3, doubled=0.1, shuffled=True, seed=11)
     server = await serve(nursery, weather=weather)
-    url = parse(server.url("/example/long"))
-    assert isinstance(url, ProsperoUrl)
+    url = parse_as(ProsperoUrl, server.url("/example/long"))
     async with Network(policy=Policy()) as network:
         gate = network.admit(url)
         schedule = RetransmitTiming(first=0.01, retries=12)
@@ -218,8 +217,7 @@ async def test_a_host_whose_first_address_is_silent_is_asked_at_the_next(nursery
         return ["127.0.0.1", "::1"]
 
     events: list[Event] = []
-    url = parse(server.url("AFTP/pub/hello.txt").replace("127.0.0.1", "h.example"))
-    assert isinstance(url, ProsperoUrl)
+    url = parse_as(ProsperoUrl, server.url("AFTP/pub/hello.txt").replace("127.0.0.1", "h.example"))
     network = Network(policy=Policy(), lookup=look_up, on_event=events.append)
     async with network, open_url(url, network.admit(url)) as reply:
         content = b"".join([octets async for octets in reply.body])

@@ -30,11 +30,11 @@ from protocols.prospero.objects import (
     values_of,
 )
 from resolver import Declined, InvalidUrl, LimitExceeded, ProsperoUrl, ProtocolError, Refused, parse
+from tests.protocols.typed_url import parse_as
 
 
 def target(text: str) -> RequestObject:
-    url = parse(text)
-    assert isinstance(url, ProsperoUrl)
+    url = parse_as(ProsperoUrl, text)
     return target_of(url)
 
 

@@ -49,6 +49,7 @@ from resolver import (
 from tests.protocols.in_memory import MemorySink
 from tests.protocols.opening import open_url
 from tests.protocols.prospero.network import Network, run
+from tests.protocols.typed_url import parse_as
 
 SAME = (b"", b"", b"", b"")
 AM = "GET-OBJECT-INFO ACCESS-METHOD+SIZE+LAST-MODIFIED+UNIX-MODES ASCII"
@@ -71,8 +72,7 @@ class Got:
 
 
 async def _get(network: Network, url: str, limits: Limits | None, options: Options | None) -> Got:
-    parsed = parse(url)
-    assert isinstance(parsed, ProsperoUrl)
+    parsed = parse_as(ProsperoUrl, url)
     gate = network.gate(url, limits, options)
     async with open_url(parsed, gate) as reply:
         got = Got(reply)

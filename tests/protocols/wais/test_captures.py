@@ -307,8 +307,7 @@ async def test_the_handler_in_memory(transcript: DialogueTranscript) -> None:
 
 @pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=lambda each: each.name)
 async def test_on_a_socket(transcript: DialogueTranscript) -> None:
-    url = parse(transcript.url)
-    assert isinstance(url, WaisUrl)
+    url = parse_as(WaisUrl, transcript.url)
     with trio.fail_after(HANG):
         async with trio.open_nursery() as nursery:
             replay = await serve_transcript(nursery, transcript)

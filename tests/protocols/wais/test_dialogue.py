@@ -13,13 +13,12 @@ from protocols.conversation.rehearsal import rehearse
 from protocols.step import Connect, EmitBody, PlanNote, Receive, Send, StartBody, Step
 from protocols.wais.dialogue import converse, count_of, document_of
 from protocols.wais.retrieval import WaisDocument
-from resolver import InvalidUrl, Options, Refused, WaisUrl, parse
+from resolver import InvalidUrl, Options, Refused, WaisUrl
+from tests.protocols.typed_url import parse_as
 
 
 def wais(text: str) -> WaisUrl:
-    url = parse(text)
-    assert isinstance(url, WaisUrl)
-    return url
+    return parse_as(WaisUrl, text)
 
 
 def plan(text: str) -> list[Step]:

@@ -9,16 +9,15 @@ import pytest
 from fixtures.wais.coding import write_element
 from protocols.wais.listing import HitReader, hits_in, linked_url, media_type_of, parse_date, substitute_in
 from protocols.wais.record import parse_records
-from resolver import Entry, Kind, WaisUrl, parse
+from resolver import Entry, Kind, WaisUrl
+from tests.protocols.typed_url import parse_as
 from tests.protocols.wais.captures import capture
 
 HOST = "wais://h.example:8210"
 
 
 def place(text: str = f"{HOST}/demo?ferries") -> WaisUrl:
-    url = parse(text)
-    assert isinstance(url, WaisUrl)
-    return url
+    return parse_as(WaisUrl, text)
 
 
 def entries(group: bytes, *, size: int | None = None, searched: WaisUrl | None = None) -> list[Entry]:

@@ -18,6 +18,7 @@ from protocols.wais.url import (
     write_opaque,
 )
 from resolver import InvalidUrl, WaisUrl, parse
+from tests.protocols.typed_url import parse_as
 from tests.protocols.url_rows import Bad, Good, check_bad, check_good
 
 
@@ -228,6 +229,5 @@ def test_the_browsers_spelling_reads_back(fields: list[tuple[int, bytes]], lengt
 
 @pytest.mark.parametrize("text", ["wais://h/db", "wais://h/db?x", "wais://h/db/TEXT/x"])
 def test_a_search_for_other_words(text: str) -> None:
-    url = parse(text)
-    assert isinstance(url, WaisUrl)
+    url = parse_as(WaisUrl, text)
     assert build(with_search(url, "two wörds?")) == "wais://h/db?two%20w%C3%B6rds%3F"

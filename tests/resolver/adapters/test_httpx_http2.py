@@ -5,26 +5,18 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import AsyncIterator, Callable
-from pathlib import Path
 
 import httpx
 import pytest
 import trio
 from h2.connection import H2Connection
 
-from fixtures.__main__ import server_tls
 from fixtures.http import serve as serve_http1
 from fixtures.http.framed_server import FramedServer, Spoilt, serve
 from fixtures.http.site import ABOUT, DATA
 from resolver import HttpxTransport, Limits
 from resolver.transfer import extras as http2
 from tests.resolver.transfer.test_http2 import BIG, SITE, WRONG, Spoil, left
-
-
-@pytest.fixture(name="tls")
-def _tls(tmp_path: Path) -> tuple[ssl.SSLContext, str]:
-    context, cafile = server_tls(tmp_path)
-    return context, str(cafile)
 
 
 def client(cafile: str, limits: Limits | None = None, *, follow: bool = False) -> httpx.AsyncClient:

@@ -397,19 +397,6 @@ def test_a_start_that_looks_for_it_loads_no_policy() -> None:
 # Sections of the configuration for one host: what wins over them, and what `config` tells of them.
 
 
-@pytest.fixture
-def sections_own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
-    (folder / "config" / "resolve").mkdir(parents=True)
-    return folder / "config" / "resolve" / "config.toml"
-
-
-def sections_write(path: Path, text: str) -> str:
-    path.write_text(text)
-    path.chmod(0o600)
-    return str(path)
-
-
 ALL = """
 idle_timeout = 20
 connect_timeout = 9
@@ -472,43 +459,39 @@ OF_ALL = Limits(idle=7, connect=9, hops=3, lines=5, body=1024, body_everywhere=T
     ],
 )
 def test_the_command_line_then_the_section_then_the_rest_of_the_file(
-    sections_own: Path, argv: list[str], host: Host, at_port: Host
+    own: Path, argv: list[str], host: Host, at_port: Host
 ) -> None:
-    sections_write(sections_own, ALL)
+    write(own, ALL)
     command = read(["cat", *argv, "http://h.example/"])
     assert command is not None
     assert hosts_of(command.configuration) == {"h.example": host, "h.example:81": at_port}
 
 
-def test_a_section_bounds_its_host_and_no_other(sections_own: Path, at: dict[str, str], folder: Path) -> None:
+def test_a_section_bounds_its_host_and_no_other(own: Path, at: dict[str, str], folder: Path) -> None:
     place = at["http"].removeprefix("http://")
-    sections_write(sections_own, f'["{place}"]\nmax_size = 3\n')
+    write(own, f'["{place}"]\nmax_size = 3\n')
     assert resolve("cat", f"{at['http']}/about.txt").status == 14
     assert resolve("cat", "--max-size", "1k", f"{at['http']}/about.txt").status == 0
     assert resolve("cat", f"{at['file']}/about.txt").status == 0
-    sections_write(sections_own, f'max_size = 3\n["{place}"]\nmax_size = "1k"\n')
+    write(own, f'max_size = 3\n["{place}"]\nmax_size = "1k"\n')
     assert resolve("cat", f"{at['http']}/about.txt").status == 0
     assert resolve("cat", f"{at['file']}/about.txt").status == 14
     assert resolve("cat", "--config", "none", f"{at['file']}/about.txt").status == 0
 
 
-def test_a_section_without_a_login_hides_none(sections_own: Path, at: dict[str, str], folder: Path) -> None:
+def test_a_section_without_a_login_hides_none(own: Path, at: dict[str, str], folder: Path) -> None:
     """Neither one of the host, nor one of the netrc file."""
     place = at["http"].removeprefix("http://")
-    sections_write(
-        sections_own, f'["127.0.0.1"]\nuser = "user"\npassword = "password"\n["{place}"]\nmax_size = "1k"\n'
-    )
+    write(own, f'["127.0.0.1"]\nuser = "user"\npassword = "password"\n["{place}"]\nmax_size = "1k"\n')
     assert resolve("cat", f"{at['http']}/private").status == 0
-    sections_write(sections_own, f'["{place}"]\nmax_size = "1k"\n')
-    sections_write(folder / "netrc", "machine 127.0.0.1 login user password password\n")
+    write(own, f'["{place}"]\nmax_size = "1k"\n')
+    write(folder / "netrc", "machine 127.0.0.1 login user password password\n")
     assert resolve("cat", f"{at['http']}/private").status == 6
     assert resolve("cat", "--netrc-file", "netrc", f"{at['http']}/private").status == 0
 
 
-def test_the_proxy_of_a_section_is_that_of_the_plan(
-    sections_own: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sections_write(sections_own, ALL)
+def test_the_proxy_of_a_section_is_that_of_the_plan(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(own, ALL)
     monkeypatch.setenv("http_proxy", "http://env.example:3128")
     monkeypatch.setenv("no_proxy", "h.example")
     for url, proxy in (
@@ -528,8 +511,8 @@ def held(*argv: str) -> dict[tuple[str | None, str], tuple[object, str]]:
     return {(each["table"], each["name"]): (each["value"], each["source"]) for each in done.records}
 
 
-def test_config_tells_of_a_url_what_holds_there(sections_own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    name = sections_write(sections_own, ALL)
+def test_config_tells_of_a_url_what_holds_there(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = write(own, ALL)
     there = held("http://h.example/", "--connect-timeout", "4")
     assert there[None, "connect_timeout"] == (4, "the command line")
     assert there[None, "idle_timeout"] == (7, f"{name}, line 8")
@@ -556,10 +539,10 @@ def test_config_tells_of_a_url_what_holds_there(sections_own: Path, monkeypatch:
     assert resolve("config", "http://h/", "http://i/").status == 2
 
 
-def test_what_config_shows_is_the_same_configuration(sections_own: Path, folder: Path) -> None:
-    sections_write(sections_own, ALL.replace("me:sekret@", ""))
+def test_what_config_shows_is_the_same_configuration(own: Path, folder: Path) -> None:
+    write(own, ALL.replace("me:sekret@", ""))
     before = read(["http://h.example/"])
-    sections_own.write_bytes(resolve("config").out)
+    own.write_bytes(resolve("config").out)
     after = read(["http://h.example/"])
     assert before is not None
     assert after is not None

@@ -76,6 +76,11 @@ def seen(listener: socket.socket) -> bool:
     return True
 
 
+async def echo(stream: trio.abc.Stream) -> None:
+    async for octets in stream:
+        await stream.send_all(octets)
+
+
 def reset(stream: trio.SocketStream) -> None:
     """Close with a reset instead of an end."""
     stream.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

@@ -157,7 +157,7 @@ async def test_places_without_number_are_not_all_remembered() -> None:
     assert (found.user, asked.count("h0")) == (b"h0", 2)
 
 
-async def test_what_is_known_waits_for_nobody_who_is_asked() -> None:
+async def test_what_is_known_waits_for_nobody_who_is_asked(nursery: trio.Nursery) -> None:
     """A person may take long to say what another place is to get."""
 
     async def ask(scheme: str, host: str, port: int, user: bytes | None) -> Credentials | None:
@@ -167,12 +167,10 @@ async def test_what_is_known_waits_for_nobody_who_is_asked() -> None:
 
     keeper = CredentialCache(ask)
     first = await keeper.request("ftp", "known", 21, None)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(keeper.request, "ftp", "slow", 21, None)
-        await trio.testing.wait_all_tasks_blocked()
-        with trio.fail_after(HANG):
-            assert await keeper.request("ftp", "known", 21, None) is first
-        nursery.cancel_scope.cancel()
+    nursery.start_soon(keeper.request, "ftp", "slow", 21, None)
+    await trio.testing.wait_all_tasks_blocked()
+    with trio.fail_after(HANG):
+        assert await keeper.request("ftp", "known", 21, None) is first
 
 
 async def test_a_source_that_answers_otherwise_is_asked_again() -> None:

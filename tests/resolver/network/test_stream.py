@@ -25,15 +25,10 @@ from resolver import Closed, Connected, Disconnected, Event, Policy, Received, R
 from resolver.network import stream as stream_module
 from resolver.network.stream import RECEIVE_SIZE, ROOM, SPLICE_FROM, SocketStream, SplicePipe, spliceable
 from tests.hang import HANG
-from tests.resolver.network.peers import admit, reset, start, start_tls, stay_silent
+from tests.resolver.network.peers import admit, echo, reset, start, start_tls, stay_silent
 from tests.resolver.network.transfers import FileSink, file_sink
 
 HELLO = encode_line(b"HELLO")
-
-
-async def echo(stream: trio.SocketStream) -> None:
-    async for octets in stream:
-        await stream.send_all(octets)
 
 
 async def test_lines_leave_in_one_write_and_octets_come_until_the_end(nursery: trio.Nursery) -> None:
@@ -305,12 +300,8 @@ async def test_acknowledgements_are_not_delayed(
 
 
 async def test_two_tasks_may_send_and_receive_at_once(nursery: trio.Nursery, authority, cafile: str) -> None:  # type: ignore[no-untyped-def]
-    async def serve(stream) -> None:  # type: ignore[no-untyped-def]
-        async for octets in stream:
-            await stream.send_all(octets)
-
     plain = await start(nursery, echo)
-    secure = await start_tls(nursery, authority.issue_cert("127.0.0.1"), serve)
+    secure = await start_tls(nursery, authority.issue_cert("127.0.0.1"), echo)
     for port, tls in ((plain, False), (secure, True)):
         url_gate = admit(f"https://127.0.0.1:{port}/", cafile=cafile)
         async with url_gate.connect(tls=tls) as stream:

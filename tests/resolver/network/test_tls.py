@@ -268,14 +268,6 @@ def test_a_file_that_cannot_be_used_is_not_configured(option: str, tmp_path: Pat
             trust.context()
 
 
-@pytest.fixture
-def ours(authority: trustme.CA, tmp_path: Path) -> str:
-    """A certificate of our own, and its key."""
-    path = tmp_path / "ours.pem"
-    authority.issue_cert("me@here.example").private_key_and_cert_chain_pem.write_to_path(str(path))
-    return str(path)
-
-
 async def start_asking(
     nursery: trio.Nursery, authority: trustme.CA, mode: ssl.VerifyMode
 ) -> tuple[int, list[dict[str, object] | None]]:

@@ -40,7 +40,7 @@ from resolver.transfer.network import Network
 from tests.hang import HANG, NEVER
 from tests.ipv6 import HAS_IPV6, needs_ipv6
 from tests.protocols.in_memory import MemorySink
-from tests.resolver.network.peers import admit, closed_port, no_lookup, seen, silent_listener, start
+from tests.resolver.network.peers import admit, closed_port, echo, no_lookup, seen, silent_listener, start
 
 HERE = "127.0.0.1"
 
@@ -341,11 +341,6 @@ def user(network: Network, url: str, idle: float) -> User:
     options = Options(prompt=True)
     admitted = Admission(shared, parse(url), origin="user", referrer=None, server=None, options=options)
     return User(UrlGate(admitted), heard)
-
-
-async def echo(stream: trio.SocketStream) -> None:
-    async for octets in stream:
-        await stream.send_all(octets)
 
 
 Sharing: TypeAlias = Callable[[AsyncExitStack, User, User], Awaitable[tuple[Stream, Stream]]]

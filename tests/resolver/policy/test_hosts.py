@@ -154,13 +154,6 @@ async def test_a_proxy_of_a_host_is_judged_like_any_other() -> None:
         assert caught.value.rule == "S09"
 
 
-@pytest.fixture
-def ours(authority: trustme.CA, tmp_path: Path) -> str:
-    path = tmp_path / "ours.pem"
-    authority.issue_cert("me@here.example").private_key_and_cert_chain_pem.write_to_path(str(path))
-    return str(path)
-
-
 @pytest.mark.parametrize("name", ["first", "landed", "nobody"])
 async def test_a_certificate_is_shown_to_its_host_alone(
     nursery: trio.Nursery, authority: trustme.CA, cafile: str, ours: str, name: str

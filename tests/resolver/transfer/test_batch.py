@@ -175,19 +175,20 @@ async def test_what_the_source_raises_ends_it_too() -> None:
         await batch().run(source(), Taken().take)
 
 
+def fifty(begun: list[str], read: list[Work]) -> Iterable[Work]:
+    for number in range(50):
+        read.append(Work(str(number), begun))
+        yield read[-1]
+
+
 async def test_no_more_is_read_than_there_is_room_for() -> None:
     begun: list[str] = []
     read: list[Work] = []
 
-    def works() -> Iterable[Work]:
-        for number in range(50):
-            read.append(Work(str(number), begun))
-            yield read[-1]
-
     taken = Taken()
     with trio.fail_after(HANG):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(batch(concurrency=3, window=5).run, given(works()), taken.take)
+            nursery.start_soon(batch(concurrency=3, window=5).run, given(fifty(begun, read)), taken.take)
             await trio.testing.wait_all_tasks_blocked()
             assert len(begun) == 3
             assert len(read) == 8
@@ -202,14 +203,9 @@ async def test_many_are_read_at_once() -> None:
     begun: list[str] = []
     read: list[Work] = []
 
-    def works() -> Iterable[Work]:
-        for number in range(50):
-            read.append(Work(str(number), begun))
-            yield read[-1]
-
     with trio.fail_after(HANG):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(batch(concurrency=1, window=8).run, given(works()), Taken().take)
+            nursery.start_soon(batch(concurrency=1, window=8).run, given(fifty(begun, read)), Taken().take)
             for done, count in enumerate((8, 8, 8, 12, 12, 12, 12, 16, 16)):
                 await trio.testing.wait_all_tasks_blocked()
                 assert (len(begun), len(read)) == (done + 1, count)

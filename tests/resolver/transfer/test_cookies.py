@@ -52,72 +52,62 @@ def setting(field: str, location: str | None = None) -> Page:
     return replace(page, headers=(*page.headers, ("Set-Cookie", field)))
 
 
-async def test_the_login_dance() -> None:
-    async with trio.open_nursery() as nursery:
-        door = Door("data_session=7")
-        site = {
-            "/granule.txt": Page(b"the data\n", guard=door),
-            "/other.txt": Page(b"more data\n", guard=door),
-            "/login": setting("data_session=7; Path=/", "/granule.txt"),
-        }
-        data = await serve(nursery, site=site)
-        desk = Desk(data.url("/login?code=3"))
-        login = await serve(nursery, site={"/oauth/authorize": Page(b"who?\n", guard=desk)})
-        door.elsewhere = login.url("/oauth/authorize?client=9")
-        given = {("http", "127.0.0.1", login.port): Credentials(b"me", b"secret")}
-        async with resolver.Resolver(credentials=given) as session:
-            assert (await session.fetch(data.url("/granule.txt"))).content == b"the data\n"
-            assert (await session.fetch(data.url("/other.txt"))).content == b"more data\n"
-        assert desk.asked == 1
-        assert [request.path for request in data.requests] == [
-            "/granule.txt",
-            "/login",
-            "/granule.txt",
-            "/other.txt",
-        ]
-        assert not any(request.values("authorization") for request in data.requests)
-        nursery.cancel_scope.cancel()
+async def test_the_login_dance(nursery: trio.Nursery) -> None:
+    door = Door("data_session=7")
+    site = {
+        "/granule.txt": Page(b"the data\n", guard=door),
+        "/other.txt": Page(b"more data\n", guard=door),
+        "/login": setting("data_session=7; Path=/", "/granule.txt"),
+    }
+    data = await serve(nursery, site=site)
+    desk = Desk(data.url("/login?code=3"))
+    login = await serve(nursery, site={"/oauth/authorize": Page(b"who?\n", guard=desk)})
+    door.elsewhere = login.url("/oauth/authorize?client=9")
+    given = {("http", "127.0.0.1", login.port): Credentials(b"me", b"secret")}
+    async with resolver.Resolver(credentials=given) as session:
+        assert (await session.fetch(data.url("/granule.txt"))).content == b"the data\n"
+        assert (await session.fetch(data.url("/other.txt"))).content == b"more data\n"
+    assert desk.asked == 1
+    assert [request.path for request in data.requests] == [
+        "/granule.txt",
+        "/login",
+        "/granule.txt",
+        "/other.txt",
+    ]
+    assert not any(request.values("authorization") for request in data.requests)
 
 
-async def test_a_circle_in_which_nothing_is_learnt_ends_at_once() -> None:
-    async with trio.open_nursery() as nursery:
-        server = await serve(nursery, site={"/a": setting("a=1", "/b"), "/b": setting("b=1", "/a")})
-        with pytest.raises(Refused) as caught:
-            await resolver.fetch(server.url("/a"))
-        assert caught.value.rule == "S10"
-        assert len(server.requests) <= 4
-        nursery.cancel_scope.cancel()
+async def test_a_circle_in_which_nothing_is_learnt_ends_at_once(nursery: trio.Nursery) -> None:
+    server = await serve(nursery, site={"/a": setting("a=1", "/b"), "/b": setting("b=1", "/a")})
+    with pytest.raises(Refused) as caught:
+        await resolver.fetch(server.url("/a"))
+    assert caught.value.rule == "S10"
+    assert len(server.requests) <= 4
 
 
-async def test_a_page_that_sets_a_cookie_and_leads_to_itself() -> None:
-    async with trio.open_nursery() as nursery:
-        site = {"/a": Page(b"in\n", guard=Door("seen=1", "/set")), "/set": setting("seen=1", "/a")}
-        server = await serve(nursery, site=site)
-        assert (await resolver.fetch(server.url("/a"))).content == b"in\n"
-        nursery.cancel_scope.cancel()
+async def test_a_page_that_sets_a_cookie_and_leads_to_itself(nursery: trio.Nursery) -> None:
+    site = {"/a": Page(b"in\n", guard=Door("seen=1", "/set")), "/set": setting("seen=1", "/a")}
+    server = await serve(nursery, site=site)
+    assert (await resolver.fetch(server.url("/a"))).content == b"in\n"
 
 
-async def test_a_jar_is_for_one_run_and_not_for_another_place() -> None:
-    async with trio.open_nursery() as nursery:
-        first = await serve(nursery, site={"/set": setting("a=1; Path=/"), "/x": Page(b"x\n")})
-        other = await serve(nursery, site={"/x": Page(b"x\n")})
-        async with resolver.Resolver() as session:
-            for url in (first.url("/set"), first.url("/x"), other.url("/x")):
-                await session.fetch(url)
-        await resolver.fetch(first.url("/x"))
-        assert [request.values("cookie") for request in first.requests] == [[], ["a=1"], []]
-        assert [request.values("cookie") for request in other.requests] == [[]]
-        nursery.cancel_scope.cancel()
+async def test_a_jar_is_for_one_run_and_not_for_another_place(nursery: trio.Nursery) -> None:
+    first = await serve(nursery, site={"/set": setting("a=1; Path=/"), "/x": Page(b"x\n")})
+    other = await serve(nursery, site={"/x": Page(b"x\n")})
+    async with resolver.Resolver() as session:
+        for url in (first.url("/set"), first.url("/x"), other.url("/x")):
+            await session.fetch(url)
+    await resolver.fetch(first.url("/x"))
+    assert [request.values("cookie") for request in first.requests] == [[], ["a=1"], []]
+    assert [request.values("cookie") for request in other.requests] == [[]]
 
 
-async def test_cookies_of_the_caller_leave_the_jar_out() -> None:
-    async with trio.open_nursery() as nursery:
-        server = await serve(nursery, site={"/set": setting("a=1; Path=/")})
-        async with resolver.Resolver(options=Options(headers=((b"Cookie", b"mine=1"),))) as session:
-            for _ in range(2):
-                await session.fetch(server.url("/set"))
-        assert [request.values("cookie") for request in server.requests] == [["mine=1"], ["mine=1"]]
-        nursery.cancel_scope.cancel()
+async def test_cookies_of_the_caller_leave_the_jar_out(nursery: trio.Nursery) -> None:
+    server = await serve(nursery, site={"/set": setting("a=1; Path=/")})
+    async with resolver.Resolver(options=Options(headers=((b"Cookie", b"mine=1"),))) as session:
+        for _ in range(2):
+            await session.fetch(server.url("/set"))
+    assert [request.values("cookie") for request in server.requests] == [["mine=1"], ["mine=1"]]
 
 
 # Cookies kept in a file: whose it may be, what a run leaves in it, and what curl and wget make of that.

@@ -3,7 +3,7 @@ and of what a client of httpx's sends."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
+from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TypeVar
@@ -12,7 +12,7 @@ import httpx
 import pytest
 import trio
 
-from protocols.contract import FirstResult, Line, PooledConnection
+from protocols.contract import Line, PooledConnection
 from protocols.conversation.driver import hold
 from protocols.http.dialogue import relay
 from protocols.http.request import HttpRequest
@@ -207,10 +207,7 @@ class SlowGate(MemoryGate):
     ) -> AsyncIterator[PooledConnection]:
         yield MemoryLoan(Slow(self._silences), pool_key)
 
-    async def first_of(
-        self, first: Callable[[], Awaitable[A]], second: Callable[[], Awaitable[B]]
-    ) -> tuple[FirstResult[A] | None, FirstResult[B] | None]:
-        return await race.first_of(first, second)
+    first_of = staticmethod(race.first_of)
 
 
 async def test_silence_is_no_fault_while_the_request_still_goes_out() -> None:

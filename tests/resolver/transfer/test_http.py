@@ -578,32 +578,26 @@ async def test_a_nonce_that_is_always_old_is_not_tried_for_ever() -> None:
     assert guard.refused == []
 
 
-async def test_a_wrong_password_is_sent_once_in_a_run() -> None:
+async def test_a_wrong_password_is_sent_once_in_a_run(nursery: trio.Nursery) -> None:
     guard = Guard()
-    async with trio.open_nursery() as nursery:
-        server = await serve(nursery, site=site(guard))
-        wrong = {("http", "127.0.0.1", server.port): Credentials(b"alice", b"no")}
-        async with resolver.Resolver(credentials=wrong) as session:
-            for path in ("/a", "/b"):
-                with pytest.raises(AccessDenied) as caught:
-                    await session.fetch(server.url(path))
-                assert caught.value.exit_code == 6
-        proofs = [
-            request for request in server.requests if "Digest" in "".join(request.values("authorization"))
-        ]
-        assert len(proofs) == 1
-        assert server.requests[-1].path == "/b"
-        assert server.requests[-1].values("authorization") == []  # nor by Basic, which shows it
-        nursery.cancel_scope.cancel()
+    server = await serve(nursery, site=site(guard))
+    wrong = {("http", "127.0.0.1", server.port): Credentials(b"alice", b"no")}
+    async with resolver.Resolver(credentials=wrong) as session:
+        for path in ("/a", "/b"):
+            with pytest.raises(AccessDenied) as caught:
+                await session.fetch(server.url(path))
+            assert caught.value.exit_code == 6
+    proofs = [request for request in server.requests if "Digest" in "".join(request.values("authorization"))]
+    assert len(proofs) == 1
+    assert server.requests[-1].path == "/b"
+    assert server.requests[-1].values("authorization") == []  # nor by Basic, which shows it
 
 
-async def test_without_a_login_it_is_asked_for() -> None:
-    async with trio.open_nursery() as nursery:
-        server = await serve(nursery, site=site(Guard()))
-        with pytest.raises(LoginRequired):
-            await resolver.fetch(server.url("/a"))
-        assert len(server.requests) == 1
-        nursery.cancel_scope.cancel()
+async def test_without_a_login_it_is_asked_for(nursery: trio.Nursery) -> None:
+    server = await serve(nursery, site=site(Guard()))
+    with pytest.raises(LoginRequired):
+        await resolver.fetch(server.url("/a"))
+    assert len(server.requests) == 1
 
 
 async def test_what_cannot_be_given_is_named_and_nothing_is_proved() -> None:
@@ -611,19 +605,15 @@ async def test_what_cannot_be_given_is_named_and_nothing_is_proved() -> None:
         await fetched(Guard(qop="auth-int"), "/a")
 
 
-async def test_a_server_that_does_not_know_the_password_is_reported() -> None:
-    async with trio.open_nursery() as nursery:
-        server = await serve(nursery, site=site(Guard(lies=True)))
-        response = await resolver.fetch(server.url("/a", user="alice:wonder%20land@"))
-        assert response.content == b"a\n"
-        assert "http:rspauth" in [finding.rule for finding in response.findings]
-        nursery.cancel_scope.cancel()
+async def test_a_server_that_does_not_know_the_password_is_reported(nursery: trio.Nursery) -> None:
+    server = await serve(nursery, site=site(Guard(lies=True)))
+    response = await resolver.fetch(server.url("/a", user="alice:wonder%20land@"))
+    assert response.content == b"a\n"
+    assert "http:rspauth" in [finding.rule for finding in response.findings]
 
 
-async def test_a_login_of_the_url_is_proved_too() -> None:
-    async with trio.open_nursery() as nursery:
-        server = await serve(nursery, site=site(guard := Guard()))
-        response = await resolver.fetch(server.url("/a", user="alice:wonder%20land@"))
-        assert response.content == b"a\n"
-        assert guard.refused == []
-        nursery.cancel_scope.cancel()
+async def test_a_login_of_the_url_is_proved_too(nursery: trio.Nursery) -> None:
+    server = await serve(nursery, site=site(guard := Guard()))
+    response = await resolver.fetch(server.url("/a", user="alice:wonder%20land@"))
+    assert response.content == b"a\n"
+    assert guard.refused == []

@@ -14,7 +14,6 @@ import trio
 from h2.connection import H2Connection
 
 import resolver
-from fixtures.__main__ import server_tls
 from fixtures.http import serve as serve_http1
 from fixtures.http.framed_server import FramedServer, Spoilt, frame, serve
 from fixtures.http.site import ABOUT, DATA, EXAMPLE, Page
@@ -25,12 +24,6 @@ from tests.hang import HANG
 BIG = bytes(range(256)) * 20_000
 SITE = {**EXAMPLE, "/big": Page(BIG), "/big/unannounced": Page(BIG, framing="chunked")}
 ONCE = RetryPolicy(tries=1)
-
-
-@pytest.fixture(name="tls")
-def _tls(tmp_path: Path) -> tuple[ssl.SSLContext, str]:
-    context, cafile = server_tls(tmp_path)
-    return context, str(cafile)
 
 
 def head(machine: H2Connection, stream: int, *fields: tuple[str, str]) -> bytes:

@@ -7,14 +7,12 @@ import os
 import pickle
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import trio
 
 from fixtures.http import Behaviour, HttpServer, Page, serve
-from fixtures.http.request import Request
 from resolver import (
     InvalidUrl,
     LocalError,
@@ -31,6 +29,7 @@ from resolver.ledger import report
 from resolver.transfer import many
 from resolver.transfer.response import outcome_of
 from tests.hang import HANG
+from tests.resolver.transfer.test_saving import Tagged
 
 SITE = {f"/{number}.txt": Page(str(number).encode()) for number in range(9)}
 ONCE = RetryPolicy()
@@ -234,15 +233,6 @@ async def test_what_a_ledger_has_is_not_asked_for_again(server: HttpServer, tmp_
     assert len(server.requests) - asked == len(urls) - len(skipped)
     assert {outcome.status for outcome in again} == {"skipped", "done"}
     assert sum(name.endswith(".txt") for name in os.listdir(tmp_path)) == 9
-
-
-class Tagged:
-    """A server that knows its object by the entity tag alone."""
-
-    def answer(self, request: Request, page: Page) -> Page:
-        if request.values("if-none-match") != ['"1"']:
-            return page
-        return replace(page, content=b"", status=304, reason="Not Modified")
 
 
 async def test_what_was_put_back_is_asked_for_with_the_entity_tag_of_the_ledger(

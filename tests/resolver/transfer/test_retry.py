@@ -34,13 +34,12 @@ from resolver import (
     Validators,
     parse,
 )
-from resolver.files.directory import DirectoryHandle
-from resolver.files.part_state import PartState, read_state
 from resolver.network import stream
 from resolver.network.stream_settings import CAPACITY, Contacts
 from resolver.transfer.redirects import MirrorPrefixes
 from resolver.transfer.retry import OVERLAP
 from tests.resolver.network.peers import closed_port
+from tests.resolver.transfer.test_segmented import state_in
 
 PATIENCE = RetryPolicy(tries=5, delay=2.0)
 
@@ -138,15 +137,6 @@ def policy_for(*servers: FaultyServer) -> Policy:
 
 def below(server: FaultyServer) -> str:
     return server.url().rpartition("/")[0] + "/"
-
-
-def state_in(folder: Path) -> PartState | None:
-    directory = DirectoryHandle(str(folder), make=False)
-    directory.hold()
-    try:
-        return read_state("it.part-state", directory)
-    finally:
-        directory.close()
 
 
 @pytest.mark.parametrize("second", ["http", "ftp"])

@@ -43,7 +43,6 @@ from tests.resolver.url_strategies import texts, urls
 from tests.sampled import examples, sampled
 
 CASES: list[dict[str, Any]] = [json.loads(line) for line in URLS.read_text(encoding="utf-8").splitlines()]
-NO_FRAGMENT: dict[str, Any] = {"fragment": None}
 
 
 def named(case: dict[str, Any]) -> str:

@@ -212,36 +212,32 @@ def guarded(answer: Answer) -> bool:
     ) == ("nosniff", "no-store", "no-referrer")
 
 
-async def test_each_is_called_by_a_name_of_ours() -> None:
-    async with trio.open_nursery() as nursery:
-        pages = {
-            f"/{quote(name)}": Page(
-                row.octets, None if row.said is None else row.said.encode().decode("latin-1")
-            )
-            for name, row in ROWS.items()
-        }
-        server = await serve(nursery, pages)
-        async with running() as (browser, told):
-            for name, row in ROWS.items():
-                page = await browser.typed(f"http://127.0.0.1:{server.port}/{quote(name)}")
-                assert (name, page.status, page.header("content-type")) == (name, 200, headers.HTML)
-                assert (name, '<pre class="text">' in page.text) == (name, row.as_text)
-                found = await documents(browser, page)
-                said = {
-                    (
-                        each.header("content-type"),
-                        (each.header("content-disposition") or "").partition(";")[0],
-                    )
-                    for each in found
-                }
-                shown = set() if row.shown is None else {(row.shown, "inline")}
-                assert (name, said) == (name, {(SAVED, "attachment"), *shown})
-                assert all(map(guarded, found)), name
-                shown_octets = [each.body for each in found if each.header("content-type") == HTML]
-                assert b"<script" not in b"".join(shown_octets), name
-                assert b"<script" not in page.body.replace(b'<script src="/static/window.js"', b""), name
-            assert told == []
-        nursery.cancel_scope.cancel()
+async def test_each_is_called_by_a_name_of_ours(nursery: trio.Nursery) -> None:
+    pages = {
+        f"/{quote(name)}": Page(row.octets, None if row.said is None else row.said.encode().decode("latin-1"))
+        for name, row in ROWS.items()
+    }
+    server = await serve(nursery, pages)
+    async with running() as (browser, told):
+        for name, row in ROWS.items():
+            page = await browser.typed(f"http://127.0.0.1:{server.port}/{quote(name)}")
+            assert (name, page.status, page.header("content-type")) == (name, 200, headers.HTML)
+            assert (name, '<pre class="text">' in page.text) == (name, row.as_text)
+            found = await documents(browser, page)
+            said = {
+                (
+                    each.header("content-type"),
+                    (each.header("content-disposition") or "").partition(";")[0],
+                )
+                for each in found
+            }
+            shown = set() if row.shown is None else {(row.shown, "inline")}
+            assert (name, said) == (name, {(SAVED, "attachment"), *shown})
+            assert all(map(guarded, found)), name
+            shown_octets = [each.body for each in found if each.header("content-type") == HTML]
+            assert b"<script" not in b"".join(shown_octets), name
+            assert b"<script" not in page.body.replace(b'<script src="/static/window.js"', b""), name
+        assert told == []
 
 
 async def test_without_that_header_it_would_be_missed() -> None:
@@ -308,15 +304,13 @@ def test_a_name_is_one_that_every_system_can_have(name: str) -> None:
 RISKY = tuple("desktop lnk url scf hta jar exe msi bat cmd ps1 sh app html htm svg xhtml mht".split())  # noqa: SIM905
 
 
-async def test_a_name_that_would_be_run_is_warned_of() -> None:
-    async with trio.open_nursery() as nursery:
-        names = [*(f"a.{each}" for each in RISKY), "A.LNK", "a.txt", "a.html.zip"]
-        server = await serve(nursery, {f"/{name}": Page(b"words\n") for name in names})
-        async with running() as (browser, _):
-            for name in names:
-                page = await browser.typed(f"http://127.0.0.1:{server.port}/{name}")
-                assert (name, "may be run by whatever opens it" in page.text) == (
-                    name,
-                    name not in ("a.txt", "a.html.zip"),
-                )
-        nursery.cancel_scope.cancel()
+async def test_a_name_that_would_be_run_is_warned_of(nursery: trio.Nursery) -> None:
+    names = [*(f"a.{each}" for each in RISKY), "A.LNK", "a.txt", "a.html.zip"]
+    server = await serve(nursery, {f"/{name}": Page(b"words\n") for name in names})
+    async with running() as (browser, _):
+        for name in names:
+            page = await browser.typed(f"http://127.0.0.1:{server.port}/{name}")
+            assert (name, "may be run by whatever opens it" in page.text) == (
+                name,
+                name not in ("a.txt", "a.html.zip"),
+            )

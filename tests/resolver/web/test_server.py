@@ -336,25 +336,21 @@ async def test_what_has_no_end_is_a_page_like_others(name: str) -> None:
         assert (await browser.ask("/")).status == 200
 
 
-async def test_what_grows_when_it_is_unpacked_is_not() -> None:
-    async with trio.open_nursery() as nursery:
-        server = await http_server(nursery)
-        async with running() as (browser, _):
-            page = await browser.typed(f"http://127.0.0.1:{server.port}/bomb")
-            assert (page.status, len(page.body) < 100_000) == (413, True)
-        nursery.cancel_scope.cancel()
+async def test_what_grows_when_it_is_unpacked_is_not(nursery: trio.Nursery) -> None:
+    server = await http_server(nursery)
+    async with running() as (browser, _):
+        page = await browser.typed(f"http://127.0.0.1:{server.port}/bomb")
+        assert (page.status, len(page.body) < 100_000) == (413, True)
 
 
 @pytest.mark.parametrize("media_type", ["text/plain", "text/html", "message/rfc822"])
-async def test_of_a_long_text_a_part_is_shown(media_type: str) -> None:
+async def test_of_a_long_text_a_part_is_shown(nursery: trio.Nursery, media_type: str) -> None:
     """A part is what a browser lays out without a pause; nothing of a line's length makes it longer."""
     text = b"Subject: x\r\n\r\n" + b"words of nobody " * 250_000
-    async with trio.open_nursery() as nursery:
-        server = await http_server(nursery, {"/": HttpPage(text, media_type)})
-        async with running() as (browser, _):
-            page = await browser.typed(f"http://127.0.0.1:{server.port}/")
-            assert (page.status, len(page.body) < 1_200_000) == (200, True)
-        nursery.cancel_scope.cancel()
+    server = await http_server(nursery, {"/": HttpPage(text, media_type)})
+    async with running() as (browser, _):
+        page = await browser.typed(f"http://127.0.0.1:{server.port}/")
+        assert (page.status, len(page.body) < 1_200_000) == (200, True)
 
 
 @asynccontextmanager

@@ -13,7 +13,8 @@ from protocols.http.index import index_reader
 from protocols.http.request import HttpRequest
 from protocols.http.response import ResponseHead
 from protocols.wire import Buffer
-from resolver import Declined, Disconnected, Entry, Finding, HttpUrl, Limits, parse
+from resolver import Declined, Disconnected, Entry, Finding, HttpUrl, Limits
+from tests.protocols.typed_url import parse_as
 
 FOLDER = recordings.FOLDER / "listings"
 
@@ -39,8 +40,7 @@ def answer_of(name: str) -> tuple[HttpUrl, ResponseHead, bytes]:
     """The URL, the head of the answer to it, and the octets behind."""
     recorded = json.loads((FOLDER / f"{name}.json").read_text())
     octets = b"".join(bytes.fromhex(each["hex"]) for each in recorded["exchanges"] if each["dir"] == "server")
-    url = parse(recorded["url"])
-    assert isinstance(url, HttpUrl)
+    url = parse_as(HttpUrl, recorded["url"])
     buffer = Buffer()
     buffer.feed(octets)
     reading = Http1Exchange(HttpRequest(b"GET", b"/", ((b"Host", b"h"),)), Limits()).read_head(buffer)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from protocols.http.index.entries import IndexDirectory, LinkRole
-from resolver import HttpUrl, parse
+from resolver import HttpUrl
+from tests.protocols.typed_url import parse_as
 
 ENTRIES = (
     ("x", "x", b"x", False),
@@ -66,8 +67,7 @@ OTHERS = (
 
 
 def directory_at(text: str) -> IndexDirectory:
-    url = parse(text)
-    assert isinstance(url, HttpUrl)
+    url = parse_as(HttpUrl, text)
     return IndexDirectory(url)
 
 

@@ -8,7 +8,7 @@ import pickle
 import socket
 import tarfile
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -44,12 +44,6 @@ from tests.resolver.adapters.fsspec.conftest import TABLE, Make
 
 OURS = ["gopher", "gophers", "nntp", "wais", "prospero", "ftps"]
 BESIDE = [f"resolve+{scheme}" for scheme in (*OURS, "ftp", "http", "https")]
-
-
-@pytest.fixture
-def ftp() -> Iterator[MockFtp]:
-    with served(fixtures.ftp.serve) as server:
-        yield server
 
 
 def put(server: MockFtp, folder: bytes, files: Mapping[bytes, bytes]) -> str:
