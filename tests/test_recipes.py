@@ -29,7 +29,7 @@ README = (CHECKOUT / "README.md").read_text("utf-8")
 #: Commands of the README that another test runs, by how they begin.
 ELSEWHERE = {
     "resolve get --allow-port 18933 ": "tests/resolver/cli/test_progress.py draws transfers under way",
-    "resolve get -d out -j 8 --per-host 8 ": "tests/resolver/cli/test_retrieval_run.py has a server with few logins",
+    "resolve get -d out -j 8 --per-host 8 ": "tests/resolver/cli/test_retrieval_run.py has few logins",
     "resolve explain finger:": "tests/test_own_scheme.py",
     "resolve cat -q finger:": "tests/test_own_scheme.py",
     "resolve cat finger:": "tests/test_own_scheme.py",
