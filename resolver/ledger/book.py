@@ -379,8 +379,12 @@ class Ledger:
             if kind is None:
                 raise
         finally:
-            self._connection.close()
-            self._file.close()
+            # A thread that reads the list may be left behind when the run is cancelled. SQLite crashes where a
+            # connection is closed while another thread executes with it (sqlite.org/threadsafe.html); behind
+            # the lock that thread gets a `ProgrammingError`.
+            with self._mutex:
+                self._connection.close()
+                self._file.close()
 
     def _open(self) -> None:
         with faults_of(self._file.path):

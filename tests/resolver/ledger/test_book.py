@@ -137,3 +137,31 @@ async def test_who_else_has_it_is_told_from_what_is_wrong_with_it(tmp_path: Path
     async with Ledger(place):
         with pytest.raises(LedgerHeld):
             await Ledger(place).__aenter__()
+
+
+class _WatchedConnection:
+    """A connection that reports whether its ledger's lock was held when it was closed."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._connection = vars(ledger)["_connection"]
+        self.closed_under_lock: list[bool] = []
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._connection, name)
+
+    def close(self) -> None:
+        self.closed_under_lock.append(vars(self._ledger)["_mutex"].locked())
+        self._connection.close()
+
+
+async def test_ledger_left_while_a_thread_reads_is_closed_under_the_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread that a cancel left behind may execute at any moment; SQLite crashed the process."""
+    async with Ledger(str(tmp_path / "ledger")) as ledger:
+        watched = _WatchedConnection(ledger)
+        monkeypatch.setattr(ledger, "_connection", watched)
+    assert watched.closed_under_lock == [True]
+    with pytest.raises(LedgerFault):
+        ledger.admit([asked(1)])
