@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 import trustme
 
-from fixtures.__main__ import server_tls
-
 
 @pytest.fixture(scope="session")
 def authority() -> trustme.CA:
@@ -32,7 +30,8 @@ def ours(authority: trustme.CA, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def tls(tmp_path: Path) -> tuple[ssl.SSLContext, str]:
+def tls(authority: trustme.CA, cafile: str) -> tuple[ssl.SSLContext, str]:
     """The context of a server, and the file of the authority that it is of."""
-    context, cafile = server_tls(tmp_path)
-    return context, str(cafile)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    return context, cafile
