@@ -611,7 +611,7 @@ class Gate(Protocol):
         """See `step.StartTimer`: it begins now."""
         ...
 
-    def elsewhere(self, location: str) -> Gate:
+    def derive_gate(self, location: str) -> Gate:
         """The gate of another URL, which an answer got through this one has led to: judged as one that no
         person chose (`derived`), by the address that this one was answered from. `location` is complete;
         it is judged once, and has one gate. Raises `InvalidUrl` and `Refused`."""

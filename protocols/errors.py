@@ -86,7 +86,7 @@ class ResolveError(Exception):
         return f"{''.join(c if c.isprintable() else ascii(c)[1:-1] for c in shown)}: {self.message}"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _restored, (type(self), vars(self).copy())
+        return _restore_error, (type(self), vars(self).copy())
 
     def at(self, url: str) -> Self:
         """The same, about this (redacted) URL."""
@@ -122,14 +122,14 @@ class ResolveError(Exception):
         return self._but({"exit_code": _REDIRECT_REFUSED}) if refused else self
 
     def _but(self, facts: Mapping[str, object]) -> Self:
-        other = _restored(type(self), {**vars(self), **facts})
+        other = _restore_error(type(self), {**vars(self), **facts})
         other.__traceback__, other.__cause__ = self.__traceback__, self.__cause__
         # Raised where this one is handled, the copy has it as context: to show it twice would tell nothing.
         other.__suppress_context__ = self.__suppress_context__ or self.__context__ is None
         return other
 
 
-def _restored(kind: type[E], facts: Mapping[str, object]) -> E:
+def _restore_error(kind: type[E], facts: Mapping[str, object]) -> E:
     """An error that says this, made without its `__init__`, which may be of any form."""
     error = kind.__new__(kind, facts["message"])
     vars(error).update(facts)

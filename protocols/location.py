@@ -15,7 +15,7 @@ from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, cast
 
-from protocols.text import brief, instant, quoted
+from protocols.text import brief, instant, quote_text
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -162,7 +162,7 @@ class Url:
         that a scheme need not tell them and cannot forget one."""
         found: list[Word] = []
         kind: type = type(self)
-        names, values_of = _sent(kind)
+        names, values_of = _find_sendable(kind)
         for name, value in zip(names, values_of(self), strict=True):
             of = type(value)  # most are just one of these, and each call counts
             if of is bytes:
@@ -208,7 +208,7 @@ _NOT_SENT = frozenset({"scheme", "fragment", "text", "findings", "places"})
 
 
 @cache  # there are no more than classes of URLs
-def _sent(kind: type) -> tuple[tuple[str, ...], Callable[[Url], tuple[Any, ...]]]:
+def _find_sendable(kind: type) -> tuple[tuple[str, ...], Callable[[Url], tuple[Any, ...]]]:
     """The names of what could be, and what gives their values."""
     names = tuple(each.name for each in fields(cast("type[Url]", kind)) if each.name not in _NOT_SENT)
     return names, attrgetter(*names) if len(names) > 1 else lambda url: tuple(
@@ -313,7 +313,7 @@ class Entry:
     referrer: Referrer | None = None
 
     def __repr__(self) -> str:
-        return brief(self, self.kind.value, quoted(self.name), quoted(self.url))
+        return brief(self, self.kind.value, quote_text(self.name), quote_text(self.url))
 
     def as_json(self) -> dict[str, JsonValue]:
         """Every member under its name: `modified` as RFC 3339, `raw` one character an octet, `referrer` as
@@ -402,7 +402,7 @@ class Headers:
         return list(dict.fromkeys(name.lower() for name, _ in self.pairs))
 
 
-def without_cookie(name: str, value: str) -> str:
+def mask_cookie(name: str, value: str) -> str:
     """A header as it is shown and written down: what a cookie says is a secret (S11)."""
     if name.lower() != "set-cookie":
         return value

@@ -191,7 +191,7 @@ def propose(url: MailtoUrl, options: Options | None = None, limits: Limits | Non
 
 
 def _reply(url: MailtoUrl, draft: Draft) -> Reply:
-    headers = tuple((_shown(name), _shown(value)) for name, value in url.headers)
+    headers = tuple((_show_text(name), _show_text(value)) for name, value in url.headers)
     return Reply(
         kind=Kind.ADDRESS,
         media_type="message/rfc822",
@@ -199,24 +199,24 @@ def _reply(url: MailtoUrl, draft: Draft) -> Reply:
         meta=headers,
         target=build(replace(url, fragment=None)),
         extra={
-            "addresses": [_shown(address) for address in split_addresses(url.addr_spec)],
+            "addresses": [_show_text(address) for address in split_addresses(url.addr_spec)],
             "headers": [list(pair) for pair in headers],
         },
         findings=[
-            *(Finding("mailto:header", "allow", _reported(*pair)) for pair in draft.kept),
+            *(Finding("mailto:header", "allow", _report_field(*pair)) for pair in draft.kept),
             *(
-                Finding("mailto:left-out", "warn", f"{_reported(*pair)}: not in the draft")
+                Finding("mailto:left-out", "warn", f"{_report_field(*pair)}: not in the draft")
                 for pair in draft.left_out
             ),
         ],
     )
 
 
-def _reported(name: bytes, value: bytes) -> str:
-    return f"{_shown(name)}: {_shown(value)}"
+def _report_field(name: bytes, value: bytes) -> str:
+    return f"{_show_text(name)}: {_show_text(value)}"
 
 
-def _shown(octets: bytes) -> str:
+def _show_text(octets: bytes) -> str:
     """For a person: RFC 6068 says UTF-8."""
     try:
         return octets.decode("utf-8")

@@ -317,7 +317,7 @@ class Frames(Protocol):
         """Take one whole frame. Raises `ProtocolError` and `LimitExceeded`."""
         ...
 
-    def unsent(self) -> bytes:
+    def take_unsent(self) -> bytes:
         """What has to leave, each octet once."""
         ...
 

@@ -75,7 +75,7 @@ def _authority(url: Url) -> str:
     return text.text[text.start : min(find(text, "/", text.start), find(text, "?", text.start))]
 
 
-def without_user(url: OtherUrl) -> OtherUrl:
+def strip_user(url: OtherUrl) -> OtherUrl:
     """The URL less its user information, password and all."""
     part = url.schemepart
     start, at = _find_userinfo(UrlText(part, "", 0, len(part), None))

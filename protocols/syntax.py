@@ -60,13 +60,13 @@ def encode_written(name: str, written: str, also: str) -> str:
     """A component that stays encoded (http's path), fit to be written: national characters are
     escaped, the rest stays. `InvalidUrl` for anything but `UNRESERVED`, `also` and escapes; its
     position counts in `written`."""
-    if wrong := _unwritten(also).search(written):
+    if wrong := _compile_unwritten(also).search(written):
         raise _invalid_component(name, written, wrong.start())
     return _NATIONAL.sub(lambda found: f"%{ord(found[0]):02X}", written)
 
 
 @cache
-def _unwritten(also: str) -> re.Pattern[str]:
+def _compile_unwritten(also: str) -> re.Pattern[str]:
     plain = re.escape(UNRESERVED + NATIONAL + also)
     return re.compile(f"[^%{plain}]|%(?![0-9A-Fa-f]{{2}})")
 
@@ -88,7 +88,7 @@ def build_url(url: Url, specific: str) -> str:
 
 def note_characters(text: UrlText, start: int, end: int, data: str) -> None:
     """Note national characters in `text[start:end]`, and reserved ones that are not in `data`."""
-    national, misplaced = _NATIONAL.search(text.text, start, end), _misplaced(data)
+    national, misplaced = _NATIONAL.search(text.text, start, end), _compile_misplaced(data)
     reserved = None if misplaced is None else misplaced.search(text.text, start, end)
     if national and reserved and reserved.start() < national.start():
         text.note("reserved-char", reserved.start())
@@ -99,7 +99,7 @@ def note_characters(text: UrlText, start: int, end: int, data: str) -> None:
 
 
 @cache
-def _misplaced(data: str) -> re.Pattern[str] | None:
+def _compile_misplaced(data: str) -> re.Pattern[str] | None:
     rest = "".join(character for character in RESERVED if character not in data)
     return re.compile(f"[{re.escape(rest)}]") if rest else None
 

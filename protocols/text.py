@@ -47,7 +47,7 @@ def _is_there(codec: str) -> bool:
     return True
 
 
-_BRIEF_LONGEST = 200
+_MAX_BRIEF = 200
 _LONGEST_TEXT = 80
 _CUT = "..."  # also for where nothing but ASCII can be shown
 
@@ -55,15 +55,15 @@ _CUT = "..."  # also for where nothing but ASCII can be shown
 def brief(value: object, *facts: str | None) -> str:
     """`<Class fact fact …>`; a fact that is None is left out."""
     line = " ".join([type(value).__name__, *(fact for fact in facts if fact is not None)])
-    return f"<{_shortened(line, _BRIEF_LONGEST - 2)}>"
+    return f"<{_shorten(line, _MAX_BRIEF - 2)}>"
 
 
-def quoted(text: str | None) -> str | None:
+def quote_text(text: str | None) -> str | None:
     """A text of somebody else's in quotes, escaped as Python does it; of a long one the beginning."""
-    return None if text is None else _shortened(repr(text[:_BRIEF_LONGEST]), _LONGEST_TEXT)
+    return None if text is None else _shorten(repr(text[:_MAX_BRIEF]), _LONGEST_TEXT)
 
 
-def _shortened(text: str, most: int) -> str:
+def _shorten(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - len(_CUT)] + _CUT
 
 

@@ -77,7 +77,7 @@ class Conversation:
     async def _take_in(self, step: CopyBody) -> Callable[[], Step]:
         part = CopiedBodyStream(step, *self._performer.source_of(step))
         try:
-            octets = await part.next()
+            octets = await part.read_next()
         except ResolveError as error:
             return partial(self._dialogue.throw, error)
         assert not octets, "before the body begins, a filter keeps what comes"
@@ -100,7 +100,7 @@ class Conversation:
         """The next octets of the body."""
         while (part := self._part or await self._next_part()) is not None:
             try:
-                octets = await part.next()
+                octets = await part.read_next()
             except ResolveError as error:
                 await self._go_on(partial(self._dialogue.throw, error))
                 continue
@@ -133,7 +133,7 @@ class Conversation:
             self._next = None
             await self._go_on(lambda: step)
         elif self._broken_off is not None:
-            await self._go_on(self._again(self._broken_off))
+            await self._go_on(self._make_retry(self._broken_off))
         return self._part
 
     async def _go_on(self, advance: Callable[[], Step]) -> None:
@@ -158,7 +158,7 @@ class Conversation:
             case _:
                 self._next = step
 
-    def _again(self, step: Step) -> Callable[[], Step]:
+    def _make_retry(self, step: Step) -> Callable[[], Step]:
         """What was being done when the reader of the body was cancelled. Waiting can be taken up again; what
         changes something may have been done by half."""
         if isinstance(step, _REPEATABLE):

@@ -91,13 +91,13 @@ class EmittedBody:
         self._octets = step.octets
         self.delivered = 0
 
-    async def next(self) -> bytes:
+    async def read_next(self) -> bytes:
         octets, self._octets = self._octets, b""
         self.delivered += len(octets)
         return octets
 
     async def drain(self, sink: Sink) -> None:
-        sink.write(await self.next())
+        sink.write(await self.read_next())
 
 
 class BodySource(Protocol):
@@ -160,7 +160,7 @@ class CopiedBodyStream:
         modified = isinstance(self._stream, FileBodySource) and self._stream.modified
         return CopiedBody(self._passed, self._stream.close_notify_seen, modified)
 
-    async def next(self) -> bytes:
+    async def read_next(self) -> bytes:
         """The next octets; none at the end."""
         if self._filter is None:
             octets = b"" if self._ended else await self._receive()
@@ -184,11 +184,11 @@ class CopiedBodyStream:
 
     async def drain(self, sink: Sink) -> None:
         if self._filter is not None:
-            while octets := await self.next():
+            while octets := await self.read_next():
                 sink.write(octets)
             return
         if self._buffer and self._passed != self._count:
-            sink.write(await self.next())
+            sink.write(await self.read_next())
         if not self._buffer.at_end and self._passed != self._count:
             await self._move(sink)
         self._check_end()
@@ -245,12 +245,12 @@ class CopiedBodyStream:
             raise Disconnected(
                 f"the connection ended before the first of {self._step.count} octets of the body"
             )
-        raise self._truncated(f"the body ended after {self._passed} of {self._step.count} octets")
+        raise self._make_truncated(f"the body ended after {self._passed} of {self._step.count} octets")
 
     def _reset(self) -> Truncated:
-        return self._truncated(f"the connection was reset after {self._passed} octets of the body")
+        return self._make_truncated(f"the connection was reset after {self._passed} octets of the body")
 
-    def _truncated(self, message: str) -> Truncated:
+    def _make_truncated(self, message: str) -> Truncated:
         step = self._step
         expected = step.count if step.expected is None else step.expected
         return Truncated(message, received=self._passed, expected=expected)
@@ -336,7 +336,7 @@ class DatagramSender:
         await self.aclose()
         gate = self._gate
         for location in route:
-            gate = gate.elsewhere(location)
+            gate = gate.derive_gate(location)
         self._datagrams = await self._opened.enter_async_context(gate.open_datagrams())
         return OpenedConnection(tuple(self._datagrams.addresses), self._datagrams.draw_number())
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from protocols.contract import Line
 from protocols.errors import Declined, ProtocolError, Refused, TryLater
-from protocols.ftp.reply import ControlReply, declined, read_reply, shown_text
+from protocols.ftp.reply import ControlReply, make_declined, read_reply, shown_text
 from protocols.ftp.url import FtpUrl
 from protocols.options import Limits, Options
 from protocols.step import Dialogue, Send, receive
@@ -147,7 +147,7 @@ class Control:
         )
         for argument in arguments:
             if isinstance(argument, Secret):
-                reply = reply.hiding(argument.octets)
+                reply = reply.hide_secret(argument.octets)
         self.take(reply)
         yield from self.refuse_options()
         return reply
@@ -196,5 +196,5 @@ def check_good(reply: ControlReply, doing: str, hint: str = "") -> None:
 def refusal(reply: ControlReply, doing: str, hint: str = "") -> Declined | ProtocolError:
     """The error for a reply that is not the one that was needed."""
     if reply.refused:
-        return declined(reply, doing, hint)
+        return make_declined(reply, doing, hint)
     return ProtocolError(f"{doing}: {reply.shown!r} is no answer to that")

@@ -89,7 +89,7 @@ def list_names(session: FtpSession, argument: bytes) -> Dialogue[None]:
     """Names of what is in `argument`, empty for where the connection stands."""
     control = session.control
     yield from set_type(control, b"A")
-    told = yield from _where(session, argument)
+    told = yield from _ask_directory(session, argument)
     if (yield from _wants_facts(session)) and (yield from _list_facts(session, argument, told)):
         return
     if session.options.detailed:
@@ -120,7 +120,7 @@ def _end(reply: Reply, ended: CompleteTransfer) -> Dialogue[None]:
     yield from settle(reply, ended)
 
 
-def _where(session: FtpSession, argument: bytes) -> Dialogue[Told]:
+def _ask_directory(session: FtpSession, argument: bytes) -> Dialogue[Told]:
     """Where the connection really stands, whatever links led there: servers resolve them for PWD."""
     if argument or not session.options.placed:
         return None

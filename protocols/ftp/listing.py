@@ -27,19 +27,19 @@ from protocols.syntax import encode
 # it. Servers leave the year out for what is less than half a year old, and some for all that lies ahead.
 
 _MONTHS = (b"jan", b"feb", b"mar", b"apr", b"may", b"jun", b"jul", b"aug", b"sep", b"oct", b"nov", b"dec")
-_LIST_DATES_NAME = b"(?i:" + b"|".join(_MONTHS) + b")"
+_MONTH_NAME = b"(?i:" + b"|".join(_MONTHS) + b")"
 _CLOCK = rb"[0-9]{1,2}:[0-9]{2}"
 #: What may stand where a line of Unix has its date. Runs are bounded: a line is as long as a peer likes.
 DATE = (
     rb"(?:"
-    + _LIST_DATES_NAME
+    + _MONTH_NAME
     + rb" {1,20}[0-9]{1,2} {1,20}(?:[0-9]{4}|"
     + _CLOCK
     + rb"(?::[0-9]{2} {1,20}[0-9]{4})?)"
     rb"|[0-9]{4}-[0-9]{2}-[0-9]{2} {1,20}" + _CLOCK + rb"(?::[0-9]{2}(?:\.[0-9]{1,9})?(?: [-+][0-9]{4})?)?)"
 )
 _TIME = rb"(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})"
-_MONTH_DAY = rb"(?P<name>" + _LIST_DATES_NAME + rb") +(?P<day>[0-9]{1,2}) +"
+_MONTH_DAY = rb"(?P<name>" + _MONTH_NAME + rb") +(?P<day>[0-9]{1,2}) +"
 _FORMS = tuple(
     map(
         re.compile,
@@ -79,7 +79,7 @@ def parse_date(octets: bytes, now: datetime | None) -> ListDate:
         if found := form.fullmatch(octets):
             parts = {name: value for name, value in found.groupdict().items() if value is not None}
             try:
-                return _dated(text, parts, now)
+                return _parse_date(text, parts, now)
             except (ValueError, OverflowError):  # no such day
                 break
     return ListDate(text)
@@ -90,8 +90,8 @@ def at_second(second: int) -> datetime:
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=second)
 
 
-def _dated(text: str, parts: dict[str, bytes], now: datetime | None) -> ListDate:
-    moment = _moment(parts, _year(parts["year"])) if "year" in parts else _nearest(parts, now)
+def _parse_date(text: str, parts: dict[str, bytes], now: datetime | None) -> ListDate:
+    moment = _moment(parts, _year(parts["year"])) if "year" in parts else _find_nearest_date(parts, now)
     if moment is None:
         return ListDate(text)
     if "zone" in parts:
@@ -121,7 +121,7 @@ def _moment(parts: dict[str, bytes], year: int) -> datetime:
     return datetime(year, month, int(parts["day"]), hour, minute, second)
 
 
-def _nearest(parts: dict[str, bytes], now: datetime | None) -> datetime | None:
+def _find_nearest_date(parts: dict[str, bytes], now: datetime | None) -> datetime | None:
     if now is None:
         return None
     clock = now.astimezone(UTC).replace(tzinfo=None)
@@ -248,7 +248,7 @@ def _read_dos(line: bytes, now: datetime | None) -> ListLine | None:
     if found is None:
         return None
     kind = Kind.DOCUMENT if found["folder"] is None else Kind.DIRECTORY
-    return _sized(ListLine(found["name"], kind, date=parse_date(found["date"], now)), found["size"] or b"")
+    return _add_size(ListLine(found["name"], kind, date=parse_date(found["date"], now)), found["size"] or b"")
 
 
 def _read_netware(line: bytes, now: datetime | None) -> ListLine | None:
@@ -256,7 +256,7 @@ def _read_netware(line: bytes, now: datetime | None) -> ListLine | None:
     if found is None:
         return None
     read = ListLine(found["name"], _KINDS[found["type"]], date=parse_date(found["date"], now))
-    return _sized(read, found["size"])
+    return _add_size(read, found["size"])
 
 
 def _read_unix(line: bytes, now: datetime | None) -> ListLine | None:
@@ -273,7 +273,7 @@ def _read_unix(line: bytes, now: datetime | None) -> ListLine | None:
     else:
         return None
     read = read._replace(mode=mode[0].decode("ascii"))
-    return _link(read, found["size"]) if kind is Kind.LINK else _sized(read, found["size"])
+    return _link(read, found["size"]) if kind is Kind.LINK else _add_size(read, found["size"])
 
 
 def _read_vms(line: bytes, now: datetime | None) -> ListLine | None:
@@ -298,7 +298,7 @@ def _link(read: ListLine, size: bytes) -> ListLine:
     return read._replace(name=name, target=target, oddity=oddity)
 
 
-def _sized(read: ListLine, size: bytes) -> ListLine:
+def _add_size(read: ListLine, size: bytes) -> ListLine:
     """Of documents alone, and no number with a unit: that is rounded."""
     if read.kind is not Kind.DOCUMENT:
         return read
@@ -354,7 +354,7 @@ class _UnixDirectory:
     def leave_out(self, name: bytes) -> None:
         self.report("ftp:foreign-name", "left out, for it is no name in this directory", name)
 
-    def unread(self, rule: str, words: str, name: bytes, raw: bytes) -> Entry:
+    def make_unread_entry(self, rule: str, words: str, name: bytes, raw: bytes) -> Entry:
         """What leads nowhere: it is shown, and told of."""
         self.report(rule, words, name)
         return Entry(name=shown_name(name), raw=raw)
@@ -478,14 +478,16 @@ class MlsdReader:
             return None
         parts = _split_facts(line)
         if parts is None:
-            return self._directory.unread("ftp:facts-line", "a line without facts and name", line, line)
+            return self._directory.make_unread_entry(
+                "ftp:facts-line", "a line without facts and name", line, line
+            )
         facts, name, twice = parts
         kind = facts.get("type", "").lower()
         if kind in ("cdir", "pdir"):
             return None
         if not _is_name(name):
             words = "leads nowhere, for it is no name in this directory"
-            return self._directory.unread("ftp:foreign-name", words, name, line)
+            return self._directory.make_unread_entry("ftp:foreign-name", words, name, line)
         if twice:
             self._directory.report("ftp:facts-twice", "has a fact twice, of which the last counts", line)
         return _with_facts(self._directory.child(name, line), facts, kind)
@@ -580,13 +582,15 @@ class ListReader:
     def _entry(self, line: bytes) -> Entry | None:
         read = read_line(line, self._now)
         if read is None:
-            unread = self._directory.unread("ftp:list-line", "a line that is not understood", line, line)
+            unread = self._directory.make_unread_entry(
+                "ftp:list-line", "a line that is not understood", line, line
+            )
             return replace(unread, extra={"source": "list"})
         if read.kind is Kind.DIRECTORY and read.name in (b".", b".."):
             return None
         if not _is_name(read.name):
             words = "leads nowhere, for it is no name in this directory"
-            unread = self._directory.unread("ftp:list-name", words, read.name, line)
+            unread = self._directory.make_unread_entry("ftp:list-name", words, read.name, line)
             return replace(unread, extra={"source": "list"})
         if read.oddity is not None:
             self._directory.report(*read.oddity, line)

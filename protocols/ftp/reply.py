@@ -63,7 +63,7 @@ class ControlReply(NamedTuple):
         """Code and text for a message."""
         return f"{self.code} {self.text}".rstrip()
 
-    def hiding(self, secret: bytes) -> ControlReply:
+    def hide_secret(self, secret: bytes) -> ControlReply:
         """The same without `secret`, which servers may repeat: nothing made of it shows that."""
         if not secret or secret not in self.octets:
             return self
@@ -210,7 +210,7 @@ _MEANINGS: dict[int, tuple[type[Declined], str]] = {
 }
 
 
-def declined(reply: ControlReply, doing: str, hint: str = "") -> Declined:
+def make_declined(reply: ControlReply, doing: str, hint: str = "") -> Declined:
     """The error for a reply that says no to what was being done."""
     if is_full(reply):
         return refusal_of(TryLater, reply, f"{doing}: too many are logged in", hint)

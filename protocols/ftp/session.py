@@ -16,8 +16,8 @@ from protocols.ftp.control import (
 )
 from protocols.ftp.reply import (
     ControlReply,
-    declined,
     is_full,
+    make_declined,
     parse_path,
     parse_size,
     parse_time,
@@ -129,7 +129,7 @@ def _request_credentials(user: bytes | None) -> Dialogue[Credentials | None]:
 
 def _login_refusal(reply: ControlReply, verb: str, *, anonymous: bool) -> Declined | ProtocolError:
     if reply.code == 332:
-        return declined(reply, verb)
+        return make_declined(reply, verb)
     if anonymous and reply.code == 530 and not is_full(reply):
         return refusal_of(LoginRequired, reply, "no anonymous login here, a name and password are needed")
     return refusal(reply, verb)

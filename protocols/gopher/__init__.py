@@ -13,7 +13,7 @@ from protocols.scheme import Scheme, Tree
 __all__ = ["GOPHER", "GOPHERS", "GopherUrl"]
 
 
-def _stands_for(url: GopherUrl) -> str | None:
+def _read_url_target(url: GopherUrl) -> str | None:
     """The target of an item of type h whose selector is `URL:…`."""
     if url.gophertype != "h":
         return None
@@ -33,7 +33,7 @@ GOPHER = Scheme(
     named_by=("selector",),
     tree=Tree(names_of, as_menu),
     beside=with_name,
-    stands_for=_stands_for,
+    stands_for=_read_url_target,
     parse=parse,
     build=build,
     archived_as="gopher",

@@ -361,7 +361,7 @@ class AskQuestion(enum.Enum):
 
 
 _QUESTIONS = {question.value: question for question in AskQuestion}
-_FORMS_LINE = (AskQuestion.ASK, AskQuestion.ASK_HIDDEN, AskQuestion.ASK_FILE)
+_LINE_QUESTIONS = (AskQuestion.ASK, AskQuestion.ASK_HIDDEN, AskQuestion.ASK_FILE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -487,7 +487,7 @@ def _answer_lines(line: AskLine, answer: Answer) -> list[bytes]:
             choices = ", ".join(repr(display_text(choice)) for choice in line.choices)
             raise ValueError(f"{line.prompt!r} takes one of {choices}")
         return [answer]
-    if line.question in _FORMS_LINE and isinstance(answer, bytes):
+    if line.question in _LINE_QUESTIONS and isinstance(answer, bytes):
         return [answer]
     raise ValueError(f"that is no answer to a line {line.word!r}: {line.prompt!r}")
 

@@ -37,7 +37,7 @@ class Completeness:
     def warn(self, rule: str, detail: str) -> None:
         self.report(Finding(rule, "warn", detail))
 
-    def proved(self, word: str, *, close_notify: bool = False) -> None:
+    def record_proof(self, word: str, *, close_notify: bool = False) -> None:
         self.verified |= {word, "close-notify"} if close_notify else {word}
 
     def closed(self, *, close_notify: bool) -> None:
@@ -157,7 +157,7 @@ class GopherContent:
         if self._count is None:
             self._completeness.closed(close_notify=passed.close_notify)
         else:
-            self._completeness.proved("length")
+            self._completeness.record_proof("length")
 
     def _pass_text(
         self, periods: PeriodUnstuffer, cleaning: ContentFilter, ideal: bytes = b""
@@ -184,7 +184,7 @@ class GopherContent:
             detail = "too much text with doubled periods; they are left as they came"
             self._completeness.warn("gopher:periods-kept", detail)
         if periods.terminator:
-            self._completeness.proved("terminator", close_notify=passed.close_notify)
+            self._completeness.record_proof("terminator", close_notify=passed.close_notify)
         elif not self._promised:
             self._completeness.closed(close_notify=passed.close_notify)
         elif not passed.octets:

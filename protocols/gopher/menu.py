@@ -271,12 +271,12 @@ class MenuReader:
     def _entries(self, lines: Iterable[TextLine]) -> Iterator[Entry]:
         for line in lines:
             if not line.whole:
-                yield overlong(line)
+                yield make_overlong_entry(line)
             elif line.octets not in (b"", b"."):
                 yield self._items.entry(parse_item(line.octets))
 
 
-def overlong(line: TextLine) -> Entry:
+def make_overlong_entry(line: TextLine) -> Entry:
     """The entry of a line that was too long to be kept: it leads nowhere."""
     item = parse_item(line.octets.partition(b"\t")[0])  # any other field may be cut
     return Entry(

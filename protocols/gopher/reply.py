@@ -166,7 +166,7 @@ def give_record(answer: GopherAnswer) -> Dialogue[None]:
         raise ProtocolError("the reply to a request for attributes holds none")
     names = answer.command.attributes
     reduced, missing = records[0].select(names)
-    for finding in missing_findings(missing):
+    for finding in list_missing(missing):
         answer.completeness.report(finding)
     shown = reduce_record(octets, names)
     reply = _reply(answer, octets, len(shown), record_json(reduced, missing), record_entries(answer))
@@ -217,7 +217,7 @@ def form_of(record: AttributeRecord) -> AskForm | None:
     return None if block is None else parse_form(block.lines)
 
 
-def missing_findings(names: Iterable[str]) -> Iterator[Finding]:
+def list_missing(names: Iterable[str]) -> Iterator[Finding]:
     """What to say about attributes that were asked for and did not come."""
     for name in names:
         yield Finding("gopher:attribute-missing", "warn", f"the server sent no +{name}")
@@ -277,7 +277,7 @@ class RecordEntries:
 
     def finish(self) -> Iterator[Entry]:
         yield from map(self._entry, self._records.finish())
-        for finding in missing_findings(name for name in self._names if name in self._never_came):
+        for finding in list_missing(name for name in self._names if name in self._never_came):
             self._report(finding)
 
     def _entry(self, record: AttributeRecord) -> Entry:
@@ -342,7 +342,7 @@ def read_unframed(url: GopherUrl, buffer: Buffer) -> Generator[None, None, Reply
     error, and what broke the connection where that was before its first octet."""
     item_type = find_type(url.gophertype)
     wanted = SIGNATURE_LENGTH if item_type.sniffed else RECORD_MARK_LENGTH if url.gopherplus else 0
-    first = (yield from first_octets(wanted, buffer)) if wanted else b""
+    first = (yield from read_first_octets(wanted, buffer)) if wanted else b""
     detector = MenuDetector() if item_type.reading is ReplyReading.MENU else LineDetector()
     yield from _show(detector, buffer)
     if detector.is_refusal:
@@ -351,7 +351,7 @@ def read_unframed(url: GopherUrl, buffer: Buffer) -> Generator[None, None, Reply
     return shape_of_unframed(url, first)
 
 
-def first_octets(count: int, buffer: Buffer) -> Generator[None, None, bytes]:
+def read_first_octets(count: int, buffer: Buffer) -> Generator[None, None, bytes]:
     """The first `count` octets, fewer only if no more come."""
     while len(buffer) < count and not buffer.is_all:
         yield
@@ -533,11 +533,13 @@ def read_framed(
     """The same as `reading.read_unframed` of a reply behind this header line."""
     if header.refused:
         wanted = ERROR_LIMIT if header.count is None else min(header.count, ERROR_LIMIT)
-        raise parse_refusal((yield from first_octets(wanted, buffer)), url)  # it may be cut short anywhere
+        raise parse_refusal(
+            (yield from read_first_octets(wanted, buffer)), url
+        )  # it may be cut short anywhere
     wanted = SIGNATURE_LENGTH if find_type(url.gophertype).sniffed else 0
     if header.count is not None:
         wanted = min(wanted, header.count)
-    shape = shape_of_framed(url, (yield from first_octets(wanted, buffer)))
+    shape = shape_of_framed(url, (yield from read_first_octets(wanted, buffer)))
     check_begun(buffer)
     return shape
 

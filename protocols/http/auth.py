@@ -49,7 +49,7 @@ class AuthSessions:
     def find(self, place: Place) -> Digest | None:
         return self.held.get(place)
 
-    def refused(self, place: Place) -> bool:
+    def has_refused(self, place: Place) -> bool:
         return place in self.held and self.held[place] is None
 
     def keep(self, place: Place, digest: Digest | None) -> None:
@@ -92,9 +92,9 @@ class HttpLogin:
         elif self._options.login is not None and not self._url.user:
             self._credentials = self._options.login
         else:
-            self._credentials = yield from self._held(challenged=False)
+            self._credentials = yield from self._find_credentials(challenged=False)
 
-    def _held(self, *, challenged: bool) -> Dialogue[Credentials | None]:
+    def _find_credentials(self, *, challenged: bool) -> Dialogue[Credentials | None]:
         return cast(
             "Credentials | None",
             (yield RequestCredentials(self._url.user or None, None, challenged=challenged)),
@@ -106,7 +106,7 @@ class HttpLogin:
         Raises `AccessDenied` where that was not taken, `Declined` where the server wants what we cannot give.
         """
         while True:
-            asked = self._with_cookies(self._signed(request))
+            asked = self._with_cookies(self._sign(request))
             answer = yield from perform(asked, self._options, self._limits, tls=self._url.secured)
             if self._jar is not None:
                 self._jar.take(answer.head, self._url, self._options.suffix_of)
@@ -124,25 +124,25 @@ class HttpLogin:
             return request
         return request._replace(headers=(*request.headers, (b"Cookie", value)))
 
-    def _signed(self, request: HttpRequest) -> HttpRequest:
+    def _sign(self, request: HttpRequest) -> HttpRequest:
         """The request with what proves who asks, as far as that is known."""
         login = self._credentials
         if self._own or login is None:
             return request if self._own or not self._url.user else self._with_basic(request, b"")
-        if self._sessions.refused(self._place):
+        if self._sessions.has_refused(self._place):
             return request
         digest = self._sessions.find(self._place)
         if digest is not None and digest.covers(request.target):
             self._sent = "digest"
             value = digest.authorization(request.method, request.target, login)
-            return request.signed(value, (b"Digest", login.user))
+            return request.sign(value, (b"Digest", login.user))
         return self._with_basic(request, login.password)
 
     def _with_basic(self, request: HttpRequest, password: bytes) -> HttpRequest:
         self._sent = "basic"
         user = self._url.user or b"" if self._credentials is None else self._credentials.user
         value = encode_basic(Credentials(user, password))
-        return request.signed(value)
+        return request.sign(value)
 
     @property
     def _place(self) -> Place:
@@ -153,7 +153,7 @@ class HttpLogin:
         """Is there something to say to a 401 that was not said before? Then its body is passed over."""
 
         if self._credentials is None:
-            self._credentials = yield from self._held(challenged=True)
+            self._credentials = yield from self._find_credentials(challenged=True)
         if self._credentials is None:
             return False
         challenges = parse_challenges(answer.head.values("www-authenticate"))
@@ -173,7 +173,11 @@ class HttpLogin:
         """Raises `AccessDenied` where the password itself was not taken, now or before."""
         again = self._sent == "digest"
         self._stale += again and digest.stale
-        if self._sessions.refused(self._place) or (again and not digest.stale) or self._stale > _MOST_STALE:
+        if (
+            self._sessions.has_refused(self._place)
+            or (again and not digest.stale)
+            or self._stale > _MOST_STALE
+        ):
             self._sessions.keep(self._place, None)
             message = f"the server answers {head.shown} to this name and password"
             raise AccessDenied(message, code=str(head.status), text=head.reason)
@@ -317,13 +321,13 @@ class Digest:
         response = self._response(self._first_hash(login), count, method + b":" + target)
         words = [
             self._username(login),
-            ("realm", _quoted(self._said.get("realm", ""))),
-            ("nonce", _quoted(self._nonce)),
-            ("uri", _quoted(target.decode("latin-1"))),
+            ("realm", _quote(self._said.get("realm", ""))),
+            ("nonce", _quote(self._nonce)),
+            ("uri", _quote(target.decode("latin-1"))),
             *([("algorithm", self._algorithm)] if "algorithm" in self._said else []),
-            ("response", _quoted(response)),
-            *([("opaque", _quoted(self._said["opaque"]))] if "opaque" in self._said else []),
-            *([("qop", "auth"), ("nc", count), ("cnonce", _quoted(self._cnonce))] if self._qop else []),
+            ("response", _quote(response)),
+            *([("opaque", _quote(self._said["opaque"]))] if "opaque" in self._said else []),
+            *([("qop", "auth"), ("nc", count), ("cnonce", _quote(self._cnonce))] if self._qop else []),
             *([("userhash", "true")] if self._userhash else []),
         ]
         return b"Digest " + ", ".join(f"{name}={value}" for name, value in words).encode("latin-1")
@@ -353,19 +357,19 @@ class Digest:
     def _username(self, login: Credentials) -> tuple[str, str]:
         if self._userhash:
             realm = self._said.get("realm", "").encode("latin-1")
-            return "username", _quoted(self._hash(login.user + b":" + realm))
+            return "username", _quote(self._hash(login.user + b":" + realm))
         if self._said.get("charset", "").upper() == "UTF-8" and not login.user.isascii():
             return "username*", f"UTF-8''{quote(login.user, safe='')}"
-        return "username", _quoted(login.user.decode("latin-1"))
+        return "username", _quote(login.user.decode("latin-1"))
 
 
 def choose(challenges: Iterable[Challenge], who: str = "the server") -> Challenge | None:
     """The strongest that we can answer; of equals the first. None where none asks for Digest. Raises
     `Declined` where all that do want what we cannot give."""
     digests = [challenge for challenge in challenges if challenge.scheme == "digest"]
-    known = [challenge for challenge in digests if _wanting(challenge) is None]
+    known = [challenge for challenge in digests if _find_unsupported(challenge) is None]
     if digests and not known:
-        raise Declined(f"{who} wants Digest with {_wanting(digests[0])}, which is not done here")
+        raise Declined(f"{who} wants Digest with {_find_unsupported(digests[0])}, which is not done here")
     return max(known, key=lambda each: _ALGORITHMS.index(_algorithm_of(each)), default=None)
 
 
@@ -373,7 +377,7 @@ def _algorithm_of(challenge: Challenge) -> str:
     return challenge.parameters.get("algorithm", "MD5").upper()
 
 
-def _wanting(challenge: Challenge) -> str | None:
+def _find_unsupported(challenge: Challenge) -> str | None:
     """What we cannot give of what it wants."""
     qop = challenge.parameters.get("qop")
     if _algorithm_of(challenge) not in _ALGORITHMS:
@@ -385,7 +389,7 @@ def _wanting(challenge: Challenge) -> str | None:
     return None
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return '"' + re.sub(r'(["\\])', r"\\\1", text) + '"'
 
 

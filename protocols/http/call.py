@@ -166,9 +166,9 @@ def _perform_by_proxy(
 ) -> Dialogue[HttpAnswer]:
     """The proxy, which may want a login first: it gets one once, and anew where its nonce was too old."""
     while True:
-        whole = request.through(via.place)
+        whole = request.route_through(via.place)
         sent = via.login.fields(whole.method, whole.target)
-        answer = yield from _perform(whole.telling(sent), options, limits, tls=False)
+        answer = yield from _perform(whole.add_fields(sent), options, limits, tls=False)
         if answer.head.status != _LOGIN_WANTED:
             return answer
         yield from answer.pass_over([])
@@ -237,7 +237,7 @@ class _HttpCall:
         pointless: the peer may leave without reading that."""
         early: object | None = None
         try:
-            early = yield self._saying()
+            early = yield self._make_send()
         except Disconnected:
             self.exchange.cut_off()  # it may have said why before it went
         if early is not None:
@@ -245,7 +245,7 @@ class _HttpCall:
             return cast(ResponseHead, early)
         return cast(ResponseHead, (yield Receive(self.exchange.read_head, "status line and headers", _IDEAL)))
 
-    def _saying(self) -> Send | SendBody:
+    def _make_send(self) -> Send | SendBody:
         if not isinstance(self._body, bytes):
             return SendBody(self._lines, self._body, self.exchange.encode_piece, self._unless)
         if self.exchange.is_plain and len(self.exchange.line.octets) <= AT_ONCE:
@@ -266,7 +266,7 @@ def _says_no(head: ResponseHead) -> bool:
 def _hear_head(exchange: Http2Exchange) -> Dialogue[ResponseHead]:
     heard: ResponseHead | None = None
     while heard is None:
-        if (line := exchange.unsent()) is not None:
+        if (line := exchange.take_unsent()) is not None:
             yield Send((line,))
         heard = yield from receive(exchange.read_head, "status and headers", None)
     return heard

@@ -75,7 +75,7 @@ class Jar:
         """The value of the field Cookie for a request; empty for none. The longer path goes first, then what
         was set first."""
         now = self.now
-        fitting = [each for each in self.cookies.values() if _fits(each, url) and not each.is_over(now)]
+        fitting = [each for each in self.cookies.values() if _is_for_url(each, url) and not each.is_over(now)]
         value = ""
         for cookie in sorted(fitting, key=lambda each: (-len(each.path), each.serial)):
             longer = f"{value}; {cookie.name}={cookie.value}" if value else f"{cookie.name}={cookie.value}"
@@ -108,11 +108,11 @@ class Jar:
             subdomains=place[1],
             secure="secure" in attributes,
             serial=self.revision,
-            expires=None if self.clock is None else _expires(attributes, now, self.now),
+            expires=None if self.clock is None else _compute_expiry(attributes, now, self.now),
             http_only="httponly" in attributes,
         )
         if _keeps_its_word(cookie, attributes, url) and not self._would_displace(cookie, url):
-            self._keep(cookie, lives=_lives(attributes, now))
+            self._keep(cookie, lives=_is_alive(attributes, now))
 
     def _would_displace(self, cookie: Cookie, url: HttpUrl) -> bool:
         """Nobody on the way may replace what was set with TLS."""
@@ -191,7 +191,7 @@ def _keeps_its_word(cookie: Cookie, attributes: dict[str, str], url: HttpUrl) ->
     return True
 
 
-def _lives(attributes: dict[str, str], now: str) -> bool:
+def _is_alive(attributes: dict[str, str], now: str) -> bool:
     """Is it set, or ended, when the answer has this Date? Max-Age counts before Expires; what cannot be read
     is not there."""
     if re.fullmatch(r"-?[0-9]+", attributes.get("max-age", "")):
@@ -202,7 +202,7 @@ def _lives(attributes: dict[str, str], now: str) -> bool:
     return not has_passed(attributes["expires"], now)
 
 
-def _expires(attributes: dict[str, str], date: str, now: float) -> int | None:
+def _compute_expiry(attributes: dict[str, str], date: str, now: float) -> int | None:
     """When it ends, by our own clock: at most 400 days from now (RFC 6265bis 5.5). The answer's Date tells
     how far an Expires is."""
     if re.fullmatch(r"[0-9]+", attributes.get("max-age", "")):
@@ -227,7 +227,7 @@ def _port_of(url: HttpUrl) -> int | None:
     return None if url.effective_port == url.default_port else url.effective_port
 
 
-def _fits(cookie: Cookie, url: HttpUrl) -> bool:
+def _is_for_url(cookie: Cookie, url: HttpUrl) -> bool:
     host, path = comparable_host(url.host), f"/{url.path or ''}"
     if cookie.port != _port_of(url) or (cookie.secure and not url.secured):
         return False
@@ -342,7 +342,7 @@ def parse_line(line: bytes, serial: int, suffix_of: SuffixOf | None) -> Cookie |
         subdomains=_flag(fields[1]) and suffix_of is not None,
         secure=_flag(fields[3]),
         serial=serial,
-        expires=_cookie_file_expires(fields[4]),
+        expires=_parse_expires(fields[4]),
         http_only=http_only,
     )
     _check(cookie, suffix_of)
@@ -365,7 +365,7 @@ def _flag(text: str) -> bool:
     return _FLAGS[text.upper()]
 
 
-def _cookie_file_expires(text: str) -> int | None:
+def _parse_expires(text: str) -> int | None:
     if re.fullmatch(r"-?[0-9]{1,18}", text) is None:
         raise BadLine("its fifth field is no time in seconds")
     return int(text) or None
@@ -402,13 +402,15 @@ def line_of(cookie: Cookie) -> bytes:
     return "\t".join(fields).encode("latin-1") + b"\n"
 
 
-def merged(octets: bytes, before: Cookies, after: Cookies, now: float, suffix_of: SuffixOf | None) -> bytes:
+def merge_cookies(
+    octets: bytes, before: Cookies, after: Cookies, now: float, suffix_of: SuffixOf | None
+) -> bytes:
     """A file as it is now, with what changed between `before` and `after`: what somebody else put into it
     meanwhile stays, and so do comments and lines that are no cookies. What has ended goes."""
     changed = {key: after.get(key) for key in {**before, **after} if before.get(key) != after.get(key)}
     lines, written = [], set()
     for number, line in read_lines(octets or TITLE):
-        cookie = _of_line(line, number, suffix_of)
+        cookie = _parse_line(line, number, suffix_of)
         if cookie is None:
             lines.append(line)
         elif cookie.key not in changed:
@@ -420,7 +422,7 @@ def merged(octets: bytes, before: Cookies, after: Cookies, now: float, suffix_of
     return b"".join(line if line.endswith(b"\n") else line + b"\n" for line in lines)
 
 
-def _of_line(line: bytes, number: int, suffix_of: SuffixOf | None) -> Cookie | None:
+def _parse_line(line: bytes, number: int, suffix_of: SuffixOf | None) -> Cookie | None:
     try:
         return parse_line(line, number, suffix_of)
     except BadLine:

@@ -38,12 +38,12 @@ def retrieve(url: HttpUrl, options: Options | None = None, limits: Limits | None
     options, limits = options or Options(), limits or Limits()
     login = HttpLogin(url, options, limits)
     yield from login.begin()
-    request = compose(url, options, accepted(options))
+    request = compose(url, options, choose_codings(options))
     answered = yield from login.perform(request)
     if request.method == b"HEAD" and answered.head.status in _NO_HEAD:
         answered = yield from login.perform(request._replace(method=b"GET"))
     if options.start and options.stop is None and not _goes_on(answered.head, options.start):
-        whole = compose(url, replace(options, start=0), accepted(options))
+        whole = compose(url, replace(options, start=0), choose_codings(options))
         answered = yield from login.perform(whole)
     yield _REDIRECT
     yield from _settle(answered, url, options, limits, login.findings)
@@ -138,13 +138,13 @@ def _modified(head: ResponseHead) -> datetime | None:
     return parse_date(dates[0])
 
 
-def _suggested(head: ResponseHead) -> bytes | None:
+def _read_suggested_name(head: ResponseHead) -> bytes | None:
     fields = head.values("content-disposition")
     if not fields:
         return None
-    from protocols.http.response import suggested_name  # few answers have one
+    from protocols.http.response import parse_suggested_name  # few answers have one
 
-    return suggested_name(fields[0])
+    return parse_suggested_name(fields[0])
 
 
 def _leading_on(head: ResponseHead, moved: Moved, findings: list[Finding]) -> Reply:
@@ -167,7 +167,7 @@ def _describe(head: ResponseHead, start: int, stop: int | None, *, raw: bool) ->
         stop=stop,
         modified=_modified(head),
         etag=None if coded else strong_etag(head),
-        suggested=_suggested(head),
+        suggested=_read_suggested_name(head),
         meta=head.fields,
         extra={"status": head.status},
     )
@@ -190,7 +190,7 @@ def _goes_on(head: ResponseHead, start: int) -> bool:
     return head.status != _NO_SUCH_PART
 
 
-def accepted(options: Options) -> tuple[str, ...]:
+def choose_codings(options: Options) -> tuple[str, ...]:
     """The codings to ask for: none where the octets are wanted as the peer keeps them, or none at all."""
     coded = options.want in ("content", "listing") and not options.raw
     return (*ALWAYS, *options.codings) if coded else ()
@@ -208,8 +208,8 @@ def relay(request: HttpRequest, options: Options, limits: Limits, *, tls: bool) 
     may serve again at once."""
     answer = yield from perform(request, options, limits, tls=tls)
     bodiless = answer.head.framing is BodyFraming.NONE
-    decoding = None if bodiless else _relay_decoding(answer, options, limits)
-    reply = _relay_describe(answer, coded=decoding is not None)
+    decoding = None if bodiless else _make_relay_decoder(answer, options, limits)
+    reply = _describe_relayed(answer, coded=decoding is not None)
     if bodiless:
         yield from answer.pass_over(reply.findings)
     yield StartBody(reply)
@@ -217,13 +217,13 @@ def relay(request: HttpRequest, options: Options, limits: Limits, *, tls: bool) 
         yield from answer.give(reply, decoding)
 
 
-def _relay_decoding(answer: HttpAnswer, options: Options, limits: Limits) -> Decoding | None:
+def _make_relay_decoder(answer: HttpAnswer, options: Options, limits: Limits) -> Decoding | None:
     if not (codings := answer.head.codings):
         return None
     return Decoding(choose(codings, {**ALWAYS, **options.codings}), limits.ratio, options.most)
 
 
-def _relay_describe(answer: HttpAnswer, *, coded: bool) -> Reply:
+def _describe_relayed(answer: HttpAnswer, *, coded: bool) -> Reply:
     head = answer.head
     left_out = _OF_THE_CODING if coded else ()
     return Reply(

@@ -60,7 +60,7 @@ class Http2Exchange:
         self._method = request.method
         self._limits = limits
         self._secrets = request.secrets
-        self._shown = _shown(request) if request.secrets else None
+        self._shown = _show_fields(request) if request.secrets else None
         self._head: ResponseHead | None = None
         self._idle = 0
         self._fields = 0
@@ -71,16 +71,16 @@ class Http2Exchange:
         self._stream = frames.request(
             _fields_of(request), {(n.lower(), value) for n, value in request.secrets}
         )
-        self._out = frames.unsent()
+        self._out = frames.take_unsent()
 
     @property
     def reusable(self) -> bool:
         """May the connection serve again?"""
         return self.ended and self._fault is None and not self._leaving
 
-    def unsent(self) -> Line | None:
+    def take_unsent(self) -> Line | None:
         """What has to leave now: the request, later what acknowledges and makes room for more."""
-        octets, self._out = self._out + self.frames.unsent(), b""
+        octets, self._out = self._out + self.frames.take_unsent(), b""
         shown, self._shown = self._shown, None
         return encode_frames(octets, shown, self._secrets) if octets else None
 
@@ -91,7 +91,7 @@ class Http2Exchange:
         connection ends, or the server gives the request up, before there is a head.
         """
         while self._head is None:
-            if (frame := _next_frame(buffer)) is not None:
+            if (frame := _take_frame(buffer)) is not None:
                 self._read(frame)
                 if self._fault is not None and self._head is None:
                     raise self._fault
@@ -109,7 +109,7 @@ class Http2Exchange:
         Raises what `read_head` does, and `Truncated` where the stream is given up after some octets.
         """
         try:
-            while not self.ended and self._fault is None and (frame := _next_frame(buffer)) is not None:
+            while not self.ended and self._fault is None and (frame := _take_frame(buffer)) is not None:
                 self._read(frame)
         except ResolveError as error:
             self._fault = error
@@ -143,7 +143,7 @@ class Http2Exchange:
 
     def must_send(self) -> tuple[Line]:
         """What has to leave now, where there is something."""
-        line = self.unsent()
+        line = self.take_unsent()
         assert line is not None
         return (line,)
 
@@ -161,7 +161,7 @@ class Http2Exchange:
         return Truncated(message, received=self.received, expected=expected)
 
     def _wants_out(self) -> bool:
-        self._out += self.frames.unsent()
+        self._out += self.frames.take_unsent()
         return bool(self._out)
 
     def _read(self, frame: bytes) -> None:
@@ -232,7 +232,7 @@ class Http2Exchange:
             self.ended = True
 
 
-def _next_frame(buffer: Buffer) -> bytes | None:
+def _take_frame(buffer: Buffer) -> bytes | None:
     """The next frame if all of it is there. Raises `ProtocolError` for one longer than was allowed."""
     prefix = buffer.peek(_PREFIX)
     length = int.from_bytes(prefix[:3], "big")
@@ -259,6 +259,6 @@ def _fields_of(request: HttpRequest) -> _Fields:
     )
 
 
-def _shown(request: HttpRequest) -> _Fields:
+def _show_fields(request: HttpRequest) -> _Fields:
     hidden = {(name.lower(), value) for name, value in request.secrets}
     return tuple((n, b"****" if (n, value) in hidden else value) for n, value in _fields_of(request))

@@ -64,7 +64,7 @@ class HttpRequest(NamedTuple):
     speaker: tuple[bytes, bytes] | None = None
     told: Headers = ()
 
-    def signed(self, value: bytes, speaker: tuple[bytes, bytes] | None = None) -> HttpRequest:
+    def sign(self, value: bytes, speaker: tuple[bytes, bytes] | None = None) -> HttpRequest:
         """With the field `Authorization`, before those that the caller set, unless that is one of them.
         `speaker` tells those who say who they are from one another, however they prove it this time."""
         if has_field(self.headers, b"authorization"):
@@ -78,11 +78,11 @@ class HttpRequest(NamedTuple):
         """The headers whose values are not to be shown."""
         return tuple([(name, value) for name, value in self.headers if value and _is_secret(name)])
 
-    def through(self, place: bytes) -> HttpRequest:
+    def route_through(self, place: bytes) -> HttpRequest:
         """As it is put to a proxy: the whole URL."""
         return self._replace(target=place + self.target) if self.target.startswith(b"/") else self
 
-    def telling(self, fields: Headers) -> HttpRequest:
+    def add_fields(self, fields: Headers) -> HttpRequest:
         """With what a proxy is to know of us."""
         return self._replace(headers=(*self.headers, *fields), told=fields)
 
@@ -111,8 +111,8 @@ def compose(url: HttpUrl, options: Options, codings: Sequence[str]) -> HttpReque
     """
     method = b"HEAD" if options.want == "facts" else b"GET"
     check_headers(options.headers)
-    own = _own_fields(url.host, url.port, url.default_port, options.user_agent, tuple(codings))
-    asked = _asked_of_the_object(options)
+    own = _collect_own_fields(url.host, url.port, url.default_port, options.user_agent, tuple(codings))
+    asked = _make_conditional_fields(options)
     if not (options.headers or asked):
         return _request(method, target_of(url), own, b"")
     set_already = {name.lower() for name, _ in options.headers}
@@ -123,7 +123,7 @@ def compose(url: HttpUrl, options: Options, codings: Sequence[str]) -> HttpReque
 
 
 @lru_cache(maxsize=256)
-def _own_fields(
+def _collect_own_fields(
     host: str, port: int | None, default_port: int, user_agent: bytes, codings: tuple[str, ...]
 ) -> Headers:
     """Those that go to a place whatever is asked for there; no secret is among them."""
@@ -137,7 +137,7 @@ def _own_fields(
     return prepare(b"GET", b"/", [(name, value) for name, value in headers.items() if value]).headers
 
 
-def _asked_of_the_object(options: Options) -> dict[bytes, bytes]:
+def _make_conditional_fields(options: Options) -> dict[bytes, bytes]:
     """A part of it, or all of it on a condition."""
     if options.want == "facts":
         return {}
@@ -264,7 +264,7 @@ def conditions(held: Validators) -> dict[bytes, bytes]:
 
 def strong_etag(head: ResponseHead) -> str | None:
     """The entity tag, if it tells one octet from another (8.8.1)."""
-    tag = head.first("etag")
+    tag = head.get_first("etag")
     return tag if _STRONG.fullmatch(tag) else None
 
 

@@ -64,7 +64,7 @@ class ResponseHead(NamedTuple):
                 found += (value,)
         return found
 
-    def first(self, name: str) -> str:
+    def get_first(self, name: str) -> str:
         """The value of the first field of that name; empty where there is none."""
         for field, value in self.fields:
             if field == name:
@@ -79,13 +79,13 @@ class ResponseHead(NamedTuple):
     @property
     def media_type(self) -> str | None:
         """Type and subtype in lower case, None where none can be read."""
-        essence = self.first("content-type").partition(";")[0].strip()
+        essence = self.get_first("content-type").partition(";")[0].strip()
         return essence.lower() if _ESSENCE.fullmatch(essence) else None
 
     @property
     def charset(self) -> str | None:
         """The charset parameter, as written."""
-        found = _PARAMETER.search(self.first("content-type"))
+        found = _PARAMETER.search(self.get_first("content-type"))
         return None if found is None else (found[1] or found[2] or None)
 
     @property
@@ -274,20 +274,18 @@ def _location(head: ResponseHead) -> str | None:
 # bytes, separators included: a caller that makes a file of that name cleans it first.
 
 _TOKEN = r"[-!#$%&'*+.^_`|~0-9A-Za-z]+"
-_DISPOSITION_PARAMETER = re.compile(
-    rf'[ \t]*;[ \t]*({_TOKEN})[ \t]*=[ \t]*("(?:[^"\\]|\\.)*"|[^\s;"]+)', re.DOTALL
-)
+_FIELD_PARAMETER = re.compile(rf'[ \t]*;[ \t]*({_TOKEN})[ \t]*=[ \t]*("(?:[^"\\]|\\.)*"|[^\s;"]+)', re.DOTALL)
 #: RFC 8187 3.2: a character set, a language, and octets, encoded as in a URL.
 _EXTENDED = re.compile(r"(?i:(utf-8)|(iso-8859-1))'[-A-Za-z0-9]*'((?:%[0-9A-Fa-f]{2}|[!-$&-~])+)")
 
 
-def suggested_name(value: str) -> bytes | None:
+def parse_suggested_name(value: str) -> bytes | None:
     """The file name in a field value, which has one character per octet; `filename*` counts before
     `filename`. None where there is none, or the field is not written as the RFC has it."""
     kind = re.match(rf"[ \t]*{_TOKEN}", value)
     at = 0 if kind is None else kind.end()
     found: dict[str, str] = {}
-    while (parameter := _DISPOSITION_PARAMETER.match(value, at)) is not None:
+    while (parameter := _FIELD_PARAMETER.match(value, at)) is not None:
         found.setdefault(parameter[1].lower(), parameter[2])
         at = parameter.end()
     if kind is None or value[at:].strip(" \t;"):

@@ -32,7 +32,7 @@ _ESCAPE = re.compile(rb"=([0-9A-Fa-f]{2})")
 _CHARSET = re.compile(r";\s*charset\s*=\s*\"?([^\s\";]+)", re.IGNORECASE)
 
 
-def known_charset(name: str) -> str | None:
+def choose_charset(name: str) -> str | None:
     """The charset, if octets can be decoded by it here."""
     return name if codec_of(name) is not None else None
 
@@ -40,7 +40,7 @@ def known_charset(name: str) -> str | None:
 def declared_charset(content_type: str | None) -> str | None:
     """The charset that a Content-Type declares (RFC 2045 5.1), if it is known."""
     found = None if content_type is None else _CHARSET.search(content_type)
-    return None if found is None else known_charset(found[1])
+    return None if found is None else choose_charset(found[1])
 
 
 def decode_field(octets: bytes, charset: str | None = None) -> str:
@@ -86,7 +86,7 @@ def _show(octets: bytes, charset: str) -> str:
 
 def _decode_word(word: re.Match[str]) -> bytes | None:
     """The octets of an encoded word; None if it is none: an unknown charset, bad base64."""
-    if known_charset(word[1].lower()) is None:
+    if choose_charset(word[1].lower()) is None:
         return None
     try:
         encoded = word[3].encode("ascii")
@@ -119,19 +119,19 @@ class ArticleHead(NamedTuple):
 
     fields: tuple[HeaderField, ...] = ()
 
-    def first(self, name: str) -> bytes | None:
+    def get_first(self, name: str) -> bytes | None:
         """The value of the first field of that (lower-case) name."""
         return next((field.raw for field in self.fields if field.name.lower() == name), None)
 
     @property
     def charset(self) -> str | None:
         """What Content-Type declares for the body, if it is known here."""
-        value = self.first("content-type")
+        value = self.get_first("content-type")
         return None if value is None else declared_charset(value.decode("latin-1"))
 
-    def decoded(self, name: str) -> str | None:
+    def decode_first(self, name: str) -> str | None:
         """The value of the first field of that name for a reader."""
-        value = self.first(name)
+        value = self.get_first(name)
         return None if value is None else decode_field(value, self.charset)
 
     @property
@@ -142,7 +142,7 @@ class ArticleHead(NamedTuple):
 
     @property
     def date(self) -> datetime | None:
-        value = self.first("date")
+        value = self.get_first("date")
         if value is None:
             return None
 
@@ -151,7 +151,7 @@ class ArticleHead(NamedTuple):
     @property
     def message_id(self) -> bytes | None:
         """Without its brackets."""
-        return strip_brackets(self.first("message-id") or b"")
+        return strip_brackets(self.get_first("message-id") or b"")
 
     @property
     def strays(self) -> int:

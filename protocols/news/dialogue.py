@@ -22,7 +22,7 @@ from protocols.errors import (
 )
 from protocols.news.negotiation import NewsLogin, NewsNegotiation, Precondition
 from protocols.news.request import Request, RequestTarget, request_of
-from protocols.news.response import NntpResponse, declined, read_status
+from protocols.news.response import NntpResponse, make_declined, read_status
 from protocols.news.session import (
     CompressionState,
     NntpSession,
@@ -30,7 +30,7 @@ from protocols.news.session import (
     NotShareable,
     RequestReissue,
     is_loopback,
-    undivided,
+    require_whole_response,
 )
 from protocols.news.url import NewsUrl, NntpUrl
 from protocols.options import Limits, Options
@@ -149,7 +149,9 @@ def _get(
 def _greet(session: NntpSession, negotiation: NewsNegotiation) -> Dialogue[None]:
     state = session.state
     yield from session.start_response()
-    greeting = yield from undivided(receive(read_status(state.limits.line), _GREETING, NntpResponse(200)))
+    greeting = yield from require_whole_response(
+        receive(read_status(state.limits.line), _GREETING, NntpResponse(200))
+    )
     _check_greeting(greeting)
     state.greeted = True
     state.request_ended = False
@@ -163,9 +165,9 @@ def _check_greeting(greeting: NntpResponse) -> None:
         case 200 | 201 | 480:
             return
         case 400:
-            raise declined(TryLater, _GREETING, greeting, "the server is not available now")
+            raise make_declined(TryLater, _GREETING, greeting, "the server is not available now")
         case 502:
-            raise declined(AccessDenied, _GREETING, greeting, "the server does not want this client")
+            raise make_declined(AccessDenied, _GREETING, greeting, "the server does not want this client")
         case 220:
             raise ProtocolError(
                 f"{greeting.shown} is how servers of mail and files greet: this is none of news"

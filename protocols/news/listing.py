@@ -148,7 +148,7 @@ class OverviewReader:
             "references": [decode_field(word) for word in fields[5].split()],
             "bytes": size,
             "lines": _number(fields[7]),
-            "fields": list(map(_further, filter(None, fields[_FIXED:]))),
+            "fields": list(map(_parse_further_fields, filter(None, fields[_FIXED:]))),
         }
         return Entry(
             name=str(number),
@@ -162,7 +162,7 @@ class OverviewReader:
         )
 
 
-def _further(field: bytes) -> list[JsonValue]:
+def _parse_further_fields(field: bytes) -> list[JsonValue]:
     name, _, value = field.partition(b":")
     return [decode_field(name), decode_field(value)]
 
@@ -174,9 +174,9 @@ def _number(field: bytes) -> int | None:
 
 def encode_overview(number: int, head: ArticleHead) -> bytes:
     """The line that a server with an overview would have given for this head, its size left empty."""
-    values = [head.first(name) for name in ("subject", "from", "date", "message-id", "references")]
-    fields = [b"%d" % number, *(value or b"" for value in values), b"", head.first("lines") or b""]
-    xref = head.first("xref")
+    values = [head.get_first(name) for name in ("subject", "from", "date", "message-id", "references")]
+    fields = [b"%d" % number, *(value or b"" for value in values), b"", head.get_first("lines") or b""]
+    xref = head.get_first("xref")
     if xref is not None:
         fields.append(b"Xref: " + xref)
     return encode_line(*(field.translate(_BLANKS) for field in fields), sep=b"\t").octets
@@ -374,14 +374,14 @@ class GroupRange(NamedTuple):
         return not self.is_empty and self.first > self.selected.low
 
 
-def newest(selected: GroupSelection, most: int, before: int | None = None) -> GroupRange:
+def select_newest(selected: GroupSelection, most: int, before: int | None = None) -> GroupRange:
     """The newest `most` numbers, or all for 0, of those lower than `before`."""
     last = selected.high if before is None else min(selected.high, before - 1)
     everything = not most or last - selected.low + 1 <= most
     return GroupRange(selected, selected.low if everything else last - most + 1, last)
 
 
-def of_article(url: NewsUrl | NntpUrl, head: ArticleHead, message_id: bytes | None) -> Reply:
+def make_article_reply(url: NewsUrl | NntpUrl, head: ArticleHead, message_id: bytes | None) -> Reply:
     """`message_id` is the one in the response, without brackets; None where that tells none."""
     message_id = message_id or head.message_id
     findings = []
@@ -399,14 +399,14 @@ def of_article(url: NewsUrl | NntpUrl, head: ArticleHead, message_id: bytes | No
         media_type=_ARTICLE,
         charset=head.charset,
         modified=head.date,
-        title=head.decoded("subject"),
+        title=head.decode_first("subject"),
         meta=head.pairs,
         extra=extra,
         findings=findings,
     )
 
 
-def of_group(url: NewsUrl | NntpUrl, listed: GroupRange, limits: Limits) -> Reply:
+def make_group_reply(url: NewsUrl | NntpUrl, listed: GroupRange, limits: Limits) -> Reply:
 
     group, selected = url.group or b"", listed.selected
     findings: list[Finding] = []
@@ -432,7 +432,7 @@ def of_group(url: NewsUrl | NntpUrl, listed: GroupRange, limits: Limits) -> Repl
     )
 
 
-def of_groups(url: NewsUrl | NntpUrl, count: int | None, limits: Limits) -> Reply:
+def make_groups_reply(url: NewsUrl | NntpUrl, count: int | None, limits: Limits) -> Reply:
     """`count` is how many groups match, None where they are listed."""
 
     pattern = url.group or b"*"

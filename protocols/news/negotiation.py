@@ -26,10 +26,10 @@ from protocols.news.response import (
     NntpCommand,
     NntpResponse,
     NntpVerb,
-    declined,
+    make_declined,
     refusal,
 )
-from protocols.news.session import CompressionState, NntpSession, undivided
+from protocols.news.session import CompressionState, NntpSession, require_whole_response
 from protocols.options import Credentials, Options
 from protocols.step import Dialogue, PlanNote, RequestCredentials, StartPacking, StartTls
 from protocols.wire import Secret
@@ -133,9 +133,9 @@ class NewsNegotiation:
     def log_in(self, doing: NntpCommand | str, response: NntpResponse) -> Dialogue[None]:
         """Log in because `response` wants it."""
         if self._state.logged_in:
-            raise declined(AccessDenied, doing, response, "not permitted, logged in as we are")
+            raise make_declined(AccessDenied, doing, response, "not permitted, logged in as we are")
         if self._state.login_refused:
-            raise declined(AccessDenied, doing, response, "this connection has refused the login before")
+            raise make_declined(AccessDenied, doing, response, "this connection has refused the login before")
         login = yield from self._find_login()
         if login is None:
             raise refusal(doing, response)
@@ -203,7 +203,7 @@ class NewsNegotiation:
         """AUTHINFO USER, and PASS if that is wanted: the last command and its response."""
         user, password = login.user, login.password
         command = NntpCommand(NntpVerb.AUTHINFO_USER, user)
-        response = yield from undivided(self._session.request(command, NntpResponse(381)))
+        response = yield from require_whole_response(self._session.request(command, NntpResponse(381)))
         if response.code != 381:
             return command, response
         if password is None:
@@ -212,15 +212,15 @@ class NewsNegotiation:
                 raise LoginRequired(f"{command}: a password is needed and none is at hand", code="381")
             password = held.password
         command = NntpCommand(NntpVerb.AUTHINFO_PASS, Secret(password))
-        return command, (yield from undivided(self._session.request(command, NntpResponse(281))))
+        return command, (yield from require_whole_response(self._session.request(command, NntpResponse(281))))
 
     def _login_refusal(
         self, command: NntpCommand, response: NntpResponse
     ) -> Dialogue[Declined | ProtocolError]:
         if response.code in (500, 501, 503):
-            return declined(Declined, command, response, "no login there")
+            return make_declined(Declined, command, response, "no login there")
         if response.code == 482 and (yield from self._is_old()):
-            return declined(AccessDenied, command, response, "wrong name or password")
+            return make_declined(AccessDenied, command, response, "wrong name or password")
         return refusal(command, response)
 
     def _is_old(self) -> Dialogue[bool]:
@@ -285,7 +285,7 @@ class NewsNegotiation:
         if response.refused and response.code not in (500, 501):
             after_login = response.code == 480 and state.logged_in
             raise (
-                declined(AccessDenied, command, response, "not permitted")
+                make_declined(AccessDenied, command, response, "not permitted")
                 if after_login
                 else refusal(command, response)
             )

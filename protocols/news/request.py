@@ -15,7 +15,13 @@ from typing import NamedTuple, TypeAlias
 from protocols.contract import Reply
 from protocols.errors import Disconnected, LimitExceeded, ProtocolError, Truncated, TryLater
 from protocols.news.article import HEAD_LIMIT, ArticleHead, read_head
-from protocols.news.listing import GroupRange, newest, of_article, of_group, of_groups
+from protocols.news.listing import (
+    GroupRange,
+    make_article_reply,
+    make_group_reply,
+    make_groups_reply,
+    select_newest,
+)
 from protocols.news.negotiation import WORTH, check_precondition, compress
 from protocols.news.response import (
     BlockLines,
@@ -128,7 +134,7 @@ def _hear_article(
 ) -> Dialogue[RequestTarget]:
     limits = session.state.limits
     head = yield from receive(read_head(limits), "the head of the article, which is looked at", ArticleHead())
-    reply = of_article(url, head, message_id)
+    reply = make_article_reply(url, head, message_id)
     if not facts:
         return RequestTarget(reply, give_block(block(), "the article"))
     yield from receive(skip_block(HEAD_LIMIT), "the end of the head", None)
@@ -151,8 +157,8 @@ def _select(
 ) -> Dialogue[RequestTarget]:
     group = url.group or b""
     yield from session.say_last(NntpCommand(NntpVerb.GROUP, group))
-    listed = newest((yield from _hear_selected(session, group)), most, before)
-    return RequestTarget(of_group(url, listed, limits))
+    listed = select_newest((yield from _hear_selected(session, group)), most, before)
+    return RequestTarget(make_group_reply(url, listed, limits))
 
 
 def _list_articles(
@@ -165,8 +171,8 @@ def _list_articles(
 ) -> Dialogue[RequestTarget]:
     group = url.group or b""
     yield from session.say(NntpCommand(NntpVerb.GROUP, group))
-    listed = newest((yield from _hear_selected(session, group)), most, before)
-    reply = of_group(url, listed, limits)
+    listed = select_newest((yield from _hear_selected(session, group)), most, before)
+    reply = make_group_reply(url, listed, limits)
     if listed.is_empty:
         return RequestTarget(reply)
     yield PlanNote(
@@ -294,7 +300,7 @@ def _list_groups(
         NntpCommand(NntpVerb.LIST_ACTIVE, argument), NntpCommand(NntpVerb.LIST_NEWSGROUPS, argument)
     )
     yield from _need(session, NntpResponse(215, block=True))
-    return RequestTarget(of_groups(url, None, limits), _give_groups(session, block))
+    return RequestTarget(make_groups_reply(url, None, limits), _give_groups(session, block))
 
 
 def _give_groups(session: NntpSession, block: type[DataBlock]) -> Dialogue[None]:
@@ -323,7 +329,7 @@ def _count_groups(url: NewsUrl | NntpUrl, limits: Limits, session: NntpSession) 
     yield from _need(session, NntpResponse(215, block=True))
     reader = count_groups(url.group or b"", session.state.limits.line)
     count = yield from receive(reader, "the groups, which are counted", 0)
-    return RequestTarget(of_groups(url, count, limits))
+    return RequestTarget(make_groups_reply(url, count, limits))
 
 
 def _wildmat(url: NewsUrl | NntpUrl) -> bytes | None:

@@ -296,10 +296,10 @@ def refusal(doing: NntpCommand | str, response: NntpResponse) -> Declined | Prot
     if response.code in (412, 482):
         return ProtocolError(f"{doing}: {response.shown} cannot be, in this order of commands")
     kind, meaning = _MEANINGS.get(response.code, (Declined, "refused"))
-    return declined(kind, doing, response, meaning)
+    return make_declined(kind, doing, response, meaning)
 
 
-def declined(
+def make_declined(
     kind: type[Declined], doing: NntpCommand | str, response: NntpResponse, meaning: str
 ) -> Declined:
     """A refusal whose meaning something else than its code has settled."""

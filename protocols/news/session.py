@@ -66,7 +66,7 @@ def parse_capabilities(octets: bytes) -> Capabilities:
     return Capabilities(labels)
 
 
-def undivided(response: Dialogue[T]) -> Dialogue[T]:
+def require_whole_response(response: Dialogue[T]) -> Dialogue[T]:
     """A response that comes before there is anything to be had: where it ends inside, the peer has left."""
     try:
         return (yield from response)
@@ -144,12 +144,12 @@ class NntpState:
         """QUIT; its response is not waited for."""
         return (NntpCommand(NntpVerb.QUIT).line,)
 
-    def sent(self, commands: tuple[NntpCommand, ...]) -> None:
+    def record_sent(self, commands: tuple[NntpCommand, ...]) -> None:
         """These are outstanding now."""
         self.outstanding.extend(commands)
         self.groups_outstanding += sum(command.verb in SELECTING for command in commands)
 
-    def answered(self) -> NntpCommand:
+    def pop_answered(self) -> NntpCommand:
         """The oldest one is answered."""
         command = self.outstanding.popleft()
         self.groups_outstanding -= command.verb in SELECTING
@@ -225,7 +225,7 @@ class NntpSession:
                 "this command goes alone"
             )
         self._generation, self._request_started = state.generation, False
-        state.sent(commands)
+        state.record_sent(commands)
         self.pending += len(commands)
         return Send(tuple(command.line for command in commands))
 
@@ -247,7 +247,7 @@ class NntpSession:
         response = yield from receive(
             read_response(command, state.limits.line), f"the answer to {command.verb}", ideal
         )
-        state.answered()
+        state.pop_answered()
         self.pending -= 1
         if response.code == 400:
             state.closing = True
@@ -295,7 +295,7 @@ class NntpSession:
                 response = yield from read_response(state.outstanding[0], state.limits.line)(buffer)
                 if response.block:
                     yield from skip_block(SKIP_LIMIT)(buffer)
-                if state.answered().verb in SELECTING:
+                if state.pop_answered().verb in SELECTING:
                     state.group = None  # nobody has looked whether it was there
 
         return reader

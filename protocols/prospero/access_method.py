@@ -210,7 +210,7 @@ def _access_method(
     method = tokens[0]
     pointer = _fill(tokens, default)
     if method == _LOCAL:
-        return AccessMethod(method, tokens, unusable=_local(pointer.hsoname))
+        return AccessMethod(method, tokens, unusable=_decode_local_path(pointer.hsoname))
     if method in _WITHOUT_URL:
         return AccessMethod(method, tokens, unusable=_NO_URL)
     try:
@@ -248,13 +248,13 @@ def _lead(method: bytes, pointer: ObjectPointer, arguments: tuple[bytes, ...]) -
     return _MAPPINGS[method](named)
 
 
-def _local(path: bytes) -> str:
+def _decode_local_path(path: bytes) -> str:
     if not path.startswith(b"/"):
         return "no absolute path: it means something to the server alone"
     return "a file of this machine, which no server may name"
 
 
-def first_url(methods: Iterable[AccessMethod]) -> AccessMethod | None:
+def find_first_url(methods: Iterable[AccessMethod]) -> AccessMethod | None:
     """The first way that has a URL: one to follow if there is any, else a session."""
     leading = [method for method in methods if method.lead is not None]
     return next((method for method in leading if not method.is_session), leading[0] if leading else None)

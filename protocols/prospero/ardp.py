@@ -354,7 +354,7 @@ class ArdpExchange:
         packet = decode_packet(datagram) if self._candidates.believes(address) else None
         actions: list[DatagramAction] = []
         if isinstance(packet, KnownVersions):
-            raise _bad_version(packet.versions)
+            raise _make_version_error(packet.versions)
         if packet is not None and packet.connection in self._ids:
             actions += self._settle(address)
             actions += self._take(packet, now)
@@ -387,7 +387,7 @@ class ArdpExchange:
             case ArdpOption.REFUSED:
                 raise Declined("the server refused the request", code="refused")
             case ArdpOption.BAD_VERSION:
-                raise _bad_version(tuple(packet.data))
+                raise _make_version_error(tuple(packet.data))
             case ArdpOption.QUEUE:
                 self._queue = decode_queue(packet.data)
             case ArdpOption.REDIRECT | ArdpOption.REDIRECT_LASTING:
@@ -508,6 +508,6 @@ class _Reply:
         return self.received_through > before
 
 
-def _bad_version(versions: tuple[int, ...]) -> Declined:
+def _make_version_error(versions: tuple[int, ...]) -> Declined:
     known = f", only {', '.join(map(str, versions))}" if versions else ""
     return Declined(f"the server does not speak version 0 of ARDP{known}", code="version not supported")

@@ -16,13 +16,13 @@ from protocols.contract import Moved, Reply
 from protocols.errors import InvalidUrl
 from protocols.location import Entry, Finding, JsonValue, Kind, Referrer
 from protocols.options import Limits, Options
-from protocols.prospero.access_method import AccessMethod, access_methods_of, first_url, kind_of
+from protocols.prospero.access_method import AccessMethod, access_methods_of, find_first_url, kind_of
 from protocols.prospero.ardp import PERSISTENT, RetransmitTiming
 from protocols.prospero.message import Inquirer, request_links
 from protocols.prospero.objects import (
     ProsperoLink,
     RequestObject,
-    first_word,
+    find_first_word,
     read_modified,
     read_size,
     read_text,
@@ -151,7 +151,7 @@ def _facts(inquiry: Inquirer, facts: ResolvedFacts) -> Reply:
     if method is None:
         return facts.reply(Kind.UNKNOWN)
     if method.target is None:
-        first = first_url(facts.methods)
+        first = find_first_url(facts.methods)
         return facts.reply(Kind.LINK, None if first is None else first.url)
     return replace(facts.reply(Kind.DOCUMENT), media_type=_media_type(inquiry, facts, facts.place))
 
@@ -265,17 +265,17 @@ def _url_of(member: UnionMember, methods: list[AccessMethod]) -> tuple[str | Non
         except InvalidUrl as error:
             return None, error.message
     if link.targets == {b"EXTERNAL"}:
-        method = first_url(methods)
+        method = find_first_url(methods)
         return (None, "no access method has a URL") if method is None else (method.url, None)
     return None, None
 
 
 def _kind_of(link: ProsperoLink, methods: list[AccessMethod]) -> Kind:
-    said = _CLASSES.get(first_word(link.attributes, b"OBJECT-INTERPRETATION") or b"", Kind.UNKNOWN)
+    said = _CLASSES.get(find_first_word(link.attributes, b"OBJECT-INTERPRETATION") or b"", Kind.UNKNOWN)
     if said in (Kind.SEARCH, Kind.SERVICE):
         return said
     if link.targets == {b"EXTERNAL"}:
-        known = kind_of(first_url(methods))
+        known = kind_of(find_first_url(methods))
     else:
         known = Kind.DIRECTORY if b"DIRECTORY" in link.targets else _KINDS.get(link.target, Kind.UNKNOWN)
     return said if known is Kind.UNKNOWN else known
@@ -301,7 +301,7 @@ def _extra_of(link: ProsperoLink, methods: list[AccessMethod], unusable: str | N
         "hsoname": link.pointer.hsoname.decode("latin-1"),
         "version": link.pointer.version,
     }
-    modes = first_word(link.attributes, b"UNIX-MODES")
+    modes = find_first_word(link.attributes, b"UNIX-MODES")
     optional: dict[str, JsonValue] = {
         "expires": None if link.expires is None else read_text(link.expires),
         "id": [" ".join(map(read_text, words)) for words in link.ids] or None,

@@ -381,10 +381,10 @@ class Inquirer:
             patience=self._limits.idle,
             most=self._left,
             timing=self._timing,
-            toward=self._toward(question.target, opened.addresses),
+            toward=self._find_redirect(question.target, opened.addresses),
         )
 
-    def _toward(
+    def _find_redirect(
         self, target: RequestObject, addresses: Sequence[str]
     ) -> RedirectAddress | SwitchAddress | None:
         """The place that this server has turned us to, or has answered from; None before it has."""

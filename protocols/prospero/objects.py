@@ -222,20 +222,20 @@ def target_of(url: ProsperoUrl) -> RequestObject:
     nothing can be asked then.
     """
     fields = [(name.upper(), value) for name, value in url.fields if value is not None]
-    host_type = _first(fields, (b"HOST-TYPE",))
+    host_type = _find_first(fields, (b"HOST-TYPE",))
     if host_type is not None and host_type.upper() != b"INTERNET-D":
         raise Declined(f"a host of type {read_text(host_type)!r} cannot be reached", code="HOST-TYPE")
     return RequestObject(
         host=url.host,
         port=url.effective_port,
         hsoname=url.hsoname,
-        hsoname_type=_first(fields, (b"HSONAME-TYPE",)) or USUAL_TYPE,
-        version=_version(_first(fields, _VERSION_NAMES)),
+        hsoname_type=_find_first(fields, (b"HSONAME-TYPE",)) or USUAL_TYPE,
+        version=_version(_find_first(fields, _VERSION_NAMES)),
         selections=tuple(_selections(fields)),
     )
 
 
-def _first(fields: list[tuple[bytes, bytes]], names: tuple[bytes, ...]) -> bytes | None:
+def _find_first(fields: list[tuple[bytes, bytes]], names: tuple[bytes, ...]) -> bytes | None:
     return next((value for name, value in fields if name in names), None)
 
 
@@ -332,7 +332,7 @@ def describe(attributes: Iterable[Attribute]) -> Iterator[tuple[str, str]]:
             yield read_text(attribute.name), " ".join(map(read_text, attribute.values))
 
 
-def first_word(attributes: Iterable[Attribute], *names: bytes) -> bytes | None:
+def find_first_word(attributes: Iterable[Attribute], *names: bytes) -> bytes | None:
     """The first token of the first of these attributes that has one, the link's own counted too."""
     for name in names:
         for attribute in attributes:

@@ -202,7 +202,7 @@ def resolve(inquiry: Inquirer, target: RequestObject, want: Wanted) -> Dialogue[
         answer.check()
     if want == "facts":
         return facts
-    raise _without_method(facts)
+    raise _explain_missing_method(facts)
 
 
 def request_following(
@@ -268,7 +268,7 @@ def read_contents(
     return ResolvedDocument(facts, method, place, octets)
 
 
-def _without_method(facts: ResolvedFacts) -> Declined | Refused:
+def _explain_missing_method(facts: ResolvedFacts) -> Declined | Refused:
     described = "; ".join(method.described for method in facts.methods)
     if any(method.is_local for method in facts.methods):
         return Refused("S10", f"no access method leads anywhere that may be followed: {described}")

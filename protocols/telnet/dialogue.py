@@ -109,14 +109,14 @@ class _PromptScript:
                 self._left.clear()
             return
         self._window = (self._window + text)[-_WINDOW:]
-        while not self.over and (prompts or self._found()):
+        while not self.over and (prompts or self._is_found()):
             self.over = not self._left
             if self._left:
                 yield self._left.pop(0)
             if prompts:
                 return
 
-    def _found(self) -> bool:
+    def _is_found(self) -> bool:
         assert self._wanted.prompt is not None
         end = self._wanted.prompt.end_in(self._window)
         if end is not None:
@@ -161,7 +161,7 @@ class _TranscriptSession:
             self._reason = "reset"
             if not self._received:
                 raise
-            raise self._truncated(error.message) from error
+            raise self._make_truncated(error.message) from error
         except (LimitExceeded, TimedOut):
             self._reason = "limit"
             raise
@@ -192,7 +192,7 @@ class _TranscriptSession:
             yield Send(lines)
         if offer.outcome is StartTlsOutcome.AGREED:
             yield StartTls()
-            self._terminal = self._terminal.anew()
+            self._terminal = self._terminal.make_initial()
         else:
             self._report(*IN_CLEAR)
         return rest
@@ -204,8 +204,8 @@ class _TranscriptSession:
                 piece, before = _SessionOutput(before), b""
             else:
                 piece = yield from receive(_read_piece, self._script.waits_for, _WILLING)
-            text = self._text.finish() if piece.ended else self._taken(piece.octets)
-            lines = (*self._terminal.answers(), *self._said(text, prompts=piece.prompts))
+            text = self._text.finish() if piece.ended else self._take(piece.octets)
+            lines = (*self._terminal.answers(), *self._send_text(text, prompts=piece.prompts))
             if lines:
                 yield Send(lines)
             if text:
@@ -221,7 +221,7 @@ class _TranscriptSession:
         self._reply.verified.add("terminator")
         self._reason = "until"
 
-    def _taken(self, octets: bytes) -> bytes:
+    def _take(self, octets: bytes) -> bytes:
         from protocols.telnet.octets import TelnetData, TelnetEvent, UnknownCommand
 
         text = []
@@ -242,9 +242,9 @@ class _TranscriptSession:
         if self._wanted.tell is not None:
             self._wanted.tell(event)
 
-    def _said(self, text: bytes, *, prompts: bool) -> Iterator[Line]:
+    def _send_text(self, text: bytes, *, prompts: bool) -> Iterator[Line]:
         for each in self._script.hear(text, prompts=prompts):
-            line = self._terminal.entered(each)
+            line = self._terminal.encode_line(each)
             self._typed += 1
             self._tell({"event": "sent", "count": self._typed})
             yield line
@@ -254,17 +254,19 @@ class _TranscriptSession:
         should have proved it and did not."""
         self._reason = "closed"
         if self._script.has_more:
-            raise self._truncated("the server closed the connection before all that was waited for had come")
+            raise self._make_truncated(
+                "the server closed the connection before all that was waited for had come"
+            )
         if self._terminal.inside or proved is False:
             self._reason = "cut"
         if self._terminal.inside:
-            raise self._truncated("the server closed the connection inside a command")
+            raise self._make_truncated("the server closed the connection inside a command")
         if proved is False:
-            raise self._truncated("the connection ended without TLS's close_notify")
+            raise self._make_truncated("the connection ended without TLS's close_notify")
         if proved:
             self._reply.verified.add("close-notify")
 
-    def _truncated(self, why: str) -> Truncated:
+    def _make_truncated(self, why: str) -> Truncated:
         return Truncated(why, received=self._received)
 
     def _report(self, rule: str, detail: str) -> None:

@@ -239,6 +239,6 @@ class NvtText:
         return held
 
 
-def printed(octets: bytes, *, binary: bool) -> bytes:
+def decode_for_terminal(octets: bytes, *, binary: bool) -> bytes:
     """What a terminal gets of data: it knows line ends itself."""
     return octets if binary else octets.replace(b"\0", b"")

@@ -265,7 +265,7 @@ class NvtTerminal:
         """Say that we will, without being asked."""
         self._say(self.ours.ask(option, True), option, of_server=False)
 
-    def anew(self) -> NvtTerminal:
+    def make_initial(self) -> NvtTerminal:
         """The same terminal at the beginning of a session."""
         return NvtTerminal(self._kind, self._size)
 
@@ -275,15 +275,15 @@ class NvtTerminal:
         if self.ours.is_on(TelnetOption.NAWS) and size != self._told:
             self._tell_size()
 
-    def typed(self, octets: bytes) -> Line:
+    def encode_typed(self, octets: bytes) -> Line:
         """Octets as they were typed."""
         return encode_typed(octets, binary=self.ours.is_on(TelnetOption.BINARY))
 
-    def keyed(self, octets: bytes) -> Line:
+    def encode_keys(self, octets: bytes) -> Line:
         """Keys as they were pressed, by characters."""
         return encode_keys(octets, binary=self.ours.is_on(TelnetOption.BINARY))
 
-    def entered(self, text: bytes) -> Line:
+    def encode_line(self, text: bytes) -> Line:
         """A line, and its end. Raises `Refused` (S02) for one with an end in it."""
         return encode_entered(text, binary=self.ours.is_on(TelnetOption.BINARY))
 
@@ -394,22 +394,22 @@ class StartTlsOffer:
             for happening in self._terminal.feed(octets[at : at + 1]):
                 match happening:
                     case TelnetData(octets=text):
-                        return self._refused("text", text.replace(b"\xff", b"\xff\xff") + octets[at + 1 :])
+                        return self._refuse("text", text.replace(b"\xff", b"\xff\xff") + octets[at + 1 :])
                     case OptionChanged(option=TelnetOption.START_TLS, server=False, on=True):
                         self._to_say = True
                     case PeerReply():
-                        return self._agreed(octets[at + 1 :])
+                        return self._accept(octets[at + 1 :])
             if self._terminal.ours.state(TelnetOption.START_TLS) is OptionState.NO:
-                return self._refused("DONT START-TLS", octets[at + 1 :])
+                return self._refuse("DONT START-TLS", octets[at + 1 :])
         return b""
 
-    def _agreed(self, behind: bytes) -> bytes:
+    def _accept(self, behind: bytes) -> bytes:
         if behind:  # CVE-2021-22947
             raise TlsError(f"{len(behind)} octets came in the clear where TLS had to begin")
         self.outcome = StartTlsOutcome.AGREED
         return b""
 
-    def _refused(self, said: str, behind: bytes) -> bytes:
+    def _refuse(self, said: str, behind: bytes) -> bytes:
         if self._said or self._to_say:
             raise TlsError(f"the service agreed to TLS, and then said {said}")
         if self._required:

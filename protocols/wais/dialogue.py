@@ -14,7 +14,13 @@ from protocols.location import JsonValue
 from protocols.options import Limits, Options
 from protocols.step import Connect, Dialogue, EmitBody, PlanNote, StartBody
 from protocols.wais.apdu import RelevantDocument, encode_retrieval, encode_word_search
-from protocols.wais.listing import SOURCE, describe, of_database, of_document, of_results
+from protocols.wais.listing import (
+    SOURCE,
+    describe,
+    make_database_reply,
+    make_document_reply,
+    make_results_reply,
+)
 from protocols.wais.record import DocumentHeader, WaisRecords
 from protocols.wais.retrieval import DocumentChunks, WaisDocument, agree, give, search
 from protocols.wais.url import WaisUrl, parse_wpath
@@ -43,14 +49,14 @@ def converse(url: WaisUrl, options: Options | None = None, limits: Limits | None
         yield from _retrieve(url, document_of(url), options.start)
         return
     most = count_of(options.entries)
-    request = encode_word_search(url.database, url.search or b"", most, _relevant(options))
+    request = encode_word_search(url.database, url.search or b"", most, _parse_relevant(options))
     yield Connect()
     agreed = yield from agree()
     if url.search is None:
         yield from _describe(url, request, agreed, options)
         return
     records = yield from search(request, agreed, _NOTHING)
-    yield StartBody(of_results(url, records, agreed, most))
+    yield StartBody(make_results_reply(url, records, agreed, most))
     yield EmitBody(records.octets, _RECORDS)
 
 
@@ -59,8 +65,8 @@ def _retrieve(url: WaisUrl, document: WaisDocument, start: int) -> Dialogue[None
     encode_retrieval(document.database, document.document_id, document.wtype, 0, 1)
     yield Connect()
     ranges = DocumentChunks(document, (yield from agree()), start)
-    first = yield from ranges.first()
-    reply = of_document(url, document.wtype, first)
+    first = yield from ranges.fetch_first()
+    reply = make_document_reply(url, document.wtype, first)
     yield StartBody(reply)
     yield from give(ranges, first, reply)
 
@@ -75,7 +81,7 @@ def _check_named(url: WaisUrl, document: WaisDocument) -> None:
         )
 
 
-def _relevant(options: Options) -> list[RelevantDocument]:
+def _parse_relevant(options: Options) -> list[RelevantDocument]:
     """Raises `InvalidUrl` for a URL that names no document."""
     found: list[RelevantDocument] = []
     for url in options.relevant[:_MOST_RELEVANT]:
@@ -91,7 +97,7 @@ def _describe(url: WaisUrl, request: bytes, agreed: int, options: Options) -> Di
     described = DocumentHeader(octets=b"", document_id=b"0", types=(SOURCE,))
     ideal = WaisRecords(b"", (described,), (), ())
     records = yield from search(request, agreed, ideal)
-    reply = of_database(url, records)
+    reply = make_database_reply(url, records)
     if options.want == "facts":
         description = yield from _description(url, records, agreed)
         yield StartBody(replace(reply, extra={**(reply.extra or {}), "description": description}))
@@ -100,13 +106,13 @@ def _describe(url: WaisUrl, request: bytes, agreed: int, options: Options) -> Di
     yield EmitBody(b"", _RECORDS)
     yield PlanNote("a listing ends here; the document id that follows is the one that the answer names")
     ranges = _description_of(url, records, agreed)
-    yield from give(ranges, (yield from ranges.first()), reply)
+    yield from give(ranges, (yield from ranges.fetch_first()), reply)
 
 
 def _description(url: WaisUrl, records: WaisRecords, agreed: int) -> Dialogue[JsonValue]:
     """What the source description says, if the server has one and it is short enough for one answer."""
     try:
-        return describe((yield from _description_of(url, records, agreed).first()))
+        return describe((yield from _description_of(url, records, agreed).fetch_first()))
     except Declined:
         return None
 

@@ -114,7 +114,7 @@ def hit_entry(hit: DocumentHeader, place: WaisUrl) -> Entry:
         size=hit.length,
         modified=parse_date(hit.date or b""),
         raw=hit.octets,
-        extra=_particulars(hit, place),
+        extra=_describe_hit(hit, place),
     )
 
 
@@ -128,7 +128,7 @@ def _url_in(hit: DocumentHeader, wtype: bytes, place: WaisUrl) -> str | None:
     return _link_in(hit, wtype) or document_url(hit, wtype, place)
 
 
-def _particulars(hit: DocumentHeader, place: WaisUrl) -> dict[str, JsonValue]:
+def _describe_hit(hit: DocumentHeader, place: WaisUrl) -> dict[str, JsonValue]:
     types = hit.types or (b"TEXT",)
     is_link = _link_in(hit, hit.best_type) is not None
     return {
@@ -137,18 +137,18 @@ def _particulars(hit: DocumentHeader, place: WaisUrl) -> dict[str, JsonValue]:
         "lines": hit.lines,
         "types": [display_text(each) for each in types],
         "media_type": None if is_link else media_type_of(hit.best_type),
-        "date": _shown(hit.date),
-        "source": _shown(hit.source),
-        "city": _shown(hit.city),
-        "stock_codes": _shown(hit.stock_codes),
-        "company_codes": _shown(hit.company_codes),
-        "industry_codes": _shown(hit.industry_codes),
+        "date": _show_text(hit.date),
+        "source": _show_text(hit.source),
+        "city": _show_text(hit.city),
+        "stock_codes": _show_text(hit.stock_codes),
+        "company_codes": _show_text(hit.company_codes),
+        "industry_codes": _show_text(hit.industry_codes),
         "other_types": [_url_in(hit, each, place) for each in types[1:]],
         "libwww_url": None if is_link else libwww_url(hit, place),
     }
 
 
-def _shown(octets: bytes | None) -> str | None:
+def _show_text(octets: bytes | None) -> str | None:
     return None if octets is None else display_text(octets)
 
 
@@ -200,7 +200,7 @@ def parse_date(date: bytes) -> datetime | None:
 _LEFT_OUT = 0.015
 
 
-def of_database(url: WaisUrl, records: WaisRecords) -> Reply:
+def make_database_reply(url: WaisUrl, records: WaisRecords) -> Reply:
     """A database is both: its source description, and the records that a search without words finds."""
     return Reply(
         kind=Kind.SEARCH,
@@ -211,7 +211,7 @@ def of_database(url: WaisUrl, records: WaisRecords) -> Reply:
     )
 
 
-def of_results(url: WaisUrl, records: WaisRecords, agreed: int, most: int) -> Reply:
+def make_results_reply(url: WaisUrl, records: WaisRecords, agreed: int, most: int) -> Reply:
     """A result list, in an answer of at most `agreed` octets, where `most` hits were asked for."""
     hits = hits_in(records)
     return Reply(
@@ -223,7 +223,7 @@ def of_results(url: WaisUrl, records: WaisRecords, agreed: int, most: int) -> Re
     )
 
 
-def of_document(url: WaisUrl, wtype: bytes, first: Chunk) -> Reply:
+def make_document_reply(url: WaisUrl, wtype: bytes, first: Chunk) -> Reply:
     """A document, of which the first chunk is here."""
     extra: dict[str, JsonValue] = {"type": wtype.decode("latin-1")}
     announced = parse_wpath(url.wpath or "").length
@@ -260,9 +260,9 @@ def _oddities(url: WaisUrl, records: WaisRecords, agreed: int, hits: int, most: 
         yield Finding("wais:no-result", "allow", "nothing was found")
     elif hits >= most:
         yield Finding("wais:more", "allow", f"{hits} hits came, as many as were asked for (--entries)")
-    elif agreed - len(records.octets) < max(_LEFT_OUT * agreed, _largest(records)):
+    elif agreed - len(records.octets) < max(_LEFT_OUT * agreed, _find_largest(records)):
         yield Finding("wais:dropped", "warn", "the answer is as large as it may be; there may be more hits")
 
 
-def _largest(records: WaisRecords) -> int:
+def _find_largest(records: WaisRecords) -> int:
     return max(map(len, map(itemgetter(0), records.headers)))  # their octets: there may be thousands

@@ -104,16 +104,16 @@ def refusal(diagnostics: Sequence[Diagnostic], doing: str) -> Declined:
     not `SF`, which servers add to others."""
     reporting = next((each for each in diagnostics if not each.is_out_of_range), diagnostics[0])
     kind = _ERRORS.get(reporting.code, Declined)
-    return kind(f"{doing}: {_shown(reporting)}", code=reporting.code, text=reporting.text)
+    return kind(f"{doing}: {_show_diagnostic(reporting)}", code=reporting.code, text=reporting.text)
 
 
-def missing(diagnostic: Diagnostic, doing: str) -> NotFound:
+def make_not_found(diagnostic: Diagnostic, doing: str) -> NotFound:
     """The error for an `SF` where nothing of a document came and nothing says that it is empty."""
-    said = _shown(diagnostic)
+    said = _show_diagnostic(diagnostic)
     return NotFound(f"{doing}: no such document: {said}", code=diagnostic.code, text=diagnostic.text)
 
 
-def _shown(diagnostic: Diagnostic) -> str:
+def _show_diagnostic(diagnostic: Diagnostic) -> str:
     meaning = _MEANINGS.get(diagnostic.code, "unknown code")
     return f"the server declined with {diagnostic.code} ({meaning}): {diagnostic.text!r}"
 
@@ -207,7 +207,7 @@ def _parse_header(group: bytes, octets: bytes) -> DocumentHeader:
     found = contents(group)
     return DocumentHeader(
         octets=octets,
-        document_id=_required(found, _DOCUMENT_ID),
+        document_id=_require_element(found, _DOCUMENT_ID),
         score=_number(found, _SCORE),
         best_match=_number(found, _BEST_MATCH),
         length=_number(found, _LENGTH),
@@ -225,11 +225,11 @@ def _parse_header(group: bytes, octets: bytes) -> DocumentHeader:
 
 def _parse_text(group: bytes) -> bytes:
     found = contents(group)
-    _required(found, _DOCUMENT_ID)
+    _require_element(found, _DOCUMENT_ID)
     return found.get(_DOCUMENT_TEXT, b"")
 
 
-def _required(found: dict[int, bytes], tag: int) -> bytes:
+def _require_element(found: dict[int, bytes], tag: int) -> bytes:
     if tag not in found:
         raise ProtocolError(f"a record without element {tag}")
     return found[tag]

@@ -24,7 +24,7 @@ from protocols.wais.apdu import (
     parse_search_response,
     read_message,
 )
-from protocols.wais.record import Diagnostic, WaisRecords, missing, refusal, sort_records
+from protocols.wais.record import Diagnostic, WaisRecords, make_not_found, refusal, sort_records
 from protocols.wire import Buffer, Reader, Rest, encode_message
 
 # One request and its whole answer. A dialogue waits for the answer before the next request, because a WAIS
@@ -127,25 +127,25 @@ class DocumentChunks:
         self._at = max(0, start - 1)
         self._held = start - self._at
 
-    def first(self) -> Dialogue[Chunk]:
+    def fetch_first(self) -> Dialogue[Chunk]:
         yield PlanNote(
             f"an answer of {self._size} octets is followed by the request for the next {self._size}, until"
             " one is shorter or says that there is no more"
         )
-        return (yield from self.next())
+        return (yield from self.fetch_next())
 
-    def next(self) -> Dialogue[Chunk]:
+    def fetch_next(self) -> Dialogue[Chunk]:
         """Behind one with an `ending`, or one that `failed`, there is none."""
         records, self._size = yield from _request(self._document, self._at, self._size, self._agreed)
         text = _text_of(records, self._size)
         if self._held and not text:
             self._at, self._held = 0, 0
-            return (yield from self.next())
+            return (yield from self.fetch_next())
         if text is None:
-            last = _ending_without_text(records.diagnostics, self._at)
+            last = _find_ending_without_text(records.diagnostics, self._at)
             return Chunk("the end of the document", self._at, b"", last)
         failed = tuple(each for each in records.diagnostics if not each.is_out_of_range)
-        ending = None if failed else _ending(records.diagnostics, len(text) < self._size)
+        ending = None if failed else _find_ending(records.diagnostics, len(text) < self._size)
         at = self._at + self._held
         chunk = Chunk(f"the document from octet {at} on", at, text[self._held :], ending, failed)
         self._at, self._held = self._at + self._size, 0
@@ -169,7 +169,7 @@ def give(ranges: DocumentChunks, chunk: Chunk, reply: Reply) -> Dialogue[None]:
             _report(chunk.ending, reply)
             return
         try:
-            chunk = yield from ranges.next()
+            chunk = yield from ranges.fetch_next()
         except Disconnected as error:
             if not received:
                 raise
@@ -219,14 +219,14 @@ def _text_of(records: WaisRecords, size: int) -> bytes | None:
     return records.texts[0]
 
 
-def _ending(diagnostics: Sequence[Diagnostic], short: bool) -> DocumentEnding | None:
+def _find_ending(diagnostics: Sequence[Diagnostic], short: bool) -> DocumentEnding | None:
     """How an answer with a text and no diagnostic but `SF` ends the document; None if it goes on."""
     if diagnostics:
         return DocumentEnding.TOLD
     return DocumentEnding.SHORT if short else None
 
 
-def _ending_without_text(diagnostics: Sequence[Diagnostic], at: int) -> DocumentEnding:
+def _find_ending_without_text(diagnostics: Sequence[Diagnostic], at: int) -> DocumentEnding:
     """How an answer without a text ends the document. Raises what it is if it ends none."""
     if any(not each.is_out_of_range for each in diagnostics):
         raise refusal(diagnostics, f"the document from octet {at} on")
@@ -235,7 +235,7 @@ def _ending_without_text(diagnostics: Sequence[Diagnostic], at: int) -> Document
             DocumentEnding.TOLD
         )  # at octet 0, too: that is a document without octets, and a missing one is told so
     if at == 0 and diagnostics:
-        raise missing(diagnostics[0], "the document")
+        raise make_not_found(diagnostics[0], "the document")
     if at == 0:
         raise ProtocolError("the answer has neither octets of the document nor a reason")
     return DocumentEnding.DECLINED if diagnostics else DocumentEnding.EMPTY

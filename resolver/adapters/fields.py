@@ -29,7 +29,7 @@ class PlaceLogin(NamedTuple):
     place: Place
     credentials: resolver.Credentials
 
-    def over(self, given: Given | None) -> Given:
+    def override_source(self, given: Given | None) -> Given:
         """Return a source of credentials that has this login for its place, and asks `given` for others."""
         if given is None or isinstance(given, Mapping):
             return {**(given or {}), self.place: self.credentials}

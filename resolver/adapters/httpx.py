@@ -62,26 +62,26 @@ class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         opened = ExitStack()
-        with _worded(request):
+        with _translate_errors(request):
             try:
                 reply = opened.enter_context(
-                    resolver.blocking.stream(str(request.url), **self._said(request))
+                    resolver.blocking.stream(str(request.url), **self._read_settings(request))
                 )
             except resolver.Declined as error:
-                return _declined(error)
+                return _make_declined_response(error)
         return _response(reply, _SyncBody(reply, opened, request))
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         opened = AsyncExitStack()
-        with _worded(request):
+        with _translate_errors(request):
             try:
-                stream = resolver.stream(str(request.url), **self._said(request))
+                stream = resolver.stream(str(request.url), **self._read_settings(request))
                 reply = await opened.enter_async_context(stream)
             except resolver.Declined as error:
-                return _declined(error)
+                return _make_declined_response(error)
         return _response(reply, _AsyncBody(reply, opened, request))
 
-    def _said(self, request: httpx.Request) -> _Given:
+    def _read_settings(self, request: httpx.Request) -> _Given:
         if request.method != "GET":
             raise httpx.UnsupportedProtocol(
                 f"{request.method}: only GET is done here: nothing was sent", request=request
@@ -106,7 +106,7 @@ class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
         except ValueError as error:
             raise httpx.UnsupportedProtocol(str(error), request=request) from error
         if login is not None:
-            said["credentials"] = login.over(said.get("credentials"))
+            said["credentials"] = login.override_source(said.get("credentials"))
         return said
 
 
@@ -117,7 +117,7 @@ class _SyncBody(httpx.SyncByteStream):
         self._request = request
 
     def __iter__(self) -> Iterator[bytes]:
-        with _worded(self._request):
+        with _translate_errors(self._request):
             yield from self._reply.body
 
     def close(self) -> None:
@@ -133,7 +133,7 @@ class _AsyncBody(httpx.AsyncByteStream):
         self._request = request
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        with _worded(self._request):
+        with _translate_errors(self._request):
             async for octets in self._reply.body:
                 yield octets
 
@@ -147,13 +147,13 @@ def _response(
     return httpx.Response(200, headers=list(resolver.http_fields(reply)), stream=body)
 
 
-def _declined(error: resolver.Declined) -> httpx.Response:
+def _make_declined_response(error: resolver.Declined) -> httpx.Response:
     """The peer said no: its words in place of a body."""
     return httpx.Response(resolver.http_status(error), text=error.message)
 
 
 @contextmanager
-def _worded(request: httpx.Request) -> Iterator[None]:
+def _translate_errors(request: httpx.Request) -> Iterator[None]:
     """What fails inside is an exception of httpx."""
     try:
         yield

@@ -33,7 +33,15 @@ from protocols.http.request import HttpRequest, prepare, target_of
 from protocols.http.url import HttpUrl
 from protocols.location import Origin, Referrer, Url
 from protocols.step import Dialogue
-from resolver.blocking.portal import OpenResource, Portal, PortalContext, ThreadLost, ask, portal, told
+from resolver.blocking.portal import (
+    OpenResource,
+    Portal,
+    PortalContext,
+    ThreadLost,
+    ask,
+    make_thread_listener,
+    portal,
+)
 from resolver.blocking.portal import PortalBody as WaitingBody
 from resolver.loops import CancelScope
 from resolver.network.admission import Admission
@@ -41,15 +49,15 @@ from resolver.network.clock import Clock
 from resolver.network.lookup import Lookup, look_up
 from resolver.network.stream_settings import Phase
 from resolver.network.url_gate import UrlGate
-from resolver.policy.redirects import check_hops, harmless, may_carry_credentials
+from resolver.policy.redirects import check_hops, may_carry_credentials, select_harmless
 from resolver.policy.settings import Policy
 from resolver.transfer import extras as codings
 from resolver.transfer import extras as http2
 from resolver.transfer.network import Network
 from resolver.transfer.redirects import RetrievalRequest as HopRequest
 from resolver.transfer.settings import NetworkSettings, check_names
-from resolver.url.parsing import parse, without_user
-from resolver.url.tracebacks import outermost
+from resolver.url.parsing import parse, strip_user
+from resolver.url.tracebacks import trim_traceback
 
 if TYPE_CHECKING:
     from resolver.transfer.archives import TryRecording
@@ -85,7 +93,7 @@ _TRANSLATIONS: tuple[tuple[type[ResolveError], type[httpx.TransportError]], ...]
 )
 
 
-def translated(
+def translate_error(
     error: ResolveError, timed_out: Callable[[str], httpx.TimeoutException]
 ) -> httpx.TransportError:
     """What is raised of httpx's for an error of ours; for silence what `timed_out` makes of its words."""
@@ -136,10 +144,10 @@ class RequestRoute(NamedTuple):
         if self.origin != "derived" or self.referrer is None:
             return self, url, headers
         stays = may_carry_credentials(parse(self.referrer.url), url, policy)
-        there = parse(without_user(url)) if stays else url
+        there = parse(strip_user(url)) if stays else url
         if stays and not self.left:
             return self, there, headers
-        return self._replace(left=True), there, harmless(headers)
+        return self._replace(left=True), there, select_harmless(headers)
 
     def mark(self, request: httpx.Request, found_in: Referrer, clock: Clock) -> None:
         """The client may follow the answer to this request."""
@@ -214,7 +222,7 @@ class HttpxTimeouts:
         if phase == "connect":
             self.leave_head()
 
-    def connected(self) -> None:
+    def record_connected(self) -> None:
         """Little is said, and then a head is waited for."""
         self.await_head()
 
@@ -222,11 +230,11 @@ class HttpxTimeouts:
         """When the client's time for it is over."""
         return self._until.get(phase, _NEVER)
 
-    def until(self, phase: Phase, silent: float) -> float:
+    def compute_deadline(self, phase: Phase, silent: float) -> float:
         """When one wait in it is over."""
         return silent if phase == "connect" else min(silent, self.deadline(phase))
 
-    def missed(self, phase: Phase) -> TimedOut:
+    def make_timeout(self, phase: Phase) -> TimedOut:
         """What is said then."""
         return TimedOut(f"timed out: not done within {self._timeouts[phase]:g} s, as the client has it")
 
@@ -258,12 +266,14 @@ class TimeoutGate(UrlGate):
     async def enter(self, conversation: AbstractAsyncContextManager[Reply]) -> Reply:
         """As far as the head, which has a time of its own, if that is bound."""
         if self.limits.head is None:
-            with self.clock.bound():
+            with self.clock.limit_time():
                 return await conversation.__aenter__()
         with self.clock.loop.move_on_at(self.clock.deadline) as scope:
             self._times.scope = scope
             return await conversation.__aenter__()
-        raise (self.clock if scope.deadline == self.clock.deadline else Clock.for_head(self.limits)).over()
+        raise (
+            self.clock if scope.deadline == self.clock.deadline else Clock.for_head(self.limits)
+        ).make_timeout()
 
     async def first_of(
         self, first: Callable[[], Awaitable[A]], second: Callable[[], Awaitable[B]]
@@ -288,7 +298,9 @@ class RequestBody:
             self.octets = b"".join(stream)
         else:
             self._pieces = (
-                aiter(stream) if isinstance(stream, httpx.AsyncByteStream) else _asked(iter(stream))
+                aiter(stream)
+                if isinstance(stream, httpx.AsyncByteStream)
+                else _iterate_in_thread(iter(stream))
             )
 
     async def next_piece(self) -> bytes:
@@ -305,7 +317,7 @@ class RequestBody:
             await self._pieces.aclose()
 
 
-async def _asked(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+async def _iterate_in_thread(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
     """What a client that waits gives, each in the thread in which it waits."""
     while (octets := await ask(partial(next, pieces, None))) is not None:
         yield octets
@@ -333,14 +345,14 @@ class ResponseBody(httpx.AsyncByteStream):
 
     async def __anext__(self) -> bytes:
         try:
-            with self._gate.clock.bound():
+            with self._gate.clock.limit_time():
                 octets = await anext(self._body)
             self._received += len(octets)
             if self._most is not None and self._received > self._most:
                 raise LimitExceeded("body", f"the body is larger than the limit of {self._most} octets")
         except ResolveError as error:
             self._end_record(error)
-            raise translated(error, self._gate.timed_out) from outermost(error)
+            raise translate_error(error, self._gate.timed_out) from trim_traceback(error)
         return octets
 
     async def aclose(self) -> None:
@@ -391,12 +403,12 @@ class HttpxTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
     ) -> None:
         check_names(settings, NetworkSettings.__optional_keys__)
         if (on_event := settings.get("on_event")) is not None:
-            settings["on_event"] = told(on_event)
+            settings["on_event"] = make_thread_listener(on_event)
         self._origin = origin
         self._network = Network(lookup=lookup, **settings)
-        self._options = Options(codings=codings.installed())
+        self._options = Options(codings=codings.find_codings())
         self._undone = frozenset({**ALWAYS, **self._options.codings})
-        self._framed = replace(self._options, http2=http2.http2_installed())
+        self._framed = replace(self._options, http2=http2.find_frames())
         self._client: str | None = None
         self._portal: Portal | None = None
 
@@ -412,7 +424,7 @@ class HttpxTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
         async def answer() -> AbstractAsyncContextManager[httpx.Response]:
             return self._answered(request)
 
-        return PortalContext(self._home, answer, _held).__enter__()
+        return PortalContext(self._home, answer, _hold_response).__enter__()
 
     def _serve(self, client: str) -> None:
         """What is kept for the one is of no use for the other: its loop, or its thread, is not there."""
@@ -446,7 +458,7 @@ class HttpxTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
             raise
         recording = None if self._network.recorder is None else self._record(route, gate, url)
         try:
-            conversation = hold(dialogue if recording is None else recording.watched(dialogue), gate)
+            conversation = hold(dialogue if recording is None else recording.watch_dialogue(dialogue), gate)
             reply = await _begin(conversation, gate)
         except BaseException as error:
             await sent.aclose()
@@ -481,7 +493,7 @@ class HttpxTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
         try:
             route, gate, url, relayed = self._judge(request, sent)
         except ResolveError as error:
-            raise translated(error, httpx.ReadTimeout) from outermost(error)
+            raise translate_error(error, httpx.ReadTimeout) from trim_traceback(error)
         return route, gate, url, relay(relayed, gate.options, gate.limits, tls=url.secured)
 
     async def aclose(self) -> None:
@@ -513,13 +525,13 @@ class HttpxTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
         options = self._framed if in_frames else self._options
         if limits.body_everywhere:
             options = replace(options, most=limits.body)
-        judged = self._network.judged(url, origin=route.origin, referrer=route.referrer, options=options)
+        judged = self._network.judge_url(url, origin=route.origin, referrer=route.referrer, options=options)
         if not isinstance(url, HttpUrl):
             raise UnsupportedScheme(url.scheme, f"httpx has no use for {url.scheme} URLs")
         given = None if route.hops else cast("bytes | None", request.extensions.get("target"))
         target = target_of(url) if given is None else given
         fields = [
-            (name, _accepted(value, self._undone) if name.lower() == b"accept-encoding" else value)
+            (name, _filter_codings(value, self._undone) if name.lower() == b"accept-encoding" else value)
             for name, value in headers
         ]
         content = body.next_piece if body.octets is None else body.octets
@@ -528,14 +540,14 @@ class HttpxTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
 
 
 @lru_cache(maxsize=64)
-def _accepted(value: bytes, undone: frozenset[str]) -> bytes:
+def _filter_codings(value: bytes, undone: frozenset[str]) -> bytes:
     """Of the content codings that a client takes only those that can be undone here."""
     named = [coding.strip() for coding in value.decode("latin-1").split(",")]
     known = [coding for coding in named if coding.partition(";")[0].strip().lower() in undone]
     return ", ".join(known).encode("latin-1") or b"identity"
 
 
-def _held(response: httpx.Response, held: OpenResource) -> httpx.Response:
+def _hold_response(response: httpx.Response, held: OpenResource) -> httpx.Response:
     """The same for a client that waits."""
     body = response.stream
     assert isinstance(body, ResponseBody)
@@ -547,7 +559,7 @@ async def _begin(conversation: AbstractAsyncContextManager[Reply], gate: Timeout
     try:
         return await gate.enter(conversation)
     except ResolveError as error:
-        raise translated(error, gate.timed_out) from outermost(error)
+        raise translate_error(error, gate.timed_out) from trim_traceback(error)
 
 
 def _goes_in_frames(request: httpx.Request, body: RequestBody) -> bool:

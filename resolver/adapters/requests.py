@@ -149,7 +149,7 @@ class Adapter(BaseAdapter):
             None if cert is None else os.fsdecode(cert),
             select_proxy(request.url or "", dict(proxies or {})),
         )
-        with _worded(request):
+        with _translate_errors(request):
             if resolver.parse(request.url or "").scheme in self._web:
                 return self._send_http(request, said)
             return self._send(request, said)
@@ -158,7 +158,7 @@ class Adapter(BaseAdapter):
         """Send the request as it is, and return the answer as it is: a redirect too."""
         if said not in self._transports:
             self._transports.setdefault(
-                said, resolver.HttpxTransport(**_settings_of_http(said.over(self._settings)))
+                said, resolver.HttpxTransport(**_settings_of_http(said.override_settings(self._settings)))
             )
         way = cast("_Way | None", request.hooks.get(_WAY))
         asked = httpx.Request(
@@ -186,7 +186,9 @@ class Adapter(BaseAdapter):
         if way is None:  # the fields of another place stay there (S11)
             said = said._replace(login=_login_of(request))
         if said not in self._resolvers:
-            self._resolvers.setdefault(said, resolver.blocking.Resolver(**said.over(self._settings)))
+            self._resolvers.setdefault(
+                said, resolver.blocking.Resolver(**said.override_settings(self._settings))
+            )
         opened = ExitStack()
         try:
             session = self._resolvers[said]
@@ -196,10 +198,12 @@ class Adapter(BaseAdapter):
                 else session.stream(url, origin="derived", referrer=way.referrer)
             )
         except resolver.Declined as error:
-            return _declined(request, error)
+            return _make_declined_response(request, error)
         response = _describe(Response(), request, reply.status or 200, "OK", resolver.http_fields(reply))
         response.url = reply.url
-        response.raw = resolver.blocking.as_file(reply, opened.close, partial(_translated, request=request))
+        response.raw = resolver.blocking.as_file(
+            reply, opened.close, partial(_translate_error, request=request)
+        )
         return response
 
 
@@ -214,7 +218,7 @@ class _RawHeaders(NamedTuple):
     proxy: str | None
     login: PlaceLogin | None = None
 
-    def over(self, settings: resolver.Settings) -> resolver.Settings:
+    def override_settings(self, settings: resolver.Settings) -> resolver.Settings:
         """The settings, with this in place of what they say."""
         changed = settings.copy()
         limits = settings.get("limits") or resolver.Limits()
@@ -226,7 +230,7 @@ class _RawHeaders(NamedTuple):
         if self.proxy is not None:
             changed["proxy"] = self.proxy
         if self.login is not None:
-            changed["credentials"] = self.login.over(settings.get("credentials"))
+            changed["credentials"] = self.login.override_source(settings.get("credentials"))
         return changed
 
 
@@ -295,7 +299,7 @@ class _Pieces(io.RawIOBase):
         if self._failure is not None:
             raise self._failure
         try:
-            with _worded(self._request):
+            with _translate_errors(self._request):
                 while not self._ahead and (piece := next(self._pieces, None)) is not None:
                     self._ahead = memoryview(piece)
         except exceptions.RequestException as error:
@@ -325,7 +329,7 @@ def _describe(
     return response
 
 
-def _declined(request: PreparedRequest, error: resolver.Declined) -> Response:
+def _make_declined_response(request: PreparedRequest, error: resolver.Declined) -> Response:
     """The peer said no: its words in place of a body."""
     status, reason = resolver.http_status(error), error.text or error.message
     response = _describe(Response(), request, status, reason, ())
@@ -335,19 +339,19 @@ def _declined(request: PreparedRequest, error: resolver.Declined) -> Response:
 
 
 @contextmanager
-def _worded(request: PreparedRequest) -> Iterator[None]:
+def _translate_errors(request: PreparedRequest) -> Iterator[None]:
     """What fails inside is an exception of requests."""
     try:
         yield
     except resolver.ResolveError as error:
-        raise _translated(error, request) from error
+        raise _translate_error(error, request) from error
     except (httpx.RequestError, httpx.InvalidURL) as error:
         cause = error.__cause__
         if isinstance(cause, resolver.ResolveError):
-            raise _translated(cause, request) from cause
+            raise _translate_error(cause, request) from cause
         raise exceptions.RequestException(str(error), request=request) from error
 
 
-def _translated(error: resolver.ResolveError, request: PreparedRequest) -> exceptions.RequestException:
+def _translate_error(error: resolver.ResolveError, request: PreparedRequest) -> exceptions.RequestException:
     kind = next((kind for ours, kind in _EXCEPTIONS if isinstance(error, ours)), exceptions.RequestException)
     return kind(str(error), request=request)

@@ -55,8 +55,8 @@ class Handler(urllib.request.BaseHandler):
         try:
             reply = opened.enter_context(self._stream(request))
         except resolver.ResolveError as error:
-            raise _translated(error, request.full_url) from error
-        body = resolver.blocking.as_file(reply, opened.close, partial(_translated, url=reply.url))
+            raise _translate_error(error, request.full_url) from error
+        body = resolver.blocking.as_file(reply, opened.close, partial(_translate_error, url=reply.url))
         answer = addinfourl(body, _message(reply), reply.url, reply.status)
         vars(answer)["msg"] = "OK"  # urllib's own handlers of http ask for it
         return answer
@@ -88,7 +88,7 @@ def _message(reply: resolver.blocking.LiveReply) -> HTTPMessage:
     return message
 
 
-def _translated(error: resolver.ResolveError, url: str) -> URLError:
+def _translate_error(error: resolver.ResolveError, url: str) -> URLError:
     """An `OSError`, as everybody expects of urllib; ours is its `reason` and its cause."""
     scheme = url.partition(":")[0].lower()
     if isinstance(error, resolver.Declined) and scheme not in resolver.schemes(web=False):

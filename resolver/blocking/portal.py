@@ -18,7 +18,7 @@ from weakref import WeakSet
 import trio
 
 from protocols.errors import ResolveError
-from resolver.url.tracebacks import outermost
+from resolver.url.tracebacks import trim_traceback
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -236,7 +236,7 @@ class PortalCall(Generic[T]):
         except trio.Cancelled:
             raise
         except ResolveError as error:
-            self._error = outermost(error)
+            self._error = trim_traceback(error)
         except BaseException as error:  # noqa: BLE001 - raised in the thread that waits for the operation
             self._error = error
 
@@ -320,7 +320,7 @@ def tell(function: Callable[[], object]) -> None:
         call.tell(function)
 
 
-def told(listener: Callable[[A], object]) -> Callable[[A], None]:
+def make_thread_listener(listener: Callable[[A], object]) -> Callable[[A], None]:
     """The listener, called in that thread with one event after the other; nobody waits until it has heard."""
 
     def report(event: A) -> None:
@@ -467,7 +467,7 @@ class PortalIterator(Generic[T]):
 
     def __next__(self) -> T:
         self._portal = self._portal or self._home()
-        for value in self._portal.run(self._next):
+        for value in self._portal.run(self._take_next):
             return value
         raise StopIteration
 
@@ -477,7 +477,7 @@ class PortalIterator(Generic[T]):
             with suppress(ThreadLost):
                 self._portal.run(self._end)
 
-    async def _next(self) -> list[T]:
+    async def _take_next(self) -> list[T]:
         """One, or none at the end. It is kept where the thread does not wait for it any more."""
         if self._reader is None:
             assert self._portal is not None
@@ -615,14 +615,14 @@ class PortalBody:
     def read(self, count: int = -1) -> bytes:
         """The next `count` octets, fewer only at the end; without a count all that are left."""
         while count < 0 or self._held < count:
-            if not self._more(count - self._held if count >= 0 else 1 << 62):
+            if not self._read_more(count - self._held if count >= 0 else 1 << 62):
                 break
         return self._take(self._held if count < 0 else count)
 
     def read_some(self, most: int | None = None) -> bytes:
         """What is here, once there is anything, and at most so much; none at the end."""
         if not self._held:
-            self._more(1)
+            self._read_more(1)
         return self._take(self._held if most is None else most)
 
     @property
@@ -637,7 +637,7 @@ class PortalBody:
             self._octets, self._at = b"", 0
         return octets
 
-    def _more(self, least: int) -> bool:
+    def _read_more(self, least: int) -> bool:
         """Add at least so many to those that are held, unless they come to an end; did any come?"""
         self._opened.check_open()
         return self._opened.portal.run(partial(self._gather, least))

@@ -34,8 +34,8 @@ from resolver.blocking.portal import (
     PortalIterator,
     ThreadLost,
     ask,
+    make_thread_listener,
     portal,
-    told,
 )
 from resolver.network.events import OnEvent
 from resolver.network.mask import CredentialSource, GivenSource
@@ -148,7 +148,7 @@ class LiveReply(LiveFacts):
 # Callbacks of the caller run in the thread that waits, wherever they are needed.
 
 
-def asked(source: GivenSource) -> CredentialSource:
+def wrap_source(source: GivenSource) -> CredentialSource:
     """The retrieval waits for the answer. What has to be awaited is awaited where there is a loop."""
 
     async def find(scheme: str, host: str, port: int, user: bytes | None) -> Credentials | None:
@@ -158,12 +158,12 @@ def asked(source: GivenSource) -> CredentialSource:
     return find
 
 
-def crossing(keywords: dict[str, object]) -> None:
+def wrap_callbacks(keywords: dict[str, object]) -> None:
     """Put what runs in the caller's thread in place of each callback that is among the arguments."""
     if (on_event := keywords.get("on_event")) is not None:
-        keywords["on_event"] = told(cast(OnEvent, on_event))
+        keywords["on_event"] = make_thread_listener(cast(OnEvent, on_event))
     if callable(source := keywords.get("credentials")):
-        keywords["credentials"] = asked(cast(GivenSource, source))
+        keywords["credentials"] = wrap_source(cast(GivenSource, source))
 
 
 # Blocking functions made of asynchronous ones, with the same parameters, result and text: both have one
@@ -178,7 +178,7 @@ R = TypeVar("R")
 S = TypeVar("S")
 
 
-def like(made: Callable[P, T], model: Callable[..., object]) -> Callable[P, T]:
+def copy_signature(made: Callable[P, T], model: Callable[..., object]) -> Callable[P, T]:
     """What was made has the name, text and signature of the model; it is found, and pickled, as ours."""
     update_wrapper(made, model)
     made.__doc__ = _OURS.sub("resolver.blocking.", _AWAITING.sub("", model.__doc__ or ""))
@@ -186,14 +186,14 @@ def like(made: Callable[P, T], model: Callable[..., object]) -> Callable[P, T]:
     return made
 
 
-def waiting(function: Callable[P, Awaitable[T]]) -> Callable[P, T]:
+def make_blocking(function: Callable[P, Awaitable[T]]) -> Callable[P, T]:
     """The function, for a thread that waits."""
 
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
-        crossing(kwargs)
+        wrap_callbacks(kwargs)
         return portal().run(partial(function, *args, **kwargs))
 
-    return like(call, function)
+    return copy_signature(call, function)
 
 
 def opening(
@@ -202,25 +202,27 @@ def opening(
     """The same for what is entered; `dress` makes what a thread gets to hold."""
 
     def call(*args: P.args, **kwargs: P.kwargs) -> AbstractContextManager[T]:
-        crossing(kwargs)
+        wrap_callbacks(kwargs)
 
         async def make() -> AbstractAsyncContextManager[S]:
             return function(*args, **kwargs)
 
         return PortalContext(portal, make, dress)
 
-    return like(call, function)
+    return copy_signature(call, function)
 
 
-def made_of(model: Callable[P, T]) -> Callable[[Callable[[S, T], None]], Callable[Concatenate[S, P], None]]:
+def copy_init_signature(
+    model: Callable[P, T],
+) -> Callable[[Callable[[S, T], None]], Callable[Concatenate[S, P], None]]:
     """An `__init__` with the parameters of the model; it gets what the model makes of them."""
 
     def decorate(initialize: Callable[[S, T], None]) -> Callable[Concatenate[S, P], None]:
         def __init__(self: S, /, *args: P.args, **kwargs: P.kwargs) -> None:
-            crossing(kwargs)
+            wrap_callbacks(kwargs)
             initialize(self, model(*args, **kwargs))
 
-        return like(__init__, model.__init__)
+        return copy_signature(__init__, model.__init__)
 
     return decorate
 
@@ -381,7 +383,7 @@ def as_file(
     return io.BufferedReader(_BodyFile(reply, close, worded))
 
 
-def opened(open_at: OpenAt, close: Callable[[], None]) -> io.BufferedReader:
+def open_reader(open_at: OpenAt, close: Callable[[], None]) -> io.BufferedReader:
     """Raises what opening it does. Closing it closes all. It reads ahead what crosses at once."""
     return io.BufferedReader(_SeekableObject(open_at, close), MOST)
 
@@ -400,7 +402,7 @@ def _method(
     def call(self: _OperationRunner[S], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self.run(lambda held: method(held, *args, **kwargs))
 
-    return like(call, method)
+    return copy_signature(call, method)
 
 
 def _opening(
@@ -415,10 +417,10 @@ def _opening(
 
         return PortalContext(self._home, partial(self._awaited, make), dress)
 
-    return like(call, method)
+    return copy_signature(call, method)
 
 
-def _iterating(
+def _make_iterating(
     method: Callable[Concatenate[session.Resolver, P], RunningBatch[T]],
 ) -> Callable[Concatenate[Resolver, P], PortalIterator[T]]:
     """The same for what is iterated over."""
@@ -429,7 +431,7 @@ def _iterating(
 
         return PortalIterator(self._home, partial(self._awaited, make))
 
-    return like(call, method)
+    return copy_signature(call, method)
 
 
 def _terminal(opened: terminal_session.TerminalSession, held: OpenResource) -> TerminalSession:
@@ -448,7 +450,7 @@ class Resolver:
     _portal: Portal | None = None  # also where it could not be made
     _closed = False
 
-    @made_of(session.Resolver)
+    @copy_init_signature(session.Resolver)
     def __init__(self, resolver: session.Resolver) -> None:
         self._resolver = resolver
         self.policy = resolver.policy
@@ -457,8 +459,8 @@ class Resolver:
     fetch = _method(session.Resolver.fetch)
     info = _method(session.Resolver.info)
     save = _method(session.Resolver.save)
-    save_all = _iterating(session.Resolver.save_all)
-    save_tree = _iterating(session.Resolver.save_tree)
+    save_all = _make_iterating(session.Resolver.save_all)
+    save_tree = _make_iterating(session.Resolver.save_tree)
     stream = _opening(session.Resolver.stream, LiveReply.of)
     listing = _opening(session.Resolver.listing, LiveReply.of)
     resume = _opening(session.Resolver.resume, LiveReply.of)
@@ -471,7 +473,7 @@ class Resolver:
         """What the URL names as a file to read: for `pandas`, `tarfile`, `zipfile`. It can be sought in where
         the scheme can begin in the middle, and the size is known. Reading raises `ResolveError` where what
         came is not whole."""
-        return opened(partial(self.resume, url, origin=origin, referrer=referrer), lambda: None)
+        return open_reader(partial(self.resume, url, origin=origin, referrer=referrer), lambda: None)
 
     def run(self, operation: Callable[[session.Resolver], Awaitable[T]]) -> T:
         """What an operation of one's own gives. It is done under trio, with the `Resolver` to await."""
@@ -564,9 +566,9 @@ class TerminalSession:
         return self._held.portal.run(lambda: operation(self._session))
 
 
-fetch = waiting(once.fetch)
-info = waiting(once.info)
-save = waiting(once.save)
+fetch = make_blocking(once.fetch)
+info = make_blocking(once.info)
+save = make_blocking(once.save)
 stream = opening(once.stream, LiveReply.of)
 entries = opening(once.entries, BlockingIterator[Entry])
 
@@ -590,4 +592,4 @@ def open(url: UrlLike, **settings: Unpack[FetchSettings]) -> io.BufferedReader:
     """
     origin, referrer = settings.pop("origin", "user"), settings.pop("referrer", None)
     resolver = Resolver(**cast("Settings", settings))
-    return opened(partial(resolver.resume, url, origin=origin, referrer=referrer), resolver.close)
+    return open_reader(partial(resolver.resume, url, origin=origin, referrer=referrer), resolver.close)

@@ -96,7 +96,7 @@ _LACKING = ("ModuleNotFoundError", "ImportError", "AttributeError")
 _UNREADABLE = "different environments"
 
 
-def here() -> str:
+def get_version() -> str:
     return VERSION
 
 
@@ -105,7 +105,7 @@ def check_cluster(client: Client) -> None:
     answer is no matter: it may be gone by now; nor is a scheduler here, which what comes next says."""
     others: dict[str, str] = {}
     try:
-        answers = client.run(here, on_error="return")
+        answers = client.run(get_version, on_error="return")
     except OSError:
         return
     for worker, told in answers.items():
@@ -126,7 +126,7 @@ def check(version: str) -> None:
 
 
 @contextmanager
-def understood() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     """Raises `NotConfigured` where a scheduler or a worker does not know what it is given."""
     try:
         yield

@@ -95,7 +95,7 @@ class BulkPlan:
         share = self._turns.take()
         if share is None:
             return None
-        held = self._held(share)
+        held = self._list_requests(share)
         self._under_way[share.partition] = share, held
         others = len(share.counts) - 1
         name = self._waiting.name(share.counts[0][0]) or _NO_HOST
@@ -108,12 +108,12 @@ class BulkPlan:
             seconds=share.seconds,
         )
 
-    def _held(self, share: HostShare) -> list[tuple[int, int, BulkRequest]]:
+    def _list_requests(self, share: HostShare) -> list[tuple[int, int, BulkRequest]]:
         """Its requests, with their hosts and numbers, in the order in which they can be begun."""
         held = []
         for host, number_of in share.counts:
             between = self._turns.seconds_between(host)
-            for place, (number, item) in enumerate(self._waiting.first(host, number_of)):
+            for place, (number, item) in enumerate(self._waiting.find_first(host, number_of)):
                 held.append((place * between, number, host, item))
         held.sort(key=lambda each: each[:2])
         return [(number, host, item) for _, number, host, item in held]
@@ -171,11 +171,11 @@ class BulkPlan:
     def bound(self) -> float:
         """Seconds that it takes at least, however many workers there are: what the host needs that is
         slowest, by its rate or else by what it may have under way."""
-        return max((seconds for _, _, seconds in self._turns.slowest(1)), default=0.0)
+        return max((seconds for _, _, seconds in self._turns.find_slowest(1)), default=0.0)
 
-    def largest(self, most: int) -> list[tuple[str, int, float]]:
+    def find_largest(self, most: int) -> list[tuple[str, int, float]]:
         """The hosts that need longest, with their requests and seconds."""
-        found = self._turns.slowest(most)
+        found = self._turns.find_slowest(most)
         return [(self._waiting.name(host), requests, seconds) for host, requests, seconds in found]
 
     def histogram(self) -> list[tuple[int, int]]:
@@ -207,17 +207,19 @@ class PlannedRequest(NamedTuple):
     scheme: str
 
 
-def placed(request: UrlLike | SaveRequest) -> PlannedRequest:
+def place_request(request: UrlLike | SaveRequest) -> PlannedRequest:
     """What is no URL has a place, too: it fails where all others do, and is told of with them."""
     wanted = request if isinstance(request, SaveRequest) else SaveRequest(request)
     text = _text(wanted.url)
     try:
         url = url_of(wanted.url, origin=wanted.origin)
     except ResolveError:
-        return PlannedRequest(BulkRequest(text, wanted.path or _below(_HERE, text), _more(wanted)), "", "")
+        return PlannedRequest(
+            BulkRequest(text, wanted.path or _place_below(_HERE, text), _encode_options(wanted)), "", ""
+        )
     host = host_key(url)
     return PlannedRequest(
-        BulkRequest(text, wanted.path or _place(url, host, text), _more(wanted)), host, url.scheme
+        BulkRequest(text, wanted.path or _place(url, host, text), _encode_options(wanted)), host, url.scheme
     )
 
 
@@ -230,7 +232,7 @@ def request_of(item: BulkRequest) -> SaveRequest:
     return SaveRequest(item.url, item.path, **more)
 
 
-def _more(request: SaveRequest) -> dict[str, JsonValue] | None:
+def _encode_options(request: SaveRequest) -> dict[str, JsonValue] | None:
     more: dict[str, JsonValue] = {}
     if request.mirrors:
         more["mirrors"] = [_text(each) for each in request.mirrors]
@@ -257,7 +259,7 @@ def _text(url: UrlLike) -> str:
 def _place(url: Url, host: str, text: str) -> str:
     """One name for one URL, whatever else there is and however often it is asked for: a digest, and behind it
     what people know it by."""
-    place = _below(host.removesuffix(":") or _HERE, text)
+    place = _place_below(host.removesuffix(":") or _HERE, text)
     try:
         name = local_file_name(url)
         return f"{place}-{name}" if len(name.encode()) <= _LONGEST else place
@@ -265,13 +267,13 @@ def _place(url: Url, host: str, text: str) -> str:
         return place
 
 
-def _below(directory: str, text: str) -> str:
+def _place_below(directory: str, text: str) -> str:
     """By a digest of the URL as it is shown: no password is guessed by it."""
     digest = hashlib.blake2b(redact(text).encode("utf-8", "surrogatepass"), digest_size=10).hexdigest()
     return f"{directory}/{digest[:2]}/{digest}"
 
 
-def each(given: Given, client: Client | None) -> Iterator[UrlLike | SaveRequest]:
+def iterate_requests(given: Given, client: Client | None) -> Iterator[UrlLike | SaveRequest]:
     """One by one. Of a collection of Dask a partition is brought here at a time."""
     if not hasattr(given, "__dask_graph__"):
         yield from given
@@ -335,8 +337,8 @@ class SimulatedRun(NamedTuple):
 class Forecast(NamedTuple):
     """`bound` are the seconds that it takes at least, for the host `bound_by`; `expected` those for so many
     workers. `largest` are the hosts that need longest, with their requests and seconds; `histogram` says how
-    many hosts have 1 to 9 requests, 10 to 99 and so on: the least, and the hosts. `each` is how many seconds
-    a request is thought to take."""
+    many hosts have 1 to 9 requests, 10 to 99 and so on: the least, and the hosts. `iterate_requests` is how
+    many seconds a request is thought to take."""
 
     requests: int
     hosts: int
@@ -352,7 +354,7 @@ class Forecast(NamedTuple):
 def forecast(plan: BulkPlan, *, threads: int = 1) -> Forecast:
     """What is before a plan, which stays as it is. `threads` are those of each worker."""
     played = {workers: simulate(plan.turns(), workers * threads) for workers in WORKERS}
-    largest = plan.largest(_MOST)
+    largest = plan.find_largest(_MOST)
     return Forecast(
         requests=plan.requests,
         hosts=plan.hosts,

@@ -63,7 +63,7 @@ class HostPace(NamedTuple):
     each: float = 1.0
     at_once: int = 64
 
-    def between(self, cap: int | None) -> float:
+    def compute_interval(self, cap: int | None) -> float:
         """Seconds for each request of a host that may have `cap` under way; None: as many as a share has, and
         it has no rate."""
         if cap is None:
@@ -126,14 +126,14 @@ class BulkScheduler:
         self._cap.append(cap or 0)
         self._asked.append(0)
         self._waiting.append(0)
-        self._between.append(self._pace.between(cap))
+        self._between.append(self._pace.compute_interval(cap))
         return len(self._partition) - 1
 
     def lower(self, host: int, cap: int | None) -> None:
         """It is also asked for something of which it may have no more than this under way."""
         if cap is not None and not 0 < self._cap[host] <= cap:
             self._cap[host] = cap
-            self._between[host] = self._pace.between(cap)
+            self._between[host] = self._pace.compute_interval(cap)
 
     def add(self, host: int) -> None:
         """One request more."""
@@ -189,7 +189,7 @@ class BulkScheduler:
             heapq.heappush(self._heap, (-self._before[partition], partition))
 
     def _share_of(self, partition: int) -> HostShare:
-        counts = self._counts(partition)
+        counts = self._count_requests(partition)
         for host, count in counts:
             self._waiting[host] -= count
             self.waiting -= count
@@ -205,26 +205,26 @@ class BulkScheduler:
         self._under_way[partition] = share
         return share
 
-    def _counts(self, partition: int) -> list[tuple[int, int]]:
+    def _count_requests(self, partition: int) -> list[tuple[int, int]]:
         """How many of each host."""
         waiting, between = self._waiting, self._between
         slowest = sorted(self._hosts[partition], key=lambda host: (-waiting[host] * between[host], host))
         seconds = self._box * (_LEAP if partition in self._done_before else 1)
-        wanted = sum(self._within(seconds, host) for host in slowest)
+        wanted = sum(self._count_within(seconds, host) for host in slowest)
         most_together = self._pace.at_once / self._each[partition]  # a second
         if wanted > MOST:  # less time for all of them, but not less than so many take in any case
             seconds = max(seconds * MOST / wanted, min(seconds, MOST / most_together))
         room = max(1, min(MOST, int(seconds * most_together + _EXACT)))
         counts = []
         for host in slowest:
-            count = min(self._within(seconds, host), room)
+            count = min(self._count_within(seconds, host), room)
             counts.append((host, count))
             room -= count
             if not room:
                 break
         return counts
 
-    def _within(self, seconds: float, host: int) -> int:
+    def _count_within(self, seconds: float, host: int) -> int:
         """So many can be asked for in that time, of those that wait. One in any case."""
         return min(self._waiting[host], max(1, int(seconds / self._between[host] + _EXACT)))
 
@@ -262,7 +262,7 @@ class BulkScheduler:
             if not_begun == count:
                 continue
             found = until / (count - not_begun) if not_begun else self._not_slower(host, count, seconds)
-            self._between[host] = max(found, self._politely(host), _SOONEST)
+            self._between[host] = max(found, self._compute_interval(host), _SOONEST)
         crowded = any(left.get(host) == count for host, count in share.counts)  # they had no turn at all
         found = (until if crowded else seconds) * self._pace.at_once / begun
         each = found if crowded else min(found, self._each[share.partition])
@@ -273,13 +273,13 @@ class BulkScheduler:
         known = self._between[host]
         return known / 2 if seconds > known * count * _ABOUT else min(known, seconds / count)
 
-    def _politely(self, host: int) -> float:
+    def _compute_interval(self, host: int) -> float:
         """Seconds for each request that no answer makes fewer."""
         return 1 / self._pace.rate if self._pace.rate is not None and self._cap[host] else 0.0
 
     # -- what it comes to
 
-    def slowest(self, most: int) -> list[tuple[int, int, float]]:
+    def find_slowest(self, most: int) -> list[tuple[int, int, float]]:
         """The hosts that need longest, as far as is known before anything was asked for: their requests, and
         seconds. Those without a bound are not among them."""
         numbers = (host for host, cap in enumerate(self._cap) if cap and self._asked[host])
@@ -287,7 +287,7 @@ class BulkScheduler:
         return [(host, self._asked[host], self._seconds_of_all(host)) for host in found]
 
     def _seconds_of_all(self, host: int) -> float:
-        return self._asked[host] * self._pace.between(self._cap[host] or None)
+        return self._asked[host] * self._pace.compute_interval(self._cap[host] or None)
 
     def histogram(self) -> list[tuple[int, int]]:
         """How many hosts have 1 to 9 requests, 10 to 99, and so on, each with the least; as far as there
@@ -389,7 +389,7 @@ class PendingRequests:
             self._database.executemany(insert, self._new)
         self._new.clear()
 
-    def first(self, host: int, count: int) -> list[NumberedRequest]:
+    def find_first(self, host: int, count: int) -> list[NumberedRequest]:
         """The first that wait of it, in the order in which they came."""
         self._put_in_order()
         query = "SELECT number, url, path, more FROM item WHERE host = ? ORDER BY number LIMIT ?"

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, NamedTuple, Unpack
 from uuid import uuid4
 
 from protocols.errors import LocalError, NotConfigured
-from resolver.bulk.messages import BulkJob, Format, RequestSlice, SliceReport, check_cluster, understood
-from resolver.bulk.plan import BulkPlan, Given, each, placed
+from resolver.bulk.messages import BulkJob, Format, RequestSlice, SliceReport, check_cluster, translate_errors
+from resolver.bulk.plan import BulkPlan, Given, iterate_requests, place_request
 from resolver.bulk.queue import BOX, PARTITIONS, HostPace
-from resolver.bulk.slice import close_all, fetch_packed, index_all, is_under_way, packed
+from resolver.bulk.slice import close_all, fetch_packed, index_all, is_under_way, pack_task
 from resolver.bulk.store import Store, store_of
 from resolver.files.atomic import OutputFiles
 from resolver.transfer.settings import Settings, check_names
@@ -77,13 +77,13 @@ class BulkSummary(NamedTuple):
 
 
 @contextmanager
-def planned(
+def plan_requests(
     requests: Given, client: Client | None, pace: HostPace, partitions: int = PARTITIONS
 ) -> Iterator[BulkPlan]:
     """All of them, ready to be asked for."""
     with BulkPlan(pace, partitions=partitions) as plan:
-        for request in each(requests, client):
-            plan.add(*placed(request))
+        for request in iterate_requests(requests, client):
+            plan.add(*place_request(request))
         yield plan
 
 
@@ -132,10 +132,10 @@ def run(
         warc=warc,
         box=BOX,
     )
-    with planned(requests, client, HostPace(host_rate, per_host), partitions) as plan:
+    with plan_requests(requests, client, HostPace(host_rate, per_host), partitions) as plan:
         if not isinstance(store, OutputFiles):
             _wait_for_others(client, out)
-        with understood():
+        with translate_errors():
             summary = _WorkerSpread(client, job, plan, on_progress or (lambda progress: None)).run()
     if warc and isinstance(
         store, OutputFiles
@@ -239,7 +239,7 @@ class _WorkerSpread:
             slice = slice._replace(pauses=self._pauses_of(slice.partition))
             key = (self._name_of(slice), slice.partition, slice.number, self._run)
             urgency = round(self._plan.urgency(slice))  # once workers have left some wait for one
-            sent = packed(self._job, slice)
+            sent = pack_task(self._job, slice)
             future = self._client.submit(fetch_packed, sent, key=key, pure=False, priority=urgency)
             self._follow(future, slice)
 

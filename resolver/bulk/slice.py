@@ -22,7 +22,7 @@ from resolver.blocking.portal import portal
 from resolver.bulk.messages import BulkJob, BulkRequest, RequestSlice, SliceReport, check
 from resolver.bulk.plan import request_of
 from resolver.bulk.store import Store, store_of, table_of
-from resolver.files.atomic import OutputFiles, own, passing
+from resolver.files.atomic import OutputFiles, claim_file, make_scratch_directory
 from resolver.ledger import LedgerHeld
 from resolver.ledger.book import Ledger
 from resolver.loops import running
@@ -47,7 +47,7 @@ def scratch() -> AbstractContextManager[str]:
         directory: str | None = get_worker().local_directory
     except ValueError:  # this is none
         directory = None
-    return passing(directory)
+    return make_scratch_directory(directory)
 
 
 # The archives of a run with `warc`: one of each worker, which its slices share, until the run is over.
@@ -64,7 +64,7 @@ def recorder_of(job: BulkJob, slice: RequestSlice, store: Store) -> Iterator[Rec
     if not job.warc:
         yield None
     elif isinstance(store, OutputFiles):
-        yield _of_worker(store)
+        yield _open_worker_archive(store)
     else:
         name = f"{slice.partition:04d}-{slice.number:05d}-{uuid4().hex[:8]}"
         with scratch() as directory:
@@ -74,7 +74,7 @@ def recorder_of(job: BulkJob, slice: RequestSlice, store: Store) -> Iterator[Rec
             store.send([(here.place(each), f"warc/{each}") for each in here.names("")])
 
 
-def _of_worker(shelf: OutputFiles) -> Recorder:
+def _open_worker_archive(shelf: OutputFiles) -> Recorder:
     with _lock:
         if shelf.directory not in _open:
             if not _open:
@@ -121,7 +121,7 @@ def fetch_slice(job: BulkJob, slice: RequestSlice) -> SliceReport:
     """Blocks until all of it has ended, or its time is over and what was begun has. Raises `LocalError` where
     nothing could be kept."""
     store = store_of(job.out)
-    with _known(job.out), _bench(job, store, slice.partition) as bench:
+    with _register_run(job.out), _bench(job, store, slice.partition) as bench:
         with recorder_of(job, slice, store) as recorder:
             report, ended = portal().run(partial(_fetch, job, slice, bench, recorder))
         _publish(job, store, bench, slice.partition, ended)
@@ -136,7 +136,7 @@ _under_way: dict[object, str] = {}
 
 
 @contextmanager
-def _known(out: str) -> Iterator[None]:
+def _register_run(out: str) -> Iterator[None]:
     each = object()
     _under_way[each] = out
     try:
@@ -162,7 +162,7 @@ def _bench(job: BulkJob, store: Store, partition: int) -> Iterator[SliceOutput]:
         if isinstance(store, OutputFiles):
             ledger = _ledger_here(job, store, name)
         elif store.fetch(name, ledger):
-            own(ledger)
+            claim_file(ledger)
         yield SliceOutput(here.place("bodies"), ledger, elsewhere=True)
 
 
@@ -213,7 +213,7 @@ async def _fetch(
     report = SliceReport(
         slice.partition,
         slice.number,
-        left=account.left(),
+        left=account.list_remaining(),
         counts=dict(+account.counts),
         exits=dict(account.exits),
         bytes=account.bytes,
@@ -254,7 +254,7 @@ class _SliceSession(Resolver):
             digest=True,
             moves=True,
         )
-        await save_under(how, map(request_of, account.left()), ledger, batch, account.take)
+        await save_under(how, map(request_of, account.list_remaining()), ledger, batch, account.take)
 
 
 class _SliceLedger:
@@ -276,7 +276,7 @@ class _SliceLedger:
             self.bytes += outcome.bytes - outcome.resumed_from
             self.saved.append(request.path)
 
-    def left(self) -> tuple[BulkRequest, ...]:
+    def list_remaining(self) -> tuple[BulkRequest, ...]:
         """What has not ended, in its order."""
         return tuple(self._waiting.values())
 
@@ -289,7 +289,7 @@ class _SliceLedger:
 # this package precedes them.
 
 
-def packed(job: BulkJob, slice: RequestSlice) -> bytes:
+def pack_task(job: BulkJob, slice: RequestSlice) -> bytes:
     """As Dask pickles: settings may have functions of somebody's notebook."""
     from distributed.protocol.pickle import dumps
 

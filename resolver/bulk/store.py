@@ -12,7 +12,7 @@ from protocols.errors import LocalError
 from protocols.location import JsonValue
 from resolver.bulk.messages import Format
 from resolver.files.atomic import OutputFiles, forget
-from resolver.ledger.report import FinishedRow, became
+from resolver.ledger.report import FinishedRow, list_finished
 from resolver.url.parsing import redact
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ _AT_ONCE = 10_000
 def table_of(ledger: str, format: Format, *, files: bool) -> bytes:
     """A file of that format, a row for each request that has ended, in the order of their URLs. Without
     `files` what came is in archives, by its URL, and has no path. Raises `LedgerFault`."""
-    rows = (_row(each if files else each._replace(path=None)) for each in became(ledger))
+    rows = (_row(each if files else each._replace(path=None)) for each in list_finished(ledger))
     return _lines(rows) if format == "jsonl" else _parquet(rows)
 
 
@@ -188,13 +188,13 @@ def _parquet(rows: Iterable[dict[str, Any]]) -> bytes:
     schema = _schema()
     sink = pyarrow.BufferOutputStream()
     with parquet.ParquetWriter(sink, schema, compression="zstd") as writer:
-        for several in _several(rows):
-            writer.write_table(pyarrow.Table.from_pylist([_typed(row) for row in several], schema))
+        for several in _batch_rows(rows):
+            writer.write_table(pyarrow.Table.from_pylist([_convert_types(row) for row in several], schema))
     octets: bytes = sink.getvalue().to_pybytes()
     return octets
 
 
-def _typed(row: dict[str, Any]) -> dict[str, Any]:
+def _convert_types(row: dict[str, Any]) -> dict[str, Any]:
     """Moments as whole microseconds, and text in UTF-8: what is none is shown with its octets escaped."""
     typed: dict[str, Any] = {
         name: _text(value) if isinstance(value, str) else value for name, value in row.items()
@@ -209,7 +209,7 @@ def _text(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def _several(rows: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+def _batch_rows(rows: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
     following = iter(rows)
     while several := list(islice(following, _AT_ONCE)):
         yield several

@@ -31,7 +31,7 @@ def run() -> None:
 def main(argv: list[str]) -> int:
     """Run one command line; the exit status."""
     try:
-        return _flushed(argv)
+        return _run_and_flush(argv)
     except BrokenPipeError:
         return READER_GONE
     except KeyboardInterrupt:
@@ -39,7 +39,7 @@ def main(argv: list[str]) -> int:
         return INTERRUPTED
 
 
-def _flushed(argv: list[str]) -> int:
+def _run_and_flush(argv: list[str]) -> int:
     """The exit status once all is out, also what came before an error."""
     try:
         status = _perform(argv)

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from resolver.cli.config import Configuration, load
 from resolver.cli.grammar import parse
 from resolver.cli.options import FETCH, LOCAL, CommandOptions, Option, rows
-from resolver.cli.values import UsageError, nearest, pair
+from resolver.cli.values import UsageError, pair, suggest_nearest
 from resolver.cli.vocabulary import VERBS as TABLE
 from resolver.policy.schemes import check_gateway
 
@@ -110,7 +110,7 @@ def _help(words: list[str]) -> Command:
     return _command("help", words, {"config": "none"})
 
 
-def _completed(given: dict[str, Any], verb: str) -> tuple[dict[str, Any], Configuration]:
+def _apply_defaults(given: dict[str, Any], verb: str) -> tuple[dict[str, Any], Configuration]:
     """Give each option that nobody gave what the configuration says, else what it is without; those that
     may be repeated are joined. What means nothing to the verb is no default of it. Raises `UsageError`."""
     configuration = load(given.get("config"))
@@ -140,12 +140,12 @@ def _verb(words: list[str]) -> str | None:
     from resolver.cli.hints import proposal  # few command lines need it
 
     url = proposal(words[0])
-    meant = nearest(words[0].lower(), VERBS) if url is None else f"; did you mean {url} ?"
+    meant = suggest_nearest(words[0].lower(), VERBS) if url is None else f"; did you mean {url} ?"
     raise UsageError(f"{words[0]!r} is no verb, and a URL has a colon: nothing was fetched{meant}")
 
 
 def _command(verb: str, urls: list[str], given: dict[str, Any], extracts: str | None = None) -> Command:
-    values, configuration = _completed(given, verb)
+    values, configuration = _apply_defaults(given, verb)
     command = Command(**values, verb=verb, urls=tuple(urls), configuration=configuration, extracts=extracts)
     if extracts is not None and command.recursive:
         raise UsageError("-r is for what is below a URL, and warc extract FILE is of all")

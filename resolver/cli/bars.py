@@ -48,9 +48,9 @@ class Bars:
         texts = [self._line(each, columns, longest, now) for each in shown]
         if transfers.count > 1:
             texts = [*texts[: rows - 1], self._total(transfers, columns, now)]
-        return [self._drawn(text, columns) for text in texts[:rows]]
+        return [self._draw_text(text, columns) for text in texts[:rows]]
 
-    def _drawn(self, text: Text, columns: int) -> str:
+    def _draw_text(self, text: Text, columns: int) -> str:
         with self._console.capture() as drawn:
             self._console.print(text, end="", width=columns, no_wrap=True, overflow="crop")
         return drawn.get()
@@ -108,7 +108,7 @@ def _tail(text: str, width: int) -> str:
 def _figures(transfer: TransferProgress, now: float, room: int) -> str:
     """Percents, the time left, the rate, the octets, each right-aligned: as many, in this order of
     importance, as there is room for. Percents are always shown."""
-    rate, left, whole = transfer.rate(now), transfer.left(now), transfer.expected
+    rate, left, whole = transfer.rate(now), transfer.estimate_remaining(now), transfer.expected
     percent = "" if not whole else f"{min(100, transfer.received * 100 // whole)}%"
     amount = octets(transfer.received) if whole is None else octets_of(transfer.received, whole)
     found = [

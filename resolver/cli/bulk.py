@@ -132,7 +132,7 @@ class BulkDisplay:
         if self._command.json:
             streams.print_record({**summary._asdict(), "seconds": round(summary.seconds, 6)})
         elif not self._command.is_quiet:
-            streams.complain(told(summary))
+            streams.complain(format_summary(summary))
 
     def _line(self, progress: BulkProgress, columns: int) -> str:
         return line_of(progress, self._clock() - self._began, columns)
@@ -165,7 +165,7 @@ def line_of(progress: BulkProgress, elapsed: float, columns: int) -> str:
     share = ended / whole if whole else 1.0
     if not progress.threads:
         return f"waiting for workers: {ended:,} of {whole:,}"[: max(1, columns)]
-    words = [f"{ended:,} of {whole:,}", *_bad(progress.counts), octets(progress.bytes)]
+    words = [f"{ended:,} of {whole:,}", *_list_failures(progress.counts), octets(progress.bytes)]
     if 0 < ended < whole:
         words.append(f"{countdown(elapsed / ended * (whole - ended))} left")
     line = f"{int(share * 100):>3}%  {', '.join(words)}"
@@ -175,17 +175,17 @@ def line_of(progress: BulkProgress, elapsed: float, columns: int) -> str:
     return line[: max(1, columns)]
 
 
-def told(summary: BulkSummary) -> str:
+def format_summary(summary: BulkSummary) -> str:
     """A line for people."""
     kept = [f"{summary.skipped:,} kept"] if summary.skipped else []
-    words = [f"{summary.done:,} of {summary.requests:,} done", *kept, *_bad(summary._asdict())]
+    words = [f"{summary.done:,} of {summary.requests:,} done", *kept, *_list_failures(summary._asdict())]
     hosts = "1 host" if summary.hosts == 1 else f"{summary.hosts:,} hosts"
     slices = "1 slice" if summary.slices == 1 else f"{summary.slices:,} slices"
     amount = f"{octets(summary.bytes)} in {duration(summary.seconds)}"
     return f"{', '.join(words)}; {amount}, {hosts}, {slices}"
 
 
-def _bad(counts: Mapping[str, int]) -> list[str]:
+def _list_failures(counts: Mapping[str, int]) -> list[str]:
     return [f"{counts[how]:,} {how}" for how in ("failed", "refused") if counts.get(how)]
 
 
@@ -328,7 +328,7 @@ class _BulkCommand:
     def __init__(self, command: Command) -> None:
         self._command = command
         self._statuses: set[int] = set()
-        self._carried = _carried(command)
+        self._carried = _collect_logins(command)
         self._settings = settings_of(command, self._carried)
 
     def run(self) -> int:
@@ -338,7 +338,7 @@ class _BulkCommand:
 
         command = self._command
         assert command.out is not None, "a run without --out is refused"
-        fetched = self._fetched()
+        fetched = self._fetch_lists()
         with display_of(command) as display, client_of(command.scheduler) as client:
             summary = run(
                 display.read(self._requests(fetched)),
@@ -357,13 +357,13 @@ class _BulkCommand:
     def plan(self) -> int:
         """What it would be; the exit status."""
         from resolver.bulk.queue import HostPace
-        from resolver.bulk.run import planned
+        from resolver.bulk.run import plan_requests
         from resolver.cli.forecast import tell
 
         command = self._command
-        requests = self._requests(self._fetched())
+        requests = self._requests(self._fetch_lists())
         pace = HostPace(command.host_rate, command.per_host)
-        with display_of(self._command) as display, planned(display.read(requests), None, pace) as plan:
+        with display_of(self._command) as display, plan_requests(display.read(requests), None, pace) as plan:
             below.clear()
             tell(plan, self._command)
         return status_of(self._statuses)
@@ -389,7 +389,7 @@ class _BulkCommand:
             except ResolveError:
                 return  # its outcome says so
 
-    def _fetched(self) -> Mapping[str, FetchedList]:
+    def _fetch_lists(self) -> Mapping[str, FetchedList]:
         """The lists that are URLs."""
         if not any(map(is_url, self._command.lists)):
             return {}
@@ -427,7 +427,7 @@ def settings_of(command: Command, carried: PickledSecrets) -> Settings:
     )
 
 
-def _carried(command: Command) -> PickledSecrets:
+def _collect_logins(command: Command) -> PickledSecrets:
     """The logins that go along. Where everybody could read them on the way there are none. Raises
     `NotConfigured` for those that this command line asks for, and `UsageError` for a file that is not to be
     trusted."""

@@ -36,11 +36,11 @@ _NO_PAGES = {"distributed.worker.profile.enabled": False}
 
 def client_of(address: str) -> AbstractContextManager[Client]:
     """Raises `Unreachable` for a scheduler that does not answer."""
-    return _here(address.partition(":")[2]) if is_local(address) else _there(address)
+    return _start_cluster(address.partition(":")[2]) if is_local(address) else _connect_cluster(address)
 
 
 @contextmanager
-def _there(address: str) -> Iterator[Client]:
+def _connect_cluster(address: str) -> Iterator[Client]:
     try:
         client = Client(address, set_as_default=False)
     except (OSError, ValueError, RuntimeError) as error:
@@ -50,7 +50,7 @@ def _there(address: str) -> Iterator[Client]:
 
 
 @contextmanager
-def _here(many: str) -> Iterator[Client]:
+def _start_cluster(many: str) -> Iterator[Client]:
     with (
         dask.config.set(_NO_PAGES),
         _loop() as loop,

@@ -236,8 +236,8 @@ class _ConfigurationFile:
     def _setting(self, key: str, value: object) -> ConfiguredValue:
         row = self._rows.get(key)
         if row is None:
-            self._unknown(key, [*self._rows, *_TABLES], None)
-        return ConfiguredValue(self._value(row, value, None), self._at(key))
+            self._raise_unknown(key, [*self._rows, *_TABLES], None)
+        return ConfiguredValue(self._value(row, value, None), self._locate(key))
 
     def _value(self, row: Option, value: object, table: str | None) -> object:
         """As the option has it from the command line."""
@@ -245,92 +245,92 @@ class _ConfigurationFile:
         try:
             check_value(row.name, found)
         except BadValue as error:
-            self._wrong(row.name, str(error), table)
+            self._raise_wrong(row.name, str(error), table)
         return found
 
     def _of_its_kind(self, row: Option, value: object, table: str | None) -> object:
         if row.takes is None:
             if not isinstance(value, bool):
-                self._wrong(row.name, "true or false is needed", table)
+                self._raise_wrong(row.name, "true or false is needed", table)
             return value
         if row.many:
             given = value if isinstance(value, list) else [value]
-            return [self._one(row, each, table) for each in given]
-        return self._one(row, value, table)
+            return [self._read_value(row, each, table) for each in given]
+        return self._read_value(row, value, table)
 
-    def _one(self, row: Option, value: object, table: str | None) -> object:
+    def _read_value(self, row: Option, value: object, table: str | None) -> object:
         text = _text(value)
         if text is None or (row.kind in (str, a_path) and not isinstance(value, str)):
             kind = "text" if row.kind in (str, a_path) else "number or a text"
-            self._wrong(row.name, f"a {kind} is needed", table)
+            self._raise_wrong(row.name, f"a {kind} is needed", table)
         if row.choices is not None and text not in row.choices:
-            self._wrong(row.name, f"one of {', '.join(row.choices)} is needed, not {text!r}", table)
+            self._raise_wrong(row.name, f"one of {', '.join(row.choices)} is needed, not {text!r}", table)
         try:
             return row.kind(os.path.expanduser(text) if row.kind is a_path else text)
         except BadValue as error:
-            self._wrong(row.name, str(error), table)
+            self._raise_wrong(row.name, str(error), table)
 
     def _table(self, key: str, value: object, host: str | None) -> ConfiguredValue:
         table = key if host is None else f"{host}.{key}"
         if not isinstance(value, dict):
-            self._wrong(key, "a table of NAME = VALUE is needed", host)
+            self._raise_wrong(key, "a table of NAME = VALUE is needed", host)
         texts = []
         for name, each in value.items():
             if (text := _text(each)) is None:
-                self._wrong(name, "a number or a text is needed", table)
+                self._raise_wrong(name, "a number or a text is needed", table)
             try:
                 check_row(key, name, text)
             except BadValue as error:
-                self._wrong(name, str(error), table)
+                self._raise_wrong(name, str(error), table)
             texts.append(f"{name}={text}")
-        return ConfiguredValue(texts, self._at(key, host))
+        return ConfiguredValue(texts, self._locate(key, host))
 
     def _mirrors(self) -> Iterator[tuple[str, ConfiguredValue]]:
         """Each `[[mirror]]`: a prefix, and what is in its place."""
         tables = self._content.get(MIRROR, [])
         if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-            self._wrong(MIRROR, "tables are needed: [[mirror]] with a prefix and its mirrors")
+            self._raise_wrong(MIRROR, "tables are needed: [[mirror]] with a prefix and its mirrors")
         for number, table in enumerate(tables):
             where = f"[{MIRROR}]#{number}"
             for key in table:
                 if key not in ("prefix", "mirrors"):
-                    self._unknown(key, ["prefix", "mirrors"], where)
+                    self._raise_unknown(key, ["prefix", "mirrors"], where)
             prefix = table.get("prefix")
             if not isinstance(prefix, str) or "mirrors" not in table:
-                self._wrong("prefix", "a URL is needed, and its mirrors", where)
+                self._raise_wrong("prefix", "a URL is needed, and its mirrors", where)
             try:
                 check_prefix(prefix)
             except BadValue as error:
-                self._wrong("prefix", str(error), where)
+                self._raise_wrong("prefix", str(error), where)
             every = {row.name: row for row in rows()}
             value = self._value(every["mirrors"], table["mirrors"], where)
-            yield prefix, ConfiguredValue(value, self._at("prefix", where))
+            yield prefix, ConfiguredValue(value, self._locate("prefix", where))
 
     def _host(self, host: str, section: dict[str, Any]) -> HostSection:
         if (
             not section
             or re.fullmatch(r"[A-Za-z0-9._-]+(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?", host) is None
         ):
-            self._unknown(host, list(_TABLES), None)
+            self._raise_unknown(host, list(_TABLES), None)
         known = (*_OF_A_LOGIN, *_OF_A_HOST, "limits")
         for key in section:
             if key not in known:
-                self._unknown(key, list(known), host)
+                self._raise_unknown(key, list(known), host)
         texts = {key: section[key] for key in ("user", "password") if key in section}
         for key, text in texts.items():
             if not isinstance(text, str):
-                self._wrong(key, "a text is needed", host)
+                self._raise_wrong(key, "a text is needed", host)
         if "password" in section and not self._private:
-            self._wrong("password", f"others may read this file: chmod go-rwx {self._path}", host)
+            self._raise_wrong("password", f"others may read this file: chmod go-rwx {self._path}", host)
         if len(ways := [way for way in _WAYS_TO_A_PASSWORD if way in section]) > 1:
-            self._wrong(ways[1], f"{' and '.join(ways)} exclude one another", host)
+            self._raise_wrong(ways[1], f"{' and '.join(ways)} exclude one another", host)
         if not isinstance(section.get("keyring", False), bool):
-            self._wrong("keyring", "true or false is needed", host)
+            self._raise_wrong("keyring", "true or false is needed", host)
         return HostSection(
             **texts,
             command=self._command(section.get("password_command", []), host),
             keyring=section.get("keyring", False),
-            source=self._at(host),
+            source=self._locate(host),
             settings=dict(self._settings_of(host, section)),
         )
 
@@ -340,29 +340,29 @@ class _ConfigurationFile:
             if key == "limits":
                 yield "limit", self._table(key, value, host)
             elif key in _OF_A_HOST:
-                yield key, ConfiguredValue(self._value(every[key], value, host), self._at(key, host))
+                yield key, ConfiguredValue(self._value(every[key], value, host), self._locate(key, host))
 
     def _command(self, value: object, host: str) -> tuple[str, ...]:
         """The words of a command. No shell reads them."""
         if not isinstance(value, list) or not all(
             isinstance(word, str) and "\0" not in word for word in value
         ):
-            self._wrong(
+            self._raise_wrong(
                 "password_command", 'a list of texts is needed, such as ["pass", "show", "ftp"]', host
             )
         return tuple(value)
 
-    def _unknown(self, key: str, known: list[str], table: str | None) -> NoReturn:
+    def _raise_unknown(self, key: str, known: list[str], table: str | None) -> NoReturn:
         from difflib import get_close_matches  # as above
 
         near = get_close_matches(key, known, 1)
         meant = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(known))}"
-        raise UsageError(f"{self._at(key, table)}: there is no {key!r}; {meant}")
+        raise UsageError(f"{self._locate(key, table)}: there is no {key!r}; {meant}")
 
-    def _wrong(self, key: str, what: str, table: str | None = None) -> NoReturn:
-        raise UsageError(f"{self._at(key, table)}: {key}: {what}")
+    def _raise_wrong(self, key: str, what: str, table: str | None = None) -> NoReturn:
+        raise UsageError(f"{self._locate(key, table)}: {key}: {what}")
 
-    def _at(self, key: str, table: str | None = None) -> str:
+    def _locate(self, key: str, table: str | None = None) -> str:
         """The file and the line. What stands in a table that is written in one line is where that is."""
         lines = {(*found,): number for number, *found in reversed(list(self._lines()))}
         outer, _, inner = (table or "").rpartition(".")
@@ -439,10 +439,10 @@ def _with_wider(
 ) -> Mapping[str, ConfiguredValue]:
     """Of a host and port: with what is said of the host, where it does not say it itself."""
     wider = configuration.hosts.get(name.rpartition(":")[0], HostSection()).settings
-    return joined({key: wider[key] for key in BOUNDS & wider.keys()}, section.settings)
+    return merge_values({key: wider[key] for key in BOUNDS & wider.keys()}, section.settings)
 
 
-def joined(
+def merge_values(
     wider: Mapping[str, ConfiguredValue], narrower: Mapping[str, ConfiguredValue]
 ) -> dict[str, ConfiguredValue]:
     """The narrower ones first, and of limits each by its name."""
@@ -478,5 +478,5 @@ def settings_at(host: str, port: int, configuration: Configuration) -> dict[str,
     found: dict[str, ConfiguredValue] = {}
     for name in reversed(names_of(host, port)):
         section = configuration.hosts.get(name, HostSection())
-        found = joined(found, section.settings)
+        found = merge_values(found, section.settings)
     return {key: each for key, each in found.items() if key == "limit" or key not in configuration.given}

@@ -55,8 +55,8 @@ class Console:
 
     def __enter__(self) -> Console:
         try:
-            self._input = _opened_anew(sys.stdin.fileno(), os.O_RDONLY)
-            self._output = _opened_anew(sys.stdout.fileno(), os.O_WRONLY)
+            self._input = _reopen_terminal(sys.stdin.fileno(), os.O_RDONLY)
+            self._output = _reopen_terminal(sys.stdout.fileno(), os.O_WRONLY)
             self._first = termios.tcgetattr(self._input)
         except (OSError, termios.error) as error:
             self._close()
@@ -127,7 +127,7 @@ class Console:
             self.sit(self._mode)
 
     @contextmanager
-    def left(self) -> Iterator[None]:
+    def restore_terminal(self) -> Iterator[None]:
         """The person has the terminal as it was before; how it is then is how it is put back in the end."""
         was_set = self._is_set
         self.leave()
@@ -178,7 +178,7 @@ class Console:
             os.write(self._output, octets)
 
 
-def _opened_anew(fd: int, way: int) -> int:
+def _reopen_terminal(fd: int, way: int) -> int:
     """That terminal. Its own name may be another person's, by whom the shell was begun; the name of the
     terminal of this session is everybody's."""
     try:
@@ -189,13 +189,13 @@ def _opened_anew(fd: int, way: int) -> int:
     return os.open(name, way | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
 
 
-def _copied(settings: list[Any]) -> list[Any]:
+def _copy_settings(settings: list[Any]) -> list[Any]:
     return [*settings[:_CHARACTERS], list(settings[_CHARACTERS])]
 
 
 def _by_characters(first: list[Any], mode: Mode) -> list[Any]:
     """All that is typed is data, and all that is shown has come so."""
-    settings = _copied(first)
+    settings = _copy_settings(first)
     settings[_IN] &= ~(termios.IXON | termios.ICRNL | termios.INLCR | termios.IGNCR | termios.ISTRIP)
     settings[_OUT] &= ~termios.OPOST
     if mode.folds:
@@ -211,7 +211,7 @@ def _by_characters(first: list[Any], mode: Mode) -> list[Any]:
 
 def _by_lines(first: list[Any], mode: Mode) -> list[Any]:
     """The terminal edits a line; a read returns at the escape character, too."""
-    settings = _copied(first)
+    settings = _copy_settings(first)
     settings[_IN] = settings[_IN] & ~(termios.INLCR | termios.IGNCR) | termios.ICRNL
     settings[_OUT] |= termios.OPOST | termios.ONLCR
     settings[_LOCAL] = settings[_LOCAL] & ~termios.ECHO | termios.ICANON | termios.ISIG

@@ -64,14 +64,14 @@ def picture(found: Forecast, columns: int, *, threads: int, glyphs: BarGlyphs = 
     of each worker."""
     columns = min(columns, _WIDEST)
     lines = [
-        f"{_many(found.requests, 'request')} to {_many(found.hosts, 'host')}, "
-        f"in {_many(found.slices, 'slice')} of at most a minute"
+        f"{_format_count(found.requests, 'request')} to {_format_count(found.hosts, 'host')}, "
+        f"in {_format_count(found.slices, 'slice')} of at most a minute"
     ]
     if found.largest:
-        lines += ["", "Hosts that need longest", *_drawn(_hosts(found), columns, glyphs)]
-        lines += ["", "Hosts by their requests", *_drawn(_crowds(found), columns, glyphs)]
-    title = f"How long it takes, with {_many(threads, 'thread')} for each worker"
-    lines += ["", title, *_drawn(_workers(found), columns, glyphs)]
+        lines += ["", "Hosts that need longest", *_draw_rows(_hosts(found), columns, glyphs)]
+        lines += ["", "Hosts by their requests", *_draw_rows(_crowds(found), columns, glyphs)]
+    title = f"How long it takes, with {_format_count(threads, 'thread')} for each worker"
+    lines += ["", title, *_draw_rows(_workers(found), columns, glyphs)]
     if found.bound_by is not None:
         lines += [f"{found.bound_by} needs {duration(found.bound)}, however many workers there are."]
     if found.requests:
@@ -102,7 +102,7 @@ def _workers(found: Forecast) -> list[BarRow]:
     most = max((found.bound, *found.expected.values())) or 1.0
     rows = [
         BarRow(
-            _many(workers, "worker"),
+            _format_count(workers, "worker"),
             (duration(seconds),),
             min(seconds, found.bound) / most,
             max(0.0, seconds - found.bound) / most,
@@ -112,7 +112,7 @@ def _workers(found: Forecast) -> list[BarRow]:
     return [*rows, BarRow("at least", (duration(found.bound),), found.bound / most)]
 
 
-def _drawn(rows: Sequence[BarRow], columns: int, glyphs: BarGlyphs) -> list[str]:
+def _draw_rows(rows: Sequence[BarRow], columns: int, glyphs: BarGlyphs) -> list[str]:
     """Labels, figures below each other, and bars. Where it is narrow the last figure alone is told, and where
     it is narrower still nothing is drawn."""
     wanted = min(_LEAST_LABEL, max(len(row.label) for row in rows)) + len("  ") + _LEAST_BAR
@@ -123,7 +123,7 @@ def _drawn(rows: Sequence[BarRow], columns: int, glyphs: BarGlyphs) -> list[str]
     label = min(longest, max(_LEAST_LABEL, room // 2)) if kept else min(longest, room)
     return [
         (
-            f"  {_fitted(row.label, label, glyphs)}{figures}"
+            f"  {_fit_label(row.label, label, glyphs)}{figures}"
             + ("  " + _bar(row, room - label - len("  "), glyphs) if kept else "")
         ).rstrip()
         for row, figures in zip(rows, _figures(rows, kept or 1), strict=True)
@@ -144,7 +144,7 @@ def _figures(rows: Sequence[BarRow], many: int) -> list[str]:
     ]
 
 
-def _fitted(label: str, width: int, glyphs: BarGlyphs) -> str:
+def _fit_label(label: str, width: int, glyphs: BarGlyphs) -> str:
     return fit(label, width).replace(BLOCKS.cut, glyphs.cut).ljust(width)
 
 
@@ -155,7 +155,7 @@ def _bar(row: BarRow, width: int, glyphs: BarGlyphs) -> str:
     return glyphs.full * full + glyphs.light * light
 
 
-def _many(count: int, what: str) -> str:
+def _format_count(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 

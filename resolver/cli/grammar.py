@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from resolver.cli.options import Option, rows
-from resolver.cli.values import BadValue, UsageError, nearest
+from resolver.cli.values import BadValue, UsageError, suggest_nearest
 
 
 class _SwitchAction(argparse.Action):
@@ -50,7 +50,7 @@ def parse(argv: list[str]) -> tuple[list[str], dict[str, Any]]:
         raise _refused(str(error)) from error
     if flags := [argument.partition("=")[0] for argument in unknown if argument.startswith("-")]:
         known = [flag for row in rows() for flag in row.flags]
-        hint = nearest(flags[0], known) if flags[0].startswith("--") else ""
+        hint = suggest_nearest(flags[0], known) if flags[0].startswith("--") else ""
         raise _refused(f"there is no option {', '.join(flags)}{hint}")
     given = vars(namespace)
     return given.pop("urls"), given

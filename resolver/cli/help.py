@@ -11,7 +11,7 @@ from textwrap import wrap
 from resolver.cli import streams
 from resolver.cli.arguments import Command
 from resolver.cli.options import OPTIONS, Option, rows
-from resolver.cli.values import UsageError, nearest
+from resolver.cli.values import UsageError, suggest_nearest
 from resolver.cli.vocabulary import RULES, STATUSES, VERBS, CommandVerb, PolicyRule
 
 _INDENT = 32  # where a purpose begins
@@ -29,7 +29,11 @@ def show(command: Command) -> int:
 def page(words: tuple[str, ...], columns: int) -> str:
     """What is told of the words, of everything where there is none. Raises `UsageError`."""
     width = min(columns, _MOST)
-    lines = _everything(width) if not words else (line for word in words for line in _about(word, width))
+    lines = (
+        _list_everything(width)
+        if not words
+        else (line for word in words for line in _explain_word(word, width))
+    )
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -51,7 +55,7 @@ _ORIENTATION = (
 )
 
 
-def _everything(width: int) -> Iterator[str]:
+def _list_everything(width: int) -> Iterator[str]:
     yield "usage: resolve [VERB] [OPTION]... URL..."
     yield ""
     yield from wrap(
@@ -65,7 +69,7 @@ def _everything(width: int) -> Iterator[str]:
     yield from _section("exit status", ((str(status), words) for status, words in STATUSES.items()), width)
 
 
-def _about(word: str, width: int) -> Iterator[str]:
+def _explain_word(word: str, width: int) -> Iterator[str]:
     for verb in VERBS:
         if verb.name == word or (verb.name == "help" and word == "--help"):
             return _verb(verb, width)
@@ -78,7 +82,7 @@ def _about(word: str, width: int) -> Iterator[str]:
     if found:
         return _option(found[0], width)
     known = [*(verb.name for verb in VERBS), *(row.long.removeprefix("--") for row in rows())]
-    raise UsageError(f"there is no help on {word!r}{nearest(word.lstrip('-'), known)}")
+    raise UsageError(f"there is no help on {word!r}{suggest_nearest(word.lstrip('-'), known)}")
 
 
 def _verb(verb: CommandVerb, width: int) -> Iterator[str]:

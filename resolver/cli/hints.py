@@ -42,7 +42,7 @@ def hint(error: ResolveError, text: str) -> str | None:
 def proposal(text: str) -> str | None:
     """A URL that the text may have been meant for, redacted; None where nothing is near."""
     mended = (repair for mend in _MENDED for repair in mend(text.strip()))
-    for meant in map(_written, (text.strip(), *mended)):
+    for meant in map(_escape_text, (text.strip(), *mended)):
         if meant != text and len(meant) <= _MOST_SHOWN and _is_ours(meant):
             return redact(meant)
     return None
@@ -55,10 +55,10 @@ def _reason(text: str, position: int) -> str | None:
     if around or redact(text) != text or not _NEVER.match(character):
         return None
     names = {" ": "a space", "%": "a % by itself"}
-    return f"{names.get(character, repr(character))} is written {_written(character)}"
+    return f"{names.get(character, repr(character))} is written {_escape_text(character)}"
 
 
-def _written(text: str) -> str:
+def _escape_text(text: str) -> str:
     """The text with every character escaped that no URL has."""
     escaped = _NEVER.sub(lambda found: f"%{ord(found[0]):02X}", text)
     try:
@@ -104,7 +104,7 @@ def _with_slashes(text: str) -> Iterator[str]:
         yield f"{found['scheme']}://{text[found.end() :]}"
 
 
-def _of_near_scheme(text: str) -> Iterator[str]:
+def _suggest_schemes(text: str) -> Iterator[str]:
     found = _SCHEME.match(text)
     if found is None or found["scheme"].lower() in {*_OTHERS, *registry.SCHEMES}:
         return
@@ -120,7 +120,7 @@ _MENDED: tuple[Callable[[str], Iterator[str]], ...] = (
     _as_path,
     _as_mailbox,
     _with_slashes,
-    _of_near_scheme,
+    _suggest_schemes,
 )
 
 

@@ -13,7 +13,7 @@ from resolver.cli.arguments import Command
 from resolver.cli.facts import fact_lines, word
 from resolver.cli.targets import CommandTarget, status_of, targets
 from resolver.url.parsing import extract, parse, redact
-from resolver.url.registry import RESERVED, SCHEMES, find, lacks, plugins
+from resolver.url.registry import RESERVED, SCHEMES, explain_missing, find, plugins
 
 if TYPE_CHECKING:
     from resolver.transfer.plan import Plan
@@ -157,4 +157,4 @@ def _scheme_record(name: str, origin: str) -> dict[str, JsonValue]:
     """A plug-in that cannot be used here says what it lacks; one whose entry point is no row has no words."""
     scheme = find(name)
     port, names = (None, "") if scheme is None else (scheme.default_port, scheme.names)
-    return {"scheme": name, "default_port": port, "names": lacks(name) or names, "origin": origin}
+    return {"scheme": name, "default_port": port, "names": explain_missing(name) or names, "origin": origin}

@@ -16,7 +16,7 @@ from protocols.location import JsonValue
 from resolver.cli import streams
 from resolver.cli import summary as outcome
 from resolver.cli.arguments import Command
-from resolver.cli.summary import REFUSED, is_plain, more_of
+from resolver.cli.summary import REFUSED, collect_list_facts, is_plain
 from resolver.cli.targets import CommandTarget, TargetNaming, targets
 from resolver.cli.transfers import duration, octets
 from resolver.transfer.response import Saved, class_name
@@ -75,7 +75,7 @@ class LedgerInput:
         """All of them. Raises `LocalError` behind those that came before it."""
         fault: LocalError | None = None
         while fault is None:
-            taken, fault = await self._next()
+            taken, fault = await self._take_next()
             for each in taken:
                 yield each
             if not taken:
@@ -83,13 +83,13 @@ class LedgerInput:
         if fault is not None:
             raise fault
 
-    async def _next(self) -> tuple[list[Part], LocalError | None]:
+    async def _take_next(self) -> tuple[list[Part], LocalError | None]:
         """A list may be a pipe that nothing comes from for hours: it is waited for in a thread."""
         if not (self._command.lists or self._command.extracts) and self._ledger is None:
-            return self._some()
-        return await trio.to_thread.run_sync(self._some, abandon_on_cancel=True)
+            return self._take_some()
+        return await trio.to_thread.run_sync(self._take_some, abandon_on_cancel=True)
 
-    def _some(self) -> tuple[list[Part], LocalError | None]:
+    def _take_some(self) -> tuple[list[Part], LocalError | None]:
         found: list[CommandTarget] = []
         try:
             for target in islice(self._found, self._at_once):
@@ -100,10 +100,10 @@ class LedgerInput:
 
     def _parts(self, found: list[CommandTarget]) -> list[Part]:
         if self._recall is None:
-            return list(self._with_rows(map(self._named, found)))
+            return list(self._with_rows(map(self._name_target, found)))
         known = self._recall.find([target.url if target.is_bare else "" for target in found])
         if not any(known):
-            rows = self._with_rows(map(self._named, found))
+            rows = self._with_rows(map(self._name_target, found))
             last = max((row.number for _, row in rows if row is not None and row.is_done), default=None)
             if last is not None:
                 self._recall.go_on_behind(last)
@@ -112,24 +112,24 @@ class LedgerInput:
         for is_known, group in groupby(zip(found, known, strict=True), lambda each: each[1] is not None):
             pairs = list(group)
             if is_known:
-                parts += self._again([(target, one) for target, one in pairs if one is not None])
+                parts += self._find_repeated([(target, one) for target, one in pairs if one is not None])
             else:
-                parts += self._with_rows(self._named(target) for target, _ in pairs)
+                parts += self._with_rows(self._name_target(target) for target, _ in pairs)
         return parts
 
-    def _again(self, pairs: list[tuple[CommandTarget, CompletedRow]]) -> Iterator[Part]:
+    def _find_repeated(self, pairs: list[tuple[CommandTarget, CompletedRow]]) -> Iterator[Part]:
         """Those that an earlier run had, as far as they have the names that they had."""
         assert self._naming is not None
-        fits = self._naming.again([known.where for _, known in pairs])
+        fits = self._naming.find_again([known.where for _, known in pairs])
         for fit, group in groupby(zip(pairs, fits, strict=True), lambda each: each[1]):
             if not fit:
-                yield from self._with_rows(self._named(target) for (target, _), _ in group)
+                yield from self._with_rows(self._name_target(target) for (target, _), _ in group)
                 continue
             passed = [pair for pair, _ in group]
             octets = b"" if self._records is None else b"".join(starmap(self._records.octets, passed))
             yield SkippedLines(len(passed), octets)
 
-    def _named(self, target: CommandTarget) -> CommandTarget:
+    def _name_target(self, target: CommandTarget) -> CommandTarget:
         return target if self._naming is None else self._naming.name(target)
 
     def _with_rows(self, found: Iterable[CommandTarget]) -> list[tuple[CommandTarget, LedgerEntry | None]]:
@@ -137,7 +137,7 @@ class LedgerInput:
             return [(target, None) for target in found]
         named = list(found)
         how = None if self._naming is None else self._naming.how
-        rows = self._ledger.admit(_asked(target, self._command, how) for target in named)
+        rows = self._ledger.admit(_make_row(target, self._command, how) for target in named)
         return list(zip(named, rows, strict=True))
 
 
@@ -155,7 +155,7 @@ class EarlierRecords:
     def __init__(self, command: Command) -> None:
         self._directory = command.directory or ""
         self._schemes: dict[str, str] = {}
-        self._alike: dict[str, JsonValue] = outcome.done(_had("", "", 0, None), "")
+        self._alike: dict[str, JsonValue] = outcome.make_done_record(_make_saved("", "", 0, None), "")
 
     def octets(self, target: CommandTarget, known: CompletedRow) -> bytes:
         url = target.url
@@ -174,7 +174,7 @@ class EarlierRecords:
         return scheme
 
 
-def _asked(target: CommandTarget, command: Command, how: str | None = None) -> RequestRow:
+def _make_row(target: CommandTarget, command: Command, how: str | None = None) -> RequestRow:
     """How the ledger knows it: by what it is refined to, without a password, and by its place."""
     from resolver.ledger.book import RequestRow
 
@@ -183,7 +183,7 @@ def _asked(target: CommandTarget, command: Command, how: str | None = None) -> R
     with suppress(ResolveError):  # the verb meets it too, and says so
         shown = target.parsed(command).shown if command.url_options else given
     place = os.path.abspath(os.path.join(command.directory or "", target.where))
-    more = more_of(target._replace(mirrors=tuple(map(redact, target.mirrors))))
+    more = collect_list_facts(target._replace(mirrors=tuple(map(redact, target.mirrors))))
     if more:
         import json  # few lists say more of a URL
     return RequestRow(
@@ -198,19 +198,19 @@ def _asked(target: CommandTarget, command: Command, how: str | None = None) -> R
     )
 
 
-def had_before(target: CommandTarget, entry: LedgerEntry, command: Command) -> Saved:
+def find_earlier(target: CommandTarget, entry: LedgerEntry, command: Command) -> Saved:
     """What an earlier run made of it, as it is still there."""
     path = os.path.join(command.directory or "", target.where)
     path = path if os.path.abspath(path) == entry.path else entry.path
-    return had(_asked(target, command).url, path, entry)
+    return make_saved(_make_row(target, command).url, path, entry)
 
 
-def had(shown: str, path: str, entry: LedgerEntry) -> Saved:
+def make_saved(shown: str, path: str, entry: LedgerEntry) -> Saved:
     """The same, of that URL and path."""
-    return _had(shown, path, entry.size, entry.digest)
+    return _make_saved(shown, path, entry.size, entry.digest)
 
 
-def _had(shown: str, path: str, size: int, digest: str | None) -> Saved:
+def _make_saved(shown: str, path: str, size: int, digest: str | None) -> Saved:
     return Saved(
         url=shown,
         requested_url=shown,
@@ -232,7 +232,7 @@ async def note_saved(entry: LedgerEntry | None, saved: Saved | None) -> None:
     if entry is not None and saved is not None:
         brought = 0 if saved.skipped else max(0, saved.bytes - saved.resumed_from)
         with trio.CancelScope(shield=True):
-            await entry.done(saved.path, saved.bytes, brought, saved.attempts, skipped=saved.skipped)
+            await entry.record_done(saved.path, saved.bytes, brought, saved.attempts, skipped=saved.skipped)
 
 
 async def forget(entry: LedgerEntry | None) -> None:
@@ -244,7 +244,7 @@ async def forget(entry: LedgerEntry | None) -> None:
 async def note_failure(entry: LedgerEntry | None, error: ResolveError) -> None:
     """Raises `LedgerFault`."""
     if entry is not None:
-        await entry.failed(error, class_name(error), refused=error.exit_code in REFUSED)
+        await entry.record_failed(error, class_name(error), refused=error.exit_code in REFUSED)
 
 
 def show(command: Command) -> int:
@@ -254,11 +254,11 @@ def show(command: Command) -> int:
     path = command.urls[0] if command.urls else command.ledger
     assert path is not None, "a command line without a ledger is refused"
     if command.again is not None:
-        count = report.again(path, command.again)
+        count = report.requeue_errors(path, command.again)
         if not command.is_quiet:
             streams.complain(f"{path}: {count} of them will be asked for again")
     if command.failed is not None:
-        return _list(report.left(path), command.failed, command)
+        return _list(report.list_pending(path), command.failed, command)
     if command.again is None or command.json:
         found = report.read(path)
         if command.json:

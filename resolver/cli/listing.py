@@ -47,11 +47,11 @@ def fit(text: str, columns: int) -> str:
     columns = max(columns, _LEAST)
     if _width(text) <= columns:
         return text
-    end = _ending(text[::-1], (columns - 1) // 3)[::-1]
-    return _ending(text, columns - 1 - _width(end)) + _CUT + end
+    end = _cut_to_width(text[::-1], (columns - 1) // 3)[::-1]
+    return _cut_to_width(text, columns - 1 - _width(end)) + _CUT + end
 
 
-def _ending(text: str, columns: int) -> str:
+def _cut_to_width(text: str, columns: int) -> str:
     """What of the beginning has room."""
     taken = 0
     for at, character in enumerate(text):
@@ -179,7 +179,7 @@ async def show(reply: StreamingResponse, command: Command, session: Resolver) ->
 async def _show_sorted(
     reply: StreamingResponse, lines: BufferedLines, command: Command, session: Resolver, order: str
 ) -> None:
-    numbered = sorted(await _collected(reply, reply.limits.entries), key=_ORDERS[order])
+    numbered = sorted(await _collect_entries(reply, reply.limits.entries), key=_ORDERS[order])
     shown = EntryPrinter(command, raw=session.policy.allow_raw)
     for number, entry in numbered:
         if command.json:
@@ -189,7 +189,7 @@ async def _show_sorted(
         await lines.add(octets, more=True)
 
 
-async def _collected(reply: StreamingResponse, most: int) -> list[tuple[int, Entry]]:
+async def _collect_entries(reply: StreamingResponse, most: int) -> list[tuple[int, Entry]]:
     found: list[tuple[int, Entry]] = []
     async for entry in reply.entries():
         if len(found) == most:
@@ -206,11 +206,11 @@ def _by_name(numbered: tuple[int, Entry]) -> tuple[str, int]:
 def _by_size(numbered: tuple[int, Entry]) -> tuple[float, str]:
     """The largest first; what has none last. A rounded size counts as what it says."""
     entry = numbered[1]
-    size = _rounded(entry) if entry.size is None else float(entry.size)
+    size = _parse_rounded_size(entry) if entry.size is None else float(entry.size)
     return -size, entry.name
 
 
-def _rounded(entry: Entry) -> float:
+def _parse_rounded_size(entry: Entry) -> float:
     text = (entry.extra or {}).get("size_text")
     found = _ROUNDED.match(text) if isinstance(text, str) else None
     if found is None:
@@ -246,11 +246,13 @@ async def follow(session: Resolver, target: CommandTarget, command: Command, num
         async for entry in reply.entries():
             count += 1
             if count == number:
-                return _followed(reply, target, entry, number)
+                return _follow_entry(reply, target, entry, number)
         raise NotFound(f"the listing has {count} entries, and no number {number}", url=reply.url)
 
 
-def _followed(reply: StreamingResponse, target: CommandTarget, entry: Entry, number: int) -> CommandTarget:
+def _follow_entry(
+    reply: StreamingResponse, target: CommandTarget, entry: Entry, number: int
+) -> CommandTarget:
     if entry.url is None:
         shown = listing_line(entry)[:200]
         raise NotFound(f"entry {number} leads nowhere: {shown!r} ({entry.kind.value})", url=reply.url)

@@ -22,14 +22,14 @@ from resolver.cli.secrets import CommandSecrets
 from resolver.cli.session_settings import policy_of
 from resolver.files.archive import open_archive
 from resolver.policy.judgement import check
-from resolver.transfer.naming import beside
+from resolver.transfer.naming import make_sibling_url
 from resolver.transfer.session import Resolver
 from resolver.trees.lists import BadItem, ListedDigest, ListedFile, parse_sum, parts_of, safe_path
 from resolver.url import registry
 from resolver.url.parsing import convert_iri, parse, redact
 from resolver.warc.archive import read_moment
 from resolver.warc.check import ListedRecord, list_records
-from resolver.warc.http import sought_as
+from resolver.warc.http import normalize_target
 from resolver.warc.records import DamagedSpan
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def _file(found: ListedDigest, source: ListSource, where: str) -> ListedFile:
         )
     parts = parts_of(found.name)
     try:
-        url = beside(source.base, *parts)
+        url = make_sibling_url(source.base, *parts)
     except InvalidUrl as error:
         raise BadItem(error.message) from error
     if url is None:
@@ -256,7 +256,7 @@ def urls_in(
                 if isinstance(found, DamagedSpan):
                     report(IntegrityError(f"{path}: octet {found.offset}: {found.message}"))
                     continue
-                sought = None if then is not None and _is_later(found, then) else _sought(found)
+                sought = None if then is not None and _is_later(found, then) else _digest_url(found)
                 if sought is None or sought in seen:
                     continue
                 seen.add(sought)
@@ -275,7 +275,7 @@ def _is_later(found: ListedRecord, at: datetime) -> bool:
     return found.head.date is not None and found.head.date > at
 
 
-def _sought(found: ListedRecord) -> bytes | None:
+def _digest_url(found: ListedRecord) -> bytes | None:
     """What tells its URL from others, as a digest; None where there is nothing to be had of it."""
     head = found.head
     is_listing = head.type == "resource"
@@ -284,8 +284,8 @@ def _sought(found: ListedRecord) -> bytes | None:
     try:
         url = parse(head.target)
         row = registry.find(url.scheme)
-        if row is None or not registry.resolves(row):
+        if row is None or not registry.can_resolve(row):
             return None
-        return blake2b(sought_as(url).encode("utf-8", "surrogateescape"), digest_size=16).digest()
+        return blake2b(normalize_target(url).encode("utf-8", "surrogateescape"), digest_size=16).digest()
     except (InvalidUrl, UnicodeError):
         return None

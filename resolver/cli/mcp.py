@@ -44,18 +44,18 @@ def perform(command: Command) -> int:
     serving = _McpServer(partial(serve, grant_of(command), version=VERSION))
     if streams.input_is_terminal():  # whose person sees nothing happen
         streams.complain("mcp waits for what a client of agents says on standard input (Ctrl-D ends it)")
-    return trio.run(serving.supervised)
+    return trio.run(serving.run_supervised)
 
 
 def grant_of(command: Command) -> ToolGrant:
     """What this command line lets agents do. Raises `UsageError`."""
-    from resolver.adapters.mcp import ToolGrant, bounded
+    from resolver.adapters.mcp import ToolGrant, limit_body
 
     _check_given(command)
     policy = replace(policy_of(command), name="untrusted")
     return ToolGrant(
         policy=policy,
-        limits=bounded(limits_of(command)),
+        limits=limit_body(limits_of(command)),
         options=options_of(command, policy, keep=True),
         gateways=command.gateways,
         proxy=command.proxy,
@@ -93,14 +93,14 @@ class _StdinReader:
 
     async def __anext__(self) -> bytes | None:
         """None for a line that was too long, whose rest is not given either."""
-        while line := await self._next():
+        while line := await self._read_next():
             whole = line.endswith(b"\n") or len(line) < streams.MOST_LINE  # the last one may have no end
             was_cut, self._is_cut = self._is_cut, not whole
             if not was_cut:
                 return line if whole else None
         raise StopAsyncIteration
 
-    async def _next(self) -> bytes:
+    async def _read_next(self) -> bytes:
         try:
             return await trio.to_thread.run_sync(next, self._lines, b"", abandon_on_cancel=True)
         except LocalError as error:
@@ -116,7 +116,7 @@ class _McpServer:
         self._status = 0
         self._scope = trio.CancelScope()
 
-    async def supervised(self) -> int:
+    async def run_supervised(self) -> int:
         incoming = _StdinReader(streams.input_lines())
         with trio.open_signal_receiver(*STATUS_BY_SIGNAL) as signals:
             async with trio.open_nursery() as nursery:

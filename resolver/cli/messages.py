@@ -27,7 +27,7 @@ def describe(error: ResolveError, text: str) -> list[str]:
     lines = [f"{_cut(shown)}: {where}{_label(error)}{error.message}{_way_out(error, text)}"]
     position = getattr(error, "position", None)
     if position is not None and blamed and not (where and "****" in blamed):
-        lines += _pointed(blamed, blamed, position) if where else _pointed(text, shown, position)
+        lines += _point_at(blamed, blamed, position) if where else _point_at(text, shown, position)
     meant = None if where else _hint(error, text)
     return lines if meant is None else [*lines, f"  {meant}"]
 
@@ -68,7 +68,7 @@ def _label(error: ResolveError) -> str:
     return ""
 
 
-def _pointed(text: str, shown: str, position: int) -> list[str]:
+def _point_at(text: str, shown: str, position: int) -> list[str]:
     """The URL and a caret under `position`, both moved along with a cut-out password."""
     place = place_in_shown(text, shown, position)
     start = max(0, place - _MOST_SHOWN // 2)

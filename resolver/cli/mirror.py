@@ -15,7 +15,7 @@ from protocols.location import JsonValue
 from resolver.cli import streams
 from resolver.cli import summary as outcome
 from resolver.cli.arguments import Command
-from resolver.cli.ledger import had
+from resolver.cli.ledger import make_saved
 from resolver.cli.output import put
 from resolver.cli.summary import RunSummary
 from resolver.cli.targets import CommandTarget
@@ -152,7 +152,7 @@ class Trees:
         async for item, entry in with_rows(self._walk, self._ledger):
             number = self.begin(item)
             if entry is not None and entry.is_done:
-                self._run.pass_over(number, had(item.url.shown, item.path, entry), item.scheme)
+                self._run.pass_over(number, make_saved(item.url.shown, item.path, entry), item.scheme)
                 item.close()
             else:
                 yield _TreeTask(self, item, number, entry)
@@ -244,7 +244,7 @@ def _find(tops: Sequence[WalkRequest], inventory: Inventory, command: Command) -
     for top in tops:
         if is_directory(top.path):
             pruner = Pruner(top.path, inventory, top.selection.takes_local, spared)
-            found += [(pruner, each, f"{top.path}/{'/'.join(each.parts)}") for each in pruner.surplus()]
+            found += [(pruner, each, f"{top.path}/{'/'.join(each.parts)}") for each in pruner.list_surplus()]
     return found
 
 

@@ -122,11 +122,11 @@ class _TerminalUser:
         async with trio.open_nursery() as nursery:
             with self._scope:
                 for task in (self._listen, self._type, self._send):
-                    nursery.start_soon(self._guarded, task)
+                    nursery.start_soon(self._guard_task, task)
                 await self._heed(signals)
             nursery.cancel_scope.cancel()
 
-    async def _guarded(self, task: Callable[[], Awaitable[None]]) -> None:
+    async def _guard_task(self, task: Callable[[], Awaitable[None]]) -> None:
         try:
             await task()
         except ResolveError as error:
@@ -149,7 +149,7 @@ class _TerminalUser:
     async def _show(self, octets: bytes) -> None:
         for data in self._connection.take(octets):
             self._set_mode()  # who sees what follows may type at once
-            await self._console.write(self._shown.of(data, binary=self._terminal.his_binary))
+            await self._console.write(self._shown.show_data(data, binary=self._terminal.his_binary))
         self._set_mode()
         await self._connection.answer()
 
@@ -195,23 +195,23 @@ class _TerminalUser:
         if typed and self._count >= _MOST_WAITING:
             self._console.write_at_once(_BELL)
         elif typed and not self._console.by_lines:
-            self._say(self._terminal.keyed(typed))
+            self._say(self._terminal.encode_keys(typed))
         else:
             for piece in typed.splitlines(keepends=True):
                 self._type_line(piece)
 
     def _type_line(self, typed: bytes) -> None:
         text = typed.removesuffix(b"\n")
-        lines = [self._terminal.typed(text)] if text else []
+        lines = [self._terminal.encode_typed(text)] if text else []
         if text != typed:
-            lines.append(self._terminal.entered(b""))
+            lines.append(self._terminal.encode_line(b""))
         self._say(*lines)
 
     async def _ask(self, typed: bytes) -> bytes | None:
         """What the person wants; `typed` is what came behind the escape character. What is left of that, and
         None where the session is to be closed."""
         self._going = trio.Event()
-        with self._console.left():
+        with self._console.restore_terminal():
             await self._console.write(_PROMPT)
             line, behind = _first_line(typed)
             await self._console.write(line)
@@ -234,7 +234,7 @@ class _TerminalUser:
             case ["status"]:
                 self._tell(*self._status())
             case ["send", "escape"]:
-                self._say(self._terminal.typed(ESCAPE))
+                self._say(self._terminal.encode_typed(ESCAPE))
             case ["send", name] if name in COMMANDS:
                 self._say(self._connection.command(name))
             case _:
@@ -290,7 +290,7 @@ class _TerminalUser:
         self._scope.cancel()
 
     def _suspend(self) -> None:
-        with self._console.left():
+        with self._console.restore_terminal():
             signal.raise_signal(signal.SIGSTOP)
         if not self._going.is_set():
             self._console.write_at_once(_PROMPT)
@@ -382,17 +382,17 @@ async def agree(place: str, answers: list[Answer]) -> None:
     """Does the person want that to be sent? Raises `Refused` (S05)."""
     what = "1 answer" if len(answers) == 1 else f"{len(answers)} answers"
     if not await streams.ask(f"Send {what} to {place}?"):
-        raise _unsent()
+        raise _make_refused()
 
 
-def _unsent() -> Refused:
+def _make_refused() -> Refused:
     return Refused("S05", "nothing was sent: nobody said yes to it")
 
 
-async def _typed(prompt: str, *, hidden: bool = False) -> bytes:
+async def _read_typed(prompt: str, *, hidden: bool = False) -> bytes:
     typed = await streams.request_line(prompt, hidden=hidden)
     if typed is None:
-        raise _unsent()
+        raise _make_refused()
     return typed
 
 
@@ -400,7 +400,7 @@ async def _line(line: AskLine) -> bytes:
     """One that is a lone period would end the form, so it is asked for again."""
     default = "" if line.default is None else f" [{line.default}]"
     hidden = line.question is AskQuestion.ASK_HIDDEN
-    while (typed := await _typed(f"{line.prompt}{default} ", hidden=hidden)) == b".":
+    while (typed := await _read_typed(f"{line.prompt}{default} ", hidden=hidden)) == b".":
         streams.note("a lone period is no answer: it would end the form")
     return typed or (line.default or "").encode()
 
@@ -409,7 +409,7 @@ async def _lines(line: AskLine) -> tuple[bytes, ...]:
     default = "" if line.default is None else f" [{line.default}]"
     streams.note(f"{line.prompt}{default} (lines, and a period alone behind the last)")
     found: list[bytes] = []
-    while (typed := await _typed("> ")) != b".":
+    while (typed := await _read_typed("> ")) != b".":
         found.append(typed)
     return tuple(found) if found or line.default is None else (line.default.encode(),)
 
@@ -423,7 +423,7 @@ async def _choice(line: AskLine) -> bytes:
         streams.note(f"{number:>4}  {choice.decode('utf-8', 'replace')}")
     numbered = {b"%d" % number: choice for number, choice in enumerate(line.choices, 1)}
     while True:
-        typed = await _typed(f"1 to {len(line.choices)} [1] ") or b"1"
+        typed = await _read_typed(f"1 to {len(line.choices)} [1] ") or b"1"
         if typed in line.choices:
             return typed
         if typed in numbered:
@@ -433,13 +433,13 @@ async def _choice(line: AskLine) -> bytes:
 async def _selection(line: AskLine) -> bool:
     by_default = line.default == "1"
     while True:
-        typed = (await _typed(f"{line.prompt} [{'Y/n' if by_default else 'y/N'}] ")).strip().lower()
+        typed = (await _read_typed(f"{line.prompt} [{'Y/n' if by_default else 'y/N'}] ")).strip().lower()
         if not typed or typed in (*_YES, *_NO):
             return typed in _YES if typed else by_default
 
 
 async def _file(line: AskLine) -> bytes | None:
-    while typed := await _typed(f"{line.prompt} (the path of a file here; none: an empty line) "):
+    while typed := await _read_typed(f"{line.prompt} (the path of a file here; none: an empty line) "):
         try:
             return streams.read_file(typed.decode("utf-8", "surrogateescape"), _MOST_FILE)
         except LocalError as error:
@@ -483,7 +483,7 @@ async def fill_in(
         streams.complain(f"{url.shown}: {finding.rule}: {finding.detail}")
     answers = await answers_to(put.form)
     try:
-        filled = put.filled(answers)
+        filled = put.fill_in(answers)
     except ValueError as error:
         raise ProtocolError(f"the form cannot be filled in: {error}") from error
     await agree(f"{url.host} port {url.effective_port}", answers)

@@ -95,7 +95,7 @@ class StandardOutput:
         """Behind all that is held. Raises `BrokenPipeError` and `OutputFault`."""
         if self._outflow is None:
             self._outflow = Outflow(streams.output_descriptor())
-        with below.nothing() if streams.output_is_terminal() else nullcontext(), output_faults():
+        with below.hide_lines() if streams.output_is_terminal() else nullcontext(), output_faults():
             await self._outflow.put(streams.behind_all(octets))
 
 
@@ -137,7 +137,7 @@ class Output:
         octets = _one_line(reply.target or "") if reply.points else octets_to_keep(reply)
         escaped = self._outlet.is_terminal and not self._raw
         try:
-            async for piece in _escaped(reply, octets) if escaped else octets:
+            async for piece in _escape_body(reply, octets) if escaped else octets:
                 await self._put(piece)
         except ResolveError as error:
             if self.position and (escaped or reply.lists):
@@ -164,7 +164,7 @@ class Output:
             raise ChecksumMismatch(f"the {wanted.algorithm} digest is {digest}, not {wanted.digest}")
         return {"digest"}, ()
 
-    def saved(self, reply: StreamingResponse, retrier: Retrier) -> Saved:
+    def make_saved(self, reply: StreamingResponse, retrier: Retrier) -> Saved:
         """What became of it. Raises `ChecksumMismatch`."""
         proved, findings = self.check()
         return Saved(
@@ -226,7 +226,7 @@ async def _show_refusal(reply: StreamingResponse) -> None:
     streams.say(text.finish())
 
 
-async def _escaped(reply: StreamingResponse, octets: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _escape_body(reply: StreamingResponse, octets: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """As a terminal may get it (S15). Raises `Refused` for what is not text."""
     known = is_textual(reply.media_type) or reply.lists or reply.points
     text = TerminalText(reply.charset)

@@ -128,10 +128,10 @@ class DotDisplay(Display):
                 if held is None or held.received > event.received:  # begun anew
                     held = self._lines[number] = DotLines(event)
                 for line in held.lines(event.received):
-                    below.below_say(f"{line}\n")
+                    below.print_above(f"{line}\n")
             case Finished(transfer=number) if number in self._lines:
-                for line in self._lines[number].last():
-                    below.below_say(f"{line}\n")
+                for line in self._lines[number].get_last_line():
+                    below.print_above(f"{line}\n")
                 if event.error is None:
                     del self._lines[number]
 
@@ -156,7 +156,7 @@ class DotLines:
             self._reported += _DOTS * self._dot
         return found
 
-    def last(self) -> list[str]:
+    def get_last_line(self) -> list[str]:
         """The one that is not full."""
         return [self._line(self.received)] if self.received > self._reported else []
 

@@ -24,8 +24,8 @@ from resolver.cli.ledger import (
     LedgerInput,
     Part,
     SkippedLines,
+    find_earlier,
     forget,
-    had_before,
     ledger_of,
     note_failure,
     note_saved,
@@ -37,7 +37,7 @@ from resolver.cli.recording import archive_of, recorder_of
 from resolver.cli.secrets import CommandSecrets, Netrc, password_of_key, read_netrc
 from resolver.cli.session_settings import limits_of, options_of, policy_of
 from resolver.cli.streams import OutputFault
-from resolver.cli.summary import RunSummary, telling, told_to
+from resolver.cli.summary import RunSummary, add_event_records, combine_watchers
 from resolver.cli.targets import CommandTarget, status_of
 from resolver.cli.trace import Diagrams, Watcher
 from resolver.cli.verbs import VERBS
@@ -148,8 +148,8 @@ class _RetrievalRun:
         self._watcher = watcher
         self._on_event: OnEvent = watcher.listener
         if command.json and self._options_for.transcript is not None:
-            self._options_for = telling(self._options_for)
-            self._on_event = told_to(watcher.watch)
+            self._options_for = add_event_records(self._options_for)
+            self._on_event = combine_watchers(watcher.watch)
         self._directory = None if command.directory is None else OutputDirectory(command.directory)
         self._statuses: set[int] = set()
         self._stopped: int | None = None
@@ -295,7 +295,7 @@ class _RetrievalRun:
                 target, entry = part
                 number = self._tally.begin(target)
                 if entry is not None and entry.is_done:
-                    self.pass_over(number, had_before(target, entry, self._command), target.place[1])
+                    self.pass_over(number, find_earlier(target, entry, self._command), target.place[1])
                 else:
                     yield _TargetTask(self, session, number, target, entry)
 
@@ -325,8 +325,8 @@ class _RetrievalRun:
     def pass_over(self, number: int, saved: Saved, scheme: str) -> None:
         """An earlier run had it."""
         if self._command.json:
-            streams.print_record(outcome.done(saved, scheme))
-        self._tally.done(number, saved)
+            streams.print_record(outcome.make_done_record(saved, scheme))
+        self._tally.count_done(number, saved)
         self._statuses.add(0)
 
     def report(self, error: ResolveError) -> None:
@@ -376,10 +376,10 @@ class _RetrievalRun:
                 await forget(entry)
                 self._tally.withdraw(number)
             else:
-                self._tally.done(number, saved)
+                self._tally.count_done(number, saved)
             self._statuses.add(0)
         except (OutputFault, LedgerFault, DirectoryGone) as error:
-            self._tally.failed(number, error)
+            self._tally.count_failed(number, error)
             self._end_with(error)
         except ResolveError as error:
             await self._fail(number, target, entry, error)
@@ -389,7 +389,7 @@ class _RetrievalRun:
     async def _fail(
         self, number: int, target: CommandTarget, entry: LedgerEntry | None, error: ResolveError
     ) -> None:
-        self._tally.failed(number, error)
+        self._tally.count_failed(number, error)
         if self._several and (is_full(error) or is_scarce(error)):  # as would all that follow
             return self._end_with(error)
         self._statuses.add(error.exit_code)

@@ -123,15 +123,15 @@ class _LoginSection:
         if self._found.password is not None:
             return _octets(self._found.password)
         if self._found.command:
-            return self._checked(await self._run_command(), "password_command gives no password")
+            return self._check_password(await self._run_command(), "password_command gives no password")
         if self._found.keyring:
-            return self._checked(await self._look_up(host, user), "the keyring has none for this name")
+            return self._check_password(await self._look_up(host, user), "the keyring has none for this name")
         return None
 
     async def _run_command(self) -> bytes:
         """The first line that it writes. It may talk with the person meanwhile, so it has all the time."""
         try:
-            with below.nothing():
+            with below.hide_lines():
                 done = await trio.run_process(list(self._found.command), capture_stdout=True, check=False)
         except OSError as error:
             raise self._fault(f"password_command: {error.strerror}") from error
@@ -151,7 +151,7 @@ class _LoginSection:
             raise self._fault(f"keyring: {error}") from error
         return b"" if found is None else _octets(found)
 
-    def _checked(self, password: bytes, otherwise: str) -> bytes:
+    def _check_password(self, password: bytes, otherwise: str) -> bytes:
         if not 0 < len(password) <= _MOST_PASSWORD:
             raise self._fault(otherwise)
         return password

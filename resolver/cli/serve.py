@@ -110,7 +110,7 @@ def perform(command: Command) -> int:
     registers = command.register or command.unregister
     try:
         if registers:
-            return trio.run(_registered, command)
+            return trio.run(_register_handlers, command)
         with archive_of(command) as archive:  # read before anything waits, so that it can be interrupted
             return trio.run(_serve, command, archive)
     except ResolveError as error:
@@ -118,7 +118,7 @@ def perform(command: Command) -> int:
         return error.exit_code
 
 
-async def _registered(command: Command) -> int:
+async def _register_handlers(command: Command) -> int:
 
     change = unregister if command.unregister else register
     await change(command.is_quiet)
@@ -126,22 +126,22 @@ async def _registered(command: Command) -> int:
 
 
 async def _serve(command: Command, archive: ArchiveSource | None) -> int:
-    from resolver.web.running import found_entry
-    from resolver.web.server import serving
+    from resolver.web.running import find_entry
+    from resolver.web.server import run_server
 
     if not command.configuration.given.keys() - _ASIDE:
-        there = await trio.to_thread.run_sync(found_entry)
+        there = await trio.to_thread.run_sync(find_entry)
         if there is not None:
             return await _lead_on(command, there[0].process, there[1])
     status = 0
     with trio.open_signal_receiver(*STATUS_BY_SIGNAL, _ANOTHER) as signals:
-        async with serving(wishes_of(command, archive)) as server:
-            with findable(server, command):
+        async with run_server(wishes_of(command, archive)) as server:
+            with announce_server(server, command):
                 streams.print_line(server.entry())
                 streams.flush()
                 if command.open:
                     await lead(server.entry())
-                status = await _stopped(signals, server)
+                status = await _wait_for_stop(signals, server)
     return status
 
 
@@ -157,23 +157,23 @@ async def _lead_on(command: Command, process: int, address: str) -> int:
 
 
 @contextmanager
-def findable(server: WebServer, command: Command) -> Iterator[None]:
+def announce_server(server: WebServer, command: Command) -> Iterator[None]:
     """`resolve open` finds it as long as the block runs; the first one, where there are several."""
-    from resolver.web.running import told
+    from resolver.web.running import announce_server
 
     if command.listen is not None or command.from_warc:  # it is for others, or of another time
         yield
         return
     with ExitStack() as stack:
         try:
-            stack.enter_context(told(server.house.port, server.house.keys.start))
+            stack.enter_context(announce_server(server.house.port, server.house.keys.start))
         except LocalError as error:
             if not command.is_quiet:
                 streams.complain(f"resolve open will not find this window: {error.message}")
         yield
 
 
-async def _stopped(signals: AsyncIterator[int], server: WebServer) -> int:
+async def _wait_for_stop(signals: AsyncIterator[int], server: WebServer) -> int:
     async for number in signals:
         if number == _ANOTHER:
             streams.print_line(server.entry())
@@ -196,7 +196,7 @@ def wishes_of(command: Command, archive: ArchiveSource | None = None) -> ServeOp
         public=listens_to_others(command),
         certificate=_certificate(command.listen_cert),
         size=command.page_size,
-        known=_known(command),
+        known=_collect_facts(command),
         ledger=None if (state := state_folder()) is None else os.path.join(state, "transfers.db"),
         tell=_pass_over if command.is_quiet else streams.complain,
     )
@@ -212,7 +212,7 @@ def _certificate(named: str | None) -> Certificate | None:
     return Certificate(chain, key or chain)
 
 
-def _known(command: Command) -> OwnPageFacts:
+def _collect_facts(command: Command) -> OwnPageFacts:
     """What pages tell of the command."""
     from resolver.web.own_pages import OwnPageFacts
     from resolver.web.pages.own import RuleRow as Told
@@ -277,10 +277,10 @@ async def register(quiet: bool) -> None:
     """Raises `LocalError`, also for a place that no desktop file can name."""
     entry = desktop_entry(_words())  # before anything is written
     _check_places()
-    before = _kept() or DesktopState({}, [path for path in _lists() if plain_file.read(path) is None])
-    if await _has("xdg-mime"):
+    before = _read_state() or DesktopState({}, [path for path in _lists() if plain_file.read(path) is None])
+    if await _is_installed("xdg-mime"):
         for scheme in SCHEMES:
-            if (opens := await _asked(scheme)) != NAME:
+            if (opens := await _query_handler(scheme)) != NAME:
                 before.handlers[scheme] = opens
     plain_file.write_whole(_state(), json.dumps(before._asdict()).encode() + b"\n", mode=None, follow=False)
     plain_file.write_whole(_entry(), entry, mode=None, follow=False)
@@ -294,9 +294,9 @@ async def register(quiet: bool) -> None:
 async def unregister(quiet: bool) -> None:
     """What was chosen otherwise meanwhile stays. Raises `LocalError`."""
     _check_places()
-    before = _kept() or DesktopState({}, [])
+    before = _read_state() or DesktopState({}, [])
     for scheme, opened in before.handlers.items():
-        if opened and await _asked(scheme) == NAME:
+        if opened and await _query_handler(scheme) == NAME:
             await _run("xdg-mime", "default", opened, _kind(scheme))
     for path in _lists():
         _leave(path, made_by_us=path in before.missing)
@@ -350,7 +350,7 @@ def _words() -> list[str]:
     return words
 
 
-def without(octets: bytes) -> bytes:
+def remove_handler(octets: bytes) -> bytes:
     """A list of what opens what, without us."""
     name = NAME.encode()
     kept = []
@@ -368,14 +368,14 @@ def _leave(path: str, *, made_by_us: bool) -> None:
     octets = plain_file.read(path)
     if octets is None:
         return
-    left = without(octets)
+    left = remove_handler(octets)
     if made_by_us and all(line[:1] in (b"", b"[") for line in left.split(b"\n")):
         plain_file.take_away(path)
     elif left != octets:
         plain_file.write_whole(path, left, mode=None)
 
 
-def _kept() -> DesktopState | None:
+def _read_state() -> DesktopState | None:
     """What an earlier run wrote down."""
     octets = plain_file.read(_state())
     try:
@@ -409,7 +409,7 @@ def _kind(scheme: str) -> str:
     return f"x-scheme-handler/{scheme}"
 
 
-async def _asked(scheme: str) -> str:
+async def _query_handler(scheme: str) -> str:
     return (await _run("xdg-mime", "query", "default", _kind(scheme)) or "").strip()
 
 
@@ -417,7 +417,7 @@ async def _renew() -> None:
     await _run("update-desktop-database", os.path.dirname(_entry()))
 
 
-async def _has(program: str) -> bool:
+async def _is_installed(program: str) -> bool:
     return await _run(program, "--version") is not None
 
 
@@ -439,10 +439,10 @@ async def browse(session: Resolver, url: Url, target: CommandTarget, command: Co
         error = judge(url, session.policy, origin=target.origin).error(url)
         if error is not None:
             raise error
-    from resolver.web.running import found_entry
+    from resolver.web.running import find_entry
 
     is_now = session.archive is None  # as what a window that runs shows
-    there = await trio.to_thread.run_sync(found_entry, url.text) if is_now else None
+    there = await trio.to_thread.run_sync(find_entry, url.text) if is_now else None
     if there is None:
         return await _begin(url, command, session.archive)
     window, address = there
@@ -453,15 +453,15 @@ async def browse(session: Resolver, url: Url, target: CommandTarget, command: Co
 
 async def _begin(url: Url, command: Command, archive: ArchiveSource | None) -> None:
     try:
-        from resolver.web.server import serving
+        from resolver.web.server import run_server
     except ModuleNotFoundError as error:
         what = f"a browser shows it, which needs {missing_libraries('web')}"
         raise UnsupportedScheme(url.scheme, what, url=url.shown) from error
     from resolver.web.access import LOOPBACK
 
     own = wishes_of(command, archive)._replace(address=LOOPBACK, public=False, certificate=None)
-    async with serving(own) as server:
-        with findable(server, command):
+    async with run_server(own) as server:
+        with announce_server(server, command):
             if not command.is_quiet:
                 why = "no window runs" if archive is None else "the archive has a window of its own"
                 streams.complain(f"{why}: this is one, until it is interrupted")

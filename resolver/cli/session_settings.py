@@ -8,7 +8,7 @@ from typing import Any
 
 from protocols.options import Limits, Options, Transcript
 from resolver.cli.options import CommandOptions
-from resolver.cli.values import BadValue, UsageError, nearest, pair, seconds, size
+from resolver.cli.values import BadValue, UsageError, pair, seconds, size, suggest_nearest
 from resolver.policy.settings import Policy
 from resolver.terminal.prompts import prompt
 
@@ -107,7 +107,7 @@ def _limit(limits: Limits, name: str, value: str) -> Limits:
     except BadValue as error:
         raise UsageError(f"--limit {name}: {error}") from error
     known = _COUNTS | _SECONDS
-    meant = nearest(name, known) or f"; there are {', '.join(sorted(known))}"
+    meant = suggest_nearest(name, known) or f"; there are {', '.join(sorted(known))}"
     raise UsageError(f"--limit {name}: there is no such limit{meant}")
 
 

@@ -85,12 +85,12 @@ def _head(table: str) -> str:
 
 def settings(command: Command) -> Iterator[EffectiveSetting]:
     """All that a file can set: options, tables, hosts."""
-    yield from _of_options(command, {})
+    yield from _list_options(command, {})
     for host, section in command.configuration.hosts.items():
-        yield from _of_a_section(host, section)
+        yield from _list_section(host, section)
     for prefix, setting in command.configuration.mirrors.items():
-        yield EffectiveSetting(MIRROR, "prefix", _without_password(prefix), setting.source)
-        yield EffectiveSetting(MIRROR, "mirrors", _shown("mirrors", setting.value), setting.source)
+        yield EffectiveSetting(MIRROR, "prefix", _mask_password(prefix), setting.source)
+        yield EffectiveSetting(MIRROR, "mirrors", _show_value("mirrors", setting.value), setting.source)
 
 
 def settings_for(text: str, command: Command) -> Iterator[EffectiveSetting]:
@@ -103,7 +103,7 @@ def settings_for(text: str, command: Command) -> Iterator[EffectiveSetting]:
     if (elsewhere := mirrors_at(url, command.configuration)) is not None:
         narrower["mirrors"] = elsewhere
     narrower |= _proxy_for(url.scheme, place, narrower.get("proxy"), command)
-    yield from _of_options(command, narrower)
+    yield from _list_options(command, narrower)
 
 
 def _proxy_for(
@@ -119,22 +119,22 @@ def _proxy_for(
     return {"proxy": own} if proxy.source == OF_HOST and own is not None else {}
 
 
-def _of_options(command: Command, narrower: Mapping[str, ConfiguredValue]) -> Iterator[EffectiveSetting]:
+def _list_options(command: Command, narrower: Mapping[str, ConfiguredValue]) -> Iterator[EffectiveSetting]:
     for row in configurable():
         value, source = getattr(command, row.name), command.configuration.sources[row.name]
         if row.name == "news_server" and value is None and (setting := find_setting(None)) is not None:
             value, source = setting
         if row.name in narrower:
             value, source = narrower[row.name]
-        yield EffectiveSetting(None, row.name, _shown(row.name, value), source)
+        yield EffectiveSetting(None, row.name, _show_value(row.name, value), source)
     if "mirrors" in narrower:
         yield EffectiveSetting(
-            None, "mirrors", _shown("mirrors", narrower["mirrors"].value), narrower["mirrors"].source
+            None, "mirrors", _show_value("mirrors", narrower["mirrors"].value), narrower["mirrors"].source
         )
-    yield from _of_tables(command, narrower)
+    yield from _list_tables(command, narrower)
 
 
-def _of_tables(command: Command, narrower: Mapping[str, ConfiguredValue]) -> Iterator[EffectiveSetting]:
+def _list_tables(command: Command, narrower: Mapping[str, ConfiguredValue]) -> Iterator[EffectiveSetting]:
     for table, option in (("gateways", "gateway"), ("limits", "limit")):
         rows = {text.partition("=")[0]: text for text in getattr(command, option)}
         sources = dict.fromkeys(rows, command.configuration.sources[option])
@@ -143,15 +143,15 @@ def _of_tables(command: Command, narrower: Mapping[str, ConfiguredValue]) -> Ite
             if (name := text.partition("=")[0]) not in given:
                 rows[name], sources[name] = text, narrower[option].source
         for name, text in rows.items():
-            yield EffectiveSetting(table, name, _without_password(text.partition("=")[2]), sources[name])
+            yield EffectiveSetting(table, name, _mask_password(text.partition("=")[2]), sources[name])
 
 
-def _of_a_section(host: str, section: HostSection) -> Iterator[EffectiveSetting]:
-    for name, shown in _of_a_login(section):
+def _list_section(host: str, section: HostSection) -> Iterator[EffectiveSetting]:
+    for name, shown in _list_login(section):
         yield EffectiveSetting(host, name, shown, section.source)
     for name, setting in section.settings.items():
         if name != "limit":
-            yield EffectiveSetting(host, name, _shown(name, setting.value), setting.source)
+            yield EffectiveSetting(host, name, _show_value(name, setting.value), setting.source)
     if "limit" in section.settings:
         setting = section.settings["limit"]
         for text in setting.value:
@@ -159,7 +159,7 @@ def _of_a_section(host: str, section: HostSection) -> Iterator[EffectiveSetting]
             yield EffectiveSetting(f"{host}.limits", name, value, setting.source)
 
 
-def _of_a_login(section: HostSection) -> Iterator[tuple[str, JsonValue]]:
+def _list_login(section: HostSection) -> Iterator[tuple[str, JsonValue]]:
     if section.user is not None:
         yield "user", section.user
     if section.password is not None:
@@ -170,17 +170,17 @@ def _of_a_login(section: HostSection) -> Iterator[tuple[str, JsonValue]]:
         yield "keyring", True
 
 
-def _shown(name: str, value: object) -> JsonValue:
+def _show_value(name: str, value: object) -> JsonValue:
     if name == "headers" and isinstance(value, list):
         return [f"{text.partition(':')[0]}: {_MASK}" for text in value]
     if isinstance(value, (list, tuple)):
-        return [_shown(name, each) for each in value]
+        return [_show_value(name, each) for each in value]
     if value is None or isinstance(value, (bool, int, float)):
         return value
-    return _without_password(str(value)) if name in _URLS else str(value)
+    return _mask_password(str(value)) if name in _URLS else str(value)
 
 
-def _without_password(text: str) -> str:
+def _mask_password(text: str) -> str:
     return re.sub(r"^([A-Za-z][A-Za-z0-9+.-]*://)?[^/?#\s]*@", rf"\g<1>{_MASK}@", text)
 
 

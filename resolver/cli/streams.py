@@ -96,7 +96,7 @@ _held_back = 0  # how many want nothing there
 _returns = False  # does a line feed need a carriage return, for the terminal gives it none?
 
 
-def below_say(text: str) -> None:
+def print_above(text: str) -> None:
     """Whole lines to standard error. Nothing is raised when nobody reads them."""
     _write(f"{_ERASE}{text}{_drawn}" if _drawn else text)
 
@@ -124,7 +124,7 @@ def ends_lines(does: bool) -> None:
 
 
 @contextmanager
-def nothing() -> Iterator[None]:
+def hide_lines() -> Iterator[None]:
     """The terminal is somebody else's meanwhile: nothing stands there, and nothing is drawn."""
     global _held_back
     clear()
@@ -180,22 +180,22 @@ _held = bytearray()  # meant for standard output, and not yet there
 
 def complain(*lines: str) -> None:
     """One message to standard error. Nothing is raised when nobody reads it."""
-    below_say("resolve: " + "\n".join(map(escape_line, lines)) + "\n")
+    print_above("resolve: " + "\n".join(map(escape_line, lines)) + "\n")
 
 
 def note(line: str) -> None:
     """A line of the dialogue to standard error, without the program's name."""
-    below_say(escape_line(line) + "\n")
+    print_above(escape_line(line) + "\n")
 
 
 def say(text: str) -> None:
     """Text of a stranger that is escaped already, to standard error."""
-    below_say(text)
+    print_above(text)
 
 
 def note_record(record: dict[str, JsonValue]) -> None:
     """A JSON object as one line of standard error, where standard output is a body's."""
-    below_say(json_line(record))
+    print_above(json_line(record))
 
 
 def print_line(text: str, *, raw: bool = False) -> None:
@@ -468,7 +468,7 @@ async def request_line(prompt: str, *, hidden: bool = False) -> bytes | None:
     if terminal is None:
         return None
     try:
-        with nothing(), _silence(terminal) if hidden else nullcontext():
+        with hide_lines(), _silence(terminal) if hidden else nullcontext():
             os.write(terminal, escape_line(prompt).encode())
             await wait_readable(terminal)  # a terminal gives a whole line at once
             typed = os.read(terminal, _MOST_TYPED)

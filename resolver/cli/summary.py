@@ -84,13 +84,13 @@ class RunSummary:
         self._left[self._numbers] = target
         return self._numbers
 
-    def done(self, number: int, saved: Saved | None) -> None:
+    def count_done(self, number: int, saved: Saved | None) -> None:
         del self._left[number]
         self._counts[_word_for(saved)] += 1
         if saved is not None and not saved.skipped:
             self._octets += max(0, saved.bytes - saved.resumed_from)
 
-    def failed(self, number: int, error: ResolveError) -> None:
+    def count_failed(self, number: int, error: ResolveError) -> None:
         if self._file is None:  # nobody asks for it again
             del self._left[number]
         self._count_failure(error)
@@ -121,7 +121,7 @@ class RunSummary:
             streams.complain(self._line(total, self.elapsed))
         if self._file is None:
             return None
-        return self._file.write(dict.fromkeys(map(self._listed, chain(self._left.values(), rest))))
+        return self._file.write(dict.fromkeys(map(self._format_list_line, chain(self._left.values(), rest))))
 
     def _is_worth_a_line(self, total: int) -> bool:
         """Where files are saved, always; what else goes well is seen."""
@@ -160,17 +160,17 @@ class RunSummary:
         if all(name in fetched or streams.is_file(name) for name in self._command.lists):
             yield from islice(targets_as_given(self._command, fetched), self._read, None)
 
-    def _listed(self, target: CommandTarget) -> str:
+    def _format_list_line(self, target: CommandTarget) -> str:
         """A line of a list that means this target again."""
         chosen, url = self._command.origin, target.url
         led = None if self._command.referrer is None else (redact(self._command.referrer), None)
-        more = more_of(target)
+        more = collect_list_facts(target)
         if (target.origin, target.referrer) == (chosen, led) and is_plain(url) and not more:
             return url + "\n"
         return streams.json_line({"url": url, "origin": target.origin, "referrer": target.referrer, **more})
 
 
-def more_of(target: CommandTarget) -> dict[str, JsonValue]:
+def collect_list_facts(target: CommandTarget) -> dict[str, JsonValue]:
     """What a list said of the file."""
     name, mirrors, checksum, size = target.name, target.mirrors, target.checksum, target.size
     if (name, mirrors, checksum, size) == (None, (), None, None):
@@ -190,7 +190,7 @@ def is_plain(url: str) -> bool:
     return url.isprintable() and bool(url.strip()) and url[0] not in "#{"
 
 
-def done(saved: Saved, scheme: str, *, dry_run: bool = False) -> dict[str, JsonValue]:
+def make_done_record(saved: Saved, scheme: str, *, dry_run: bool = False) -> dict[str, JsonValue]:
     """The outcome of a retrieval that is complete, or of one that a `dry_run` has not made; `path` is None on
     standard output, and of what was left alone."""
     record = outcome_of(saved, scheme, saved.path).as_json()
@@ -206,7 +206,7 @@ def removed(path: str, *, done: bool) -> dict[str, JsonValue]:
     return record | {"peer": None, "proxy": None, "findings": [], "mirror": None, "action": "delete"}
 
 
-def failed(
+def make_failed_record(
     error: ResolveError, target: CommandTarget, elapsed: float, command: Command, policy: Policy
 ) -> dict[str, JsonValue]:
     """The outcome of a retrieval that ended in `error`: what is not known is null."""
@@ -223,7 +223,7 @@ def failed(
     return outcome_of_failure(error, target.url, elapsed, judged).as_json()
 
 
-def nothing_known(error: ResolveError, target: CommandTarget) -> dict[str, JsonValue]:
+def make_unknown_record(error: ResolveError, target: CommandTarget) -> dict[str, JsonValue]:
     """What stands in a list of facts or entries where `error` ended it."""
     return {"url": redact(target.url), "error": reason_of(error), "exit": error.exit_code}
 
@@ -231,13 +231,13 @@ def nothing_known(error: ResolveError, target: CommandTarget) -> dict[str, JsonV
 # `cat --json` of a telnet session: a record for each event as it happens, followed by its outcome.
 
 
-def telling(options: Options) -> Options:
+def add_event_records(options: Options) -> Options:
     """The same, of which a session that is written down tells what happens in it."""
     assert options.transcript is not None
     return replace(options, transcript=replace(options.transcript, tell=streams.note_record))
 
 
-def told_to(watch: Callable[[Event], None]) -> Callable[[Event], None]:
+def combine_watchers(watch: Callable[[Event], None]) -> Callable[[Event], None]:
     """Who watches, and a record for whom it is spoken to."""
 
     def hear(event: Event) -> None:

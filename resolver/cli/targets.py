@@ -178,7 +178,7 @@ class TargetNaming:
         command = self._command
         return not (command.allow_server_name or command.recursive) and command.follow is None
 
-    def again(self, paths: Sequence[str]) -> list[bool]:
+    def find_again(self, paths: Sequence[str]) -> list[bool]:
         """Targets that had these by the ledger, found in the same way: which of them have them now."""
         taken = self._names.reserve_again(paths)
         self._number += sum(taken)

@@ -83,7 +83,7 @@ class Watcher:
             when = f"{event.delay:.1f} s" if event.delay else "its turn"  # behind others of its host
             complain(f"{event.url}: {words_of(event.error)}; again in {when}")
         if self._trace is not None and (line := line_of(event)) is not None:
-            self._trace.line(line, self._words.said(event, line))
+            self._trace.line(line, self._words.select_words(event, line))
 
     def take_kept(self) -> list[Kept]:
         """What was kept of transfers since this was asked last."""
@@ -148,13 +148,13 @@ class Diagrams:
 
     def close(self) -> LocalError | None:
         """Write the page, whatever became of the run. What kept it from being written, if anything did."""
-        from resolver.web.dialogue.planned import planned
+        from resolver.web.dialogue.planned import make_planned_exchange
 
         sections = []
-        for recording in self._recordings.all():
+        for recording in self._recordings.list_all():
             exchange = recording.exchange()
             plan = self._plan(exchange.url)
-            sections.append((exchange,) if plan is None else (exchange, planned(plan)))
+            sections.append((exchange,) if plan is None else (exchange, make_planned_exchange(plan)))
         page = self._panel.page(sections, "What was said", left_out=self._recordings.left_out)
         try:
             write_whole(self._path, page.encode())
@@ -175,9 +175,9 @@ class Diagrams:
 def show_plans(plans: Sequence[Plan], command: Command) -> None:
     """The page of `explain --html`, to standard output or to a file. Raises `LocalError`."""
     panel = _panel("--html")
-    from resolver.web.dialogue.planned import planned
+    from resolver.web.dialogue.planned import make_planned_exchange
 
-    page = panel.page([(planned(plan),) for plan in plans], "What would be said").encode()
+    page = panel.page([(make_planned_exchange(plan),) for plan in plans], "What would be said").encode()
     if command.output is None or command.output == "-":
         streams.write_output(page)
     else:

@@ -66,7 +66,7 @@ class TransferProgress:
         since, received = self._moments[0]
         return (self.received - received) / (now - since)
 
-    def left(self, now: float) -> float | None:
+    def estimate_remaining(self, now: float) -> float | None:
         """Seconds until it is there, if it goes on like this."""
         rate = self.rate(now)
         if not rate or self.expected is None:
@@ -125,10 +125,10 @@ def shown_name(url: str) -> str:
     with suppress(InvalidUrl):
         name = last_part(parse(url)).decode("utf-8", "surrogateescape").rpartition("/")[2] or url
     escaped = escape_line(name[:_MOST_NAME])
-    return "".join(char if char.isprintable() else _escaped(char) for char in escaped)
+    return "".join(char if char.isprintable() else _escape_char(char) for char in escaped)
 
 
-def _escaped(char: str) -> str:
+def _escape_char(char: str) -> str:
     return char.encode("unicode_escape").decode("ascii")
 
 

@@ -194,7 +194,7 @@ def checksum(text: str) -> Checksum:
         raise BadValue(str(error)) from error
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
+def suggest_nearest(word: str, known: Iterable[str]) -> str:
     """The end of a sentence that proposes the nearest word: one that it begins, before all others. Nothing
     where none is near."""
     from difflib import get_close_matches  # few command lines need it

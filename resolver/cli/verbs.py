@@ -12,7 +12,7 @@ import trio
 
 from protocols.contract import Entry, Finding, JsonValue, Url
 from protocols.errors import Refused, ResolveError
-from protocols.location import without_cookie
+from protocols.location import mask_cookie
 from protocols.text import instant
 from resolver.cli import messages, streams
 from resolver.cli import summary as outcome
@@ -32,7 +32,7 @@ from resolver.cli.output import (
 from resolver.cli.targets import CommandTarget
 from resolver.network.clock import Clock
 from resolver.transfer.response import Saved
-from resolver.transfer.session import Resolver, described
+from resolver.transfer.session import Resolver, describe_entry
 from resolver.transfer.streaming import StreamingResponse
 from resolver.transfer.verification import check_size
 from resolver.url.parsing import parse
@@ -54,8 +54,8 @@ async def get(session: Resolver, target: CommandTarget, command: Command) -> Sav
     """Save the object under its own name, or where `-O` says; one outcome."""
     if command.output == "-":
         return await cat(session, target, command)
-    if command.output is not None and is_device(_given(command.output, command)):
-        return await _get_into(_given(command.output, command), session, target, command)
+    if command.output is not None and is_device(_resolve_path(command.output, command)):
+        return await _get_into(_resolve_path(command.output, command), session, target, command)
     started = trio.current_time()
     try:
         saved = await (
@@ -63,7 +63,11 @@ async def get(session: Resolver, target: CommandTarget, command: Command) -> Sav
         )
     except ResolveError as error:
         if command.json:
-            await _show(outcome.failed(error, target, trio.current_time() - started, command, session.policy))
+            await _show(
+                outcome.make_failed_record(
+                    error, target, trio.current_time() - started, command, session.policy
+                )
+            )
         raise
     if saved is None:  # it is a directory, and what is in it comes
         return None
@@ -72,7 +76,7 @@ async def get(session: Resolver, target: CommandTarget, command: Command) -> Sav
     if command.json:
         dry_run = command.dry_run
         with _last_words():
-            await _show(outcome.done(saved, parse(saved.requested_url).scheme, dry_run=dry_run))
+            await _show(outcome.make_done_record(saved, parse(saved.requested_url).scheme, dry_run=dry_run))
     else:
         _report_saved(saved, command)
     return saved
@@ -158,14 +162,16 @@ async def enter(
         listed = await directory.run()
     except ResolveError as error:
         if command.json:
-            await _show(outcome.failed(error, target, trio.current_time() - started, command, policy))
+            await _show(
+                outcome.make_failed_record(error, target, trio.current_time() - started, command, policy)
+            )
         raise
     if listed is not None:
         _report_oddities(listed.url, listed.findings, command)
     if not isinstance(listed, Saved):
         return None
     if command.json:
-        await _show(outcome.done(listed, directory.scheme))
+        await _show(outcome.make_done_record(listed, directory.scheme))
     return listed
 
 
@@ -181,7 +187,7 @@ def _with_findings(saved: Saved, target: CommandTarget) -> Saved:
 
 async def _path(session: Resolver, url: Url, target: CommandTarget, command: Command) -> str:
     if command.output is not None:
-        path = _given(command.output, command)
+        path = _resolve_path(command.output, command)
         check_no_directory(path, command.output)
         return path
     name, suffix = None, ""
@@ -189,10 +195,10 @@ async def _path(session: Resolver, url: Url, target: CommandTarget, command: Com
         name = await session.server_name(url, origin=target.origin, referrer=target.referrer)
     if target.name is None and name is None:
         suffix = await session.index_suffix(url, origin=target.origin, referrer=target.referrer)
-    return _given(_reserve(url, name, suffix, target, command), command)
+    return _resolve_path(_reserve(url, name, suffix, target, command), command)
 
 
-def _given(path: str, command: Command) -> str:
+def _resolve_path(path: str, command: Command) -> str:
     """Where that path leads, with `-d`."""
     return os.path.join(command.directory or "", path)
 
@@ -224,7 +230,7 @@ async def _get_into(path: str, session: Resolver, target: CommandTarget, command
         saved = await _pour(session, target, command, _show, device)
     saved = replace(saved, path=path)
     if command.json:
-        await _show(outcome.done(saved, target.parsed(command).scheme))
+        await _show(outcome.make_done_record(saved, target.parsed(command).scheme))
     else:
         _report_saved(saved, command)
     return saved
@@ -237,7 +243,7 @@ async def cat(session: Resolver, target: CommandTarget, command: Command) -> Sav
     with StandardOutput() as output:
         saved = await _pour(session, target, command, _note, output)
     if command.json:
-        await _note(outcome.done(saved, target.parsed(command).scheme))
+        await _note(outcome.make_done_record(saved, target.parsed(command).scheme))
     return saved
 
 
@@ -254,11 +260,11 @@ async def _pour(
         reply = await retrier.retry(Clock(session.limits_of(url).total))
         if target.size is not None:
             check_size(output.position, target.size, url.shown)
-        saved = _with_findings(output.saved(reply, retrier), target)
+        saved = _with_findings(output.make_saved(reply, retrier), target)
     except ResolveError as error:
         if command.json:
             elapsed = trio.current_time() - started
-            await tell(outcome.failed(error, target, elapsed, command, session.policy))
+            await tell(outcome.make_failed_record(error, target, elapsed, command, session.policy))
         raise
     _report_oddities(saved.requested_url, saved.findings, command)
     return saved
@@ -286,10 +292,10 @@ async def info(session: Resolver, target: CommandTarget, command: Command) -> No
     async with _failures(target, command):
         url = target.parsed(command)
         async with session.facts(url, origin=target.origin, referrer=target.referrer) as reply:
-            entry = described(url, reply, target.origin, target.referrer)
+            entry = describe_entry(url, reply, target.origin, target.referrer)
             if command.json:
                 return await _show(entry.as_json())
-            facts = {**_facts(entry), **(_more_facts(reply) if command.verbose else {})}
+            facts = {**_facts(entry), **(_collect_more_facts(reply) if command.verbose else {})}
             raw = session.policy.allow_raw
             await put(b"".join(streams.line_octets(line, raw=raw) for line in fact_lines(facts)))
 
@@ -314,11 +320,11 @@ def _facts(entry: Entry) -> dict[str, JsonValue]:
     }
 
 
-def _more_facts(reply: StreamingResponse) -> dict[str, JsonValue]:
+def _collect_more_facts(reply: StreamingResponse) -> dict[str, JsonValue]:
     """What else is known, and what the peer said of it in its own words: a header has a line each time."""
     said: dict[str, list[JsonValue]] = {}
     for name, value in reply.meta:
-        said.setdefault(f"header.{name}", []).append(without_cookie(name, value))
+        said.setdefault(f"header.{name}", []).append(mask_cookie(name, value))
     return {
         "charset": reply.charset,
         "etag": reply.etag,
@@ -335,7 +341,7 @@ async def _failures(target: CommandTarget, command: Command) -> AsyncIterator[No
         yield
     except ResolveError as error:
         if command.json:
-            await _show(outcome.nothing_known(error, target))
+            await _show(outcome.make_unknown_record(error, target))
         raise
 
 

@@ -44,7 +44,7 @@ class _ArchiveListing:
 
     def __init__(self, command: Command) -> None:
         self._command = command
-        self._wanted = None if command.under is None else _under(command.under)
+        self._wanted = None if command.under is None else _make_url_filter(command.under)
 
     def read(self, archive: ArchiveFile) -> int:
         status = 0
@@ -66,15 +66,15 @@ class _ArchiveListing:
 def _line(found: ListedRecord) -> str:
     """Date, type, status or kind, length, URL."""
     head = found.head
-    date = head.first("WARC-Date") or "-"
+    date = head.get_first("WARC-Date") or "-"
     url = "-" if head.target is None else redact(head.target)
     return f"{date[:19]:<19}  {head.type or '-':<9} {found.kind:<10} {head.length:>12}  {url}"
 
 
-def _under(text: str) -> Callable[[str], bool]:
+def _make_url_filter(text: str) -> Callable[[str], bool]:
     """Is a URL that one, or below it? Raises `InvalidUrl`."""
     top = parse(text, origin="user")
-    scope = None if tree_of(top) is None else TreeScope.of(top)
+    scope = None if tree_of(top) is None else TreeScope.from_url(top)
 
     def wanted(target: str) -> bool:
         try:

@@ -144,7 +144,7 @@ def put_beside(path: str, lines: Iterable[bytes], mode: int) -> None:
 
 #: Octets that stay in memory.
 IN_MEMORY = 1_048_576
-_SPOOL_AT_ONCE = 262_144
+_SPOOL_CHUNK = 262_144
 
 
 class ByteSpool:
@@ -169,13 +169,13 @@ class ByteSpool:
         """What is there from the octet `begin` on. Nothing is written meanwhile."""
         try:
             self._file.seek(begin)
-            while octets := self._file.read(_SPOOL_AT_ONCE):
+            while octets := self._file.read(_SPOOL_CHUNK):
                 yield octets
             self._file.seek(0, 2)
         except OSError as error:
             raise writing_fault(error, self._directory) from error
 
-    def first(self, most: int) -> bytes:
+    def read_first(self, most: int) -> bytes:
         """The first octets, at most so many."""
         try:
             self._file.seek(0)

@@ -171,7 +171,7 @@ def update_own(
         make_folder_of(path, what)
     path = os.path.realpath(path)
     try:
-        with _locked(path, what, wait=True) as fd:
+        with _lock_file(path, what, wait=True) as fd:
             assert fd is not None
             replace(path, (change(_read(path, what, fd, most)),), 0o600)
     except OSError as error:
@@ -179,7 +179,7 @@ def update_own(
 
 
 @contextmanager
-def _locked(path: str, what: str, *, wait: bool = False) -> Iterator[int | None]:
+def _lock_file(path: str, what: str, *, wait: bool = False) -> Iterator[int | None]:
     """The file, made if need be, locked against others who do the same. None where another has it and nobody
     is to `wait`. What others put in its place meanwhile is another file, which is opened again."""
     while True:
@@ -228,7 +228,7 @@ def lock(fd: int, *, wait: bool = False) -> bool:
 
 
 @contextmanager
-def held(path: str, what: str, octets: bytes) -> Iterator[bool]:
+def hold_file(path: str, what: str, octets: bytes) -> Iterator[bool]:
     """Is it ours, with these octets, until the end of the block? Another process may have it: then it is as
     it was. It is for its owner alone, and so is its directory, if that has to be made.
 
@@ -238,7 +238,7 @@ def held(path: str, what: str, octets: bytes) -> Iterator[bool]:
     make_folder_of(path, what)
     with ExitStack() as holding:
         try:
-            fd = holding.enter_context(_locked(path, what))
+            fd = holding.enter_context(_lock_file(path, what))
             if fd is not None:
                 holding.callback(_remove_own, path, fd)
                 os.ftruncate(fd, 0)
@@ -363,12 +363,12 @@ class OutputFiles:
         return os.path.exists(os.path.join(self.directory, name))
 
 
-def passing(directory: str | None = None) -> TemporaryDirectory[str]:
+def make_scratch_directory(directory: str | None = None) -> TemporaryDirectory[str]:
     """A directory for what is sent elsewhere, in that one if need be, which goes with all that is in it."""
     return TemporaryDirectory(prefix="resolve-", dir=directory)
 
 
-def own(path: str) -> None:
+def claim_file(path: str) -> None:
     """It came from elsewhere, and is nobody else's here."""
     os.chmod(path, 0o600)
 
@@ -440,14 +440,14 @@ def how_to_read(path: str) -> str:
         os.stat(path)
         is_readable = os.access(path, os.R_OK)
     except OSError as error:
-        raise _unreadable(path, error.errno or 0) from error
+        raise _make_unreadable_error(path, error.errno or 0) from error
     if not is_readable:
-        raise _unreadable(path, errno.EACCES)
+        raise _make_unreadable_error(path, errno.EACCES)
     # A directory that we may not write to takes no file beside it; then nobody else is at work there either.
     if os.access(os.path.dirname(os.path.realpath(path)), os.W_OK):
         return "mode=rw" if os.access(path, os.W_OK) else "mode=ro"
     return "mode=ro" if os.path.exists(f"{path}-wal") else "mode=ro&immutable=1"
 
 
-def _unreadable(path: str, number: int) -> LocalError:
+def _make_unreadable_error(path: str, number: int) -> LocalError:
     return LocalError(f"cannot read the ledger {path!r}: {os.strerror(number).lower()}")

@@ -15,7 +15,7 @@ from functools import cache, partial
 from typing import Literal, NoReturn, Protocol, TypeAlias, cast, get_args
 
 from protocols.errors import LocalError
-from resolver.files.names import taken
+from resolver.files.names import make_taken_error
 from resolver.files.part import PartFile
 from resolver.files.part_state import set_time, write_all
 from resolver.loops import Background, Loop, running
@@ -37,11 +37,11 @@ def bring(fds: Sequence[int]) -> dict[int, OSError]:
     """Bring these files to the disk; why not, for each of which that cannot be said."""
     sync_file_system = _sync_file_system() if len(fds) >= _SEVERAL else None
     if sync_file_system is None:
-        return _each(fds)
+        return _sync_each(fds)
     failed: dict[int, OSError] = {}
     for alike in _by_file_system(fds).values():
         if not sync_file_system(alike[0]):
-            failed.update(_each(alike))
+            failed.update(_sync_each(alike))
     return failed
 
 
@@ -60,7 +60,7 @@ def allocate(fd: int, begin: int, end: int) -> None:
         fallocate(fd, _KEEP_SIZE, begin, end - begin)
 
 
-def _each(fds: Sequence[int]) -> dict[int, OSError]:
+def _sync_each(fds: Sequence[int]) -> dict[int, OSError]:
     failed: dict[int, OSError] = {}
     if len(fds) > 1:
         for fd in fds:
@@ -197,7 +197,7 @@ class UnopenedPart:
             has_name = part.directory.give_name(self._fd, part.name)
         except FileExistsError as error:
             if not part.replaces:
-                raise taken(part.path) from error
+                raise make_taken_error(part.path) from error
             has_name = False
         self.close()
         if not has_name:
@@ -270,7 +270,7 @@ class GroupCommit:
         loop = running()
         await loop.in_background(take).wait()
         if not ended:
-            await _left(loop)
+            await _raise_left(loop)
         for error in filter(None, ended):
             raise error
 
@@ -288,7 +288,7 @@ class GroupCommit:
             group.steps.append(step)
             await group.work.wait()
             if not group.is_over:
-                await _left(loop)
+                await _raise_left(loop)
         if step.error is not None:
             raise step.error
 
@@ -299,7 +299,7 @@ class GroupCommit:
             group.is_over = True
 
 
-async def _left(loop: Loop) -> NoReturn:
+async def _raise_left(loop: Loop) -> NoReturn:
     """What was begun in the background is over, and not done."""
     await loop.checkpoint_if_cancelled()
     raise LocalError("the loop has ended before the file was on the disk")

@@ -16,7 +16,7 @@ from threading import Lock
 from typing import NamedTuple
 
 from protocols.errors import LocalError
-from resolver.files.faults import spared, writing_fault
+from resolver.files.faults import spare_descriptor, writing_fault
 
 # Directories that this process made for files which have not arrived yet: a directory that stays empty is
 # removed with the last file that waited for it. Other processes may use the same directories; they may find
@@ -49,7 +49,7 @@ class DirectoryHold:
                     self._count(path)
                     path = os.path.dirname(path)
 
-    def made(self, path: str) -> None:
+    def record_made(self, path: str) -> None:
         """The directory was not there, and is now. Raises `OSError`."""
         with _lock:
             _made[path] = _CreatedDirectory(path)
@@ -66,7 +66,7 @@ class DirectoryHold:
             if not os.path.isdir(path):
                 raise
         else:
-            self.made(path)
+            self.record_made(path)
 
     def _count(self, path: str) -> None:
         if path not in self._paths:
@@ -158,12 +158,12 @@ class DirectoryHandle:
             stay(self._shown)
         top = self._path if self._below is None else self._below or "."
         try:
-            self.fd = spared(os.open(top, _HELD))
+            self.fd = spare_descriptor(os.open(top, _HELD))
         except FileNotFoundError:
             if not self._make:
                 raise
             self._make_top(top)
-            self.fd = spared(os.open(top, _HELD))
+            self.fd = spare_descriptor(os.open(top, _HELD))
         if self._below is not None:
             self._go_down(self._below)
 
@@ -211,7 +211,7 @@ class DirectoryHandle:
             with suppress(FileExistsError):
                 os.mkdir(name, dir_fd=self.fd)
                 if self._wait is not None:
-                    self._wait.made(path)
+                    self._wait.record_made(path)
             return os.open(name, flags, dir_fd=self.fd)
 
     def close(self) -> None:
@@ -250,7 +250,7 @@ class DirectoryHandle:
     def _create(self, name: str, mode: int) -> int:
         fd = os.open(name, _FLAGS | os.O_RDWR | os.O_CREAT | os.O_EXCL, mode, dir_fd=self.fd)
         try:
-            return spared(fd)
+            return spare_descriptor(fd)
         except OSError:
             self.forget(name)
             raise
@@ -261,7 +261,9 @@ class DirectoryHandle:
         if not _has_nameless():
             return None
         try:
-            return spared(os.open(".", os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666, dir_fd=self.fd))
+            return spare_descriptor(
+                os.open(".", os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666, dir_fd=self.fd)
+            )
         except OSError as error:
             if error.errno not in _NO_NAMELESS:
                 raise
@@ -280,9 +282,9 @@ class DirectoryHandle:
 
     def open(self, name: str, access: int = os.O_RDWR) -> int:
         """The file of that name, for reading too: a digest is taken from the file itself."""
-        return spared(os.open(name, _FLAGS | access, dir_fd=self.fd))
+        return spare_descriptor(os.open(name, _FLAGS | access, dir_fd=self.fd))
 
-    def foreign(self, name: str) -> LocalError:
+    def make_foreign_error(self, name: str) -> LocalError:
         """What is to be said of a file that has a name of ours and is none."""
         path = os.path.join(self._shown, name)
         return LocalError(f"{path!r} exists and is none of ours: move or remove it, or choose another name")
@@ -402,8 +404,8 @@ class SurplusWalk:
         """What is in the directory that the parts lead to, in the order of the names; None where they lead
         through a link, to another file system, to what cannot be read, or nowhere."""
         try:
-            with self._opened(parts) as fd:
-                found = [_found(fd, name) for name in sorted(os.listdir(fd))]
+            with self._open_directory(parts) as fd:
+                found = [_find_item(fd, name) for name in sorted(os.listdir(fd))]
         except OSError:
             return None
         return [each for each in found if each is not None]
@@ -412,7 +414,7 @@ class SurplusWalk:
         """The first octets of the regular file of that name; none where there is no such thing."""
         *above, name = parts
         try:
-            with self._opened(above) as fd:
+            with self._open_directory(above) as fd:
                 file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=fd)
                 try:
                     return os.read(file, most) if stat.S_ISREG(os.fstat(file).st_mode) else b""
@@ -426,8 +428,8 @@ class SurplusWalk:
         something else has its name, or something is in it. Raises `LocalError` where it cannot be removed."""
         *above, name = parts
         try:
-            with self._opened(above) as fd:
-                found = _found(fd, name)
+            with self._open_directory(above) as fd:
+                found = _find_item(fd, name)
                 if found is None or (found.device, found.inode) != (device, inode):
                     return False
                 if found.is_directory:
@@ -444,7 +446,7 @@ class SurplusWalk:
             raise LocalError(f"cannot remove {path!r}: {error.strerror}") from error
 
     @contextmanager
-    def _opened(self, parts: Sequence[str]) -> Iterator[int]:
+    def _open_directory(self, parts: Sequence[str]) -> Iterator[int]:
         fd = os.dup(self._fd)
         try:
             for part in parts:
@@ -467,7 +469,7 @@ def numbers_of(path: str) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def _found(fd: int, name: str) -> DirectoryItem | None:
+def _find_item(fd: int, name: str) -> DirectoryItem | None:
     try:
         found = os.stat(name, dir_fd=fd, follow_symlinks=False)
     except FileNotFoundError:

@@ -94,7 +94,7 @@ def check_spare(fd: int) -> None:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
 
-def spared(fd: int) -> int:
+def spare_descriptor(fd: int) -> int:
     """Return the descriptor, unless it is one of the last: that is closed. Raises `OSError` (EMFILE)."""
     try:
         check_spare(fd)

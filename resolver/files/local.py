@@ -47,13 +47,13 @@ class FileRoot:
         self._real = os.path.realpath(spelt)
         self._spellings = tuple(_parts(spelling) for spelling in (spelt, self._real))
 
-    def below(self, parts: Sequence[bytes]) -> list[bytes]:
+    def strip_root(self, parts: Sequence[bytes]) -> list[bytes]:
         """What follows the root in an absolute path. `Refused` (S12) if the path does not begin with it."""
         given = [part for part in parts[:-1] if part not in (b"", b".")] + list(parts[-1:])
         for root in self._spellings:
             if given[: len(root)] == root:
                 return given[len(root) :]
-        raise _outside()
+        raise _make_outside_error()
 
     def open(self) -> int:
         try:
@@ -83,7 +83,7 @@ class RootedWalk:
             if part in (b"", b"."):
                 continue
             if part == b"..":
-                self._up()
+                self._go_up()
                 continue
             mode = os.stat(part, dir_fd=self.top, follow_symlinks=False).st_mode
             if stat.S_ISLNK(mode):
@@ -107,9 +107,9 @@ class RootedWalk:
         while self._held:
             os.close(self._held.pop())
 
-    def _up(self) -> None:
+    def _go_up(self) -> None:
         if len(self._held) == 1:
-            raise _outside()
+            raise _make_outside_error()
         os.close(self._held.pop())
 
     def _read_link(self, name: bytes, links: int) -> list[bytes]:
@@ -119,7 +119,7 @@ class RootedWalk:
         parts = target.split(b"/")
         if not target.startswith(b"/"):
             return parts
-        below = self._root.below(parts)
+        below = self._root.strip_root(parts)
         while len(self._held) > 1:
             os.close(self._held.pop())
         return below
@@ -129,7 +129,7 @@ def _parts(path: bytes) -> list[bytes]:
     return [part for part in path.split(b"/") if part]
 
 
-def _outside() -> Refused:
+def _make_outside_error() -> Refused:
     return refusal("S12", "the path leads out of the directory that file URLs are confined to (--file-root)")
 
 
@@ -168,7 +168,7 @@ def open_local(
 def _open_below(
     root: FileRoot, segments: tuple[bytes, ...], path: bytes, special: bool, idle: float
 ) -> OpenedFile:
-    below = root.below(segments)
+    below = root.strip_root(segments)
     walk = RootedWalk(root)
     try:
         name = walk.go(below)

@@ -143,7 +143,7 @@ class Mbox:
     def add(self, number: int, moment: datetime, article: bytes) -> None:
         octets = _with_lines(article)
         sender = b"%b/%d" % (self._source, number)
-        message = b"From %b %b\n%b\n" % (sender, _when(moment), _QUOTED.sub(rb">\1", octets))
+        message = b"From %b %b\n%b\n" % (sender, _format_date(moment), _QUOTED.sub(rb">\1", octets))
         with _faults(self._path):
             self._write(message)
             if self.size - self._noted >= _WHOLE_EVERY:
@@ -206,7 +206,7 @@ class Mbox:
                     return size, inode
         except (ValueError, RecursionError):
             pass
-        raise self._directory.foreign(self._state)
+        raise self._directory.make_foreign_error(self._state)
 
 
 class Maildir:
@@ -277,7 +277,7 @@ def _with_lines(article: bytes) -> bytes:
     return octets if octets.endswith(b"\n") else octets + b"\n"
 
 
-def _when(moment: datetime) -> bytes:
+def _format_date(moment: datetime) -> bytes:
     """As asctime(3) has it, in UTC."""
     utc = moment.astimezone(UTC)
     text = f"{_DAYS[utc.weekday()]} {_MONTHS[utc.month - 1]} {utc.day:2} {utc:%H:%M:%S} {utc.year:04}"

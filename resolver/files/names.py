@@ -13,7 +13,7 @@ from resolver.files.atomic import lock
 from resolver.files.directory import DirectoryHandle
 from resolver.files.faults import writing_fault
 from resolver.files.part_state import read_state
-from resolver.policy.files import PART_SUFFIX, STATE_SUFFIX, is_kept_beside, numbered
+from resolver.policy.files import PART_SUFFIX, STATE_SUFFIX, is_kept_beside, number_name
 
 
 def check_name(path: str) -> None:
@@ -78,34 +78,34 @@ def is_there(path: str) -> bool:
 def check_free(path: str) -> None:
     """Has nothing this name? Raises `LocalError`."""
     if is_there(path):
-        raise taken(path)
+        raise make_taken_error(path)
 
 
 class NameTaken(LocalError):
     """A file has the name already, and stays."""
 
 
-def taken(path: str) -> NameTaken:
+def make_taken_error(path: str) -> NameTaken:
     """What is said of a file that is in the way."""
     return NameTaken(f"{path!r} exists already and is left as it is (--exists chooses otherwise)")
 
 
-def busy(path: str) -> LocalError:
+def make_busy_error(path: str) -> LocalError:
     """What is said where somebody else is writing the part of this file."""
     return LocalError(f"{path + PART_SUFFIX!r} is being written by another transfer")
 
 
-def replaced(path: str) -> LocalError:
+def make_replaced_error(path: str) -> LocalError:
     """What is said where the part is another file now."""
     return LocalError(f"{path + PART_SUFFIX!r} was removed or replaced while it was written")
 
 
-def irregular(path: str) -> LocalError:
+def make_irregular_error(path: str) -> LocalError:
     """What is said of a device or a pipe that has the name."""
     return LocalError(f"{path!r} is no regular file and is left as it is; choose another name")
 
 
-def shared(path: str) -> LocalError:
+def make_shared_error(path: str) -> LocalError:
     """What is said of a file that cannot be gone on with."""
     return LocalError(
         f"{path!r} is somebody else's or has several names, and is not gone on with "
@@ -117,7 +117,7 @@ def check_replaceable(there: os.stat_result | None, path: str) -> None:
     """A file may be replaced, and a link to one. A device or a pipe is no file that somebody saved: with
     enough rights, replacing `/dev/null` would be possible. Raises `LocalError`."""
     if there is not None and not (stat.S_ISREG(there.st_mode) or stat.S_ISLNK(there.st_mode)):
-        raise irregular(path)
+        raise make_irregular_error(path)
 
 
 def state_of(path: str) -> Validators | None:
@@ -142,7 +142,7 @@ def size_of(path: str) -> int:
 def free_name(path: str, source: str) -> str:
     """`path`, or the first of those numbered behind it that is free for a file of `source`."""
     folder, name = os.path.split(path)
-    names = (os.path.join(folder, numbered(name, number)) for number in itertools.count(1))
+    names = (os.path.join(folder, number_name(name, number)) for number in itertools.count(1))
     return next(name for name in names if is_free(name, source))
 
 

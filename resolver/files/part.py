@@ -20,20 +20,28 @@ from protocols.contract import Validators
 from protocols.errors import LocalError, ProtocolError
 from resolver.files.atomic import lock
 from resolver.files.directory import DirectoryHandle
-from resolver.files.names import busy, check_name, check_replaceable, irregular, replaced, shared, taken
+from resolver.files.names import (
+    check_name,
+    check_replaceable,
+    make_busy_error,
+    make_irregular_error,
+    make_replaced_error,
+    make_shared_error,
+    make_taken_error,
+)
 from resolver.files.part_state import (
     OTHERS_WRITE,
     FileIdentity,
     PartState,
     Ranges,
+    clip_ranges,
     forget_state,
-    fresh,
     is_guarded,
     is_own,
+    make_temporary_name,
     put_mark,
     read_state,
     wipe,
-    within,
     write_all,
     write_state,
 )
@@ -111,7 +119,10 @@ class PartFile:
             if self._exists == "fail" or self._adopt:
                 return False
             check_replaceable(there, self.path)
-        if any(status_of(name) is not None for name in (self._part, self._state, fresh(self._state))):
+        if any(
+            status_of(name) is not None
+            for name in (self._part, self._state, make_temporary_name(self._state))
+        ):
             return False
         self._adopt = False
         return self.directory.may_be_written
@@ -149,7 +160,7 @@ class PartFile:
         if self.finished:
             return None
         if self._exists == "fail":
-            raise taken(self.path)
+            raise make_taken_error(self.path)
         check_replaceable(there, self.path)
         return self._take(state)
 
@@ -159,7 +170,7 @@ class PartFile:
         try:
             self.open()
             if self.finished:
-                raise taken(self.path)
+                raise make_taken_error(self.path)
         except BaseException:
             self._close_file()  # it may be somebody's
             raise
@@ -192,7 +203,7 @@ class PartFile:
         """The file of the final name becomes NAME.part, once the state says that it is ours. Where something
         was begun in its place already, that is gone on with."""
         if not stat.S_ISREG(there.st_mode):
-            raise irregular(self.path)
+            raise make_irregular_error(self.path)
         if self.directory.names(self._part, there):  # a run was killed between two steps
             self.directory.forget(self._part)
         elif self.directory.status_of(self._part) is not None:
@@ -202,7 +213,7 @@ class PartFile:
         self._lock(self.name)
         found = os.fstat(self.fd)
         if not is_own(found):
-            raise shared(self.path)
+            raise make_shared_error(self.path)
         self._withheld = found.st_mode & OTHERS_WRITE
         if state is not None and state.mark.names(found):  # that run had withheld it already
             self._withheld |= state.withheld
@@ -238,7 +249,7 @@ class PartFile:
         """Whoever had NAME.part a moment ago may have given it its name since that was looked for."""
         if self._exists == "fail" and self.directory.status_of(self.name) is not None:
             self.directory.forget(self._part)
-            raise taken(self.path)
+            raise make_taken_error(self.path)
 
     def _take_up(self, state: PartState | None) -> None:
         """Go on with a file of an earlier run, or say whose it is not."""
@@ -246,14 +257,14 @@ class PartFile:
         if not os.fstat(self.fd).st_size:
             return self._create_again()
         if state is None or not is_guarded(os.fstat(self.fd)):
-            raise self.directory.foreign(self._part)
+            raise self.directory.make_foreign_error(self._part)
         if state.mark.is_on(self.fd):
             self._go_on(state)
         elif state.mark.is_copied_to(self.fd):
             self.dropped = "what was there is a copy of what was begun"
             self.restart()
         else:
-            raise self.directory.foreign(self._part)
+            raise self.directory.make_foreign_error(self._part)
 
     def _go_on(self, state: PartState) -> None:
         self._mark, self._withheld = state.mark, state.withheld
@@ -261,7 +272,7 @@ class PartFile:
             self.known = state.known
             self.kept, self.complete = True, state.complete
             size = os.lseek(self.fd, 0, os.SEEK_END)
-            self.whole = None if state.whole is None else within(state.whole, size)
+            self.whole = None if state.whole is None else clip_ranges(state.whole, size)
         else:
             self.dropped = f"what was there was begun for {state.url}"
             self.restart()
@@ -270,18 +281,18 @@ class PartFile:
         """What has the name of NAME.part, if it is ours and nobody else is writing to it."""
         found = self.directory.status_of(self._part)
         if found is None:
-            raise busy(self.path)
+            raise make_busy_error(self.path)
         if not (stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()):
-            raise self.directory.foreign(self._part)
+            raise self.directory.make_foreign_error(self._part)
         try:
             self.fd = self.directory.open(self._part)
         except OSError as error:
             if error.errno not in _NO_FILE:
                 raise
-            raise self.directory.foreign(self._part) from error
+            raise self.directory.make_foreign_error(self._part) from error
         self._lock(self._part)
         if not is_own(os.fstat(self.fd)):  # only now: the last step of another transfer is two names
-            raise self.directory.foreign(self._part)
+            raise self.directory.make_foreign_error(self._part)
         return self.fd
 
     def _create_again(self) -> None:
@@ -291,13 +302,13 @@ class PartFile:
         try:
             self._create()
         except FileExistsError as error:
-            raise busy(self.path) from error
+            raise make_busy_error(self.path) from error
         self._check_free()
 
     def _lock(self, name: str) -> None:
         """Keep others out. Whoever had the file before may have given it another name meanwhile."""
         if not lock(self.fd) or not self.directory.names(name, os.fstat(self.fd)):
-            raise busy(self.path)
+            raise make_busy_error(self.path)
 
     # -- what becomes of it
 
@@ -334,7 +345,7 @@ class PartFile:
         fd = self.directory.open(self._part)
         if not os.path.samestat(os.fstat(fd), os.fstat(self.fd)):
             os.close(fd)
-            raise replaced(self.path)
+            raise make_replaced_error(self.path)
         return fd
 
     def _put_back(self) -> None:
@@ -376,13 +387,13 @@ class PartFile:
     def _check_part(self) -> None:
         """Is NAME.part still the file that we wrote? Others may be able to write to the directory."""
         if not self.directory.names(self._part, os.fstat(self.fd)):
-            raise replaced(self.path)
+            raise make_replaced_error(self.path)
 
     def _name_it(self) -> None:
         try:
             self.directory.rename(self._part, self.name)
         except FileExistsError as error:
-            raise taken(self.path) from error
+            raise make_taken_error(self.path) from error
 
     def _conclude(self, fd: int, withheld: int) -> None:
         """The file has its name: from now on it is like any other. The token goes last, for until then it

@@ -125,7 +125,7 @@ def parse_ranges(value: object) -> Ranges | None:
     return tuple(found)
 
 
-def joined(ranges: list[Range]) -> Ranges:
+def join_ranges(ranges: list[Range]) -> Ranges:
     """In order, and those that touch as one."""
     found: list[Range] = []
     for begin, end in sorted(ranges):
@@ -137,12 +137,12 @@ def joined(ranges: list[Range]) -> Ranges:
     return tuple(found)
 
 
-def within(ranges: Ranges, size: int) -> Ranges:
+def clip_ranges(ranges: Ranges, size: int) -> Ranges:
     """What of them there is in a file of that size."""
     return tuple((begin, min(end, size)) for begin, end in ranges if begin < size)
 
 
-def missing(ranges: Ranges, size: int) -> Iterator[Range]:
+def find_missing(ranges: Ranges, size: int) -> Iterator[Range]:
     """What there is not, of a file of that size."""
     behind = 0
     for begin, end in (*ranges, (size, size)):
@@ -190,7 +190,7 @@ class PartState:
 def read_state(name: str, directory: DirectoryHandle) -> PartState | None:
     """The state in the file `name`, or None where there is none that makes sense. Raises `LocalError` where
     that, or what it is written as first, is none of ours."""
-    _read_own(fresh(name), directory)
+    _read_own(make_temporary_name(name), directory)
     octets = _read_own(name, directory)
     if octets is None:
         return None
@@ -203,7 +203,7 @@ def read_state(name: str, directory: DirectoryHandle) -> PartState | None:
 def write_state(name: str, directory: DirectoryHandle, state: PartState) -> bool:
     """Put the state into the file `name`, in one step; False where the file system keeps no file for its
     owner, and so could not keep it. Raises `OSError`, and `LocalError` as `read_state`."""
-    first = fresh(name)
+    first = make_temporary_name(name)
     _forget(first, directory)  # of a run that was killed
     fd, octets = directory.create(first, _FOR_THE_OWNER), json.dumps(_record(state)).encode()
     with whole_file(fd, (octets,), partial(directory.forget, first), sync=False) as status:
@@ -217,11 +217,11 @@ def write_state(name: str, directory: DirectoryHandle, state: PartState) -> bool
 
 def forget_state(name: str, directory: DirectoryHandle) -> None:
     """Remove the state, if it is there and ours. Raises `OSError`, and `LocalError` as `read_state`."""
-    _forget(fresh(name), directory)
+    _forget(make_temporary_name(name), directory)
     _forget(name, directory)
 
 
-def fresh(name: str) -> str:
+def make_temporary_name(name: str) -> str:
     """What it is written as first."""
     return name + FIRST_SUFFIX
 
@@ -237,14 +237,14 @@ def _read_own(name: str, directory: DirectoryHandle) -> bytes | None:
     if found is None:
         return None
     if not is_guarded(found):
-        raise directory.foreign(name)
+        raise directory.make_foreign_error(name)
     try:
         fd = directory.open(name, os.O_RDONLY)
     except FileNotFoundError:  # a transfer at work has just renamed it
         return None
     except OSError as error:
-        raise directory.foreign(name) from error
-    return _octets(fd, directory.foreign(name))
+        raise directory.make_foreign_error(name) from error
+    return _octets(fd, directory.make_foreign_error(name))
 
 
 def _octets(fd: int, foreign: LocalError) -> bytes:
@@ -294,11 +294,11 @@ def _parse(record: dict[str, object]) -> PartState | None:
             mark, others = FileIdentity(device, inode, token), withheld & OTHERS_WRITE
             if written_as == _FORMAT:
                 return PartState(url, known, mark, others, complete)
-            return PartState(url, known, mark, others, False, _whole(record.get("whole"), size))
+            return PartState(url, known, mark, others, False, _parse_ranges(record.get("whole"), size))
     return None
 
 
-def _whole(value: object, size: int | None) -> Ranges:
+def _parse_ranges(value: object, size: int | None) -> Ranges:
     """What is there, as far as that makes sense of an object of that size; else nothing is."""
     ranges = parse_ranges(value)
     if ranges is None or size is None or (ranges and ranges[-1][1] > size):

@@ -251,7 +251,7 @@ class PartialFile:
         self._part.whole = whole
         await self.remember(self.known)
 
-    def has(self, whole: Ranges) -> None:
+    def record_ranges(self, whole: Ranges) -> None:
         """So much is there by now; it is written down when the file is left."""
         self._part.whole = whole
 

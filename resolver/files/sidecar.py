@@ -103,7 +103,7 @@ class Sidecar:
                 self._directory.rename(self._fresh, self._name)
             except FileExistsError as error:
                 if not self._has_both_names():
-                    raise self._directory.foreign(self._name) from error
+                    raise self._directory.make_foreign_error(self._name) from error
                 self._directory.forget(self._fresh)
 
     def _has_both_names(self) -> bool:
@@ -123,7 +123,7 @@ class Sidecar:
         found = self._directory.status_of(name)
         if found is None:
             return False
-        foreign = self._directory.foreign(name)
+        foreign = self._directory.make_foreign_error(name)
         if not _may_be_ours(found):
             raise foreign
         try:

@@ -42,7 +42,7 @@ class CompletedFile(NamedTuple):
 class LedgerRow(Protocol):
     """The row of an object that is being saved."""
 
-    async def whole(self, facts: CompletedFile) -> None:
+    async def record_whole(self, facts: CompletedFile) -> None:
         """All of it is on the disk under another name; so is the row when this returns. Raises
         `LedgerFault`."""
         ...
@@ -63,7 +63,7 @@ def etag_of_row(path: str, held: Validators) -> str | None:
     return None if row is None else row.etag_of(path, held.modified)
 
 
-def noting(facts: Callable[[int], CompletedFile]) -> Callable[[int], Awaitable[None]] | None:
+def make_recorder(facts: Callable[[int], CompletedFile]) -> Callable[[int], Awaitable[None]] | None:
     """What has to be done before that file gets its name, if anything: it is told the inode, of which `facts`
     makes the rest."""
     row = current.get()
@@ -71,4 +71,4 @@ def noting(facts: Callable[[int], CompletedFile]) -> Callable[[int], Awaitable[N
 
 
 async def _note(row: LedgerRow, facts: Callable[[int], CompletedFile], inode: int) -> None:
-    await row.whole(facts(inode))
+    await row.record_whole(facts(inode))

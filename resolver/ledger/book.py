@@ -182,7 +182,7 @@ def _words(path: str, error: sqlite3.Error) -> str:
     return f"the ledger {path!r} {said} ({error})"
 
 
-def kept(text: str | None) -> str | bytes | None:
+def encode_text(text: str | None) -> str | bytes | None:
     """A text as a column has it; one that is no UTF-8 as its octets."""
     if text is None:
         return None
@@ -193,7 +193,7 @@ def kept(text: str | None) -> str | bytes | None:
     return text
 
 
-def shown(kept: object) -> str | None:
+def decode_text(kept: object) -> str | None:
     """The text of a column; None also for what nobody here has written."""
     if isinstance(kept, bytes):
         return kept.decode("utf-8", "surrogatepass") if _is_text(kept) else None
@@ -289,12 +289,18 @@ class LedgerEntry:
         self.digest = digest
         self.is_done = is_done
 
-    async def whole(self, facts: CompletedFile) -> None:
+    async def record_whole(self, facts: CompletedFile) -> None:
         """All of it is there; it is on the disk when this returns. Raises `LedgerFault`."""
         modified = None if facts.known.modified is None else facts.known.modified.timestamp()
         place = self._ledger.place_of(facts.path)
-        values = (kept(place), facts.inode, facts.size, _digest(facts.digest), kept(facts.known.etag))
-        more = (modified, kept(facts.final_url), kept(facts.media_type))
+        values = (
+            encode_text(place),
+            facts.inode,
+            facts.size,
+            _digest(facts.digest),
+            encode_text(facts.known.etag),
+        )
+        more = (modified, encode_text(facts.final_url), encode_text(facts.media_type))
         change = (
             "status='whole', path=?, inode=?, size=?, digest=?, etag=?, modified=?, final_url=?, media_type=?"
         )
@@ -313,26 +319,28 @@ class LedgerEntry:
         )
         return tag.etag if same and is_that(path, tag.inode or 0, self.size) else None
 
-    async def done(self, path: str | None, size: int, brought: int, attempts: int, *, skipped: bool) -> None:
+    async def record_done(
+        self, path: str | None, size: int, brought: int, attempts: int, *, skipped: bool
+    ) -> None:
         """It has its name; or a file that was there stays. Raises `LedgerFault`."""
         change = (
             "status=?, path=?, size=?, brought=brought+?, attempts=attempts+?, ended=?, exit=0, error=NULL"
         )
         place = None if path is None else self._ledger.place_of(path)
         status = "skipped" if skipped else "done"
-        values = (status, kept(place), size, brought, attempts, _now())
+        values = (status, encode_text(place), size, brought, attempts, _now())
         await self._ledger.write_later(_Change(f"{change}, message=NULL", values, self.number, path))
 
     async def forget(self) -> None:
         """It is nothing that anybody waits for. Raises `LedgerFault`."""
         await self._ledger.forget(self.number)
 
-    async def failed(self, error: ResolveError, kind: str, *, refused: bool) -> None:
+    async def record_failed(self, error: ResolveError, kind: str, *, refused: bool) -> None:
         """Nothing came of it. Raises `LedgerFault`."""
         change = "status=?, attempts=attempts+?, ended=?, exit=?, error=?, message=?"
         status, message = "refused" if refused else "failed", error.message[:_MOST_MESSAGE]
         attempts = 0 if refused else error.attempts
-        values = (status, attempts, _now(), error.exit_code, kind, kept(message))
+        values = (status, attempts, _now(), error.exit_code, kind, encode_text(message))
         await self._ledger.write_later(_Change(change, values, self.number))
 
 
@@ -379,9 +387,9 @@ class Ledger:
             if kind is None:
                 raise
         finally:
-            # A thread that reads the list may be left behind when the run is cancelled. SQLite crashes where a
-            # connection is closed while another thread executes with it (sqlite.org/threadsafe.html); behind
-            # the lock that thread gets a `ProgrammingError`.
+            # A thread that reads the list may be left behind when the run is cancelled. SQLite crashes where
+            # a connection is closed while another thread executes with it (sqlite.org/threadsafe.html);
+            # behind the lock that thread gets a `ProgrammingError`.
             with self._mutex:
                 self._connection.close()
                 self._file.close()
@@ -414,7 +422,7 @@ class Ledger:
         """A row for each, in one step; what is known of it. For the thread that reads the list. Raises
         `LedgerFault`."""
         with self._transaction():
-            return [self._admitted(each) for each in asked]
+            return [self._admit_entry(each) for each in asked]
 
     def place_of(self, path: str) -> str:
         """The path as a row has it: one that means the same wherever another run is."""
@@ -436,12 +444,19 @@ class Ledger:
             rows = self._connection.execute(select, (number, most)).fetchall()
         return [
             StoredRow(
-                each, key, shown(url) or "", status, how, shown(path) or "", number_of(size), shown(digest)
+                each,
+                key,
+                decode_text(url) or "",
+                status,
+                how,
+                decode_text(path) or "",
+                number_of(size),
+                decode_text(digest),
             )
             for each, key, url, status, how, path, size, digest in rows
         ]
 
-    def _admitted(self, asked: RequestRow) -> LedgerEntry:
+    def _admit_entry(self, asked: RequestRow) -> LedgerEntry:
         columns = "id, status, path, size, digest, how, etag, inode, modified"
         select = f"SELECT {columns} FROM object WHERE key=?"
         row = self._connection.execute(select, (asked.key,)).fetchone()
@@ -450,7 +465,7 @@ class Ledger:
         number, status, stored, size, digest, how, etag, inode, modified = row
         if how is None and asked.how is not None:
             self._connection.execute("UPDATE object SET how=? WHERE id=?", (asked.how, number))
-        path = os.path.join(self._below or "", shown(stored) or "")
+        path = os.path.join(self._below or "", decode_text(stored) or "")
         size, inode = number_of(size), number_of(inode)
         is_done = status == "done" and (self._elsewhere or has_size(path, size))
         if status == "whole" and finish(
@@ -462,14 +477,14 @@ class Ledger:
             sync_directories([path])
             self._connection.execute(f"{change} WHERE id=?", (_now(), number))
             is_done = True
-        tag = RowTag(shown(etag), inode or None, modified if isinstance(modified, float) else None)
-        return LedgerEntry(self, number, path, size, shown(digest), tag, is_done=is_done)
+        tag = RowTag(decode_text(etag), inode or None, modified if isinstance(modified, float) else None)
+        return LedgerEntry(self, number, path, size, decode_text(digest), tag, is_done=is_done)
 
     def _insert(self, asked: RequestRow) -> int:
         referrer = None if asked.referrer is None else json.dumps(asked.referrer)
         values = (
             asked.key,
-            kept(asked.given),
+            encode_text(asked.given),
             asked.origin,
             referrer,
             asked.without_password,
@@ -561,7 +576,7 @@ def _now() -> float:
 # directory, and under the very place of its key.
 
 #: Rows that are held at once. More than lines are asked for together, for some may be gone from the list.
-_RECALL_AT_ONCE = 640
+_RECALL_ROWS = 640
 
 
 class CompletedRow(NamedTuple):
@@ -600,7 +615,7 @@ class LedgerRecall:
 
     def _read(self) -> dict[str, list[tuple[int, CompletedRow]]]:
         held: dict[str, list[tuple[int, CompletedRow]]] = {}
-        for row in self._ledger.rows_behind(self._behind, _RECALL_AT_ONCE):
+        for row in self._ledger.rows_behind(self._behind, _RECALL_ROWS):
             if row.status != "done" or row.how != self._how or not row.path.startswith(self._below):
                 continue
             if RequestRow(row.url, row.path, row.url).key == row.key:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from protocols.location import JsonValue
 from resolver.files.atomic import LedgerFile, how_to_read
 from resolver.ledger import LedgerFault
-from resolver.ledger.book import check_is_ours, connect, faults_of, number_of, shown
+from resolver.ledger.book import check_is_ours, connect, decode_text, faults_of, number_of
 
 _NOT_DONE = "status NOT IN ('done', 'skipped')"
 _OF_LEFT = "url, origin, referrer, without_password, error, exit, message, attempts, more"
@@ -101,26 +101,33 @@ def read(path: str) -> LedgerReport:
             runs=runs,
             elapsed=max(0.0, elapsed),
             failures=tuple(
-                FailedRow(shown(error) or "", number_of(status), count) for error, status, count in failures
+                FailedRow(decode_text(error) or "", number_of(status), count)
+                for error, status, count in failures
             ),
         )
 
 
-def left(path: str) -> Iterator[PendingRow]:
+def list_pending(path: str) -> Iterator[PendingRow]:
     """All that is not done, failures and what was never begun, in the order in which it was asked for. Raises
     `LedgerFault`."""
     with _reading(path) as connection:
         for row in connection.execute(f"SELECT {_OF_LEFT} FROM object WHERE {_NOT_DONE} ORDER BY id"):
             with _written_by_a_run(path):
-                yield _left(*row)
+                yield _make_pending_row(*row)
 
 
-def newest(path: str, most: int) -> list[ReportRow]:
+def list_newest(path: str, most: int) -> list[ReportRow]:
     """So many of those that were asked for last, in the order in which they were. Raises `LedgerFault`."""
     select = f"SELECT {_OF_LEFT}, status, path, size, digest FROM object ORDER BY id DESC LIMIT ?"
     with _reading(path) as connection, _written_by_a_run(path):
         rows = [
-            ReportRow(_left(*asked), shown(status) or "", shown(where) or "", number_of(size), shown(digest))
+            ReportRow(
+                _make_pending_row(*asked),
+                decode_text(status) or "",
+                decode_text(where) or "",
+                number_of(size),
+                decode_text(digest),
+            )
             for *asked, status, where, size, digest in connection.execute(select, (most,))
         ]
     return rows[::-1]
@@ -145,7 +152,7 @@ class FinishedRow(NamedTuple):
     ended: float | None
 
 
-def became(path: str) -> Iterator[FinishedRow]:
+def list_finished(path: str) -> Iterator[FinishedRow]:
     """All that has ended, in the order of the URLs. SQLite sorts it, on the disk where it is much, so that
     nobody holds all of it. Raises `LedgerFault`."""
     columns = "url, final_url, status, exit, error, message, path, size, digest, media_type, modified"
@@ -154,10 +161,10 @@ def became(path: str) -> Iterator[FinishedRow]:
     with _reading(path) as connection:
         for row in connection.execute(select):
             with _written_by_a_run(path):
-                yield _became(*row)
+                yield _make_finished_row(*row)
 
 
-def _became(
+def _make_finished_row(
     url: object,
     final_url: object,
     status: object,
@@ -172,18 +179,18 @@ def _became(
     attempts: object,
     ended: object,
 ) -> FinishedRow:
-    came = shown(status) in ("done", "skipped")
+    came = decode_text(status) in ("done", "skipped")
     return FinishedRow(
-        url=shown(url) or "",
-        final_url=shown(final_url) if came else None,
-        status=shown(status) or "",
+        url=decode_text(url) or "",
+        final_url=decode_text(final_url) if came else None,
+        status=decode_text(status) or "",
         exit=number_of(code),
-        error=shown(error),
-        message=shown(message),
-        path=shown(place) if came else None,
+        error=decode_text(error),
+        message=decode_text(message),
+        path=decode_text(place) if came else None,
         size=number_of(size) if came else 0,
-        digest=shown(digest) if came else None,
-        media_type=shown(media_type) if came else None,
+        digest=decode_text(digest) if came else None,
+        media_type=decode_text(media_type) if came else None,
         modified=modified if came and isinstance(modified, float) else None,
         attempts=number_of(attempts),
         ended=ended if isinstance(ended, float) else None,
@@ -199,7 +206,7 @@ def _written_by_a_run(path: str) -> Iterator[None]:
         raise LedgerFault(f"the ledger {path!r} has what no run wrote: {error}") from error
 
 
-def _left(
+def _make_pending_row(
     url: object,
     origin: object,
     referrer: str | None,
@@ -213,19 +220,19 @@ def _left(
     """Raises `ValueError`, `TypeError`, `LookupError`."""
     led = None if referrer is None else json.loads(referrer)
     return PendingRow(
-        url=shown(url) or "",
-        origin=shown(origin) or "",
+        url=decode_text(url) or "",
+        origin=decode_text(origin) or "",
         referrer=None if led is None else (led[0], led[1]),
         without_password=bool(without),
-        error=shown(error),
+        error=decode_text(error),
         exit=None if status is None else number_of(status),
-        message=shown(message),
+        message=decode_text(message),
         attempts=number_of(attempts),
         more={} if more is None else dict(json.loads(more)),
     )
 
 
-def again(path: str, kind: str) -> int:
+def requeue_errors(path: str, kind: str) -> int:
     """Put back into the queue what ended with an error of that class, or with that exit status (0: what is
     done), or `all` failures; how many. Raises `LedgerFault`, also where a run is at work with it."""
     chosen: tuple[str, tuple[Any, ...]] = ("status IN ('failed', 'refused') AND error=?", (kind,))

@@ -95,10 +95,10 @@ class AsyncioBackground:
         self._task.cancel()
 
     async def wait(self) -> None:
-        await _to_the_end(self._task)
+        await _run_to_end(self._task)
 
 
-async def _to_the_end(result: asyncio.Future[T]) -> None:
+async def _run_to_end(result: asyncio.Future[T]) -> None:
     cancelled: BaseException | None = None
     with anyio.CancelScope(shield=True):  # anyio cancels again and again, and would find us waiting
         while not result.done():
@@ -115,7 +115,7 @@ async def _to_the_end(result: asyncio.Future[T]) -> None:
 async def in_thread(function: Callable[..., T], *args: object) -> T:
     """See `InThread`."""
     result = _begin(partial(function, *args), daemon=False)
-    await _to_the_end(result)
+    await _run_to_end(result)
     return result.result()
 
 

@@ -201,7 +201,7 @@ class Admission:
 
 def _host_of(url: Url, server: NewsServer | None, hosts: HostSettings) -> Host:
     place = endpoint_of(url, server)
-    return NOTHING if place is None else hosts.at(place.host, place.port)
+    return NOTHING if place is None else hosts.find_host(place.host, place.port)
 
 
 def _options_under(email: str, options: Options) -> Options:

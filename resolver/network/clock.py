@@ -52,21 +52,21 @@ class Clock:
 
     async def pause(self) -> None:
         """Others get their turn. `TimedOut` behind the deadline."""
-        with self.bound():
+        with self.limit_time():
             await self.loop.checkpoint()
 
-    def bound(self) -> AbstractContextManager[None]:
+    def limit_time(self) -> AbstractContextManager[None]:
         """Whatever is awaited inside ends at the deadline with `TimedOut`."""
-        return _UNBOUND if self._limit is None else self._bound()
+        return _UNBOUND if self._limit is None else self._limit_time()
 
     @contextmanager
-    def _bound(self) -> Iterator[None]:
+    def _limit_time(self) -> Iterator[None]:
         with self.loop.move_on_at(self.deadline) as scope:
             yield
         if scope.cancelled_caught:
-            raise self.over()
+            raise self.make_timeout()
 
-    def over(self) -> TimedOut:
+    def make_timeout(self) -> TimedOut:
         """What is said behind the deadline."""
         return TimedOut(f"timed out: {self._missed.format(self._limit)}")
 
@@ -182,7 +182,7 @@ class Throttle:
         return self._waited if since is None else self._waited + self._loop.current_time() - since
 
     @contextmanager
-    def sparing(self, scope: CancelScope) -> Iterator[None]:
+    def pause_deadline(self, scope: CancelScope) -> Iterator[None]:
         """The deadline of the scope, which is the peer's, stands still while we wait."""
         self._standing.append(scope)
         try:
@@ -190,7 +190,7 @@ class Throttle:
         finally:
             self._standing.remove(scope)
 
-    def took(self, octets: int) -> None:
+    def record_received(self, octets: int) -> None:
         """So many have come."""
         now = self._loop.current_time()
         self._taken += octets

@@ -24,26 +24,27 @@ from resolver.network.lookup import address_of, socket_address
 from resolver.policy.subject import refusal
 
 # A race of two tasks in one call: the nursery is opened and closed inside it. A nursery wraps errors in an
-# ExceptionGroup, which must not leave the gate. `bare` takes the one error out that tells what happened.
+# ExceptionGroup, which must not leave the gate. `unwrap_group` takes the one error out that tells what
+# happened.
 
 A = TypeVar("A")
 B = TypeVar("B")
 T = TypeVar("T")
 
 
-def bare(group: BaseExceptionGroup[BaseException]) -> BaseException:
+def unwrap_group(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """The one exception of a group that tells most: an interrupt, then an error, then a cancellation."""
-    leaves = list(_leaves(group))
+    leaves = list(_iterate_leaves(group))
     cancelled = [leaf for leaf in leaves if is_cancel(type(leaf))]
     errors = [leaf for leaf in leaves if isinstance(leaf, Exception)]
     interrupts = [leaf for leaf in leaves if leaf not in errors and leaf not in cancelled]
     return (interrupts + errors + cancelled)[0]
 
 
-def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
+def _iterate_leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
     for error in group.exceptions:
         if isinstance(error, BaseExceptionGroup):
-            yield from _leaves(error)
+            yield from _iterate_leaves(error)
         else:
             yield error
 
@@ -62,7 +63,7 @@ async def first_of(
             nursery.start_soon(_run, second, right, nursery.cancel_scope)
             await _run(first, left, nursery.cancel_scope)
     except BaseExceptionGroup as group:
-        problem = bare(group)
+        problem = unwrap_group(group)
     if problem is not None and not (isinstance(problem, ResolveError) and (left or right)):
         raise problem  # outside the except block: the group is no part of its story
     return (left[0] if left else None, right[0] if right else None)
@@ -156,7 +157,7 @@ class ConnectAttempts:
                     with loop.move_on_after(ATTEMPT_DELAY):
                         await failed.wait()
         except BaseExceptionGroup as group:
-            problem = bare(group)
+            problem = unwrap_group(group)
         if problem is not None:
             raise problem
 

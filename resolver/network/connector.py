@@ -21,7 +21,7 @@ from resolver.network.admission import Admission
 from resolver.network.clock import Throttle
 from resolver.network.connecting import ConnectAttempts, ConnectTimeout
 from resolver.network.events import Connected, LookedUp, OnEvent
-from resolver.network.lookup import within_zone
+from resolver.network.lookup import add_zone
 from resolver.network.pool import IdleConnection
 from resolver.network.stream import SocketStream, TappedStream
 from resolver.network.stream_settings import Bounds, StreamSettings
@@ -51,12 +51,12 @@ class Connector:
         #: By which all connections of this URL take their octets.
         self.throttle = None if bucket is None else Throttle(bucket, running())
 
-    def _until(self) -> float:
+    def _compute_deadline(self) -> float:
         """When to have one at the latest, if that was begun now."""
         until = self._admission.loop.current_time() + self._admission.limits.connect
         return until if self.bounds is None else min(until, self.bounds.deadline("connect"))
 
-    async def kept(
+    async def find_pooled(
         self, key: Hashable, host: str, port: int, suits: Callable[[object], bool] | None = None
     ) -> IdleConnection | None:
         """A kept connection whose address may be connected to now (S09); None if there is none. Then others
@@ -64,7 +64,7 @@ class Connector:
         if not len(self._shared.pool):
             return None
         addresses = None
-        with self._admission.loop.move_on_at(self._until()):
+        with self._admission.loop.move_on_at(self._compute_deadline()):
             addresses = await self.addresses(host, port)
         if addresses is None:  # `connect` says so
             return None
@@ -78,13 +78,13 @@ class Connector:
 
     async def connect(self, host: str, port: int, *, tls: bool) -> SocketStream:
         """Look up, judge, connect and begin TLS, all within the one connect limit."""
-        limit, until, bounds = self._admission.limits.connect, self._until(), self.bounds
+        limit, until, bounds = self._admission.limits.connect, self._compute_deadline(), self.bounds
         attempts = ConnectAttempts(goal := self._goal(host, port), until)
         try:
             if (stream := await self._open_by(until, host, port, tls, attempts)) is not None:
                 return stream
             if bounds is not None and until == bounds.deadline("connect"):
-                raise bounds.missed("connect")
+                raise bounds.make_timeout("connect")
             within = f"within {limit:g} s (--connect-timeout)"
             reported = f": {attempts.reported}" if attempts.failures else ""
             raise TimedOut(f"timed out: no connection to {goal} {within}{reported}")
@@ -112,7 +112,7 @@ class Connector:
         try:
             sock, address = await attempts.connect(addresses, port)
         except NetworkError as error:
-            raise self.settings.contact.judged(error) from error.__cause__
+            raise self.settings.contact.judge_error(error) from error.__cause__
         stream = self.stream_type(sock, address, self.settings, first=self.first)
         try:
             if tls:
@@ -154,16 +154,16 @@ class Connector:
     async def addresses(self, host: str, port: int) -> tuple[str, ...]:
         """The addresses of a host that may be connected to, in the zone of the URL. Raises `Refused`
         (S08), `Unreachable`."""
-        allowed = self._admission.check_addresses(await self.fitting(host, port))
+        allowed = self._admission.check_addresses(await self.select_addresses(host, port))
         is_like_link_local = ":" in host and host[:2].lower() == "fe"  # few are, and each call counts
-        return within_zone(self._admission.url, host, allowed) if is_like_link_local else allowed
+        return add_zone(self._admission.url, host, allowed) if is_like_link_local else allowed
 
-    async def fitting(self, host: str, port: int) -> tuple[str, ...]:
+    async def select_addresses(self, host: str, port: int) -> tuple[str, ...]:
         """The addresses of a host, judged by nobody, of the IP version wanted. Raises `Unreachable`."""
         try:
             found = await self._shared.lookups.addresses_of(host, port)
         except NetworkError as error:
-            raise self.settings.contact.judged(error) from error.__cause__
+            raise self.settings.contact.judge_error(error) from error.__cause__
         if self._shared.report is not None and found != literal_addresses(host):
             self._shared.report(LookedUp(self._admission.shown, host, found))
         family = self._shared.family
@@ -219,7 +219,7 @@ class Connector:
 T = TypeVar("T")
 
 #: What a proxy that is spoken to in TLS may choose from.
-_PROXIED_OFFERS = ("http/1.1",)
+_PROXY_ALPN = ("http/1.1",)
 
 
 class ProxyConnector(Connector):
@@ -250,7 +250,7 @@ class ProxyConnector(Connector):
         """What may be at the other end: the proxy itself, which no rule judges, or beyond it what it is told
         to connect to."""
         if self._way.via is not None:
-            return await self.fitting(self._proxy.host, self._proxy.port)
+            return await self.select_addresses(self._proxy.host, self._proxy.port)
         return (host,) if self._proxy.resolves else await super().addresses(host, port)
 
     def _has_one_address(self, host: str) -> bool:
@@ -282,9 +282,11 @@ class ProxyConnector(Connector):
         proxy = self._proxy
         attempts = ConnectAttempts(f"the proxy {proxy.shown}")
         try:
-            sock, address = await attempts.connect(await self.fitting(proxy.host, proxy.port), proxy.port)
+            sock, address = await attempts.connect(
+                await self.select_addresses(proxy.host, proxy.port), proxy.port
+            )
         except NetworkError as error:
-            raise self.settings.contact.judged(error) from error.__cause__
+            raise self.settings.contact.judge_error(error) from error.__cause__
         stream = self.stream_type(sock, address, self._settings_there, first=self.first)
         if proxy.secured:
             await self._veil(stream)
@@ -308,7 +310,7 @@ class ProxyConnector(Connector):
             self.settings,
             host=self._proxy.host,
             check_secret=self._admission.check_login,
-            offers=_PROXIED_OFFERS,
+            offers=_PROXY_ALPN,
             shows_certificate=False,
             certfile=None,
             check_certificate=None,

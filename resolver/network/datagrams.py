@@ -52,7 +52,7 @@ class UdpSocket:
     def _tell_tap(self) -> None:
         if self._settings.tap is not None:
             link = TappedConnection(self._settings.host, self.peer, self._port, "udp", "query")
-            self._settings.tap.connected(self, link)
+            self._settings.tap.record_connected(self, link)
 
     @property
     def port(self) -> int:
@@ -90,7 +90,7 @@ class UdpSocket:
         if self._settings.report is not None:
             self._settings.report(Sent(self._settings.url, packet.shown))
         if self._settings.tap is not None:
-            self._settings.tap.sent(self, packet.shown, masked=packet.octets != packet.shown)
+            self._settings.tap.record_sent(self, packet.shown, masked=packet.octets != packet.shown)
 
     async def receive(self, deadline: float) -> Datagram | None:
         since = self._loop.current_time()
@@ -105,9 +105,9 @@ class UdpSocket:
                 raise Unreachable(f"cannot receive from {self.peer}: {reason(error)}") from error
             else:
                 self._pace.hear(self._loop.current_time() - since, count)
-                return self._came(bytes(self._buffer[:count]), address_of(source), int(source[1]))
+                return self._make_datagram(bytes(self._buffer[:count]), address_of(source), int(source[1]))
 
-    def _came(self, octets: bytes, address: str, port: int) -> Datagram:
+    def _make_datagram(self, octets: bytes, address: str, port: int) -> Datagram:
         if self._settings.report is not None:
             self._settings.report(Received(self._settings.url, octets))
         if self._settings.tap is not None:

@@ -176,7 +176,7 @@ WIRE: frozenset[type[Event]] = frozenset({LookedUp, Connected, TlsBegun, Closed,
 PROGRESS: frozenset[type[Event]] = frozenset({Progress})
 
 
-def for_whom(own: OnEvent | None, kinds: frozenset[type[Event]]) -> OnEvent | None:
+def select_listener(own: OnEvent | None, kinds: frozenset[type[Event]]) -> OnEvent | None:
     """Who is to be told of these kinds; None where nobody would hear of any."""
     return None if isinstance(own, Listener) and not own.hears(kinds) else own
 
@@ -201,7 +201,7 @@ class TraceFormat:
     def __init__(self) -> None:
         self._within: set[str] = set()
 
-    def said(self, event: Event, line: str) -> str | None:
+    def select_words(self, event: Event, line: str) -> str | None:
         """The line for a person; None for what is nothing but octets of a body."""
         if not isinstance(event, Received):
             self.pass_over(event)
@@ -210,7 +210,7 @@ class TraceFormat:
         rest = len(event.octets) - len(words)
         if not rest:
             return line
-        return f"S: {_shown(words)} (and {rest} octets)" if words else None
+        return f"S: {_show_octets(words)} (and {rest} octets)" if words else None
 
     def pass_over(self, event: Event) -> None:
         """What is said to the peer, and the end of a try, end a body too."""
@@ -252,9 +252,9 @@ def line_of(event: Event) -> str | None:
         case Connected(address=address, port=port, tls=tls):
             return f"*: connected to {address} port {port}" + (" with TLS" if tls else "")
         case Sent(octets=octets):
-            return f"C: {_shown(octets)}"
+            return f"C: {_show_octets(octets)}"
         case Received(octets=octets):
-            return f"S: {_shown(octets)}"
+            return f"S: {_show_octets(octets)}"
         case Retrying(error=error, delay=delay):
             return f"*: {words_of(error)}; again in {delay:g} s"
         case Finished(error=error):
@@ -267,7 +267,7 @@ def words_of(error: Exception) -> str:
     return error.message if isinstance(error, ResolveError) else str(error)
 
 
-def _shown(octets: bytes) -> str:
+def _show_octets(octets: bytes) -> str:
     text = ascii(octets[:_MOST_SHOWN].decode("latin-1"))[1:-1]
     return text if len(octets) <= _MOST_SHOWN else f"{text}… ({len(octets)} octets)"
 
@@ -285,7 +285,7 @@ def is_on() -> bool:
     return LOGGER.isEnabledFor(logging.DEBUG)
 
 
-def listening(own: OnEvent | None) -> OnEvent | None:
+def combine_listeners(own: OnEvent | None) -> OnEvent | None:
     """The caller's own, and the log where it is on; None where nobody listens."""
     if not is_on():
         return own
@@ -323,5 +323,5 @@ class _EventLogger:
                 words = f"{octets} octets stay beside {path}"
             case _:
                 line = line_of(event)
-                words = None if line is None else self._words.said(event, line)
+                words = None if line is None else self._words.select_words(event, line)
         return None if words is None else f"{event.url}: {words}"

@@ -87,13 +87,13 @@ class Http2Frames:
             raise ProtocolError(f"this is not HTTP/2: {type(error).__name__}") from error
         part = FrameEvent()
         for event in events:
-            part = self._with(part, event)
+            part = self._add_event(part, event)
         return part
 
-    def unsent(self) -> bytes:
+    def take_unsent(self) -> bytes:
         return self._machine.data_to_send()
 
-    def _with(self, part: FrameEvent, event: Event) -> FrameEvent:
+    def _add_event(self, part: FrameEvent, event: Event) -> FrameEvent:
         """What one more event adds, if it is about the request under way."""
         if getattr(event, "stream_id", None) != self._stream:
             return part

@@ -66,7 +66,7 @@ class LookupCache:
         expiry, addresses = self._answers.get(host, (-math.inf, ()))
         if loop.current_time() < expiry:
             return addresses
-        addresses = self._checked(host, await self._lookup(host, port))
+        addresses = self._check_addresses(host, await self._lookup(host, port))
         self._keep(host, addresses, loop.current_time() + LIFETIME)
         return addresses
 
@@ -79,7 +79,7 @@ class LookupCache:
             self._answers.clear()
         return loop
 
-    def _checked(self, host: str, found: list[str]) -> tuple[str, ...]:
+    def _check_addresses(self, host: str, found: list[str]) -> tuple[str, ...]:
         unzoned = (address.partition("%")[0] for address in found)
         addresses = tuple(dict.fromkeys(address for address in unzoned if _is_address(address)))
         if not addresses:
@@ -99,7 +99,7 @@ class LookupCache:
 # which tells one connection from another and is the form that the system takes. The zone is never sent.
 
 
-def within_zone(url: Url, host: str, addresses: tuple[str, ...]) -> tuple[str, ...]:
+def add_zone(url: Url, host: str, addresses: tuple[str, ...]) -> tuple[str, ...]:
     """The addresses of `host` as they are connected to for `url`. Raises `Unreachable` for a zone that this
     machine does not have, and for a link-local address without one."""
     zone = zone_of(url)
@@ -120,13 +120,13 @@ def _wants_zone(address: str) -> bool:
 def _interface(zone: str) -> str:
     """Its name, which the system gives back with an address."""
     try:
-        return socket.if_indextoname(int(zone)) if zone.isdecimal() else _named(zone)
+        return socket.if_indextoname(int(zone)) if zone.isdecimal() else _name_zone(zone)
     except (OSError, OverflowError):
         names = ", ".join(name for _, name in socket.if_nameindex())
         raise Unreachable(f"no interface {zone!r} here, but {names}", retryable=False) from None
 
 
-def _named(zone: str) -> str:
+def _name_zone(zone: str) -> str:
     socket.if_nametoindex(zone)
     return zone
 

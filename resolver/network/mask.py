@@ -66,7 +66,7 @@ class SentSecrets:
     def hide_in_text(self, text: str) -> str:
         return text if self.in_text is None else self.in_text.sub(_HIDDEN, text)
 
-    def sure(self, octets: bytes) -> int:
+    def count_safe(self, octets: bytes) -> int:
         """How many of the octets are no beginning of a secret that goes on in the next ones."""
         done = 0
         while True:
@@ -170,16 +170,16 @@ class MaskedError:
 
     def feed(self, octets: bytes) -> bytes:
         octets = self._kept + octets
-        cut = min(self._secrets.sure(octets), _ungiven(self._before + octets) - 1)
+        cut = min(self._secrets.count_safe(octets), _count_safe(self._before + octets) - 1)
         self._kept = octets[cut:]
-        return self._told(octets[:cut])
+        return self._mask_fields(octets[:cut])
 
     def flush(self) -> bytes:
         """Nothing that belongs to it can follow."""
         octets, self._kept = self._kept, b""
-        return self._told(octets)
+        return self._mask_fields(octets)
 
-    def _told(self, octets: bytes) -> bytes:
+    def _mask_fields(self, octets: bytes) -> bytes:
         """A field begins behind a line end."""
         if not octets:
             return octets
@@ -188,7 +188,7 @@ class MaskedError:
         return told
 
 
-def _ungiven(octets: bytes) -> int:
+def _count_safe(octets: bytes) -> int:
     """How many of the octets are no beginning of a field that gives a secret and goes on in the next ones."""
     start = octets.rfind(b"\n") + 1
     line = octets[start:]

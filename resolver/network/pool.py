@@ -193,7 +193,7 @@ class SlotStream:
     async def send(self, *lines: Line) -> None:
         self._stream.serve(self._settings)
         await self._stream.send(*lines)
-        self._pipeline.sent(self._slot)
+        self._pipeline.finish_sending(self._slot)
 
     async def receive(self) -> bytes:
         self._stream.serve(self._settings)
@@ -283,7 +283,7 @@ class Pipeline:
             return True
         return self._unsent[0] is slot and self.state.has_room
 
-    def sent(self, slot: PipelineSlot) -> None:
+    def finish_sending(self, slot: PipelineSlot) -> None:
         """What it had to send has left."""
         if self._unsent and self._unsent[0] is slot:
             self._unsent.popleft()

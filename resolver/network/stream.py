@@ -32,7 +32,7 @@ from resolver.network.stream_settings import (
     StreamSettings,
     TappedConnection,
     Waiting,
-    shown_of,
+    show_lines,
     tls_facts,
 )
 from resolver.network.tls import (
@@ -41,7 +41,7 @@ from resolver.network.tls import (
     Secured,
     connection_fault,
     is_cut,
-    lasting,
+    make_lasting,
     tls_fault,
     wrap,
 )
@@ -310,7 +310,7 @@ class SocketStream:
 
     def wait_without_end(self) -> None:
         """A person sits at the peer, and may be silent for as long as he likes: no idle limit."""
-        self._settings = self._settings.patient()
+        self._settings = self._settings.drop_idle_limit()
 
     def _report_received(self, octets: bytes) -> None:
         """What answers a secret may repeat it, and is told without (S17)."""
@@ -373,7 +373,7 @@ class SocketStream:
     def _take_in(self, count: int) -> None:
         self.received += count
         if self._settings.throttle is not None:
-            self._settings.throttle.took(count)
+            self._settings.throttle.record_received(count)
 
     def start_packing(self, machine: StreamCodec) -> None:
         assert not self._ahead, "what came before has been read"
@@ -464,7 +464,7 @@ class SocketStream:
             raise
         except OSError as error:
             if not is_cut(error):
-                self._held = lasting(error)
+                self._held = make_lasting(error)
                 raise self._held from error.__cause__
             count = 0
         else:
@@ -511,7 +511,7 @@ class SocketStream:
         settings, since = self._settings, self.loop.current_time()
         until = since + settings.idle
         if settings.bounds is not None:
-            until = settings.bounds.until(phase, until)
+            until = settings.bounds.compute_deadline(phase, until)
         if self._since is None and phase == "read":
             self._since = since
         try:
@@ -521,7 +521,7 @@ class SocketStream:
         finally:
             self._waiting -= 1
         if not in_time:
-            raise self._settings.missed(phase, until, self.peer, lasting=self._is_mute)
+            raise self._settings.make_timeout(phase, until, self.peer, lasting=self._is_mute)
 
     @property
     def _is_mute(self) -> bool:
@@ -541,19 +541,19 @@ class TappedStream(SocketStream):
     ) -> None:
         super().__init__(sock, peer, settings, first=first)
         self._port: int = sock.getpeername()[1]
-        self._connected(reused=False)
+        self._report_connected(reused=False)
 
-    def _connected(self, *, reused: bool) -> None:
+    def _report_connected(self, *, reused: bool) -> None:
         if self._settings.tap is not None:
             link = TappedConnection(self._settings.host, self.address, self._port, reused=reused)
-            self._settings.tap.connected(self, link)
+            self._settings.tap.record_connected(self, link)
 
     def serve(self, settings: StreamSettings) -> None:
         changed = settings.tap is not self._settings.tap
         super().serve(settings)
         if changed:
-            self._connected(reused=True)
-            self._secured()
+            self._report_connected(reused=True)
+            self._report_secured()
 
     def has_only_data(self) -> None:
         super().has_only_data()
@@ -564,7 +564,7 @@ class TappedStream(SocketStream):
         await super().send(*lines)
         if self._settings.tap is not None:
             masked = any(line.octets != line.shown for line in lines)
-            self._settings.tap.sent(self, self._settings.mask.hide(shown_of(lines)), masked=masked)
+            self._settings.tap.record_sent(self, self._settings.mask.hide(show_lines(lines)), masked=masked)
 
     async def receive(self) -> bytes:
         known = bool(self._ahead)  # it came, and was put back
@@ -589,15 +589,15 @@ class TappedStream(SocketStream):
 
     async def handshake(self) -> None:
         await super().handshake()
-        self._secured()
+        self._report_secured()
 
-    def _secured(self) -> None:
+    def _report_secured(self) -> None:
         sock = self._sock
         if self._settings.tap is None or not isinstance(sock, SECURED):
             return
         if isinstance(sock, ssl.SSLSocket):
             verified = self._settings.check_certificate is None
-            self._settings.tap.secured(self, tls_facts(sock, self._settings.host, verified=verified))
+            self._settings.tap.record_secured(self, tls_facts(sock, self._settings.host, verified=verified))
 
     async def aclose(self) -> None:
         if self._sock.fileno() != -1 and self._settings.tap is not None:

@@ -56,16 +56,16 @@ class TlsFacts(NamedTuple):
 class Tap(Protocol):
     """Told at once, in order; `way` tells connections apart. It may raise `LocalError`, as a disk does."""
 
-    def connected(self, way: Hashable, link: TappedConnection) -> None:
+    def record_connected(self, way: Hashable, link: TappedConnection) -> None:
         """It stands, or it is taken up again."""
 
-    def secured(self, way: Hashable, tls: TlsFacts) -> None:
+    def record_secured(self, way: Hashable, tls: TlsFacts) -> None:
         """TLS stands on it."""
 
     def has_only_data(self, way: Hashable) -> None:
         """It is one beside another, and no word comes on it."""
 
-    def sent(self, way: Hashable, shown: bytes, *, masked: bool) -> None:
+    def record_sent(self, way: Hashable, shown: bytes, *, masked: bool) -> None:
         """These octets left; `masked`: some of them are not shown."""
 
     def received(self, way: Hashable, octets: bytes) -> None:
@@ -75,7 +75,7 @@ class Tap(Protocol):
         """It is closed, first by the peer where it said so and we saw it."""
 
 
-def shown_of(lines: Sequence[Line]) -> bytes:
+def show_lines(lines: Sequence[Line]) -> bytes:
     """What is kept of lines that left: as they are shown, but with the name of the scheme of a login."""
     return b"".join(line.shown if line.octets == line.shown else _with_schemes(line) for line in lines)
 
@@ -132,7 +132,7 @@ class Contact:
     def __init__(self) -> None:
         self.made = False
 
-    def judged(self, error: NetworkError) -> NetworkError:
+    def judge_error(self, error: NetworkError) -> NetworkError:
         """Nothing that goes wrong is lasting once contact was made."""
         return error.passing() if self.made and error.lasting else error
 
@@ -162,18 +162,18 @@ class Bounds(Protocol):
     def begin(self, phase: Phase) -> None:
         """Its time runs from now on."""
 
-    def connected(self) -> None:
+    def record_connected(self) -> None:
         """There is a connection."""
 
     def deadline(self, phase: Phase) -> float:
         """When it is over, by the clock of the loop; infinite where there is no bound."""
         ...
 
-    def until(self, phase: Phase, silent: float) -> float:
+    def compute_deadline(self, phase: Phase, silent: float) -> float:
         """When one wait in it is over, which silence ends at `silent`; to connect, who connects says when."""
         ...
 
-    def missed(self, phase: Phase) -> TimedOut:
+    def make_timeout(self, phase: Phase) -> TimedOut:
         """It is."""
         ...
 
@@ -225,15 +225,15 @@ class StreamSettings:
         if self.report is not None:
             self.report(event)
 
-    def patient(self) -> StreamSettings:
+    def drop_idle_limit(self) -> StreamSettings:
         """The same without a limit of silence."""
         return replace(self, idle=math.inf)
 
-    def missed(self, phase: Phase, until: float, peer: str, *, lasting: bool) -> TimedOut:
+    def make_timeout(self, phase: Phase, until: float, peer: str, *, lasting: bool) -> TimedOut:
         """What a wait for the peer that was over then comes to."""
         if self.bounds is not None:
             self.bounds.late = phase
             if phase != "connect" and until == self.bounds.deadline(phase):
-                return self.bounds.missed(phase)
+                return self.bounds.make_timeout(phase)
         words = f"timed out: nothing from {peer} for {self.idle:g} s (--idle-timeout)"
         return TimedOut(words, lasting=lasting)

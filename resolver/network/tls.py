@@ -177,7 +177,7 @@ class Pins:
         if self._known.get(place) == shown:
             return
         path = _path()
-        known = await running().in_thread(_known_at, path, place, shown)
+        known = await running().in_thread(_find_pin, path, place, shown)
         if known != shown:
             raise TlsError(
                 f"{host} port {port} shows another certificate than when it was first met ({shown}, not"
@@ -194,16 +194,16 @@ def _path() -> str:
     return os.path.join(folder, _NAME)
 
 
-def _known_at(path: str, place: str, shown: str) -> str:
+def _find_pin(path: str, place: str, shown: str) -> str:
     """What the file has for a place; `shown`, which it has from now on, where it had nothing."""
-    known = _known(path)
+    known = _read_pins(path)
     if place not in known:
-        update_own(path, _WHAT, _MOST, partial(_with, path, place, shown), make_folder=True)
-        known = _known(path)  # somebody else may have met it meanwhile
+        update_own(path, _WHAT, _MOST, partial(_add_pin, path, place, shown), make_folder=True)
+        known = _read_pins(path)  # somebody else may have met it meanwhile
     return known.get(place, shown)
 
 
-def _known(path: str) -> dict[str, str]:
+def _read_pins(path: str) -> dict[str, str]:
     try:
         with open_own(path, _WHAT, _MOST, secret=True) as file:
             return _read(path, file.octets)
@@ -211,7 +211,7 @@ def _known(path: str) -> dict[str, str]:
         return {}
 
 
-def _with(path: str, place: str, shown: str, octets: bytes) -> bytes:
+def _add_pin(path: str, place: str, shown: str, octets: bytes) -> bytes:
     """The file with a line for a place that has none."""
     if place in _read(path, octets):
         return octets
@@ -268,7 +268,7 @@ def is_cut(error: OSError) -> bool:
     return getattr(error, "reason", None) == "UNEXPECTED_EOF_WHILE_READING"
 
 
-def lasting(error: OSError) -> OSError:
+def make_lasting(error: OSError) -> OSError:
     """What is raised from now on: the system tells of a reset once, and of an end from then on. Inside TLS an
     older Python gives a reset the class of an end, but OpenSSL has no words for it."""
     if not isinstance(error, ssl.SSLEOFError):

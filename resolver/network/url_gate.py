@@ -66,7 +66,7 @@ class UrlGate:
     def random(self, count: int) -> bytes:
         return secrets.token_bytes(count)
 
-    def answered(self, dialogue: Dialogue[object]) -> Dialogue[object]:
+    def wrap_dialogue(self, dialogue: Dialogue[object]) -> Dialogue[object]:
         """The dialogue as it is held through this gate: this one, where nobody but the peer answers it."""
         return dialogue
 
@@ -120,14 +120,14 @@ class UrlGate:
         (host, port), connector = self._admission.place, self._connector
         if connector.bounds is not None:
             connector.bounds.begin("connect")
-        kept = None if key is None else await connector.kept(key, host, port, suits)
+        kept = None if key is None else await connector.find_pooled(key, host, port, suits)
         if kept is None:
             pooled = AcquiredConnection(await connector.connect(host, port, tls=tls))
         else:
             pooled = AcquiredConnection(kept.stream, kept.state)
         connector.first = pooled.stream
         if connector.bounds is not None:
-            connector.bounds.connected()
+            connector.bounds.record_connected()
         return pooled
 
     @asynccontextmanager
@@ -140,7 +140,7 @@ class UrlGate:
             place = (place, held.round)
 
         async def open_() -> tuple[SocketStream, PipelineState]:
-            if not anew and (kept := await self._connector.kept(place, host, port)) is not None:
+            if not anew and (kept := await self._connector.find_pooled(place, host, port)) is not None:
                 return kept.stream, cast("PipelineState", kept.state)
             return await self._connector.connect(host, port, tls=tls), state
 
@@ -212,7 +212,7 @@ class UrlGate:
     def timer(self, seconds: float) -> LoopTimer:
         return LoopTimer(running(), seconds)
 
-    def elsewhere(self, location: str) -> UrlGate:
+    def derive_gate(self, location: str) -> UrlGate:
         if location not in self._elsewhere:
             self._elsewhere[location] = UrlGate(self._admission.led_to(parse(location), self.source))
         return self._elsewhere[location]

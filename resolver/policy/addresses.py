@@ -97,13 +97,13 @@ def classify(address: str) -> AddressScope:
     found = _read(address)
     if found is None:
         return AddressScope.NEVER
-    inner = _embedded(found)
+    inner = _find_embedded(found)
     instead = bool(inner) and (int(found) >> 32 in _STANDING or int(found) >> 112 == 0x2002)
     return max(map(_row, inner if instead else (found, *inner)))
 
 
 @lru_cache(maxsize=1024)
-def certain(address: str) -> AddressScope:
+def find_least_scope(address: str) -> AddressScope:
     """How far inside at least is whoever answers at a numeric address: nobody gets anywhere by the choice of
     the octets that others may take for an IPv4 address."""
     found = _read(address)
@@ -111,7 +111,7 @@ def certain(address: str) -> AddressScope:
         return AddressScope.NEVER
     if found.version == 6 and found.ipv4_mapped is not None:  # the system's own way to write it
         return _row(found.ipv4_mapped)
-    return min(map(_row, (found, *_embedded(found))))
+    return min(map(_row, (found, *_find_embedded(found))))
 
 
 def _row(address: Address) -> AddressScope:
@@ -128,7 +128,7 @@ def judge_address(
 ) -> Decision | None:
     """S08 for one address; None is allow. `referrer_address` is where the referring object came from."""
     reach = classify(address)
-    if reach is AddressScope.PUBLIC or _allowed(address, policy.allow_address):
+    if reach is AddressScope.PUBLIC or _is_allowed(address, policy.allow_address):
         return None
     kind = reach.name.lower().replace("_", "-")
     if reach is AddressScope.NEVER:
@@ -145,7 +145,7 @@ def judge_address(
 
 
 def _depth(referrer_address: str) -> AddressScope:
-    reach = certain(referrer_address)
+    reach = find_least_scope(referrer_address)
     return AddressScope.PUBLIC if reach is AddressScope.NEVER else reach
 
 
@@ -162,13 +162,13 @@ def _refusal(address: str, detail: str) -> Decision:
     return Decision(rule="S08", action="refuse", detail=detail, flag=f"--allow-address {address}")
 
 
-def _allowed(address: str, ranges: AbstractSet[str]) -> bool:
+def _is_allowed(address: str, ranges: AbstractSet[str]) -> bool:
     """Is the address, or each IPv4 address that it may stand for, in one of the ranges?"""
     found = _read(address) if ranges else None
     if found is None:
         return False
     networks = [_network(text) for text in ranges]
-    inner = _embedded(found)
+    inner = _find_embedded(found)
     return _is_in(networks, found) or (bool(inner) and all(_is_in(networks, each) for each in inner))
 
 
@@ -183,14 +183,14 @@ def _read(address: str) -> Address | None:
         return None
 
 
-def _embedded(address: Address) -> list[IPv4Address]:
+def _find_embedded(address: Address) -> list[IPv4Address]:
     """The IPv4 addresses that an IPv6 one may stand for."""
     if address.version == 4:
         return []
-    return [IPv4Address(inner & 0xFFFF_FFFF) for inner in _inner(int(address))]
+    return [IPv4Address(inner & 0xFFFF_FFFF) for inner in _list_inner(int(address))]
 
 
-def _inner(number: int) -> Iterator[int]:
+def _list_inner(number: int) -> Iterator[int]:
     """Their numbers, in the low 32 bits."""
     if number >> 32 in _STANDING and number > 1:
         yield number

@@ -34,10 +34,10 @@ def judge_octets(subject: Subject) -> Iterator[Decision]:
         if octets is None:
             if "type" not in reported:
                 reported.add("type")
-                yield _refused_type(word)
+                yield _refuse_type(word)
             continue
         if word.encoded and rule is STRICTEST and b"%" in octets:
-            octets = _decoded(octets)
+            octets = _decode_octets(octets)
         if not (rule.refused.isdisjoint(octets) and rule.warned.isdisjoint(octets)):
             for decision in _judge_content(url, rule, word, octets, reported):
                 reported.add(f"octet {decision.action}")
@@ -52,12 +52,12 @@ def judge_octets(subject: Subject) -> Iterator[Decision]:
         yield from _judge_mail_headers(url, rules.fields)
 
 
-def _decoded(octets: bytes) -> bytes:
+def _decode_octets(octets: bytes) -> bytes:
     """What no row names may still be encoded and be decoded by who sends it."""
     return unquote_to_bytes(octets)
 
 
-def _refused_type(word: Word) -> Decision:
+def _refuse_type(word: Word) -> Decision:
     return Decision(
         rule="S02",
         action="refuse",

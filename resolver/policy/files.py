@@ -148,7 +148,7 @@ def local_name(component: bytes) -> str:
     """
     last = re.split(rb"[/\\]", component)[-1]
     if last in (b"", b".", b".."):
-        raise _nameless()
+        raise _refuse_nameless()
     name = re.sub(_DOUBTFUL, "_", last.decode("utf-8", "surrogateescape"))
     if name[0] in ".-":
         name = "_" + name[1:]
@@ -165,7 +165,7 @@ def local_path(components: Sequence[bytes]) -> str:
     return "/".join(local_name(name) for name in names)
 
 
-def numbered(name: str, number: int) -> str:
+def number_name(name: str, number: int) -> str:
     """The same name for the second, third, … of those that want it: `data.2.tar.gz`. The first has it as it
     is."""
     if number == 1:
@@ -204,7 +204,7 @@ def listing_name_ok(name: bytes) -> bool:
     return name not in (b"", b".", b"..") and not re.search(rb"[/\\\0]", name)
 
 
-def _nameless() -> Refused:
+def _refuse_nameless() -> Refused:
     return Decision(
         rule="S14",
         action="refuse",

@@ -62,7 +62,7 @@ def guard(
     refused = judge_subject(subject, {}).error(url)
     if refused is not None:
         raise refused
-    known = literal_addresses(_bare(host))
+    known = literal_addresses(_strip_brackets(host))
     found = tuple(addresses) if known is None else known
     if not found:
         raise Unreachable(f"no address for {host}", url=url.shown)
@@ -75,7 +75,7 @@ def guard(
 
 def _url_of(host: str, port: int | None, scheme: str) -> Url:
     """Raises `InvalidUrl` for a host that is more than one, or another one than is written there."""
-    bare = _bare(host)
+    bare = _strip_brackets(host)
     place = f"[{bare}]" if ":" in bare else bare
     url = parse(f"{scheme}://{place}/" if port is None else f"{scheme}://{place}:{port}/")
     endpoint = endpoint_of(url)
@@ -84,6 +84,6 @@ def _url_of(host: str, port: int | None, scheme: str) -> Url:
     return url
 
 
-def _bare(host: str) -> str:
+def _strip_brackets(host: str) -> str:
     is_literal = host.startswith("[") and host.endswith("]") and ":" in host
     return host[1:-1] if is_literal else host

@@ -37,11 +37,11 @@ def names_of(host: str, port: int) -> tuple[str, str]:
     """How a place may be called: with its port, and without. IPv6 stands in brackets."""
     name = host.lower().removesuffix(".")
     if ":" in name:
-        name = f"[{_compressed(name)}]"
+        name = f"[{_compress_address(name)}]"
     return f"{name}:{port}", name
 
 
-def _compressed(address: str) -> str:
+def _compress_address(address: str) -> str:
     try:
         return ip_address(address).compressed
     except ValueError:
@@ -58,7 +58,7 @@ class HostSettings:
     def __init__(self, said: Mapping[str, Host]) -> None:
         self._said = {normal_name(name): host for name, host in said.items()}
 
-    def at(self, host: str, port: int) -> Host:
+    def find_host(self, host: str, port: int) -> Host:
         """What holds for a place."""
         nearest, wider = (self._said.get(name, NOTHING) for name in names_of(host, port))
         return Host(
@@ -83,4 +83,4 @@ def normal_name(name: str) -> str:
     if not name.startswith("["):
         return name.lower()
     address, bracket, port = name[1:].partition("]")
-    return f"[{_compressed(address.lower())}{bracket}{port}"
+    return f"[{_compress_address(address.lower())}{bracket}{port}"

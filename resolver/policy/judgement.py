@@ -30,8 +30,8 @@ from resolver.policy.subject import (
     NewsServer,
     Subject,
     Verdict,
-    escalated,
-    strictest,
+    combine_decisions,
+    escalate_warnings,
     subject_of,
 )
 from resolver.url import registry
@@ -63,7 +63,7 @@ def judge(
 
 def judge_subject(subject: Subject, gateways: Mapping[str, str]) -> Verdict:
     """`judge`, for who has more to ask of the same subject."""
-    return strictest([*_decisions(subject, gateways), *_decisions_on_literal(subject)])
+    return combine_decisions([*_decisions(subject, gateways), *_decisions_on_literal(subject)])
 
 
 def judge_addresses(
@@ -94,21 +94,23 @@ def sift_addresses(subject: Subject, addresses: Sequence[str]) -> tuple[tuple[st
         if decision is None:
             left.append(address)
             continue
-        decision = escalated((decision,), subject.policy, origin)[0]
+        decision = escalate_warnings((decision,), subject.policy, origin)[0]
         if decision.action == "refuse":
             refused.append(decision)
         else:
             left.append(address)
             warned.append(decision)
     found = warned if left else refused
-    return tuple(left), strictest(found) if found else ALLOW
+    return tuple(left), combine_decisions(found) if found else ALLOW
 
 
 def judge_credentials(
     url: Url, address: str, policy: Policy, *, tls: bool, origin: Origin = "user"
 ) -> Verdict:
     """S06 before a password, whoever gave it, is sent to `address` on the connection for `url`."""
-    return strictest(escalated(judge_password_in_clear(address, policy, tls=tls), policy, origin))
+    return combine_decisions(
+        escalate_warnings(judge_password_in_clear(address, policy, tls=tls), policy, origin)
+    )
 
 
 def judge_all(subject: Subject, gateways: Mapping[str, str], resolved: Sequence[str] | None) -> Verdict:
@@ -117,7 +119,7 @@ def judge_all(subject: Subject, gateways: Mapping[str, str], resolved: Sequence[
     endpoint = subject.endpoint
     if resolved is not None and endpoint is not None and literal_addresses(endpoint.host) is None:
         decisions += sift_addresses(subject, resolved)[1].decisions
-    return strictest(decisions)
+    return combine_decisions(decisions)
 
 
 def _decisions(subject: Subject, gateways: Mapping[str, str]) -> list[Decision]:
@@ -125,7 +127,7 @@ def _decisions(subject: Subject, gateways: Mapping[str, str]) -> list[Decision]:
     found = list(_judge_scheme(subject, gateways))
     for rule, origin in _rules_on(subject):
         if decisions := list(rule(subject)):
-            found += escalated(decisions, subject.policy, origin)
+            found += escalate_warnings(decisions, subject.policy, origin)
     return found
 
 
@@ -158,7 +160,7 @@ def _judge_scheme(subject: Subject, gateways: Mapping[str, str]) -> Iterable[Dec
     if subject.row is not None and subject.row.needs is None:
         return ()
     scheme = subject.url.scheme
-    lacking = registry.lacks(scheme)
+    lacking = registry.explain_missing(scheme)
     if lacking is None and subject.row is not None:
         return ()
     if scheme in gateways:

@@ -60,7 +60,7 @@ def proxy_for(scheme: str, endpoint: Endpoint | None, variables: Mapping[str, st
     if not variables or endpoint is None:
         return None
     name = variable_for(scheme, variables)
-    if name is None or _unread(name, variables) is not None or is_exempt(endpoint, variables):
+    if name is None or _explain_unread(name, variables) is not None or is_exempt(endpoint, variables):
         return None
     return parse_proxy(variables[name], name)
 
@@ -72,7 +72,7 @@ def judge_proxy(subject: Subject) -> Iterator[Decision]:
     name = None if endpoint is None or row is None else variable_for(scheme, variables)
     if endpoint is None or row is None or name is None or is_exempt(endpoint, variables):
         return
-    unread = _unread(name, variables)
+    unread = _explain_unread(name, variables)
     if unread is not None:
         yield Decision(
             "S09", "warn", f"{name} is set, {unread}: this goes direct (no_proxy names hosts that may)"
@@ -107,7 +107,7 @@ def variable_for(scheme: str, variables: Mapping[str, str]) -> str | None:
     return _NOT_READ if _NOT_READ in own and variables.get(_NOT_READ) and not cgi else None
 
 
-def _unread(name: str, variables: Mapping[str, str]) -> str | None:
+def _explain_unread(name: str, variables: Mapping[str, str]) -> str | None:
     """Why nobody reads it; None where it is read."""
     if name == _NOT_READ:
         return "is not read, since a CGI server makes it of a header of its client's"

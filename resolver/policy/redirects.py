@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from protocols.authority import comparable_host
 from protocols.errors import InvalidUrl
 from protocols.location import Url
-from resolver.policy.addresses import AddressScope, certain
+from resolver.policy.addresses import AddressScope, find_least_scope
 from resolver.policy.schemes import rules_of
 from resolver.policy.settings import Policy
 from resolver.policy.subject import Decision, Subject, endpoint_of
@@ -170,7 +170,7 @@ def _holds_password(url: Url) -> bool:
 
 def judge_password_in_clear(address: str, policy: Policy, *, tls: bool) -> Iterator[Decision]:
     """S06, the part that the connection decides: anyone on the way to `address` can read along."""
-    if tls or policy.allow_password or certain(address) is AddressScope.LOOPBACK:
+    if tls or policy.allow_password or find_least_scope(address) is AddressScope.LOOPBACK:
         return
     yield Decision(
         rule="S06",
@@ -183,11 +183,11 @@ def judge_password_in_clear(address: str, policy: Policy, *, tls: bool) -> Itera
 def may_go_unasked(host: str, policy: Policy, *, tls: bool) -> bool:
     """S06: may a password leave before the server has asked for one? Only where nobody on the way reads
     along, or it does not matter to the person."""
-    is_here = comparable_host(host) == "localhost" or certain(host) is AddressScope.LOOPBACK
+    is_here = comparable_host(host) == "localhost" or find_least_scope(host) is AddressScope.LOOPBACK
     return tls or policy.allow_password or is_here
 
 
-def harmless(headers: Iterable[tuple[bytes, bytes]]) -> tuple[tuple[bytes, bytes], ...]:
+def select_harmless(headers: Iterable[tuple[bytes, bytes]]) -> tuple[tuple[bytes, bytes], ...]:
     """S11: those of the headers that may be sent to another place than the one they were given for."""
     return tuple((name, value) for name, value in headers if name.lower() in _HARMLESS)
 

@@ -16,7 +16,7 @@ from urllib.parse import quote
 from protocols.errors import InvalidUrl, UnsupportedScheme
 from protocols.location import Action, Url
 from resolver.url import registry
-from resolver.url.parsing import parse, without_user
+from resolver.url.parsing import parse, strip_user
 
 #: The columns of S04's table: the scheme's own port, those of the two lists, others below 1024, and the rest.
 PortKind: TypeAlias = Literal["own", "fetch", "service", "low", "other"]
@@ -83,27 +83,29 @@ class SchemeRules(NamedTuple):
     at_once_of_many: int | None = None
 
 
-def _each(names: Iterable[str], rule: ComponentRule) -> dict[str, ComponentRule]:
+def _repeat_rule(names: Iterable[str], rule: ComponentRule) -> dict[str, ComponentRule]:
     return dict.fromkeys(names, rule)
 
 
 _WEB_SCHEMES = frozenset({"http", "https"})
 _FILE = SchemeRules(
-    components=_each(("user", "password", "host", "segments"), FREE),  # nothing of it is sent
+    components=_repeat_rule(("user", "password", "host", "segments"), FREE),  # nothing of it is sent
     followed=False,
     local=True,
     host_is_data=True,
     at_once=None,
 )
 _FTP = SchemeRules(
-    components=_each(("user", "password", "cwds", "name"), ComponentRule(LINE_END, _CONTROLS, _LONGEST_FTP)),
+    components=_repeat_rule(
+        ("user", "password", "cwds", "name"), ComponentRule(LINE_END, _CONTROLS, _LONGEST_FTP)
+    ),
     host_is_data=True,
     logs_in=True,
     at_once_of_many=4,  # each waits through some round trips for a file, and one is logged in for many
 )
 _GOPHER = SchemeRules(
     components={
-        **_each(("selector", "search"), ComponentRule(_FIELD_END, _CONTROLS)),
+        **_repeat_rule(("selector", "search"), ComponentRule(_FIELD_END, _CONTROLS)),
         "gopherplus": ComponentRule(warned=_CONTROLS - _FIELD_END),  # the rest of it is S03's
     },
     line=(("selector", "search", "gopherplus"), _LONGEST_GOPHER),
@@ -113,7 +115,7 @@ _GOPHER = SchemeRules(
 )
 _HTTP = SchemeRules(
     components={
-        **_each(("path", "search"), ComponentRule(_NOT_GRAPHIC)),
+        **_repeat_rule(("path", "search"), ComponentRule(_NOT_GRAPHIC)),
         # Basic splits at the first colon (RFC 7617).
         "user": ComponentRule(LINE_END | frozenset(b":"), _CONTROLS),
         "password": ComponentRule(LINE_END, _CONTROLS),
@@ -128,21 +130,21 @@ _MAILTO = SchemeRules(components={"headers": FREE}, fields="headers", followed=F
 _NEWS = SchemeRules(
     components={
         # The grammar has no room for these either, but a URL need not have come from the parser.
-        **_each(("group", "message_id"), ComponentRule(_NOT_GRAPHIC | frozenset(b"<>"))),
+        **_repeat_rule(("group", "message_id"), ComponentRule(_NOT_GRAPHIC | frozenset(b"<>"))),
         # Servers split at white space (news page, section 7).
-        **_each(
+        **_repeat_rule(
             ("user", "password"), ComponentRule(LINE_END, _CONTROLS | frozenset(b" "), _LONGEST_NEWS_LOGIN)
         ),
     },
     host_is_data=True,
 )
 _PROSPERO = SchemeRules(
-    components=_each(("hsoname", "fields"), ComponentRule(LINE_END, _CONTROLS)),
+    components=_repeat_rule(("hsoname", "fields"), ComponentRule(LINE_END, _CONTROLS)),
     leads_to=_WEB_SCHEMES | {"ftp", "gopher", "news", "nntp", "prospero", "wais"},
     host_is_data=True,
 )
 _TELNET = SchemeRules(
-    components=_each(("user", "password"), ComponentRule(warned=_CONTROLS)),
+    components=_repeat_rule(("user", "password"), ComponentRule(warned=_CONTROLS)),
     ports=_TERMINAL,
     followed=False,
     session=True,
@@ -216,9 +218,9 @@ def through_gateway(url: Url, gateways: Mapping[str, str]) -> Url | None:
     """
     gateway = gateways.get(url.scheme)
     scheme = registry.find(url.scheme)
-    if gateway is None or (scheme is not None and registry.resolves(scheme)):
+    if gateway is None or (scheme is not None and registry.can_resolve(scheme)):
         return None
-    return parse(gateway + quote(without_user(url), safe=""))
+    return parse(gateway + quote(strip_user(url), safe=""))
 
 
 def no_handler(url: Url) -> UnsupportedScheme:
@@ -233,7 +235,7 @@ def check_gateway(name: str, gateway: str) -> tuple[str, str]:
     if re.fullmatch(r"[a-z][a-z0-9+.-]*", scheme) is None:
         raise ValueError(f"{name!r} is not the name of a scheme")
     row = registry.find(scheme)
-    if row is not None and registry.resolves(row):
+    if row is not None and registry.can_resolve(row):
         raise ValueError(f"{scheme} URLs are resolved without a gateway")
     try:
         parse(f"{gateway}{scheme}")

@@ -68,11 +68,11 @@ class Policy:
 
     def __post_init__(self) -> None:
         _check_name(self.name)
-        _fix(self, "allow_port", _each("allow_port", self.allow_port, _port))
-        _fix(self, "allow_address", _each("allow_address", self.allow_address, _network))
-        _fix(self, "allow_name", _each("allow_name", self.allow_name, _host))
-        _fix(self, "allow_redirect", _each("allow_redirect", self.allow_redirect, _followed))
-        _fix(self, "allow_forward", _each("allow_forward", self.allow_forward, _host))
+        _fix(self, "allow_port", _normalize_each("allow_port", self.allow_port, _port))
+        _fix(self, "allow_address", _normalize_each("allow_address", self.allow_address, _network))
+        _fix(self, "allow_name", _normalize_each("allow_name", self.allow_name, _host))
+        _fix(self, "allow_redirect", _normalize_each("allow_redirect", self.allow_redirect, _parse_followed))
+        _fix(self, "allow_forward", _normalize_each("allow_forward", self.allow_forward, _host))
         if self.file_root is not None:
             _fix(self, "file_root", _root(self.file_root))
         if self.ftp_email is not None and not re.fullmatch(_ADDRESS, self.ftp_email):
@@ -151,7 +151,7 @@ def _fix(policy: Policy, field: str, value: object) -> None:
     object.__setattr__(policy, field, value)
 
 
-def _each(field: str, values: Iterable[T], normal: Callable[[str, T], T]) -> frozenset[T]:
+def _normalize_each(field: str, values: Iterable[T], normal: Callable[[str, T], T]) -> frozenset[T]:
     if isinstance(values, (str, bytes)):
         one = values if isinstance(values, str) else values.decode("latin-1")
         raise ValueError(f"{field}: give a set of values, not the one text {one!r}")
@@ -178,7 +178,7 @@ def _host(field: str, text: str) -> str:
     return host
 
 
-def _followed(field: str, text: str) -> str:
+def _parse_followed(field: str, text: str) -> str:
     scheme = text.lower()
     if not re.fullmatch(_SCHEME, scheme):
         raise ValueError(f"{field}: {text!r} is not a scheme")

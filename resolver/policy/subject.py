@@ -235,7 +235,7 @@ ALLOW = Verdict()
 _SEVERITY: dict[Action, int] = {"allow": 0, "warn": 1, "refuse": 2}
 
 
-def strictest(decisions: Iterable[Decision]) -> Verdict:
+def combine_decisions(decisions: Iterable[Decision]) -> Verdict:
     """The verdict these rulings come to: the strictest wins, and all of that level are kept."""
     found = tuple(decisions)
     if not found:
@@ -246,7 +246,7 @@ def strictest(decisions: Iterable[Decision]) -> Verdict:
     )
 
 
-def escalated(decisions: Iterable[Decision], policy: Policy, origin: Origin) -> list[Decision]:
+def escalate_warnings(decisions: Iterable[Decision], policy: Policy, origin: Origin) -> list[Decision]:
     """The rulings with every warning a refusal where nobody is there to read it (`derived`), or
     where the policy says so."""
     if origin == "derived" or policy.refuses_warnings:

@@ -26,7 +26,7 @@ class _Literal:
         self._octets = octets
 
     def __str__(self) -> str:
-        return _shown(self._octets)
+        return _show_pattern(self._octets)
 
     def end_in(self, window: bytes) -> int | None:
         start = window.find(self._octets)
@@ -39,11 +39,11 @@ class _Pattern:
         try:
             self._compiled = engine.compile(pattern)
         except engine.error as error:
-            raise NotConfigured(f"{_shown(pattern)} is no regular expression: {error}") from error
+            raise NotConfigured(f"{_show_pattern(pattern)} is no regular expression: {error}") from error
         self._pattern = pattern
 
     def __str__(self) -> str:
-        return _shown(self._pattern)
+        return _show_pattern(self._pattern)
 
     def end_in(self, window: bytes) -> int | None:
         try:
@@ -73,7 +73,7 @@ def prompt(pattern: bytes) -> _Literal | _Pattern:
     return _Pattern(pattern) if _SPECIAL & frozenset(pattern) else _Literal(pattern)
 
 
-def _shown(pattern: bytes) -> str:
+def _show_pattern(pattern: bytes) -> str:
     return ascii(pattern.decode("latin-1"))
 
 

@@ -13,7 +13,7 @@ import codecs
 import enum
 import re
 
-from protocols.telnet.octets import NvtText, printed
+from protocols.telnet.octets import NvtText, decode_for_terminal
 from resolver.terminal.text import BIDI, UNSEEN, escape_of
 
 #: Characters of a sequence that is let through: the longest that programs send sets some twenty colours.
@@ -87,17 +87,17 @@ class Screen:
     @property
     def left(self) -> bytes:
         """What takes back all modes that were let through and are still on; nothing where none is."""
-        return self._left.undone().encode("ascii")
+        return self._left.make_reset().encode("ascii")
 
     _run = _SHOWN
 
-    def _lone(self, character: str) -> str:
+    def _show_lone(self, character: str) -> str:
         """What is shown of a character that drives a terminal, where it stands for itself."""
         return "" if character < "\xa0" else _REPLACEMENT
 
-    def _permitted(self, sequence: str) -> str:
+    def _filter_sequence(self, sequence: str) -> str:
         """As much as is let through of a sequence, which is complete."""
-        return _permitted(sequence)
+        return _filter_sequence(sequence)
 
     def _show(self, text: str) -> str:
         self._left.see(text)
@@ -105,7 +105,7 @@ class Screen:
 
     def _pass(self, sequence: str) -> str:
         self._state = _EscapeState.TEXT
-        permitted = self._permitted(sequence)
+        permitted = self._filter_sequence(sequence)
         if permitted:
             self._left.pass_(permitted)
         return permitted
@@ -131,11 +131,11 @@ class Screen:
         elif character in (_CAN, _SUB) or "\x80" <= character < "\xa0":
             return self._take_c1(character)
         elif self._state is _EscapeState.TEXT:
-            return self._lone(character)
+            return self._show_lone(character)
         elif not " " <= character <= "~":
             if character > "~":  # no sequence goes on so; other controls are heeded before what they stand in
                 self._begin(_EscapeState.TEXT)
-            return self._show(character) if self._run.match(character) else self._lone(character)
+            return self._show(character) if self._run.match(character) else self._show_lone(character)
         elif self._state is _EscapeState.ESCAPE:
             return self._take_second(character)
         elif character < ("0" if self._state is _EscapeState.CHARSET else "@"):
@@ -151,7 +151,7 @@ class Screen:
             self._begin(_EscapeState.CSI, character)
         elif chr(ord(character) - 0x40 & 0x7F) in _STRINGS and character > "\x7f":
             self._begin(_EscapeState.STRING)
-        return self._lone(character)
+        return self._show_lone(character)
 
     def _take_second(self, character: str) -> str:
         """What stands behind an ESC."""
@@ -171,10 +171,10 @@ class PlainScreen(Screen):
 
     _run = _PLAIN
 
-    def _lone(self, character: str) -> str:
+    def _show_lone(self, character: str) -> str:
         return escape_of(ord(character))
 
-    def _permitted(self, sequence: str) -> str:
+    def _filter_sequence(self, sequence: str) -> str:
         return ""
 
 
@@ -186,7 +186,7 @@ class RawScreen(Screen):
         return octets
 
 
-def _permitted(sequence: str) -> str:
+def _filter_sequence(sequence: str) -> str:
     start, rest = sequence[:2], sequence[2:]
     if start != f"{_ESC}[":
         lone = sequence[1:]
@@ -243,7 +243,7 @@ class ScreenModes:
     def __init__(self) -> None:
         self._on: set[str] = set()
 
-    def undone(self) -> str:
+    def make_reset(self) -> str:
         return "".join(undo for name, undo in _UNDO.items() if name in self._on)
 
     def see(self, text: str) -> None:
@@ -299,9 +299,13 @@ class TerminalOutput:
         self._screen = kind(utf8=utf8)
         self._text = NvtText() if plain else None
 
-    def of(self, data: bytes, *, binary: bool) -> bytes:
+    def show_data(self, data: bytes, *, binary: bool) -> bytes:
         """`binary`: the session has no line ends of its own just now."""
-        text = printed(data, binary=binary) if self._text is None else self._text.feed(data, binary=binary)
+        text = (
+            decode_for_terminal(data, binary=binary)
+            if self._text is None
+            else self._text.feed(data, binary=binary)
+        )
         return self._screen.feed(text)
 
     @property

@@ -34,7 +34,7 @@ def escape(text: str) -> str:
         \\x1b[2J gone
     """
     text = text.replace("\r\n", "\n")
-    return text if _is_harmless(text.replace("\n", "")) else re.sub(_DRIVING, _shown, text)
+    return text if _is_harmless(text.replace("\n", "")) else re.sub(_DRIVING, _show_match, text)
 
 
 #: The public name of it.
@@ -43,7 +43,7 @@ escape_controls = escape
 
 def escape_line(text: str) -> str:
     """`text` fit to be one line of a terminal: line ends in it are shown too."""
-    return text if _is_harmless(text) else re.sub(_DRIVING, _shown, text).replace("\n", "\\x0a")
+    return text if _is_harmless(text) else re.sub(_DRIVING, _show_match, text).replace("\n", "\\x0a")
 
 
 def _is_harmless(text: str) -> bool:
@@ -51,7 +51,7 @@ def _is_harmless(text: str) -> bool:
     return text.replace("\t", "").isprintable()
 
 
-def _shown(match: re.Match[str]) -> str:
+def _show_match(match: re.Match[str]) -> str:
     code = ord(match.group())
     if 0xDC80 <= code <= 0xDCFF:
         code -= 0xDC00  # an octet that was no UTF-8

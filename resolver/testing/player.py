@@ -173,7 +173,7 @@ class Player(Generic[R]):
         end of the dialogue."""
         if self._pending is not None:
             self._perform_one(self._pending)
-        while (step := self._next()) is not None:
+        while (step := self._take_next()) is not None:
             self.steps.append(step)
             if isinstance(step, until):
                 self._pending = step
@@ -187,7 +187,7 @@ class Player(Generic[R]):
         data = b"".join(spoken.octets for spoken in self._data)
         return self._unread + self.buffer.peek(len(self.buffer)) + data + self.peer.unread
 
-    def _next(self) -> Step | None:
+    def _take_next(self) -> Step | None:
         answer, error = self._answer, self._error
         self._answer, self._error = None, None
         try:
@@ -374,17 +374,17 @@ class Player(Generic[R]):
             except Disconnected as error:
                 if not came:
                     raise
-                raise self._truncated(step, came) from error
+                raise self._make_truncated(step, came) from error
             came += len(spoken.octets)
             if not spoken.octets:
                 break
             self._filter(step, spoken.octets)
         if step.count is not None and came < step.count:
-            raise self._truncated(step, came) if came else Disconnected("nothing came")
+            raise self._make_truncated(step, came) if came else Disconnected("nothing came")
         self._finish_filter(step)
         return CopiedBody(came, spoken.close_notify if step.count is None else False)
 
-    def _truncated(self, step: CopyBody, came: int) -> Truncated:
+    def _make_truncated(self, step: CopyBody, came: int) -> Truncated:
         expected = step.count if step.expected is None else step.expected
         return Truncated("cut", received=came, expected=expected)
 

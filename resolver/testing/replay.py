@@ -110,17 +110,17 @@ class _DataLine:
         octets = octets.replace(b"|40001|", b"|%d|" % port)
         return octets.replace(b",156,65", b",%d,%d" % (port >> 8, port & 255))
 
-    async def _connected(self) -> trio.SocketStream:
+    async def _wait_connected(self) -> trio.SocketStream:
         assert self._listener is not None, "the transcript sends data and told no port"
         if self._stream is None:
             self._stream = await self._listener.accept()
         return self._stream
 
     async def send(self, octets: bytes) -> None:
-        await (await self._connected()).send_all(octets)
+        await (await self._wait_connected()).send_all(octets)
 
     async def end(self, how: bytes) -> None:
-        stream = await self._connected()
+        stream = await self._wait_connected()
         if how == b"reset":
             await reset(stream)
             return

@@ -119,9 +119,9 @@ class _TranscriptReader:
 
     def transcript(self) -> DialogueTranscript:
         if self._turns:
-            raise self._bad("the last connection has no end (E:)")
+            raise self._make_error("the last connection has no end (E:)")
         if self._origin is None or self._url is None:
-            raise self._bad("no URL (U:)")
+            raise self._make_error("no URL (U:)")
         return DialogueTranscript(
             self._name, self._origin, self._url, tuple(self._connections), self._outcome
         )
@@ -130,18 +130,18 @@ class _TranscriptReader:
         self._number = number
         if self._origin is None:
             if not line.startswith("# "):
-                raise self._bad("the first line is '# ' and where this came from")
+                raise self._make_error("the first line is '# ' and where this came from")
             self._origin = line[2:]
             return
         if line == "" or line.startswith("#"):
             return
         if not (line.isascii() and line.isprintable()):
-            raise self._bad(r"an octet that is not printable ASCII; write \xNN")
+            raise self._make_error(r"an octet that is not printable ASCII; write \xNN")
         found = _LINE.fullmatch(line)
         if found is None:
-            raise self._bad("no letter, colon and blank")
+            raise self._make_error("no letter, colon and blank")
         if line.endswith(" "):
-            raise self._bad(r"a blank at the end; write \x20")
+            raise self._make_error(r"a blank at the end; write \x20")
         self._take(found[1], found[2] or "")
 
     def _take(self, letter: str, rest: str) -> None:
@@ -185,7 +185,7 @@ class _TranscriptReader:
                 shown = self._octets("".join(name)).decode("utf-8", "surrogateescape")
                 outcome.entries.append((kind, None if url == "-" else url, shown))
             case _:
-                raise self._bad(f"{letter}: is unknown, said twice, or wrong here")
+                raise self._make_error(f"{letter}: is unknown, said twice, or wrong here")
 
     def _octets(self, written: str) -> bytes:
         return b"".join(self._pieces(written))
@@ -196,11 +196,13 @@ class _TranscriptReader:
             yield written[end : found.start()].encode("ascii")
             end = found.end()
             if found[1] is None:
-                raise self._bad(rf"a backslash that begins no escape: {written[found.start() :][:4]!r}")
+                raise self._make_error(
+                    rf"a backslash that begins no escape: {written[found.start() :][:4]!r}"
+                )
             yield _NAMED.get(found[1]) or bytes((int(found[1][1:], 16),))
         yield written[end:].encode("ascii")
 
-    def _bad(self, what: str) -> BadTranscript:
+    def _make_error(self, what: str) -> BadTranscript:
         return BadTranscript(f"{self._name}:{self._number}: {what}")
 
 

@@ -137,16 +137,16 @@ class Batch(Generic[T]):
         try:
             async with self._loop.open_nursery() as nursery:
                 # In the context of the batch, whichever task it is that begins the next one.
-                begin = partial(nursery.start_soon, self._noting, partial(self._work, take))
+                begin = partial(nursery.start_soon, self._record_error, partial(self._work, take))
                 self._begin = partial(copy_context().run, begin)
-                nursery.start_soon(self._noting, partial(self._read, source))
+                nursery.start_soon(self._record_error, partial(self._read, source))
                 await self._start_all()
         except BaseExceptionGroup:
             if self._error is None:
                 raise
             raise self._error from None
 
-    async def _noting(self, work: Callable[[], Awaitable[None]]) -> None:
+    async def _record_error(self, work: Callable[[], Awaitable[None]]) -> None:
         """The first that goes wrong is what the caller hears of, by itself."""
         try:
             await work()

@@ -13,7 +13,16 @@ from datetime import UTC, datetime
 from functools import partial
 
 from protocols.errors import LocalError, NotConfigured
-from protocols.http.cookies import MEMORY, BadLine, Cookie, Jar, SuffixOf, merged, parse_line, read_lines
+from protocols.http.cookies import (
+    MEMORY,
+    BadLine,
+    Cookie,
+    Jar,
+    SuffixOf,
+    merge_cookies,
+    parse_line,
+    read_lines,
+)
 from protocols.location import Finding
 from resolver.files.atomic import MISSING, open_own, update_own
 from resolver.network.events import OnEvent, Warned
@@ -76,6 +85,6 @@ class CookieFile:
                 self.path,
                 _WHAT,
                 _MOST,
-                lambda octets: merged(octets, before, after, self._jar.now, self._suffix_of),
+                lambda octets: merge_cookies(octets, before, after, self._jar.now, self._suffix_of),
             )
             self._before = dict(after)

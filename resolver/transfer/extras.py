@@ -100,25 +100,25 @@ class _InstalledCodings(Mapping[str, Callable[[], Unpacking]]):
     """What an extra brings is looked for, and loaded, when the first peer may choose from it."""
 
     def __getitem__(self, name: str) -> Callable[[], Unpacking]:
-        return _found()[name]
+        return _find_codings()[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_found())
+        return iter(_find_codings())
 
     def __len__(self) -> int:
-        return len(_found())
+        return len(_find_codings())
 
 
 _INSTALLED = _InstalledCodings()
 
 
-def installed() -> Mapping[str, Callable[[], Unpacking]]:
+def find_codings() -> Mapping[str, Callable[[], Unpacking]]:
     """What can be undone here beyond gzip and deflate, by the name of the coding."""
     return _INSTALLED
 
 
 @cache
-def _found() -> Mapping[str, Callable[[], Unpacking]]:
+def _find_codings() -> Mapping[str, Callable[[], Unpacking]]:
     found: dict[str, Callable[[], Unpacking]] = {}
     if find_spec("brotli") is not None and _is_bounded():
         found["br"] = _Brotli
@@ -142,7 +142,7 @@ def _framing(most: int) -> Frames:
 
 
 @cache
-def http2_installed() -> Callable[[int], Frames] | None:
+def find_frames() -> Callable[[int], Frames] | None:
     """What makes the frames of a connection; None where the extra is not installed."""
     return None if find_spec("h2") is None else _framing
 
@@ -155,7 +155,7 @@ def http2_installed() -> Callable[[int], Frames] | None:
 
 
 @cache
-def public_suffix_installed() -> Callable[[str], str] | None:
+def find_suffix_lookup() -> Callable[[str], str] | None:
     """What gives the public suffix of a name; None where the extra is not installed."""
     return None if find_spec("publicsuffixlist") is None else _suffix_of
 

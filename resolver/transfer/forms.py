@@ -30,7 +30,7 @@ class PutForm:
         self.form = form
         self.findings = findings
 
-    def filled(self, answers: list[Answer]) -> Url:
+    def fill_in(self, answers: list[Answer]) -> Url:
         """The URL that submits them. Raises `Refused` (S03) for what no form can hold, and `ValueError`."""
         url = fill(self._url, self.form, answers, parse_command(self._url.gopherplus).view)
         text = build(url)

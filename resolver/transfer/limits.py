@@ -17,7 +17,7 @@ from resolver.files.part_state import position_of
 from resolver.loops import CancelScope
 from resolver.network.clock import Clock, RateCheck, Throttle
 from resolver.network.connecting import first_of
-from resolver.url.tracebacks import outermost
+from resolver.url.tracebacks import trim_traceback
 
 _SKIPPED_AT_ONCE = 1_048_576
 
@@ -29,16 +29,16 @@ _LOOK_EVERY = 0.2
 Most: TypeAlias = Callable[[Limits], "int | None"]
 
 
-def unbounded(_limits: Limits) -> None:
+def ignore_limits(_limits: Limits) -> None:
     """What is no more than facts has no body."""
 
 
-def most_collected(limits: Limits) -> int:
+def max_collected(limits: Limits) -> int:
     """Of what is collected in memory."""
     return limits.body
 
 
-def most_streamed(limits: Limits) -> int | None:
+def max_streamed(limits: Limits) -> int | None:
     """Of what goes through a stream or into a file: unbounded unless the caller set it."""
     return limits.body if limits.body_everywhere else None
 
@@ -96,16 +96,16 @@ class LimitedBody:
             if self._is_free:
                 octets = await anext(self._body)
             else:
-                with self._clock.bound():
-                    octets = await (anext(self._body) if self._pace is None else self._next(self._pace))
+                with self._clock.limit_time():
+                    octets = await (anext(self._body) if self._pace is None else self._read_next(self._pace))
         except ResolveError as error:
-            raise outermost(self._located(error)) from error.__cause__
+            raise trim_traceback(self._locate_error(error)) from error.__cause__
         self._count(len(octets))
         return octets
 
-    async def _next(self, pace: RateCheck) -> bytes:
+    async def _read_next(self, pace: RateCheck) -> bytes:
         began, spared = self._loop.current_time(), self._spared
-        with self._loop.move_on_after(pace.patience) as scope, self._sparing(scope):
+        with self._loop.move_on_after(pace.patience) as scope, self._pause_deadline(scope):
             octets = await anext(self._body)
             pace.spend(self._loop.current_time() - began - (self._spared - spared), len(octets))
             return octets
@@ -116,8 +116,8 @@ class LimitedBody:
         """Seconds that were waited for a rate of our own, and not for the peer."""
         return 0.0 if self._throttle is None else self._throttle.waited
 
-    def _sparing(self, scope: CancelScope) -> AbstractContextManager[None]:
-        return nullcontext() if self._throttle is None else self._throttle.sparing(scope)
+    def _pause_deadline(self, scope: CancelScope) -> AbstractContextManager[None]:
+        return nullcontext() if self._throttle is None else self._throttle.pause_deadline(scope)
 
     async def take(self, count: int) -> bytes:
         """The next `count` octets; fewer only when there are no more."""
@@ -144,10 +144,10 @@ class LimitedBody:
         ahead, self._ahead = self._ahead, b""
         sink.write(ahead)
         try:
-            with self._clock.bound():
+            with self._clock.limit_time():
                 moved = await self._move(sink)
         except ResolveError as error:
-            raise outermost(self._located(error)) from error.__cause__
+            raise trim_traceback(self._locate_error(error)) from error.__cause__
         return len(ahead) + moved
 
     async def _move(self, sink: Sink) -> int:
@@ -189,7 +189,7 @@ class LimitedBody:
         if self._report is not None:
             self._report(self.received)
 
-    def _located(self, error: ResolveError) -> ResolveError:
+    def _locate_error(self, error: ResolveError) -> ResolveError:
         """A body that was cut tells its octets from its own beginning; here they become those of the
         object."""
         if isinstance(error, Truncated) and self._start:
@@ -200,10 +200,10 @@ class LimitedBody:
             )
             whole.__cause__ = error
             error = whole
-        return located(error, self._url, self._hide)
+        return locate_error(error, self._url, self._hide)
 
 
-def located(error: ResolveError, url: str, hide: Callable[[str], str] | None = None) -> ResolveError:
+def locate_error(error: ResolveError, url: str, hide: Callable[[str], str] | None = None) -> ResolveError:
     """The error as it is reported: it says which URL it is about, and nothing that `hide` hides."""
     reported = error.at(url) if error.url is None else error
     return reported if hide is None else reported.hiding(hide)

@@ -39,14 +39,14 @@ def long_line(entry: Entry, number: int, name: str) -> str:
 
 
 def _size(entry: Entry) -> str:
-    return _about(entry, "size_text") if entry.size is None else f"{entry.size}"
+    return _describe_entry(entry, "size_text") if entry.size is None else f"{entry.size}"
 
 
 def _moment(entry: Entry) -> str:
-    return instant(entry.modified) or _about(entry, "modified_local")
+    return instant(entry.modified) or _describe_entry(entry, "modified_local")
 
 
-def _about(entry: Entry, name: str) -> str:
+def _describe_entry(entry: Entry, name: str) -> str:
     """What a server said loosely; a dash where it said nothing."""
     said = (entry.extra or {}).get(name)
     return "~" + _one_word(said.replace(" ", "")) if isinstance(said, str) and said else "-"

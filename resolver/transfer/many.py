@@ -144,7 +144,7 @@ class SavingOne:
             raise
         except ResolveError as error:
             elapsed = running().current_time() - began
-            outcome = outcome_of_failure(error, self._text, elapsed, self._judged(error))
+            outcome = outcome_of_failure(error, self._text, elapsed, self._judge_error(error))
         if self.entry is not None:
             await note(self.entry, outcome)
         return outcome
@@ -170,7 +170,7 @@ class SavingOne:
             without_password=shown != self._text,
         )
 
-    def had(self, entry: LedgerEntry) -> Outcome:
+    def make_earlier_outcome(self, entry: LedgerEntry) -> Outcome:
         """An earlier run saved it, and its file is there."""
         shown = redact(self._text)
         return Outcome(
@@ -183,9 +183,9 @@ class SavingOne:
             digest=entry.digest,
         )
 
-    def _judged(self, error: ResolveError) -> tuple[Finding, ...]:
+    def _judge_error(self, error: ResolveError) -> tuple[Finding, ...]:
         request = self.request
-        return judged(error, self._text, self._how.network, request.origin, request.referrer)
+        return judge_failed(error, self._text, self._how.network, request.origin, request.referrer)
 
     async def _save(self) -> Outcome:
         how, request, url = self._how, self.request, self._url
@@ -229,7 +229,7 @@ class SavingOne:
         return self._claim.take(path + suffix, url.shown) if suffix else path
 
 
-def judged(
+def judge_failed(
     error: ResolveError,
     url: str,
     network: Network,
@@ -253,11 +253,11 @@ async def note(entry: LedgerEntry, outcome: Outcome) -> None:
     """Write down what became of it. Raises `LedgerFault`."""
     if outcome.error is not None:
         refused = outcome.status == "refused"
-        await entry.failed(outcome.error, class_name(outcome.error), refused=refused)
+        await entry.record_failed(outcome.error, class_name(outcome.error), refused=refused)
         return
     skipped = outcome.status == "skipped"
     brought = 0 if skipped else max(0, outcome.bytes - outcome.resumed_from)
-    await entry.done(outcome.path, outcome.bytes, brought, outcome.attempts, skipped=skipped)
+    await entry.record_done(outcome.path, outcome.bytes, brought, outcome.attempts, skipped=skipped)
 
 
 async def _tasks(
@@ -273,7 +273,7 @@ async def _tasks(
         return known or is_free(place, url)
 
     names, number = NameReservations(may_have), 0
-    async with aclosing(_several(requests, 1 if ledger is None else _AT_ONCE)) as given:
+    async with aclosing(_batch_requests(requests, 1 if ledger is None else _AT_ONCE)) as given:
         async for several in given:
             tasks = []
             for each in several:
@@ -287,24 +287,24 @@ async def _tasks(
                     task.entry = row
             for task in tasks:
                 if task.entry is not None and task.entry.is_done:
-                    await tell(task.request, task.had(task.entry))
+                    await tell(task.request, task.make_earlier_outcome(task.entry))
                 else:
                     yield task
 
 
-async def _several(requests: Requests, most: int) -> AsyncGenerator[list[UrlLike | SaveRequest], None]:
+async def _batch_requests(requests: Requests, most: int) -> AsyncGenerator[list[UrlLike | SaveRequest], None]:
     """So many at once of those that are at hand. What comes by and by is taken as it comes."""
     if not isinstance(requests, AsyncIterable):
         given = iter(requests)
         while several := list(islice(given, most)):
             yield several
         return
-    async with aclosing(_each(requests)) as coming:
+    async with aclosing(_iterate_requests(requests)) as coming:
         async for each in coming:
             yield [each]
 
 
-async def _each(
+async def _iterate_requests(
     requests: AsyncIterable[UrlLike | SaveRequest],
 ) -> AsyncGenerator[UrlLike | SaveRequest, None]:
     """What is left in the middle is closed here: nobody else can, as it was begun in another task."""

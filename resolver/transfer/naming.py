@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
 from protocols.location import HostUrl, Url
-from resolver.policy.files import local_name, local_path, name_key, numbered
+from resolver.policy.files import local_name, local_path, name_key, number_name
 from resolver.url import registry
 from resolver.url.parsing import build, parse
 
@@ -65,7 +65,7 @@ def _path_of(url: Url) -> list[bytes]:
     return [b""]
 
 
-def _told_apart(url: Url) -> bytes:
+def _make_distinction(url: Url) -> bytes:
     """What things of this name differ by, to stand behind it: `_id=1` of `x?id=1`."""
     row = registry.find(url.scheme)
     values = () if row is None else (getattr(url, component) for component in row.told_apart_by)
@@ -85,7 +85,7 @@ def local_file_name(url: Url) -> str:
     """A safe local name for what the URL names, `index` where it ends with a directory. Raises `Refused`
     (S14) when nothing is left of it: then `-O FILE` gives one."""
     name = _INDEX if is_index(url) else last_part(url)
-    return local_name(name + _told_apart(url) if name else name)
+    return local_name(name + _make_distinction(url) if name else name)
 
 
 def is_index(url: Url) -> bool:
@@ -118,7 +118,7 @@ def server_file_name(suggested: bytes | None) -> str | None:
     return None if suggested is None else local_name(suggested)
 
 
-def beside(url: Url, *names: bytes) -> Url | None:
+def make_sibling_url(url: Url, *names: bytes) -> Url | None:
     """The URL of what has the last name, in the directories of the others, which are in the same one: built,
     and parsed from scratch. None for a scheme without directories, and where there is nothing beside it."""
     row = registry.find(url.scheme)
@@ -239,7 +239,7 @@ class NameReservations:
         path = join(place, name)
         key = name_key(path)
         for number in itertools.count(self._last.get(key) + 1):
-            found = join(place, numbered(name, number))
+            found = join(place, number_name(name, number))
             if self._is_new(found) and self._is_free(found, url):
                 if number > 1:
                     self._last.put(key, number)
@@ -284,7 +284,7 @@ class NameReservations:
         """A directory of that path; numbered where a file of the run has the name of one."""
         place = ""
         for part in wanted.split("/") if wanted else ():
-            names = (join(place, numbered(part, number)) for number in itertools.count(1))
+            names = (join(place, number_name(part, number)) for number in itertools.count(1))
             place = next(name for name in names if not self._files.get(name_key(name)))
             if not self._directories.get(key := name_key(place)):
                 self._directories.put(key, 1)

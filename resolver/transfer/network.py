@@ -14,7 +14,7 @@ from protocols.errors import NotConfigured
 from resolver.loops import Loop, running
 from resolver.network.admission import Admission, RunState
 from resolver.network.clock import Bucket, check_rate
-from resolver.network.events import PROGRESS, WIRE, Event, Warned, for_whom, is_on, listening
+from resolver.network.events import PROGRESS, WIRE, Event, Warned, combine_listeners, is_on, select_listener
 from resolver.network.lookup import Lookup, LookupCache, look_up
 from resolver.network.mask import CredentialCache, Mask
 from resolver.network.pool import ConnectionPool, Pipelines
@@ -67,8 +67,8 @@ class Network:
         policy = settings.get("policy")
         self.policy = Policy.default() if policy is None else Policy.of(policy)
         self._on_event = settings.get("on_event")
-        self._is_logged, self.listener = is_on(), listening(self._on_event)
-        self.on_progress = for_whom(self._on_event, PROGRESS)  # of which the log has none
+        self._is_logged, self.listener = is_on(), combine_listeners(self._on_event)
+        self.on_progress = select_listener(self._on_event, PROGRESS)  # of which the log has none
         self._reported: set[Finding] = set()
         self._transfers = 0
         self._run: object = None
@@ -87,7 +87,7 @@ class Network:
             trust=Trust(settings.get("cafile"), settings.get("certfile"), settings.get("certfile_password")),
             pins=Pins(),
             family=settings.get("family"),
-            report=listening(for_whom(self._on_event, WIRE)),
+            report=combine_listeners(select_listener(self._on_event, WIRE)),
             credentials=None if given is None else CredentialCache(given),
             pool=pool,
             pipelines=Pipelines(pool),
@@ -139,8 +139,10 @@ class Network:
     def _listen(self) -> None:
         """Made before a program turned its log on, it is in the log all the same."""
         if is_on() is not self._is_logged:
-            self._is_logged, self.listener = is_on(), listening(self._on_event)
-            self._shared = replace(self._shared, report=listening(for_whom(self._on_event, WIRE)))
+            self._is_logged, self.listener = is_on(), combine_listeners(self._on_event)
+            self._shared = replace(
+                self._shared, report=combine_listeners(select_listener(self._on_event, WIRE))
+            )
 
     def limits_of(self, url: Url) -> Limits:
         """Those that hold where the URL leads to."""
@@ -151,7 +153,7 @@ class Network:
         """What holds there alone."""
         hosts = self._shared.hosts
         place = None if hosts is None else endpoint_of(url)
-        return NOTHING if hosts is None or place is None else hosts.at(place.host, place.port)
+        return NOTHING if hosts is None or place is None else hosts.find_host(place.host, place.port)
 
     def _check_run(self) -> Loop | None:
         """The loop, once this was entered. What is kept open is of that run of it: raises `RuntimeError`
@@ -199,7 +201,7 @@ class Network:
         if self.archive is not None:
             raise NotConfigured("all comes from archives (--from-warc), and nothing goes out")
         return UrlGate(
-            self.judged(
+            self.judge_url(
                 url,
                 origin=origin,
                 referrer=referrer,
@@ -210,7 +212,7 @@ class Network:
             )
         )
 
-    def judged(
+    def judge_url(
         self,
         url: Url,
         *,

@@ -51,7 +51,7 @@ from protocols.step import (
     StartTls,
     Step,
 )
-from protocols.text import brief, quoted
+from protocols.text import brief, quote_text
 from protocols.wire import Rest
 from resolver.policy.addresses import literal_addresses
 from resolver.policy.environment import HOW_TO_SET, NewsServerSetting, needs_server, server_of
@@ -97,7 +97,7 @@ class Plan(NamedTuple):
     proxy: str | None = None
 
     def __repr__(self) -> str:
-        return brief(self, self.verdict, f"{len(self.steps)} steps", quoted(self.url))
+        return brief(self, self.verdict, f"{len(self.steps)} steps", quote_text(self.url))
 
     def as_json(self) -> dict[str, JsonValue]:
         return {
@@ -177,7 +177,7 @@ def _variables_at(
 ) -> Mapping[str, str]:
     if not hosts or place is None:
         return said
-    return variables_at(said, HostSettings(hosts).at(place.host, place.port).proxy)
+    return variables_at(said, HostSettings(hosts).find_host(place.host, place.port).proxy)
 
 
 def opens_anything(url: Url) -> bool:
@@ -197,7 +197,7 @@ def _steps(
 ) -> tuple[tuple[PlanStep, ...], ResolveError | None]:
     """The steps of a URL that may be asked for, and what keeps it from going through with them."""
     scheme = registry.find(url.scheme)
-    if scheme is None or not registry.resolves(scheme):
+    if scheme is None or not registry.can_resolve(scheme):
         return (), no_handler(url)
     try:
         registry.check_tls(url, options.tls)
@@ -227,8 +227,8 @@ def _options_for(scheme: Scheme, options: Options, policy: Policy) -> Options:
         options = replace(options, anonymous_password=policy.ftp_email.encode("ascii"))
     if not scheme.negotiates:
         return options
-    speaks = extras.http2_installed() if scheme.tls == "always" else None
-    return replace(options, codings=extras.installed(), http2=speaks)
+    speaks = extras.find_frames() if scheme.tls == "always" else None
+    return replace(options, codings=extras.find_codings(), http2=speaks)
 
 
 def _plan_steps(step: Step, place: Endpoint | None, scheme: Scheme, way: ProxyRoute | None) -> list[PlanStep]:
@@ -282,14 +282,14 @@ def _plan_step(step: Step, place: Endpoint | None, scheme: Scheme) -> PlanStep |
         case CloseData():
             return {"action": "note", "text": DATA_CLOSED}
         case RequestCredentials(user=user):
-            return {"action": "note", "text": _requesting(user)}
+            return {"action": "note", "text": _describe_request(user)}
     assert_never(step)
 
 
 def _steps_through(way: ProxyRoute, place: Endpoint, scheme: Scheme, port: int, tls: bool) -> list[PlanStep]:
     """To the proxy, and what is said to it before the place hears anything."""
     proxy = way.proxy
-    steps: list[PlanStep] = [_to(proxy.host, proxy.port, proxy.secured, "tcp")]
+    steps: list[PlanStep] = [_make_connect_step(proxy.host, proxy.port, proxy.secured, "tcp")]
     if proxy.resolves:
         steps.append({"action": "note", "text": "the addresses of the host are the proxy's to find"})
     if way.via is not None:
@@ -314,14 +314,14 @@ def _connect_step(place: Endpoint | None, scheme: Scheme, port: int | None, tls:
     still to be named."""
     own = scheme.default_port if place is None else place.port
     host = None if place is None else place.host
-    return _to(host, own if port is None else port, tls, scheme.transport or "tcp")
+    return _make_connect_step(host, own if port is None else port, tls, scheme.transport or "tcp")
 
 
-def _to(host: str | None, port: int | None, tls: bool, transport: str) -> PlanStep:
+def _make_connect_step(host: str | None, port: int | None, tls: bool, transport: str) -> PlanStep:
     return {"action": "connect", "host": host, "port": port, "tls": tls, "transport": transport}
 
 
-def _requesting(user: bytes | None) -> str:
+def _describe_request(user: bytes | None) -> str:
     if user is None:
         return "a name and password set for this place would be sent"
     return "if no password is set for this name and place, the person is asked for it"

@@ -14,10 +14,16 @@ from protocols.contract import Credentials, Moved, Options
 from protocols.errors import InvalidUrl, NotConfigured, ProtocolError, Refused
 from protocols.location import HostUrl, Origin, Referrer, Url
 from resolver.policy.hosts import names_of
-from resolver.policy.redirects import check_chain, check_hops, harmless, is_same_place, may_carry_credentials
+from resolver.policy.redirects import (
+    check_chain,
+    check_hops,
+    is_same_place,
+    may_carry_credentials,
+    select_harmless,
+)
 from resolver.policy.settings import Policy
 from resolver.transfer.naming import last_part
-from resolver.url.parsing import join, parse, without_user
+from resolver.url.parsing import join, parse, strip_user
 
 
 class NoDocument(Refused):
@@ -33,9 +39,9 @@ Leads: TypeAlias = Callable[[Url, Url], None]
 class RetrievalRequest:
     """What is asked for: a URL, who chose it, what led to it (safety page, "Origins"), and what is wanted of
     it beyond the URL. `in_clear` says that a person was told, one hop before, that a password goes to this
-    very place without TLS. `transfer` is the number that its events have. `learnt` is how much the run knew
-    when it was made (cookies), and `since` counts the URLs before it that were asked when it knew less: to
-    ask one of those again is no circle. `leads` says more of where it may be led than S10 does."""
+    very place without TLS. `transfer` is the number that its events have. `count_learnt` is how much the run
+    knew when it was made (cookies), and `since` counts the URLs before it that were asked when it knew less:
+    to ask one of those again is no circle. `leads` says more of where it may be led than S10 does."""
 
     url: Url
     origin: Origin = "user"
@@ -68,11 +74,11 @@ def next_request(
         url = join(request.url, moved.location)
     except InvalidUrl as error:
         raise ProtocolError(f"the answer {moved.code} leads nowhere: {error.message}") from error
-    now = learnt(request.options)
-    chain = [without_user(each) for each in (*earlier, request.url)]
+    now = count_learnt(request.options)
+    chain = [strip_user(each) for each in (*earlier, request.url)]
     since = request.since if now == request.learnt else len(chain)
     check_hops(len(chain), hops)
-    check_chain(chain[since:], without_user(url), hops)
+    check_chain(chain[since:], strip_user(url), hops)
     if request.leads is not None:
         request.leads(request.url, url)
     carried = may_carry_credentials(request.url, url, policy)
@@ -80,7 +86,9 @@ def next_request(
         url,
         origin="derived",
         referrer=moved.found_in or Referrer(request.url.shown, peer),
-        options=replace(_retry(request) if carried else _drop(request.options), asked=_asked(request)),
+        options=replace(
+            _retry(request) if carried else _drop(request.options), asked=_find_original_user(request)
+        ),
         in_clear=in_clear and is_same_place(request.url, url),
         transfer=request.transfer,
         learnt=now,
@@ -89,7 +97,7 @@ def next_request(
     )
 
 
-def _asked(request: RetrievalRequest) -> tuple[str, bytes] | None:
+def _find_original_user(request: RetrievalRequest) -> tuple[str, bytes] | None:
     """The host and the name that a person gave, however often it was led on from there."""
     url = request.url
     if request.options.asked is not None or not isinstance(url, HostUrl):
@@ -97,7 +105,7 @@ def _asked(request: RetrievalRequest) -> tuple[str, bytes] | None:
     return url.host, last_part(url)
 
 
-def learnt(options: Options) -> int:
+def count_learnt(options: Options) -> int:
     """How often what dialogues of the run remember has changed."""
     return sum(getattr(each, "revision", 0) for each in options.memory.values())
 
@@ -112,12 +120,12 @@ def _retry(request: RetrievalRequest) -> Options:
 
 
 def _drop(options: Options) -> Options:
-    return replace(options, headers=harmless(options.headers), login=None)
+    return replace(options, headers=select_harmless(options.headers), login=None)
 
 
-def mirrored(url: Url, mirrors: Sequence[str]) -> Iterable[str]:
+def list_mirrors(url: Url, mirrors: Sequence[str]) -> Iterable[str]:
     """The path of the URL behind each of the mirrors, which few hosts have."""
-    return _behind(url, _path(url), mirrors) if mirrors else ()
+    return _join_mirrors(url, _path(url), mirrors) if mirrors else ()
 
 
 class MirrorPrefixes:
@@ -149,7 +157,7 @@ class MirrorPrefixes:
         longest = max(fitting, key=len)
         prefix, mirrors = there[longest]
         rest = path.removeprefix(longest).removeprefix("/") if path != longest or not path else None
-        return prefix, tuple(_behind(url, rest, mirrors))
+        return prefix, tuple(_join_mirrors(url, rest, mirrors))
 
 
 def check_mirror(text: str) -> Url:
@@ -168,10 +176,10 @@ def _place(url: HostUrl) -> tuple[str, str]:
 
 
 def _path(url: Url) -> str:
-    return without_user(url).partition("://")[2].partition("/")[2]
+    return strip_user(url).partition("://")[2].partition("/")[2]
 
 
-def _behind(url: Url, rest: str | None, mirrors: Iterable[str]) -> Iterator[str]:
+def _join_mirrors(url: Url, rest: str | None, mirrors: Iterable[str]) -> Iterator[str]:
     """None is the prefix itself, in whose place a mirror stands as it is. What the URL's scheme alone
     understands (a transfer type, a search, ftp's way up to the root) goes along to no other scheme: that
     mirror is passed over."""

@@ -24,8 +24,8 @@ from protocols.errors import (
     TryLater,
 )
 from protocols.http.response import format_date
-from protocols.location import Finding, JsonValue, without_cookie
-from protocols.text import brief, codec_of, instant, quoted
+from protocols.location import Finding, JsonValue, mask_cookie
+from protocols.text import brief, codec_of, instant, quote_text
 from resolver.policy.judgement import check
 from resolver.policy.settings import Policy
 from resolver.url import registry
@@ -105,7 +105,7 @@ class Retrieved(Facts):
     def as_json(self) -> dict[str, JsonValue]:
         """Every member under its name; octets as one character each, and a cookie that was set masked."""
         members = {member.name: _plain(getattr(self, member.name)) for member in fields(self)}
-        return {**members, "meta": [[name, without_cookie(name, value)] for name, value in self.meta]}
+        return {**members, "meta": [[name, mask_cookie(name, value)] for name, value in self.meta]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -127,7 +127,7 @@ class Response(Retrieved):
 
     def __repr__(self) -> str:
         octets = f"{len(self.content)} octets"
-        return brief(self, self.kind.value, octets, quoted(self.url), quoted(self.media_type))
+        return brief(self, self.kind.value, octets, quote_text(self.url), quote_text(self.media_type))
 
     @property
     def text(self) -> str | None:
@@ -172,7 +172,7 @@ class Saved(Retrieved):
 
     def __repr__(self) -> str:
         done = "skipped" if self.skipped else f"{self.bytes} octets"
-        return brief(self, self.kind.value, done, quoted(self.path), quoted(self.url))
+        return brief(self, self.kind.value, done, quote_text(self.path), quote_text(self.url))
 
 
 def _plain(value: object) -> JsonValue:
@@ -288,7 +288,7 @@ class Outcome:
     mirror: str | None = None
 
     def __repr__(self) -> str:
-        return brief(self, self.status, quoted(self.url), quoted(self.path))
+        return brief(self, self.status, quote_text(self.url), quote_text(self.path))
 
     @property
     def action(self) -> Literal["fetch", "keep"] | None:
@@ -299,11 +299,11 @@ class Outcome:
 
     def as_json(self) -> dict[str, JsonValue]:
         """Every member under its name."""
-        members = {member.name: _outcome_plain(getattr(self, member.name)) for member in fields(self)}
+        members = {member.name: _make_plain(getattr(self, member.name)) for member in fields(self)}
         return {**members, "action": self.action}
 
 
-def _outcome_plain(value: object) -> JsonValue:
+def _make_plain(value: object) -> JsonValue:
     match value:
         case ResolveError():
             return reason_of(value)

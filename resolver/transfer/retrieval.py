@@ -27,13 +27,13 @@ from resolver.network.events import Finished, Progress, Started
 from resolver.network.mask import Mask
 from resolver.network.url_gate import UrlGate
 from resolver.policy.schemes import no_handler, through_gateway
-from resolver.transfer.limits import LimitedBody, Most, located
+from resolver.transfer.limits import LimitedBody, Most, locate_error
 from resolver.transfer.network import Network
 from resolver.transfer.redirects import RetrievalRequest as RetrievalRequest
 from resolver.transfer.redirects import next_request
 from resolver.transfer.streaming import StreamingResponse
 from resolver.url import registry
-from resolver.url.tracebacks import outermost
+from resolver.url.tracebacks import trim_traceback
 
 if TYPE_CHECKING:
     from resolver.transfer.archives import TryRecording
@@ -117,7 +117,7 @@ class Retrieval:
             return await self._open(clock)
         except ResolveError as error:
             await self.__aexit__(type(error), error, error.__traceback__)
-            raise outermost(error) from error.__cause__
+            raise trim_traceback(error) from error.__cause__
         except BaseException as error:
             await self.__aexit__(type(error), error, error.__traceback__)
             raise
@@ -133,23 +133,23 @@ class Retrieval:
                     url_gate, reply = await self._open_here(alternative, clock)
                 if reply.moved is None:
                     if self._recording is not None and reply.failure and not request.options.refusals:
-                        with clock.bound():
+                        with clock.limit_time():
                             await self._recording.refuse(reply, reply.failure, self._limits.body)
-                    return await self._bounded(url_gate, reply, clock)
+                    return await self._limit_reply(url_gate, reply, clock)
                 await self._close()
                 self._end_record(None)
                 self._branch(reply.moved, url_gate)
                 alternative = self._try_next()
             except ResolveError as error:
                 self._end_record(error, clock)
-                alternative = self._fall_back(self._located(error, request, earlier))
+                alternative = self._fall_back(self._locate_error(error, request, earlier))
 
     async def _open_here(
         self, dialogue: Callable[[], Dialogue[object]], clock: Clock
     ) -> tuple[UrlGate, Reply]:
         """What else there is at the place where the alternatives were named."""
         url_gate = self._points[-1].url_gate
-        opened = hold(self._recorded(url_gate, dialogue()), url_gate)
+        opened = hold(self._record_dialogue(url_gate, dialogue()), url_gate)
         return url_gate, await self._enter(opened, clock, url_gate.limits)
 
     async def _open_request(self, clock: Clock) -> tuple[UrlGate, Reply]:
@@ -163,22 +163,22 @@ class Retrieval:
             )
             url_gate = self._admit(request)
         scheme = url_gate.row
-        if scheme is None or not registry.resolves(scheme):
+        if scheme is None or not registry.can_resolve(scheme):
             raise no_handler(request.url)
         reported = self._warn(url_gate, 0) if url_gate.findings else 0
         dialogue = registry.converse(scheme, request.url, url_gate.options, url_gate.limits)
-        opened = hold(self._recorded(url_gate, dialogue), url_gate)
+        opened = hold(self._record_dialogue(url_gate, dialogue), url_gate)
         reply = await self._enter(opened, clock, url_gate.limits)
         if url_gate.findings:
             self._warn(url_gate, reported)
         return url_gate, reply
 
-    def _recorded(self, url_gate: UrlGate, dialogue: Dialogue[object]) -> Dialogue[object]:
+    def _record_dialogue(self, url_gate: UrlGate, dialogue: Dialogue[object]) -> Dialogue[object]:
         """The dialogue, of which all is kept where somebody wants that; or held with what was kept."""
         if self._recording is None:
-            return url_gate.answered(dialogue)
+            return url_gate.wrap_dialogue(dialogue)
         self._recording.begin(self._request, url_gate, self._earlier[-1].shown if self._earlier else None)
-        return self._recording.watched(dialogue)
+        return self._recording.watch_dialogue(dialogue)
 
     def _end_record(self, error: BaseException | None, clock: Clock | None = None) -> None:
         if self._recording is not None:
@@ -197,7 +197,7 @@ class Retrieval:
             reply = await opened.__aenter__()
             self._opened = opened
             return reply
-        with clock.bound(), nullcontext() if self._opening is None else self._opening.bound():
+        with clock.limit_time(), nullcontext() if self._opening is None else self._opening.limit_time():
             if limits.min_rate is None:
                 reply = await opened.__aenter__()
             else:
@@ -217,7 +217,7 @@ class Retrieval:
         if self._recording is not None:
             options = self._recording.options(request.url, options)
         most = self._most(limits)
-        admission = self._network.judged(
+        admission = self._network.judge_url(
             request.url,
             origin=request.origin,
             referrer=request.referrer,
@@ -266,16 +266,16 @@ class Retrieval:
             try:
                 return self._try_next()
             except ResolveError as again:
-                error = self._located(again, point.request, point.earlier)
+                error = self._locate_error(again, point.request, point.earlier)
         raise error from error.__cause__
 
-    def _located(
+    def _locate_error(
         self, error: ResolveError, request: RetrievalRequest, earlier: tuple[Url, ...]
     ) -> ResolveError:
         """What a request failed by, as it is told. Whatever rule stops a hop, what failed is a redirect: exit
         status 15."""
         failed = error.of_hop() if earlier else error
-        return located(failed, self._shown_of(request, earlier), self._hide)
+        return locate_error(failed, self._shown_of(request, earlier), self._hide)
 
     def _note_failure(self, error: ResolveError) -> None:
         scheme = self._request.url.scheme
@@ -289,7 +289,7 @@ class Retrieval:
         """The URL for the eye. One that a peer led to may hold what went out to it before."""
         return self._hide(request.url.shown) if earlier else request.url.shown
 
-    async def _bounded(self, url_gate: UrlGate, reply: Reply, clock: Clock) -> StreamingResponse:
+    async def _limit_reply(self, url_gate: UrlGate, reply: Reply, clock: Clock) -> StreamingResponse:
         most, least = url_gate.options.most, url_gate.limits.min_rate
         if most is not None and reply.size is not None and reply.size > most:
             await self._close()
@@ -352,7 +352,7 @@ class Retrieval:
             if self._opened is not None:
                 await self._opened.__aexit__(kind, error, trace)
         except ResolveError as failure:
-            raise outermost(located(failure, self._shown, self._hide)) from failure.__cause__
+            raise trim_traceback(locate_error(failure, self._shown, self._hide)) from failure.__cause__
         finally:
             if self._recording is not None:
                 await self._conclude_record(self._recording, error)

@@ -191,7 +191,7 @@ class Retrier:
             Retrying(requested.url.shown, error.tried(self.attempts), pause, transfer=requested.transfer)
         )
         try:
-            with clock.bound():
+            with clock.limit_time():
                 await clock.loop.sleep(pause)
         except TimedOut as over:
             reported = TimedOut(f"{over.message}; the last try: {error.message}", url=error.url)
@@ -212,7 +212,7 @@ class Retrier:
                 await self._align(reply, place, known, start)
             self.resumed_from = keep.position if (begin := reply.start) else 0
             self._held_of = place
-            reported = self._described(reply, place)
+            reported = self._describe_object(reply, place)
             await keep.remember(known.completed_by(reported) if held and keep.position else reported)
             try:
                 await self._fill(reply)
@@ -227,7 +227,7 @@ class Retrier:
         """What can be known of the object at this place. Times and tags hold where they were given."""
         return self._keep.known if place is self._held_of else Validators(size=self._keep.known.size)
 
-    def _described(self, reply: StreamingResponse, place: Location) -> Validators:
+    def _describe_object(self, reply: StreamingResponse, place: Location) -> Validators:
         """What is to be remembered of the object. What a mirror says of it but its size means nothing to
         the first place, where a later run asks again."""
         return reply.validators if place is self._first else Validators(size=reply.size)

@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias
 from protocols.contract import Finding, Kind, Url
 from protocols.contract import Sink as AnySink
 from protocols.errors import Changed, ChecksumMismatch, ResolveError
-from protocols.location import JsonValue, without_cookie
+from protocols.location import JsonValue, mask_cookie
 from protocols.options import Validators
 from protocols.text import instant
 from resolver.files.commit import GroupCommit
@@ -32,12 +32,12 @@ from resolver.files.names import (
 )
 from resolver.files.partial_file import PartialFile
 from resolver.files.sidecar import FORMAT, sidecar_of
-from resolver.ledger import CompletedFile, etag_of_row, noting
+from resolver.ledger import CompletedFile, etag_of_row, make_recorder
 from resolver.network.clock import Clock
 from resolver.network.connecting import first_of
 from resolver.network.events import Kept
 from resolver.network.task import current
-from resolver.transfer.limits import LimitedBody, most_streamed
+from resolver.transfer.limits import LimitedBody, max_streamed
 from resolver.transfer.network import Network
 from resolver.transfer.redirects import NoDocument, RetrievalRequest
 from resolver.transfer.response import Saved
@@ -107,7 +107,7 @@ def _record(saved: Saved, addresses: Sequence[str | None], proved: Checksum | No
         "modified": instant(saved.modified),
         "validators": {"size": saved.size, "modified": instant(saved.modified), "etag": saved.etag},
         "title": saved.title,
-        "headers": [[name, without_cookie(name, value)] for name, value in saved.meta],
+        "headers": [[name, mask_cookie(name, value)] for name, value in saved.meta],
         "extra": None if saved.extra is None else dict(saved.extra),
         "findings": [finding.as_json() for finding in saved.findings],
     }
@@ -305,7 +305,7 @@ class Saver:
             final_url=reply.url,
             media_type=reply.media_type,
         )
-        ready = noting(lambda inode: whole(inode=inode))
+        ready = make_recorder(lambda inode: whole(inode=inode))
         finished = reply.finished(*self._findings, *proof.findings, proved=proved)
         finished |= {
             "requested_url": self._first.url.shown,  # whichever place had it
@@ -360,7 +360,7 @@ class Saver:
             return None
         from resolver.transfer.segmented import SegmentedDownload  # few want it
 
-        open_ = partial(Retrieval, self._network, most=most_streamed, heard=set())
+        open_ = partial(Retrieval, self._network, most=max_streamed, heard=set())
         policy, on_event = self._retry_policy, self._network.on_event
         proved, size = self._is_proved, order.size
         segmented = SegmentedDownload(
@@ -432,7 +432,7 @@ class Saver:
 
     def _retrier(self, requests: Sequence[RetrievalRequest], keep: Store, fill: Fill) -> Retrier:
         return Retrier(
-            partial(Retrieval, self._network, most=most_streamed),
+            partial(Retrieval, self._network, most=max_streamed),
             requests,
             keep,
             fill,

@@ -17,17 +17,17 @@ from functools import partial
 from protocols.contract import Finding, Validators
 from protocols.errors import Changed, LimitExceeded, LocalError, Refused, ResolveError, TimedOut, Truncated
 from resolver.files.part import Segment
-from resolver.files.part_state import Range, Ranges, joined, octets_of
+from resolver.files.part_state import Range, Ranges, join_ranges, octets_of
 from resolver.files.partial_file import PartialFile
 from resolver.network.clock import Clock
-from resolver.network.connecting import bare, first_of
+from resolver.network.connecting import first_of, unwrap_group
 from resolver.network.events import Finished, OnEvent, Progress, Retrying, Started
 from resolver.network.task import current
 from resolver.transfer import segments
 from resolver.transfer.redirects import RetrievalRequest
 from resolver.transfer.retrieval import Retrieval
 from resolver.transfer.retry import OVERLAP
-from resolver.transfer.segments import HostConnectionCounter, SegmentPlan, is_same, tells
+from resolver.transfer.segments import HostConnectionCounter, SegmentPlan, can_detect_change, is_same
 from resolver.transfer.settings import RetryPolicy
 from resolver.transfer.streaming import StreamingResponse
 from resolver.url import registry
@@ -135,7 +135,7 @@ class SegmentedDownload:
             self._on_event(Finished(url, error, transfer=number))
             raise error.tried(self.attempts) from error.__cause__
         finally:
-            self._sink.has(self._there())
+            self._sink.record_ranges(self._there())
         self._report()
         self._on_event(Finished(url, None, transfer=number))
         if octets_of(self._whole) != size:
@@ -148,7 +148,7 @@ class SegmentedDownload:
     @property
     def _shares(self) -> int:
         """How many connections there are, as far as their hosts may have them."""
-        most = [self._crowd.most(place.request.url) for place in self._places]
+        most = [self._crowd.max_connections(place.request.url) for place in self._places]
         return min(self._count, sum(self._count if each is None else each for each in most))
 
     # -- before the first piece
@@ -174,13 +174,17 @@ class SegmentedDownload:
     async def _begin(self, known: Validators) -> bool:
         """Is it worth it, and may what is held be gone on with? Then the file is ready for pieces."""
         sink, size = self._sink, known.size
-        if size is None or self._expected not in (None, size) or not (self._proved or tells(known)):
+        if (
+            size is None
+            or self._expected not in (None, size)
+            or not (self._proved or can_detect_change(known))
+        ):
             return False
         held = sink.whole
         if held and not (sink.known.agree(known) and is_same(sink.known, known, proved=self._proved)):
             return False
         if held and not sink.has_gaps:  # its end may have been cut off on its way to the disk
-            held = joined([(0, held[0][1] - OVERLAP)])
+            held = join_ranges([(0, held[0][1] - OVERLAP)])
         stops = sink.has_gaps or any(place.stops for place in self._places)
         if size - octets_of(held) < 2 * segments.least_piece(stops=stops) or (held and held[-1][1] > size):
             return False
@@ -198,7 +202,7 @@ class SegmentedDownload:
                 for _ in range(self._count):
                     nursery.start_soon(self._work)
         except BaseExceptionGroup as group:
-            problem = bare(group)
+            problem = unwrap_group(group)
         if problem is not None:
             raise problem  # outside the except block: the group is no part of its story
         if self._pieces and self._failed is not None and not self._partless:
@@ -248,7 +252,7 @@ class SegmentedDownload:
                     finally:
                         came = segment.position
                         self._segments.discard(segment)
-                        self._whole = joined([*self._whole, (begin, came)])
+                        self._whole = join_ranges([*self._whole, (begin, came)])
                 if came < end:
                     raise Truncated("a piece ended early", received=came - begin, expected=end - begin)
         except ResolveError:
@@ -309,7 +313,7 @@ class SegmentedDownload:
         requested = place.request
         self._on_event(Retrying(requested.url.shown, error, pause, transfer=requested.transfer))
         try:
-            with self._clock.bound():
+            with self._clock.limit_time():
                 await self._clock.loop.sleep(pause)
         except TimedOut as over:
             raise TimedOut(f"{over.message}; the last try: {error.message}", url=error.url) from error
@@ -318,7 +322,7 @@ class SegmentedDownload:
     # -- how far it has come
 
     def _there(self) -> Ranges:
-        self._whole = joined([*self._whole, *((each.begin, each.position) for each in self._segments)])
+        self._whole = join_ranges([*self._whole, *((each.begin, each.position) for each in self._segments)])
         return self._whole
 
     async def _watch(self) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 
 from protocols.contract import Url, Validators
-from resolver.files.part_state import Range, Ranges, missing
+from resolver.files.part_state import Range, Ranges, find_missing
 from resolver.policy.schemes import at_once
 from resolver.policy.subject import host_key
 
@@ -33,7 +33,7 @@ class SegmentPlan:
     """What is missing of an object of `size` octets, for `count` to bring."""
 
     def __init__(self, size: int, whole: Ranges, count: int) -> None:
-        self._gaps = list(missing(whole, size))
+        self._gaps = list(find_missing(whole, size))
         self._count = self._shares = count
 
     def __bool__(self) -> bool:
@@ -63,7 +63,7 @@ class SegmentPlan:
             self._gaps.insert(0, (begin, end))
 
 
-def tells(known: Validators) -> bool:
+def can_detect_change(known: Validators) -> bool:
     """Would another object be found out by these?"""
     return known.size is not None and (known.etag is not None or known.modified is not None)
 
@@ -94,10 +94,10 @@ class HostConnectionCounter:
 
     def has_room(self, url: Url) -> bool:
         """May one more ask there?"""
-        most = self.most(url)
+        most = self.max_connections(url)
         return most is None or self._there[host_key(url)] < most
 
-    def most(self, url: Url) -> int | None:
+    def max_connections(self, url: Url) -> int | None:
         """How many may ask there at once; None: as many as there are."""
         return at_once(url.scheme, wanted=self._wanted)
 

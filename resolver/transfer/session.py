@@ -20,12 +20,12 @@ from protocols.errors import Declined, LimitExceeded, ProtocolError, ResolveErro
 from resolver.network.clock import Clock
 from resolver.transfer import extras
 from resolver.transfer.batch import Batch, RunningBatch
-from resolver.transfer.extras import installed
-from resolver.transfer.limits import Most, located, most_collected, most_streamed, unbounded
+from resolver.transfer.extras import find_codings
+from resolver.transfer.limits import Most, ignore_limits, locate_error, max_collected, max_streamed
 from resolver.transfer.many import BatchSettings, Requests, check_pace, hosts_for, save_requests
 from resolver.transfer.naming import index_suffix, is_index, listed_name, server_file_name
 from resolver.transfer.network import Network
-from resolver.transfer.redirects import Leads, MirrorPrefixes, RetrievalRequest, learnt, mirrored
+from resolver.transfer.redirects import Leads, MirrorPrefixes, RetrievalRequest, count_learnt, list_mirrors
 from resolver.transfer.response import Outcome, Response, Saved
 from resolver.transfer.retrieval import Retrieval
 from resolver.transfer.retry import Fill, Retrier, give_way_for_room
@@ -34,7 +34,7 @@ from resolver.transfer.settings import FIVE_TRIES, ONE_TRY, Settings, check_name
 from resolver.transfer.streaming import NOTHING, EntryStream, MemoryStore, Store, StreamingResponse, leave
 from resolver.url import registry
 from resolver.url.parsing import UrlLike, url_of
-from resolver.url.tracebacks import outermost
+from resolver.url.tracebacks import trim_traceback
 
 if TYPE_CHECKING:
     from resolver.files.commit import GroupCommit
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from resolver.transfer.terminal import TerminalSession, TerminalWindow
 
 
-def described(
+def describe_entry(
     url: Url, reply: StreamingResponse, origin: Origin, referrer: tuple[str, str | None] | None
 ) -> Entry:
     """What `url` names, as one entry, by the facts that came of it."""
@@ -90,9 +90,9 @@ class Resolver:
         self._strict = settings.get("strict", False)
         self._options = replace(
             options_of(settings),
-            codings=installed(),
-            suffix_of=extras.public_suffix_installed(),
-            http2=extras.http2_installed(),
+            codings=find_codings(),
+            suffix_of=extras.find_suffix_lookup(),
+            http2=extras.find_frames(),
             clock=partial(datetime.now, UTC),
             memory={},
         )
@@ -135,7 +135,7 @@ class Resolver:
 
         Unbounded in size unless the limits say `body_everywhere`.
         """
-        return Retrieval(self._network, self._request(url, origin, referrer), most=most_streamed)
+        return Retrieval(self._network, self._request(url, origin, referrer), most=max_streamed)
 
     def resume(
         self,
@@ -152,7 +152,7 @@ class Resolver:
         """
         request = self._request(url, origin, referrer, want="file")
         options = replace(request.options, start=start, known=known or Validators())
-        return Retrieval(self._network, replace(request, options=options), most=most_streamed)
+        return Retrieval(self._network, replace(request, options=options), most=max_streamed)
 
     def listing(
         self,
@@ -162,7 +162,7 @@ class Resolver:
         referrer: tuple[str, str | None] | None = None,
     ) -> AbstractAsyncContextManager[StreamingResponse]:
         """The same of what is to be read as entries: also a document that lists some (http's index page)."""
-        return Retrieval(self._network, self._request(url, origin, referrer, "listing"), most=most_streamed)
+        return Retrieval(self._network, self._request(url, origin, referrer, "listing"), most=max_streamed)
 
     async def fetch(
         self,
@@ -186,11 +186,11 @@ class Resolver:
                 entries = await self._entries_of(reply, memory.tail(memory.position))
 
         request = self._request(url, origin, referrer, prompt=True)
-        retrier = self._retrier(request, memory, fill, most_collected)
+        retrier = self._retrier(request, memory, fill, max_collected)
         try:
             reply = await retrier.retry(Clock(self._network.limits_of(request.url).total))
         except ResolveError as error:
-            raise outermost(located(error, request.url.shown)) from error.__cause__
+            raise trim_traceback(locate_error(error, request.url.shown)) from error.__cause__
         content = memory.content()
         finished = reply.finished(*retrier.findings)
         return Response(**finished, content=content, entries=entries, raw=reply.raw(content))
@@ -205,7 +205,7 @@ class Resolver:
         referrer: tuple[str, str | None] | None = None,
     ) -> Retrier:
         """What brings the object into a keep of the caller's own, try after try; see `Retrier.retry`."""
-        return self._retrier(self._request(url, origin, referrer), keep, fill, most_streamed)
+        return self._retrier(self._request(url, origin, referrer), keep, fill, max_streamed)
 
     def _retrier(self, request: RetrievalRequest, keep: Store, fill: Fill, most: Most) -> Retrier:
         open_ = partial(Retrieval, self._network, most=most)
@@ -249,7 +249,7 @@ class Resolver:
         """What the URL names, as one entry: kind, size, date, media type; the body is not read."""
         async with self.facts(url, origin=origin, referrer=referrer) as reply:
             parsed = url_of(url, strict=self._strict, origin=origin)
-            return described(parsed, reply, origin, referrer)
+            return describe_entry(parsed, reply, origin, referrer)
 
     def facts(
         self,
@@ -260,7 +260,7 @@ class Resolver:
     ) -> AbstractAsyncContextManager[StreamingResponse]:
         """A reply that is no more than its facts, with the peer's own words about them in `meta`."""
         request = self._request(url, origin, referrer, "facts", prompt=True)
-        return Retrieval(self._network, request, most=unbounded)
+        return Retrieval(self._network, request, most=ignore_limits)
 
     async def server_name(
         self,
@@ -283,10 +283,10 @@ class Resolver:
     async def _facts_of(self, request: RetrievalRequest) -> StreamingResponse:
         clock = Clock(self.limits_of(request.url).total)
         try:
-            return await self._retrier(request, MemoryStore(), leave, unbounded).retry(clock)
+            return await self._retrier(request, MemoryStore(), leave, ignore_limits).retry(clock)
         except ResolveError as error:
             give_way_for_room(error, request.url, self._network)
-            raise outermost(error) from error.__cause__
+            raise trim_traceback(error) from error.__cause__
 
     async def index_suffix(
         self,
@@ -312,10 +312,10 @@ class Resolver:
     ) -> AbstractAsyncContextManager[TerminalSession]:
         """A telnet session to be talked to. Raises `UnsupportedScheme` for a URL that names no such
         service."""
-        from resolver.transfer.terminal import opened  # few programs hold one
+        from resolver.transfer.terminal import open_session  # few programs hold one
 
         origin, referrer = wanted.get("origin", "user"), wanted.get("referrer")
-        return opened(self._network, self._request(url, origin, referrer, prompt=True), **wanted)
+        return open_session(self._network, self._request(url, origin, referrer, prompt=True), **wanted)
 
     async def save(self, url: UrlLike, path: str | PathLike[str], **wanted: Unpack[SaveSettings]) -> Saved:
         """The object in the file `path`, complete or not there at all.
@@ -354,7 +354,7 @@ class Resolver:
             return await Saver(self._network, order, self._patience or FIVE_TRIES).run()
         except ResolveError as error:
             give_way_for_room(error, first.url, self._network)
-            raise outermost(located(error, first.url.shown)) from error.__cause__
+            raise trim_traceback(locate_error(error, first.url.shown)) from error.__cause__
 
     def save_all(
         self,
@@ -476,7 +476,7 @@ class Resolver:
         """By the settings: of the longest prefix, whose mirrors are the caller's own word, or of its host."""
         if (found := self._prefixes.find(url)) is not None:
             return (self._request(each, "user", None, want="file", prompt=True) for each in found[1])
-        there = mirrored(url, self._network.host_of(url).mirrors)
+        there = list_mirrors(url, self._network.host_of(url).mirrors)
         return (self._request(each, origin, referrer, want="file", prompt=True) for each in there)
 
     def _request(
@@ -491,14 +491,14 @@ class Resolver:
         try:
             parsed = url_of(url, strict=self._strict, origin=origin)
         except ResolveError as error:
-            raise outermost(error) from error.__cause__
+            raise trim_traceback(error) from error.__cause__
         found_in = None if referrer is None else Referrer(*referrer)
         # The bound is that of most retrievals of the kind, which then need no other options.
         if (options := self._wishes.get((want, prompt))) is None:
-            most = self.limits.body if want == "content" else most_streamed(self.limits)
+            most = self.limits.body if want == "content" else max_streamed(self.limits)
             options = self._wishes[want, prompt] = replace(self._options, want=want, prompt=prompt, most=most)
         transfer = self._network.next_transfer()
-        knows = learnt(options) if options.memory else 0
+        knows = count_learnt(options) if options.memory else 0
         return RetrievalRequest(parsed, origin, found_in, options, transfer=transfer, learnt=knows)
 
 
@@ -528,12 +528,12 @@ class ConfinedSession(Resolver):
     ) -> StreamingResponse:
         """Bring a listing into a keep, try after try. Raises `ResolveError`."""
         request = self._request(url, origin, referrer, "listing")
-        retrier = self._retrier(request, keep, fill, most_streamed)
+        retrier = self._retrier(request, keep, fill, max_streamed)
         try:
             return await retrier.retry(Clock(self.limits_of(url).total))
         except ResolveError as error:
             give_way_for_room(error, url, self._network)
-            raise outermost(located(error, url.shown)) from error.__cause__
+            raise trim_traceback(locate_error(error, url.shown)) from error.__cause__
 
     def _request(
         self,

@@ -32,11 +32,11 @@ from resolver.loops import running
 from resolver.network.clock import Clock
 from resolver.network.mask import Masked
 from resolver.network.url_gate import UrlGate
-from resolver.transfer.limits import LimitedBody, located
+from resolver.transfer.limits import LimitedBody, locate_error
 from resolver.transfer.listing import Line, listing_line, listing_octets
 from resolver.transfer.redirects import RetrievalRequest
 from resolver.url.parsing import LONGEST, build, parse
-from resolver.url.tracebacks import outermost
+from resolver.url.tracebacks import trim_traceback
 
 #: Octets of a listing that are read, and entries that are made of them, before others get their turn: a
 #: millisecond or two of work, for many short lines as for a few long ones.
@@ -61,14 +61,14 @@ class _Batches:
         self._ended = False
         self.at_hand = False
 
-    async def next(self, url: str) -> list[Entry]:
+    async def read_next(self, url: str) -> list[Entry]:
         """Some entries, made now; none only behind the last. An error says that it is about this URL."""
         try:
-            return await self._next()
+            return await self._read_next()
         except ResolveError as error:
-            raise outermost(located(error, url)) from error.__cause__
+            raise trim_traceback(locate_error(error, url)) from error.__cause__
 
-    async def _next(self) -> list[Entry]:
+    async def _read_next(self) -> list[Entry]:
         while True:
             await self._pause()
             if entries := self._take():
@@ -145,7 +145,7 @@ class EntryStream:
         for entry in self._waiting:
             self._left -= 1
             return settle(entry, self._found_in)
-        entries = await self._batches.next(self._found_in.url)
+        entries = await self._batches.read_next(self._found_in.url)
         if not entries:
             raise StopAsyncIteration
         self._waiting, self._left = iter(entries), len(entries)
@@ -177,7 +177,7 @@ class LineStream:
         return self
 
     async def __anext__(self) -> bytes:
-        entries = await self._batches.next(self._url)
+        entries = await self._batches.read_next(self._url)
         if not entries:
             raise StopAsyncIteration
         return listing_octets(entries, self._line)
@@ -189,7 +189,7 @@ def settle(entry: Entry, found_in: Referrer) -> Entry:
     fetched without a person looking at it, it is `derived`."""
     referrer = entry.referrer or found_in
     if isinstance(entry.url, BuiltUrl) and len(entry.url) <= LONGEST:
-        return _vouched(entry, referrer)
+        return _vouch_entry(entry, referrer)
     try:
         url = None if entry.url is None else _link(entry.url)
     except InvalidUrl as error:
@@ -198,7 +198,7 @@ def settle(entry: Entry, found_in: Referrer) -> Entry:
     return replace(entry, url=url, origin="derived", referrer=referrer)
 
 
-def _vouched(entry: Entry, referrer: Referrer) -> Entry:
+def _vouch_entry(entry: Entry, referrer: Referrer) -> Entry:
     """What `replace` would make, in a fifth of the time: a listing may have millions."""
     return Entry(
         name=entry.name,

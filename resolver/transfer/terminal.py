@@ -98,7 +98,7 @@ class TerminalConnection:
         await self._say(offer)
         if offer.outcome is StartTlsOutcome.AGREED:
             await self._stream.start_tls()
-            self.terminal = self.terminal.anew()
+            self.terminal = self.terminal.make_initial()
             return
         self._report(IN_CLEAR)
         if rest:
@@ -159,7 +159,7 @@ class TerminalConnection:
 
 
 @asynccontextmanager
-async def connected(
+async def connect_terminal(
     network: Network, request: RetrievalRequest, kind: str = "dumb", size: tuple[int, int] = USUAL_SIZE
 ) -> AsyncIterator[TerminalConnection]:
     """The connection, which is closed on leaving. `kind` is the terminal's type."""
@@ -252,12 +252,12 @@ class TerminalSession:
 
     async def send(self, octets: bytes) -> None:
         """Type these octets: a carriage return is what Enter gives. They are shown nowhere."""
-        await self.connection.send(self.connection.terminal.typed(octets))
+        await self.connection.send(self.connection.terminal.encode_typed(octets))
 
     async def send_line(self, text: str | bytes) -> None:
         """Type this, and Enter. Raises `Refused` (S02) for a text with a line end in it."""
         octets = text if isinstance(text, bytes) else text.encode(self._charset or "utf-8")
-        await self.connection.send(self.connection.terminal.entered(octets))
+        await self.connection.send(self.connection.terminal.encode_line(octets))
 
     async def send_command(self, name: str) -> None:
         """One of `brk ayt ip ao ec el nop` (RFC 854). Raises `NotConfigured` for any other."""
@@ -326,12 +326,12 @@ class TerminalWindow(TypedDict, total=False):
 
 
 @asynccontextmanager
-async def opened(
+async def open_session(
     network: Network, request: RetrievalRequest, **window: Unpack[TerminalWindow]
 ) -> AsyncIterator[TerminalSession]:
     """The session on a connection of its own, which is closed on leaving."""
     kind, size = window.get("terminal", "dumb"), window.get("size", USUAL_SIZE)
-    async with connected(network, request, kind, size) as connection:
+    async with connect_terminal(network, request, kind, size) as connection:
         yield TerminalSession(connection, window.get("charset"))
 
 

@@ -19,7 +19,7 @@ from protocols.contract import Finding, Referrer, Validators
 from protocols.errors import ChecksumMismatch, NetworkError, ResolveError, TryLater
 from resolver.files.partial_file import PartialFile
 from resolver.network.clock import Clock
-from resolver.transfer.naming import beside, last_part
+from resolver.transfer.naming import last_part, make_sibling_url
 from resolver.transfer.network import Network
 from resolver.transfer.redirects import RetrievalRequest
 from resolver.transfer.retrieval import Retrieval
@@ -131,7 +131,7 @@ class ExpectedDigest:
     async def _check_digest(self, sink: PartialFile, reply: StreamingResponse) -> set[str]:
         wanted = self._wanted
         if wanted is not None and wanted.algorithm == "auto":
-            wanted = await self._published(reply)
+            wanted = await self._fetch_published(reply)
         if wanted is None:
             return set()
         digest = await sink.digest(wanted.algorithm)
@@ -142,13 +142,13 @@ class ExpectedDigest:
         self.found = wanted
         return {"digest"}
 
-    async def _published(self, reply: StreamingResponse) -> Checksum | None:
+    async def _fetch_published(self, reply: StreamingResponse) -> Checksum | None:
         """What the object's own place says of it; a warning if it says nothing, or does not answer."""
         found = None if _is_coded(reply.meta) else next(header_checksums(reply.meta), None)
         why = "its place publishes no digest"
         if found is None:
             try:
-                found = await self._beside(reply)
+                found = await self._fetch_beside(reply)
             except (NetworkError, TryLater) as error:
                 if self._clock.is_over:
                     raise
@@ -159,7 +159,7 @@ class ExpectedDigest:
             )
         return found
 
-    async def _beside(self, reply: StreamingResponse) -> Checksum | None:
+    async def _fetch_beside(self, reply: StreamingResponse) -> Checksum | None:
         name = last_part(reply.request.url)
         if not name:
             return None
@@ -176,7 +176,7 @@ class ExpectedDigest:
 
     async def _sibling(self, reply: StreamingResponse, name: bytes) -> str | None:
         """A small text beside the object; None where there is none. Raises `NetworkError` and `TryLater`."""
-        there = beside(reply.request.url, name)
+        there = make_sibling_url(reply.request.url, name)
         if there is None:
             return None
         request = RetrievalRequest(

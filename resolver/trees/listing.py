@@ -137,7 +137,7 @@ class DirectoryListing:
             raise error from error.__cause__
         if self._leads_back():
             self._spool.drop_listed(self._number)
-            return self._listed(reply)
+            return self._list_directory(reply)
         await self._give_out()
         if any(finding.rule.endswith(":listing-cut") for finding in reply.findings):
             words = "the server cut the listing: names are missing, and what they name is not fetched"
@@ -145,7 +145,7 @@ class DirectoryListing:
         if self._failed is not None:
             raise self._failed.at(place.url.shown)
         self._take_stock(reply.verified)
-        return self._listed(reply)
+        return self._list_directory(reply)
 
     def _take_stock(self, proofs: tuple[str, ...]) -> None:
         """All that is in the directory is known, unless the listing may have been truncated, or something in
@@ -172,7 +172,7 @@ class DirectoryListing:
         url, tree = self._place.url, tree_of(self._place.url)
         return url if tree is None or self._place.row.parent is None else parse(build(tree.directory(url)))
 
-    def _listed(self, reply: StreamingResponse) -> ListedDirectory:
+    def _list_directory(self, reply: StreamingResponse) -> ListedDirectory:
         findings = (*reply.findings, *self._findings)
         return ListedDirectory(self._place.url.shown, self.position, findings)
 

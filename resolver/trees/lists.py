@@ -97,10 +97,10 @@ def parse_sum(line: str) -> ListedDigest | None:
         checksum = Checksum.parse(f"{algorithm}:{digest}")
     except ValueError as error:
         raise BadItem(f"a digest of {algorithm} is not known here") from error
-    return ListedDigest(_unescaped(name) if escaped else name, checksum)
+    return ListedDigest(_unescape_name(name) if escaped else name, checksum)
 
 
-def _unescaped(name: str) -> str:
+def _unescape_name(name: str) -> str:
     def meaning(escape: re.Match[str]) -> str:
         if escape[0] not in _ESCAPES:
             raise BadItem(f"the name {name!r} has no escape {escape[0]!r}")
@@ -134,7 +134,7 @@ _MOST_TOLD = 8  # kinds of digests that are not known
 _LAST = 1_000_000  # a place without a priority comes behind all that have one (RFC 5854 4.2.16)
 
 #: The digests that we know, by their IANA names, the one that we take first.
-_METALINK_ALGORITHMS = {
+_ALGORITHM_BY_HASH_TYPE = {
     "sha-256": "sha256",
     "sha-512": "sha512",
     "sha-384": "sha384",
@@ -244,7 +244,7 @@ class MetalinkReader:
         if self._file is None or inside[:2] != ["metalink", "file"]:
             return
         if len(inside) == 2:
-            self._complete.append(self._file.listed())
+            self._complete.append(self._file.make_item())
             self._file = None
         elif len(inside) == 3:
             self._file.add(inside[2], self._attributes, "".join(self._words))
@@ -286,7 +286,7 @@ class _MetalinkFile:
         self._places.append((_LAST if priority is None else _number(priority, "priority"), url))
 
     def _add_digest(self, kind: str | None, digest: str) -> None:
-        algorithm = _METALINK_ALGORITHMS.get((kind or "").lower())
+        algorithm = _ALGORITHM_BY_HASH_TYPE.get((kind or "").lower())
         if algorithm is None:
             self._unknown += [(kind or "none")[:64]] if len(self._unknown) < _MOST_TOLD else []
             return
@@ -303,22 +303,22 @@ class _MetalinkFile:
             raise BadItem("it has two different sizes")
         self._size = size
 
-    def listed(self) -> Item:
+    def make_item(self) -> Item:
         """The file, or what is wrong with it, with its name."""
         name = "a file without a name" if self._name is None else repr(self._name[:200])
         try:
-            return self._listed()
+            return self._make_file()
         except BadItem as error:
             return BadItem(f"{name}: {error}")
 
-    def _listed(self) -> ListedFile:
+    def _make_file(self) -> ListedFile:
         if self._wrong is not None:
             raise self._wrong
         if self._name is None:
             raise BadItem("RFC 5854 wants an attribute name")
         if not self._places:
             raise BadItem("it has no url" + (", and a metaurl is not followed" if self._metaurls else ""))
-        known = (self._digests[each] for each in _METALINK_ALGORITHMS.values() if each in self._digests)
+        known = (self._digests[each] for each in _ALGORITHM_BY_HASH_TYPE.values() if each in self._digests)
         return ListedFile(
             urls=tuple(dict.fromkeys(url for _, url in sorted(self._places, key=lambda place: place[0]))),
             name=safe_path(parts_of(self._name)),

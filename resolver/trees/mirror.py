@@ -88,7 +88,7 @@ class Inventory:
     def has(self, path: str) -> bool:
         return self._find("SELECT 1 FROM kept WHERE path = ?", path) is not None
 
-    def listed(self, path: str) -> tuple[bool, str] | None:
+    def find_listing(self, path: str) -> tuple[bool, str] | None:
         """Is it certain what is in this directory, and its URL; None where nothing is known."""
         found = self._find("SELECT certain, url FROM listed WHERE path = ?", path)
         return None if found is None else (bool(found[0]), str(found[1]))
@@ -117,35 +117,35 @@ class Pruner:
         self._takes = takes
         self._spared = frozenset(spared)
 
-    def surplus(self) -> Iterator[SurplusFile]:
+    def list_surplus(self) -> Iterator[SurplusFile]:
         """What goes, the things in a directory before it."""
         with closing(SurplusWalk(self._path)) as below:
-            yield from self._surplus(below, ())
+            yield from self._list_surplus(below, ())
 
     def drop(self, each: SurplusFile) -> bool:
         """Is it gone? Raises `LocalError` where it cannot be removed."""
         with closing(SurplusWalk(self._path)) as below:
             return below.drop(each.parts, each.device, each.inode)
 
-    def _here(self, *parts: str) -> str:
+    def _join_path(self, *parts: str) -> str:
         return "/".join((self._path, *parts))
 
-    def _surplus(self, below: SurplusWalk, parts: tuple[str, ...]) -> Iterator[SurplusFile]:
-        listed = self._inventory.listed(self._here(*parts))
+    def _list_surplus(self, below: SurplusWalk, parts: tuple[str, ...]) -> Iterator[SurplusFile]:
+        listed = self._inventory.find_listing(self._join_path(*parts))
         for found in below.names(parts) or ():
             here = (*parts, found.name)
-            if self._inventory.has(self._here(*here)):
+            if self._inventory.has(self._join_path(*here)):
                 if found.is_directory:
-                    yield from self._surplus(below, here)
+                    yield from self._list_surplus(below, here)
             elif listed is not None:
                 certain, url = listed
-                yield from self._gone(below, here, found, certain, url)
+                yield from self._remove_item(below, here, found, certain, url)
 
-    def _gone(
+    def _remove_item(
         self, below: SurplusWalk, parts: tuple[str, ...], found: DirectoryItem, certain: bool, url: str
     ) -> Generator[SurplusFile, None, bool]:
         """A thing that the source has not, and all in it. Does all of it go?"""
-        if self._inventory.has(self._here(*parts)) or self._stays(parts, found, url):
+        if self._inventory.has(self._join_path(*parts)) or self._stays(parts, found, url):
             return False  # another tree of the run may be in this one
         if found.is_file and self._is_account(below, parts):
             return False
@@ -155,7 +155,7 @@ class Pruner:
             if inside is None:
                 return False
             for each in inside:
-                within = self._gone(below, (*parts, each.name), each, certain, f"{url}{found.name}/")
+                within = self._remove_item(below, (*parts, each.name), each, certain, f"{url}{found.name}/")
                 goes &= yield from within
         if goes:
             yield SurplusFile(parts, found.is_directory, certain, found.device, found.inode)
@@ -174,7 +174,7 @@ class Pruner:
         if found.is_directory:
             return is_kept_beside(name)
         stem = name.removesuffix(META_SUFFIX)
-        if stem != name and not self._inventory.has(self._here(*parts[:-1], stem)):
+        if stem != name and not self._inventory.has(self._join_path(*parts[:-1], stem)):
             name = stem  # it goes with what it tells of
         elif is_kept_beside(name):
             return True

@@ -72,7 +72,11 @@ class RobotsRules:
 
     def line(self, url: str) -> str | None:
         """The longest of the lines that forbid it, where one of the first does."""
-        found = [path for path in islice(self._paths(), _MOST_SHOWN) if not _only(path).can_fetch(url, TOKEN)]
+        found = [
+            path
+            for path in islice(self._paths(), _MOST_SHOWN)
+            if not _disallow_path(path).can_fetch(url, TOKEN)
+        ]
         return f"Disallow: {max(found, key=len)}" if found else None
 
     def _paths(self) -> list[str]:
@@ -80,7 +84,7 @@ class RobotsRules:
         return [value.strip() for name, _, value in pairs if name.strip().lower() == "disallow"]
 
 
-def _only(path: str) -> Protego:
+def _disallow_path(path: str) -> Protego:
     from protego import Protego
 
     return Protego.parse(f"User-agent: *\nDisallow: {path}\n")
@@ -158,12 +162,12 @@ class Robots:
 
         async def fill(reply: StreamingResponse) -> None:
             octets = await reply.body.take(MOST + 1 - memory.position)
-            await memory.fill(_once(octets))
+            await memory.fill(_iterate_once(octets))
 
         retrier = self._session.retrier(url, memory, fill, origin=origin, referrer=referrer)
         await retrier.retry(Clock(self._session.limits_of(url).total))
         return memory.content()
 
 
-async def _once(octets: bytes) -> AsyncIterator[bytes]:
+async def _iterate_once(octets: bytes) -> AsyncIterator[bytes]:
     yield octets

@@ -22,7 +22,7 @@ from resolver.ledger import current as current_row
 from resolver.loops import running
 from resolver.network.clock import Clock
 from resolver.transfer.batch import Batch, BatchTask, RunningBatch, TaskResult
-from resolver.transfer.many import HandOver, hosts_for, judged, ledger_of, note
+from resolver.transfer.many import HandOver, hosts_for, judge_failed, ledger_of, note
 from resolver.transfer.naming import last_part, local_file_name
 from resolver.transfer.network import Network
 from resolver.transfer.response import Outcome, Response, Saved, outcome_of, outcome_of_failure
@@ -51,12 +51,12 @@ async def with_rows(
             yield item, None
             continue
         files = [item, *walk.at_hand()]
-        rows = await running().in_thread(ledger.admit, [_asked(file) for file in files])
+        rows = await running().in_thread(ledger.admit, [_make_row(file) for file in files])
         for file, row in zip(files, rows, strict=True):
             yield file, row
 
 
-def _asked(file: TreeFile) -> RequestRow:
+def _make_row(file: TreeFile) -> RequestRow:
     from resolver.ledger.book import RequestRow  # it needs a database
 
     return RequestRow(
@@ -143,7 +143,9 @@ async def _save_tree(url: UrlLike, wish: TreeRequest, hand_over: HandOver) -> No
         parsed = walked_as(url_of(url, origin=wish.origin))
         top = _top(parsed, wish)
     except ResolveError as error:
-        await hand_over(_failed(error, url.text if isinstance(url, Url) else str(url), 0.0, wish))
+        await hand_over(
+            _make_failed_outcome(error, url.text if isinstance(url, Url) else str(url), 0.0, wish)
+        )
         return
     hosts = hosts_for(wish.per_host, wish.host_rate, lane_of)
     batch: Batch[Outcome | None] = Batch(hosts, concurrency=wish.concurrency)
@@ -174,13 +176,13 @@ async def _tasks(
 ) -> AsyncIterator[BatchTask[Outcome | None]]:
     async for item, row in with_rows(walk, book):
         if row is not None and row.is_done:
-            await hand_over(_had(item, row))
+            await hand_over(_make_earlier_outcome(item, row))
             item.close()
         else:
             yield _TreeSaveTask(item, row, wish)
 
 
-def _had(item: TreeFile | TreeDirectory, row: LedgerEntry) -> Outcome:
+def _make_earlier_outcome(item: TreeFile | TreeDirectory, row: LedgerEntry) -> Outcome:
     shown = item.url.shown
     return Outcome(
         url=shown,
@@ -219,7 +221,7 @@ class _TreeSaveTask:
             raise
         except ResolveError as error:
             elapsed = running().current_time() - began
-            outcome = _failed(error, item.url.text, elapsed, self._wish, item)
+            outcome = _make_failed_outcome(error, item.url.text, elapsed, self._wish, item)
         else:
             if saved is None:
                 await self._forget()
@@ -259,7 +261,7 @@ class _TreeSaveTask:
         )
 
 
-def _failed(
+def _make_failed_outcome(
     error: ResolveError,
     url: str,
     elapsed: float,
@@ -267,7 +269,7 @@ def _failed(
     item: TreeFile | TreeDirectory | None = None,
 ) -> Outcome:
     origin, referrer = (wish.origin, wish.referrer) if item is None else (item.origin, item.referrer)
-    return outcome_of_failure(error, url, elapsed, judged(error, url, wish.network, origin, referrer))
+    return outcome_of_failure(error, url, elapsed, judge_failed(error, url, wish.network, origin, referrer))
 
 
 # The articles of a news group as messages of one mailbox: all that the group has and the mailbox lacks, in
@@ -313,7 +315,7 @@ class GroupMailbox:
         await self._loop.in_thread(self._box.open)
         try:
             before = self._box.size
-            wanted = await self._missing()
+            wanted = await self._list_missing()
             for start in range(0, len(wanted), _AHEAD):
                 await self._take(wanted[start : start + _AHEAD])
         finally:
@@ -334,7 +336,7 @@ class GroupMailbox:
             skipped=not wanted,
         )
 
-    async def _missing(self) -> list[Entry]:
+    async def _list_missing(self) -> list[Entry]:
         """What the group has and the mailbox has not."""
         held, found = self._box.numbers, []
         listing = self._session.listing(self._url, origin=self._origin, referrer=self._referrer)

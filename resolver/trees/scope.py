@@ -19,7 +19,7 @@ from urllib.parse import quote
 from protocols.authority import comparable_host
 from protocols.location import Entry, HostUrl, JsonValue, Url
 from protocols.scheme import Tree
-from resolver.policy.files import local_name, local_path, name_key, numbered
+from resolver.policy.files import local_name, local_path, name_key, number_name
 from resolver.url import registry
 from resolver.url.parsing import parse
 
@@ -72,7 +72,7 @@ class TreeScope:
     names: tuple[bytes, ...]
 
     @classmethod
-    def of(cls, url: Url) -> TreeScope:
+    def from_url(cls, url: Url) -> TreeScope:
         return cls(place_of(url), names_of(url))
 
     def covers(self, url: Url, names: tuple[bytes, ...] | None = None) -> bool:
@@ -220,7 +220,7 @@ class TakenNames(Protocol):
     """The keys of names that are taken in a directory; of each the number that was given last of those that
     wanted it."""
 
-    def last(self, key: str) -> int:
+    def find_last_number(self, key: str) -> int:
         """0 where nobody has it."""
         ...
 
@@ -232,11 +232,11 @@ def name_for(raw: bytes, taken: TakenNames) -> str:
     is left of it."""
     wanted = local_name(raw)
     key = name_key(wanted)
-    number = taken.last(key) + 1
-    found, its_key = numbered(wanted, number), key
-    while number > 1 and taken.last(its_key := name_key(found)):
+    number = taken.find_last_number(key) + 1
+    found, its_key = number_name(wanted, number), key
+    while number > 1 and taken.find_last_number(its_key := name_key(found)):
         number += 1
-        found = numbered(wanted, number)
+        found = number_name(wanted, number)
     if its_key != key:
         taken.take(its_key, 1)
     taken.take(key, number)

@@ -81,7 +81,7 @@ class EntrySpool:
 
     def add(self, rows: Iterable[SpooledEntry], state: int) -> int:
         """Put them down; the number of the last one."""
-        with self._together():
+        with self._open_transaction():
             self._database.executemany(_INSERT, [(*row, state) for row in rows])
         [(last,)] = self._do("SELECT last_insert_rowid()")
         assert isinstance(last, int)
@@ -98,7 +98,7 @@ class EntrySpool:
 
     def settle(self, ready: Sequence[tuple[str, int]], dropped: Sequence[int]) -> None:
         """Some have their paths, others are not wanted."""
-        with self._together():
+        with self._open_transaction():
             self._database.executemany("UPDATE entry SET path = ?, state = 1 WHERE number = ?", ready)
             self._database.executemany("DELETE FROM entry WHERE number = ?", [(each,) for each in dropped])
 
@@ -113,7 +113,7 @@ class EntrySpool:
     def take_files(self, most: int) -> list[SpooledEntry]:
         """The next files to be given out; they are forgotten."""
         found = self._rows("WHERE state = 1 AND role = 3 ORDER BY number LIMIT ?", most)
-        with self._together():
+        with self._open_transaction():
             self._database.executemany(
                 "DELETE FROM entry WHERE number = ?", [(each.number,) for each in found]
             )
@@ -161,14 +161,14 @@ class EntrySpool:
 
     # -- names that are taken
 
-    def last(self, parent: int, key: str) -> int:
+    def find_last_number(self, parent: int, key: str) -> int:
         found = self._do("SELECT last FROM taken WHERE parent = ? AND key = ?", parent, key)
         return int(str(found[0][0])) if found else 0
 
     def take(self, parent: int, numbers: Mapping[str, int]) -> None:
         """The last number of each key."""
         values = [(parent, key, number) for key, number in numbers.items()]
-        with self._together():
+        with self._open_transaction():
             self._database.executemany("INSERT OR REPLACE INTO taken VALUES (?, ?, ?)", values)
 
     def forget_names(self, parent: int) -> None:
@@ -186,7 +186,7 @@ class EntrySpool:
             return self._database.execute(statement, values).fetchall()
 
     @contextmanager
-    def _together(self) -> Iterator[None]:
+    def _open_transaction(self) -> Iterator[None]:
         with faults():
             self._database.execute("BEGIN")
             try:
@@ -204,9 +204,9 @@ class DirectoryNames:
         self._few: dict[str, int] = {}
         self._is_few = True
 
-    def last(self, key: str) -> int:
+    def find_last_number(self, key: str) -> int:
         found = self._few.get(key, 0)
-        return found if found or self._is_few else self._spool.last(self._parent, key)
+        return found if found or self._is_few else self._spool.find_last_number(self._parent, key)
 
     def take(self, key: str, number: int) -> None:
         self._few[key] = number

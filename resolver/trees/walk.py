@@ -38,7 +38,7 @@ T = TypeVar("T")
 _AT_ONCE = 100
 
 
-def _nothing() -> None:
+def _ignore() -> None:
     """Nobody wants to know."""
 
 
@@ -56,7 +56,7 @@ class WalkRequest:
     depth: int = DEEPEST
     selection: Selection = field(default_factory=Selection)
     owner: object = None
-    over: Callable[[], object] = _nothing
+    over: Callable[[], object] = _ignore
 
 
 class TreeTop:
@@ -64,7 +64,7 @@ class TreeTop:
 
     def __init__(self, session: Resolver, top: WalkRequest) -> None:
         self.top = top
-        self.scope = TreeScope.of(top.url)
+        self.scope = TreeScope.from_url(top.url)
         rules = tree_of(top.url)
         self.stays = rules is not None and rules.stays
         self.left = 0
@@ -305,7 +305,7 @@ class TreeWalk:
         return self
 
     async def __anext__(self) -> TreeFile | TreeDirectory:
-        while (found := self._next()) is None:
+        while (found := self._take_next()) is None:
             if self._ended and not self._trees:
                 raise StopAsyncIteration
             await self._changed.wait()
@@ -318,7 +318,7 @@ class TreeWalk:
         self._files.clear()
         return files
 
-    def _next(self) -> TreeFile | TreeDirectory | None:
+    def _take_next(self) -> TreeFile | TreeDirectory | None:
         if not self._files:
             self._files.extend(self.spool.take_files(_AT_ONCE))
         if self._files:

@@ -19,7 +19,7 @@ from protocols.location import Origin, Url, UrlText
 from protocols.syntax import encode, find, invalid
 from resolver.url import registry
 from resolver.url.registry import SCHEMES
-from resolver.url.tracebacks import outermost
+from resolver.url.tracebacks import trim_traceback
 
 if TYPE_CHECKING:
     from httpx import URL as HttpxUrl
@@ -67,7 +67,7 @@ def parse(text: str, *, strict: bool = False, origin: Origin = "derived") -> Url
     try:
         return _parse(text, strict=strict, zoned=origin == "user")
     except InvalidUrl as error:
-        raise outermost(error.at(redact(text))) from error.__cause__
+        raise trim_traceback(error.at(redact(text))) from error.__cause__
 
 
 def url_of(named: UrlLike, *, strict: bool = False, origin: Origin = "derived") -> Url:
@@ -76,7 +76,7 @@ def url_of(named: UrlLike, *, strict: bool = False, origin: Origin = "derived") 
     if isinstance(named, str):
         return parse(named, strict=strict, origin=origin)
     if isinstance(named, Url):
-        return named if origin == "user" else _without_zone(named)
+        return named if origin == "user" else _strip_zone(named)
     if isinstance(named, PathLike):
         from pathlib import Path  # few name a file so
 
@@ -95,7 +95,7 @@ def zone_of(url: Url) -> str | None:
     return zone
 
 
-def _without_zone(url: Url) -> Url:
+def _strip_zone(url: Url) -> Url:
     """Raises `bad-host` for one that no person wrote."""
     if zone_of(url) is not None:
         raise InvalidUrl("bad-host", 0, "bad-host: only a person may write a zone", url=url.shown)
@@ -230,13 +230,13 @@ def build(url: Url) -> str:
     return other.build(url)
 
 
-def without_user(url: Url) -> str:
+def strip_user(url: Url) -> str:
     """The URL as text without user, password and fragment: for gateways, and to compare."""
     if registry.find(url.scheme) is None:
         from protocols import other
 
         assert isinstance(url, other.OtherUrl), url.scheme
-        return other.build(replace(other.without_user(url), fragment=None))
+        return other.build(replace(other.strip_user(url), fragment=None))
     absent: dict[str, Any] = {
         name: None for name in ("user", "password", "fragment", "zone") if hasattr(url, name)
     }
@@ -348,7 +348,7 @@ def _no_host(text: str, start: int) -> InvalidUrl:
 # Only text is put together here, for URLs whose path is one of slashes (http). The result is parsed from
 # scratch, like any URL from another party.
 
-_REFERENCE_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_SCHEME_PREFIX = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 def join(base: Url, location: str) -> Url:
@@ -357,7 +357,7 @@ def join(base: Url, location: str) -> Url:
     User information of `base` is not carried on (S06, S11); its fragment is, where `location` has none
     (RFC 9110 10.2.2). Raises `InvalidUrl` with positions in the joined text.
     """
-    complete = location if _REFERENCE_SCHEME.match(location) else _resolve(without_user(base), location)
+    complete = location if _SCHEME_PREFIX.match(location) else _resolve(strip_user(base), location)
     if base.fragment is not None and "#" not in location:
         complete = f"{complete}#{base.fragment}"
     return parse(complete)
@@ -410,7 +410,7 @@ def _remove_dot_segments(path: str) -> str:
 #: that drop the fewest; each doubtful hyphen would double the number.
 MOST_ALTERNATES = 63
 
-_EXTRACTION_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_CANDIDATE_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _WHITESPACE = re.compile(r"[ \t\r\n\v\f]+")
 _LINE_END = re.compile(r"[\r\n]")
 _PREFIX = "url:"
@@ -455,7 +455,7 @@ def _read(content: str, position: int) -> Extracted | None:
     if prefixed:
         text = text[len(_PREFIX) :]
         doubtful = [index - len(_PREFIX) for index in doubtful]
-    scheme = _EXTRACTION_SCHEME.match(text)
+    scheme = _CANDIDATE_SCHEME.match(text)
     name = "" if scheme is None else scheme[1].lower()
     if name in ("", "url") or not (prefixed or name in SCHEMES):
         return None
@@ -479,11 +479,11 @@ def _join_lines(content: str) -> tuple[str, list[int]]:
 
 def _alternates(text: str, doubtful: list[int]) -> tuple[str, ...]:
     drops = chain.from_iterable(combinations(doubtful, count + 1) for count in range(len(doubtful)))
-    readings = (_without(text, dropped) for dropped in islice(drops, MOST_ALTERNATES))
+    readings = (_drop_characters(text, dropped) for dropped in islice(drops, MOST_ALTERNATES))
     return tuple(dict.fromkeys(readings))
 
 
-def _without(text: str, dropped: Iterable[int]) -> str:
+def _drop_characters(text: str, dropped: Iterable[int]) -> str:
     """The text without the characters at those indices, which are in order."""
     pieces = []
     at = 0

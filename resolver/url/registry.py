@@ -5,7 +5,8 @@ that is looked up only when the table has no such row, so a plug-in can add a sc
 A program may `register` a row for as long as it runs, and replaces none by it either. No module name is ever
 made from the text of a URL.
 
-A scheme whose extra is missing is known all the same: what `lacks` says of it is what its URLs come to.
+A scheme whose extra is missing is known all the same: what `explain_missing` says of it is what its URLs come
+to.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def register(scheme: Scheme) -> None:
     if _NAME.fullmatch(scheme.name) is None:
         raise ValueError(f"{scheme.name!r} is not the name of a scheme, in lower case")
     there = find(scheme.name)
-    if there is None and lacks(scheme.name) is None:
+    if there is None and explain_missing(scheme.name) is None:
         _registered[scheme.name] = scheme
     elif there != scheme:
         raise ValueError(f"there is a scheme {scheme.name!r} already, and none is replaced")
@@ -116,7 +117,7 @@ def is_ours(scheme: Scheme) -> bool:
     return scheme.name in SCHEMES
 
 
-def lacks(name: str) -> str | None:
+def explain_missing(name: str) -> str | None:
     """What this installation would need for the scheme of that name, and how to install it, in a sentence;
     None where nothing is missing, or nobody knows the scheme."""
     scheme = find(name)
@@ -125,10 +126,10 @@ def lacks(name: str) -> str | None:
         return found if isinstance(found, str) else None
     if scheme.needs is None or _is_here(scheme.needs):
         return None
-    return _missing(name, scheme.needs)
+    return _explain_extra(name, scheme.needs)
 
 
-def resolves(scheme: Scheme) -> bool:
+def can_resolve(scheme: Scheme) -> bool:
     """Has this build a dialogue for it, and all that the dialogue needs?"""
     return scheme.converse is not None and (scheme.needs is None or _is_here(scheme.needs))
 
@@ -144,7 +145,9 @@ def schemes(*, web: bool = True) -> tuple[str, ...]:
         ['http', 'https']
     """
     rows = (*map(find, SCHEMES), *_registered.values())
-    return tuple(row.name for row in rows if row and resolves(row) and (web or not is_of_the_web(row.name)))
+    return tuple(
+        row.name for row in rows if row and can_resolve(row) and (web or not is_of_the_web(row.name))
+    )
 
 
 def is_of_the_web(name: str) -> bool:
@@ -186,7 +189,7 @@ def _is_here(extra: Extra) -> bool:
     return all(find_spec(module) is not None for module in extra.modules)
 
 
-def _missing(name: str, extra: Extra) -> str:
+def _explain_extra(name: str, extra: Extra) -> str:
     return f"{name} URLs need {missing_libraries(extra.name, extra.distribution)}"
 
 
@@ -222,7 +225,7 @@ def _not_imported(point: EntryPoint, error: ImportError) -> str:
     """An entry point may name the extras that it needs (`name = module:object [extra]`)."""
     plugin = "a plug-in" if point.dist is None else point.dist.name
     if point.extras:
-        return _missing(point.name, Extra(",".join(point.extras), (), plugin))
+        return _explain_extra(point.name, Extra(",".join(point.extras), (), plugin))
     return f"{point.name} URLs need {plugin}, which is installed and cannot be imported: {error}"
 
 

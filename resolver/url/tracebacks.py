@@ -18,7 +18,7 @@ E = TypeVar("E", bound=ResolveError)
 _OURS = frozenset({"protocols", "resolver"})
 
 
-def outermost(error: E) -> E:
+def trim_traceback(error: E) -> E:
     """The same error, to be raised where it leaves the package: it has none of the frames behind, and neither
     has what led to it, in so far as that happened here."""
     if os.environ.get("RESOLVE_TRACEBACK") != "full":

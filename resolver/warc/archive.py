@@ -15,7 +15,7 @@ from resolver.files.archive import open_archive
 from resolver.network.admission import Admission
 from resolver.network.url_gate import UrlGate
 from resolver.warc.catalogue import Catalogue, FoundCapture, latest
-from resolver.warc.http import sought_as
+from resolver.warc.http import normalize_target
 
 _TIME = r"[T ]?([0-9]{2})(?::?([0-9]{2})(?::?([0-9]{2})(\.[0-9]{1,9})?)?)?Z?"
 _AT = re.compile(rf"([0-9]{{4}})(?:-?([0-9]{{2}})(?:-?([0-9]{{2}})(?:{_TIME})?)?)?", re.ASCII)
@@ -114,7 +114,7 @@ class Archive:
 
     def find(self, url: Url, *, wants_facts: bool = False) -> FoundCapture:
         """What there is of a URL. Raises `NotFound`."""
-        catalogue, sought = self._catalogue, sought_as(url)
+        catalogue, sought = self._catalogue, normalize_target(url)
         objects, failed = catalogue.objects(sought), catalogue.alone(sought, "failed")
         facts = catalogue.alone(sought, "info") if wants_facts else []
         for candidates in ([*objects, *facts], failed):
@@ -126,10 +126,10 @@ class Archive:
             raise NotFound(
                 f"not in the archive by then: its first capture is of {first:%Y-%m-%dT%H:%M:%SZ} (--at)"
             )
-        raise NotFound(_nothing(catalogue, sought))
+        raise NotFound(_explain_nothing(catalogue, sought))
 
 
-def _nothing(catalogue: Catalogue, sought: str) -> str:
+def _explain_nothing(catalogue: Catalogue, sought: str) -> str:
     other = sought.removesuffix("/") if sought.endswith("/") else f"{sought}/"
     if catalogue.objects(other):
         return f"not in the archive, which has {other}"

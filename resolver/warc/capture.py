@@ -81,7 +81,7 @@ class AnswerListing:
     def close(self) -> None:
         self._spool.close()
 
-    def sent(self, octets: bytes) -> None:
+    def record_sent(self, octets: bytes) -> None:
         """What comes from now on answers this."""
         self._settle()
         if self._wanted.how == "last":
@@ -100,7 +100,7 @@ class AnswerListing:
         words = line.decode("latin-1").upper().split()
         return "_".join(words[:2] if words[:1] == ["LIST"] else words[:1])
 
-    def heard(self, octets: bytes) -> None:
+    def record_received(self, octets: bytes) -> None:
         """This came in answer."""
         if self._current is not None:
             self._first += octets[: 1 - len(self._first)]
@@ -115,7 +115,7 @@ class AnswerListing:
             self._ranges.append((current.begin, self._spool.size))
         self._first = b""
 
-    def done(self, step: Step, answer: object) -> None:
+    def record_step(self, step: Step, answer: object) -> None:
         """A step of the dialogue was answered."""
         how = self._wanted.how
         if how == "packets" and isinstance(step, ExchangeDatagrams) and isinstance(answer, DatagramReply):
@@ -140,17 +140,17 @@ class AnswerListing:
             commands += stretch.words
         media_type = self._wanted.media_type
         if commands:
-            media_type += f'; commands="{" ".join(_once(commands))}"'
+            media_type += f'; commands="{" ".join(_drop_repeated(commands))}"'
         ranges = list(self._ranges)
 
         def pieces() -> Iterator[bytes]:
             for begin, end in ranges:
-                yield from first_octets(self._spool.pieces(begin), end - begin)
+                yield from take_first_octets(self._spool.pieces(begin), end - begin)
 
         return media_type, RecordBlock(sum(end - begin for begin, end in ranges), pieces)
 
 
-def first_octets(pieces: Iterator[bytes], size: int) -> Iterator[bytes]:
+def take_first_octets(pieces: Iterator[bytes], size: int) -> Iterator[bytes]:
     """The first octets of these pieces."""
     for piece in pieces:
         if size <= 0:
@@ -159,7 +159,7 @@ def first_octets(pieces: Iterator[bytes], size: int) -> Iterator[bytes]:
         size -= len(piece)
 
 
-def _once(commands: list[str]) -> list[str]:
+def _drop_repeated(commands: list[str]) -> list[str]:
     """The last of them stands for all further ones."""
     while len(commands) > 1 and commands[-1] == commands[-2]:
         commands = commands[:-1]
@@ -214,15 +214,15 @@ class HttpCapture:
     def close(self) -> None:
         self.asked.close()
 
-    def finished(
+    def make_records(
         self, hide: Callable[[bytes], bytes], *, is_whole: bool, keeps_cookies: bool
     ) -> HttpCaptureFacts:
         """The records; `is_whole` says of an answer that does not tell its length that all of it came, and
         `keeps_cookies` that those that it sets are not masked."""
-        request = self.asked.first(MOST_HEAD)
+        request = self.asked.read_first(MOST_HEAD)
         is_head = request.startswith(b"HEAD ")
         masked = [f"request:{name}" for name in masked_fields(request)]
-        came = self._came.first(MOST_HEAD)
+        came = self._came.read_first(MOST_HEAD)
         answer = find_answer(came)
 
         def mask(octets: bytes) -> tuple[bytes, list[str]]:
@@ -265,7 +265,7 @@ class HttpCapture:
         if length is not None:
             size = min(size, length)  # what comes behind its end is none of it
         raw, payload, octets = sha1(usedforsecurity=False), sha256(), 0
-        for piece in first_octets(self._came.pieces(begin), size):
+        for piece in take_first_octets(self._came.pieces(begin), size):
             made = piece if unchunked is None else unchunked.take(piece)
             raw.update(made)
             payload.update(made)
@@ -278,7 +278,7 @@ class HttpCapture:
 
         def pieces() -> Iterator[bytes]:
             yield head
-            yield from first_octets(self._came.pieces(begin), size)
+            yield from take_first_octets(self._came.pieces(begin), size)
 
         kept = CapturedObject(
             type="response",
@@ -338,7 +338,7 @@ class Capture:
 
     # what goes over its connections
 
-    def connected(self, way: Hashable, link: TappedConnection) -> None:
+    def record_connected(self, way: Hashable, link: TappedConnection) -> None:
         self._known[way] = link
         self._take(way, link)
 
@@ -364,7 +364,7 @@ class Capture:
         found = self._ways.get(key)
         return self._take(key, self._known[key]._replace(reused=True)) if found is None else found
 
-    def secured(self, way: Hashable, tls: TlsFacts) -> None:
+    def record_secured(self, way: Hashable, tls: TlsFacts) -> None:
         self._tls[way] = tls
         self._add(
             self._way(way).number,
@@ -389,7 +389,7 @@ class Capture:
             (each for each in reversed(self._ways.values()) if not each.has_only_data), self._main
         )
 
-    def sent(self, way: Hashable, shown: bytes, *, masked: bool) -> None:
+    def record_sent(self, way: Hashable, shown: bytes, *, masked: bool) -> None:
         found = self._way(way)
         self._command = shown.partition(b" ")[0].strip()
         if self._subject.kept_as == "exchange":
@@ -404,7 +404,7 @@ class Capture:
         if self._subject.kept_as == "data" and _PASSWORD.search(shown):  # that of anonymous, too
             shown, masked = _PASSWORD.sub(rb"\1 ****", shown), True
         if self._answers is not None:
-            self._answers.sent(shown)
+            self._answers.record_sent(shown)
         joins = found.link.transport == "tcp"
         self._events.say(self._keeper.now(), found.number, "send", shown, joins=joins, masked=masked)
 
@@ -439,7 +439,7 @@ class Capture:
 
     # the steps of the dialogue
 
-    def watched(self, dialogue: Dialogue[T]) -> Dialogue[T]:
+    def watch_dialogue(self, dialogue: Dialogue[T]) -> Dialogue[T]:
         """The same dialogue, whose steps are looked at as they are done."""
         advance: Callable[[], Step] = lambda: dialogue.send(None)  # noqa: E731
         try:
@@ -450,20 +450,20 @@ class Capture:
                     result: T = done.value
                     return result
                 try:
-                    answer = yield self._before(step)
+                    answer = yield self._watch_step(step)
                 except ResolveError as error:
-                    self._after(step, None)
-                    advance = _throwing(dialogue, error)
+                    self._record_answer(step, None)
+                    advance = _make_throw(dialogue, error)
                 else:
-                    self._after(step, answer)
-                    advance = _sending(dialogue, answer)
+                    self._record_answer(step, answer)
+                    advance = _make_send(dialogue, answer)
         finally:
             dialogue.close()
 
-    def _before(self, step: Step) -> Step:
+    def _watch_step(self, step: Step) -> Step:
         match step:
             case Receive() | AwaitData():
-                return step._replace(reader=self._heeding(step.reader))
+                return step._replace(reader=self._watch_reader(step.reader))
             case CopyBody(source=source):
                 self._passing = source
                 self._framed = self._framed or step.filter is not None
@@ -476,9 +476,9 @@ class Capture:
                     self._main.turn_into_body(self._events)
         return step
 
-    def _after(self, step: Step, answer: object) -> None:
+    def _record_answer(self, step: Step, answer: object) -> None:
         if self._answers is not None:
-            self._answers.done(step, answer)
+            self._answers.record_step(step, answer)
         if not isinstance(step, CopyBody):
             return
         self._passing = None
@@ -490,7 +490,7 @@ class Capture:
                 way.count -= over
             way.ended = "length" if step.count is not None else way.ended
 
-    def _heeding(self, reader: Reader[T]) -> Reader[T]:
+    def _watch_reader(self, reader: Reader[T]) -> Reader[T]:
         def heeding(buffer: Buffer) -> Generator[Rest | None, None, T]:
             value = yield from reader(buffer)
             if self._main is not None:
@@ -506,7 +506,7 @@ class Capture:
             return
         del way.pending[: len(heard)]
         if self._answers is not None:
-            self._answers.heard(heard)
+            self._answers.record_received(heard)
         if self._reply is not None and self._subject.kept_as == "body":
             self._count(way, len(heard))
         else:
@@ -514,7 +514,7 @@ class Capture:
 
     # the body
 
-    def given(self, octets: bytes) -> None:
+    def record_body(self, octets: bytes) -> None:
         """So much of the body was read."""
         if self._subject.kept_as == "body":
             self._block.write(octets)
@@ -545,7 +545,7 @@ class Capture:
         exchange = self._exchange
         assert exchange is not None
         is_whole = self._is_whole and error is None
-        facts = exchange.finished(
+        facts = exchange.make_records(
             self._mask.hide, is_whole=is_whole, keeps_cookies=self._keeper.keeps_cookies
         )
         way = self._way(exchange.way)
@@ -655,9 +655,9 @@ def _is_nothing(error: BaseException | None) -> bool:
     return isinstance(error, Refused | InvalidUrl | UnsupportedScheme | LocalError)
 
 
-def _throwing(dialogue: Dialogue[object], error: ResolveError) -> Callable[[], Step]:
+def _make_throw(dialogue: Dialogue[object], error: ResolveError) -> Callable[[], Step]:
     return lambda: dialogue.throw(error)
 
 
-def _sending(dialogue: Dialogue[object], answer: object) -> Callable[[], Step]:
+def _make_send(dialogue: Dialogue[object], answer: object) -> Callable[[], Step]:
     return lambda: dialogue.send(answer)

@@ -22,7 +22,7 @@ from protocols.errors import (
 from resolver.url.parsing import parse
 from resolver.warc.check import PayloadPeek
 from resolver.warc.digests import ComputedDigest
-from resolver.warc.http import MOST_HEAD, AnswerSpan, find_answer, sought_as
+from resolver.warc.http import MOST_HEAD, AnswerSpan, find_answer, normalize_target
 from resolver.warc.metadata import Json, ReplayedConnection, end_of, read_events, ways_of
 from resolver.warc.records import (
     AT_ONCE,
@@ -108,7 +108,7 @@ def _pieces(stretch: RecordStream, head: RecordHead) -> Iterator[bytes]:
 
 def _verified(head: RecordHead, pieces: Iterator[bytes]) -> Iterator[bytes]:
     """The same, held to the digest. Of a revisit it proves nothing: wget writes that of no octets there."""
-    claim = head.first("WARC-Block-Digest")
+    claim = head.get_first("WARC-Block-Digest")
     if claim is None or head.type == "revisit":
         yield from pieces
         return
@@ -232,7 +232,9 @@ class Catalogue:
         sought = None if target is None else _sought(target)
         if sought is None:
             return
-        is_whole = type == "revisit" or (head.first("WARC-Truncated") is None and not record.reader.is_short)
+        is_whole = type == "revisit" or (
+            head.get_first("WARC-Truncated") is None and not record.reader.is_short
+        )
         date, kind = head.date or _EARLIEST, record.reader.kind()
         taken = CatalogueRecord(seat, type, date, kind, is_whole, head.length, own)
         if own is not None:
@@ -264,13 +266,13 @@ class Catalogue:
 
     def original(self, head: RecordHead) -> CatalogueRecord | None:
         """What a revisit refers to, which is none itself: by its ID, else by its URL and date."""
-        found = self._by_id.get(_digest(head.first("WARC-Refers-To") or ""))
+        found = self._by_id.get(_digest(head.get_first("WARC-Refers-To") or ""))
         if found is None:
             found = next(self._by_target(head), None)
         return None if found is None or found.type not in ("response", "resource") else found
 
     def _by_target(self, head: RecordHead) -> Iterator[CatalogueRecord]:
-        target, date = head.first("WARC-Refers-To-Target-URI"), head.first("WARC-Refers-To-Date")
+        target, date = head.get_first("WARC-Refers-To-Target-URI"), head.get_first("WARC-Refers-To-Date")
         sought = None if target is None else _sought(target.removeprefix("<").removesuffix(">"))
         for each in [] if sought is None else self._objects.get(sought, []):
             if each.type != "revisit" and f"{each.date:%Y-%m-%dT%H:%M:%S}" == (date or "")[:19]:
@@ -289,7 +291,7 @@ def latest(found: list[CatalogueRecord], at: datetime | None) -> CatalogueRecord
 def _sought(target: str) -> bytes | None:
     """None for what is no URL."""
     try:
-        return _digest(sought_as(parse(target)))
+        return _digest(normalize_target(parse(target)))
     except (InvalidUrl, UnicodeError):
         return None
 
@@ -400,7 +402,7 @@ class FoundCapture:
 
     @property
     def address(self) -> str | None:
-        return self.head.first("WARC-IP-Address")
+        return self.head.get_first("WARC-IP-Address")
 
     @property
     def is_whole(self) -> bool:
@@ -424,7 +426,11 @@ class FoundCapture:
             return None
         found = self._catalogue.original(self.head)
         if found is None:
-            wanted = self.head.first("WARC-Refers-To-Target-URI") or self.head.first("WARC-Refers-To") or "?"
+            wanted = (
+                self.head.get_first("WARC-Refers-To-Target-URI")
+                or self.head.get_first("WARC-Refers-To")
+                or "?"
+            )
             raise NotFound(
                 f"the archive says that it was the same as {wanted}, which is in no file that was given"
             )

@@ -69,18 +69,18 @@ class HttpHead:
         end = _HEAD_ENDS.search(self._held, looked_at)
         if end is None and len(self._held) <= _MOST_HEAD:
             return b""
-        return self._ended(0 if end is None else end.end())
+        return self._end_head(0 if end is None else end.end())
 
     def end(self) -> bytes:
         """No more comes: what was held for a head and is body."""
-        return b"" if self.octets is not None else self._ended(0)
+        return b"" if self.octets is not None else self._end_head(0)
 
     @property
     def status(self) -> int | None:
         found = _STATUS.match(self.octets or b"")
         return None if found is None else int(found[1])
 
-    def _ended(self, at: int) -> bytes:
+    def _end_head(self, at: int) -> bytes:
         held, self._held = bytes(self._held), bytearray()
         self.octets = held[:at]
         return held[at:]
@@ -91,8 +91,8 @@ class BlockInspection:
 
     def __init__(self, head: RecordHead) -> None:
         self.head = head
-        self._block = ComputedDigest(head.first("WARC-Block-Digest"))
-        self._claim = head.first("WARC-Payload-Digest")
+        self._block = ComputedDigest(head.get_first("WARC-Block-Digest"))
+        self._claim = head.get_first("WARC-Payload-Digest")
         self._payload = ComputedDigest(self._claim)
         self._decoded: _DecodedBody | None = None
         self._http = HttpHead() if head.media_type == "application/http" else None
@@ -212,7 +212,7 @@ class ArchiveCheck:
                 yield _damage(name, found)
                 continue
             self.records += 1
-            for said in _of_record(found):
+            for said in _check_record(found):
                 yield said._replace(file=name, offset=found.offset)
             self._note(found.head, name, found.offset)
 
@@ -272,23 +272,23 @@ def _damage(file: str, found: DamagedSpan) -> ArchiveFinding:
     return ArchiveFinding(file, found.offset, "warc:damaged", found.message + after, is_fault=True)
 
 
-def _of_record(record: WarcRecord[BlockInspection]) -> Iterator[ArchiveFinding]:
+def _check_record(record: WarcRecord[BlockInspection]) -> Iterator[ArchiveFinding]:
     head, facts = record.head, record.reader.facts()
     for name in _NEEDED:
-        if head.first(name) is None:
+        if head.get_first(name) is None:
             yield ArchiveFinding("", 0, "warc:field", f"it has no {name}")
-    if head.first("WARC-Date") is not None and head.date is None:
+    if head.get_first("WARC-Date") is not None and head.date is None:
         yield ArchiveFinding("", 0, "warc:field", "its WARC-Date is no date")
-    for name in head.repeated():
+    for name in head.list_repeated():
         yield ArchiveFinding("", 0, "warc:field", f"{name} is there more than once: the first counts")
     if record.shares:
         yield ArchiveFinding("", 0, "warc:member", "another record follows in the same member of gzip")
-    yield from _of_digests(head, facts)
-    if facts.is_short and head.first("WARC-Truncated") is None:
-        yield ArchiveFinding("", 0, "warc:short", _short(facts))
+    yield from _check_digests(head, facts)
+    if facts.is_short and head.get_first("WARC-Truncated") is None:
+        yield ArchiveFinding("", 0, "warc:short", _describe_short(facts))
 
 
-def _of_digests(head: RecordHead, facts: BlockFacts) -> Iterator[ArchiveFinding]:
+def _check_digests(head: RecordHead, facts: BlockFacts) -> Iterator[ArchiveFinding]:
     if facts.block == "mismatch":
         # wget writes the digest of nothing where a revisit has a head.
         is_fault = head.type != "revisit"
@@ -304,7 +304,7 @@ def _of_digests(head: RecordHead, facts: BlockFacts) -> Iterator[ArchiveFinding]
         yield ArchiveFinding("", 0, "warc:digest-unknown", "a digest of it is in no form that we know")
 
 
-def _short(facts: BlockFacts) -> str:
+def _describe_short(facts: BlockFacts) -> str:
     if facts.is_cut:
         return "its last chunk is missing, and it does not say that it is truncated"
     return f"it has {facts.present} of {facts.promised} octets, and does not say that it is truncated"
@@ -341,17 +341,17 @@ class ListedRecord(NamedTuple):
         target = head.target
         return {
             "offset": self.offset,
-            "date": head.first("WARC-Date"),
+            "date": head.get_first("WARC-Date"),
             "type": head.type,
             "kind": self.kind,
             "media_type": head.media_type,
             "length": head.length,
             "url": None if target is None else redact(target),
             "id": head.id,
-            "block_digest": head.first("WARC-Block-Digest"),
-            "payload_digest": head.first("WARC-Payload-Digest"),
-            "truncated": head.first("WARC-Truncated"),
-            "refers_to": head.first("WARC-Refers-To"),
+            "block_digest": head.get_first("WARC-Block-Digest"),
+            "payload_digest": head.get_first("WARC-Payload-Digest"),
+            "truncated": head.get_first("WARC-Truncated"),
+            "refers_to": head.get_first("WARC-Refers-To"),
             "concurrent_to": list(head.fields.get_list("WARC-Concurrent-To")),
         }
 

@@ -39,9 +39,9 @@ def read_claim(text: str) -> DigestClaim | None:
         if len(value) == 2 * size:
             digest = bytes.fromhex(value)
         elif len(value) == (size * 8 + 4) // 5:
-            digest = b32decode(_padded(value.upper(), 8))
+            digest = b32decode(_pad(value.upper(), 8))
         elif len(value) == (size * 8 + 5) // 6:
-            digest = b64decode(_padded(value, 4), b"+/", validate=True)
+            digest = b64decode(_pad(value, 4), b"+/", validate=True)
         else:
             return None
     except (ValueError, binascii.Error):
@@ -49,7 +49,7 @@ def read_claim(text: str) -> DigestClaim | None:
     return DigestClaim(algorithm, digest) if digest and len(digest) == size else None
 
 
-def _padded(value: str, unit: int) -> str:
+def _pad(value: str, unit: int) -> str:
     return value + "=" * (-len(value) % unit)
 
 

@@ -11,7 +11,7 @@ from mimetypes import MimeTypes
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from protocols.errors import Declined, Disconnected, LimitExceeded, ResolveError, TimedOut, Truncated
-from protocols.location import JsonValue, Kind, without_cookie
+from protocols.location import JsonValue, Kind, mask_cookie
 from resolver.warc.writing import RecordBlock, digest_text
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def _facts_of(reply: Reply, mask: Mask) -> dict[str, JsonValue]:
         "etag": masked["etag"],
         "title": masked["title"],
         "suggested": None if suggested is None else suggested.decode("latin-1"),
-        "meta": [[name, without_cookie(name, value)] for name, value in masked["meta"]] or None,
+        "meta": [[name, mask_cookie(name, value)] for name, value in masked["meta"]] or None,
         "extra": masked["extra"],
     }
     return {"announced": reply.size, **{name: fact for name, fact in facts.items() if fact is not None}}
@@ -235,7 +235,7 @@ class DialogueRecord:
 
     def add(self, now: datetime, way: int, event: str, members: dict[str, JsonValue]) -> DialogueEvent:
         """Another one; its members may be changed until the end."""
-        happened = DialogueEvent(self._since(now), way, event, members)
+        happened = DialogueEvent(self._compute_elapsed(now), way, event, members)
         self._keep(happened, _EACH)
         return happened
 
@@ -249,7 +249,7 @@ class DialogueRecord:
                 last.members["masked"] = ["password"]
             return
         members: dict[str, JsonValue] = {"masked": ["password"]} if masked else {}
-        happened = DialogueEvent(self._since(now), way, event, members, bytearray(octets))
+        happened = DialogueEvent(self._compute_elapsed(now), way, event, members, bytearray(octets))
         self._keep(happened, _EACH + len(octets))
 
     def last_heard(self, way: int) -> DialogueEvent | None:
@@ -268,7 +268,7 @@ class DialogueRecord:
             self._events.append(DialogueEvent(self._last, 0, "note", {"text": "cut"}))
         return not self._is_cut
 
-    def _since(self, now: datetime) -> float:
+    def _compute_elapsed(self, now: datetime) -> float:
         """Never less than before, whatever the clock does."""
         self._last = max(self._last, (now - self.begun).total_seconds())
         return self._last
@@ -277,7 +277,7 @@ class DialogueRecord:
         """All of it, `end` as the last, however much there was."""
         for happened in self._events:
             yield _LINE + _json(happened, self._hide)
-        yield _LINE + _json(DialogueEvent(self._since(now), 0, "end", end), self._hide)
+        yield _LINE + _json(DialogueEvent(self._compute_elapsed(now), 0, "end", end), self._hide)
 
 
 def _json(happened: DialogueEvent, hide: Callable[[bytes], bytes]) -> str:
@@ -293,7 +293,7 @@ def _json(happened: DialogueEvent, hide: Callable[[bytes], bytes]) -> str:
 _END = b".\r\n"
 
 
-def framed(pieces: Iterator[bytes], *, has_end: bool) -> Iterator[bytes]:
+def frame_pieces(pieces: Iterator[bytes], *, has_end: bool) -> Iterator[bytes]:
     """`has_end`: the last period came."""
     last = b"\n"
     for octets in pieces:
@@ -341,7 +341,7 @@ class SpooledBytes(Protocol):
 
     def pieces(self, begin: int = 0, /) -> Iterator[bytes]: ...
 
-    def first(self, most: int, /) -> bytes: ...
+    def read_first(self, most: int, /) -> bytes: ...
 
     def close(self) -> None: ...
 

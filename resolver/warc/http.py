@@ -159,10 +159,10 @@ def target_of(url: Url, *, has_user: bool, hide: Callable[[str], str] = str) -> 
         if getattr(url, name, None) is not None
     }
     text = build(replace(url, **absent)) if absent else url.text
-    return _NEVER.sub(_escaped, hide(text))
+    return _NEVER.sub(_escape_match, hide(text))
 
 
-def sought_as(url: Url) -> str:
+def normalize_target(url: Url) -> str:
     """The same text for all URLs that name the same thing, whoever wrote them: of their components, with the
     host in small letters and no port that is the scheme's. Nothing else is taken for the same."""
     row = registry.find(url.scheme)
@@ -173,10 +173,10 @@ def sought_as(url: Url) -> str:
             plain["port"] = None
         if row is None or not row.userinfo:
             plain["user"] = None
-    text = _NEVER.sub(_escaped, build(replace(url, **plain)))
+    text = _NEVER.sub(_escape_match, build(replace(url, **plain)))
     is_bare = row is not None and row.kept_as == "exchange" and "/" not in text.partition("://")[2]
     return f"{text}/" if is_bare and "?" not in text else text  # RFC 9110 4.2.3
 
 
-def _escaped(found: re.Match[str]) -> str:
+def _escape_match(found: re.Match[str]) -> str:
     return "".join(f"%{octet:02X}" for octet in found[0].encode("utf-8", "surrogateescape"))

@@ -69,20 +69,20 @@ def key_of(target: str) -> str:
     rest = target.partition("://")[2]
     found = re.search(r"[/?]", rest)
     path, question, query = ("" if found is None else rest[found.start() :]).partition("?")
-    path = _unescaped(path).lower() or "/"
+    path = _normalize_escapes(path).lower() or "/"
     path = path if path.startswith("/") else f"/{path}"
     if len(path) > 1:
         path = path.rstrip("/") or "/"
-    query = _SESSION.sub("", _unescaped(query).lower()).strip("&")
+    query = _SESSION.sub("", _normalize_escapes(query).lower()).strip("&")
     query = "&".join(sorted(query.split("&"))) if query else ""
     return f"{host}{port}){path}{question if query else ''}{query}"
 
 
 def _plain(target: str) -> str:
-    return re.sub(r":/+", ":/", _unescaped(target).lower(), count=1)
+    return re.sub(r":/+", ":/", _normalize_escapes(target).lower(), count=1)
 
 
-def _unescaped(text: str) -> str:
+def _normalize_escapes(text: str) -> str:
     """Escaped alike, however it was."""
     return quote(unquote_to_bytes(text), safe=_SAFE + "%")
 
@@ -94,7 +94,7 @@ class IndexBuilder:
         self.head = head
         self._is_wanted = head.type in _INDEXED
         self._has_head = head.media_type == "application/http"
-        self._claim = head.first("WARC-Payload-Digest")
+        self._claim = head.get_first("WARC-Payload-Digest")
         self._held = b""
         self._answer: AnswerSpan | None = None
         self._digest = sha1(usedforsecurity=False)
@@ -167,7 +167,7 @@ def read_hints(source: RecordSource) -> Iterator[CdxHint | None]:
             continue
         if any(word in text for word in _REVISITS):
             continue
-        yield _of_columns(text, columns) if columns else _of_json(text)
+        yield _parse_columns(text, columns) if columns else _parse_json(text)
 
 
 def _lines(source: RecordSource) -> Iterator[bytes]:
@@ -181,7 +181,7 @@ def _lines(source: RecordSource) -> Iterator[bytes]:
         raise LocalError(f"this is no index of archives: {error}") from error
 
 
-def _of_columns(text: str, columns: dict[str, int]) -> CdxHint | None:
+def _parse_columns(text: str, columns: dict[str, int]) -> CdxHint | None:
     words = text.split(" ")
 
     def word(letter: str) -> str:
@@ -192,7 +192,7 @@ def _of_columns(text: str, columns: dict[str, int]) -> CdxHint | None:
     return _hint(word(_CHECKSUM), word(_FILE), offset)
 
 
-def _of_json(text: str) -> CdxHint | None:
+def _parse_json(text: str) -> CdxHint | None:
     """Of a line with a key, a time and an object of JSON."""
     words = text.split(" ", 2)
     if len(words) < 3:

@@ -187,7 +187,7 @@ def findings_of(end: Json) -> list[Finding]:
     return found
 
 
-def verified_of(end: Json) -> set[str]:
+def read_verified(end: Json) -> set[str]:
     """What showed then that it was whole."""
     told = end.get("verified")
     return {word for word in told if word in _WORDS} if isinstance(told, list) else set()

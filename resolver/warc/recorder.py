@@ -79,7 +79,7 @@ class WarcVolume:
         return begin, self._file.size - begin
 
     @contextmanager
-    def together(self) -> Iterator[None]:
+    def open_transaction(self) -> Iterator[None]:
         """All records that are written meanwhile, or none: what was begun when a disk was full would be
         damage in the midst of a file."""
         begin, rows = self._file.size, len(self._rows)
@@ -216,7 +216,7 @@ class Recorder:
         self._kept = self._flushed = 0
         self._revisits = Revisits()
         self._once = once
-        self._earlier = _earlier([os.fspath(each) for each in dedup])
+        self._earlier = _open_earlier([os.fspath(each) for each in dedup])
         try:
             self._open()
         except BaseException:
@@ -290,7 +290,7 @@ class Recorder:
         if self._volume.size >= self._size:
             self._turn()
         with self._lock:
-            with self._volume.together():
+            with self._volume.open_transaction():
                 self._write(group)
             self._kept += 1
             place = self._kept
@@ -323,7 +323,7 @@ class Recorder:
         if group.request is not None:
             type = "application/http;msgtype=request"
             self._volume.write("request", self._fields(group) + fields, type, group.request)
-        metadata = RecordBlock.of(group.metadata)
+        metadata = RecordBlock.from_octets(group.metadata)
         self._volume.write("metadata", self._fields(group) + fields, _FIELDS, metadata)
 
     def _keep_object(self, group: RecordGroup, kept: CapturedObject) -> str:
@@ -346,7 +346,7 @@ class Recorder:
             fields += original.fields(_PROFILE, kept.digest)
             fields += [("WARC-Truncated", "length")] if kept.head else []
             type = kept.content_type if kept.head else None
-            offset, length = self._volume.write("revisit", fields, type, RecordBlock.of(kept.head))
+            offset, length = self._volume.write("revisit", fields, type, RecordBlock.from_octets(kept.head))
         mime = kept.media_type if original is None else "warc/revisit"
         if kept.is_found:
             self._volume.index(IndexLine(target, group.date, mime, kept.status, kept.digest, length, offset))
@@ -395,12 +395,12 @@ class Recorder:
             ("WARC-Date", _date(self.now())),
             ("WARC-Filename", self._volume.name),
         ]
-        with self._volume.together():
-            self._volume.write("warcinfo", fields, _FIELDS, RecordBlock.of(fields_block(lines)))
+        with self._volume.open_transaction():
+            self._volume.write("warcinfo", fields, _FIELDS, RecordBlock.from_octets(fields_block(lines)))
         return id
 
 
-def _earlier(indexes: list[str]) -> EarlierArchives | None:
+def _open_earlier(indexes: list[str]) -> EarlierArchives | None:
     if not indexes:
         return None
     from resolver.warc.revisits import EarlierArchives  # few runs have indexes, and it needs a database
@@ -448,9 +448,9 @@ class CaptureRecording:
         self._capture = self._recorder.begin(subject, self._mask)
         url_gate.tap(self._capture)
 
-    def watched(self, dialogue: Dialogue[T]) -> Dialogue[T]:
+    def watch_dialogue(self, dialogue: Dialogue[T]) -> Dialogue[T]:
         """The same dialogue, of which each step is looked at."""
-        return dialogue if self._capture is None else self._capture.watched(dialogue)
+        return dialogue if self._capture is None else self._capture.watch_dialogue(dialogue)
 
     @staticmethod
     def options(url: Url, options: Options) -> Options:
@@ -510,7 +510,7 @@ class RecordedBody:
         except StopAsyncIteration:
             self._capture.body_ended()
             raise
-        self._capture.given(octets)
+        self._capture.record_body(octets)
         return octets
 
     async def drain(self, sink: Sink) -> int:

@@ -116,7 +116,7 @@ class RecordStream:
     def is_at_end(self) -> bool:
         """Is there no more? Raises `DamagedRecord`."""
         if self._at == len(self._held):
-            self._held, self._at = self._more(), 0
+            self._held, self._at = self._read_more(), 0
         return not self._held
 
     def line(self, most: int) -> bytes:
@@ -137,7 +137,7 @@ class RecordStream:
             if end:
                 return b"".join(pieces)
 
-    def _more(self) -> bytes:
+    def _read_more(self) -> bytes:
         """What comes next; nothing at the end."""
         octets = self._read()
         self._budget.take(self._next - len(octets), self._next, 0)
@@ -162,7 +162,7 @@ class GzipMember(RecordStream):
     def end(self) -> int:
         return self._next - len(self._unpacker.unused_data if self._unpacker.eof else self._packed)
 
-    def _more(self) -> bytes:
+    def _read_more(self) -> bytes:
         while not self._unpacker.eof:
             packed = self._packed or self._read()
             begin = self._next - len(packed)
@@ -220,36 +220,36 @@ class RecordHead(NamedTuple):
     fields: Headers
     length: int
 
-    def first(self, name: str) -> str | None:
+    def get_first(self, name: str) -> str | None:
         values = self.fields.get_list(name)
         return values[0] if values else None
 
     @property
     def type(self) -> str:
-        return (self.first("WARC-Type") or "").lower()
+        return (self.get_first("WARC-Type") or "").lower()
 
     @property
     def id(self) -> str | None:
-        return self.first("WARC-Record-ID")
+        return self.get_first("WARC-Record-ID")
 
     @property
     def target(self) -> str | None:
         """The URL, without the brackets that some write around it."""
-        text = self.first("WARC-Target-URI")
+        text = self.get_first("WARC-Target-URI")
         return text[1:-1] if text is not None and text[:1] == "<" and text[-1:] == ">" else text
 
     @property
     def date(self) -> datetime | None:
         """When what is in the record came, in UTC; None where that is no date."""
-        return read_date(self.first("WARC-Date") or "")
+        return read_date(self.get_first("WARC-Date") or "")
 
     @property
     def media_type(self) -> str | None:
         """What the block is, in lower case and without parameters."""
-        text = self.first("Content-Type")
+        text = self.get_first("Content-Type")
         return None if text is None else text.partition(";")[0].strip().lower()
 
-    def repeated(self) -> list[str]:
+    def list_repeated(self) -> list[str]:
         """Names of the fields that are there twice and may not be."""
         return [
             name
@@ -263,7 +263,7 @@ def read_head(stretch: RecordStream) -> RecordHead | None:
     first = stretch.line(MOST_LINE)
     if not first:
         return None
-    version = _VERSIONS.get(_without_end(first))
+    version = _VERSIONS.get(_strip_end(first))
     if version is None:
         for beginning, what in _OTHERS:
             if beginning.match(first):
@@ -280,7 +280,7 @@ def _fields(stretch: RecordStream, most: int) -> list[tuple[str, str]]:
         most -= len(line)
         if not line.endswith(b"\n"):
             raise DamagedRecord("the file ends within a head", is_cut=True)
-        text = _without_end(line)
+        text = _strip_end(line)
         if not text:
             return pairs
         if b"\0" in text:
@@ -296,7 +296,7 @@ def _fields(stretch: RecordStream, most: int) -> list[tuple[str, str]]:
     raise DamagedRecord(f"a head has more than {MOST_LINES} lines")
 
 
-def _without_end(line: bytes) -> bytes:
+def _strip_end(line: bytes) -> bytes:
     return line.removesuffix(b"\n").removesuffix(b"\r")
 
 
@@ -392,7 +392,7 @@ def read_records(
         except DamagedRecord as error:
             if error.is_other and begun == 0:
                 raise LocalError(str(error)) from error
-            search = _next_member if packed else _next_plain
+            search = _find_next_member if packed else _find_next_plain
             resumes = search(source, begun + 1, budget)
             yield DamagedSpan(begun, str(error), resumes, error.is_cut and resumes is None)
             begun = resumes
@@ -432,7 +432,7 @@ def _read_record(
     return WarcRecord(begun, stretch.end, head, reader, shares)
 
 
-def _next_member(source: RecordSource, offset: int, budget: Budget) -> int | None:
+def _find_next_member(source: RecordSource, offset: int, budget: Budget) -> int | None:
     """Where the next member begins that holds a record."""
     for place, _ in _places(source, offset, (GZIP,), budget):
         with suppress(DamagedRecord):
@@ -441,7 +441,7 @@ def _next_member(source: RecordSource, offset: int, budget: Budget) -> int | Non
     return None
 
 
-def _next_plain(source: RecordSource, offset: int, budget: Budget) -> int | None:
+def _find_next_plain(source: RecordSource, offset: int, budget: Budget) -> int | None:
     """Where the next record begins that follows the end of another."""
     for place, found in _places(source, offset, _BEGINS, budget):
         return place + len(found) - len(_FIRST)

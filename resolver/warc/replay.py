@@ -49,7 +49,7 @@ from resolver.network.url_gate import UrlGate
 from resolver.url import registry
 from resolver.url.parsing import parse
 from resolver.warc.catalogue import FoundCapture, joined
-from resolver.warc.group import framed
+from resolver.warc.group import frame_pieces
 from resolver.warc.http import MOST_HEAD, find_answer
 from resolver.warc.metadata import (
     Json,
@@ -58,8 +58,8 @@ from resolver.warc.metadata import (
     error_of,
     findings_of,
     moment,
+    read_verified,
     reply_of,
-    verified_of,
 )
 
 # archived streams: Connections that nobody is at the other end of: what comes on them an archive says.
@@ -104,7 +104,7 @@ class ArchivedStream:
 
     async def receive(self) -> bytes:
         await running().checkpoint()
-        octets = self._held or self._next()
+        octets = self._held or self._read_next()
         while octets is None:  # data come first, and whoever waits for both gets those
             await running().sleep_forever()
         self._held = octets[_AT_ONCE:]
@@ -114,7 +114,7 @@ class ArchivedStream:
             self._end()
         return octets
 
-    def _next(self) -> bytes | None:
+    def _read_next(self) -> bytes | None:
         if self._waits and not self._data_over():
             return None
         self._waits = False
@@ -361,7 +361,7 @@ class ArchiveGate(UrlGate):
     def _media_type(self) -> str:
         """What the block is. Others keep the facts of a directory, and do not say that it is one."""
         found, row = self._found, self.row
-        media_type = found.object_head.first("Content-Type") or ""
+        media_type = found.object_head.get_first("Content-Type") or ""
         is_foreign = found.has_object and not found.events and row is not None and row.kept_as == "data"
         if is_foreign and self._admission.url.text.endswith("/"):
             lines = next(found.block(), b"").splitlines(keepends=True)
@@ -408,14 +408,14 @@ class ArchiveGate(UrlGate):
 
     # the dialogue
 
-    def answered(self, dialogue: Dialogue[object]) -> Dialogue[object]:
+    def wrap_dialogue(self, dialogue: Dialogue[object]) -> Dialogue[object]:
         """The same, in which the archive answers; or one of facts and octets."""
         row = self.row
         if row is None or (row.transport is None and row.kept_as == "body" and row.listing_kept is None):
             return dialogue
-        return self._answered(dialogue)
+        return self._answer_dialogue(dialogue)
 
-    def _answered(self, dialogue: Dialogue[object]) -> Dialogue[object]:
+    def _answer_dialogue(self, dialogue: Dialogue[object]) -> Dialogue[object]:
         try:
             found = self._found
         except ResolveError as error:
@@ -428,7 +428,7 @@ class ArchiveGate(UrlGate):
                 dialogue.close()
                 yield from self._give(reply or Reply(kind=Kind.DOCUMENT))
                 return None
-        return (yield from self._carried(dialogue))
+        return (yield from self._replay_datagrams(dialogue))
 
     def _give(self, reply: Reply) -> Dialogue[None]:
         """What it is, and its octets."""
@@ -447,9 +447,9 @@ class ArchiveGate(UrlGate):
         if not found.is_whole:
             words = f"the archive has {received} octets of it: what was kept is not whole"
             raise Truncated(words, received=received, expected=count(end, "expected"))
-        reply.verified.update(verified_of(end))
+        reply.verified.update(read_verified(end))
 
-    def _carried(self, dialogue: Dialogue[object]) -> Dialogue[object]:
+    def _replay_datagrams(self, dialogue: Dialogue[object]) -> Dialogue[object]:
         """Of datagrams of which nothing was kept but what they carried, that."""
         advance: Callable[[], Step] = lambda: dialogue.send(None)  # noqa: E731
         try:
@@ -463,9 +463,9 @@ class ArchiveGate(UrlGate):
                     if answer is None:
                         answer = yield step
                 except ResolveError as error:
-                    advance = _throwing(dialogue, error)
+                    advance = _make_throw(dialogue, error)
                 else:
-                    advance = _sending(dialogue, answer)
+                    advance = _make_send(dialogue, answer)
         finally:
             dialogue.close()
 
@@ -553,7 +553,7 @@ class ArchiveGate(UrlGate):
         if not found.has_object:
             return
         if way is not None and way.framing == "dots" and found.is_whole:
-            yield from framed(found.block(), has_end=way.ended == "terminator")
+            yield from frame_pieces(found.block(), has_end=way.ended == "terminator")
         else:
             yield from found.block()
 
@@ -595,7 +595,7 @@ class ArchiveGate(UrlGate):
         status = status_from(found.end, size, is_directory=self._is_listing)
         yield ArchivedFile(status, found.block() if found.has_object else iter(()))
 
-    def elsewhere(self, location: str) -> UrlGate:
+    def derive_gate(self, location: str) -> UrlGate:
         self._admission.led_to(parse(location), self.source)
         return self
 
@@ -604,9 +604,9 @@ class ArchiveGate(UrlGate):
         return None
 
 
-def _throwing(dialogue: Dialogue[object], error: ResolveError) -> Callable[[], Step]:
+def _make_throw(dialogue: Dialogue[object], error: ResolveError) -> Callable[[], Step]:
     return lambda: dialogue.throw(error)
 
 
-def _sending(dialogue: Dialogue[object], answer: object) -> Callable[[], Step]:
+def _make_send(dialogue: Dialogue[object], answer: object) -> Callable[[], Step]:
     return lambda: dialogue.send(answer)

@@ -59,18 +59,18 @@ class Revisits:
 
     def find(self, kept: CapturedObject) -> RevisitOriginal | None:
         """What is the same, where that is worth while; nothing of what is not whole."""
-        return self._known.get(key_of(kept)) if counts(kept) else None
+        return self._known.get(key_of(kept)) if is_worthwhile(kept) else None
 
     def note(self, kept: CapturedObject, original: RevisitOriginal) -> None:
         """It is there now."""
-        if not counts(kept):
+        if not is_worthwhile(kept):
             return
         if len(self._known) >= self._most:
             del self._known[next(iter(self._known))]
         self._known[key_of(kept)] = original
 
 
-def counts(kept: CapturedObject) -> bool:
+def is_worthwhile(kept: CapturedObject) -> bool:
     """Is it worth while to refer to another record that has it, or to this one?"""
     return kept.truncated is None and kept.size >= LEAST and kept.status in (None, _OK)
 
@@ -132,7 +132,7 @@ class EarlierArchives:
         """The record of an earlier archive that has the same payload, and says of it what this object would;
         None where there is none that is worth while."""
         claim = read_claim(kept.digest)
-        if claim is None or not counts(kept):
+        if claim is None or not is_worthwhile(kept):
             return None
         with _faults():
             found = self._database.execute(_QUERY, (claim.digest, _MOST_TRIED)).fetchall()
@@ -188,7 +188,7 @@ def _original(source: RecordSource, offset: int, kept: CapturedObject) -> Revisi
     `DamagedRecord`."""
     found = read_one(source, offset, lambda head: _HashedPayload(head, kept))
     head = found.head
-    id, target, date = head.id or "", head.target or "", head.first("WARC-Date") or ""
+    id, target, date = head.id or "", head.target or "", head.get_first("WARC-Date") or ""
     is_ours_to_say = all(map(_WORD.fullmatch, (id, target, date))) and redact(target) == target
     if not (is_ours_to_say and head.date is not None and found.reader.is_same()):
         return None
@@ -199,9 +199,9 @@ class _HashedPayload:
     """The payload of one record, as far as it may be that of `kept`: by its SHA-256 and length."""
 
     def __init__(self, head: RecordHead, kept: CapturedObject) -> None:
-        if head.type != kept.type or head.first("WARC-Truncated") is not None:
+        if head.type != kept.type or head.get_first("WARC-Truncated") is not None:
             raise DamagedRecord("this record is no whole one of that kind")
-        self._content_type = head.first("Content-Type") or ""
+        self._content_type = head.get_first("Content-Type") or ""
         self._kept = kept
         self._payload = Payload(head)
         self._digest = sha256()

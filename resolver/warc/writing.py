@@ -34,7 +34,7 @@ class RecordBlock(NamedTuple):
     pieces: Callable[[], Iterator[bytes]]
 
     @classmethod
-    def of(cls, octets: bytes) -> RecordBlock:
+    def from_octets(cls, octets: bytes) -> RecordBlock:
         return cls(len(octets), lambda: iter((octets,)))
 
     def digest(self) -> str:

@@ -58,7 +58,7 @@ _ANY = struct.pack("=III", 0, 0xFFFF_FFFF, 0xFFFF_FFFF)
 _ANSWERED_PORTS, _ANSWERED_USER, _ANSWER = 20, 80, 88  # where they begin in an answer, and how long that is
 
 
-def bound(address: str, port: int) -> socket.socket:
+def bind_socket(address: str, port: int) -> socket.socket:
     """A socket at that place, not yet listening; port 0 is one that is free. Raises `LocalError`."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     found = socket.socket(family, socket.SOCK_STREAM)
@@ -136,7 +136,7 @@ def _user_of(ends: Endpoints) -> int | None:
     longer than a page, where thousands have just ended. None where that is not known so.
 
     A socket that its process has closed has the user 0 and the inode 0 there: nobody's, and not root's."""
-    packed = _packed(ends)
+    packed = _pack_ends(ends)
     family = socket.AF_INET if len(packed[0]) == 4 else socket.AF_INET6
     places = _PORTS.pack(ends.peer[1], ends.own[1]) + b"".join(each.ljust(16, b"\0") for each in packed)
     question = _QUESTION.pack(family, socket.IPPROTO_TCP, 0, 0xFFFF_FFFF) + places + _ANY
@@ -156,7 +156,7 @@ def _user_of(ends: Endpoints) -> int | None:
 
 def _uids(table: str, ends: Endpoints) -> list[int]:
     """Of the rows whose local end is the peer, and whose remote one is ours; none of what is closed."""
-    packed = _packed(ends)
+    packed = _pack_ends(ends)
     prefixes = (b"", _MAPPED) if len(packed[0]) == 4 else (b"",)
     wanted = [
         [_column(prefix + packed[0], ends.peer[1]), _column(prefix + packed[1], ends.own[1])]
@@ -166,7 +166,7 @@ def _uids(table: str, ends: Endpoints) -> list[int]:
     return [int(row[_UID]) for row in rows if [row[_LOCAL], row[_REMOTE]] in wanted and row[_INODE] != b"0"]
 
 
-def _packed(ends: Endpoints) -> tuple[bytes, bytes]:
+def _pack_ends(ends: Endpoints) -> tuple[bytes, bytes]:
     return ip_address(ends.peer[0]).packed, ip_address(ends.own[0]).packed
 
 
@@ -267,7 +267,7 @@ class EntryRequest(NamedTuple):
         name = b"/g/..." if self.is_gateway else self.path[:200]
         return f"{self.method} {name.decode('latin-1')}"
 
-    def said(self, name: bytes) -> bytes | None:
+    def get_header(self, name: bytes) -> bytes | None:
         """One header; None where it is absent. Of several nobody knows which counts: that is as none that is
         right."""
         found = self.headers.get(name, ())
@@ -302,7 +302,7 @@ def host(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
     """A name that leads here is not ours, whoever made it lead here."""
     if visit.headers.get(b"host") == (house.place.encode("ascii"),):
         return None
-    return EntryRefusal(421, f"Host: {(visit.said(b'host') or b'').decode('latin-1')!r}")
+    return EntryRefusal(421, f"Host: {(visit.get_header(b'host') or b'').decode('latin-1')!r}")
 
 
 def method(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
@@ -313,11 +313,11 @@ def method(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
 
 def site(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
     """Another port of this address is `same-site`, and not ours."""
-    said = visit.said(b"sec-fetch-site")
+    said = visit.get_header(b"sec-fetch-site")
     if visit.is_by_itself or said in (None, b"same-origin", b"none"):
         return None
     why = f"Sec-Fetch-Site: {(said or b'').decode('latin-1')!r}"
-    navigates = visit.said(b"sec-fetch-mode"), visit.said(b"sec-fetch-dest")
+    navigates = visit.get_header(b"sec-fetch-mode"), visit.get_header(b"sec-fetch-dest")
     if visit.method == "GET" and navigates == (b"navigate", b"document"):
         return EntryRefusal(200, why, asks=True)
     return EntryRefusal(403, why)
@@ -340,7 +340,7 @@ def program(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
         return EntryRefusal(
             403, f"a browser at {visit.path.decode('latin-1')}: {strange[0].decode('latin-1')}"
         )
-    kind, _, secret = (visit.said(b"authorization") or b"").partition(b" ")
+    kind, _, secret = (visit.get_header(b"authorization") or b"").partition(b" ")
     if kind.lower() == b"bearer" and house.keys.is_start(secret.decode("latin-1")):
         return None
     return EntryRefusal(403, "no secret of ours")
@@ -352,11 +352,11 @@ def origin(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
         return None
     if visit.is_entry or visit.is_gateway:
         return EntryRefusal(405, "method")
-    kind = (visit.said(b"content-type") or b"").partition(b";")[0].strip().lower()
+    kind = (visit.get_header(b"content-type") or b"").partition(b";")[0].strip().lower()
     if kind != b"application/x-www-form-urlencoded":
         return EntryRefusal(403, "no form of ours")
-    given = visit.said(b"origin")
-    if visit.said(b"sec-fetch-site") is None and given != house.origin.encode("ascii"):
+    given = visit.get_header(b"origin")
+    if visit.get_header(b"sec-fetch-site") is None and given != house.origin.encode("ascii"):
         return EntryRefusal(403, f"Origin: {(given or b'').decode('latin-1')!r}")
     return None
 
@@ -390,7 +390,7 @@ class Entrance:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            return await live(receive, send)
+            return await serve_lifespan(receive, send)
         if (
             scope["type"] != "http"
         ):  # a WebSocket has the cookies of other ports, and says nothing of its page
@@ -410,7 +410,7 @@ class Entrance:
             self._requests -= 1
 
     async def _let_in(self, visit: EntryRequest, scope: Scope, receive: Receive, send: Send) -> None:
-        if visit.said(b"service-worker") == b"script":
+        if visit.get_header(b"service-worker") == b"script":
             # One that an earlier program left at this port would answer in our place.
             return await answer(send, 200, _UNREGISTER.encode(), headers.SCRIPT)
         if visit.method == "POST":
@@ -456,7 +456,7 @@ class Entrance:
 def target_of(visit: EntryRequest) -> str:
     """The URL that an address of ours names, else nothing."""
     if visit.path.startswith(addresses.PREFIX):
-        return addresses.asked(visit.path).text
+        return addresses.parse_path(visit.path).text
     try:
         return dict(addresses.form(visit.query)).get("url", "") if visit.path == b"/look" else ""
     except ValueError:
@@ -505,7 +505,7 @@ def _with_referrer_policy(send: Send) -> Send:
     return sent
 
 
-async def live(receive: Receive, send: Send) -> None:
+async def serve_lifespan(receive: Receive, send: Send) -> None:
     """The server begins and ends."""
     while (await receive())["type"] != "lifespan.shutdown":
         await send({"type": "lifespan.startup.complete"})

@@ -33,24 +33,24 @@ class PageAddress(NamedTuple):
 
 def path(url: str) -> str:
     """Where the page of a URL is."""
-    return f"/u/{whole(url)}"
+    return f"/u/{quote_whole(url)}"
 
 
-def found(url: str, from_id: str, relevant: Iterable[str] = ()) -> str:
+def make_link(url: str, from_id: str, relevant: Iterable[str] = ()) -> str:
     """The same, as a link on the page that is remembered as `from_id`; of a search that is for what is like
     some documents, too."""
     asked = [f"from={from_id}"] if from_id else []
-    asked += (f"relevant={whole(each)}" for each in relevant)
+    asked += (f"relevant={quote_whole(each)}" for each in relevant)
     return f"{path(url)}?{'&'.join(asked)}" if asked else path(url)
 
 
 def look(url: str, from_id: str) -> str:
     """Where it is judged, and nothing sent: a URL that the page `from_id` has, or that somebody else asked to
     open (`ASKED`)."""
-    return f"/look?url={whole(url)}&from={from_id}"
+    return f"/look?url={quote_whole(url)}&from={from_id}"
 
 
-def whole(text: str) -> str:
+def quote_whole(text: str) -> str:
     """As `quote` has it, in a third of the time where it is ASCII: a page may have 10,000."""
     if not text.isascii():
         return quote(text, safe="", errors="surrogateescape")
@@ -60,14 +60,14 @@ def whole(text: str) -> str:
     return text
 
 
-def asked(raw_path: bytes) -> PageAddress:
+def parse_path(raw_path: bytes) -> PageAddress:
     """What a path below `PREFIX` names, as it came: nothing is repaired."""
     octets = raw_path[len(PREFIX) :]
     raw = b":" in octets or b"/" in octets
-    return PageAddress(without_web(text_of(octets if raw else unquote_to_bytes(octets))), raw)
+    return PageAddress(strip_web_prefix(text_of(octets if raw else unquote_to_bytes(octets))), raw)
 
 
-def without_web(text: str) -> str:
+def strip_web_prefix(text: str) -> str:
     """`web+gopher:` is `gopher:` where we have that scheme, and nowhere else."""
     if text[: len(_WEB)].lower() == _WEB and text[len(_WEB) :].partition(":")[0].lower() in SCHEMES:
         return text[len(_WEB) :]

@@ -59,7 +59,7 @@ class PageAnswers:
         return PageAddressBar(
             redact(text),
             addresses.path(text),
-            partial(addresses.found, from_id=page_id),
+            partial(addresses.make_link, from_id=page_id),
             partial(addresses.look, from_id=page_id),
             from_id,
         )
@@ -75,14 +75,14 @@ class PageAnswers:
     ) -> Answer:
         """A page that failed has its dialogue open."""
         failed = page.status != 200
-        archived = "" if self._archive is None else told_of(self._archive, address)
+        archived = "" if self._archive is None else describe_time(self._archive, address)
         frame = PageFrame(redact(address), crumbs, panel, failed, self._keys.csrf, from_id, archived)
         if not failed:
             return StreamedPage(piece.encode("utf-8", "replace") for piece in pieces(page, frame))
         return Answer(render(page, frame).encode("utf-8", "replace"), page.status, media_type=headers.HTML)
 
 
-def told_of(archive: ArchiveSource, address: str) -> str:
+def describe_time(archive: ArchiveSource, address: str) -> str:
     """Of what time a page is."""
     until = "" if archive.at is None else f", as of {archive.at:%Y-%m-%d %H:%M:%S} UTC"
     kept = ""
@@ -92,7 +92,7 @@ def told_of(archive: ArchiveSource, address: str) -> str:
     return f"{kept}An archive is shown{until}: nothing comes from the network."
 
 
-def answered_form(request: Request) -> dict[str, str]:
+def get_form(request: Request) -> dict[str, str]:
     """What the entrance read, and found to be sent by a form of ours."""
     form: dict[str, str] = request.scope["resolver.form"]
     return form
@@ -113,7 +113,7 @@ def pairs_of(request: Request) -> list[tuple[str, str]]:
 
 def see(where: str) -> Answer:
     """Another address of ours, made here."""
-    return Answer(status_code=303, headers=headers.said("location", where))
+    return Answer(status_code=303, headers=headers.make_header("location", where))
 
 
 # The dialogues of the last pages for download: the diagram, and the data that it is made of.
@@ -147,5 +147,7 @@ class TraceHistory:
         if said is None or kind not in _KINDS:
             return Answer(status_code=404)
         media_type, made = _KINDS[kind]
-        saved = headers.said("content-disposition", headers.disposition(f"dialogue.{kind}", inline=False))
+        saved = headers.make_header(
+            "content-disposition", headers.disposition(f"dialogue.{kind}", inline=False)
+        )
         return Answer(made(said), media_type=media_type, headers=saved)

@@ -22,10 +22,10 @@ from resolver.policy.subject import Verdict
 from resolver.transfer.response import Response
 from resolver.url.parsing import redact
 from resolver.web import addresses, headers
-from resolver.web.access import Receive, Scope, Send, SiteSettings, answer, live
-from resolver.web.answers import PageAnswers, TraceHistory, answered_form, pairs_of, query_of, see
+from resolver.web.access import Receive, Scope, Send, SiteSettings, answer, serve_lifespan
+from resolver.web.answers import PageAnswers, TraceHistory, get_form, pairs_of, query_of, see
 from resolver.web.dialogue.drawing import panel
-from resolver.web.dialogue.planned import planned
+from resolver.web.dialogue.planned import make_planned_exchange
 from resolver.web.forms import FormQuestions, LoginForms
 from resolver.web.pages.document import page_of
 from resolver.web.pages.errors import error_page, row_of
@@ -38,7 +38,7 @@ from resolver.web.session import ContentDocument, SessionLink, UrlOrigin, WebSes
 # The gateway: for other clients, which a user gave our address with its secret. The answer is the body of a
 # URL, and the verdict as the status. No browser has business here, whatever page is in it.
 
-_GATEWAY_PREFIX = b"/g/"
+_GATEWAY_PATH = b"/g/"
 
 
 class GatewayAnswer(Answer):
@@ -47,7 +47,7 @@ class GatewayAnswer(Answer):
 
     def __init__(self, content: bytes = b"", status: int = 200, media_type: str = headers.TEXT) -> None:
         super().__init__(content, status)
-        self.headers.update(headers.of_gateway(media_type))
+        self.headers.update(headers.make_gateway_headers(media_type))
 
 
 class Gateway:
@@ -58,14 +58,14 @@ class Gateway:
         self._reading = reading
 
     async def answer(self, request: Request) -> GatewayAnswer:
-        secret, _, rest = request.scope["raw_path"][len(_GATEWAY_PREFIX) :].partition(b"/")
+        secret, _, rest = request.scope["raw_path"][len(_GATEWAY_PATH) :].partition(b"/")
         strange = self._why_not(request, secret.decode("latin-1"))
         if strange is not None:
             self._house.tell(f"refused {request.method} /g/...: {strange}")
             refused = GatewayAnswer(status=403)
             refused.headers["connection"] = "close"
             return refused
-        text = addresses.asked(addresses.PREFIX + rest).text
+        text = addresses.parse_path(addresses.PREFIX + rest).text
         found = await while_wanted(request.receive, partial(self._reading.fetch, text, UrlOrigin("derived")))
         if found is None:
             return GatewayAnswer(status=408)
@@ -130,7 +130,7 @@ class WebApplication:
                 Route("/u/{url:path}", self._show),
                 Route("/g/{url:path}", gateway.answer),
                 Route("/static/{name}", self._static),
-                *FormQuestions(session, reading, self._said, see, answers.page, self._told).routes,
+                *FormQuestions(session, reading, self._said, see, answers.page, self._answer_outcome).routes,
             ],
             redirect_slashes=False,  # it would answer by the Host of the request
         )
@@ -157,7 +157,7 @@ class WebApplication:
 
     async def _start(self, request: Request) -> Answer:
         """A token for another program of this person, which starts the browser."""
-        return Answer(self._house.keys.token(answered_form(request).get("url", "")), media_type=headers.TEXT)
+        return Answer(self._house.keys.token(get_form(request).get("url", "")), media_type=headers.TEXT)
 
     async def _static(self, request: Request) -> Answer:
         name = request.path_params["name"]
@@ -172,68 +172,68 @@ class WebApplication:
         if not text:
             return see("/")
         if not from_id and request.headers.get("sec-fetch-site") == "same-origin":
-            return self._judged(text, UrlOrigin("user"))
-        mark = self._session.marked(from_id)
-        return self._judged(text, UrlOrigin("chosen", None if mark is None else mark.found))
+            return self._answer_judged(text, UrlOrigin("user"))
+        mark = self._session.find_mark(from_id)
+        return self._answer_judged(text, UrlOrigin("chosen", None if mark is None else mark.found))
 
-    def _judged(self, text: str, way: UrlOrigin, note: str | None = None) -> Answer:
+    def _answer_judged(self, text: str, way: UrlOrigin, note: str | None = None) -> Answer:
         """What is known of a URL before anything is sent, and a way to open it where nothing speaks against
         that."""
         plan, verdict = self._reading.plan(text, way), self._reading.verdict(text, way)
         url = self._reading.url(text, way)
         from_id = self._session.mark(SessionLink(None, text, way))
         page = look_page(text, plan, verdict, url, self._answers.place(text, ""), note=note)
-        return self._answers.page(page, text, from_id, panel=panel(planned(plan)))
+        return self._answers.page(page, text, from_id, panel=panel(make_planned_exchange(plan)))
 
     async def _open(self, request: Request) -> Answer:
         """What a person decided to open. A form is sent here and now; all else is a page that can be come
         back to."""
-        form = answered_form(request)
+        form = get_form(request)
         text, from_id = form.get("url", ""), form.get("from", "")
-        mark = self._session.marked(from_id)
+        mark = self._session.find_mark(from_id)
         if mark is None or mark.opens != text:
-            return self._judged(text, UrlOrigin("chosen"))
+            return self._answer_judged(text, UrlOrigin("chosen"))
         if _is_form(self._reading.verdict(text, mark.way)):
-            return await self._fetched(request, text, from_id, mark.way)
-        return see(addresses.found(text, from_id))
+            return await self._answer_fetched(request, text, from_id, mark.way)
+        return see(addresses.make_link(text, from_id))
 
     async def _show(self, request: Request) -> Answer:
-        asked = addresses.asked(request.scope["raw_path"])
+        asked = addresses.parse_path(request.scope["raw_path"])
         if asked.raw:
-            return self._judged(asked.text, UrlOrigin("chosen"), _TYPED_BY_HAND)
+            return self._answer_judged(asked.text, UrlOrigin("chosen"), _TYPED_BY_HAND)
         from_id = query_of(request).get("from", "")
         way = self._session.way_to(asked.text, from_id)
-        mark = self._session.marked(from_id)
+        mark = self._session.find_mark(from_id)
         decided = mark is not None and mark.opens == asked.text
         verdict = self._reading.verdict(asked.text, way)
         if verdict.action != "allow" and not decided and self._may_be_decided(asked.text, way):
             return see(addresses.look(asked.text, from_id or addresses.ASKED))
         if _is_form(verdict):  # a GET only reads
-            return self._judged(asked.text, way)
-        return await self._fetched(request, asked.text, from_id, way)
+            return self._answer_judged(asked.text, way)
+        return await self._answer_fetched(request, asked.text, from_id, way)
 
     def _may_be_decided(self, text: str, way: UrlOrigin) -> bool:
         """Could a person who looks at it decide to open it?"""
         return self._reading.verdict(text, UrlOrigin("chosen", way.referrer)).action != "refuse"
 
-    async def _fetched(self, request: Request, text: str, from_id: str, way: UrlOrigin) -> Answer:
+    async def _answer_fetched(self, request: Request, text: str, from_id: str, way: UrlOrigin) -> Answer:
         asked = query_of(request)
         query = read_query(pairs_of(request))
         wanted = ReadRequest(query.before, query.relevant)
         key = text, way, wanted
         kept = self._session.listings.find(key) if _ANOTHER_PAGE & asked.keys() else None
         if kept is not None:
-            return self._told(request, kept, text, from_id, way)
+            return self._answer_outcome(request, kept, text, from_id, way)
         work = partial(self._reading.fetch, text, way, wanted)
         found = await while_wanted(request.receive, work)
         if found is None:
             return Answer(status_code=408)  # nobody reads it
         if isinstance(found.reply, Response) and found.reply.entries is not None:
             self._session.listings.keep(key, found.reply)
-        said = self._said.panel(found.exchange, planned(self._reading.plan(text, way)))
-        return self._told(request, found.reply, text, from_id, way, said)
+        said = self._said.panel(found.exchange, make_planned_exchange(self._reading.plan(text, way)))
+        return self._answer_outcome(request, found.reply, text, from_id, way, said)
 
-    def _told(
+    def _answer_outcome(
         self,
         request: Request,
         reply: Response | ResolveError,
@@ -248,25 +248,25 @@ class WebApplication:
             assert isinstance(reply, ResolveError), "what is no URL has no reply"
             above = None if url is None else parent_of(url)
             mark = self._session.mark(SessionLink(way.referrer))
-            login = self._logins.heard(reply, text, way)
+            login = self._logins.record_outcome(reply, text, way)
             place = self._answers.place(text, mark, from_id)
             failed = error_page(reply, text, redact(text), place, parent=above, login=login)
             return self._answers.page(failed, text, mark, panel=said)
-        self._logins.heard(reply, text, way)
+        self._logins.record_outcome(reply, text, way)
         found_in = Referrer(reply.url, reply.peer)
         page_id = self._session.mark(SessionLink(found_in))
         query = read_query(pairs_of(request), self._size)
-        place, judge = self._answers.place(text, page_id, from_id), self._reading.judging(found_in)
+        place, judge = self._answers.place(text, page_id, from_id), self._reading.make_judge(found_in)
         page = page_of(reply, url, query, place, self._keep, judge)
         self._session.visit(OpenedUrl(redact(text), page.title))
-        href = partial(addresses.found, from_id=page_id)
+        href = partial(addresses.make_link, from_id=page_id)
         return self._answers.page(page, text, page_id, crumbs=crumbs_of(url, href), panel=said)
 
     def _keep(self, content: bytes, media_type: str, name: str, inline: bool) -> str:
         """For the content port."""
         safe = headers.file_name(name)
         document_id = self._session.keep(ContentDocument(content, media_type, safe, inline))
-        return f"{self._content}/d/{document_id}/{addresses.whole(safe)}"
+        return f"{self._content}/d/{document_id}/{addresses.quote_whole(safe)}"
 
 
 def _is_form(verdict: Verdict) -> bool:
@@ -288,18 +288,18 @@ class ContentApplication:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            return await live(receive, send)
+            return await serve_lifespan(receive, send)
         if scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1008})
             return None
-        document = self._asked(scope)
+        document = self._find_document(scope)
         if document is None:
             return await answer(send, 404, b"", headers.TEXT, {"connection": "close", **headers.NO_REFERRER})
         disposition = headers.disposition(document.name, inline=document.inline)
         said = {"content-disposition": disposition, **headers.NO_REFERRER}
         return await answer(send, 200, document.content, document.media_type, said)
 
-    def _asked(self, scope: Scope) -> ContentDocument | None:
+    def _find_document(self, scope: Scope) -> ContentDocument | None:
         hosts = [value for name, value in scope["headers"] if name.lower() == b"host"]
         path = scope["raw_path"].decode("latin-1")
         if scope["method"] not in ("GET", "HEAD") or scope["http_version"] not in ("1.0", "1.1"):

@@ -38,11 +38,11 @@ from resolver.transfer.response import Response
 from resolver.url import registry
 from resolver.url.parsing import parse
 from resolver.web import addresses
-from resolver.web.answers import TraceHistory, answered_form, pairs_of, query_of, see
-from resolver.web.dialogue.planned import planned
+from resolver.web.answers import TraceHistory, get_form, pairs_of, query_of, see
+from resolver.web.dialogue.planned import make_planned_exchange
 from resolver.web.pages.errors import LoginQuestion
 from resolver.web.pages.gopher import answers_from, form_page, sending_page
-from resolver.web.pages.page import WebPage, read_query, refined
+from resolver.web.pages.page import WebPage, read_query, refine_url
 from resolver.web.reading import PageReader, while_wanted
 from resolver.web.session import SessionLink, UrlOrigin, WebSession
 
@@ -99,11 +99,11 @@ class FormQuestions:
         fields = query_of(request)
         text, from_id = fields.get("url", ""), fields.get("from", "")
         try:
-            found = refined(text, "search", fields.get("words", ""))
+            found = refine_url(text, "search", fields.get("words", ""))
         except (InvalidUrl, UnsupportedScheme, UnicodeEncodeError):
             return self._see(addresses.look(text, from_id))
         relevant = read_query(pairs_of(request)).relevant
-        return self._see(addresses.found(found, from_id, relevant))
+        return self._see(addresses.make_link(found, from_id, relevant))
 
     async def _ask(self, request: Request) -> Answer:
         """The questions: only they are fetched, and not the item. No link leads here, so whoever asks pressed
@@ -138,14 +138,14 @@ class FormQuestions:
 
     async def _look(self, request: Request) -> Answer:
         """What would be sent; nothing is."""
-        fields = answered_form(request)
+        fields = get_form(request)
         asked = self._asked.get(fields.get("form", ""))
         if asked is None:
             return self._see("/")
         text = asked.url.text
         answers = answers_from(asked.put.form, fields.items())
         try:
-            url = asked.put.filled(answers)
+            url = asked.put.fill_in(answers)
         except (Refused, ValueError) as error:
             page = form_page(asked.put.form, asked.url, fields["form"], asked.put.findings, str(error))
             return self._show(page, text, "")
@@ -158,7 +158,7 @@ class FormQuestions:
 
     async def _send(self, request: Request) -> Answer:
         """Once, whatever becomes of it: it may have changed something."""
-        fields = answered_form(request)
+        fields = get_form(request)
         filled = self._filled.pop(fields.get("answers", ""), None)
         if filled is None:
             return self._see("/")
@@ -166,7 +166,9 @@ class FormQuestions:
         found = await while_wanted(request.receive, work)
         if found is None:
             return Answer(status_code=408)
-        said = self._said.panel(found.exchange, planned(self._reading.plan(filled.url, filled.way)))
+        said = self._said.panel(
+            found.exchange, make_planned_exchange(self._reading.plan(filled.url, filled.way))
+        )
         return self._tell(request, found.reply, filled.url.shown, "", filled.way, said)
 
     def _keep(self, kept: OrderedDict[str, _Kept], value: _Kept) -> str:
@@ -215,7 +217,7 @@ class TypedLogins:
     @property
     def places(self) -> list[str]:
         """Those that one is held for, as people read them."""
-        return [shown(place) for place in self._held]
+        return [show_place(place) for place in self._held]
 
     def give(self, place: Place, login: Credentials) -> None:
         """Held from now on, in place of another."""
@@ -246,7 +248,7 @@ class TypedLogins:
                 self.forget(place)
 
 
-def shown(place: Place) -> str:
+def show_place(place: Place) -> str:
     scheme, host, port = place
     return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
@@ -268,15 +270,15 @@ class LoginForms:
             Route("/login/forget", self._forget, methods=["POST"]),
         ]
 
-    def heard(self, reply: object, text: str, way: UrlOrigin) -> LoginQuestion | None:
+    def record_outcome(self, reply: object, text: str, way: UrlOrigin) -> LoginQuestion | None:
         """What became of a URL; and the form, where a login may help."""
         if not isinstance(reply, ResolveError):
-            self._tried(getattr(reply, "url", ""), denied=False)
+            self._record_try(getattr(reply, "url", ""), denied=False)
             return None
         if not isinstance(reply, LoginRequired | AccessDenied):
             return None
         url = _url_of(reply.url or text)
-        if url is None or not _asks(reply) or getattr(url, "password", None) is not None:
+        if url is None or not _asks_login(reply) or getattr(url, "password", None) is not None:
             return None  # the URL has one, and that is the one that counts
         place = place_of(url)
         was_given = self._logins.has(place)
@@ -291,16 +293,16 @@ class LoginForms:
         row = registry.find(url.scheme)
         secured = row is not None and row.tls == "always"
         in_clear = not may_go_unasked(url.host, self._policy, tls=secured)
-        return LoginQuestion(form_id, shown(place), user, in_clear, was_given)
+        return LoginQuestion(form_id, show_place(place), user, in_clear, was_given)
 
-    def _tried(self, text: str, *, denied: bool) -> None:
+    def _record_try(self, text: str, *, denied: bool) -> None:
         url = _url_of(text)
         if url is not None:
             self._logins.was_tried(place_of(url), denied=denied)
 
     async def _take(self, request: Request) -> Answer:
         """What was typed goes to the place that the form was for, whatever else is sent with it."""
-        form = answered_form(request)
+        form = get_form(request)
         asked = self._asked.pop(form.get("login", ""), None)
         if asked is None:
             return see("/")
@@ -310,17 +312,17 @@ class LoginForms:
             self._logins.give(asked.place, Credentials(user, password))
         # Who types a password for a page has decided to open it.
         way = asked.way._replace(origin="chosen") if asked.way.origin == "derived" else asked.way
-        return see(addresses.found(asked.text, self._session.mark(SessionLink(None, asked.text, way))))
+        return see(addresses.make_link(asked.text, self._session.mark(SessionLink(None, asked.text, way))))
 
     async def _forget(self, request: Request) -> Answer:
-        given = answered_form(request).get("place", "")
+        given = get_form(request).get("place", "")
         for place in self._logins.held:
-            if given in (shown(place), "all"):
+            if given in (show_place(place), "all"):
                 self._logins.forget(place)
         return see("/settings")
 
 
-def _asks(error: Declined) -> bool:
+def _asks_login(error: Declined) -> bool:
     """Three digits are the answer of a protocol in which one logs in; all else says it otherwise."""
     code = error.code
     return code is not None and code.isascii() and code.isdigit() and code != _OF_PROXY

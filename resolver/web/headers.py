@@ -47,7 +47,7 @@ def field(name: str, text: str) -> tuple[bytes, bytes]:
     return name.encode("ascii"), safe.encode("ascii")
 
 
-def said(name: str, text: str) -> dict[str, str]:
+def make_header(name: str, text: str) -> dict[str, str]:
     """The same, as frameworks want it."""
     return {name: field(name, text)[1].decode("ascii")}
 
@@ -56,7 +56,7 @@ def fields(said: Mapping[str, str]) -> Fields:
     return tuple(field(name, text) for name, text in said.items())
 
 
-def of_pages(content: str) -> Mapping[str, str]:
+def make_page_headers(content: str) -> Mapping[str, str]:
     """What every page of ours says, and every refusal of one; `content` is where documents are."""
     return {
         "content-security-policy": "; ".join(
@@ -82,7 +82,7 @@ def of_pages(content: str) -> Mapping[str, str]:
     }
 
 
-def of_content(pages: str) -> Mapping[str, str]:
+def make_content_headers(pages: str) -> Mapping[str, str]:
     """What everything says that came from elsewhere: it runs nothing, fetches nothing, sends nothing, leads
     nowhere, and stands in no frame but that of our page. The header and no attribute of the frame decides: it
     also holds where the address is opened alone, and a viewer for PDF works."""
@@ -103,12 +103,12 @@ def of_content(pages: str) -> Mapping[str, str]:
     }
 
 
-def of_gateway(media_type: str) -> Mapping[str, str]:
+def make_gateway_headers(media_type: str) -> Mapping[str, str]:
     """What an answer to another client says, which a browser at the origin of our pages may get, too: it is
     saved and not shown, whatever its type, for no list of the types that browsers run is complete."""
     return {
-        **said("content-type", media_type),
-        "content-security-policy": of_content("'none'")["content-security-policy"],
+        **make_header("content-type", media_type),
+        "content-security-policy": make_content_headers("'none'")["content-security-policy"],
         "content-disposition": "attachment",
         **NO_REFERRER,
     }
@@ -171,7 +171,7 @@ class SessionKeys:
 
     def enter(self, given: str) -> str | None:
         """Where it leads to, if it is good. It is used up by this."""
-        found = [each for each in self._tokens if _same(each, given)]
+        found = [each for each in self._tokens if _is_same(each, given)]
         entries = [self._tokens.pop(each) for each in found]
         return next((url for deadline, url in entries if deadline >= self._now()), None)
 
@@ -184,7 +184,7 @@ class SessionKeys:
         """Is the session's cookie among those of these headers?"""
         pairs = (each.strip().partition(b"=") for header in cookies for each in header.split(b";"))
         name = self.cookie_name.encode("ascii")
-        return any(_same(self._session, value.decode("latin-1")) for key, _, value in pairs if key == name)
+        return any(_is_same(self._session, value.decode("latin-1")) for key, _, value in pairs if key == name)
 
     def csrf(self, action: str) -> str:
         """What a form of ours holds that is sent to `action`, which no page but ours can know."""
@@ -192,16 +192,16 @@ class SessionKeys:
 
     def is_of_form(self, action: str, given: str) -> bool:
         """Did a form of ours send that there?"""
-        return _same(self.csrf(action), given)
+        return _is_same(self.csrf(action), given)
 
     def is_start(self, given: str) -> bool:
         """Is it what that file has?"""
-        return _same(self.start, given)
+        return _is_same(self.start, given)
 
     def is_gateway(self, given: str) -> bool:
         """Is it what other clients were given?"""
-        return _same(self.gateway, given)
+        return _is_same(self.gateway, given)
 
 
-def _same(one: str, other: str) -> bool:
+def _is_same(one: str, other: str) -> bool:
     return hmac.compare_digest(one.encode("utf-8"), other.encode("utf-8", "surrogatepass"))

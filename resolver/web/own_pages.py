@@ -12,7 +12,7 @@ from starlette.routing import Route
 from protocols.errors import LocalError
 from resolver.web import headers
 from resolver.web import session as bookmarks
-from resolver.web.answers import PageAnswers, answered_form, see
+from resolver.web.answers import PageAnswers, get_form, see
 from resolver.web.forms import TypedLogins
 from resolver.web.pages.own import (
     OpenedUrl,
@@ -72,7 +72,7 @@ class OwnPages:
 
     async def _start(self, request: Request) -> Answer:
         place = self._answers.place("", "")
-        return self._answers.page(start_page(place, self._newest(), self._schemes))
+        return self._answers.page(start_page(place, self._list_newest(), self._schemes))
 
     async def _help(self, request: Request) -> Answer:
         return self._answers.page(help_page(self._known.rules, self._known.statuses))
@@ -81,31 +81,31 @@ class OwnPages:
         return self._answers.page(settings_page(self._known.settings, logins=self._logins.places))
 
     async def _history(self, request: Request) -> Answer:
-        return self._answers.page(history_page(self._answers.place("", ""), self._newest()))
+        return self._answers.page(history_page(self._answers.place("", ""), self._list_newest()))
 
     async def _forget(self, request: Request) -> Answer:
         self._session.history = []
         return see("/history")
 
-    def _newest(self) -> list[OpenedUrl]:
+    def _list_newest(self) -> list[OpenedUrl]:
         return self._session.history[::-1]
 
     async def _bookmarks(self, request: Request) -> Answer:
         try:
             kept = bookmarks.bookmarks()
         except LocalError as error:
-            return _failed(error)
+            return _answer_failed(error)
         return self._answers.page(bookmarks_page(self._answers.place("", ""), kept))
 
     async def _keep(self, request: Request) -> Answer:
-        form = answered_form(request)
+        form = get_form(request)
         try:
             if "remove" in form:
                 bookmarks.forget(form["remove"])
             elif form.get("url"):
                 bookmarks.keep(form["url"], form.get("title", ""))
         except LocalError as error:
-            return _failed(error)
+            return _answer_failed(error)
         return see("/bookmarks")
 
     async def _show_transfers(self, request: Request) -> Answer:
@@ -114,7 +114,7 @@ class OwnPages:
         return self._answers.page(transfers_page(place, transfers.all, transfers.change, complaint))
 
     async def _steer(self, request: Request) -> Answer:
-        form = answered_form(request)
+        form = get_form(request)
         await self._transfers.recall()
         if form.get("pause") == "all":
             self._transfers.pause(None)
@@ -130,7 +130,7 @@ class OwnPages:
 
     async def _save(self, request: Request) -> Answer:
         """What a button beside a link of a page of ours asks for: as derived as the link."""
-        form = answered_form(request)
+        form = get_form(request)
         url = form.get("url", "")
         if url:
             last = url.partition("#")[0].rstrip("/").rpartition("/")[2]
@@ -140,5 +140,5 @@ class OwnPages:
         return see("/transfers")
 
 
-def _failed(error: LocalError) -> Answer:
+def _answer_failed(error: LocalError) -> Answer:
     return Answer(f"{error.message}\n", 500, media_type=headers.TEXT)

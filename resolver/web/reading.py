@@ -22,7 +22,7 @@ from resolver.transfer.session import Resolver
 from resolver.transfer.settings import Settings
 from resolver.url.parsing import parse
 from resolver.web.dialogue.exchange import RecordedExchange
-from resolver.web.dialogue.recording import recorded
+from resolver.web.dialogue.recording import record_exchange
 from resolver.web.pages.directory import Judge
 from resolver.web.session import UrlOrigin
 
@@ -101,7 +101,7 @@ class PageReader:
             proxy=self._settings.get("proxy"),
         )
 
-    def judging(self, found_in: Referrer) -> Judge:
+    def make_judge(self, found_in: Referrer) -> Judge:
         """What may be opened of the entries of a page: as for a person who looked at each of them. Where one
         was judged, another one in the same place is not parsed again to be judged alike."""
         way, plain = UrlOrigin("chosen", found_in), dict[str, Verdict]()
@@ -121,7 +121,7 @@ class PageReader:
         """All of it, or what went wrong; and the dialogue. What is `wanted` otherwise has a connection of its
         own."""
         async with self._turns:
-            with recorded(trio.current_time) as recording:
+            with record_exchange(trio.current_time) as recording:
                 reply: Response | ResolveError
                 try:
                     reply = await (

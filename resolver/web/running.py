@@ -15,10 +15,10 @@ from http.client import HTTPConnection, HTTPException
 from typing import NamedTuple
 
 from protocols.errors import NotConfigured
-from resolver.files.atomic import MISSING, held, open_own
+from resolver.files.atomic import MISSING, hold_file, open_own
 from resolver.policy.environment import runtime_folder
 from resolver.web.access import LOOPBACK, is_listened_to_by_this_user
-from resolver.web.addresses import whole
+from resolver.web.addresses import quote_whole
 
 _WHAT = "file that says where the window is"
 _MOST = 4_096
@@ -36,7 +36,7 @@ class RunningServer(NamedTuple):
 
 
 @contextmanager
-def told(port: int, secret: str) -> Iterator[bool]:
+def announce_server(port: int, secret: str) -> Iterator[bool]:
     """Other programs of this person find it as long as the block runs. False where they find another window,
     or there is no place for that. Raises `LocalError` where it cannot be told."""
     path = _path()
@@ -44,11 +44,11 @@ def told(port: int, secret: str) -> Iterator[bool]:
         yield False
         return
     said = {"port": port, "secret": secret, "process": os.getpid()}
-    with held(path, _WHAT, json.dumps(said).encode() + b"\n") as ours:
+    with hold_file(path, _WHAT, json.dumps(said).encode() + b"\n") as ours:
         yield ours
 
 
-def found() -> RunningServer | None:
+def find_server() -> RunningServer | None:
     """What that file says. Raises `NotConfigured` for one that may not be trusted."""
     path = _path()
     if path is None:
@@ -89,7 +89,7 @@ def entry(window: RunningServer, url: str = "") -> str | None:
             "Authorization": f"Bearer {window.secret}",
             "Content-Type": "application/x-www-form-urlencoded",
         }
-        connection.request("POST", "/start", f"url={whole(url)}", fields)
+        connection.request("POST", "/start", f"url={quote_whole(url)}", fields)
         reply = connection.getresponse()
         token = reply.read(_MOST).decode("latin-1")
     except (OSError, HTTPException, ValueError):
@@ -101,10 +101,10 @@ def entry(window: RunningServer, url: str = "") -> str | None:
     return f"http://{LOOPBACK}:{window.port}/enter?t={token}"
 
 
-def found_entry(url: str = "") -> tuple[RunningServer, str] | None:
+def find_entry(url: str = "") -> tuple[RunningServer, str] | None:
     """Of the window that runs, if any does. What may not be trusted is none."""
     try:
-        window = found()
+        window = find_server()
     except NotConfigured:
         return None
     address = None if window is None else entry(window, url)

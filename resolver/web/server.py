@@ -27,7 +27,7 @@ from resolver.web.access import (
     Check,
     Entrance,
     SiteSettings,
-    bound,
+    bind_socket,
     check_certificate,
     place_of,
     port_of,
@@ -83,11 +83,11 @@ class WebServer(NamedTuple):
 
 
 @asynccontextmanager
-async def serving(wishes: ServeOptions) -> AsyncIterator[WebServer]:
+async def run_server(wishes: ServeOptions) -> AsyncIterator[WebServer]:
     """A server as long as the block runs. Raises `LocalError` where nobody may listen."""
     if wishes.certificate is not None:
         check_certificate(wishes.certificate)
-    listeners = bound(wishes.address, wishes.port), bound(wishes.address, 0)
+    listeners = bind_socket(wishes.address, wishes.port), bind_socket(wishes.address, 0)
     ports = [port_of(each) for each in listeners]
     scheme = "http" if wishes.certificate is None else "https"
     place, elsewhere = (place_of(scheme, wishes.address, port) for port in ports)
@@ -127,7 +127,7 @@ async def serving(wishes: ServeOptions) -> AsyncIterator[WebServer]:
             csrf=wishes.csrf,
             form_lasts=wishes.form_lasts,
         )
-        said = headers.of_pages(server.content), headers.of_content(house.origin)
+        said = headers.make_page_headers(server.content), headers.make_content_headers(house.origin)
         stop = trio.Event()
         async with trio.open_nursery() as nursery:
             applications: tuple[Application, ...] = entrance, ContentApplication(session, elsewhere)

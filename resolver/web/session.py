@@ -24,7 +24,7 @@ from resolver.web.pages.own import OpenedUrl
 # Listings that are viewed page by page. Of a long one only the fields that pages show are kept, a third of
 # it.
 
-_LISTINGS_MOST = 3
+_MAX_LISTINGS = 3
 _MOST_OCTETS = 67_108_864
 #: So many entries are kept as they are: they are on two pages, or on one.
 _FEW = 1_000
@@ -74,10 +74,9 @@ class ListingCache:
     def keep(self, key: Hashable, listing: Response) -> None:
         """For its other pages, sorted or filtered."""
         self._kept.pop(key, None)
-        self._kept[key] = _slim(listing)
+        self._kept[key] = _slim_listing(listing)
         while (
-            len(self._kept) > _LISTINGS_MOST
-            or sum(each.octets for each in self._kept.values()) > _MOST_OCTETS
+            len(self._kept) > _MAX_LISTINGS or sum(each.octets for each in self._kept.values()) > _MOST_OCTETS
         ):
             self._kept.popitem(last=False)
 
@@ -86,20 +85,20 @@ class ListingCache:
         return None if found is None else found.listing
 
 
-def _slim(listing: Response) -> _CachedListing:
+def _slim_listing(listing: Response) -> _CachedListing:
     entries = listing.entries or ()
     if len(entries) <= _FEW:
         octets = len(listing.content) + len(entries) * (_OCTETS_OF_ENTRY + _OCTETS_OF_EXTRA)
         return _CachedListing(listing, octets)
     shared: _Shared = {}
-    kept = tuple(_shown(entries, shared))
+    kept = tuple(_reduce_entries(entries, shared))
     texts = sum(len(each.name) + len(each.url or "") + len(each.title or "") for each in kept)
     own = 0 if len(shared) < _FEW else len(kept)
     octets = texts + len(kept) * _OCTETS_OF_ENTRY + own * _OCTETS_OF_EXTRA
     return _CachedListing(replace(listing, content=b"", raw=None, entries=kept), octets)
 
 
-def _shown(entries: tuple[Entry, ...], shared: _Shared) -> Iterator[Entry]:
+def _reduce_entries(entries: tuple[Entry, ...], shared: _Shared) -> Iterator[Entry]:
     """Without what no page shows; of what is the same in many, one."""
     for entry in entries:
         extra = {name: value for name, value in (entry.extra or {}).items() if name in _SHOWN}
@@ -110,12 +109,12 @@ def _shown(entries: tuple[Entry, ...], shared: _Shared) -> Iterator[Entry]:
             size=entry.size,
             modified=entry.modified,
             title=entry.title,
-            extra=_once(extra, shared) if len(shared) < _FEW else extra,
+            extra=_share_extra(extra, shared) if len(shared) < _FEW else extra,
             referrer=entry.referrer,
         )
 
 
-def _once(extra: Mapping[str, JsonValue], shared: _Shared) -> Mapping[str, JsonValue]:
+def _share_extra(extra: Mapping[str, JsonValue], shared: _Shared) -> Mapping[str, JsonValue]:
     try:
         return shared.setdefault(tuple(extra.items()), extra)
     except TypeError:  # a list is in it
@@ -170,7 +169,7 @@ class WebSession:
         self._marks[found := new_id()] = mark
         return found
 
-    def marked(self, mark_id: str) -> SessionLink | None:
+    def find_mark(self, mark_id: str) -> SessionLink | None:
         return self._marks.get(mark_id)
 
     def keep(self, document: ContentDocument) -> str:
@@ -225,13 +224,15 @@ def keep(url: str, title: str) -> None:
         _path(),
         _WHAT,
         _MOST,
-        lambda octets: _written([*_but(octets, url), OpenedUrl(url, title)]),
+        lambda octets: _encode_bookmarks([*_remove_url(octets, url), OpenedUrl(url, title)]),
         make_folder=True,
     )
 
 
 def forget(url: str) -> None:
-    update_own(_path(), _WHAT, _MOST, lambda octets: _written(_but(octets, url)), make_folder=True)
+    update_own(
+        _path(), _WHAT, _MOST, lambda octets: _encode_bookmarks(_remove_url(octets, url)), make_folder=True
+    )
 
 
 def _path() -> str:
@@ -241,7 +242,7 @@ def _path() -> str:
     return os.path.join(folder, "bookmarks.jsonl")
 
 
-def _but(octets: bytes, url: str) -> list[OpenedUrl]:
+def _remove_url(octets: bytes, url: str) -> list[OpenedUrl]:
     return [each for each in _read(octets) if each.url != url]
 
 
@@ -259,5 +260,5 @@ def _read(octets: bytes) -> list[OpenedUrl]:
     return found
 
 
-def _written(kept: list[OpenedUrl]) -> bytes:
+def _encode_bookmarks(kept: list[OpenedUrl]) -> bytes:
     return b"".join(json.dumps({"url": each.url, "title": each.title}).encode() + b"\n" for each in kept)

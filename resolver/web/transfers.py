@@ -28,7 +28,7 @@ from resolver.files.partial_file import has_size
 from resolver.ledger import LedgerFault
 from resolver.ledger import current as current_row
 from resolver.ledger.book import Ledger, LedgerEntry, RequestRow
-from resolver.ledger.report import ReportRow, newest
+from resolver.ledger.report import ReportRow, list_newest
 from resolver.loops import running
 from resolver.network.events import Event, Progress
 from resolver.terminal.text import escape_controls
@@ -95,11 +95,11 @@ class SaveLedger:
         try:
             make_folder_of(self._path, "ledger")
             self._ledger = await ledger.__aenter__()
-            held = await running().in_thread(partial(newest, self._path, most))
+            held = await running().in_thread(partial(list_newest, self._path, most))
         except LocalError as error:
             self.complaint = error.message
             return []
-        return [found for found in map(_saving, held) if found is not None]
+        return [found for found in map(_make_saved_file, held) if found is not None]
 
     async def __aenter__(self) -> SaveLedger:
         return self
@@ -126,25 +126,25 @@ class SaveLedger:
         if entry is None or self._ledger is None:
             return
         if isinstance(found, ResolveError):
-            await entry.failed(found, class_name(found), refused=False)
+            await entry.record_failed(found, class_name(found), refused=False)
         else:
             brought = max(0, found.bytes - found.resumed_from)
-            await entry.done(found.path, found.bytes, brought, found.attempts, skipped=False)
+            await entry.record_done(found.path, found.bytes, brought, found.attempts, skipped=False)
         await self._ledger.settle()
 
 
-def _saving(held: ReportRow) -> SavedFile | None:
+def _make_saved_file(held: ReportRow) -> SavedFile | None:
     """What a row is about; None for one that another program's run has put there."""
     asked = held.asked
     match asked.more.get(_OURS):
         case [str(path), str(key)]:
             referrer = None if asked.referrer is None else Referrer(*asked.referrer)
             way = UrlOrigin(_ORIGINS.get(asked.origin, "derived"), referrer)
-            return SavedFile(asked.url, path, way, key, _told(held, path), asked.without_password)
+            return SavedFile(asked.url, path, way, key, _make_transfer(held, path), asked.without_password)
     return None
 
 
-def _told(held: ReportRow, path: str) -> SavedTransfer:
+def _make_transfer(held: ReportRow, path: str) -> SavedTransfer:
     url, message = held.asked.url, held.asked.message or ""
     if held.status == "done" and has_size(held.path, held.size):
         return SavedTransfer(0, basename(held.path), url, "done", held.size, digest=held.digest or "")
@@ -236,7 +236,7 @@ class TransferQueue:
         if len(self._jobs) >= _MOST:
             self._jobs.pop(next(number for number, job in self._jobs.items() if job.shown.state != "running"))
         self._last += 1
-        job = _TransferJob(shown._replace(number=self._last), saving, self._changed)
+        job = _TransferJob(shown._replace(number=self._last), saving, self._count_change)
         self._jobs[self._last] = job
         return job
 
@@ -249,7 +249,7 @@ class TransferQueue:
     def are_under_way(self) -> bool:
         return any(job.shown.state in _UNDER_WAY for job in self._jobs.values())
 
-    def since(self, change: int) -> list[SavedTransfer]:
+    def list_changes(self, change: int) -> list[SavedTransfer]:
         """What has changed since that one, the oldest first; `change` is the last of all."""
         return [job.shown for job in self._jobs.values() if job.change > change]
 
@@ -263,7 +263,7 @@ class TransferQueue:
         self._news.set()
         self._news = trio.Event()
 
-    def _changed(self) -> int:
+    def _count_change(self) -> int:
         self.change += 1
         self.wake()
         return self.change
@@ -387,7 +387,7 @@ class TransferEvents:
     async def _answer(self, request: Request) -> Answer:
         since = _number(request.headers.get("last-event-id") or query_of(request).get("since", ""))
         transfers = self._transfers
-        if request.method != "GET" or not (transfers.are_under_way or transfers.since(since)):
+        if request.method != "GET" or not (transfers.are_under_way or transfers.list_changes(since)):
             return Answer(status_code=204)  # by which a browser knows that there is nothing to wait for
         self._end(max(0, len(self._open) + 1 - MOST))
         stream = _EventStream(transfers, self._answers.place("", ""), since, self._open)
@@ -425,7 +425,7 @@ class _EventStream(Answer):
         await _say(send, f"retry: {_RETRY}\n\n")
         while True:
             news = transfers.news  # taken first: a change that comes while this is sent is not missed
-            if changed := transfers.since(self._since):
+            if changed := transfers.list_changes(self._since):
                 self._since = transfers.change
                 await _say(send, _message(self._since, changed, self._place))
             if self.is_over or trio.current_time() >= ends:

@@ -14,7 +14,7 @@ from warcio.archiveiterator import ArchiveIterator
 
 from resolver.ledger import LedgerFault
 from resolver.ledger.book import check_is_ours, connect, faults_of
-from resolver.ledger.report import FinishedRow, became
+from resolver.ledger.report import FinishedRow, list_finished
 from tests.bulk.elsewhere import is_coming
 from tests.bulk.house import House
 
@@ -95,8 +95,8 @@ def _became(ledger: str) -> list[FinishedRow]:
     """Where a worker that nobody waits for closes it in that moment, SQLite refuses to read it."""
     for _ in range(_TRIES):
         with suppress(LedgerFault):
-            return list(became(ledger)) if _is_begun(ledger) else []
-    return list(became(ledger))
+            return list(list_finished(ledger)) if _is_begun(ledger) else []
+    return list(list_finished(ledger))
 
 
 def _is_begun(ledger: str) -> bool:

@@ -68,8 +68,8 @@ def _urls(case: Case) -> Iterator[str]:
 def all_extras() -> Iterator[None]:
     """As if each of them were installed. No plan undoes a coding, or makes a frame."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(codings, "installed", lambda: {"br": _unused, "zstd": _unused})
-        patch.setattr(http2, "http2_installed", lambda: _unused)
+        patch.setattr(codings, "find_codings", lambda: {"br": _unused, "zstd": _unused})
+        patch.setattr(http2, "find_frames", lambda: _unused)
         yield
 
 

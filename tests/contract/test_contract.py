@@ -37,7 +37,7 @@ class TestWishes(Contract):
     """A plan shows what is wished for beyond the URL as well."""
 
     cases = WISHES
-    checks = plans.PLANS_CHECKS[:1]
+    checks = plans.PLAN_CHECKS[:1]
     run = staticmethod(run_scheduled)
 
 

@@ -32,7 +32,14 @@ from resolver import (
     Truncated,
 )
 from resolver.testing.contract import SECRET, Case, CaseSetting, peers
-from resolver.testing.contract.case import PATIENT, WAYS, IdleServer, Way, check_nothing_left, settled
+from resolver.testing.contract.case import (
+    PATIENT,
+    WAYS,
+    IdleServer,
+    Way,
+    check_nothing_left,
+    wait_until_settled,
+)
 from tests.contract.cases import CASES
 from tests.faults.cell import CONTENT, SIZE
 from tests.sampled import FULL
@@ -136,7 +143,7 @@ UNSECURED: dict[str, tuple[peers.Attend, Ended]] = {
 
 async def test_rude_peers(nursery: trio.Nursery, tls: ssl.SSLContext, tmp_path: Path) -> None:
     meetings, expected = Meetings(tmp_path), dict[tuple[str, str], Ended]()
-    before = await settled()
+    before = await wait_until_settled()
     async with trio.open_nursery() as servers:
         async with trio.open_nursery() as clients:
             for what, (attend, ends) in RUDE.items():
@@ -163,7 +170,7 @@ MEANINGLESS = {Disconnected, TlsError, ProtocolError, LimitExceeded, Truncated, 
 
 async def test_octets_that_mean_nothing(tls: ssl.SSLContext, tmp_path: Path) -> None:
     meetings = Meetings(tmp_path, CALM, MOST_WAYS)
-    before = await settled()
+    before = await wait_until_settled()
     async with trio.open_nursery() as servers:
         async with trio.open_nursery() as clients:
             for seed in range(SEEDS):
@@ -200,7 +207,7 @@ async def test_datagrams_that_mean_nothing(nursery: trio.Nursery, tmp_path: Path
     (client,) = (case for case in CASES if case.name == "prospero")
     meetings = Meetings(tmp_path, replace(CALM, total=0.3))
     ports = {what: await peers.answer_datagrams(nursery, answer) for what, answer in peers.DATAGRAMS.items()}
-    before = await settled()
+    before = await wait_until_settled()
     async with trio.open_nursery() as clients:
         for what, port in ports.items():
             meetings.begin(clients, what, client, port)
@@ -211,7 +218,7 @@ async def test_datagrams_that_mean_nothing(nursery: trio.Nursery, tmp_path: Path
 async def test_the_wrong_server(tls: ssl.SSLContext, tmp_path: Path) -> None:
     """Of every other protocol, inside TLS and not."""
     meetings = Meetings(tmp_path, SHORT, MOST_WAYS)
-    before = await settled()
+    before = await wait_until_settled()
     async with trio.open_nursery() as servers:
         async with trio.open_nursery() as clients:
             for there in CLIENTS:

@@ -12,7 +12,7 @@ import pytest
 
 from resolver import Kind
 from resolver.testing.contract import CaseSetting
-from resolver.testing.contract.case import check_nothing_left, settled
+from resolver.testing.contract.case import check_nothing_left, wait_until_settled
 from resolver.testing.contract.endings import ASKED, LEFT, MOST, is_whole, spread
 from tests.loops.cancels import ARRIVALS, Arrival, cancelled_at, ended_by
 from tests.loops.conftest import Run
@@ -31,7 +31,7 @@ def test_a_cancel_at_every_step(
 
 
 async def _cancel(setting: CaseSetting, url: str, name: str, arrival: Arrival, folder: Path) -> None:
-    before = await settled()
+    before = await wait_until_settled()
     async with setting.resolver() as session:
         whole = partial(LEFT[name], session, url, folder / "whole")
         count, _ = await cancelled_at(None, arrival, whole)
@@ -56,7 +56,7 @@ def test_a_cancel_at_every_step_of_a_session(setting: CaseSetting, arrival: Arri
                 await session.fetch(setting.url(setting.case.document))
 
     async def main() -> None:
-        before = await settled()
+        before = await wait_until_settled()
         count, _ = await cancelled_at(None, arrival, whole)
         for number in spread(count, MOST):
             await cancelled_at(number, arrival, whole)
@@ -82,7 +82,7 @@ def test_behind_a_cancel_the_loop_is_idle(setting: CaseSetting, arrival: Arrival
             count, _ = await cancelled_at(None, arrival, fetch)
             for number in spread(count, MOST):
                 await cancelled_at(number, arrival, fetch)
-            await settled()
+            await wait_until_settled()
             before = Counting.turns
             await asyncio.sleep(0.01)
             return Counting.turns - before

@@ -17,7 +17,7 @@ from protocols.contract import FirstResult
 from resolver import Disconnected, Policy, Resolver
 from resolver.network import connecting
 from resolver.network.connecting import ConnectAttempts, first_of
-from resolver.testing.contract.case import check_nothing_left, settled
+from resolver.testing.contract.case import check_nothing_left, wait_until_settled
 from tests.loops.cancels import ARRIVALS, Arrival, cancelled_at
 from tests.loops.conftest import Run
 
@@ -81,7 +81,7 @@ def test_a_cancel_at_every_step_of_a_race(
         sock.close()
 
     async def main() -> None:
-        before = await settled()
+        before = await wait_until_settled()
         count, _ = await cancelled_at(None, arrival, connect)
         assert count > 1
         for number in range(1, count + 1):

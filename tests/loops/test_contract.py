@@ -17,7 +17,7 @@ from tests.sampled import sampled
 
 def rows() -> Iterator[tuple[Case, ContractCheck]]:
     """Each check of one setting, for the cases that it is for; `test_cancels` has how asyncio cancels."""
-    for check in (*given.CHECKS, *plans.PLANS_CHECKS, *endings.CHECKS):
+    for check in (*given.CHECKS, *plans.PLAN_CHECKS, *endings.CHECKS):
         if not check.cancels:
             yield from ((case, check) for case in CASES if check.is_for(case))
 

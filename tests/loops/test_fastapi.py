@@ -20,7 +20,7 @@ import fixtures.gopher
 import fixtures.http
 import resolver
 from fixtures.gopher import Behaviour, GopherServer
-from resolver.testing.contract.case import check_nothing_left, settled
+from resolver.testing.contract.case import check_nothing_left, wait_until_settled
 from tests.elsewhere import Elsewhere, settle_anywhere
 from tests.hang import HANG
 from tests.loops.conftest import Run
@@ -145,7 +145,7 @@ def test_a_hundred_requests_at_once(
 
     async def main() -> None:
         await listen_once()
-        before = await settled()
+        before = await wait_until_settled()
         async with serving(Service(policy).app) as (_, client):
             asked = [client.get(f"/{way}", params={"url": urls[i % len(urls)]}) for i in range(AT_ONCE)]
             answers = await asyncio.gather(*asked)
@@ -166,7 +166,7 @@ def test_clients_that_go_away_leave_nothing(way: str, either: Run, gopher: Gophe
         async with serving(service.app) as (server, client):
             assert (await client.get("/shared", params={"url": gopher.url("00/about")})).is_success
             await until(server.idle)
-            before, tasks = await settled(), len(asyncio.all_tasks())
+            before, tasks = await wait_until_settled(), len(asyncio.all_tasks())
             heard = len(gopher.requests)
             asked = [
                 asyncio.ensure_future(client.get(f"/{way}", params={"url": gopher.url("0silent")}))

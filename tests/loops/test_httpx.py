@@ -17,7 +17,7 @@ from fixtures.__main__ import server_tls
 from fixtures.http import serve as serve_http1
 from fixtures.http.framed_server import FramedServer, serve
 from resolver import HttpxTransport, Policy
-from resolver.testing.contract.case import ListeningSockets, check_nothing_left, settled
+from resolver.testing.contract.case import ListeningSockets, check_nothing_left, wait_until_settled
 from resolver.testing.contract.endings import MOST, spread
 from tests.elsewhere import Elsewhere
 from tests.loops.cancels import ARRIVALS, Arrival, cancelled_at
@@ -49,7 +49,7 @@ def test_many_at_once_in_frames(run: Run, framed: FramedServer, secured: tuple[s
     """On their connections, which are all closed in the end."""
 
     async def main() -> None:
-        before = await settled()
+        before = await wait_until_settled()
         async with client(secured[1]) as plain:
             paths = [*["/about.txt", "/big"] * LARGE, *["/about.txt"] * (AT_ONCE - 2 * LARGE)]
             answers = await asyncio.gather(*(plain.get(framed.url(path)) for path in paths))
@@ -102,7 +102,7 @@ def test_a_cancel_at_every_step(
     """The same client goes on, and nothing is left open."""
 
     async def main() -> None:
-        before = await settled()
+        before = await wait_until_settled()
         async with client(secured[1]) as plain:
             get = partial(plain.get, framed.url(path))
             count, _ = await cancelled_at(None, arrival, get)

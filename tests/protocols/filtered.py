@@ -38,7 +38,7 @@ class Filtered:
         return self
 
     async def __anext__(self) -> bytes:
-        if octets := await self._passing.next():
+        if octets := await self._passing.read_next():
             return octets
         raise StopAsyncIteration
 

@@ -206,7 +206,7 @@ class MemoryGate:
     def timer(self, seconds: float) -> Timer:
         raise AssertionError("nobody expects a timer")
 
-    def elsewhere(self, location: str) -> Gate:
+    def derive_gate(self, location: str) -> Gate:
         raise AssertionError("nobody expects to be sent elsewhere")
 
     def connect_data(self, port: int) -> AbstractAsyncContextManager[Stream]:

@@ -7,7 +7,7 @@ import pickle
 
 import pytest
 
-from protocols.location import without_cookie
+from protocols.location import mask_cookie
 from resolver import Headers
 
 PAIRS = (("Set-Cookie", "a=1, b"), ("content-type", "text/plain"), ("SET-COOKIE", "c=2"), ("X-Empty", ""))
@@ -58,5 +58,5 @@ def test_a_copy_can_be_asked_too(copied: object) -> None:
     [("sid=abc; Path=/", "sid=****; Path=/"), ("abc; Path=/", "****; Path=/"), ("sid=", "sid=****")],
 )
 def test_without_cookie_masks_the_value_alone(value: str, shown: str) -> None:
-    assert without_cookie("Set-Cookie", value) == shown
-    assert without_cookie("X-Cookie", value) == value
+    assert mask_cookie("Set-Cookie", value) == shown
+    assert mask_cookie("X-Cookie", value) == value

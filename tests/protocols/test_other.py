@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from protocols.contract import JsonValue
-from protocols.other import build, without_user
+from protocols.other import build, strip_user
 from resolver import InvalidUrl, OtherUrl
 from tests.protocols.typed_url import parse_as
 from tests.protocols.url_rows import Good, check_good
@@ -51,7 +51,7 @@ def test_other_urls_are_read(row: Good) -> None:
 def test_a_password_is_known_by_the_generic_syntax(text: str, shown: str, public: str) -> None:
     url = parse_as(OtherUrl, text)
     assert url.shown == shown
-    assert build(without_user(url)) == public
+    assert build(strip_user(url)) == public
 
 
 def test_other_urls_are_written() -> None:

@@ -30,7 +30,7 @@ class Furnished(FtpFileSystem):
     folder: ClassVar[Path]
 
     def _local(self, path: str) -> Path:
-        return self.folder / self._at(path).partition("/")[2]
+        return self.folder / self._resolve_name(path).partition("/")[2]
 
     def makedirs(self, path: str, exist_ok: bool = False) -> None:  # type: ignore[override]
         self._local(path).mkdir(parents=True, exist_ok=exist_ok)

@@ -16,7 +16,7 @@ import trio
 
 from resolver import Settings
 from resolver.web import headers
-from resolver.web.server import ServeOptions, WebServer, serving
+from resolver.web.server import ServeOptions, WebServer, run_server
 from resolver.web.session import ContentDocument
 from tests.hang import HANG
 
@@ -54,7 +54,7 @@ def served(**wishes: Any) -> Iterator[Opened]:
 
     async def main() -> None:
         given = {"settings": Settings(), "tell": told.append, **wishes}
-        async with serving(ServeOptions(**given)) as server:
+        async with run_server(ServeOptions(**given)) as server:
             begun.put(Opened(server, trio.lowlevel.current_trio_token(), told))
             await stop.wait()
 

@@ -294,7 +294,7 @@ def test_nobody_puts_our_pages_into_a_frame(
 def test_without_the_headers_a_frame_would_have_us(
     viewer: Viewer, stranger: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(headers, "of_pages", lambda content: {})
+    monkeypatch.setattr(headers, "make_page_headers", lambda content: {})
     checks = tuple(check for check in CHECKS if check is not site)
     with served(checks=checks) as bare:
         page = entered(viewer, bare)

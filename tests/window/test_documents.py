@@ -162,7 +162,7 @@ def as_it_came(markup: str, is_xml: bool) -> str:
 def test_without_the_sandbox_a_document_would_leave(
     viewer: Viewer, stranger: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(headers, "of_content", without(headers.of_content, "sandbox"))
+    monkeypatch.setattr(headers, "make_content_headers", without(headers.make_content_headers, "sandbox"))
     monkeypatch.setattr(document, "allowed_markup", as_it_came)
     with served() as bare:
         page = viewer.page()
@@ -178,7 +178,9 @@ def test_without_the_policy_of_its_frame_a_link_would_leave_it(
     viewer: Viewer, stranger: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The document's own header says nothing of links within the frame."""
-    monkeypatch.setattr(headers, "of_pages", without(headers.of_pages, "frame-src", "default-src"))
+    monkeypatch.setattr(
+        headers, "make_page_headers", without(headers.make_page_headers, "frame-src", "default-src")
+    )
     monkeypatch.setattr(document, "allowed_markup", as_it_came)
     with served() as bare:
         page = viewer.page()
@@ -190,7 +192,7 @@ def test_without_the_policy_of_its_frame_a_link_would_leave_it(
 def test_without_the_policy_of_the_document_it_would_ask_elsewhere(
     viewer: Viewer, stranger: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(headers, "of_content", lambda pages: {})
+    monkeypatch.setattr(headers, "make_content_headers", lambda pages: {})
     with served() as bare:
         page = viewer.page()
         let_in(page, bare)
@@ -227,7 +229,9 @@ def test_a_document_reads_neither_another_one_nor_what_browsers_keep(viewer: Vie
 def test_without_the_sandbox_one_document_would_read_another(
     viewer: Viewer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(headers, "of_content", without(headers.of_content, "sandbox", "default-src"))
+    monkeypatch.setattr(
+        headers, "make_content_headers", without(headers.make_content_headers, "sandbox", "default-src")
+    )
     with served() as bare:
         page = viewer.page()
         let_in(page, bare)

@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 import resolver
 from resolver.web.dialogue.drawing import page as drawn
 from resolver.web.dialogue.drawing import svg
-from resolver.web.dialogue.planned import planned
+from resolver.web.dialogue.planned import make_planned_exchange
 from tests.resolver.web.dialogue.spoken import recorded
 from tests.resolver.web.dialogue.test_drawing import said_by
 from tests.resolver.web.dialogue.test_recording import TRANSFER
@@ -25,7 +25,7 @@ ATTACK = "<img src=x onerror=window.pwned=1><script>window.pwned=1</script>\"'>]
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("pages")
-    plan = planned(resolver.explain("ftps://h.example/a"))
+    plan = make_planned_exchange(resolver.explain("ftps://h.example/a"))
     exchange = recorded(TRANSFER)
     wide = recorded(said_by("W" * 2000))
     (folder / "page.html").write_text(drawn([(exchange, plan), (wide,)], "What was said"), "utf-8")

@@ -193,7 +193,7 @@ def parse_moment(text: str) -> CellTime | None:
         return CellTime(text, certain)
     for form in _LOCAL:
         if found := form.fullmatch(text):
-            return _local(text, found)
+            return _parse_local_time(text, found)
     return None
 
 
@@ -209,7 +209,7 @@ def read_behind(text: str) -> tuple[CellTime | None, CellSize | None]:
     moment = None
     for form in _LOCAL:
         if found := form.match(text):
-            moment = _local(found[0], found)
+            moment = _parse_local_time(found[0], found)
             text = text[found.end() :].lstrip()
             break
     size = _SIZE_BEHIND.match(text)
@@ -222,7 +222,7 @@ def read_before(text: str) -> CellSize | None:
     return None if found is None else parse_size(found[1])
 
 
-def _local(text: str, found: re.Match[str]) -> CellTime | None:
+def _parse_local_time(text: str, found: re.Match[str]) -> CellTime | None:
     parts = found.groupdict()
     month = MONTHS.index(parts["name"]) + 1 if "name" in parts else int(parts["month"])
     second = parts["second"]
@@ -248,14 +248,20 @@ class IndexRecords(NamedTuple):
     findings: list[Finding]
     source: str
 
-    def named(self, name: bytes, kind: Kind, size: int | None, modified: datetime | None) -> Entry | None:
+    def make_named_entry(
+        self, name: bytes, kind: Kind, size: int | None, modified: datetime | None
+    ) -> Entry | None:
         """Of a name in octets; None for what is no name in a directory."""
         if name in (b"", b".", b"..") or b"/" in name or b"\0" in name:
             note_foreign(self.findings, name)
             return None
-        return self.linked(IndexLink(LinkRole.ENTRY, _escaped(name), name), kind, size, modified)
+        return self.make_linked_entry(
+            IndexLink(LinkRole.ENTRY, _escape_name(name), name), kind, size, modified
+        )
 
-    def linked(self, link: IndexLink, kind: Kind, size: int | None, modified: datetime | None) -> Entry:
+    def make_linked_entry(
+        self, link: IndexLink, kind: Kind, size: int | None, modified: datetime | None
+    ) -> Entry:
         slash = "/" if kind is Kind.DIRECTORY else ""
         return Entry(
             name=link.name.decode("utf-8", "surrogateescape"),
@@ -268,7 +274,7 @@ class IndexRecords(NamedTuple):
         )
 
 
-def _escaped(name: bytes) -> str:
+def _escape_name(name: bytes) -> str:
     return _RESERVED.sub(lambda found: b"%%%02X" % found[0][0], name).decode("ascii")
 
 

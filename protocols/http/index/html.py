@@ -122,7 +122,7 @@ class RowContainer:
         self._moment = self._moment or parse_moment(text)
         self._size = self._size or parse_size(text)
 
-    def dated(self, stamp: str) -> None:
+    def set_date(self, stamp: str) -> None:
         """`<time datetime>`."""
         self._moment = self._moment or parse_moment(stamp.strip())
 
@@ -200,7 +200,7 @@ class IndexPage:
         elif tag in _CELLS and container.tag == "table":
             container.begin_cell(attributes.get("data-order"))
         elif tag == "time" and (stamp := attributes.get("datetime")) is not None:
-            container.dated(stamp)
+            container.set_date(stamp)
 
     def end(self, tag: str) -> None:
         self._depth -= tag not in _WITHOUT_END
@@ -258,7 +258,7 @@ class IndexPage:
 # and all later names would be hidden. Such a comment ends at its first `>`, once the page is complete.
 
 #: Octets of a comment that are held for the case that nothing ends it.
-_COMMENTS_HELD = 1_048_576
+_MAX_COMMENT = 1_048_576
 #: What ends text, a tag, a value in it, a script, and a comment.
 _TEXT = re.compile(rb"<!--|<(?=[A-Za-z/?]|!(?=[^-]|-[^-]))")
 _TAG = re.compile(rb">|=[ \t\r\n\f]*[\"']")
@@ -325,7 +325,7 @@ class CommentStripper:
     def _put(self, octets: bytes, given: bytearray) -> None:
         if self._until is _COMMENT:
             self._comment += octets
-            if len(self._comment) > _COMMENTS_HELD:
+            if len(self._comment) > _MAX_COMMENT:
                 self._comment.clear()
                 self._lost = True
             return
@@ -344,7 +344,7 @@ class CommentStripper:
         if self._until is not _COMMENT:
             return rest
         if self._lost:
-            detail = f"a comment of more than {_COMMENTS_HELD} octets has no end, and may hide names"
+            detail = f"a comment of more than {_MAX_COMMENT} octets has no end, and may hide names"
             findings.append(Finding("http:index-hidden", "warn", detail))
             return b""
         return b"<!" + bytes(self._comment[2:]) + rest

@@ -60,7 +60,7 @@ class ObjectReader:
         made = list(filter(None, self._objects()))
         if len(self._rest) > self._most:
             raise LimitExceeded("line", f"an object of the listing is longer than {self._most} octets")
-        return self._settled(made)
+        return self._settle(made)
 
     def finish(self) -> Iterable[Entry]:
         if not self._count:
@@ -69,9 +69,9 @@ class ObjectReader:
         if not _END.fullmatch(self._rest):
             self._refuse("the array of objects does not end")
         self._count = max(self._count, _HELD)
-        return self._settled([])
+        return self._settle([])
 
-    def _settled(self, made: list[Entry]) -> list[Entry]:
+    def _settle(self, made: list[Entry]) -> list[Entry]:
         if self._held is None:
             return made
         self._held += made
@@ -113,7 +113,7 @@ class ObjectReader:
         except UnicodeEncodeError:
             note_foreign(self._findings, name.encode("utf-8", "backslashreplace"))
             return None
-        return self._records.named(octets, kind, _size(item), modified)
+        return self._records.make_named_entry(octets, kind, _size(item), modified)
 
     def _of_caddy(
         self, url: str, modified: datetime | None, item: Mapping[str, object], *, is_directory: bool
@@ -125,7 +125,7 @@ class ObjectReader:
         mode = item.get("mode")
         odd = isinstance(mode, int) and mode > _MODE and item.get("is_symlink") is not True
         kind = Kind.DIRECTORY if is_directory else Kind.UNKNOWN if odd else Kind.DOCUMENT
-        return self._records.linked(link, kind, _size(item), modified)
+        return self._records.make_linked_entry(link, kind, _size(item), modified)
 
     def _refuse(self, reason: str) -> NoReturn:
         if self._held is None:
@@ -143,7 +143,7 @@ def _size(item: Mapping[str, object]) -> int | None:
 # Names with controls or invalid UTF-8 make it malformed XML: then its content is unknown, and it is a
 # document, never a shorter listing. So no entry is emitted before its end. No DTD and no entity is read.
 
-_ELEMENTS_KINDS = {"file": Kind.DOCUMENT, "directory": Kind.DIRECTORY, "other": Kind.UNKNOWN}
+_KIND_BY_ELEMENT = {"file": Kind.DOCUMENT, "directory": Kind.DIRECTORY, "other": Kind.UNKNOWN}
 #: Octets of a listing that is held: 100,000 names of usual length.
 _LONGEST = 16_777_216
 
@@ -192,7 +192,7 @@ class ElementReader:
     def _start(self, name: str, attributes: Mapping[str, str]) -> None:
         self._inside.append(name)
         is_index = (
-            name == "list" if len(self._inside) == 1 else name in _ELEMENTS_KINDS and len(self._inside) == 2
+            name == "list" if len(self._inside) == 1 else name in _KIND_BY_ELEMENT and len(self._inside) == 2
         )
         if not is_index:
             decline(self._findings, "its elements are not those of an index")
@@ -205,12 +205,12 @@ class ElementReader:
 
     def _end(self, name: str) -> None:
         self._inside.pop()
-        if name not in _ELEMENTS_KINDS:
+        if name not in _KIND_BY_ELEMENT:
             return
         size = self._attributes.get("size", "")
-        entry = self._records.named(
+        entry = self._records.make_named_entry(
             "".join(self._name).encode("utf-8"),
-            _ELEMENTS_KINDS[name],
+            _KIND_BY_ELEMENT[name],
             int(size) if size.isascii() and size.isdigit() and len(size) < 19 else None,
             parse_stamp(self._attributes.get("mtime", "")),
         )

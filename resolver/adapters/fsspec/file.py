@@ -9,7 +9,7 @@ from typing import Protocol
 from fsspec.spec import AbstractBufferedFile
 
 import resolver
-from resolver.adapters.fsspec.listings import translated
+from resolver.adapters.fsspec.listings import translate_errors
 
 # The bytes of one object, from any position.
 #
@@ -100,30 +100,30 @@ class RemoteObject:
         if not octets:
             raise resolver.Truncated("it ended early", received=at, expected=self.size, url=self._url)
         if self._at == self.size and reply.read(1):
-            raise self._changed(f"it has more than the {self.size} octets that were announced")
+            raise self._make_changed(f"it has more than the {self.size} octets that were announced")
         return octets
 
     def _standing_at(self, at: int) -> resolver.blocking.LiveReply:
         reply = self._reply
         if reply is None or not 0 <= at - self._at <= _NEAR:
             self._leave()
-            reply = self._begun(at)
+            reply = self._begin_at(at)
         while self._at < at and (passed := len(reply.body.read_some(min(at - self._at, _NEAR)))):
             self._at += passed
         return reply
 
-    def _begun(self, at: int) -> resolver.blocking.LiveReply:
+    def _begin_at(self, at: int) -> resolver.blocking.LiveReply:
         _HELD.add(self._open)
         reply = self._open.enter_context(self._session.resume(self._url, at, self._known))
         found = reply.validators
         if not self._known.agree(found):
             self._leave()
-            raise self._changed("its size, date or entity tag was another one")
+            raise self._make_changed("its size, date or entity tag was another one")
         self._known = self._known.completed_by(found)
         self._reply, self._at = reply, reply.start
         return reply
 
-    def _changed(self, words: str) -> resolver.Changed:
+    def _make_changed(self, words: str) -> resolver.Changed:
         return resolver.Changed(f"this is not the object that was opened: {words}", url=self._url)
 
     def close(self) -> None:
@@ -172,7 +172,7 @@ class UrlFile(AbstractBufferedFile):
         )
 
     def _fetch_range(self, start: int, end: int) -> bytes:
-        with translated(self.path):
+        with translate_errors(self.path):
             return self._octets.read(start, end)
 
     def seek(self, loc: int, whence: int = 0) -> int:

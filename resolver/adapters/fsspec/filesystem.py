@@ -26,14 +26,14 @@ from resolver.adapters.fsspec.file import ObjectBytes, RemoteObject, UrlFile, Wh
 from resolver.adapters.fsspec.listings import (
     DIRECTORIES,
     Walks,
-    after_scheme,
     login_of,
     no_file,
     parent,
     place,
     read_only,
     settings_of,
-    translated,
+    strip_scheme,
+    translate_errors,
 )
 
 
@@ -60,7 +60,7 @@ class UrlFileSystem(Walks):
         login = login_of(self.scheme, host, port, username, password)
         if login is not None:
             self._settings["credentials"] = login
-        self._host = None if host is None else after_scheme(place(self.scheme, host, port)).rstrip("/")
+        self._host = None if host is None else strip_scheme(place(self.scheme, host, port)).rstrip("/")
         if self._host is not None and username is not None:
             self._host = f"{quote(username, safe='')}@{self._host}"
         self._waiting = threading.local()
@@ -72,7 +72,7 @@ class UrlFileSystem(Walks):
     def _octets(self, name: str) -> ObjectBytes:
         """Those of an object: from anywhere in it, where its scheme and its server let one; else all of them,
         as many as the limits let into memory."""
-        with translated(name):
+        with translate_errors(name):
             if self.ranges:
                 facts = self._facts(name)
                 if facts.kind in DIRECTORIES:
@@ -94,7 +94,7 @@ class UrlFileSystem(Walks):
         cache_type: str = "readahead",
         **kwargs: Any,
     ) -> UrlFile:
-        name = self._at(path)
+        name = self._resolve_name(path)
         if mode != "rb":
             read_only(name)
         octets = self._octets(name)
@@ -102,8 +102,8 @@ class UrlFileSystem(Walks):
         return UrlFile(self, name, octets, block_size, "none" if held else cache_type, cache_options)
 
     def cat_file(self, path: str, start: int | None = None, end: int | None = None, **kwargs: Any) -> bytes:
-        name = self._at(path)
-        with closing(self._octets(name)) as octets, translated(name):
+        name = self._resolve_name(path)
+        with closing(self._octets(name)) as octets, translate_errors(name):
             return octets.read(*slice(start, end).indices(octets.size)[:2])
 
     def cat_ranges(
@@ -118,7 +118,7 @@ class UrlFileSystem(Walks):
         """Each object is opened once, and read from its beginning on; short gaps are read over."""
         if not isinstance(paths, list):
             raise TypeError("paths is a list")
-        begins, stops = _each(starts, len(paths)), _each(ends, len(paths))
+        begins, stops = _expand_per_path(starts, len(paths)), _expand_per_path(ends, len(paths))
         found: list[Any] = [None] * len(paths)
         order = sorted(range(len(paths)), key=lambda at: (paths[at], begins[at] or 0))
         for path, places in groupby(order, paths.__getitem__):
@@ -135,8 +135,8 @@ class UrlFileSystem(Walks):
             octets: ObjectBytes | None = None
             for at, part in wanted.items():
                 try:
-                    octets = octets or stack.enter_context(closing(self._octets(self._at(path))))
-                    with translated(path):
+                    octets = octets or stack.enter_context(closing(self._octets(self._resolve_name(path))))
+                    with translate_errors(path):
                         yield at, octets.read(*part.indices(octets.size)[:2])
                 except OSError as error:
                     yield at, error
@@ -155,12 +155,12 @@ class UrlFileSystem(Walks):
         if target is not None:
             self._pour(rpath, target, callback)
             return
-        name, local = self._at(rpath), LocalFileSystem()
+        name, local = self._resolve_name(rpath), LocalFileSystem()
         if self.isdir(name):
             local.makedirs(lpath, exist_ok=True)
             return
         local.makedirs(local._parent(lpath), exist_ok=True)
-        with translated(name), self._telling(callback):
+        with translate_errors(name), self._report_to(callback):
             saved = self._session().save(self._url(name), lpath, exists="replace", listings=self.pages)
         callback.set_size(saved.bytes)
         callback.absolute_update(saved.bytes)
@@ -173,7 +173,7 @@ class UrlFileSystem(Walks):
                 callback.relative_update(len(octets))
 
     @contextmanager
-    def _telling(self, callback: Callback) -> Iterator[None]:
+    def _report_to(self, callback: Callback) -> Iterator[None]:
         """What comes meanwhile, for this thread, is told to it."""
         self._waiting.callback = callback
         try:
@@ -193,8 +193,8 @@ class UrlFileSystem(Walks):
     def ukey(self, path: str) -> str:
         """Another one for another state, by what the server says now (size, date, entity tag); where it says
         nothing, by the octets themselves."""
-        name = self._at(path)
-        with translated(name):
+        name = self._resolve_name(path)
+        with translate_errors(name):
             validators = self._facts(name).validators
             if any(validators):
                 facts = [name, *map(str, validators)]
@@ -206,8 +206,8 @@ class UrlFileSystem(Walks):
 
     def modified(self, path: str) -> datetime:
         """When it was last modified. Raises `OSError` where the server does not tell."""
-        name = self._at(path)
-        with translated(name):
+        name = self._resolve_name(path)
+        with translate_errors(name):
             found = self._facts(name).modified
         if found is None:
             raise OSError(ENODATA, "the server does not tell when it was modified", name)
@@ -246,7 +246,7 @@ class UrlFileSystem(Walks):
         read_only(rpath)
 
 
-def _each(given: int | Sequence[int | None] | None, count: int) -> Sequence[int | None]:
+def _expand_per_path(given: int | Sequence[int | None] | None, count: int) -> Sequence[int | None]:
     """One for each path. Raises `ValueError` where there are more or fewer."""
     each = given if isinstance(given, Sequence) else [given] * count
     if len(each) != count:

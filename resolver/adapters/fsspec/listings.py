@@ -109,15 +109,15 @@ def plain(name: str) -> str:
     authority, slash, path = name.partition("/")
     if "@" in authority:
         login, _, host = authority.rpartition("@")
-        authority = f"{_FOREIGN.sub(_encoded, login.partition(':')[0])}@{host}"
-    return f"{authority}{slash}{_FOREIGN.sub(_encoded, path)}"
+        authority = f"{_FOREIGN.sub(_encode_match, login.partition(':')[0])}@{host}"
+    return f"{authority}{slash}{_FOREIGN.sub(_encode_match, path)}"
 
 
-def _encoded(found: re.Match[str]) -> str:
+def _encode_match(found: re.Match[str]) -> str:
     return quote(found[0].encode("utf-8", "surrogateescape"), safe="")
 
 
-def after_scheme(url: str) -> str:
+def strip_scheme(url: str) -> str:
     """The name that a URL is known by."""
     return plain(url.partition("://")[2])
 
@@ -127,7 +127,7 @@ def parent(name: str) -> str:
     return name.rstrip("/").rpartition("/")[0]
 
 
-def last(name: str) -> str:
+def get_last_segment(name: str) -> str:
     """What it is called in its directory."""
     return name.rstrip("/").rpartition("/")[2]
 
@@ -151,7 +151,7 @@ _FAULTS: tuple[tuple[type[resolver.ResolveError], type[OSError], int], ...] = (
 
 
 @contextmanager
-def translated(name: str) -> Iterator[None]:
+def translate_errors(name: str) -> Iterator[None]:
     """What fails inside is about this name."""
     try:
         yield
@@ -221,7 +221,7 @@ class NamedByUrls(AbstractFileSystem):
         return options_in(cls.protocol[0], path)
 
     def unstrip_protocol(self, name: str) -> str:
-        return f"{self.protocol[-1]}://{self._at(name)}"
+        return f"{self.protocol[-1]}://{self._resolve_name(name)}"
 
     @classmethod
     def key(cls, name: str) -> str:
@@ -233,7 +233,7 @@ class NamedByUrls(AbstractFileSystem):
         """The name as that of a directory."""
         return name
 
-    def _at(self, path: Any) -> str:
+    def _resolve_name(self, path: Any) -> str:
         """The whole name of what a caller names."""
         name: str = self._strip_protocol(path)
         if self._host is not None and (not name or name.startswith("/")):
@@ -336,28 +336,28 @@ class FileSystemListings(NamedByUrls):
             session.close()
 
     def ls(self, path: str, detail: bool = True, refresh: bool = False, **kwargs: Any) -> list[Any]:
-        name = self._at(path)
-        records = None if refresh else self._kept(name)
+        name = self._resolve_name(path)
+        records = None if refresh else self._find_cached(name)
         if records is None:
-            with translated(name):
-                records = self._listed(name)
+            with translate_errors(name):
+                records = self._list_records(name)
         return [dict(each) if detail else each["name"] for each in records]
 
-    def _kept(self, name: str) -> list[Record] | None:
+    def _find_cached(self, name: str) -> list[Record] | None:
         records: dict[str, Record] | None = self.dircache.get(name)
         if records is not None:
             return list(records.values())
-        record = self._known(name)
+        record = self._find_known(name)
         return None if record is None or record["type"] == "directory" else [record]
 
-    def _known(self, name: str) -> Record | None:
+    def _find_known(self, name: str) -> Record | None:
         """What a listing that is kept tells of it."""
         beside: dict[str, Record] = self.dircache.get(self._parent(name), {})
         if name in beside:
             return beside[name]
         return record_of(name, resolver.Kind.DIRECTORY, 0, None) if name in self.dircache else None
 
-    def _listed(self, name: str) -> list[Record]:
+    def _list_records(self, name: str) -> list[Record]:
         """What is in a directory; of a file, itself."""
         try:
             return self._directory(name)
@@ -369,7 +369,7 @@ class FileSystemListings(NamedByUrls):
 
     def _directory(self, name: str) -> list[Record]:
         """What is in it. Raises `Declined` where it is none."""
-        told = [record for each in self._entries(name) if (record := self._told(each)) is not None]
+        told = [record for each in self._entries(name) if (record := self._make_record(each)) is not None]
         records = {record["name"]: record for record in told if record["name"] != name}
         self.dircache[name] = records
         return list(records.values())
@@ -377,13 +377,13 @@ class FileSystemListings(NamedByUrls):
     def _entries(self, name: str) -> list[resolver.Entry]:
         return self._session().run(partial(entries_of, self._url(name, listing=True)))
 
-    def _told(self, entry: resolver.Entry) -> Record | None:
+    def _make_record(self, entry: resolver.Entry) -> Record | None:
         """What a listing tells of a name, and the server where that leaves it open. None for what leads out
         of this scheme."""
         url = entry.url or ""
         if not url.startswith(f"{self.scheme}://"):
             return None
-        name, title = after_scheme(url).rstrip("/"), {"title": entry.title}
+        name, title = strip_scheme(url).rstrip("/"), {"title": entry.title}
         if entry.kind not in OPEN:
             return record_of(name, entry.kind, entry.size, entry.modified, title)
         try:
@@ -401,11 +401,11 @@ class FileSystemListings(NamedByUrls):
         return record_of(name, facts.kind, facts.size, facts.modified, more)
 
     def info(self, path: str, **kwargs: Any) -> Record:
-        name = self._at(path)
-        known = self._known(name)
+        name = self._resolve_name(path)
+        known = self._find_known(name)
         if known is not None:
             return dict(known)
-        with translated(name):
+        with translate_errors(name):
             facts = self._facts(name)
             if self._is_index(name, facts):
                 return record_of(name, resolver.Kind.DIRECTORY, 0, facts.modified)
@@ -442,7 +442,7 @@ class FileSystemListings(NamedByUrls):
         if path is None:
             self.dircache.clear()
         else:
-            for name in (self._at(path), self._parent(self._at(path))):
+            for name in (self._resolve_name(path), self._parent(self._resolve_name(path))):
                 self.dircache.pop(name, None)
 
 
@@ -465,7 +465,7 @@ def level_of(name: str, records: Iterable[Record]) -> WalkLevel:
     """Two that are called the same in it are called by their whole names from the second on."""
     level = WalkLevel({}, {})
     for record in records:
-        called = "" if record["name"] == name else last(record["name"])
+        called = "" if record["name"] == name else get_last_segment(record["name"])
         if called in level.directories or called in level.files:
             called = record["name"]
         is_directory = record["type"] == "directory" and record["name"] != name
@@ -507,12 +507,12 @@ class GlobPattern:
     def _levels(self) -> int:
         return self.name[len(self.root) + 1 :].count("/") + 1
 
-    def matching(
+    def select_matching(
         self, key: str, records: Mapping[str, Record], keys: Mapping[str, str], *, directories: bool
     ) -> dict[str, Record]:
         """Those whose key matches the pattern `key`; with `directories` those alone."""
         slash = "/" if directories else ""
-        pattern = re.compile(glob_translate(self._literal(key) + slash))
+        pattern = re.compile(glob_translate(self._escape_host(key) + slash))
         append = directories or key.endswith("/**")
         return {
             name: record
@@ -520,7 +520,7 @@ class GlobPattern:
             if pattern.match(f"{keys[name]}/" if append and record["type"] == "directory" else keys[name])
         }
 
-    def _literal(self, key: str) -> str:
+    def _escape_host(self, key: str) -> str:
         authority, slash, path = key.partition("/")
         host = re.sub(r"[*?[]", r"[\g<0>]", authority)
         return f"{host}{slash}{path if self._magic.match('?') else path.replace('?', '[?]')}"
@@ -548,7 +548,7 @@ class FileSystemWalk:
         self._detail = detail
         self._entered: set[str] = set()
 
-    def below(self, name: str, depth: int = 1) -> Iterator[tuple[str, Any, Any]]:
+    def walk_below(self, name: str, depth: int = 1) -> Iterator[tuple[str, Any, Any]]:
         """What is in it, and in all below; it is `depth` levels down itself."""
         records = self._records(name, depth)
         if records is None:
@@ -560,8 +560,8 @@ class FileSystemWalk:
             yield level
         if self._depth is None or depth < self._depth:
             for called in list(shown if self._topdown else directories):
-                if self._enters(name, directories[called]):
-                    yield from self.below(directories[called]["name"], depth + 1)
+                if self._can_enter(name, directories[called]):
+                    yield from self.walk_below(directories[called]["name"], depth + 1)
         if not self._topdown:
             yield level
 
@@ -577,7 +577,7 @@ class FileSystemWalk:
                 raise
             return None
 
-    def _enters(self, name: str, record: Record) -> bool:
+    def _can_enter(self, name: str, record: Record) -> bool:
         key, above = self._tree.key(record["name"]), self._tree.key(name).rstrip("/")
         return not record.get("islink") and key.startswith(f"{above}/") and key not in self._entered
 
@@ -598,7 +598,7 @@ class Walks(FileSystemListings):
         if maxdepth is not None and maxdepth < 1:
             raise ValueError("maxdepth must be at least 1")
         walk = FileSystemWalk(self, maxdepth, topdown, on_error, detail)
-        return walk.below(self._at(path))
+        return walk.walk_below(self._resolve_name(path))
 
     def find(
         self,
@@ -608,19 +608,23 @@ class Walks(FileSystemListings):
         detail: bool = False,
         **kwargs: Any,
     ) -> Any:
-        return super().find(self._at(path), maxdepth, withdirs, detail, **kwargs)
+        return super().find(self._resolve_name(path), maxdepth, withdirs, detail, **kwargs)
 
     def expand_path(
         self, path: Any, recursive: bool = False, maxdepth: int | None = None, **kwargs: Any
     ) -> Any:
-        return super().expand_path(self._whole(path), recursive, maxdepth, **kwargs)
+        return super().expand_path(self._resolve_names(path), recursive, maxdepth, **kwargs)
 
     def cat(self, path: Any, recursive: bool = False, on_error: str = "raise", **kwargs: Any) -> Any:
-        return super().cat(self._whole(path), recursive, on_error, **kwargs)
+        return super().cat(self._resolve_names(path), recursive, on_error, **kwargs)
 
-    def _whole(self, path: Any) -> Any:
+    def _resolve_names(self, path: Any) -> Any:
         """The whole name, or those of several."""
-        return self._at(path) if isinstance(path, str | PathLike) else [self._at(each) for each in path]
+        return (
+            self._resolve_name(path)
+            if isinstance(path, str | PathLike)
+            else [self._resolve_name(each) for each in path]
+        )
 
     def glob(
         self,
@@ -633,11 +637,11 @@ class Walks(FileSystemListings):
         """As fsspec's, but a host has no wildcards, and where a question mark begins a query, it is none."""
         if maxdepth is not None and maxdepth < 1:
             raise ValueError("maxdepth must be at least 1")
-        pattern = GlobPattern(self._at(path), self.magic)
-        found = self._matching(pattern, maxdepth, withdirs, str(path).endswith("/"), kwargs)
+        pattern = GlobPattern(self._resolve_name(path), self.magic)
+        found = self._select_matching(pattern, maxdepth, withdirs, str(path).endswith("/"), kwargs)
         return found if detail else list(found)
 
-    def _matching(
+    def _select_matching(
         self,
         pattern: GlobPattern,
         maxdepth: int | None,
@@ -650,7 +654,7 @@ class Walks(FileSystemListings):
         root, depth = self.menu(pattern.root), pattern.depth(maxdepth)
         records = self.find(root, depth, withdirs, detail=True, **more)
         keys = {name: self.key(name) for name in records}
-        return pattern.matching(self.key(pattern.name), records, keys, directories=directories)
+        return pattern.select_matching(self.key(pattern.name), records, keys, directories=directories)
 
     def du(self, path: str, total: bool = True, maxdepth: int | None = None, **kwargs: Any) -> Any:
         """Raises `OSError` for a total of sizes that the server does not tell."""

@@ -23,7 +23,7 @@ from urllib3.poolmanager import PoolManager
 from urllib3.util.connection import create_connection
 
 import resolver
-from resolver.adapters.guard.sockets import first_of, look_up
+from resolver.adapters.guard.sockets import connect_first, look_up
 
 
 class GuardedAdapter(HTTPAdapter):
@@ -50,7 +50,7 @@ class GuardedAdapter(HTTPAdapter):
     @poolmanager.setter
     def poolmanager(self, manager: PoolManager) -> None:
         manager.clear()  # pools that the manager made before have other connections
-        manager.pool_classes_by_scheme = _guarded_pools(self._policy)
+        manager.pool_classes_by_scheme = _make_guarded_pools(self._policy)
         self._poolmanager = manager
 
     def proxy_manager_for(self, proxy: str, **proxy_kwargs: Any) -> Any:
@@ -76,14 +76,14 @@ class GuardedAdapter(HTTPAdapter):
             raise error
 
 
-def _guarded_pools(policy: resolver.Policy) -> dict[str, type[HTTPConnectionPool]]:
+def _make_guarded_pools(policy: resolver.Policy) -> dict[str, type[HTTPConnectionPool]]:
     class GuardedConnection(HTTPConnection):
         def _new_conn(self) -> socket.socket:
-            return _connected(self, "http", policy)
+            return _connect_socket(self, "http", policy)
 
     class TlsConnection(HTTPSConnection):
         def _new_conn(self) -> socket.socket:
-            return _connected(self, "https", policy)
+            return _connect_socket(self, "https", policy)
 
     class Pool(HTTPConnectionPool):
         ConnectionCls = GuardedConnection
@@ -94,12 +94,12 @@ def _guarded_pools(policy: resolver.Policy) -> dict[str, type[HTTPConnectionPool
     return {"http": Pool, "https": TlsPool}
 
 
-def _connected(connection: HTTPConnection, scheme: str, policy: resolver.Policy) -> socket.socket:
+def _connect_socket(connection: HTTPConnection, scheme: str, policy: resolver.Policy) -> socket.socket:
     """As the connections of urllib3 do it, by number. The name stays what TLS is asked for."""
     host = connection.host
     try:
         addresses = look_up(host, connection.port, scheme=scheme, policy=policy)
-        return first_of(
+        return connect_first(
             addresses,
             lambda address: create_connection(
                 (address, connection.port),

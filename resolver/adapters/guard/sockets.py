@@ -22,7 +22,7 @@ def create_connection(
     """
     host, port = place
     addresses = look_up(host, port, scheme=scheme, policy=policy)
-    return first_of(
+    return connect_first(
         addresses, lambda address: socket.create_connection((address, port), timeout, source_address)
     )
 
@@ -38,7 +38,7 @@ def look_up(
         return resolver.guard(host, dict.fromkeys(found), port=port, scheme=scheme, policy=policy)
 
 
-def first_of(addresses: Iterable[str], connect: Callable[[str], socket.socket]) -> socket.socket:
+def connect_first(addresses: Iterable[str], connect: Callable[[str], socket.socket]) -> socket.socket:
     """The first connection that comes about. Raises the `OSError` of the last address."""
     failure: OSError | None = None
     for address in addresses:

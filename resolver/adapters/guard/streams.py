@@ -30,11 +30,11 @@ async def getaddrinfo(
     try:
         wanted = resolver.guard(host, port=port, scheme=scheme, policy=policy)
     except resolver.Unreachable:
-        return await _sifted(host, port, scheme, policy)
+        return await _filter_addresses(host, port, scheme, policy)
     return [info for address in wanted for info in await _infos(address, port)]
 
 
-async def _sifted(
+async def _filter_addresses(
     host: str, port: int, scheme: str, policy: resolver.Policy | str | None
 ) -> list[AddressInfo]:
     found = await _infos(host, port)

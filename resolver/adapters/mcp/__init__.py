@@ -9,6 +9,6 @@ agent never can. Whatever a tool gives is bounded and given page by page, and te
 """
 
 from resolver.adapters.mcp.server import serve, server
-from resolver.adapters.mcp.tools import ToolGrant, bounded
+from resolver.adapters.mcp.tools import ToolGrant, limit_body
 
-__all__ = ["ToolGrant", "bounded", "serve", "server"]
+__all__ = ["ToolGrant", "limit_body", "serve", "server"]

@@ -32,10 +32,10 @@ _UNSEEN = re.compile("[\U000e0000-\U000e0fff]")
 
 def safe_text(text: str) -> str:
     """Line feeds and tabs stay, CR LF is a line end, and what cannot be seen is shown."""
-    return _UNSEEN.sub(_shown, resolver.escape_controls(text))
+    return _UNSEEN.sub(_show_match, resolver.escape_controls(text))
 
 
-def _shown(match: re.Match[str]) -> str:
+def _show_match(match: re.Match[str]) -> str:
     return f"\\U{ord(match.group()):08x}"
 
 
@@ -68,14 +68,15 @@ class Record(dict[str, object]):
                 return self._text(value)
             case Mapping():
                 return {
-                    self._text(str(name)): self._value(each) for name, each in self._fitting(value.items())
+                    self._text(str(name)): self._value(each)
+                    for name, each in self._take_fitting(value.items())
                 }
             case list() | tuple():
-                return [self._value(each) for each in self._fitting(value)]
+                return [self._value(each) for each in self._take_fitting(value)]
         self._left -= len(str(value))
         return value
 
-    def _fitting(self, members: Iterable[T]) -> Iterator[T]:
+    def _take_fitting(self, members: Iterable[T]) -> Iterator[T]:
         """Give the members of a value until all room is taken."""
         for each in members:
             if self._left <= 0:
@@ -145,7 +146,7 @@ class ResultStore:
         self._held: dict[int, StoredResult] = {}
         self._count = 0
 
-    def first(self, held: StoredResult, length: int, width: int) -> ResultPage:
+    def store_first_page(self, held: StoredResult, length: int, width: int) -> ResultPage:
         """The first page of something new, which is held if that is not all of it."""
         page = self._page(self._count + 1, held, 0, length, width)
         if page.cursor is not None:
@@ -154,7 +155,7 @@ class ResultStore:
             self._make_room()
         return page
 
-    def at(self, cursor: str, length: int, width: int) -> ResultPage:
+    def find_page(self, cursor: str, length: int, width: int) -> ResultPage:
         """The page of that name. Raises `NoSuchPage`."""
         match = re.fullmatch(r"([0-9]{1,18})-([0-9]{1,18})", cursor, re.ASCII)
         number, position = (int(match[1]), int(match[2])) if match else (0, 0)
@@ -186,10 +187,10 @@ def _end(content: Content, position: int, length: int, width: int) -> int:
         end = min(position + length, len(content))
         line_end = content.rfind("\n", position + length // 2, end) + 1
         return line_end if line_end and end < len(content) else end
-    return position + _fitting(content[position : position + width], length)
+    return position + _count_fitting(content[position : position + width], length)
 
 
-def _fitting(entries: tuple[dict[str, object], ...], length: int) -> int:
+def _count_fitting(entries: tuple[dict[str, object], ...], length: int) -> int:
     for count, entry in enumerate(entries):
         length -= len(str(entry))
         if length < 0:
@@ -207,13 +208,13 @@ ENTRIES, ENTRY_CHARACTERS, NAME = 10_000, 8_388_608, 1_000
 BODY = 8_388_608
 
 
-def bounded(limits: resolver.Limits) -> resolver.Limits:
+def limit_body(limits: resolver.Limits) -> resolver.Limits:
     """These limits, with one for a body where they have none."""
     return limits if limits.body_everywhere else replace(limits, body=BODY, body_everywhere=True)
 
 
 def _limits() -> resolver.Limits:
-    return bounded(resolver.Limits())
+    return limit_body(resolver.Limits())
 
 
 def _environment() -> Mapping[str, str]:
@@ -273,7 +274,7 @@ class ToolAnswer(NamedTuple):
     failed: bool = False
 
 
-ToolsTool: TypeAlias = "Callable[[Arguments], Awaitable[ToolAnswer]]"
+ToolFunction: TypeAlias = "Callable[[Arguments], Awaitable[ToolAnswer]]"
 
 
 class Arguments:
@@ -330,7 +331,7 @@ class Tools:
         self._grant = grant
         self._session = session
         self._shelf = ResultStore()
-        self._tools: Mapping[str, tuple[ToolsTool, str]] = {
+        self._tools: Mapping[str, tuple[ToolFunction, str]] = {
             "fetch": (self._fetch, "url cursor characters entries"),
             "list": (self._list, "url cursor characters entries"),
             "info": (self._info, "url"),
@@ -344,24 +345,24 @@ class Tools:
         try:
             return await tool(Arguments(values, frozenset(known.split())))
         except (BadToolArguments, NoSuchPage) as error:
-            return _misused(str(error))
+            return _make_misuse_answer(str(error))
         except resolver.ResolveError as error:
-            return _failed(error)
+            return _make_error_answer(error)
 
     async def _fetch(self, arguments: Arguments) -> ToolAnswer:
         cursor = arguments.cursor
         if cursor is not None:
-            return _given(self._shelf.at(cursor, arguments.length, arguments.width))
+            return _make_answer(self._shelf.find_page(cursor, arguments.length, arguments.width))
         length, width = arguments.length, arguments.width
         response = await self._session.fetch(arguments.url)
-        return _given(self._shelf.first(_held(response), length, width))
+        return _make_answer(self._shelf.store_first_page(_make_stored_result(response), length, width))
 
     async def _list(self, arguments: Arguments) -> ToolAnswer:
         cursor = arguments.cursor
         if cursor is not None:
-            return _given(self._shelf.at(cursor, arguments.length, arguments.width))
+            return _make_answer(self._shelf.find_page(cursor, arguments.length, arguments.width))
         length, width = arguments.length, arguments.width
-        return _given(self._shelf.first(await self._listing(arguments.url), length, width))
+        return _make_answer(self._shelf.store_first_page(await self._listing(arguments.url), length, width))
 
     async def _listing(self, url: str) -> StoredResult:
         found: list[dict[str, object]] = []
@@ -414,14 +415,14 @@ def _with_line_ends(step: Mapping[str, object]) -> dict[str, object]:
     return {**step, "octets": octets.replace("\r", "\\x0d")} if isinstance(octets, str) else dict(step)
 
 
-def _given(page: ResultPage) -> ToolAnswer:
+def _make_answer(page: ResultPage) -> ToolAnswer:
     """A page as an answer: entries are data, and stand in the record."""
     if isinstance(page.content, tuple):
         return ToolAnswer(page.held.record.with_page({**page.facts, "entries": list(page.content)}))
     return ToolAnswer(page.held.record.with_page(page.facts), page.content)
 
 
-def _held(response: resolver.Response) -> StoredResult:
+def _make_stored_result(response: resolver.Response) -> StoredResult:
     record = Record(
         {
             "url": response.url,
@@ -476,12 +477,12 @@ def _entry(entry: resolver.Entry) -> Record:
     return Record(record)
 
 
-def _misused(message: str) -> ToolAnswer:
+def _make_misuse_answer(message: str) -> ToolAnswer:
     error = {"code": "BadArguments", "message": message}
     return ToolAnswer(Record({"url": None, "error": error, "exit": 2}), failed=True)
 
 
-def _failed(error: resolver.ResolveError) -> ToolAnswer:
+def _make_error_answer(error: resolver.ResolveError) -> ToolAnswer:
     """As the command has it with --json: the class, the words, the rule, and the exit status."""
     code = next(each.__name__ for each in type(error).__mro__ if each.__name__ in resolver.__all__)
     reason: dict[str, object] = {"code": code, "message": error.message}

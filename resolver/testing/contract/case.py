@@ -219,7 +219,7 @@ settle: ContextVar[Callable[[], Awaitable[object]]] = ContextVar(
 )
 
 
-async def settled() -> OpenConnections:
+async def wait_until_settled() -> OpenConnections:
     """What is open once everybody, servers included, waits for something to happen."""
     await settle.get()()
     working = frozenset(thread.name for thread in threading.enumerate() if not _waits(thread))
@@ -230,7 +230,7 @@ async def check_nothing_left(before: OpenConnections) -> None:
     """No more descriptors than before, and no other thread but those that wait for work. Fewer there may
     be: a server may have closed its end of something earlier only now."""
     with running().move_on_after(PATIENT):
-        while (now := await settled()).exceeds(before):
+        while (now := await wait_until_settled()).exceeds(before):
             await running().sleep(0.005)
     assert not now.exceeds(before), (before, now)
 
@@ -295,7 +295,7 @@ class ContractCheck(NamedTuple):
         return self.name
 
 
-def anything(case: Case) -> bool:
+def accept_any(case: Case) -> bool:
     """Every row."""
     return True
 
@@ -305,11 +305,11 @@ def listing(case: Case) -> bool:
     return case.listing is not None
 
 
-def served(case: Case) -> bool:
+def is_served(case: Case) -> bool:
     """One that connects to a server."""
     return case.start is not None
 
 
-def kept(case: Case) -> bool:
+def is_kept(case: Case) -> bool:
     """One whose document is octets to be kept."""
     return case.kind is not Kind.SERVICE

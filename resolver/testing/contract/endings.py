@@ -18,11 +18,11 @@ from resolver.testing.contract.case import (
     WAYS,
     CaseSetting,
     ContractCheck,
-    anything,
+    accept_any,
     check_nothing_left,
-    kept,
+    is_kept,
     listing,
-    settled,
+    wait_until_settled,
 )
 from resolver.transfer.session import Resolver
 
@@ -130,7 +130,7 @@ async def check_what_was_opened_is_closed(setting: CaseSetting, folder: Path) ->
     case = setting.case
     for number, template in enumerate((case.document, case.listing, case.missing)):
         if template is not None:
-            before = await settled()
+            before = await wait_until_settled()
             async with setting.resolver() as session:
                 for name, way in LEFT.items():
                     with suppress(Declined, Refused):
@@ -164,7 +164,7 @@ async def check_a_listener_that_fails(name: str, setting: CaseSetting, folder: P
     listener = FailingListener()
     async with setting.resolver(policy=policy, on_event=listener) as session:
         await LEFT[name](session, url, folder / "whole")
-    before = await settled()
+    before = await wait_until_settled()
     for number in spread(listener.events, MOST):
         listener = FailingListener(number)
         told = partial(setting.resolver, policy=policy, on_event=listener)
@@ -189,7 +189,7 @@ async def raises_own(
 async def check_a_cancel_at_every_checkpoint(name: str, setting: CaseSetting, folder: Path) -> None:
     """Nothing but the cancel leaves, the same session goes on, and in the end nothing is left open."""
     url = setting.url(getattr(setting.case, ASKED[name]))
-    before = await settled()
+    before = await wait_until_settled()
     async with setting.resolver() as session:
         count, _ = await cancelled_at(None, partial(LEFT[name], session, url, folder / "whole"))
         for number in spread(count, MOST):
@@ -213,10 +213,10 @@ def is_whole(path: Path, content: bytes) -> bool:
 
 
 #: Which rows can be asked so.
-_FOR = {"fetch": anything, "save": kept, "entries": listing}
+_FOR = {"fetch": accept_any, "save": is_kept, "entries": listing}
 
 CHECKS: tuple[ContractCheck, ...] = (
-    ContractCheck("what was opened is closed", check_what_was_opened_is_closed, anything),
+    ContractCheck("what was opened is closed", check_what_was_opened_is_closed, accept_any),
     *(
         ContractCheck(f"a listener that fails, {name}", partial(check_a_listener_that_fails, name), is_for)
         for name, is_for in _FOR.items()

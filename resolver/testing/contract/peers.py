@@ -44,8 +44,8 @@ from resolver.testing.contract.case import (
     IdleServer,
     ListeningSockets,
     check_nothing_left,
-    served,
-    settled,
+    is_served,
+    wait_until_settled,
 )
 from resolver.testing.replay import Peer, reset
 from resolver.transfer.naming import local_file_name
@@ -215,7 +215,7 @@ def check_error(error: ResolveError, url: str, secret: str) -> None:
 
 async def check_peer(attend: Attend, setting: CaseSetting, folder: Path) -> None:
     """One that says it to everybody, inside TLS where the scheme is, and in the clear where it is not."""
-    before = await settled()
+    before = await wait_until_settled()
     async with trio.open_nursery() as nursery:
         tls = setting.tls if setting.case.tls else None
         await meet(setting, await serve(nursery, attend, tls), folder, CALM)
@@ -257,7 +257,7 @@ async def check_name(setting: CaseSetting, folder: Path) -> None:
 
 def _speaks_tcp(case: Case) -> bool:
     row = registry.find(case.scheme)
-    return served(case) and row is not None and row.transport == "tcp"
+    return is_served(case) and row is not None and row.transport == "tcp"
 
 
 def _speaks_in_clear(case: Case) -> bool:
@@ -320,11 +320,11 @@ async def check_refusal(why: str, running: CaseSetting, folder: Path) -> None:
     assert os.listdir(folder) == []
 
 
-def _for(why: str) -> ContractCheck:
+def _make_check(why: str) -> ContractCheck:
     def is_for(case: Case) -> bool:
-        return served(case) and is_refused(case, why) and not (case.any_port and why == "cautious")
+        return is_served(case) and is_refused(case, why) and not (case.any_port and why == "cautious")
 
     return ContractCheck(f"a refusal connects to nothing, {why}", partial(check_refusal, why), is_for)
 
 
-REFUSALS_CHECKS: tuple[ContractCheck, ...] = tuple(map(_for, REFUSING))
+REFUSAL_CHECKS: tuple[ContractCheck, ...] = tuple(map(_make_check, REFUSING))

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import trio
 
-from resolver.network.connecting import bare
+from resolver.network.connecting import unwrap_group
 from resolver.testing.contract import endings
 from resolver.testing.contract import operations as given
 from resolver.testing.contract import operations as plans
@@ -20,8 +20,8 @@ from resolver.testing.contract.case import Case, ContractCheck, start
 
 CHECKS: tuple[ContractCheck, ...] = (
     *given.CHECKS,
-    *plans.PLANS_CHECKS,
-    *refusals.REFUSALS_CHECKS,
+    *plans.PLAN_CHECKS,
+    *refusals.REFUSAL_CHECKS,
     *endings.CHECKS,
     *octets.CHECKS,
 )
@@ -59,7 +59,7 @@ async def perform(check: ContractCheck, case: Case, tls: ssl.SSLContext, folder:
             await check.function(await start(case, nursery, tls, files), saved)
             nursery.cancel_scope.cancel()
     except BaseExceptionGroup as group:
-        problem = bare(group)
+        problem = unwrap_group(group)
     if problem is not None:
         raise problem
 

@@ -19,9 +19,9 @@ from resolver.web.dialogue.exchange import (
     Place,
     RecordedExchange,
     breadth,
-    counted,
     cut,
-    wrapped,
+    format_count,
+    wrap_text,
 )
 from resolver.web.pages.page import environment
 
@@ -69,7 +69,7 @@ def title_of(exchange: RecordedExchange) -> str:
 def summary_of(exchange: RecordedExchange) -> str:
     """What a person who does not see it hears first."""
     sides = [f"{lane.title} ({lane.who})" if lane.who else lane.title for lane in exchange.lanes]
-    words = f"Sequence diagram of {', '.join(sides)}: {counted(len(exchange.messages), 'message')}"
+    words = f"Sequence diagram of {', '.join(sides)}: {format_count(len(exchange.messages), 'message')}"
     if exchange.left_out:
         words += f", {exchange.left_out:,} more are left out"
     if exchange.elapsed is not None:
@@ -135,8 +135,8 @@ class _DiagramCanvas:
     def _note(self, message: DiagramMessage) -> None:
         """A band across, for what neither side says."""
         left, right = _FIRST + 16, _FIRST + _GAP - 16
-        told = [] if message.size is None else [counted(message.size)]
-        lines = [line for text in (*told, *message.lines) for line in wrapped(text, _CELLS_OF_NOTE)]
+        told = [] if message.size is None else [format_count(message.size)]
+        lines = [line for text in (*told, *message.lines) for line in wrap_text(text, _CELLS_OF_NOTE)]
         height = len(lines) * LINE + 12
         name = "gap" if message.kind == "gap" else f"note {message.tone}"
         dashes = "3 4" if message.kind == "gap" else ""
@@ -163,10 +163,10 @@ class _DiagramCanvas:
         self._connection(message)
         if message.kind == "body":
             self._y += 4
-            self._thick(start, end)
+            self._draw_thick(start, end)
             self._y += 4
         else:
-            self._thin(message, start, end)
+            self._draw_thin(message, start, end)
         self._y += 15
 
     def _labels(self, message: DiagramMessage, *, ours: bool) -> list[tuple[str, str]]:
@@ -174,10 +174,10 @@ class _DiagramCanvas:
             return [(cut(line, _CELLS_OF_NOTE, breadth), "ours") for line in message.lines]
         if message.size is None:
             return [(line, "said") for line in message.lines]
-        count = (counted(message.size), "count")
+        count = (format_count(message.size), "count")
         return [count, *((line, "preview") for line in message.lines)]
 
-    def _thin(self, message: DiagramMessage, start: float, end: float) -> None:
+    def _draw_thin(self, message: DiagramMessage, start: float, end: float) -> None:
         side = 1 if end > start else -1
         dashes = "6 4" if message.kind in ("open", "close", "tls") else ""
         tip, y = end - side * 5, self._y
@@ -192,7 +192,7 @@ class _DiagramCanvas:
             points = f"{at:g},{y:g} {at - turn * 10:g},{y - 5:g} {at - turn * 10:g},{y + 5:g}"
             self._shapes.append(_area(f"head {message.kind}", points))
 
-    def _thick(self, start: float, end: float) -> None:
+    def _draw_thick(self, start: float, end: float) -> None:
         side = 1 if end > start else -1
         y, a, b = self._y, start + side * 5, end - side * 5
         neck = b - side * 16
@@ -241,26 +241,26 @@ def _text(text: str, name: str, x: float, y: float, anchor: str = "start") -> Sv
 
 def _line(name: str, start: Point, end: Point, *, dashes: str = "") -> SvgShape:
     ends = (("x1", start[0]), ("y1", start[1]), ("x2", end[0]), ("y2", end[1]))
-    return _drawn("line", name, tuple((key, f"{value:g}") for key, value in ends), dashes)
+    return _draw_shape("line", name, tuple((key, f"{value:g}") for key, value in ends), dashes)
 
 
 def _box(name: str, corner: Point, size: Point, *, dashes: str = "", fill: str = "none") -> SvgShape:
     sides = (("x", corner[0]), ("y", corner[1]), ("width", size[0]), ("height", size[1]), ("rx", 4))
     placed = tuple((key, f"{value:g}") for key, value in sides)
-    return _drawn("rect", name, (*placed, ("fill", fill)), dashes)
+    return _draw_shape("rect", name, (*placed, ("fill", fill)), dashes)
 
 
 def _bracket(name: str, corner: Point, end: float) -> SvgShape:
     """Open to the left, as wide as it has to be to be seen."""
     x, y = corner
-    return _drawn("path", name, (("d", f"M{x:g} {y:g}h9V{end:g}h-9"), ("fill", "none")), "")
+    return _draw_shape("path", name, (("d", f"M{x:g} {y:g}h9V{end:g}h-9"), ("fill", "none")), "")
 
 
 def _area(name: str, points: str) -> SvgShape:
     return SvgShape("polygon", (("class", name), ("points", points), ("fill", "currentColor")))
 
 
-def _drawn(tag: str, name: str, attributes: tuple[tuple[str, str], ...], dashes: str) -> SvgShape:
+def _draw_shape(tag: str, name: str, attributes: tuple[tuple[str, str], ...], dashes: str) -> SvgShape:
     more = (("stroke-dasharray", dashes),) if dashes else ()
     return SvgShape(tag, (("class", name), *attributes, ("stroke", "currentColor"), *more))
 
@@ -302,7 +302,7 @@ class _PanelSection(NamedTuple):
 def panel(*exchanges: RecordedExchange, away: str = "") -> str:
     """What stands on a page: the dialogue, and the plan beside it. `away` is the address at which the first
     is to be had as a file, without how its name ends."""
-    return _render("exchange.html", {"shown": _shown(exchanges, "dialogue"), "away": away})
+    return _render("exchange.html", {"shown": _make_panels(exchanges, "dialogue"), "away": away})
 
 
 def svg(exchange: RecordedExchange) -> str:
@@ -320,11 +320,11 @@ def page(sections: Sequence[tuple[RecordedExchange, ...]], heading: str, *, left
     policy that allows neither another sheet nor anything from elsewhere."""
     sheet = _render("exchange_page.css", {})
     made = tuple(
-        _PanelSection(f"url-{number}", each[0].url, _shown(each, f"d{number}"))
+        _PanelSection(f"url-{number}", each[0].url, _make_panels(each, f"d{number}"))
         for number, each in enumerate(sections, 1)
         if each
     )
-    title = made[0].url if len(made) == 1 else counted(len(made) + left_out, "URL")
+    title = made[0].url if len(made) == 1 else format_count(len(made) + left_out, "URL")
     subtitle = "A URL, and what it takes to get it." if len(made) == 1 else title
     if left_out:
         subtitle += f", of which {left_out:,} are left out in the middle"
@@ -346,7 +346,7 @@ def rows(exchange: RecordedExchange) -> tuple[MessageRow, ...]:
 
 
 def _row(message: DiagramMessage, lanes: dict[Place, DiagramLane], wire: frozenset[Kind]) -> MessageRow:
-    lines = message.lines if message.size is None else (counted(message.size), *message.lines)
+    lines = message.lines if message.size is None else (format_count(message.size), *message.lines)
     at = _NONE if message.at is None else milliseconds(message.at)
     tag = "code" if message.kind in wire else "span"
     return MessageRow(at, _way(message, lanes), lines, message.kind, tag)
@@ -362,14 +362,14 @@ def _way(message: DiagramMessage, lanes: dict[Place, DiagramLane]) -> str:
     return f"{between}, in TLS" if message.secured else between
 
 
-def _shown(exchanges: Iterable[RecordedExchange], name: str) -> tuple[ExchangePanel, ...]:
+def _make_panels(exchanges: Iterable[RecordedExchange], name: str) -> tuple[ExchangePanel, ...]:
     return tuple(
-        ExchangePanel(each, draw(each), rows(each), _ended(each), f"{name}-{number}")
+        ExchangePanel(each, draw(each), rows(each), _describe_end(each), f"{name}-{number}")
         for number, each in enumerate(exchanges, 1)
     )
 
 
-def _ended(exchange: RecordedExchange) -> str:
+def _describe_end(exchange: RecordedExchange) -> str:
     if exchange.outcome is None:
         return ""
     if exchange.kind == "plan":

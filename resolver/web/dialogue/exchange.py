@@ -148,38 +148,38 @@ _TOKEN = re.compile(rb"(?i)\b((?:access_|id_|refresh_)?token|api_?key|secret|pas
 _NO_XML = re.compile("[\ufdd0-\ufdef\ufffe\uffff]")
 
 
-def masked(octets: bytes) -> bytes:
+def mask_logins(octets: bytes) -> bytes:
     """Without what a login or a token is."""
     return _TOKEN.sub(rb"\1=" + _HIDDEN, _SAID.sub(rb"\1" + _HIDDEN, octets))
 
 
 def lines_of(octets: bytes) -> tuple[str, ...]:
     """The lines of a message. What is behind the last of `LINES` is counted in it."""
-    text = masked(octets).decode("utf-8", "surrogateescape")
+    text = mask_logins(octets).decode("utf-8", "surrogateescape")
     found = re.split("\r?\n", text[:-1] if text.endswith("\n") else text)
     found = [each.removesuffix("\r") for each in found]
     while len(found) > 1 and not found[-1]:
         found.pop()
-    lines = [shown(line) or "(an empty line)" for line in found[:LINES]]
+    lines = [show_line(line) or "(an empty line)" for line in found[:LINES]]
     if len(found) > LINES:
         lines[-1] = f"… {len(found) - LINES + 1} more lines"
     return tuple(lines)
 
 
-def shown(text: str) -> str:
+def show_line(text: str) -> str:
     """One line, fit for a page and for XML, of at most `CELLS` cells."""
-    return cut(escaped(text), CELLS)
+    return cut(escape_text(text), CELLS)
 
 
 def note(text: str) -> str:
     """A line of ours that has words of others in it."""
-    line = masked(escaped(text).encode()).decode()
+    line = mask_logins(escape_text(text).encode()).decode()
     return line if len(line) <= _LONGEST_NOTE else f"{line[: _LONGEST_NOTE - 1]}…"
 
 
-def escaped(text: str) -> str:
+def escape_text(text: str) -> str:
     line = escape_controls(text.replace("\r\n", "\\x0d\\x0a")).replace("\n", "\\x0a").replace("\t", " → ")
-    return _NO_XML.sub(_named, line)
+    return _NO_XML.sub(_name_match, line)
 
 
 def readable(octets: bytes) -> bool:
@@ -202,10 +202,10 @@ def preview(octets: bytes) -> tuple[str, ...]:
     if readable(beginning):
         lines = lines_of(beginning[: beginning.rfind(b"\n") + 1] or beginning)
         return lines[:_PREVIEW]
-    words = _WORD.findall(masked(beginning))
+    words = _WORD.findall(mask_logins(beginning))
     if sum(map(len, words)) * 3 < len(beginning):
         return ()
-    return (shown(" · ".join(word.decode("ascii").strip() for word in words)),)
+    return (show_line(" · ".join(word.decode("ascii").strip() for word in words)),)
 
 
 def cut(text: str, cells: int, measure: Callable[[str], float] | None = None) -> str:
@@ -237,7 +237,7 @@ def breadth(text: str) -> float:
     return sum(1.7 if each in "WMmw@%" else 1.25 if each.isupper() else width(each) for each in text)
 
 
-def wrapped(text: str, cells: int) -> tuple[str, ...]:
+def wrap_text(text: str, cells: int) -> tuple[str, ...]:
     """The same text in lines of so much breadth, broken between words where there are any."""
     lines: list[str] = []
     for word in _pieces(text.split(" "), cells):
@@ -259,10 +259,10 @@ def _pieces(words: Iterable[str], cells: int) -> Iterable[str]:
         yield held
 
 
-def counted(number: int, what: str = "octet") -> str:
+def format_count(number: int, what: str = "octet") -> str:
     """`1 octet`, `12,345 octets`."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-def _named(match: re.Match[str]) -> str:
+def _name_match(match: re.Match[str]) -> str:
     return f"\\u{ord(match[0]):04x}"

@@ -18,11 +18,11 @@ from resolver.web.dialogue.exchange import (
     note,
     preview,
     readable,
-    shown,
+    show_line,
 )
 
 
-def planned(plan: Plan) -> RecordedExchange:
+def make_planned_exchange(plan: Plan) -> RecordedExchange:
     """The steps of a plan as messages, and what the policy says before them."""
     steps = _Steps()
     for finding in plan.findings:
@@ -49,7 +49,7 @@ def host_of(url: str) -> str:
         parsed = parse(url)
     except ResolveError:
         return ""
-    return shown(parsed.host) if isinstance(parsed, HostUrl) else ""
+    return show_line(parsed.host) if isinstance(parsed, HostUrl) else ""
 
 
 class _Steps:
@@ -72,7 +72,7 @@ class _Steps:
             case "receive":
                 self._receive(str(step["what"]))
             case "open":
-                self._add("open", (shown(f"opens {_word(step['path'])}"),), "client", "client")
+                self._add("open", (show_line(f"opens {_word(step['path'])}"),), "client", "client")
             case _:
                 self._tell(str(step["text"]))
 
@@ -95,9 +95,9 @@ class _Steps:
         self._host = host
         chosen = is_data and port == "0"
         where = "a port of the server's choice" if chosen else f"port {port}"
-        self.who.setdefault(place, "server's choice" if chosen else shown(f"{host} {where}"))
+        self.who.setdefault(place, "server's choice" if chosen else show_line(f"{host} {where}"))
         words = "sends datagrams to" if transport == "udp" else "connects to"
-        self._add("open", (shown(f"{words} {host or 'a news server'}, {where}"),), "client", place)
+        self._add("open", (show_line(f"{words} {host or 'a news server'}, {where}"),), "client", place)
         self._secured[place] = False
         self._heard_from = place
         self._waits_for_reply = is_data
@@ -120,7 +120,7 @@ class _Steps:
         if self._host is None and not self.who:
             place = "client"
         self._waits_for_reply = False
-        self._add("hear", (shown(what),), place, "client")
+        self._add("hear", (show_line(what),), place, "client")
 
     def _add(
         self, kind: Kind, lines: tuple[str, ...], source: Place, target: Place, size: int | None = None

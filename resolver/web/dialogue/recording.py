@@ -33,20 +33,20 @@ from resolver.web.dialogue.exchange import (
     Place,
     RecordedExchange,
     Tone,
-    counted,
+    format_count,
     lanes_of,
     lines_of,
     note,
     preview,
     readable,
-    shown,
+    show_line,
 )
 from resolver.web.dialogue.planned import host_of
 
 # A long dialogue keeps its beginning and its end; the messages between are only counted.
 
 #: So many messages at the beginning, and as many at the end.
-ENDS_HALF = 250
+MAX_HALF_MESSAGES = 250
 
 
 class BoundedMessages:
@@ -54,14 +54,14 @@ class BoundedMessages:
 
     def __init__(self) -> None:
         self._first: list[DiagramMessage] = []
-        self._last: deque[DiagramMessage] = deque(maxlen=ENDS_HALF)
+        self._last: deque[DiagramMessage] = deque(maxlen=MAX_HALF_MESSAGES)
         self.left_out = 0
 
     def add(self, message: DiagramMessage) -> None:
-        if len(self._first) < ENDS_HALF:
+        if len(self._first) < MAX_HALF_MESSAGES:
             self._first.append(message)
             return
-        if len(self._last) == ENDS_HALF:
+        if len(self._last) == MAX_HALF_MESSAGES:
             self.left_out += 1
         self._last.append(message)
 
@@ -78,7 +78,7 @@ class BoundedMessages:
                     kept[at] = new
                     return
 
-    def all(self) -> tuple[DiagramMessage, ...]:
+    def list_all(self) -> tuple[DiagramMessage, ...]:
         """Those that are kept, with one in the place of those that are not."""
         if not self.left_out:
             return (*self._first, *self._last)
@@ -156,7 +156,7 @@ class ExchangeRecording:
                 again = f"again in {delay:g} s" if delay else "again when its turn comes"
                 self._note(f"{words_of(error)}; {again}", "bad")
             case Kept(path=path, octets=octets):
-                self._note(f"{counted(octets)} stay beside {path}")
+                self._note(f"{format_count(octets)} stay beside {path}")
             case Finished():
                 self._finish(event)
 
@@ -168,7 +168,7 @@ class ExchangeRecording:
     def exchange(self) -> RecordedExchange:
         """What there is of it so far."""
         self._let_go()
-        messages = self._messages.all()
+        messages = self._messages.list_all()
         return RecordedExchange(
             url=note(self._url),
             kind="dialogue",
@@ -201,15 +201,15 @@ class ExchangeRecording:
         if event.addresses == self._asked:
             return
         self._asked = event.addresses
-        self._add("ask", (shown(f"{event.host} ?"),), "client", "names")
-        told = shown(", ".join(event.addresses) or "nothing")
+        self._add("ask", (show_line(f"{event.host} ?"),), "client", "names")
+        told = show_line(", ".join(event.addresses) or "nothing")
         self._add("answer", (told,), "names", "client")
 
     def _connect(self, event: Connected) -> None:
         place: Place = "data" if event.data else "server"
-        who = shown(f"{event.address} port {event.port}")
+        who = show_line(f"{event.address} port {event.port}")
         self._who[place] = who if self._who.get(place, who) == who else "one after the other"
-        words = shown(f"connects to {who}")
+        words = show_line(f"connects to {who}")
         if self._taken is not None and not event.data:  # what was said before was said to a proxy
             self._messages.replace(self._taken, self._taken._replace(lines=(words,)))
             self._taken = None
@@ -323,7 +323,7 @@ class ExchangeRecording:
 
     def _finish(self, event: Finished) -> None:
         self._failed = event.error is not None
-        self._elapsed = self._since()
+        self._elapsed = self._compute_elapsed()
         if event.error is None:
             self._outcome = "done"
         else:
@@ -331,19 +331,19 @@ class ExchangeRecording:
         self._note(self._outcome, "bad" if self._failed else "good")
 
     def _note(self, text: str, tone: Tone = "plain") -> None:
-        self._messages.add(DiagramMessage("note", (note(text),), at=self._since(), tone=tone))
+        self._messages.add(DiagramMessage("note", (note(text),), at=self._compute_elapsed(), tone=tone))
 
     def _add(
         self, kind: Kind, lines: tuple[str, ...], source: Place, target: Place, size: int | None = None
     ) -> DiagramMessage:
         beside = source if target == "client" else target
         message = DiagramMessage(
-            kind, lines, source, target, self._since(), size, self._secured.get(beside, False)
+            kind, lines, source, target, self._compute_elapsed(), size, self._secured.get(beside, False)
         )
         self._messages.add(message)
         return message
 
-    def _since(self) -> float:
+    def _compute_elapsed(self) -> float:
         assert self._begun is not None, "something was heard"
         return (self._at - self._begun) * 1000
 
@@ -359,7 +359,7 @@ _CURRENT: ContextVar[ExchangeRecording | None] = ContextVar("_CURRENT", default=
 
 
 @contextmanager
-def recorded(now: Callable[[], float]) -> Iterator[ExchangeRecording]:
+def record_exchange(now: Callable[[], float]) -> Iterator[ExchangeRecording]:
     """What is asked for in this block, by this task and those that it starts; `hear_here` has to be what the
     session tells."""
     recording = ExchangeRecording(now)
@@ -389,15 +389,17 @@ class Recordings:
 
     def hear(self, event: Event) -> None:
         """Keep it with those of the same retrieval."""
-        recording = self._started(event) if isinstance(event, Started) else self._of(event)
+        recording = (
+            self._start_recording(event) if isinstance(event, Started) else self._find_recording(event)
+        )
         if recording is not None:
             recording.hear(event)
 
-    def all(self) -> tuple[ExchangeRecording, ...]:
+    def list_all(self) -> tuple[ExchangeRecording, ...]:
         """In the order in which they began."""
         return tuple(self._kept.values())
 
-    def _started(self, event: Started) -> ExchangeRecording:
+    def _start_recording(self, event: Started) -> ExchangeRecording:
         recording = self._kept.get(event.transfer)
         if recording is None:
             recording = self._kept[event.transfer] = ExchangeRecording(self._now)
@@ -407,7 +409,7 @@ class Recordings:
         _CURRENT.set(recording)
         return recording
 
-    def _of(self, event: Event) -> ExchangeRecording | None:
+    def _find_recording(self, event: Event) -> ExchangeRecording | None:
         if isinstance(event, Progress | Retrying | Finished | Kept) and event.transfer in self._kept:
             return self._kept[event.transfer]
         current = _CURRENT.get()

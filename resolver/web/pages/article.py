@@ -86,11 +86,11 @@ def _stretches(lines: list[tuple[int, str]], level: int, place: PageAddressBar) 
 
 
 def _plain(level: int, lines: list[str], place: PageAddressBar) -> QuotedLines:
-    text = "\n".join(_unmarked(line, level) for line in lines).strip("\n")
+    text = "\n".join(_strip_marks(line, level) for line in lines).strip("\n")
     return QuotedLines(level, len(lines), tuple(runs_of(text, place)))
 
 
-def _unmarked(line: str, level: int) -> str:
+def _strip_marks(line: str, level: int) -> str:
     """Without the marks of the levels that it stands in, which are shown otherwise."""
     for _ in range(level):
         line = line.removeprefix(">").removeprefix(" ")
@@ -104,7 +104,7 @@ def _unmarked(line: str, level: int) -> str:
 
 #: What is taken apart at all, in octets; how many layers it may declare, and how many parts are told.
 LARGEST = 16_777_216
-MIME_DEEPEST = 20
+MAX_MIME_DEPTH = 20
 MOST = 200
 #: Octets of a field that says what a part is: of more, Python's time grows with the square of their number.
 _LONGEST_FIELD = 8_192
@@ -136,13 +136,13 @@ class MimePart(NamedTuple):
 
 def parts_of(octets: bytes, charset: str | None = None) -> list[MimePart]:
     """The leaves of a message, at most `MOST`; never none."""
-    if len(octets) > LARGEST or len(_LAYER.findall(octets)) > MIME_DEEPEST or _says_too_much(octets):
-        return [_whole(octets, charset)]
+    if len(octets) > LARGEST or len(_LAYER.findall(octets)) > MAX_MIME_DEPTH or _says_too_much(octets):
+        return [_read_whole(octets, charset)]
     try:
-        found = list(_leaves(message_from_bytes(octets, policy=policy.compat32), charset))
+        found = list(_list_leaves(message_from_bytes(octets, policy=policy.compat32), charset))
     except (*_BROKEN, RecursionError):
-        return [_whole(octets, charset)]
-    return found or [_whole(octets, charset)]
+        return [_read_whole(octets, charset)]
+    return found or [_read_whole(octets, charset)]
 
 
 def _says_too_much(octets: bytes) -> bool:
@@ -155,14 +155,14 @@ def _says_too_much(octets: bytes) -> bool:
     return False
 
 
-def _whole(octets: bytes, charset: str | None) -> MimePart:
+def _read_whole(octets: bytes, charset: str | None) -> MimePart:
     """Everything below the head."""
     end = _HEAD_ENDS.search(octets)
     body = octets[end.end() :] if end else b""
     return MimePart(1, 0, "text/plain", charset, "", body, True)
 
 
-def _leaves(message: Message, charset: str | None) -> Iterator[MimePart]:
+def _list_leaves(message: Message, charset: str | None) -> Iterator[MimePart]:
     waiting: list[tuple[int, Message]] = [(0, message)]
     number = 0
     while waiting and number < MOST:
@@ -243,8 +243,8 @@ def article_page(
     values: dict[str, object] = {
         "heading": response.title or "(no subject)",
         "source": query.view == "source",
-        "source_href": place.again(query._replace(view="source", page=1)),
-        "article_href": place.again(query._replace(view="", page=1)),
+        "source_href": place.make_address(query._replace(view="source", page=1)),
+        "article_href": place.make_address(query._replace(view="", page=1)),
         "thread": thread,
         "saved": response.url,
         "found": response.findings,
@@ -285,13 +285,13 @@ def _parts(
     return {
         "runs": [],
         "bodies": bodies,
-        "parts": [] if alone else [_told(part, contents) for part in parts],
+        "parts": [] if alone else [_summarize(part, contents) for part in parts],
         "more": len(parts) >= MOST,
         "cut": room <= 0,
     }
 
 
-def _told(part: MimePart, contents: Callable[[MimePart, bool], str]) -> ArticleSummary:
+def _summarize(part: MimePart, contents: Callable[[MimePart, bool], str]) -> ArticleSummary:
     is_picture = media_type_of_picture(part.octets) is not None
     show = contents(part, True) if is_picture else None
     return ArticleSummary(

@@ -17,8 +17,8 @@ from resolver.web.pages.page import (
     PageAddressBar,
     PageQuery,
     WebPage,
-    counted,
     date_of,
+    format_count,
     size_of,
     text_of,
 )
@@ -63,12 +63,12 @@ class ListingPage(NamedTuple):
     paging: Paging
 
 
-def arranged(entries: Sequence[Entry], query: PageQuery, place: PageAddressBar) -> ListingPage:
+def arrange_entries(entries: Sequence[Entry], query: PageQuery, place: PageAddressBar) -> ListingPage:
     """The page of a listing that a person asked for; the last one where there are not so many."""
     total = len(entries)
     chosen: Sequence[Numbered] | None = None
     if query.filter or query.sort in ORDERS:
-        chosen = list(_filtered(enumerate(entries, 1), query.filter))
+        chosen = list(_filter_entries(enumerate(entries, 1), query.filter))
         if query.sort in ORDERS:
             chosen.sort(key=ORDERS[query.sort])
     matched = total if chosen is None else len(chosen)
@@ -86,10 +86,10 @@ def paging_of(place: PageAddressBar, query: PageQuery, page: int, pages: int) ->
     return Paging(
         page,
         pages,
-        place.again(query._replace(page=1)),
-        place.again(query._replace(page=page - 1)) if page > 1 else None,
-        place.again(query._replace(page=page + 1)) if page < pages else None,
-        place.again(query._replace(page=pages)),
+        place.make_address(query._replace(page=1)),
+        place.make_address(query._replace(page=page - 1)) if page > 1 else None,
+        place.make_address(query._replace(page=page + 1)) if page < pages else None,
+        place.make_address(query._replace(page=pages)),
         place.path,
         fields_of(place, query),
     )
@@ -129,7 +129,7 @@ class Groups:
             yield group
 
 
-def forbidden(entry: Entry, judge: Judge | None) -> str:
+def explain_forbidden(entry: Entry, judge: Judge | None) -> str:
     """Why an entry may not be followed from its page, and by which rule; empty where nothing speaks against
     it, or nobody asks."""
     verdict = None if judge is None or entry.url is None else judge(entry)
@@ -139,7 +139,7 @@ def forbidden(entry: Entry, judge: Judge | None) -> str:
     return f"{first.detail} ({first.rule})"
 
 
-def _filtered(numbered: Iterable[Numbered], wanted: str) -> Iterable[Numbered]:
+def _filter_entries(numbered: Iterable[Numbered], wanted: str) -> Iterable[Numbered]:
     if not wanted:
         return numbered
     folded = wanted.casefold()
@@ -157,11 +157,11 @@ def _by_name(numbered: Numbered) -> tuple[str, int]:
 def _by_size(numbered: Numbered) -> tuple[float, str, int]:
     """The largest first; what has none last. A rounded size counts as what it says."""
     number, entry = numbered
-    size = _rounded(entry) if entry.size is None else float(entry.size)
+    size = _parse_rounded_size(entry) if entry.size is None else float(entry.size)
     return -size, entry.name, number
 
 
-def _rounded(entry: Entry) -> float:
+def _parse_rounded_size(entry: Entry) -> float:
     found = _ROUNDED.match(text_of(entry.extra, "size_text"))
     if found is None:
         return -1.0
@@ -220,7 +220,7 @@ def directory_page(
 ) -> WebPage:
     """The part of a listing that `query` asks for. `judge` says of an entry whether it may be followed from
     here."""
-    shown = arranged(entries, query, place)
+    shown = arrange_entries(entries, query, place)
     values = {
         "heading": title or place.url,
         "count": count_of(shown, query),
@@ -231,7 +231,7 @@ def directory_page(
         "heads": _heads(place, query),
         "filter": query.filter,
         "filter_fields": fields_of(place, query, but="q"),
-        "unfiltered": place.again(query._replace(filter="", page=1)) if query.filter else None,
+        "unfiltered": place.make_address(query._replace(filter="", page=1)) if query.filter else None,
         "empty": "No name has that." if query.filter else "Nothing is in it.",
         "paging": shown.paging,
     }
@@ -244,7 +244,7 @@ def count_of(shown: ListingPage, query: PageQuery) -> str:
         return f"None of {shown.total:,} match." if query.filter else "Empty."
     among = f" that match, of {shown.total:,}" if query.filter else ""
     if shown.paging.pages == 1:
-        return counted(shown.matched, "entry", "entries") + among
+        return format_count(shown.matched, "entry", "entries") + among
     first, last = shown.start + 1, shown.start + len(shown.entries)
     return f"{first:,} to {last:,} of {shown.matched:,}{among}"
 
@@ -255,7 +255,7 @@ def _rows(entries: Iterable[Numbered], place: PageAddressBar, judge: Judge | Non
 
 def row_of(number: int, entry: Entry, place: PageAddressBar, judge: Judge | None = None) -> DirectoryRow:
     """An entry that leads nowhere says why, where that is known."""
-    cannot = forbidden(entry, judge)
+    cannot = explain_forbidden(entry, judge)
     url = None if cannot else entry.url
     is_file = entry.kind in (Kind.DOCUMENT, Kind.ARTICLE)
     return DirectoryRow(
@@ -280,7 +280,7 @@ def _note(extra: Mapping[str, JsonValue] | None) -> str:
 
 def _heads(place: PageAddressBar, query: PageQuery) -> list[SortColumn]:
     return [
-        SortColumn(name, name, place.again(query._replace(sort=name, page=1)), query.sort == name)
+        SortColumn(name, name, place.make_address(query._replace(sort=name, page=1)), query.sort == name)
         for name in ("name", "size", "date")
     ]
 
@@ -329,18 +329,18 @@ def results_page(
 ) -> WebPage:
     """The hits of a search for `words`; `search` is the URL that other words are asked of, `description` what
     a database says of itself."""
-    shown = arranged(entries, query._replace(sort=""), place)
+    shown = arrange_entries(entries, query._replace(sort=""), place)
     asked = _SearchMarks(search.partition(":")[0], frozenset(query.relevant))
     values = {
         "heading": title,
         "words": words,
         "search": search,
-        "count": counted(shown.total, "hit", "hits") if words else "",
+        "count": format_count(shown.total, "hit", "hits") if words else "",
         "found": tuple(findings),
         "hits": [_hit(number, entry, place, judge, asked) for number, entry in shown.entries],
         "best": BEST,
         "marks": bool(words and search),
-        "like": counted(len(query.relevant), "marked hit", "marked hits") if query.relevant else "",
+        "like": format_count(len(query.relevant), "marked hit", "marked hits") if query.relevant else "",
         "description": description,
         "paging": shown.paging,
     }
@@ -358,7 +358,7 @@ def _hit(
     size = "" if entry.size is None else f"{entry.size:,} octets"
     if isinstance(lines, int) and lines and not size:
         size = f"{lines:,} lines"
-    cannot = forbidden(entry, judge)
+    cannot = explain_forbidden(entry, judge)
     can_be = not cannot and entry.kind is Kind.DOCUMENT and (entry.url or "").startswith(f"{asked.scheme}:")
     markable = entry.url if can_be and entry.url else ""
     return ResultRow(

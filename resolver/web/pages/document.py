@@ -27,7 +27,7 @@ from resolver.web.pages.page import (
     facts_of,
     octets,
     parent_of,
-    shortened,
+    shorten,
 )
 from resolver.web.pages.sanitizer import allowed_markup
 from resolver.web.pages.text import media_type_of, part_values, text_of_markup
@@ -85,7 +85,7 @@ def document_page(
     shape = shape_of(response)
     view = query.view if shape == "markup" and query.view in _VIEWS else ""
     values: dict[str, object] = {
-        "heading": response.title or name or shortened(place.url),
+        "heading": response.title or name or shorten(place.url),
         "shape": shape,
         "view": view,
         "views": _views(query, place) if shape == "markup" else [],
@@ -111,7 +111,7 @@ def document_page(
 def _views(query: PageQuery, place: PageAddressBar) -> list[tuple[str, str, bool]]:
     chosen = query.view if query.view in _VIEWS else ""
     return [
-        (words, place.again(query._replace(view=view, page=1)), view == chosen)
+        (words, place.make_address(query._replace(view=view, page=1)), view == chosen)
         for view, words in _VIEWS.items()
     ]
 
@@ -159,7 +159,9 @@ def page_of(
     if response.kind is Kind.ARTICLE or (response.media_type or "").startswith("message/rfc822"):
         return article_page(response, query, place, _parts(keep), thread=_thread(url, place))
     name = _name(url)
-    return document_page(response, query, place, lambda shown: _kept(response, name, shown, keep), name)
+    return document_page(
+        response, query, place, lambda shown: _keep_response(response, name, shown, keep), name
+    )
 
 
 def _listing(
@@ -201,12 +203,12 @@ def _listing(
         place,
         title=title,
         findings=response.findings,
-        known=_of_listing(response),
+        known=_list_listing_facts(response),
         judge=judge,
     )
 
 
-def _kept(response: Response, name: str, shown: bool, keep: Keep) -> str:
+def _keep_response(response: Response, name: str, shown: bool, keep: Keep) -> str:
     octets, media_type = content_of(response) if shown else (response.content, _OCTETS)
     return keep(octets, media_type, name, shown)
 
@@ -226,7 +228,7 @@ def _thread(url: Url, place: PageAddressBar) -> str | None:
     return None if group is None else place.href(group)
 
 
-def _of_listing(response: Response) -> list[FactRow]:
+def _list_listing_facts(response: Response) -> list[FactRow]:
     """Nobody asks how a listing is written."""
     return [fact for fact in facts_of(response) if fact.name in ("modified",)]
 

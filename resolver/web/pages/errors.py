@@ -29,7 +29,7 @@ from protocols.errors import (
     UnsupportedScheme,
 )
 from resolver.url.parsing import place_in_shown
-from resolver.web.pages.page import FactRow, PageAddressBar, WebPage, counted, line_of
+from resolver.web.pages.page import FactRow, PageAddressBar, WebPage, format_count, line_of
 
 # The part of a URL that a rule objects to: marked, with carets under it, and the same in words. Positions
 # count in cells as they are shown: the visible form of an escape counts with its own width.
@@ -51,7 +51,7 @@ class CaretLine(NamedTuple):
     words: str
 
 
-def pointed(text: str, shown: str, position: int) -> CaretLine:
+def point_at(text: str, shown: str, position: int) -> CaretLine:
     """The place `position` of `text`, in the URL as it is `shown`, without its password."""
     place = min(place_in_shown(text, shown, position), len(shown))
     found = _WHOLE.match(shown, place)
@@ -142,7 +142,7 @@ def error_page(
     position = error.position if isinstance(error, (InvalidUrl, Refused)) else None
     where = None
     if position is not None and not (elsewhere and "****" in blamed):
-        where = pointed(blamed, blamed, position) if elsewhere else pointed(text, shown, position)
+        where = point_at(blamed, blamed, position) if elsewhere else point_at(text, shown, position)
     refused = isinstance(error, (Refused, UnsupportedScheme, InvalidUrl))
     rule = error.rule if isinstance(error, (Refused, UnsupportedScheme)) else ""
     values = {
@@ -155,7 +155,7 @@ def error_page(
         "refused": refused,
         "flag": (error.flag or "") if isinstance(error, Refused) else None,
         "pointed": where,
-        "known": _known(error),
+        "known": _list_known(error),
         "said_by": error.text if isinstance(error, Declined) and error.text not in error.message else "",
         "again": None if refused else place.path,
         "parent": None if parent is None else place.href(parent),
@@ -168,7 +168,7 @@ def error_page(
     return WebPage("error.html", f"{row.heading}: {shown}", row.status, values)
 
 
-def _known(error: ResolveError) -> list[FactRow]:
+def _list_known(error: ResolveError) -> list[FactRow]:
     found = [FactRow("error", type(error).__name__), FactRow("exit status of resolve", str(error.exit_code))]
     if isinstance(error, Declined) and error.code is not None:
         found.append(FactRow("the server's code", error.code))
@@ -176,7 +176,7 @@ def _known(error: ResolveError) -> list[FactRow]:
         of = "" if error.expected is None else f" of {error.expected:,}"
         found.append(FactRow("arrived", f"{error.received:,}{of} octets"))
     if isinstance(error, TryLater) and error.after is not None:
-        found.append(FactRow("asked to wait", counted(round(error.after), "second", "seconds")))
+        found.append(FactRow("asked to wait", format_count(round(error.after), "second", "seconds")))
     if error.attempts > 1:
         found.append(FactRow("tries", str(error.attempts)))
     return found

@@ -19,7 +19,14 @@ from protocols.location import HostUrl, JsonValue, Kind
 from resolver.policy.schemes import rules_of
 from resolver.transfer.forms import Answer, AskForm, AskLine, AskQuestion
 from resolver.transfer.response import Response
-from resolver.web.pages.directory import Groups, Judge, Numbered, arranged, fields_of, forbidden
+from resolver.web.pages.directory import (
+    Groups,
+    Judge,
+    Numbered,
+    arrange_entries,
+    explain_forbidden,
+    fields_of,
+)
 from resolver.web.pages.page import (
     KINDS,
     FactRow,
@@ -27,11 +34,11 @@ from resolver.web.pages.page import (
     PageQuery,
     WebPage,
     line_of,
-    refined,
+    refine_url,
     text_of,
 )
 
-_ATTRIBUTES_MOST_VIEWS = 100
+_MAX_VIEWS = 100
 
 
 def attributes_page(response: Response, place: PageAddressBar) -> WebPage:
@@ -49,13 +56,13 @@ def attributes_page(response: Response, place: PageAddressBar) -> WebPage:
 
 
 def views_of(
-    extra: Mapping[str, JsonValue], url: str, place: PageAddressBar, most: int = _ATTRIBUTES_MOST_VIEWS
+    extra: Mapping[str, JsonValue], url: str, place: PageAddressBar, most: int = _MAX_VIEWS
 ) -> Iterator[tuple[str, str]]:
     """What an item comes as, in words, and where; nothing of what no URL can ask for."""
     for view in _list(extra.get("views"))[:most]:
         if isinstance(view, dict):
             with suppress(InvalidUrl, UnsupportedScheme):
-                yield _view_words(view), place.href(refined(url, "view", str(view.get("view"))))
+                yield _view_words(view), place.href(refine_url(url, "view", str(view.get("view"))))
 
 
 def _view_words(view: Mapping[str, JsonValue]) -> str:
@@ -151,7 +158,7 @@ def menu_page(
     """The part of a menu that `query` asks for. `judge` says of an entry whether it may be followed from
     here; without it that is found out when it is. A menu that a search gave has the URL that is asked for
     other words, and the words."""
-    shown = arranged(entries, query._replace(sort=""), place)
+    shown = arrange_entries(entries, query._replace(sort=""), place)
     values = {
         "heading": title or place.url,
         "count": f"{shown.start + 1:,} to {shown.start + len(shown.entries):,} of {shown.matched:,}"
@@ -164,24 +171,24 @@ def menu_page(
         "filters": shown.total > _FEW or bool(query.filter),
         "filter": query.filter,
         "filter_fields": fields_of(place, query, but="q"),
-        "unfiltered": place.again(query._replace(filter="", page=1)) if query.filter else None,
-        "empty": "No item has that." if query.filter else _empty(search, words),
+        "unfiltered": place.make_address(query._replace(filter="", page=1)) if query.filter else None,
+        "empty": "No item has that." if query.filter else _explain_empty(search, words),
         "paging": shown.paging,
     }
     return WebPage("menu.html", place.url, 200, values)
 
 
-def _empty(search: str, words: str) -> str:
+def _explain_empty(search: str, words: str) -> str:
     if not search:
         return "The menu is empty."
     return "Nothing was found." if words else "Write what to search for."
 
 
 def _items(entries: Iterable[Numbered], place: PageAddressBar, judge: Judge | None) -> Iterator[MenuRow]:
-    return _joined(_item(number, entry, place, judge) for number, entry in entries)
+    return _join_prose(_item(number, entry, place, judge) for number, entry in entries)
 
 
-def _joined(items: Iterable[MenuRow]) -> Iterator[MenuRow]:
+def _join_prose(items: Iterable[MenuRow]) -> Iterator[MenuRow]:
     """Prose side by side is one paragraph."""
     held: MenuRow | None = None
     for item in items:
@@ -189,15 +196,15 @@ def _joined(items: Iterable[MenuRow]) -> Iterator[MenuRow]:
             held = held._replace(prose=f"{held.prose}\n{item.prose}")
             continue
         if held is not None:
-            yield _seen(held)
+            yield _mark_seen(held)
         held = None if item.kind else item
         if item.kind:
             yield item
     if held is not None:
-        yield _seen(held)
+        yield _mark_seen(held)
 
 
-def _seen(item: MenuRow) -> MenuRow:
+def _mark_seen(item: MenuRow) -> MenuRow:
     return item._replace(drawn=_DRAWN.search(item.prose) is not None)
 
 
@@ -215,12 +222,12 @@ def _item(number: int, entry: Entry, place: PageAddressBar, judge: Judge | None)
     if entry.url is None:
         return item._replace(cannot=text_of(entry.extra, "unusable"))
     advised = entry.kind is Kind.SERVICE  # nobody follows it from here, whatever it is
-    if not advised and (cannot := forbidden(entry, judge)):
+    if not advised and (cannot := explain_forbidden(entry, judge)):
         return item._replace(cannot=cannot)
-    return _usable(item, entry, entry.url, place)
+    return _make_usable(item, entry, entry.url, place)
 
 
-def _usable(item: MenuRow, entry: Entry, url: str, place: PageAddressBar) -> MenuRow:
+def _make_usable(item: MenuRow, entry: Entry, url: str, place: PageAddressBar) -> MenuRow:
     item = item._replace(href=place.href(url), views=_views(url, entry, place))
     if entry.kind is Kind.SEARCH:
         return item._replace(search=url)
@@ -305,14 +312,14 @@ def form_page(
         "url": url.shown,
         "text": url.text,
         "host": f"{url.host} port {url.effective_port}",
-        "lines": [_asked(number, line) for number, line in enumerate(form.lines[:MOST_LINES])],
+        "lines": [_make_field(number, line) for number, line in enumerate(form.lines[:MOST_LINES])],
         "found": tuple(findings),
         "complaint": complaint,
     }
     return WebPage("form.html", url.shown, 200, values)
 
 
-def _asked(number: int, line: AskLine) -> FormField:
+def _make_field(number: int, line: AskLine) -> FormField:
     choices = tuple(choice.decode("utf-8", "replace") for choice in line.choices)
     kind = _FIELDS[line.question]
     if kind == "choice" and not choices:
@@ -349,7 +356,7 @@ def sending_page(form: AskForm, answers: list[Answer], url: HostUrl, octets: str
     """What would be sent to answer the form: the answers, and the octets themselves, of which nobody sees
     what was typed hidden. The person's yes names the answers as they are `kept`: they are not on the page."""
     seen = [
-        FormPreview(line.prompt, _form_seen(line, answer))
+        FormPreview(line.prompt, _preview_answer(line, answer))
         for line, answer in zip(form.asked, answers, strict=True)
     ]
     values = {
@@ -363,7 +370,7 @@ def sending_page(form: AskForm, answers: list[Answer], url: HostUrl, octets: str
     return WebPage("sending.html", url.shown, 200, values)
 
 
-def _form_seen(line: AskLine, answer: Answer) -> str:
+def _preview_answer(line: AskLine, answer: Answer) -> str:
     if line.question is AskQuestion.ASK_HIDDEN:
         return "****"
     match answer:

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from protocols.contract import Entry, Finding
 from protocols.location import JsonValue
-from resolver.web.pages.directory import ListingPage, arranged, fields_of, paging_of
-from resolver.web.pages.page import PageAddressBar, PageQuery, WebPage, counted, date_of, text_of
+from resolver.web.pages.directory import ListingPage, arrange_entries, fields_of, paging_of
+from resolver.web.pages.page import PageAddressBar, PageQuery, WebPage, date_of, format_count, text_of
 
 # Articles as threads: each below the last of its References that is here (RFC 5322 3.6.4).
 #
@@ -135,7 +135,7 @@ def group_page(
 ) -> WebPage:
     """The part of a group that `query` asks for. `extra` is what the reply said of the group: whether there
     are articles before these, too."""
-    shown = arranged(entries, query._replace(sort="", page=1, size=max(1, len(entries))), place)
+    shown = arrange_entries(entries, query._replace(sort="", page=1, size=max(1, len(entries))), place)
     found = threads([entry for _, entry in shown.entries])
     rows = [numbered for thread in found for numbered in enumerate(thread)]
     pages = max(1, -(-len(rows) // query.size))
@@ -146,13 +146,13 @@ def group_page(
         "count": _count(extra, shown, query.before),
         "found": tuple(findings),
         "threads": list(_threads(rows[start : start + query.size], place)),
-        "missing": _missing(entries),
-        "older": _older(extra, place),
-        "newer": place.again(PageQuery(size=query.size)) if query.before else None,
+        "missing": _describe_missing(entries),
+        "older": _link_older(extra, place),
+        "newer": place.make_address(PageQuery(size=query.size)) if query.before else None,
         "filter": query.filter,
         "filter_fields": fields_of(place, query._replace(sort=""), but="q"),
-        "unfiltered": place.again(query._replace(filter="", page=1)) if query.filter else None,
-        "empty": _empty(query),
+        "unfiltered": place.make_address(query._replace(filter="", page=1)) if query.filter else None,
+        "empty": _explain_empty(query),
         "paging": paging_of(place, query._replace(sort=""), page, pages),
     }
     return WebPage("group.html", place.url, 200, values)
@@ -194,24 +194,26 @@ def author_of(text: str) -> str:
     return text.strip() or "(nobody)"
 
 
-def _empty(query: PageQuery) -> str:
+def _explain_empty(query: PageQuery) -> str:
     if query.filter:
         return "No article has that."
     return "None of these numbers has an article." if query.before else "The group has no articles."
 
 
-def _older(extra: Mapping[str, JsonValue] | None, place: PageAddressBar) -> str | None:
+def _link_older(extra: Mapping[str, JsonValue] | None, place: PageAddressBar) -> str | None:
     """Where the articles before the first that was asked for are."""
     said = extra or {}
     first = said.get("first")
     return (
-        place.again(PageQuery(before=first)) if isinstance(first, int) and said.get("cut") is True else None
+        place.make_address(PageQuery(before=first))
+        if isinstance(first, int) and said.get("cut") is True
+        else None
     )
 
 
 def _count(extra: Mapping[str, JsonValue] | None, shown: ListingPage, before: int) -> str:
     among = f", of which {shown.matched:,} match" if shown.matched != shown.total else ""
-    articles = counted(shown.total, "article", "articles")
+    articles = format_count(shown.total, "article", "articles")
     if before:
         return f"{articles} before number {before}{among}"
     count = (extra or {}).get("count")
@@ -220,7 +222,7 @@ def _count(extra: Mapping[str, JsonValue] | None, shown: ListingPage, before: in
     return articles + among
 
 
-def _missing(entries: Sequence[Entry]) -> str:
+def _describe_missing(entries: Sequence[Entry]) -> str:
     """Numbers between the first and the last that no article has: cancelled, or gone."""
     here = sorted(int(entry.name) for entry in entries if entry.name.isascii() and entry.name.isdigit())
     gaps = [(low + 1, high - 1) for low, high in pairwise(here) if high - low > 1]
@@ -229,4 +231,4 @@ def _missing(entries: Sequence[Entry]) -> str:
         return ""
     told = ", ".join(f"{low}" if low == high else f"{low} to {high}" for low, high in gaps[:_MOST_MISSING])
     more = ", …" if len(gaps) > _MOST_MISSING else ""
-    return f"{counted(count, 'number has', 'numbers have')} no article: {told}{more}"
+    return f"{format_count(count, 'number has', 'numbers have')} no article: {told}{more}"

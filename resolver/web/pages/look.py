@@ -11,7 +11,7 @@ from typing import NamedTuple
 from protocols.location import Action, JsonValue, Url
 from resolver.policy.subject import Decision, Verdict
 from resolver.transfer.plan import Plan, PlanStep
-from resolver.web.pages.errors import CaretLine, pointed
+from resolver.web.pages.errors import CaretLine, point_at
 from resolver.web.pages.page import FactRow, PageAddressBar, WebPage, line_of
 
 _VERDICTS: dict[Action, str] = {
@@ -74,7 +74,7 @@ def look_page(
 
 def rulings_of(decisions: tuple[Decision, ...], text: str, shown: str) -> Iterator[RulingRow]:
     for decision in decisions:
-        where = None if decision.position is None else pointed(text, shown, decision.position)
+        where = None if decision.position is None else point_at(text, shown, decision.position)
         flag = decision.flag if decision.action == "refuse" else None
         yield RulingRow(decision.rule, decision.action, decision.detail, flag or "", where)
 

@@ -109,7 +109,7 @@ class PageAddressBar(NamedTuple):
     look: Callable[[str], str]
     from_id: str = ""
 
-    def again(self, said: PageQuery) -> str:
+    def make_address(self, said: PageQuery) -> str:
         """The address of the same page, asked so."""
         fields = {
             "from": self.from_id,
@@ -125,7 +125,7 @@ class PageAddressBar(NamedTuple):
         return f"{self.path}?{asked}" if asked else self.path
 
 
-def shortened(text: str, most: int = _LONGEST_TITLE) -> str:
+def shorten(text: str, most: int = _LONGEST_TITLE) -> str:
     """With its middle left out where it is long."""
     if len(text) <= most:
         return text
@@ -160,17 +160,17 @@ def size_of(entry: Entry) -> str:
     """In octets; `~` before what the server only rounded; a dash where it said nothing."""
     if entry.size is not None:
         return f"{entry.size:,}"
-    return _about(entry, "size_text") or "–"
+    return _describe_entry(entry, "size_text") or "–"
 
 
 def date_of(entry: Entry) -> str:
     """In UTC, or by the server's own clock with `~`."""
     if entry.modified is not None:
         return f"{entry.modified:%Y-%m-%d %H:%M}"
-    return _about(entry, "modified_local").replace("T", " ")[:17] or "–"
+    return _describe_entry(entry, "modified_local").replace("T", " ")[:17] or "–"
 
 
-def _about(entry: Entry, name: str) -> str:
+def _describe_entry(entry: Entry, name: str) -> str:
     said = (entry.extra or {}).get(name)
     return f"~{said}" if isinstance(said, str) and said else ""
 
@@ -179,7 +179,7 @@ def octets(count: int) -> str:
     return "1 octet" if count == 1 else f"{count:,} octets"
 
 
-def counted(count: int, one: str, many: str) -> str:
+def format_count(count: int, one: str, many: str) -> str:
     return f"1 {one}" if count == 1 else f"{count:,} {many}"
 
 
@@ -222,12 +222,12 @@ def crumbs_of(url: Url, href: Callable[[str], str]) -> tuple[Breadcrumb, ...]:
     if not isinstance(url, HostUrl) or row is None:
         return ()
     if row.tree is None:
-        return (Breadcrumb(shortened(url.shown, _LONGEST)),)
+        return (Breadcrumb(shorten(url.shown, _LONGEST)),)
     try:
         bare: Any = replace(url, password=None, fragment=None, text="", places=(), findings=())
         found = list(_steps(build(bare), row.tree, href))
     except InvalidUrl:  # built, and of components that no text has
-        return (Breadcrumb(shortened(url.shown, _LONGEST)),)
+        return (Breadcrumb(shorten(url.shown, _LONGEST)),)
     if found and found[-1].text:
         found[-1] = found[-1]._replace(href=None)
     if len(found) > _MOST:
@@ -268,7 +268,7 @@ def _step(text: str, tree: Tree, href: Callable[[str], str]) -> str | None:
         return None
 
 
-def refined(text: str, what: str, value: str) -> str:
+def refine_url(text: str, what: str, value: str) -> str:
     """The URL with the `search` or `view` that is `value`. Raises `InvalidUrl` for what is no URL or makes
     none, and `UnsupportedScheme` where the scheme has no such thing."""
     url = parse(text)
@@ -279,8 +279,8 @@ def refined(text: str, what: str, value: str) -> str:
     return build(refine(url, value))
 
 
-# Rendering. All values of a template pass through `_shown`, then through Jinja's escaping: no template and no
-# page function can forget either.
+# Rendering. All values of a template pass through `_show_value`, then through Jinja's escaping: no template
+# and no page function can forget either.
 #
 # The only value that is markup already is the dialogue's panel, which `resolver.web.dialogue` makes of
 # escaped text; no other value becomes `Markup`, and only here.
@@ -310,7 +310,7 @@ def pieces(page: WebPage, frame: PageFrame) -> Iterator[str]:
 def _parts(page: WebPage, frame: PageFrame) -> Iterator[str]:
     told = {
         **page.values,
-        "title": shortened(page.title),
+        "title": shorten(page.title),
         "frame": frame,
         "panel": Markup(frame.panel),
     }
@@ -324,7 +324,7 @@ def environment() -> Environment:
         loader=PackageLoader("resolver.web"),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=_shown,
+        finalize=_show_value,
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,
@@ -341,7 +341,7 @@ def static_file(name: str) -> str:
     return f"{text}\n{environment().get_template('exchange.css').render()}"
 
 
-def _shown(value: object) -> object:
+def _show_value(value: object) -> object:
     """A value as a page has it: what is not text is a number, or markup of ours."""
     if isinstance(value, str) and not isinstance(value, Markup):
         return escape_controls(value)

@@ -95,7 +95,7 @@ def _pieces(markup: str, is_xml: bool) -> Iterator[str]:
             text, at = _no_tag(markup, opening, is_xml)
             yield _text(text)
             continue
-        begun = _begun(markup, tag.end())
+        begun = _read_tag(markup, tag.end())
         if begun is None:
             return  # HTML leaves out what is closed nowhere
         name = tag[2].rpartition(":")[2].lower()
@@ -114,7 +114,7 @@ def _pieces(markup: str, is_xml: bool) -> Iterator[str]:
             content, at = _until_closed(markup, begun.end, name)
         if not is_allowed:
             continue
-        yield _opened(name, begun.values)
+        yield _open_tag(name, begun.values)
         if name == "style":
             yield f"{_sheet(content, is_xml)}</style>"
         elif is_closed and name not in _EMPTY:
@@ -128,21 +128,21 @@ def _pieces(markup: str, is_xml: bool) -> Iterator[str]:
 def _no_tag(markup: str, opening: int, is_xml: bool) -> tuple[str, int]:
     """The text that something else is which begins with `<`, and where it ends; -1 where it does not."""
     if markup.startswith("<!--", opening):
-        return "", _behind(markup, "-->", opening + 2)
+        return "", _find_end(markup, "-->", opening + 2)
     if is_xml and markup.startswith("<![CDATA[", opening):
-        end = _behind(markup, "]]>", opening)
+        end = _find_end(markup, "]]>", opening)
         return escape(markup[opening + 9 : end - 3 if end >= 0 else len(markup)]), end
     if markup[opening + 1 : opening + 2] in ("!", "?", "/"):
-        return "", _behind(markup, ">", opening)
+        return "", _find_end(markup, ">", opening)
     return "<", opening + 1
 
 
-def _behind(markup: str, end: str, start: int) -> int:
+def _find_end(markup: str, end: str, start: int) -> int:
     found = markup.find(end, start)
     return -1 if found < 0 else found + len(end)
 
 
-def _begun(markup: str, at: int) -> _Begun | None:
+def _read_tag(markup: str, at: int) -> _Begun | None:
     """A tag behind its name; None where it is closed nowhere."""
     values: dict[str, str] = {}
     while True:
@@ -181,7 +181,7 @@ def _until_closed(markup: str, start: int, name: str) -> tuple[str, int]:
     return (markup[start:], -1) if closing is None else (markup[start : closing.start()], closing.start())
 
 
-def _opened(name: str, values: dict[str, str]) -> str:
+def _open_tag(name: str, values: dict[str, str]) -> str:
     said = {key: plain(value) for key, value in values.items() if key in _ATTRIBUTES}
     wanted = _PICTURE.match if name in ("image", "img") else re.compile("#").match
     for key in ("href", "src"):

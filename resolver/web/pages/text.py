@@ -48,8 +48,8 @@ def part_values(text: str, query: PageQuery, place: PageAddressBar) -> dict[str,
         "runs": list(runs_of(text[cuts[part - 1] : cuts[part]], place)),
         "part": part,
         "parts": parts,
-        "previous": place.again(query._replace(page=part - 1)) if part > 1 else None,
-        "next": place.again(query._replace(page=part + 1)) if part < parts else None,
+        "previous": place.make_address(query._replace(page=part - 1)) if part > 1 else None,
+        "next": place.make_address(query._replace(page=part + 1)) if part < parts else None,
     }
 
 
@@ -109,13 +109,13 @@ class _Words:
             if opening < 0:
                 break
             self._say(self._markup[at:opening])
-            at = self._behind(opening)
+            at = self._find_end(opening)
             if at < 0:  # it is closed nowhere, and so is nothing behind it
                 at = opening
                 break
         self._say(self._markup[at:])
 
-    def _behind(self, opening: int) -> int:
+    def _find_end(self, opening: int) -> int:
         """Where what begins at this `<` ends; -1 where it does not."""
         markup = self._markup
         if markup.startswith("<!--", opening):

@@ -12,14 +12,14 @@ from protocols.http.cookies import (
     Cookie,
     Jar,
     line_of,
-    merged,
+    merge_cookies,
     parse_cookie_date,
     parse_line,
     read_lines,
 )
 from protocols.http.response import ResponseHead
 from resolver import HttpUrl
-from resolver.transfer.extras import public_suffix_installed as installed
+from resolver.transfer.extras import find_suffix_lookup as installed
 from tests.protocols.typed_url import parse_as
 
 DATE = ("date", "Sun, 22 Nov 2026 12:34:18 GMT")
@@ -304,7 +304,7 @@ def test_what_changed_is_put_into_the_file_as_it_is_now(
     after: dict[tuple[object, ...], Cookie],
     expected: bytes,
 ) -> None:
-    assert merged(octets, before, after, NOW, installed()) == expected
+    assert merge_cookies(octets, before, after, NOW, installed()) == expected
 
 
 def test_a_jar_without_a_clock_has_no_ends() -> None:

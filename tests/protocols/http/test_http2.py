@@ -48,7 +48,7 @@ def talk(exchange: Http2Exchange, octets: bytes, cutter: Cutter) -> tuple[int, b
     pieces = iter([*cutter(GREETING + octets), b""])
     heard = None
     while heard is None:
-        exchange.unsent()
+        exchange.take_unsent()
         reader = exchange.read_head(buffer)
         try:
             while True:
@@ -63,14 +63,14 @@ def talk(exchange: Http2Exchange, octets: bytes, cutter: Cutter) -> tuple[int, b
         elif not exchange.ended:
             if buffer.at_end:
                 raise exchange.cut("the connection ended")
-            exchange.unsent()
+            exchange.take_unsent()
             buffer.feed(next(pieces))
     return heard.status, body, buffer
 
 
 def test_what_is_sent() -> None:
     exchange = made(b"GET", None, (b"X-Word", b" of \t"), (b"Authorization", b"Basic QQ=="))
-    line = exchange.unsent()
+    line = exchange.take_unsent()
     assert line is not None
     server = H2Connection(H2Configuration(client_side=False, header_encoding=None))
     events = server.receive_data(line.octets)
@@ -88,7 +88,7 @@ def test_what_is_sent() -> None:
     assert settled.changed_settings[2].new_value == 0  # ENABLE_PUSH
     assert b"\r\nauthorization: ****\r\n" in line.shown
     assert b"QQ==" not in line.shown
-    assert exchange.unsent() is None
+    assert exchange.take_unsent() is None
 
 
 @pytest.mark.parametrize("header", [(b"bad name", b""), (b"", b""), (b"x", b"a\r\nb"), (b"x", b"\0")])
@@ -270,7 +270,7 @@ def test_room_is_made_as_octets_are_taken() -> None:
 
 
 def _octets(exchange: Http2Exchange) -> bytes:
-    line = exchange.unsent()
+    line = exchange.take_unsent()
     return b"" if line is None else line.octets
 
 

@@ -44,7 +44,7 @@ def sent(options: Options, credentials: Credentials | None = None) -> list[bytes
     """The lines of a request, without their ends."""
     request = compose(url_of("http://h.dom/x"), options, ("gzip", "deflate"))
     if credentials is not None:
-        request = request.signed(encode_basic(credentials))
+        request = request.sign(encode_basic(credentials))
     return Http1Exchange(request, Limits()).line.octets.split(b"\r\n")[:-2]
 
 

@@ -15,7 +15,7 @@ from protocols.http.response import (
     check_status,
     framing_of,
     parse_date,
-    suggested_name,
+    parse_suggested_name,
 )
 from resolver import Declined, ProtocolError, TryLater
 
@@ -254,4 +254,4 @@ def test_any_text_is_a_date_or_none(text: str) -> None:
     ],
 )
 def test_suggested_name(value: str, name: bytes | None) -> None:
-    assert suggested_name(value) == name
+    assert parse_suggested_name(value) == name

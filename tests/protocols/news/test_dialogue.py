@@ -402,7 +402,7 @@ def test_whether_a_group_is_certain(
     selected: bytes | None, outstanding: list[NntpCommand], certain: bool
 ) -> None:
     state = used(selected)
-    state.sent(tuple(outstanding))
+    state.record_sent(tuple(outstanding))
     assert state.selects(b"a.b") is certain
 
 

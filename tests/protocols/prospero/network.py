@@ -158,7 +158,7 @@ class Gate:
     def timer(self, seconds: float) -> Timer:
         raise AssertionError("nobody expects a timer")
 
-    def elsewhere(self, location: str) -> Gate:
+    def derive_gate(self, location: str) -> Gate:
         if location not in self.led_to:
             self.led_to[location] = self._judged(location)
         return self.led_to[location]

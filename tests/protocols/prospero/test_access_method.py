@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protocols.prospero.access_method import AccessMethod, access_methods_of, first_url, kind_of
+from protocols.prospero.access_method import AccessMethod, access_methods_of, find_first_url, kind_of
 from protocols.prospero.objects import Attribute, ObjectPointer, RequestObject, pointer_to
 from protocols.prospero.resolution import guess_media_type
 from resolver import Kind, parse
@@ -190,7 +190,7 @@ LOCAL = (b"LOCAL", b"", b"", b"", b"/x")
     ],
 )
 def test_a_session_is_the_last_choice(values: tuple[tuple[bytes, ...], ...], url: str | None) -> None:
-    first = first_url(methods(*values))
+    first = find_first_url(methods(*values))
     assert (first and first.url) == url
     assert kind_of(None) is Kind.UNKNOWN
 

@@ -15,7 +15,7 @@ from protocols.prospero.objects import (
     RequestObject,
     ServerAddress,
     describe,
-    first_word,
+    find_first_word,
     parse_attribute,
     parse_place,
     parse_pointer,
@@ -316,8 +316,8 @@ def test_attributes_are_described_but_for_ways_and_contents() -> None:
         b"OBJECT APPLICATION KEYWORDS SEQUENCE gr\xfcn",
     )
     assert list(describe(attributes)) == [("SIZE", "9 bytes"), ("KEYWORDS", "grün")]
-    assert first_word(attributes, b"NONE", b"SIZE") == b"9"
-    assert first_word(attributes, b"NONE") is None
+    assert find_first_word(attributes, b"NONE", b"SIZE") == b"9"
+    assert find_first_word(attributes, b"NONE") is None
 
 
 # Lines, tokens and quotes (protocol page, section 5).

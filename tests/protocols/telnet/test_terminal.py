@@ -165,9 +165,9 @@ def test_a_window_is_told_once_for_each_size(size: tuple[int, int], told: bytes)
 
 def test_keys_are_each_what_they_are() -> None:
     terminal = NvtTerminal()
-    assert terminal.keyed(b"a\r\n\xff") == (b"a\r\0\n\xff\xff", b"****", ())
+    assert terminal.encode_keys(b"a\r\n\xff") == (b"a\r\0\n\xff\xff", b"****", ())
     tell([DO + b"\0"], terminal)
-    assert terminal.keyed(b"a\r\n\xff").octets == b"a\r\n\xff\xff"
+    assert terminal.encode_keys(b"a\r\n\xff").octets == b"a\r\n\xff\xff"
 
 
 def test_an_end_may_be_none() -> None:
@@ -179,12 +179,12 @@ def test_an_end_may_be_none() -> None:
 
 def test_what_is_typed_goes_out_as_the_session_has_it() -> None:
     terminal = NvtTerminal()
-    assert terminal.typed(b"a\r\xff\r\n").octets == b"a\r\0\xff\xff\r\n"
-    assert terminal.entered(b"me\xff") == (b"me\xff\xff\r\n", b"****\r\n", (b"me\xff\xff",))
-    assert terminal.entered(b"").shown == b"\r\n"
+    assert terminal.encode_typed(b"a\r\xff\r\n").octets == b"a\r\0\xff\xff\r\n"
+    assert terminal.encode_line(b"me\xff") == (b"me\xff\xff\r\n", b"****\r\n", (b"me\xff\xff",))
+    assert terminal.encode_line(b"").shown == b"\r\n"
     tell([DO + b"\0"], terminal)
-    assert terminal.typed(b"a\r\xff").octets == b"a\r\xff\xff"
-    assert terminal.entered(b"me").octets == b"me\r"
+    assert terminal.encode_typed(b"a\r\xff").octets == b"a\r\xff\xff"
+    assert terminal.encode_line(b"me").octets == b"me\r"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from protocols.wais.record import (
     Diagnostic,
     DocumentHeader,
     WaisRecords,
-    missing,
+    make_not_found,
     parse_records,
     refusal,
     take_diagnostic,
@@ -198,7 +198,7 @@ def test_refusals(codes: list[str], kind: type[Declined], code: str, status: int
 
 @pytest.mark.parametrize("text", ["Missing DocID in request", ""])
 def test_a_document_that_is_not_there(text: str) -> None:
-    error = missing(Diagnostic("SF", text, True), "the document")
+    error = make_not_found(Diagnostic("SF", text, True), "the document")
     assert type(error) is NotFound
     assert (error.code, error.text, error.exit_code) == ("SF", text, 8)
     assert error.message.startswith("the document: ")

@@ -103,7 +103,7 @@ def _records(answer: tuple[tuple[bytes, ...], tuple[Diagnostic, ...]] | None) ->
 
 def _retrieve(document: WaisDocument, agreed: int, start: int, result: Run) -> Dialogue[None]:
     ranges = DocumentChunks(document, agreed, start)
-    first = yield from ranges.first()
+    first = yield from ranges.fetch_first()
     result.begins = first.at
     reply = Reply(kind=Kind.DOCUMENT)
     yield from give(ranges, first, reply)

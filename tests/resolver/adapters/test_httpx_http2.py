@@ -165,7 +165,7 @@ async def test_what_is_secret_is_not_shared(nursery: trio.Nursery, tls: tuple[ss
 async def test_without_the_extra_it_is_not_offered(
     nursery: trio.Nursery, tls: tuple[ssl.SSLContext, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http2, "http2_installed", lambda: None)
+    monkeypatch.setattr(http2, "find_frames", lambda: None)
     server = await serve(nursery, tls[0])
     async with client(tls[1]) as plain:
         assert (await plain.get(server.url("/"))).http_version == "HTTP/1.1"

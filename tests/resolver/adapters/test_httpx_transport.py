@@ -17,7 +17,7 @@ from fixtures.http.server import HttpServer
 from fixtures.http.site import Page
 from protocols.contract import Origin
 from resolver import HttpxTransport, Limits, Options, Policy, ResolveError, Resolver
-from resolver.adapters.httpx_transport import HttpxTimeouts, RequestRefused, route_of, translated
+from resolver.adapters.httpx_transport import HttpxTimeouts, RequestRefused, route_of, translate_error
 from resolver.network.clock import Clock
 from tests.resolver.network.peers import closed_port, no_lookup, seen, silent_listener
 
@@ -485,7 +485,7 @@ SPECIAL: dict[type[ResolveError], ResolveError] = {
 )
 def test_every_error_is_one_of_httpx(ours: type[ResolveError]) -> None:
     error = SPECIAL.get(ours) or ours("some words")
-    theirs = translated(error, httpx.ReadTimeout)
+    theirs = translate_error(error, httpx.ReadTimeout)
     assert isinstance(theirs, httpx.TransportError)
     assert str(theirs) == (str(error) if ours is resolver.Refused else error.message)
 
@@ -508,7 +508,7 @@ def test_every_error_is_one_of_httpx(ours: type[ResolveError]) -> None:
     ],
 )
 def test_which_one(error: ResolveError, theirs: type[Exception]) -> None:
-    assert type(translated(error, httpx.PoolTimeout)) is theirs
+    assert type(translate_error(error, httpx.PoolTimeout)) is theirs
 
 
 def test_a_refusal_is_both() -> None:

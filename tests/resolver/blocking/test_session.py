@@ -52,7 +52,7 @@ from resolver import (
     blocking,
 )
 from resolver.blocking.portal import MOST, portal
-from resolver.blocking.session import crossing
+from resolver.blocking.session import wrap_callbacks
 from resolver.files.commit import Sync
 from resolver.loops import running
 from resolver.network.admission import Family
@@ -138,7 +138,7 @@ def test_no_callback_is_called_elsewhere() -> None:
     given: dict[str, object] = {name: lambda *_: None for name, hint in hints.items() if called(hint)}
     assert given.keys() >= {"on_event", "credentials"}
     before = dict(given)
-    crossing(given)
+    wrap_callbacks(given)
     assert all(given[name] is not before[name] for name in given)
 
 

@@ -12,7 +12,7 @@ import pytest
 from resolver import NotConfigured, Policy, Settings
 from resolver.bulk import messages as versions
 from resolver.bulk.messages import BulkJob, BulkRequest, RequestSlice
-from resolver.bulk.slice import fetch_packed, packed
+from resolver.bulk.slice import fetch_packed, pack_task
 from resolver.version import VERSION
 
 
@@ -56,7 +56,7 @@ def test_a_cluster_is_asked(asked: Any, said: str | None) -> None:
 
 def test_who_joins_later_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before it reads what another version has written."""
-    sent = packed(BulkJob(out="x", settings=Settings(), box=1.0), RequestSlice(0, 0, "h", (), True, 1.0))
+    sent = pack_task(BulkJob(out="x", settings=Settings(), box=1.0), RequestSlice(0, 0, "h", (), True, 1.0))
     monkeypatch.setattr(versions, "VERSION", "9.9")
     with pytest.raises(NotConfigured, match=rf"^a worker has 9\.9, .* {VERSION}: .*the same version"):
         fetch_packed(sent[: len(VERSION) + 1] + b"what nobody reads")
@@ -78,9 +78,9 @@ def test_who_joins_later_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_cluster_without_our_package_is_told_what_it_needs(error: Exception, why: str) -> None:
     """What a worker and a scheduler of Dask 2025.1 say of it."""
     with pytest.raises(NotConfigured, match=rf"{why}: .*resolve \d.* its extra bulk"):  # noqa: SIM117
-        with versions.understood():
+        with versions.translate_errors():
             raise error
-    with pytest.raises(RuntimeError, match="else"), versions.understood():
+    with pytest.raises(RuntimeError, match="else"), versions.translate_errors():
         raise RuntimeError("something else")
 
 
@@ -94,7 +94,7 @@ def test_what_is_sent_is_done_by_who_gets_it(tmp_path: Path) -> None:
     items = tuple(
         BulkRequest(f"gopher://h.example:25/0/{number}", f"h.example/{number}") for number in range(100)
     )
-    octets = packed(job, RequestSlice(3, 8, "h.example", items, False, 1.0))
+    octets = pack_task(job, RequestSlice(3, 8, "h.example", items, False, 1.0))
     assert b"h.example" not in octets
     assert len(octets) < 30 * len(items)
     report = fetch_packed(octets)

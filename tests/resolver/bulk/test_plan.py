@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import resolver
 from resolver import LocalError, SaveRequest
 from resolver.bulk.messages import BulkRequest, RequestSlice
-from resolver.bulk.plan import BulkPlan, partition_of, placed, request_of
+from resolver.bulk.plan import BulkPlan, partition_of, place_request, request_of
 from resolver.bulk.queue import MOST, BulkScheduler, HostPace
 from resolver.transfer.verification import Checksum
 from tests.fresh import run_alone
@@ -112,7 +112,7 @@ def test_a_slice_takes_no_longer_than_its_box_by_what_is_known(
     """But for one request, which none is without."""
     with filled(counts, pace, partitions=partitions, box=box) as plan:
         for each in all_of(plan):
-            longest = max(pace.each, pace.between(6 if pace.per_host is None else pace.per_host))
+            longest = max(pace.each, pace.compute_interval(6 if pace.per_host is None else pace.per_host))
             assert each.seconds <= max(box, longest) + 1e-6
             assert len(each.items) <= MOST
 
@@ -174,7 +174,7 @@ def test_where_a_slice_has_no_room_for_all_every_host_has_less_of_it() -> None:
 
 
 def test_a_host_has_no_more_under_way_than_a_slice() -> None:
-    assert HostPace(at_once=2).between(6) == 0.5
+    assert HostPace(at_once=2).compute_interval(6) == 0.5
 
 
 def test_a_partition_needs_as_long_as_all_its_requests_do_together() -> None:
@@ -284,10 +284,10 @@ def test_a_host_may_have_what_is_polite_for_the_strictest_of_its_schemes() -> No
     with BulkPlan(HostPace()) as plan:
         plan.add(item("a.example", 0), "a.example", "http")
         plan.add(item("b.example", 0), "b.example", "gopher")
-        assert plan.largest(9) == [("b.example", 1, 1 / 2), ("a.example", 1, 1 / 6)]
+        assert plan.find_largest(9) == [("b.example", 1, 1 / 2), ("a.example", 1, 1 / 6)]
         plan.add(item("a.example", 1), "a.example", "gopher")
         plan.add(item("a.example", 2), "a.example", "http")
-        assert plan.largest(1) == [("a.example", 3, 3 / 2)]
+        assert plan.find_largest(1) == [("a.example", 3, 3 / 2)]
     with BulkPlan(HostPace(per_host=1)) as plan:
         plan.add(item("a.example", 0), "a.example", "http")
         assert plan.bound == 1.0
@@ -297,7 +297,7 @@ def test_files_of_this_machine_have_no_host_that_binds_them() -> None:
     with BulkPlan(HostPace(rate=1.0)) as plan:
         for number in range(200):
             plan.add(BulkRequest(f"file:///{number}", f"{number}"), "", "file")
-        assert (plan.hosts, plan.bound, plan.largest(1), plan.histogram()) == (0, 0.0, [], [])
+        assert (plan.hosts, plan.bound, plan.find_largest(1), plan.histogram()) == (0, 0.0, [], [])
         slices = []
         while (slice := plan.take()) is not None:
             slices.append(slice)
@@ -309,7 +309,7 @@ def test_figures_of_a_plan() -> None:
     with filled({"a.example": 300, "b.example": 7, "c.example": 10, "d.example": 9}) as plan:
         assert (plan.requests, plan.hosts, plan.left, plan.in_flight, plan.ended) == (326, 4, 326, 0, 0)
         assert plan.bound == 150.0
-        assert plan.largest(2) == [("a.example", 300, 150.0), ("c.example", 10, 5.0)]
+        assert plan.find_largest(2) == [("a.example", 300, 150.0), ("c.example", 10, 5.0)]
         assert plan.histogram() == [(1, 2), (10, 1), (100, 1)]
         slice = taken(plan)
         assert (plan.left, plan.in_flight, plan.urgency(slice)) == (206, 1, 150.0)
@@ -390,24 +390,24 @@ SHA1 = "sha1:da39a3ee5e6b4b0d3255bfef95601890afd80709"
     ],
 )
 def test_a_place_is_of_the_host_and_the_url(url: str, host: str, scheme: str, name: str) -> None:
-    found = placed(url)
+    found = place_request(url)
     assert (found.host, found.scheme) == (host, scheme)
     directory, part, last = found.item.path.split("/")
     assert directory == (host.removesuffix(":") or "local")
     assert last.startswith(part)
     assert last.endswith(name)
-    assert placed(url) == found
+    assert place_request(url) == found
 
 
 def test_a_place_says_nothing_of_a_password() -> None:
-    one, other = placed("ftp://me:secret@h.example/a"), placed("ftp://me:other@h.example/a")
+    one, other = place_request("ftp://me:secret@h.example/a"), place_request("ftp://me:other@h.example/a")
     assert one.item.path == other.item.path
     assert one.item.url == "ftp://me:secret@h.example/a"
 
 
 def test_long_names_and_names_that_are_no_text_are_left_away() -> None:
     for url in (f"http://h.example/{'x' * 200}", "http://h.example/."):
-        assert len(placed(url).item.path.rpartition("/")[2]) == 20
+        assert len(place_request(url).item.path.rpartition("/")[2]) == 20
 
 
 def test_what_was_asked_for_arrives_as_it_was() -> None:
@@ -420,7 +420,7 @@ def test_what_was_asked_for_arrives_as_it_was() -> None:
         origin="derived",
         referrer=("http://r.example/", None),
     )
-    item = pickle.loads(pickle.dumps(placed(given).item))
+    item = pickle.loads(pickle.dumps(place_request(given).item))
     assert request_of(item) == SaveRequest(
         "http://h.example/a",
         "mine/a",
@@ -430,4 +430,4 @@ def test_what_was_asked_for_arrives_as_it_was() -> None:
         origin="derived",
         referrer=("http://r.example/", None),
     )
-    assert request_of(placed(resolver.parse("http://h.example/a")).item).url == "http://h.example/a"
+    assert request_of(place_request(resolver.parse("http://h.example/a")).item).url == "http://h.example/a"

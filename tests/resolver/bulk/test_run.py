@@ -200,7 +200,7 @@ def test_a_run_waits_for_workers(
         told.append(progress)
         if len(told) == 1:
             if version is not None:
-                monkeypatch.setattr("resolver.bulk.messages.here", lambda: "9.9")
+                monkeypatch.setattr("resolver.bulk.messages.get_version", lambda: "9.9")
             cluster.scale(1)
 
     with (
@@ -229,7 +229,7 @@ def test_a_run_waits_for_workers(
 def test_a_cluster_of_another_version_gets_nothing(
     client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("resolver.bulk.messages.here", lambda: "9.9")
+    monkeypatch.setattr("resolver.bulk.messages.get_version", lambda: "9.9")
     with pytest.raises(NotConfigured, match=r"^inproc://\S+ has 9\.9: "):
         run(["http://h.example/"], client=client, out=str(tmp_path / "out"))
     assert list(tmp_path.iterdir()) == []

@@ -14,7 +14,7 @@ from warcio.archiveiterator import ArchiveIterator
 
 from resolver import Policy, Settings
 from resolver.bulk.messages import BulkJob, RequestSlice
-from resolver.bulk.plan import placed
+from resolver.bulk.plan import place_request
 from resolver.bulk.slice import close_all, fetch_slice, is_under_way
 from resolver.bulk.store import store_of
 from resolver.files.atomic import LedgerFile, OutputFiles
@@ -50,7 +50,7 @@ def job(out: str, *, box: float = 60.0, **more: Any) -> BulkJob:
 
 
 def slice_of(site: Site, *names: str, last: bool = True) -> RequestSlice:
-    items = tuple(placed(f"{site.origin}/{name}").item for name in names)
+    items = tuple(place_request(f"{site.origin}/{name}").item for name in names)
     return RequestSlice(7, 0, "127.0.0.1", items, last, 1.0)
 
 

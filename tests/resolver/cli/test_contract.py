@@ -22,7 +22,7 @@ from resolver.cli.options import CommandOptions, Option, rows
 from resolver.cli.progress import Display, DotDisplay
 from resolver.cli.trace import Watcher
 from resolver.files.commit import Sync
-from resolver.network.events import Listener, for_whom
+from resolver.network.events import Listener, select_listener
 from resolver.policy.settings import Name
 from resolver.transfer.saving import Exists
 from resolver.transfer.verification import Checksum
@@ -246,7 +246,7 @@ def test_of_what_nobody_is_shown_no_events_are_made(folder: Path) -> None:
         listener = teller.listener
         kinds = (*told, Progress, Finished, Sent, Received, Connected)
         assert listener == teller.watch or isinstance(listener, Listener)
-        shown[name] = {kind for kind in kinds if for_whom(listener, frozenset({kind})) is not None}
+        shown[name] = {kind for kind in kinds if select_listener(listener, frozenset({kind})) is not None}
         teller.close()
     assert shown == {"nothing": told, "dots": told | {Progress, Finished}, "trace": set(kinds)}
 

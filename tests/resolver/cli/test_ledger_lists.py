@@ -22,7 +22,7 @@ WORDS = ["get", "-d", "out", "-i", "list", "--ledger", "run", "--json"]
 @pytest.fixture(autouse=True, name="few")
 def _few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(account, "_AT_ONCE", 3)
-    monkeypatch.setattr(recall, "_RECALL_AT_ONCE", 4)
+    monkeypatch.setattr(recall, "_RECALL_ROWS", 4)
 
 
 @pytest.fixture(name="source")

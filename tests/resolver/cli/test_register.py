@@ -14,7 +14,7 @@ import pytest
 from resolver import NotConfigured
 from resolver.cli import serve as handlers
 from resolver.cli.arguments import read
-from resolver.cli.serve import NAME, SCHEMES, argument, desktop_entry, without
+from resolver.cli.serve import NAME, SCHEMES, argument, desktop_entry, remove_handler
 from resolver.cli.values import UsageError
 from tests.resolver.cli.command import Done, resolve
 
@@ -206,7 +206,7 @@ def test_a_program_with_an_equals_sign(home: Path, monkeypatch: pytest.MonkeyPat
 
 def test_another_line_of_a_list_stays() -> None:
     text = b"[A]\nx=y.desktop;\n\nz=not-resolve-url.desktop;\r\nq=resolve-url.desktop.old\n"
-    assert without(text) == text
+    assert remove_handler(text) == text
 
 
 def test_one_of_both() -> None:

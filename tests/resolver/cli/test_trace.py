@@ -68,7 +68,7 @@ SAID: list[tuple[list[Event], str | None]] = [
 @pytest.mark.parametrize(("events", "said"), SAID)
 def test_words_are_told_from_an_object(events: list[Event], said: str | None) -> None:
     words = TraceFormat()
-    found = [words.said(event, "line") for event in events]
+    found = [words.select_words(event, "line") for event in events]
     assert found[-1] == said
 
 

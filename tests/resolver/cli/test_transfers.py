@@ -41,14 +41,14 @@ def test_rate_and_time_left() -> None:
     (transfer,) = _begun(clock).under_way()
     assert (transfer.start, transfer.received, transfer.brought) == (4 * MIB, 7 * MIB, 3 * MIB)
     assert transfer.rate(clock.now) == pytest.approx(MIB)
-    assert transfer.left(clock.now) == pytest.approx(3.0)
+    assert transfer.estimate_remaining(clock.now) == pytest.approx(3.0)
     clock.now += 57.0
     rate = transfer.rate(clock.now)
     assert rate is not None
     assert rate < MIB / 10  # it stands still
     (endless,) = _begun(clock, expected=None).under_way()
     assert endless.rate(clock.now)
-    assert endless.left(clock.now) is None
+    assert endless.estimate_remaining(clock.now) is None
 
 
 def test_a_try_that_fails_is_no_end() -> None:

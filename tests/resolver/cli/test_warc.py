@@ -81,12 +81,14 @@ def test_an_exchange_of_http_is_kept_octet_for_octet(at: dict[str, str], folder:
     assert response.block.partition(b"\r\n\r\n")[2] == b"A text of two lines.\nThe second one.\n"
     assert request.block.startswith(b"GET /about.txt HTTP/1.1\r\nHost: 127.0.0.1")
     assert response.head.target == f"{at['http']}/about.txt"
-    assert response.head.first("WARC-IP-Address") == "127.0.0.1"
-    assert response.head.first("WARC-Protocol") == "http/1.1"
+    assert response.head.get_first("WARC-IP-Address") == "127.0.0.1"
+    assert response.head.get_first("WARC-Protocol") == "http/1.1"
     for each in (request, metadata):
-        assert each.head.first("WARC-Concurrent-To") == response.head.id
-        assert each.head.first("WARC-Date") == response.head.first("WARC-Date")
-    assert all(each.head.first("WARC-Warcinfo-ID") == info.head.id for each in (response, request, metadata))
+        assert each.head.get_first("WARC-Concurrent-To") == response.head.id
+        assert each.head.get_first("WARC-Date") == response.head.get_first("WARC-Date")
+    assert all(
+        each.head.get_first("WARC-Warcinfo-ID") == info.head.id for each in (response, request, metadata)
+    )
     begin, *_, end = metadata.events
     assert (begin["event"], begin["format"], begin["t"]) == ("begin", 1, 0)
     assert (end["event"], end["outcome"], end["status"], end["size"]) == ("end", "done", 200, 37)
@@ -113,7 +115,7 @@ def test_what_is_said_to_a_refusal_is_kept(at: dict[str, str], folder: Path) -> 
 def test_chunks_and_codings_stay(at: dict[str, str], folder: Path) -> None:
     found = kept(at, folder, "cat", "{http}/gzip")
     assert gzip.decompress(found[1].block.partition(b"\r\n\r\n")[2])
-    assert found[1].head.first("WARC-Payload-Digest") is not None
+    assert found[1].head.get_first("WARC-Payload-Digest") is not None
 
 
 def test_a_menu_of_gopher_is_its_lines(at: dict[str, str], folder: Path) -> None:
@@ -157,7 +159,7 @@ def test_an_object_is_kept_and_what_was_said_for_it(
 
 def test_answers_of_a_group_are_kept_as_they_came(at: dict[str, str], folder: Path) -> None:
     _info, resource, _metadata = kept(at, folder, "cat", "{nntp}/comp.misc")
-    assert resource.head.first("Content-Type") == 'application/x-nntp-answers; commands="GROUP OVER"'
+    assert resource.head.get_first("Content-Type") == 'application/x-nntp-answers; commands="GROUP OVER"'
     lines = resource.block.split(b"\r\n")
     assert (lines[0][:4], lines[1][:4], lines[-2:]) == (b"211 ", b"224 ", [b".", b""])
 
@@ -240,7 +242,7 @@ def test_warc_file_that_is_made_is_for_its_owner_alone(at: dict[str, str], folde
 
 def test_a_short_answer_says_why(at: dict[str, str], folder: Path) -> None:
     found = kept(at, folder, "cat", "--tries", "1", "{short}/", status=10)
-    assert found[1].head.first("WARC-Truncated") == "disconnect"
+    assert found[1].head.get_first("WARC-Truncated") == "disconnect"
     assert found[1].block.endswith(b"\r\n\r\nabc")
     assert (found[3].events[-1]["outcome"], found[3].events[-1]["expected"]) == ("truncated", 10)
 
@@ -334,12 +336,12 @@ def test_what_is_the_same_again_refers_to_the_first(at: dict[str, str], folder: 
     assert revisit.head.media_type is None
     for name, value in (
         ("WARC-Refers-To", original.head.id),
-        ("WARC-Refers-To-Date", original.head.first("WARC-Date")),
+        ("WARC-Refers-To-Date", original.head.get_first("WARC-Date")),
         ("WARC-Refers-To-Target-URI", original.head.target),
-        ("WARC-Payload-Digest", original.head.first("WARC-Payload-Digest")),
+        ("WARC-Payload-Digest", original.head.get_first("WARC-Payload-Digest")),
         ("WARC-Profile", "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"),
     ):
-        assert revisit.head.first(name) == value
+        assert revisit.head.get_first(name) == value
     assert [row.get("mime") for _, row in index(folder / "a.cdxj")].count("warc/revisit") == 1
 
 
@@ -349,7 +351,7 @@ def test_a_revisit_of_http_has_the_head_of_its_answer(at: dict[str, str], folder
     assert (original.head.type, revisit.head.type) == ("response", "revisit")
     assert original.block.startswith(revisit.block)
     assert revisit.block.endswith(b"\r\n\r\n")
-    assert revisit.head.first("WARC-Truncated") == "length"
+    assert revisit.head.get_first("WARC-Truncated") == "length"
 
 
 def test_from_a_size_on_there_is_another_file(at: dict[str, str], folder: Path) -> None:
@@ -362,7 +364,7 @@ def test_from_a_size_on_there_is_another_file(at: dict[str, str], folder: Path) 
         check(folder / name)
         found = records(folder / name)
         assert found[0].head.type == "warcinfo"
-        assert found[0].head.first("WARC-Filename") == name
+        assert found[0].head.get_first("WARC-Filename") == name
         assert all(row["filename"] == name for _, row in index(folder / name.replace(".warc.gz", ".cdxj")))
 
 
@@ -392,11 +394,11 @@ def test_a_second_run_refers_to_the_files_of_the_first(at: dict[str, str], folde
         for name, value in (
             ("WARC-Refers-To", original.head.id),
             ("WARC-Refers-To-Target-URI", original.head.target),
-            ("WARC-Refers-To-Date", original.head.first("WARC-Date")),
+            ("WARC-Refers-To-Date", original.head.get_first("WARC-Date")),
             ("WARC-Profile", PROFILE),
         ):
-            assert each.head.first(name) == value
-        assert each.head.first("WARC-Payload-Digest") is not None
+            assert each.head.get_first(name) == value
+        assert each.head.get_first("WARC-Payload-Digest") is not None
     check(folder / "b.warc.gz", folder / "a.warc.gz")  # each reference leads somewhere
 
 
@@ -456,8 +458,8 @@ def test_what_wget_has_kept_is_referred_to(at: dict[str, str], folder: Path) -> 
     (original,) = [
         each for each in objects(folder / "made" / "by-wget.warc.gz") if each.head.type == "response"
     ]
-    assert (revisit.head.type, revisit.head.first("WARC-Refers-To")) == ("revisit", original.head.id)
-    assert revisit.head.first("WARC-Refers-To-Target-URI") == url
+    assert (revisit.head.type, revisit.head.get_first("WARC-Refers-To")) == ("revisit", original.head.id)
+    assert revisit.head.get_first("WARC-Refers-To-Target-URI") == url
 
 
 # What an archive keeps is packed and written in a thread: who waits for a disk is the one who is kept.
@@ -546,9 +548,9 @@ class Disk:
         self.syncs = self._kept = 0
         self._most = captures
         self._all = threading.Event()
-        self._sync, self._together = WarcVolume.sync, WarcVolume.together
+        self._sync, self._together = WarcVolume.sync, WarcVolume.open_transaction
         monkeypatch.setattr(WarcVolume, "sync", lambda volume: self.sync(volume))
-        monkeypatch.setattr(WarcVolume, "together", lambda volume: self.together(volume))
+        monkeypatch.setattr(WarcVolume, "open_transaction", lambda volume: self.together(volume))
 
     def sync(self, volume: WarcVolume) -> None:
         self.syncs += 1

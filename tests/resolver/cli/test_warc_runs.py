@@ -116,7 +116,7 @@ async def test_what_nobody_read_to_its_end_is_not_told_as_whole(at: dict[str, st
                 await session.fetch(f"{at['short']}/")
     found = records(folder / "a.warc")
     kept = [each for each in found if each.head.type in ("response", "resource")]
-    assert [each.head.first("WARC-Truncated") for each in kept] == ["unspecified", "disconnect"]
+    assert [each.head.get_first("WARC-Truncated") for each in kept] == ["unspecified", "disconnect"]
 
 
 async def test_what_is_too_large_says_so(at: dict[str, str], folder: Path) -> None:
@@ -125,7 +125,7 @@ async def test_what_is_too_large_says_so(at: dict[str, str], folder: Path) -> No
             with pytest.raises(Exception, match="max-size"):
                 await session.fetch(f"{at['gopher']}/")
     (kept,) = [each for each in records(folder / "a.warc") if each.head.type == "resource"]
-    assert kept.head.first("WARC-Truncated") == "length"
+    assert kept.head.get_first("WARC-Truncated") == "length"
 
 
 @pytest.mark.parametrize("name", ["a.warc.gz", "a.warc"])

@@ -12,7 +12,7 @@ import pytest
 
 from protocols.errors import LocalError
 from resolver.files.directory import DirectoryHandle
-from resolver.files.faults import SPARE, is_scarce, most_descriptors, spared, writing_fault
+from resolver.files.faults import SPARE, is_scarce, most_descriptors, spare_descriptor, writing_fault
 from resolver.network.connecting import ConnectAttempts
 from resolver.network.stream import SplicePipe
 
@@ -32,7 +32,7 @@ def _scarce() -> Iterator[None]:
 def test_spared_of_the_last_descriptor_closes_it_and_raises(scarce: None) -> None:
     fd = os.dup(0)
     with pytest.raises(OSError, match=os.strerror(errno.EMFILE)):
-        spared(fd)
+        spare_descriptor(fd)
     with pytest.raises(OSError, match=os.strerror(errno.EBADF)):
         os.fstat(fd)
 

@@ -13,7 +13,7 @@ from resolver import NotFound, Validators
 from resolver.ledger import CompletedFile, LedgerFault, LedgerHeld
 from resolver.ledger import book as database
 from resolver.ledger.book import Ledger, LedgerEntry, RequestRow
-from resolver.ledger.report import became, read
+from resolver.ledger.report import list_finished, read
 from resolver.network.mask import Masked
 
 #: More than are written together.
@@ -33,9 +33,9 @@ def asked(number: int) -> RequestRow:
 async def end(entry: LedgerEntry, number: int) -> None:
     """Of three one has failed."""
     if number % 3:
-        await entry.done(f"/nowhere/{'long ' * 40}{number}", 7, 7, 1, skipped=False)
+        await entry.record_done(f"/nowhere/{'long ' * 40}{number}", 7, 7, 1, skipped=False)
     else:
-        await entry.failed(NotFound("not there"), "NotFound", refused=False)
+        await entry.record_failed(NotFound("not there"), "NotFound", refused=False)
 
 
 def connection_of(ledger: Ledger) -> sqlite3.Connection:
@@ -105,10 +105,10 @@ async def test_a_ledger_that_was_moved_with_its_files_knows_them(elsewhere: bool
         facts = CompletedFile(
             str(here / "a.txt"), 1, 7, "d", Validators(), Masked("http://h.example/b"), Masked("text/plain")
         )
-        await entry.whole(facts)
-        await entry.done(str(here / "a.txt"), 7, 7, 1, skipped=False)
+        await entry.record_whole(facts)
+        await entry.record_done(str(here / "a.txt"), 7, 7, 1, skipped=False)
     here.rename(there)
-    (told,) = became(str(there / "ledger"))
+    (told,) = list_finished(str(there / "ledger"))
     assert (told.path, told.final_url, told.media_type) == ("a.txt", "http://h.example/b", "text/plain")
     if elsewhere:
         (there / "a.txt").unlink()
@@ -128,7 +128,7 @@ async def test_a_ledger_of_before_gets_the_columns_that_it_has_not(tmp_path: Pat
     async with Ledger(str(place)) as ledger:
         (entry,) = ledger.admit([asked(0)])
         await end(entry, 0)
-    (told,) = became(str(place))
+    (told,) = list_finished(str(place))
     assert (told.status, told.final_url) == ("failed", None)
 
 

@@ -14,7 +14,7 @@ import pytest
 from resolver import ResolveError
 from resolver.ledger import LedgerFault
 from resolver.ledger.book import TABLES, Ledger, RequestRow, connect
-from resolver.ledger.report import again, became
+from resolver.ledger.report import list_finished, requeue_errors
 from resolver.ledger.report import read as report
 
 URLS = [f"http://h.example/{number:03}" for number in range(300)]
@@ -27,13 +27,13 @@ async def run(path: Path, urls: list[str]) -> Ledger:
     """One that is under way, and has ended with these."""
     ledger = await Ledger(str(path)).__aenter__()
     for entry in ledger.admit(RequestRow(url, "f", url) for url in urls):
-        await entry.failed(ResolveError("no"), "ResolveError", refused=False)
+        await entry.record_failed(ResolveError("no"), "ResolveError", refused=False)
     await ledger.settle()
     return ledger
 
 
 def read(path: Path) -> list[str]:
-    return [row.url for row in became(str(path))]
+    return [row.url for row in list_finished(str(path))]
 
 
 def beside(path: Path) -> list[str]:
@@ -114,7 +114,7 @@ async def test_ledger_schema_that_no_run_has_made_is_refused_and_left_as_it_is(
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(f"{TABLES}; {schema}")
     before = path.read_bytes()
-    for use in (lambda: read(path), lambda: again(str(path), "all")):
+    for use in (lambda: read(path), lambda: requeue_errors(str(path), "all")):
         with pytest.raises(LedgerFault, match="that no run has made"):
             use()
     with pytest.raises(LedgerFault, match="that no run has made"):

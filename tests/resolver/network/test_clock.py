@@ -122,7 +122,7 @@ async def test_all_come_equally_far_whoever_could_be_faster() -> None:
     while sum(taken) < 900_000:
         for number, throttle in enumerate(each):
             await throttle.turn()
-            throttle.took(throttle.share)
+            throttle.record_received(throttle.share)
             taken[number] += throttle.share
     assert taken == [300_000] * 3
     assert time.passed == pytest.approx(9.0, abs=0.4)
@@ -134,11 +134,11 @@ async def test_words_go_on_at_once_unless_much_is_owed() -> None:
     bucket = Bucket(10_000)
     few, much = Throttle(bucket, time.loop), Throttle(bucket, time.loop)
     for _ in range(50):
-        few.took(60)
+        few.record_received(60)
         await few.turn()
     assert time.sleeps == []
-    much.took(20_000)
-    few.took(60)
+    much.record_received(20_000)
+    few.record_received(60)
     await few.turn()
     assert time.sleeps == [pytest.approx(2.306)]
 

@@ -12,7 +12,7 @@ import trio.testing
 from protocols.contract import FirstResult
 from resolver import Disconnected, NotFound, Refused, TimedOut, Unreachable
 from resolver.network import connecting
-from resolver.network.connecting import ConnectAttempts, bare, check_peer, first_of, interleave
+from resolver.network.connecting import ConnectAttempts, check_peer, first_of, interleave, unwrap_group
 from tests.resolver.network.peers import admit, closed_port, silent_listener
 
 SIX, SIX2, FOUR, FOUR2 = "2001:db8::1", "2001:db8::2", "192.0.2.1", "192.0.2.2"
@@ -261,5 +261,8 @@ async def test_what_a_listener_raises_comes_bare_even_beside_a_value() -> None:
 
 def test_of_a_group_the_exception_that_tells_most_is_taken() -> None:
     gone, missing, interrupt = Disconnected("gone"), NotFound("missing"), KeyboardInterrupt()
-    assert bare(BaseExceptionGroup("", [gone, missing])) is gone
-    assert bare(BaseExceptionGroup("", [BaseExceptionGroup("", [missing, interrupt]), gone])) is interrupt
+    assert unwrap_group(BaseExceptionGroup("", [gone, missing])) is gone
+    assert (
+        unwrap_group(BaseExceptionGroup("", [BaseExceptionGroup("", [missing, interrupt]), gone]))
+        is interrupt
+    )

@@ -38,7 +38,7 @@ from resolver import (
     Started,
     Truncated,
 )
-from resolver.network.events import LOGGER, Listener, listening
+from resolver.network.events import LOGGER, Listener, combine_listeners
 from resolver.transfer.network import Network
 from resolver.transfer.retry import OVERLAP
 
@@ -283,7 +283,7 @@ async def test_a_password_is_in_no_line_and_no_event(
 @pytest.mark.parametrize("kind", [Finished, lambda url, error: Retrying(url, error, 1.0)])
 def test_what_drives_a_terminal_is_shown(kind: type[Finished], log: pytest.LogCaptureFixture) -> None:
     """Also a line end: whoever reads the log takes one line for one event."""
-    listener = listening(None)
+    listener = combine_listeners(None)
     assert listener is not None
     listener(kind("x:y", ResolveError("a\x1b[2J\r\nDEBUG forged\u202e")))
     assert r"a\x1b[2J\x0d\x0aDEBUG forged\u202e" in log.records[0].getMessage()

@@ -60,7 +60,7 @@ def test_a_short_one_is_hidden_where_it_is_a_word() -> None:
 def test_an_empty_one_hides_nothing() -> None:
     assert secrets_of(b"").hide(b"230 hello") == b"230 hello"
     assert secrets_of(b"").hide_in_text("230 hello") == "230 hello"
-    assert secrets_of(b"").sure(b"x") == 1
+    assert secrets_of(b"").count_safe(b"x") == 1
 
 
 @pytest.mark.parametrize("secret", ["p\xe4ss'w\"ort", "back\\slash", "tab\there", "\u20ac\u20ac\u20ac\u20ac"])

@@ -269,15 +269,15 @@ async def test_a_passage_leads_on_as_nobodys_choice() -> None:
     """Judged as `derived`, by the address that the first one was answered from; a no is a redirect's."""
     url_gate = admit("prospero://10.0.0.1/x")
     with pytest.raises(Refused) as raised:
-        url_gate.elsewhere("prospero://10.0.0.2/y")  # nobody has answered yet
+        url_gate.derive_gate("prospero://10.0.0.2/y")  # nobody has answered yet
     assert (raised.value.rule, raised.value.exit_code) == ("S08", 15)
     async with url_gate.open_datagrams() as datagrams:
         assert datagrams.peer == "10.0.0.1"
-    there = url_gate.elsewhere("prospero://10.0.0.2/y")
+    there = url_gate.derive_gate("prospero://10.0.0.2/y")
     async with there.open_datagrams() as datagrams:
         assert datagrams.peer == "10.0.0.2"
     assert (url_gate.peer, there.peer) == ("10.0.0.1", "10.0.0.2")
-    assert url_gate.elsewhere("prospero://10.0.0.2/y") is there  # which knows who answered
+    assert url_gate.derive_gate("prospero://10.0.0.2/y") is there  # which knows who answered
     for location, rule in (
         ("prospero://127.0.0.1/y", "S08"),
         ("prospero://10.0.0.2:1570/y", "S04"),
@@ -286,16 +286,16 @@ async def test_a_passage_leads_on_as_nobodys_choice() -> None:
         ("telnet://10.0.0.2/", "S10"),
     ):
         with pytest.raises(Refused) as raised:
-            there.elsewhere(location)
+            there.derive_gate(location)
         assert (raised.value.rule, raised.value.exit_code) == (rule, 15)
     with pytest.raises(InvalidUrl):
-        url_gate.elsewhere("prospero://h h/")
+        url_gate.derive_gate("prospero://h h/")
 
 
 async def test_what_a_place_was_accepted_for_holds_where_it_leads_on_to_itself() -> None:
     url_gate = admit("prospero://10.0.0.1:1570/x")
     async with url_gate.open_datagrams():
-        there = url_gate.elsewhere("prospero://10.0.0.1:1570/y")
+        there = url_gate.derive_gate("prospero://10.0.0.1:1570/y")
     assert [finding.rule for finding in there.findings] == ["S04"]
     assert there.findings == url_gate.findings
 

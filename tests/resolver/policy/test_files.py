@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver import Policy, Refused, check
-from resolver.policy.files import is_below, is_kept_beside, listing_name_ok, local_name, local_path, numbered
+from resolver.policy.files import (
+    is_below,
+    is_kept_beside,
+    listing_name_ok,
+    local_name,
+    local_path,
+    number_name,
+)
 from tests.resolver.policy.rows import CAUTIOUS, DEFAULT, MENU, PAGE, UNTRUSTED, Row
 
 ROOTED = Policy(file_root="/srv/data")
@@ -245,14 +252,14 @@ def test_names_in_listings(name: bytes, ok: bool) -> None:
     ],
 )
 def test_the_number_stands_before_the_suffixes(name: str, second: str) -> None:
-    assert (numbered(name, 1), numbered(name, 2)) == (name, second)
-    assert numbered(name, 12) == second.replace(".2", ".12")
+    assert (number_name(name, 1), number_name(name, 2)) == (name, second)
+    assert number_name(name, 12) == second.replace(".2", ".12")
 
 
 @given(st.binary(max_size=400), st.integers(1, 10_000))
 def test_a_number_leaves_a_name_harmless(component: bytes, number: int) -> None:
     try:
-        name = numbered(local_name(component), number)
+        name = number_name(local_name(component), number)
     except Refused:
         return
     assert len(name.encode()) + len(".part-state.new") <= 255

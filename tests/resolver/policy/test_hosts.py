@@ -16,7 +16,7 @@ from fixtures.http.server import Behaviour
 from fixtures.proxy import serve_http_proxy
 from resolver import Host, LimitExceeded, Limits, NotConfigured, Policy, Refused, Resolver, TimedOut, parse
 from resolver.policy.hosts import HostSettings
-from resolver.transfer.redirects import mirrored
+from resolver.transfer.redirects import list_mirrors
 from tests.resolver.network.peers import start
 
 BODY = b"ten octets"
@@ -42,15 +42,15 @@ TIGHT = Limits(body=3, body_everywhere=True)
     ],
 )
 def test_which_place_is_meant(name: str, host: str, port: int, found: bool) -> None:
-    assert (HostSettings({name: SMALL}).at(host, port) == SMALL) == found
+    assert (HostSettings({name: SMALL}).find_host(host, port) == SMALL) == found
 
 
 def test_of_a_port_before_of_the_host_each_value_by_itself() -> None:
     hosts = HostSettings(
         {"h": Host(proxy="http://p", certfile="a", mirrors=("http://m",)), "h:81": Host(proxy="none")}
     )
-    assert hosts.at("h", 80) == Host(proxy="http://p", certfile="a", mirrors=("http://m",))
-    assert hosts.at("h", 81) == Host(proxy="none", certfile="a", mirrors=("http://m",))
+    assert hosts.find_host("h", 80) == Host(proxy="http://p", certfile="a", mirrors=("http://m",))
+    assert hosts.find_host("h", 81) == Host(proxy="none", certfile="a", mirrors=("http://m",))
 
 
 @pytest.mark.parametrize("way", ["fetch", "stream", "save"])
@@ -212,7 +212,7 @@ async def test_a_certificate_that_cannot_be_used_is_told_before_its_host_hears_a
     ],
 )
 def test_where_else_an_object_is(url: str, mirror: str, expected: str | None) -> None:
-    assert list(mirrored(parse(url), [mirror])) == ([] if expected is None else [expected])
+    assert list(list_mirrors(parse(url), [mirror])) == ([] if expected is None else [expected])
 
 
 async def test_the_mirrors_of_a_host_take_over(nursery: trio.Nursery, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from protocols.contract import Action
 from protocols.location import Origin
 from resolver import InvalidUrl, Policy, Refused, UnsupportedScheme, check, parse
-from resolver.policy.subject import Decision, escalated, strictest
+from resolver.policy.subject import Decision, combine_decisions, escalate_warnings
 
 
 def decision(action: Action, rule: str = "S04", flag: str | None = None) -> Decision:
@@ -15,16 +15,16 @@ def decision(action: Action, rule: str = "S04", flag: str | None = None) -> Deci
 
 
 def test_strictest_wins_and_keeps_its_level_in_order() -> None:
-    assert (strictest([]).action, strictest([]).findings) == ("allow", ())
+    assert (combine_decisions([]).action, combine_decisions([]).findings) == ("allow", ())
     mixed = [
         decision("warn", "S06"),
         decision("refuse", "S04"),
         decision("warn", "S07"),
         decision("refuse", "S08"),
     ]
-    verdict = strictest(mixed)
+    verdict = combine_decisions(mixed)
     assert (verdict.action, verdict.rules) == ("refuse", ("S04", "S08"))
-    assert strictest(mixed[::2]).rules == ("S06", "S07")
+    assert combine_decisions(mixed[::2]).rules == ("S06", "S07")
 
 
 def test_warnings_harden_where_nobody_reads_them() -> None:
@@ -36,17 +36,17 @@ def test_warnings_harden_where_nobody_reads_them() -> None:
         (Policy.untrusted(), "user", "refuse"),
     )
     for policy, origin, action in rows:
-        assert [r.action for r in escalated([decision("warn")], policy, origin)] == [action]
+        assert [r.action for r in escalate_warnings([decision("warn")], policy, origin)] == [action]
 
 
 def test_refusal_says_how_to_lift_it_and_a_warning_does_not() -> None:
-    refused = strictest([decision("refuse", flag="--allow-port 25")])
+    refused = combine_decisions([decision("refuse", flag="--allow-port 25")])
     error = refused.error()
     assert isinstance(error, Refused)
     assert str(error) == "S04: because; --allow-port 25 would allow it"
     assert refused.findings[0].detail == "because; --allow-port 25 would allow it"
-    assert strictest([decision("warn", flag="--allow-port 25")]).findings[0].detail == "because"
-    assert str(strictest([decision("refuse")]).error()) == "S04: because"
+    assert combine_decisions([decision("warn", flag="--allow-port 25")]).findings[0].detail == "because"
+    assert str(combine_decisions([decision("refuse")]).error()) == "S04: because"
 
 
 @pytest.mark.parametrize(

@@ -222,7 +222,7 @@ def terminal_shown_shown(octets: bytes, shown: TerminalOutput, size: int) -> byt
     for at in range(0, len(octets), size):
         for happening in terminal.feed(octets[at : at + size]):
             if isinstance(happening, TelnetData):
-                out += shown.of(happening.octets, binary=terminal.his_binary)
+                out += shown.show_data(happening.octets, binary=terminal.his_binary)
     return out
 
 

@@ -15,7 +15,7 @@ import trio
 from fixtures.http import coded, serve
 from protocols.http.codings import ALWAYS, Codings, Decoding, choose
 from resolver import HttpxTransport, LimitExceeded, Limits, Resolver
-from resolver.transfer.extras import installed
+from resolver.transfer.extras import find_codings
 from tests.protocols.filtered import Filtered, Pieces
 from tests.sampled import sampled
 
@@ -50,7 +50,7 @@ def nothing(kind: str, size: int) -> tuple[str, bytes]:
 
 
 def known() -> Codings:
-    return {**ALWAYS, **installed()}
+    return {**ALWAYS, **find_codings()}
 
 
 def in_pieces(octets: bytes) -> Pieces:

@@ -11,7 +11,7 @@ import pytest
 from protocols.contract import Unpacking
 from resolver import ProtocolError
 from resolver.transfer import extras as codings
-from resolver.transfer.extras import installed
+from resolver.transfer.extras import find_codings
 
 TEXT = b"".join(b"line %d of some text\n" % number for number in range(5_000))
 MEBIBYTE = 1 << 20
@@ -22,7 +22,7 @@ LIBRARIES = {"br": "brotli", "zstd": "zstandard"}
 def _coding(request: pytest.FixtureRequest) -> tuple[Callable[[], Unpacking], Callable[[bytes], bytes]]:
     """How to undo it, and how to do it; skipped where the extra is not installed."""
     library: Any = pytest.importorskip(LIBRARIES[request.param])
-    return installed()[request.param], library.compress
+    return find_codings()[request.param], library.compress
 
 
 Coding = tuple[Callable[[], Unpacking], Callable[[bytes], bytes]]
@@ -92,4 +92,4 @@ def test_only_what_is_there_and_bounded_is_asked_for(
 ) -> None:
     monkeypatch.setattr(codings, "find_spec", lambda name: name if name in present else None)
     monkeypatch.setattr(importlib, "import_module", lambda name: Old)
-    assert list(codings._found.__wrapped__()) == names
+    assert list(codings._find_codings.__wrapped__()) == names

@@ -190,7 +190,7 @@ async def test_who_does_not_choose_it(nursery: trio.Nursery, tls: tuple[ssl.SSLC
 async def test_without_the_extra_it_is_not_offered(
     nursery: trio.Nursery, tls: tuple[ssl.SSLContext, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http2, "http2_installed", lambda: None)
+    monkeypatch.setattr(http2, "find_frames", lambda: None)
     server = await serve(nursery, tls[0])
     async with Resolver(cafile=tls[1]) as session:
         assert (await session.fetch(server.url("/"))).content == b"plain\n"

@@ -24,7 +24,7 @@ from resolver import (
     Saved,
     SaveRequest,
 )
-from resolver.cli.summary import done
+from resolver.cli.summary import make_done_record
 from resolver.ledger import report
 from resolver.transfer import many
 from resolver.transfer.response import outcome_of
@@ -131,8 +131,8 @@ async def test_an_outcome_can_be_sent_and_says_what_the_command_says(
         assert again.as_json() == outcome.as_json()
         json.dumps(outcome.as_json())
     assert isinstance(saved, Saved)
-    assert outcome_of(saved, "http", saved.path).as_json() == done(saved, "http")
-    assert good.as_json().keys() == bad.as_json().keys() == done(saved, "http").keys()
+    assert outcome_of(saved, "http", saved.path).as_json() == make_done_record(saved, "http")
+    assert good.as_json().keys() == bad.as_json().keys() == make_done_record(saved, "http").keys()
     assert bad.as_json()["error"] == {"code": "NotFound", "message": bad.error and bad.error.message}
 
 
@@ -243,7 +243,7 @@ async def test_what_was_put_back_is_asked_for_with_the_entity_tag_of_the_ledger(
     how = {"directory": tmp_path, "ledger": tmp_path / "ledger", "exists": "newer"}
 
     async def again() -> str:
-        report.again(str(tmp_path / "ledger"), "0")
+        report.requeue_errors(str(tmp_path / "ledger"), "0")
         async with Resolver(patience=ONCE) as session:
             (outcome,) = await all_of(session, [server.url("/object")], **how)
         return outcome.status

@@ -33,7 +33,7 @@ from resolver import (
     Warned,
 )
 from resolver.network.url_gate import UrlGate
-from resolver.policy.subject import Decision, strictest
+from resolver.policy.subject import Decision, combine_decisions
 from resolver.transfer import retrieval
 from resolver.url import registry
 from resolver.url.registry import SCHEMES
@@ -228,7 +228,7 @@ async def test_a_listener_that_fails_when_a_reply_is_there_leaves_nothing_open(
 
     def warned(dialogue: Dialogue[object], gate: Gate) -> AbstractAsyncContextManager[Reply]:
         assert isinstance(gate, UrlGate)
-        gate._admission._heed(strictest([Decision("S08", "warn", "an address")]))
+        gate._admission._heed(combine_decisions([Decision("S08", "warn", "an address")]))
         return enter(dialogue, gate)
 
     answer_with(world, monkeypatch)

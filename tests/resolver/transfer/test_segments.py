@@ -9,8 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver import Validators
-from resolver.files.part_state import Ranges, joined, missing, octets_of, parse_ranges, prefix_of, within
-from resolver.transfer.segments import LEAST, LEAST_WITHOUT_END, SegmentPlan, is_same, tells
+from resolver.files.part_state import (
+    Ranges,
+    clip_ranges,
+    find_missing,
+    join_ranges,
+    octets_of,
+    parse_ranges,
+    prefix_of,
+)
+from resolver.transfer.segments import LEAST, LEAST_WITHOUT_END, SegmentPlan, can_detect_change, is_same
 
 WHEN, THEN = datetime(1994, 11, 6, tzinfo=UTC), datetime(1994, 11, 7, tzinfo=UTC)
 
@@ -25,7 +33,7 @@ WHEN, THEN = datetime(1994, 11, 6, tzinfo=UTC), datetime(1994, 11, 7, tzinfo=UTC
 def test_each_octet_is_asked_for_once_whatever_fails(
     size: int, count: int, held: list[tuple[int, int]], fails: list[int], stops: bool
 ) -> None:
-    whole = within(joined(held), size)
+    whole = clip_ranges(join_ranges(held), size)
     pieces = SegmentPlan(size, whole, count)
     came = list(whole)
     while (piece := pieces.take(stops=stops)) is not None:
@@ -36,7 +44,7 @@ def test_each_octet_is_asked_for_once_whatever_fails(
         came.append((begin, reached))
         pieces.give_back(reached, end)
     assert not pieces
-    assert joined(came) == (((0, size),) if size else ())
+    assert join_ranges(came) == (((0, size),) if size else ())
 
 
 def test_pieces_get_smaller_and_are_never_small() -> None:
@@ -66,14 +74,14 @@ def test_pieces_without_an_end_are_one_for_each_connection() -> None:
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60))))
 def test_ranges_are_sets_of_octets(ranges: list[tuple[int, int]]) -> None:
     octets = {each for begin, end in ranges for each in range(begin, end)}
-    found = joined(ranges)
+    found = join_ranges(ranges)
     assert parse_ranges([list(each) for each in found]) == found
     assert {each for begin, end in found for each in range(begin, end)} == octets
     assert octets_of(found) == len(octets)
     assert prefix_of(found) == next(each for each in range(61) if each not in octets)
-    gaps = {each for begin, end in missing(found, 60) for each in range(begin, end)}
+    gaps = {each for begin, end in find_missing(found, 60) for each in range(begin, end)}
     assert gaps == set(range(60)) - octets
-    assert octets_of(within(found, 30)) == len([each for each in octets if each < 30])
+    assert octets_of(clip_ranges(found, 30)) == len([each for each in octets if each < 30])
 
 
 @pytest.mark.parametrize(
@@ -133,7 +141,7 @@ def test_what_nobody_said_is_not_the_same() -> None:
 
 
 def test_a_size_alone_tells_nothing() -> None:
-    assert [tells(known) for known in (OURS, Validators(10), Validators(None, WHEN, '"1"'))] == [
+    assert [can_detect_change(known) for known in (OURS, Validators(10), Validators(None, WHEN, '"1"'))] == [
         True,
         False,
         False,

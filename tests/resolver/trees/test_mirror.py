@@ -45,7 +45,7 @@ async def _surplus(
         )
         words = {name: wanted[name] for name in ("accept", "reject", "pattern") if name in wanted}
         pruner = Pruner(str(into / "top"), inventory, Selection(**words).takes_local)
-        return found, list(pruner.surplus())
+        return found, list(pruner.list_surplus())
 
 
 def paths(found: list[SurplusFile]) -> list[str]:
@@ -167,7 +167,7 @@ async def test_files_of_ours_that_are_open_stay(source: Path, tmp_path: Path) ->
         status = os.stat(top / "ledger")
         spared = [(status.st_dev, status.st_ino)]
         pruner = Pruner(str(top), inventory, Selection().takes_local, spared)
-        assert paths(list(pruner.surplus())) == ["old"]
+        assert paths(list(pruner.list_surplus())) == ["old"]
 
 
 async def test_another_tree_in_this_one_stays(source: Path, tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ async def test_another_tree_in_this_one_stays(source: Path, tmp_path: Path) -> N
         plant(top, {"inner/x": b"x", "gone/inner/x": b"x", "gone/y": b"x"})
         inventory.keep([str(top / "inner"), str(top / "gone/inner")])
         pruner = Pruner(str(top), inventory, Selection().takes_local)
-        assert paths(list(pruner.surplus())) == ["gone/y"]
+        assert paths(list(pruner.list_surplus())) == ["gone/y"]
 
 
 # -- listings that prove nothing

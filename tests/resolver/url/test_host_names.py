@@ -25,7 +25,7 @@ from resolver import (
     explain,
     parse,
 )
-from resolver.url.parsing import url_of, without_user, zone_of
+from resolver.url.parsing import strip_user, url_of, zone_of
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_a_person_may_write_a_zone(scheme: str, zone: str) -> None:
     url = read(f"{scheme}://[FE80::1%25{zone}]:81/a")
     assert (url.host, url.zone, url.port) == ("fe80::1", zone, 81)
     assert parse(build(url), origin="user") == url != replace(url, zone=None)
-    assert zone not in without_user(url)
+    assert zone not in strip_user(url)
 
 
 def test_the_server_of_a_news_url_may_have_one() -> None:

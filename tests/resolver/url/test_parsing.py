@@ -33,8 +33,8 @@ from resolver.url.parsing import (
     display,
     join,
     redact,
+    strip_user,
     url_of,
-    without_user,
 )
 from resolver.url.registry import SCHEMES
 from tests.fresh import environment
@@ -308,7 +308,7 @@ def test_a_fragment_that_would_be_taken_for_a_host_is_not_written(text: str) -> 
     ],
 )
 def test_a_url_without_its_user(text: str, public: str) -> None:
-    assert without_user(parse(text)) == public
+    assert strip_user(parse(text)) == public
 
 
 @pytest.mark.parametrize(
@@ -355,7 +355,7 @@ def test_no_message_shows_a_password(scheme: str, user: str, rest: str, wrong: s
     if isinstance(url, InvalidUrl):
         assert SECRET not in f"{url} {url!r} {url.message} {url.url}"
     else:
-        assert SECRET not in f"{url!r} {url.shown} {display(url)} {without_user(url)}"
+        assert SECRET not in f"{url!r} {url.shown} {display(url)} {strip_user(url)}"
 
 
 def test_a_built_url_is_shown_without_its_password() -> None:

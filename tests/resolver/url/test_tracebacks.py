@@ -15,7 +15,7 @@ import trio
 import resolver
 from fixtures.http import EXAMPLE, Behaviour, HttpServer, moved, serve
 from resolver import HttpxTransport, ResolveError, Resolver
-from resolver.url.tracebacks import outermost
+from resolver.url.tracebacks import trim_traceback
 from tests.resolver.network.peers import closed_port
 
 MOST = 4
@@ -181,4 +181,4 @@ def test_what_the_caller_was_doing_keeps_its_frames(monkeypatch: pytest.MonkeyPa
     assert own.__traceback__ is not None
     circle = ResolveError("a circle")
     circle.__cause__ = circle
-    assert outermost(circle) is circle
+    assert trim_traceback(circle) is circle

@@ -35,7 +35,7 @@ def test_exchange_cookie_in_any_head_is_masked_unless_cookies_are_kept(
     with closing(spool()) as answer, closing(HttpCapture("way", spool, answer)) as exchange:
         exchange.asked.write(asked + b" / HTTP/1.1\r\nHost: h.example\r\n\r\n")
         answer.write(came)
-        facts = exchange.finished(lambda octets: octets, is_whole=True, keeps_cookies=keeps)
+        facts = exchange.make_records(lambda octets: octets, is_whole=True, keeps_cookies=keeps)
         block = b"" if facts.object is None else b"".join(facts.object.block.pieces())
     told = block + b"".join(octets for _, octets in facts.said)
     assert told.count(b"sekret") == (came.count(b"sekret") if keeps else 0)

@@ -49,12 +49,12 @@ def test_blocks_are_what_was_recorded() -> None:
         for found in read_records(source_of(told["file"]), Kept):
             assert isinstance(found, WarcRecord)
             head = found.head
-            if head.type == "resource" and (head.target, head.first("WARC-Date")) == (
+            if head.type == "resource" and (head.target, head.get_first("WARC-Date")) == (
                 told["url"],
                 told["date"],
             ):
                 seen += 1
-                assert head.first("Content-Type") == told["type"]
+                assert head.get_first("Content-Type") == told["type"]
                 assert f"sha256:{sha256(found.reader.block).hexdigest()}" == told["sha256"]
     assert seen == len(BLOCKS) > 15
 
@@ -167,7 +167,11 @@ def test_what_is_taken_as_others_write_it() -> None:
     octets = b"WARC/1.0\nwarc-type: RESOURCE\ncontent-length: 2\nx: a\n\tb\nWARC-Target-URI: <ftp://h/\xe9>\n\nab\r\n\r\n"
     (found,) = _read(octets)
     assert isinstance(found, WarcRecord)
-    assert (found.head.type, bytes(found.reader.block), found.head.first("X")) == ("resource", b"ab", "a b")
+    assert (found.head.type, bytes(found.reader.block), found.head.get_first("X")) == (
+        "resource",
+        b"ab",
+        "a b",
+    )
     assert found.head.target == "ftp://h/\udce9"
 
 

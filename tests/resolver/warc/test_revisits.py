@@ -23,7 +23,7 @@ from tests.resolver.warc.archives import WARC, Octets, packed, record
 BODY = b"twelve octet" * 50
 SHA1 = hashlib.sha1(BODY).digest()
 BASE32 = base64.b32encode(SHA1).decode()
-TEXT = resource_of("text/plain", RecordBlock.of(BODY), None)
+TEXT = resource_of("text/plain", RecordBlock.from_octets(BODY), None)
 ANSWER = TEXT._replace(type="response", content_type="application/http;msgtype=response", head=b"x")
 RESPONSE = {"WARC_Type": "response", "Content_Type": "application/http;msgtype=response"}
 
@@ -149,7 +149,7 @@ def test_what_an_index_points_to_may_be_elsewhere(tmp_path: Path) -> None:
 
 
 def test_a_link_of_octets_that_is_too_small_or_cut_refers_to_nothing(tmp_path: Path) -> None:
-    small = resource_of("text/plain", RecordBlock.of(BODY[:100]), None)
+    small = resource_of("text/plain", RecordBlock.from_octets(BODY[:100]), None)
     digest = f"sha1:{base64.b32encode(hashlib.sha1(BODY[:100]).digest()).decode()}"
     archive = record(BODY[:100], Content_Type="text/plain")
     assert find(tmp_path, archive, small, line(digest=digest)) is None

@@ -14,7 +14,7 @@ import trio
 
 from resolver import Settings
 from resolver.web.access import LOOPBACK
-from resolver.web.server import ServeOptions, WebServer, serving
+from resolver.web.server import ServeOptions, WebServer, run_server
 from tests.hang import HANG
 
 OWN = {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
@@ -131,7 +131,7 @@ async def running(**wishes: Any) -> AsyncIterator[tuple[Browser, Told]]:
     """A server and a browser that has entered it; what the server tells."""
     told = Told()
     given = {"settings": Settings(), "tell": told.append, **wishes}
-    async with serving(ServeOptions(**given)) as server:
+    async with run_server(ServeOptions(**given)) as server:
         browser = Browser(server)
         await browser.enter()
         yield browser, told

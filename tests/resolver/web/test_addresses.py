@@ -159,16 +159,16 @@ ODD = (
 def test_a_url_is_the_same_in_an_address(url: str) -> None:
     path = addresses.path(url)
     assert set(path[3:]) <= set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~%")
-    assert addresses.asked(path.encode()) == addresses.PageAddress(url, False)
+    assert addresses.parse_path(path.encode()) == addresses.PageAddress(url, False)
 
 
 def test_asked_with_a_raw_colon_keeps_what_is_encoded() -> None:
-    assert addresses.asked(b"/u/mailto:a%2Cb@h") == addresses.PageAddress("mailto:a%2Cb@h", True)
+    assert addresses.parse_path(b"/u/mailto:a%2Cb@h") == addresses.PageAddress("mailto:a%2Cb@h", True)
 
 
 def test_the_webs_name_of_a_scheme_of_ours_is_taken_off() -> None:
-    assert addresses.asked(b"/u/web%2Bgopher%3A%2F%2Fh%2F1").text == "gopher://h/1"
-    assert addresses.asked(b"/u/web%2Bnothing%3Ax").text == "web+nothing:x"
+    assert addresses.parse_path(b"/u/web%2Bgopher%3A%2F%2Fh%2F1").text == "gopher://h/1"
+    assert addresses.parse_path(b"/u/web%2Bnothing%3Ax").text == "web+nothing:x"
 
 
 async def test_what_is_typed_behind_our_address_is_only_looked_at() -> None:

@@ -45,7 +45,7 @@ async def test_a_link_is_judged_alike_whatever_was_judged_before() -> None:
     for policy in (Policy(), Policy.untrusted()):
         async with Resolver(policy=policy) as resolver:
             reading = PageReader(resolver, {"policy": policy})
-            judge, way = reading.judging(FOUND_IN), UrlOrigin("chosen", FOUND_IN)
+            judge, way = reading.make_judge(FOUND_IN), UrlOrigin("chosen", FOUND_IN)
             found = {url: judge(Entry(name="x", url=url)) for url in (*asked, *asked)}
             assert found == {url: reading.verdict(url, way) for url in asked}
     assert len(asked) > 500

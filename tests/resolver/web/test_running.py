@@ -14,7 +14,7 @@ import trio
 from resolver import LocalError, NotConfigured
 from resolver.web import running as windows
 from resolver.web.access import LOOPBACK, MOST_START, is_listened_to_by_this_user, program
-from resolver.web.running import RunningServer, entry, found, found_entry, told
+from resolver.web.running import RunningServer, announce_server, entry, find_entry, find_server
 from tests.hang import HANG
 from tests.resolver.web.client import Browser, running
 from tests.resolver.web.test_access import but
@@ -36,26 +36,26 @@ def window_of(browser: Browser) -> RunningServer:
 
 
 def test_it_is_told_for_its_owner_alone_as_long_as_it_runs(place: Path) -> None:
-    with told(9_401, "secret") as first:
+    with announce_server(9_401, "secret") as first:
         assert first
-        assert found() == RunningServer(9_401, "secret", os.getpid())
+        assert find_server() == RunningServer(9_401, "secret", os.getpid())
         assert (place.stat().st_mode & 0o777, place.parent.stat().st_mode & 0o777) == (0o600, 0o700)
-        with told(9_402, "other") as second:
+        with announce_server(9_402, "other") as second:
             assert not second
-        assert found() == RunningServer(9_401, "secret", os.getpid())
-    assert (found(), place.exists()) == (None, False)
+        assert find_server() == RunningServer(9_401, "secret", os.getpid())
+    assert (find_server(), place.exists()) == (None, False)
 
 
 def test_what_was_left_behind_is_taken_over(place: Path) -> None:
     place.parent.mkdir()
     place.write_text(json.dumps({"port": 9_401, "secret": "old" * 100, "process": 1}))
     place.chmod(0o600)
-    with told(9_402, "new") as ours:
-        assert (ours, found()) == (True, RunningServer(9_402, "new", os.getpid()))
+    with announce_server(9_402, "new") as ours:
+        assert (ours, find_server()) == (True, RunningServer(9_402, "new", os.getpid()))
 
 
 def test_what_somebody_put_in_its_place_stays(place: Path) -> None:
-    with told(9_401, "secret"):
+    with announce_server(9_401, "secret"):
         place.unlink()
         place.write_text("of another")
     assert place.read_text() == "of another"
@@ -67,9 +67,9 @@ def test_a_file_that_others_may_touch_is_not_believed(mode: int, place: Path) ->
     place.write_text('{"port": 9401, "secret": "x", "process": 1}')
     place.chmod(mode)
     with pytest.raises(NotConfigured, match="chmod 600"):
-        found()
-    assert found_entry() is None
-    with pytest.raises(NotConfigured), told(9_402, "new"):
+        find_server()
+    assert find_entry() is None
+    with pytest.raises(NotConfigured), announce_server(9_402, "new"):
         raise AssertionError("told")
 
 
@@ -88,9 +88,9 @@ def test_what_is_no_file_is_neither_read_nor_written(kind: str, place: Path, tmp
             place.symlink_to(target)
         case _:
             place.parent.write_text("in the way")
-    with pytest.raises(LocalError), told(9_402, "new"):
+    with pytest.raises(LocalError), announce_server(9_402, "new"):
         raise AssertionError("told")
-    assert (found_entry(), target.read_text()) == (None, "kept")
+    assert (find_entry(), target.read_text()) == (None, "kept")
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"port": 0, "secret": "x", "process": 1}', '{"port": "1"}'])
@@ -98,7 +98,7 @@ def test_what_says_nothing_is_none(text: str, place: Path) -> None:
     place.parent.mkdir()
     place.write_text(text)
     place.chmod(0o600)
-    assert found() is None
+    assert find_server() is None
 
 
 # -- the way in
@@ -150,8 +150,8 @@ async def test_without_that_rule_every_page_makes_its_way_in() -> None:
 def test_where_nobody_listens_there_is_none(place: Path) -> None:
     with socket.socket() as bound:
         bound.bind((LOOPBACK, 0))
-        with told(bound.getsockname()[1], "secret"):
-            assert found_entry() is None
+        with announce_server(bound.getsockname()[1], "secret"):
+            assert find_entry() is None
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/net/tcp"), reason="the system has no table of connections")

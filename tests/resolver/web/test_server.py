@@ -23,7 +23,7 @@ from resolver.web import access as listening
 from resolver.web import server as serve
 from resolver.web.access import LOOPBACK, MOST_REQUESTS, Certificate, check_certificate, place_of, site
 from resolver.web.headers import OCTETS
-from resolver.web.server import ServeOptions, serving
+from resolver.web.server import ServeOptions, run_server
 from resolver.web.session import ContentDocument
 from tests.hang import HANG
 from tests.resolver.web.client import Answer, running
@@ -106,7 +106,7 @@ async def test_by_tls_it_is_as_on_this_machine(files: tuple[trustme.CA, Certific
     authority.configure_trust(context)
     context.set_alpn_protocols(["h2", "http/1.1"])
 
-    async with serving(ServeOptions(Settings(), public=True, certificate=certificate)) as server:
+    async with run_server(ServeOptions(Settings(), public=True, certificate=certificate)) as server:
         assert server.house.origin == f"https://127.0.0.1:{server.house.port}"
         path = server.entry().partition(server.house.place)[2]
 

@@ -16,7 +16,7 @@ import trio
 from starlette.routing import Router
 
 from resolver import Resolver
-from resolver.ledger.report import newest, read
+from resolver.ledger.report import list_newest, read
 from resolver.web.access import LOOPBACK, MOST_REQUESTS
 from resolver.web.answers import PageAnswers
 from resolver.web.headers import SessionKeys
@@ -350,7 +350,7 @@ async def test_what_was_begun_is_gone_on_with_by_another_server(ledger: str, acc
             await until(browser, lambda states: states == ["done"])
             assert told == []
         assert (account_here / "a.txt").read_bytes() == b"x" * 20
-        (row,) = newest(ledger, 9)
+        (row,) = list_newest(ledger, 9)
         assert (row.status, row.path, row.size) == ("done", str(account_here / "a.txt"), 20)
         async with running(ledger=ledger) as (browser, _):
             page = (await browser.ask("/transfers")).text
@@ -382,8 +382,8 @@ async def test_each_save_is_a_row_of_its_own(ledger: str) -> None:
             for count in (1, 2):
                 await save(browser, server.url("a.txt"))
                 await until(browser, lambda states, count=count: states == ["done"] * count)  # type: ignore[misc]
-        assert [row.status for row in newest(ledger, 9)] == ["done", "done"]
-        assert len({row.path for row in newest(ledger, 9)}) == 2
+        assert [row.status for row in list_newest(ledger, 9)] == ["done", "done"]
+        assert len({row.path for row in list_newest(ledger, 9)}) == 2
 
 
 async def test_what_a_run_was_killed_behind_is_there_without_being_asked_for(ledger: str) -> None:
@@ -436,7 +436,7 @@ async def test_who_chose_it_is_not_forgotten(ledger: str, account_here: Path, tm
             else:
                 await act(browser, resume="1")
             await until(browser, lambda states: states == ["failed"])
-            assert "user" not in {row.asked.origin for row in newest(ledger, 9)}
+            assert "user" not in {row.asked.origin for row in list_newest(ledger, 9)}
     assert os.listdir(account_here) == []
 
 

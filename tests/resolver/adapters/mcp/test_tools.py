@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import fixtures.http
 import resolver
 from fixtures.http import Page, moved
-from resolver.adapters.mcp import ToolGrant, bounded, tools
+from resolver.adapters.mcp import ToolGrant, limit_body, tools
 from resolver.adapters.mcp.tools import (
     OCTETS,
     RECORD,
@@ -78,10 +78,10 @@ def test_a_milder_policy_is_no_grant(name: str) -> None:
 
 
 def test_a_body_is_always_bounded() -> None:
-    assert bounded(resolver.Limits()).body == ToolGrant().limits.body == tools.BODY
+    assert limit_body(resolver.Limits()).body == ToolGrant().limits.body == tools.BODY
     assert ToolGrant().limits.body_everywhere
     own = resolver.Limits(body=5, body_everywhere=True)
-    assert bounded(own) is own
+    assert limit_body(own) is own
 
 
 @pytest.mark.parametrize(
@@ -194,9 +194,9 @@ LINES = st.lists(st.sampled_from(["a", "bc\n", "\n", "long enough to be cut off\
 
 def all_pages(content: Content, length: int, width: int) -> list[ResultPage]:
     shelf = ResultStore()
-    pages = [shelf.first(StoredResult(Record({}), content, 1), length, width)]
+    pages = [shelf.store_first_page(StoredResult(Record({}), content, 1), length, width)]
     while (cursor := pages[-1].cursor) is not None:
-        pages.append(shelf.at(cursor, length, width))
+        pages.append(shelf.find_page(cursor, length, width))
     return pages
 
 
@@ -238,24 +238,27 @@ def test_a_page_ends_at_a_line_where_one_is_near() -> None:
 @pytest.mark.parametrize("cursor", ["", "1", "1-0", "1-3", "2-1", "-1-1", "1-1 ", "١-١", "1-1-1", "9" * 40])
 def test_what_is_no_cursor(cursor: str) -> None:
     shelf = ResultStore()
-    shelf.first(StoredResult(Record({}), "abc", 1), 1, 1)
-    assert shelf.at("1-1", 1, 1).content == "b"
+    shelf.store_first_page(StoredResult(Record({}), "abc", 1), 1, 1)
+    assert shelf.find_page("1-1", 1, 1).content == "b"
     with pytest.raises(NoSuchPage):
-        shelf.at(cursor, 1, 1)
+        shelf.find_page(cursor, 1, 1)
 
 
 def test_the_oldest_make_room_and_the_newest_stays() -> None:
     shelf = ResultStore(most=10)
-    cursors = [shelf.first(StoredResult(Record({}), "abc", weight), 1, 1).cursor for weight in (4, 4, 4, 40)]
+    cursors = [
+        shelf.store_first_page(StoredResult(Record({}), "abc", weight), 1, 1).cursor
+        for weight in (4, 4, 4, 40)
+    ]
     assert cursors == ["1-1", "2-1", "3-1", "4-1"]
     for gone in ("1-1", "2-1", "3-1"):
         with pytest.raises(NoSuchPage):
-            shelf.at(gone, 1, 1)
-    assert shelf.at("4-1", 1, 1).content == "b"
+            shelf.find_page(gone, 1, 1)
+    assert shelf.find_page("4-1", 1, 1).content == "b"
 
 
 def test_what_fits_one_page_is_not_held() -> None:
     shelf = ResultStore()
-    assert shelf.first(StoredResult(Record({}), "ab", 2), 2, 1).cursor is None
+    assert shelf.store_first_page(StoredResult(Record({}), "ab", 2), 2, 1).cursor is None
     with pytest.raises(NoSuchPage):
-        shelf.at("1-1", 1, 1)
+        shelf.find_page("1-1", 1, 1)

@@ -27,7 +27,7 @@ from resolver import (
 )
 from resolver.web.dialogue.drawing import as_text, draw, page, panel, rows, svg
 from resolver.web.dialogue.exchange import RecordedExchange
-from resolver.web.dialogue.planned import planned
+from resolver.web.dialogue.planned import make_planned_exchange
 from tests.resolver.web.dialogue.spoken import URL, recorded
 from tests.resolver.web.dialogue.test_recording import TRANSFER
 from tests.resolver.web.pages.skeleton import HOSTILE, skeleton
@@ -52,10 +52,12 @@ def said_by(text: str) -> list[Event]:
 
 
 def shown(exchange: RecordedExchange) -> str:
-    return page([(exchange, planned(resolver.explain(PLANS[0])))], "What was said")
+    return page([(exchange, make_planned_exchange(resolver.explain(PLANS[0])))], "What was said")
 
 
-@pytest.mark.parametrize("exchange", [recorded(TRANSFER), *(planned(resolver.explain(url)) for url in PLANS)])
+@pytest.mark.parametrize(
+    "exchange", [recorded(TRANSFER), *(make_planned_exchange(resolver.explain(url)) for url in PLANS)]
+)
 def test_the_table_says_what_the_diagram_shows(exchange: RecordedExchange) -> None:
     """Every line of the table stands in the diagram, in the same order, with its time; and no message is in
     one of the three alone."""

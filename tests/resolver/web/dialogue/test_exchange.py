@@ -7,15 +7,15 @@ import pytest
 from resolver.web.dialogue.exchange import (
     CELLS,
     LINES,
-    counted,
     cut,
-    escaped,
+    escape_text,
+    format_count,
     lines_of,
-    masked,
+    mask_logins,
     note,
     preview,
     width,
-    wrapped,
+    wrap_text,
 )
 
 #: What leads a secret in, and what is left of it.
@@ -51,14 +51,14 @@ PLAIN = [
 
 @pytest.mark.parametrize(("octets", "left"), SECRETS)
 def test_a_secret_is_hidden(octets: bytes, left: bytes) -> None:
-    assert masked(octets) == left
-    assert masked(octets.rstrip(b"\r\n")) == left.rstrip(b"\r\n")
+    assert mask_logins(octets) == left
+    assert mask_logins(octets.rstrip(b"\r\n")) == left.rstrip(b"\r\n")
 
 
 @pytest.mark.parametrize("octets", PLAIN)
 def test_what_is_no_secret_stays(octets: bytes) -> None:
-    assert masked(octets) == octets
-    assert masked(octets.rstrip(b"\r\n")) == octets.rstrip(b"\r\n")
+    assert mask_logins(octets) == octets
+    assert mask_logins(octets.rstrip(b"\r\n")) == octets.rstrip(b"\r\n")
 
 
 def test_a_secret_that_is_long_is_hidden_before_it_is_cut() -> None:
@@ -102,7 +102,7 @@ def test_cells_are_those_of_a_terminal(text: str, cells: int, expected: str) -> 
     ],
 )
 def test_nothing_drives_or_hides(text: str, expected: str) -> None:
-    assert escaped(text) == expected
+    assert escape_text(text) == expected
     assert note(text) == expected
 
 
@@ -117,12 +117,12 @@ def test_a_preview_shows_what_a_person_can_read() -> None:
 
 
 def test_words_stay_whole_where_lines_are_broken() -> None:
-    assert wrapped("one two three", 8) == ("one two", "three")
-    assert wrapped("abcdefghij k", 4) == ("abcd", "efgh", "ij k")
-    assert wrapped("", 4) == ("",)
+    assert wrap_text("one two three", 8) == ("one two", "three")
+    assert wrap_text("abcdefghij k", 4) == ("abcd", "efgh", "ij k")
+    assert wrap_text("", 4) == ("",)
 
 
 def test_counts_are_written_for_people() -> None:
-    assert counted(1) == "1 octet"
-    assert counted(12_345) == "12,345 octets"
-    assert counted(0, "URL") == "0 URLs"
+    assert format_count(1) == "1 octet"
+    assert format_count(12_345) == "12,345 octets"
+    assert format_count(0, "URL") == "0 URLs"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import resolver
-from resolver.web.dialogue.planned import planned
+from resolver.web.dialogue.planned import make_planned_exchange
 from tests.resolver.web.dialogue.spoken import told
 
 
 def test_a_plan_of_a_transfer_has_the_lanes_that_the_transfer_has() -> None:
-    exchange = planned(resolver.explain("ftps://h.example/pub/a.txt"))
+    exchange = make_planned_exchange(resolver.explain("ftps://h.example/pub/a.txt"))
     assert [(lane.place, lane.title, lane.who) for lane in exchange.lanes] == [
         ("client", "this machine", ""),
         ("server", "h.example", "port 990"),
@@ -31,7 +31,7 @@ def test_a_plan_of_a_transfer_has_the_lanes_that_the_transfer_has() -> None:
 
 
 def test_what_is_refused_is_the_whole_plan() -> None:
-    exchange = planned(resolver.explain("gopher://h:25/1x%0D%0A"))
+    exchange = make_planned_exchange(resolver.explain("gopher://h:25/1x%0D%0A"))
     assert exchange.outcome == "refuse"
     assert exchange.failed
     assert {message.kind for message in exchange.messages} == {"note"}
@@ -41,22 +41,24 @@ def test_what_is_refused_is_the_whole_plan() -> None:
 
 def test_planned_message_is_secured_once_tls_begins() -> None:
     for url, expected in (("gopher://h.example/1", {False}), ("gophers://h.example/1", {False, True})):
-        assert {message.secured for message in planned(resolver.explain(url)).messages} == expected
+        assert {
+            message.secured for message in make_planned_exchange(resolver.explain(url)).messages
+        } == expected
 
 
 def test_datagrams_are_no_connection_for_data() -> None:
-    exchange = planned(resolver.explain("prospero://h.example//a"))
+    exchange = make_planned_exchange(resolver.explain("prospero://h.example//a"))
     assert [lane.place for lane in exchange.lanes] == ["client", "server"]
     assert "open client>server sends datagrams to h.example, port 1525" in told(exchange)
 
 
 def test_no_password_is_in_a_plan() -> None:
-    exchange = planned(resolver.explain("ftp://alice:hunter2@h.example/a"))
+    exchange = make_planned_exchange(resolver.explain("ftp://alice:hunter2@h.example/a"))
     assert "hunter2" not in str(exchange)
     assert "say client>server USER ****" in told(exchange)
 
 
 def test_what_is_on_this_machine_has_no_server() -> None:
-    exchange = planned(resolver.explain("file:///etc/motd"))
+    exchange = make_planned_exchange(resolver.explain("file:///etc/motd"))
     assert [lane.place for lane in exchange.lanes] == ["client"]
     assert told(exchange)[0] == "open client>client opens /etc/motd"

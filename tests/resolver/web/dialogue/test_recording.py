@@ -29,10 +29,10 @@ from resolver import (
     Unreachable,
     Warned,
 )
-from resolver.web.dialogue.recording import ENDS_HALF as HALF
 from resolver.web.dialogue.recording import HALF as RECORDINGS_HALF
+from resolver.web.dialogue.recording import MAX_HALF_MESSAGES as HALF
 from resolver.web.dialogue.recording import Recordings, hear_here
-from resolver.web.dialogue.recording import recorded as recordings_recorded
+from resolver.web.dialogue.recording import record_exchange as recordings_recorded
 from tests.resolver.web.client import running
 from tests.resolver.web.dialogue.spoken import URL, recorded, ticking, told
 
@@ -323,7 +323,7 @@ async def test_what_goes_on_at_once_is_told_apart(nursery: trio.Nursery) -> None
     async with resolver.Resolver(on_event=recordings.hear) as session, trio.open_nursery() as inner:
         for path in ("/to-a", "/a", "/to-b", "/b", "/to-a"):
             inner.start_soon(session.fetch, server.url(path))
-    found = [recording.exchange() for recording in recordings.all()]
+    found = [recording.exchange() for recording in recordings.list_all()]
     assert sorted(each.url for each in found) == sorted(
         server.url(path) for path in ("/to-a", "/a", "/to-b", "/b", "/to-a")
     )
@@ -356,7 +356,7 @@ async def test_of_very_many_the_first_and_the_last_are_kept(nursery: trio.Nurser
         for number in range(2 * RECORDINGS_HALF + 7):
             await session.fetch(server.url("/a") + f"?{number}")
     assert recordings.left_out == 7
-    urls = [recording.exchange().url.rpartition("?")[2] for recording in recordings.all()]
+    urls = [recording.exchange().url.rpartition("?")[2] for recording in recordings.list_all()]
     assert urls == [
         str(number)
         for number in (*range(RECORDINGS_HALF), *range(RECORDINGS_HALF + 7, 2 * RECORDINGS_HALF + 7))

@@ -73,7 +73,7 @@ def deep(layers: int) -> bytes:
         b"",
         b"\r\n",
         b"\x00" * 100,
-        deep(mime.MIME_DEEPEST + 1),
+        deep(mime.MAX_MIME_DEPTH + 1),
         deep(10_000),
         b"Content-Type: text/plain; " + b"a=b; " * 200_000 + b"\r\n\r\nx",
         b"Content-Type: text/plain;" + b"\r\n a=b;" * 200_000 + b"\r\n\r\nx",

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from resolver import Entry, Kind
-from resolver.web.pages.directory import arranged, directory_page
-from resolver.web.pages.page import PageQuery, read_query, shortened
+from resolver.web.pages.directory import arrange_entries, directory_page
+from resolver.web.pages.page import PageQuery, read_query, shorten
 from tests.resolver.web.pages.skeleton import place, rendered, skeleton
 
 ENTRIES = [
@@ -39,16 +39,16 @@ ENTRIES = [
     ],
 )
 def test_a_page_has_what_was_asked_for(query: PageQuery, numbers: list[int]) -> None:
-    assert [number for number, _ in arranged(ENTRIES, query, place()).entries] == numbers
+    assert [number for number, _ in arrange_entries(ENTRIES, query, place()).entries] == numbers
 
 
 def test_ways_lead_to_the_other_pages_and_keep_what_was_asked() -> None:
-    paging = arranged(ENTRIES, PageQuery(page=2, size=1, sort="name", filter="t&t"), place()).paging
+    paging = arrange_entries(ENTRIES, PageQuery(page=2, size=1, sort="name", filter="t&t"), place()).paging
     assert paging.pages == 1
-    paging = arranged(ENTRIES, PageQuery(page=2, size=1, sort="name"), place()).paging
+    paging = arrange_entries(ENTRIES, PageQuery(page=2, size=1, sort="name"), place()).paging
     assert paging.previous == paging.first == "/u/here?from=FROM&sort=name"
     assert paging.next == paging.last == "/u/here?from=FROM&sort=name&page=3"
-    assert place().again(PageQuery(filter="t&t")) == "/u/here?from=FROM&q=t%26t"
+    assert place().make_address(PageQuery(filter="t&t")) == "/u/here?from=FROM&q=t%26t"
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_a_large_page_is_laid_out_in_groups() -> None:
 
 
 def test_a_long_title_keeps_its_ends() -> None:
-    title = shortened("ftp://h.example/" + "x" * 500 + "/name.txt")
+    title = shorten("ftp://h.example/" + "x" * 500 + "/name.txt")
     assert len(title) == 80
     assert title.startswith("ftp://h.example/")
     assert title.endswith("/name.txt")

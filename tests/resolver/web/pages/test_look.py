@@ -6,7 +6,7 @@ import pytest
 
 from protocols import errors
 from resolver import LimitExceeded, NotFound, Refused, ResolveError, parse
-from resolver.web.pages.errors import ROWS, error_page, pointed
+from resolver.web.pages.errors import ROWS, error_page, point_at
 from resolver.web.pages.page import crumbs_of, parent_of
 from tests.resolver.web.pages.facts import looked_at
 from tests.resolver.web.pages.skeleton import place, rendered, skeleton
@@ -29,14 +29,14 @@ from tests.resolver.web.pages.skeleton import place, rendered, skeleton
 def test_carets_stand_below_what_is_meant(
     text: str, shown: str | None, position: int, marked: str, column: int, words: str
 ) -> None:
-    found = pointed(text, text if shown is None else shown, position)
+    found = point_at(text, text if shown is None else shown, position)
     assert found.marked == marked
     assert found.carets == " " * column + "^" * max(1, len(marked))
     assert found.words == words
 
 
 def test_of_a_long_url_the_place_is_shown() -> None:
-    found = pointed("x" * 5_000 + "\x1b" + "y" * 5_000, "x" * 5_000 + "\x1b" + "y" * 5_000, 5_000)
+    found = point_at("x" * 5_000 + "\x1b" + "y" * 5_000, "x" * 5_000 + "\x1b" + "y" * 5_000, 5_000)
     assert found.before.startswith("…x")
     assert len(found.before) == len(found.after) == 101
     assert len(found.carets) == 105
