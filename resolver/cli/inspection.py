@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 def show_components(command: Command) -> int:
     """Print the components of each URL, or what is wrong with it; the exit status."""
-    return _each(_parse, command)
+    return _answer_each(_parse, command)
 
 
-def _each(answer: Callable[[CommandTarget, Command], int], command: Command) -> int:
+def _answer_each(answer: Callable[[CommandTarget, Command], int], command: Command) -> int:
     statuses: list[int] = []
 
     def report(error: ResolveError) -> None:
@@ -64,12 +64,12 @@ def _url_record(url: Url) -> dict[str, JsonValue]:
 def explain(command: Command) -> int:
     """Print the plan for each URL; the exit status. Raises `LocalError` where a page cannot be made."""
     if not command.html:
-        return _each(_explain, command)
+        return _answer_each(_explain, command)
     from resolver.cli import trace as diagrams  # few want a page
 
     diagrams.check_needs("--html")
     plans: list[Plan] = []
-    status = _each(partial(_explain, drawn=plans), command)
+    status = _answer_each(partial(_explain, drawn=plans), command)
     diagrams.show_plans(plans, command)
     return status
 

@@ -74,7 +74,7 @@ def perform(command: Command) -> int:
         return error.exit_code
     try:
         with archive_of(command) as archive:  # read before anything waits, so that it can be interrupted
-            status = trio.run(_RetrievalRun(command, watcher, tally, archive).supervised)
+            status = trio.run(_RetrievalRun(command, watcher, tally, archive).run_supervised)
     except ResolveError as error:
         streams.complain(error.message)
         status = error.exit_code
@@ -155,7 +155,7 @@ class _RetrievalRun:
         self._stopped: int | None = None
         self._scope = trio.CancelScope()
 
-    async def supervised(self) -> int:
+    async def run_supervised(self) -> int:
         """All URLs, until done or stopped; the exit status."""
         started = trio.current_time()
         with trio.open_signal_receiver(*STATUS_BY_SIGNAL) as signals:
@@ -349,7 +349,7 @@ class _RetrievalRun:
             command = replace(command, search=None, view=None, type=None)  # the listing had them
         return await VERBS[command.verb](session, target, command)
 
-    async def one(
+    async def process_target(
         self, session: Resolver, number: int, target: CommandTarget, entry: LedgerEntry | None
     ) -> None:
         """A target, from start to finish; what becomes of it is told and counted."""
@@ -431,7 +431,7 @@ class _TargetTask:
         self.host, self.scheme = target.place
 
     async def run(self) -> None:
-        await self._run.one(self._session, self._number, self._target, self._entry)
+        await self._run.process_target(self._session, self._number, self._target, self._entry)
 
 
 async def _forget(result: TaskResult[None]) -> None:

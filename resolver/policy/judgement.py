@@ -238,7 +238,7 @@ def check(
     try:
         parsed = url_of(url, origin=origin)
     except InvalidUrl as error:
-        return refused_text(error)
+        return judge_refused_text(error)
     where = None if referrer is None else Referrer(*referrer)
     variables = proxy_variables(environment or {}, proxy)
     allowed = Policy.default() if policy is None else Policy.of(policy)
@@ -253,7 +253,7 @@ def _name(host: str) -> str:
     return host.lower().removesuffix(".")
 
 
-def refused_text(error: InvalidUrl) -> Verdict:
+def judge_refused_text(error: InvalidUrl) -> Verdict:
     """S01: the verdict on a text that the parser refused."""
     decision = Decision(rule="S01", action="refuse", detail=error.message, position=error.position)
     return Verdict(action="refuse", decisions=(decision,), invalid=error)

@@ -74,10 +74,10 @@ def parse_proxy(text: str, source: str) -> Proxy:
     try:
         url = parse(f"http://{rest}")
     except InvalidUrl as error:
-        raise _wrong(source, error.kind.replace("-", " ")) from None
+        raise _make_error(source, error.kind.replace("-", " ")) from None
     assert isinstance(url, HostUrl)
     if "?" in rest or url.fragment is not None:
-        raise _wrong(source, "it has a query or a fragment")
+        raise _make_error(source, "it has a query or a fragment")
     unsaid = _DEFAULT_PORT_OF_TLS if scheme == "https" else _DEFAULT_PORT
     port = unsaid if url.port is None else url.port
     return Proxy(scheme, url.host.lower(), port, _credentials(url, scheme, source), source)
@@ -90,7 +90,7 @@ def _split(text: str, source: str) -> tuple[ProxyScheme, str]:
     scheme = found["scheme"].lower()
     if scheme not in get_args(ProxyScheme):
         known = ", ".join(get_args(ProxyScheme))
-        raise _wrong(source, f"{scheme!r} is no scheme of a proxy (there are {known})")
+        raise _make_error(source, f"{scheme!r} is no scheme of a proxy (there are {known})")
     return cast(ProxyScheme, scheme), text[found.end() :]
 
 
@@ -100,16 +100,18 @@ def _credentials(url: HostUrl, scheme: ProxyScheme, source: str) -> Credentials 
         return None
     found = Credentials(user, password or b"")
     if any(octet in part for octet in b"\0\r\n" for part in (found.user, found.password)):
-        raise _wrong(source, "its user or password has an octet that would end a line (S02)")
+        raise _make_error(source, "its user or password has an octet that would end a line (S02)")
     if scheme.startswith("socks"):
         if not all(1 <= len(part) <= _LONGEST_OF_SOCKS for part in (found.user, found.password)):
-            raise _wrong(source, f"SOCKS5 takes a user and a password of 1 to {_LONGEST_OF_SOCKS} octets")
+            raise _make_error(
+                source, f"SOCKS5 takes a user and a password of 1 to {_LONGEST_OF_SOCKS} octets"
+            )
     elif b":" in found.user:
-        raise _wrong(source, "a colon cannot be part of a user for http")
+        raise _make_error(source, "a colon cannot be part of a user for http")
     return found
 
 
-def _wrong(source: str, why: str) -> NotConfigured:
+def _make_error(source: str, why: str) -> NotConfigured:
     return NotConfigured(
         f"{source} names no proxy: {why}; [http|https|socks5|socks5h://][user:password@]host[:port] is needed"
     )

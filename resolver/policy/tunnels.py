@@ -30,7 +30,7 @@ class ProxyLogins:
     def __init__(self) -> None:
         self._logins: dict[Proxy, HttpProxyAuth] = {}
 
-    def at(self, proxy: Proxy) -> HttpProxyAuth:
+    def find_login(self, proxy: Proxy) -> HttpProxyAuth:
         if proxy not in self._logins:
             from protocols.http.auth import HttpProxyAuth  # as above
 
@@ -51,7 +51,7 @@ class ProxyRoute(NamedTuple):
         if not self.proxy.socks:
             from protocols.http import tunnel
 
-            return (yield from tunnel.open_tunnel(host, port, self.logins.at(self.proxy)))
+            return (yield from tunnel.open_tunnel(host, port, self.logins.find_login(self.proxy)))
         from protocols import socks
 
         yield from socks.open_tunnel(host, port, self.proxy.credentials, self.proxy.shown)
@@ -69,10 +69,10 @@ def way_of(
     _check_spoken(proxy)
     row = registry.find(url.scheme)
     relayed = row is not None and row.relayed and not proxy.socks
-    return ProxyRoute(proxy, _via(url, place, logins.at(proxy)) if relayed else None, logins)
+    return ProxyRoute(proxy, _make_proxy(url, place, logins.find_login(proxy)) if relayed else None, logins)
 
 
-def _via(url: Url, place: Endpoint, login: HttpProxyAuth) -> ForwardProxy:
+def _make_proxy(url: Url, place: Endpoint, login: HttpProxyAuth) -> ForwardProxy:
     host = f"[{place.host}]" if ":" in place.host else place.host
     port = "" if place.port == place.default_port else f":{place.port}"
     return ForwardProxy(f"{url.scheme}://{host}{port}".encode("ascii"), login)

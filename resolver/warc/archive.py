@@ -14,7 +14,7 @@ from protocols.location import Url
 from resolver.files.archive import open_archive
 from resolver.network.admission import Admission
 from resolver.network.url_gate import UrlGate
-from resolver.warc.catalogue import Catalogue, FoundCapture, latest
+from resolver.warc.catalogue import Catalogue, FoundCapture, choose_latest
 from resolver.warc.http import normalize_target
 
 _TIME = r"[T ]?([0-9]{2})(?::?([0-9]{2})(?::?([0-9]{2})(\.[0-9]{1,9})?)?)?Z?"
@@ -115,10 +115,10 @@ class Archive:
     def find(self, url: Url, *, wants_facts: bool = False) -> FoundCapture:
         """What there is of a URL. Raises `NotFound`."""
         catalogue, sought = self._catalogue, normalize_target(url)
-        objects, failed = catalogue.objects(sought), catalogue.alone(sought, "failed")
-        facts = catalogue.alone(sought, "info") if wants_facts else []
+        objects, failed = catalogue.objects(sought), catalogue.find_alone(sought, "failed")
+        facts = catalogue.find_alone(sought, "info") if wants_facts else []
         for candidates in ([*objects, *facts], failed):
-            if (taken := latest(candidates, self.at)) is not None:
+            if (taken := choose_latest(candidates, self.at)) is not None:
                 parts = [] if taken.is_whole else catalogue.parts(sought, taken.date, self.at)
                 return FoundCapture(catalogue, taken, parts)
         if found := [*objects, *failed]:

@@ -70,13 +70,13 @@ def open_block(
                 _pass_over(stretch)
             head = read_head(stretch)
     except DamagedRecord as error:
-        raise _changed(str(error)) from error
+        raise _make_changed(str(error)) from error
     if head is None or stretch is None:
-        raise _changed("no record begins there")
-    return head, _verified(head, _pieces(stretch, head))
+        raise _make_changed("no record begins there")
+    return head, _verify_pieces(head, _pieces(stretch, head))
 
 
-def joined(pieces: Iterator[bytes], most: int, what: str) -> bytes:
+def join_pieces(pieces: Iterator[bytes], most: int, what: str) -> bytes:
     """All of them. Raises `LimitExceeded`."""
     held = bytearray()
     for octets in pieces:
@@ -99,14 +99,14 @@ def _pieces(stretch: RecordStream, head: RecordHead) -> Iterator[bytes]:
         try:
             octets = stretch.read(min(left, AT_ONCE))
         except DamagedRecord as error:
-            raise _changed(str(error)) from error
+            raise _make_changed(str(error)) from error
         if not octets:
-            raise _changed(f"it ends {left} octets before the end of a block")
+            raise _make_changed(f"it ends {left} octets before the end of a block")
         left -= len(octets)
         yield octets
 
 
-def _verified(head: RecordHead, pieces: Iterator[bytes]) -> Iterator[bytes]:
+def _verify_pieces(head: RecordHead, pieces: Iterator[bytes]) -> Iterator[bytes]:
     """The same, held to the digest. Of a revisit it proves nothing: wget writes that of no octets there."""
     claim = head.get_first("WARC-Block-Digest")
     if claim is None or head.type == "revisit":
@@ -128,7 +128,7 @@ def _verified(head: RecordHead, pieces: Iterator[bytes]) -> Iterator[bytes]:
     yield from held
 
 
-def _changed(what: str) -> ProtocolError:
+def _make_changed(what: str) -> ProtocolError:
     return ProtocolError(f"the archive cannot be read any more: {what}")
 
 
@@ -229,7 +229,7 @@ class Catalogue:
 
     def _take(self, record: WarcRecord[CatalogueQuery], seat: RecordPosition, own: bytes | None) -> None:
         head, type, target = record.head, record.reader.type, record.head.target
-        sought = None if target is None else _sought(target)
+        sought = None if target is None else _make_key(target)
         if sought is None:
             return
         is_whole = type == "revisit" or (
@@ -254,11 +254,11 @@ class Catalogue:
         in_time = [each for each in served if each.date >= after and (at is None or each.date <= at)]
         return sorted(in_time, key=lambda each: each.date)
 
-    def alone(self, sought: str, outcome: str) -> list[CatalogueRecord]:
+    def find_alone(self, sought: str, outcome: str) -> list[CatalogueRecord]:
         """What was told of a URL without an object: that it `failed`, or `info`."""
         return [each for each in self._alone.get(_digest(sought), []) if each.kind == outcome]
 
-    def told(self, taken: CatalogueRecord) -> RecordPosition | None:
+    def find_metadata(self, taken: CatalogueRecord) -> RecordPosition | None:
         """Where the metadata of a record are."""
         if taken.type == "metadata":
             return taken.seat
@@ -273,13 +273,13 @@ class Catalogue:
 
     def _by_target(self, head: RecordHead) -> Iterator[CatalogueRecord]:
         target, date = head.get_first("WARC-Refers-To-Target-URI"), head.get_first("WARC-Refers-To-Date")
-        sought = None if target is None else _sought(target.removeprefix("<").removesuffix(">"))
+        sought = None if target is None else _make_key(target.removeprefix("<").removesuffix(">"))
         for each in [] if sought is None else self._objects.get(sought, []):
             if each.type != "revisit" and f"{each.date:%Y-%m-%dT%H:%M:%S}" == (date or "")[:19]:
                 yield each
 
 
-def latest(found: list[CatalogueRecord], at: datetime | None) -> CatalogueRecord | None:
+def choose_latest(found: list[CatalogueRecord], at: datetime | None) -> CatalogueRecord | None:
     """The latest whole one, not after `at`; where there is none, of what is cut the one that has most."""
     by_then = sorted((each for each in found if at is None or each.date <= at), key=lambda each: each.date)
     whole = [each for each in by_then if each.is_whole]
@@ -288,7 +288,7 @@ def latest(found: list[CatalogueRecord], at: datetime | None) -> CatalogueRecord
     return max(reversed(by_then), key=lambda each: each.length)
 
 
-def _sought(target: str) -> bytes | None:
+def _make_key(target: str) -> bytes | None:
     """None for what is no URL."""
     try:
         return _digest(normalize_target(parse(target)))
@@ -327,7 +327,7 @@ class AnswerPart(NamedTuple):
                 return found
         return None
 
-    def behind(self, count: int) -> Iterator[bytes]:
+    def skip_octets(self, count: int) -> Iterator[bytes]:
         """All but its first octets."""
         for octets in self.block():
             yield octets[count:]
@@ -341,7 +341,7 @@ class AnswerPiece(NamedTuple):
     skipped: int
 
 
-def joined_with(first: AnswerPart, parts: list[AnswerPart]) -> list[AnswerPiece] | None:
+def find_parts(first: AnswerPart, parts: list[AnswerPart]) -> list[AnswerPiece] | None:
     """What follows the first answer to make it whole; None where they do not. They are of the same object
     where a strong entity tag says so, or the date of its last change."""
     answer = first.answer()
@@ -415,7 +415,7 @@ class FoundCapture:
     def _joined(self) -> list[AnswerPiece] | None:
         if not self._parts:
             return None
-        return joined_with(self._part(self._taken), [self._part(each) for each in self._parts])
+        return find_parts(self._part(self._taken), [self._part(each) for each in self._parts])
 
     def _part(self, taken: CatalogueRecord) -> AnswerPart:
         return AnswerPart(taken.length, lambda: self._open(taken.seat)[1])
@@ -447,11 +447,11 @@ class FoundCapture:
         original = self._original
         if original is None:
             own = self._open(self._taken.seat)[1]
-            return chain(own, *(each.part.behind(each.skipped) for each in self._joined or ()))
+            return chain(own, *(each.part.skip_octets(each.skipped) for each in self._joined or ()))
         pieces = self._open(original.seat)[1]
         if not self._has_head:
             return pieces
-        return _behind(b"".join(self._open(self._taken.seat)[1]), pieces)
+        return _join_head(b"".join(self._open(self._taken.seat)[1]), pieces)
 
     @property
     def _has_head(self) -> bool:
@@ -468,7 +468,7 @@ class FoundCapture:
     @cached_property
     def events(self) -> list[Json]:
         """What was said, where that was kept, too."""
-        seat = self._catalogue.told(self._taken)
+        seat = self._catalogue.find_metadata(self._taken)
         if seat is None:
             return []
         return read_events(self._open(seat)[1])
@@ -488,7 +488,7 @@ class FoundCapture:
         return [way for way in self.ways if way.transport == "udp" and way.heard]
 
 
-def _behind(own: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
+def _join_head(own: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
     """The head that a revisit has, with the body of what it refers to; all of that, where the two frame their
     bodies in different ways, or this is only told not to have changed."""
     held, theirs = b"", None

@@ -48,7 +48,7 @@ from resolver.network.admission import Admission
 from resolver.network.url_gate import UrlGate
 from resolver.url import registry
 from resolver.url.parsing import parse
-from resolver.warc.catalogue import FoundCapture, joined
+from resolver.warc.catalogue import FoundCapture, join_pieces
 from resolver.warc.group import frame_pieces
 from resolver.warc.http import MOST_HEAD, find_answer
 from resolver.warc.metadata import (
@@ -272,7 +272,7 @@ class ArchivedFile:
 
     def _read(self) -> dict[bytes, FileStatus]:
         if self._names is None:
-            octets = joined(self._pieces, _MOST, "a directory")
+            octets = join_pieces(self._pieces, _MOST, "a directory")
             self._names = dict(filter(None, map(_entry, octets.splitlines())))
         return self._names
 
@@ -475,7 +475,7 @@ class ArchiveGate(UrlGate):
             self._takes_block = self._how == "packets" and self._asked >= len(self._found.exchanges)
             return OpenedConnection((self._found.address or "",), 1) if self._takes_block else None
         if isinstance(step, ExchangeDatagrams) and self._takes_block:
-            answer = joined(self._found.block(), self.limits.body, "an answer")
+            answer = join_pieces(self._found.block(), self.limits.body, "an answer")
             return DatagramReply((answer,), self._found.address or "")
         return None
 

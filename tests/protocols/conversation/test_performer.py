@@ -593,7 +593,7 @@ class Gate:
         finally:
             socket.open = False
 
-    def elsewhere(self, location: str) -> Gate:
+    def derive_gate(self, location: str) -> Gate:
         if location == "x:forbidden":
             raise Refused("S08", "farther inside")
         gate = Gate(*self._coming, way=(*self._way, location))
