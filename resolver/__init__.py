@@ -38,10 +38,8 @@ _NAMES_BY_MODULE = {
         "Closed Connected Event Finished Kept LookedUp Progress Received Retrying Sent Started TlsBegun "
         "Warned"
     ),
-    "resolver.policy.judgement": "check",
-    "resolver.policy.guard": "guard",
-    "resolver.policy.hosts": "Host",
-    "resolver.policy.settings": "Policy",
+    "resolver.policy.judgement": "check guard",
+    "resolver.policy.settings": "Host Policy",
     "resolver.policy.subject": "Verdict",
     "resolver.terminal.prompts": "prompt",
     "resolver.terminal.text": "escape_controls",

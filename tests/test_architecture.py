@@ -164,7 +164,7 @@ def test_the_tests_have_no_possessive_patterns_either() -> None:
 
 
 def test_no_import_hides_a_cycle() -> None:
-    """Counting the imports inside functions, no module leads back to itself."""
+    """Counting imports inside functions and imports of types, no module leads back to itself."""
     assert _cycle(SOURCES) == []
 
 
@@ -174,6 +174,11 @@ def test_a_cycle_is_found() -> None:
             from resolver import two
     """)
     assert _cycle([Module("resolver.one", late), Module("resolver.two", "import resolver.one")]) != []
+    types = dedent("""
+        if TYPE_CHECKING:
+            from resolver import two
+    """)
+    assert _cycle([Module("resolver.one", types), Module("resolver.two", "import resolver.one")]) != []
 
 
 def _cycle(sources: list[Module]) -> list[str]:
@@ -187,8 +192,8 @@ def _cycle(sources: list[Module]) -> list[str]:
 
 
 def _imported(module: Module, names: set[str]) -> Iterator[str]:
-    """The modules that are imported to run: not those that a type checker alone looks at."""
-    for name, _ in module.imports:
+    """Yield the modules that are imported, also for a type checker alone."""
+    for name, _ in (*module.imports, *module.type_imports):
         known = name if name in names else name.rpartition(".")[0]
         if known in names and not module.name.startswith(f"{known}."):  # its own package is there first
             yield known

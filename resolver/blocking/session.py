@@ -43,10 +43,9 @@ from resolver.transfer import functions as once
 from resolver.transfer import session
 from resolver.transfer import terminal as terminal_session
 from resolver.transfer.batch import RunningBatch
-from resolver.transfer.listing import Line, listing_line
 from resolver.transfer.retry import refuse_pointer
 from resolver.transfer.settings import FetchSettings, Settings
-from resolver.transfer.streaming import LiveFacts, StreamingResponse
+from resolver.transfer.streaming import Line, LiveFacts, StreamingResponse, listing_line
 from resolver.url import registry
 from resolver.url.parsing import UrlLike
 

@@ -31,7 +31,7 @@ from resolver.cli.session_settings import limits_of, options_of, policy_of
 from resolver.cli.targets import CommandTarget, status_of, targets
 from resolver.cli.transfers import countdown, duration, octets
 from resolver.cli.vocabulary import INTERRUPTED, MISSING_EXTRA, STATUS_BY_SIGNAL
-from resolver.policy.hosts import names_of
+from resolver.policy.settings import names_of
 from resolver.transfer.many import SaveRequest
 from resolver.transfer.session import Resolver
 from resolver.transfer.settings import RetryPolicy, Settings

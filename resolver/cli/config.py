@@ -23,9 +23,8 @@ from resolver.cli.values import BadValue, UsageError
 from resolver.cli.values import path as a_path
 from resolver.files.atomic import MISSING, open_own
 from resolver.policy.environment import own_folder
-from resolver.policy.hosts import Host, names_of, normal_name
 from resolver.policy.schemes import check_gateway
-from resolver.policy.settings import Policy
+from resolver.policy.settings import Host, Policy, names_of, normal_name
 
 # Checks of values in the configuration, made where file and line are known.
 #

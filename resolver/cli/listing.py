@@ -21,9 +21,8 @@ from resolver.cli.output import BufferedLines
 from resolver.cli.targets import CommandTarget
 from resolver.policy.environment import colours_here
 from resolver.terminal.text import escape_line
-from resolver.transfer.listing import listing_line, long_line
 from resolver.transfer.session import Resolver
-from resolver.transfer.streaming import StreamingResponse
+from resolver.transfer.streaming import StreamingResponse, listing_line, long_line
 
 # The long line of an entry on a narrow terminal: shorter columns, and a truncated name, so that one entry
 # stays one line. The full text is in any line that goes elsewhere, or has room.

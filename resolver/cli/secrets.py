@@ -24,8 +24,8 @@ from resolver.cli.config import HostSection
 from resolver.cli.values import UsageError
 from resolver.files.atomic import MISSING, OwnFile, open_own
 from resolver.network.tls import is_locked
-from resolver.policy.hosts import names_of
 from resolver.policy.schemes import rules_of
+from resolver.policy.settings import names_of
 from resolver.url import registry
 
 _MOST_PASSWORD = 4_096

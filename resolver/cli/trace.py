@@ -148,7 +148,7 @@ class Diagrams:
 
     def close(self) -> LocalError | None:
         """Write the page, whatever became of the run. What kept it from being written, if anything did."""
-        from resolver.web.dialogue.planned import make_planned_exchange
+        from resolver.web.dialogue.exchange import make_planned_exchange
 
         sections = []
         for recording in self._recordings.list_all():
@@ -175,7 +175,7 @@ class Diagrams:
 def show_plans(plans: Sequence[Plan], command: Command) -> None:
     """The page of `explain --html`, to standard output or to a file. Raises `LocalError`."""
     panel = _panel("--html")
-    from resolver.web.dialogue.planned import make_planned_exchange
+    from resolver.web.dialogue.exchange import make_planned_exchange
 
     page = panel.page([(make_planned_exchange(plan),) for plan in plans], "What would be said").encode()
     if command.output is None or command.output == "-":

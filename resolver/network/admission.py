@@ -16,11 +16,10 @@ from resolver.network.mask import CredentialCache, Mask
 from resolver.network.pool import ConnectionPool, Pipelines
 from resolver.network.stream_settings import Contacts, Tap
 from resolver.network.tls import Pins, Trust
-from resolver.policy.hosts import NOTHING, Host, HostSettings
 from resolver.policy.judgement import judge_credentials, judge_subject, sift_addresses
 from resolver.policy.proxies import variables_at
 from resolver.policy.redirects import may_go_unasked
-from resolver.policy.settings import Policy
+from resolver.policy.settings import NOTHING, Host, HostSettings, Policy
 from resolver.policy.subject import ALLOW, NewsServer, Verdict, endpoint_of, no_place, subject_of
 from resolver.policy.tunnels import ProxyLogins, ProxyRoute, way_of
 from resolver.url import registry

@@ -11,9 +11,8 @@ from protocols.authority import comparable_host
 from protocols.errors import InvalidUrl, Refused, ResolveError, UnsupportedScheme
 from protocols.location import Action, Finding, Origin, Referrer, Url
 from protocols.scheme import Scheme
-from resolver.policy.hosts import names_of
 from resolver.policy.schemes import FREE, RULES, SchemeRules, rules_of
-from resolver.policy.settings import Policy
+from resolver.policy.settings import Policy, names_of
 from resolver.url import registry
 from resolver.url.parsing import parse
 

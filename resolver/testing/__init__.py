@@ -11,8 +11,6 @@ for pytest; they need the extra `testing`. Nothing else here does, and `import r
 
 from __future__ import annotations
 
-from resolver.testing.outcome import check as check
-from resolver.testing.outcome import recite as recite
 from resolver.testing.player import UNSCRIPTED as UNSCRIPTED
 from resolver.testing.player import OctetScript as OctetScript
 from resolver.testing.player import PeerOutput as PeerOutput
@@ -20,6 +18,8 @@ from resolver.testing.player import Player as Player
 from resolver.testing.player import ScriptedPeer as ScriptedPeer
 from resolver.testing.player import TranscriptScript as TranscriptScript
 from resolver.testing.player import ValueScript as ValueScript
+from resolver.testing.player import check as check
+from resolver.testing.player import recite as recite
 from resolver.testing.transcript import CUTTERS as CUTTERS
 from resolver.testing.transcript import BadTranscript as BadTranscript
 from resolver.testing.transcript import Cutter as Cutter

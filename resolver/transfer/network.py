@@ -21,10 +21,9 @@ from resolver.network.pool import ConnectionPool, Pipelines
 from resolver.network.tls import Pins, Trust
 from resolver.network.url_gate import UrlGate
 from resolver.policy.environment import find_setting, proxies_here, server_of
-from resolver.policy.hosts import NOTHING, Host, HostSettings
 from resolver.policy.proxies import OF_HOST, proxy_variables
 from resolver.policy.proxy import check_proxy
-from resolver.policy.settings import Policy
+from resolver.policy.settings import NOTHING, Host, HostSettings, Policy
 from resolver.policy.subject import NewsServer, endpoint_of
 from resolver.policy.tunnels import ProxyLogins
 from resolver.transfer.settings import Settings, limits_of

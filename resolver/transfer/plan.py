@@ -55,11 +55,10 @@ from protocols.text import brief, quote_text
 from protocols.wire import Rest
 from resolver.policy.addresses import literal_addresses
 from resolver.policy.environment import HOW_TO_SET, NewsServerSetting, needs_server, server_of
-from resolver.policy.hosts import HostSettings
 from resolver.policy.judgement import judge
 from resolver.policy.proxies import proxy_variables, variables_at
 from resolver.policy.schemes import no_handler, through_gateway
-from resolver.policy.settings import Policy
+from resolver.policy.settings import HostSettings, Policy
 from resolver.policy.subject import Endpoint, NewsServer, endpoint_of, no_place
 from resolver.policy.tunnels import ProxyLogins, ProxyRoute, way_of
 from resolver.transfer import extras
@@ -67,7 +66,7 @@ from resolver.url import registry
 from resolver.url.parsing import redact, url_of
 
 if TYPE_CHECKING:
-    from resolver.policy.hosts import Host
+    from resolver.policy.settings import Host
 
 PlanStep: TypeAlias = "dict[str, JsonValue]"
 

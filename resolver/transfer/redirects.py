@@ -13,7 +13,6 @@ from typing import TypeAlias
 from protocols.contract import Credentials, Moved, Options
 from protocols.errors import InvalidUrl, NotConfigured, ProtocolError, Refused
 from protocols.location import HostUrl, Origin, Referrer, Url
-from resolver.policy.hosts import names_of
 from resolver.policy.redirects import (
     check_chain,
     check_hops,
@@ -21,7 +20,7 @@ from resolver.policy.redirects import (
     may_carry_credentials,
     select_harmless,
 )
-from resolver.policy.settings import Policy
+from resolver.policy.settings import Policy, names_of
 from resolver.transfer.naming import last_part
 from resolver.url.parsing import join, parse, strip_user
 

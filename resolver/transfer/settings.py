@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from resolver.network.admission import Family
     from resolver.network.events import OnEvent
     from resolver.network.mask import Given
-    from resolver.policy.hosts import Host
-    from resolver.policy.settings import Policy
+    from resolver.policy.settings import Host, Policy
     from resolver.transfer.archives import ArchiveSource, ArchiveTarget
 
 

@@ -20,8 +20,7 @@ from protocols.errors import (
     ProtocolError,
 )
 from resolver.url.parsing import parse
-from resolver.warc.check import PayloadPeek
-from resolver.warc.digests import ComputedDigest
+from resolver.warc.check import ComputedDigest, PayloadPeek
 from resolver.warc.http import MOST_HEAD, AnswerSpan, find_answer, normalize_target
 from resolver.warc.metadata import Json, ReplayedConnection, end_of, read_events, ways_of
 from resolver.warc.records import (
@@ -38,7 +37,7 @@ from resolver.warc.records import (
     read_records,
 )
 
-# block: The block of one record, read when it is wanted: an archive is held in no memory.
+# The block of one record, read when it is wanted: an archive is never held in memory.
 
 #: Of a block no longer than this the digest is compared before its first octet is given.
 HELD = 1_048_576
@@ -132,7 +131,7 @@ def _make_changed(what: str) -> ProtocolError:
     return ProtocolError(f"the archive cannot be read any more: {what}")
 
 
-# catalogue: What is in archives by its URL: read once from end to end, and chosen from by time.
+# The captures of archives by URL: read once from end to end, and chosen by time.
 #
 # Only whole records count. Where a file is damaged, what comes behind counts all the same.
 
@@ -301,7 +300,7 @@ def _digest(text: str) -> bytes:
     return blake2b(text.encode("utf-8", "surrogateescape"), digest_size=16).digest()
 
 
-# joining: An answer of http that was cut off, and the parts with which it was gone on (RFC 9110 14.4): one
+# An HTTP answer that was truncated, and the parts that continued it (RFC 9110 14.4): one
 # body.
 
 _RANGE = re.compile(

@@ -29,14 +29,13 @@ from resolver.version import VERSION
 from resolver.warc.capture import Capture
 from resolver.warc.group import CapturedObject, CaptureSubject, RecordGroup, fields_block
 from resolver.warc.http import target_of
-from resolver.warc.index import IndexBuilder, IndexLine
+from resolver.warc.index import IndexBuilder, IndexLine, RevisitOriginal, Revisits
 from resolver.warc.records import DamagedSpan, RecordHead, read_records
-from resolver.warc.revisits import RevisitOriginal, Revisits
 from resolver.warc.writing import Fields, RecordBlock, Writer
 
 if TYPE_CHECKING:
     from resolver.network.mask import Mask
-    from resolver.warc.revisits import EarlierArchives
+    from resolver.warc.index import EarlierArchives
 
 
 _OURS = b"software: url-resolver/"
@@ -403,7 +402,7 @@ class Recorder:
 def _open_earlier(indexes: list[str]) -> EarlierArchives | None:
     if not indexes:
         return None
-    from resolver.warc.revisits import EarlierArchives  # few runs have indexes, and it needs a database
+    from resolver.warc.index import EarlierArchives  # few runs have indexes, and it needs a database
 
     return EarlierArchives(indexes)
 

@@ -15,7 +15,8 @@ from starlette.types import Receive, Scope, Send
 
 from protocols.errors import ResolveError
 from resolver.url.parsing import parse, redact
-from resolver.web import addresses, headers
+from resolver.web import access as addresses
+from resolver.web import headers
 from resolver.web.dialogue.drawing import as_text, panel, svg
 from resolver.web.dialogue.exchange import RecordedExchange
 from resolver.web.headers import SessionKeys

@@ -21,11 +21,12 @@ from protocols.location import Referrer
 from resolver.policy.subject import Verdict
 from resolver.transfer.response import Response
 from resolver.url.parsing import redact
-from resolver.web import addresses, headers
+from resolver.web import access as addresses
+from resolver.web import headers
 from resolver.web.access import Receive, Scope, Send, SiteSettings, answer, serve_lifespan
 from resolver.web.answers import PageAnswers, TraceHistory, get_form, pairs_of, query_of, see
 from resolver.web.dialogue.drawing import panel
-from resolver.web.dialogue.planned import make_planned_exchange
+from resolver.web.dialogue.exchange import make_planned_exchange
 from resolver.web.forms import FormQuestions, LoginForms
 from resolver.web.pages.document import page_of
 from resolver.web.pages.errors import error_page, row_of

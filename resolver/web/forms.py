@@ -37,9 +37,9 @@ from resolver.transfer.forms import PutForm, form_at
 from resolver.transfer.response import Response
 from resolver.url import registry
 from resolver.url.parsing import parse
-from resolver.web import addresses
+from resolver.web import access as addresses
 from resolver.web.answers import TraceHistory, get_form, pairs_of, query_of, see
-from resolver.web.dialogue.planned import make_planned_exchange
+from resolver.web.dialogue.exchange import make_planned_exchange
 from resolver.web.pages.errors import LoginQuestion
 from resolver.web.pages.gopher import answers_from, form_page, sending_page
 from resolver.web.pages.page import WebPage, read_query, refine_url

@@ -17,8 +17,7 @@ from typing import NamedTuple
 from protocols.errors import NotConfigured
 from resolver.files.atomic import MISSING, hold_file, open_own
 from resolver.policy.environment import runtime_folder
-from resolver.web.access import LOOPBACK, is_listened_to_by_this_user
-from resolver.web.addresses import quote_whole
+from resolver.web.access import LOOPBACK, is_listened_to_by_this_user, quote_whole
 
 _WHAT = "file that says where the window is"
 _MOST = 4_096

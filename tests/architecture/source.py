@@ -80,6 +80,12 @@ class Module:
         types_only = _type_lines(self)
         return [found for found in _imports(self) if found[1] not in types_only]
 
+    @cached_property
+    def type_imports(self) -> list[tuple[str, int]]:
+        """Dotted names that are imported for a type checker alone, and the line."""
+        types_only = _type_lines(self)
+        return [found for found in _imports(self) if found[1] in types_only]
+
     def forget(self) -> None:
         """What was made of the source, which can be made again."""
         for name in vars(self).keys() - {field.name for field in fields(self)}:

@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 import resolver
 from resolver.web.dialogue.drawing import page as drawn
 from resolver.web.dialogue.drawing import svg
-from resolver.web.dialogue.planned import make_planned_exchange
+from resolver.web.dialogue.exchange import make_planned_exchange
 from tests.resolver.web.dialogue.spoken import recorded
 from tests.resolver.web.dialogue.test_drawing import said_by
 from tests.resolver.web.dialogue.test_recording import TRANSFER

@@ -34,6 +34,7 @@ from resolver.web.dialogue.exchange import (
     RecordedExchange,
     Tone,
     format_count,
+    host_of,
     lanes_of,
     lines_of,
     note,
@@ -41,7 +42,6 @@ from resolver.web.dialogue.exchange import (
     readable,
     show_line,
 )
-from resolver.web.dialogue.planned import host_of
 
 # A long dialogue keeps its beginning and its end; the messages between are only counted.
 

@@ -31,7 +31,7 @@ from resolver import (
     Unreachable,
 )
 from resolver.testing import DialogueTranscript, check, recite
-from resolver.testing.outcome import resolve
+from resolver.testing.player import resolve
 from resolver.testing.replay import serve_transcript
 from resolver.transfer.network import Network
 from tests.hang import HANG, NEVER

@@ -7,7 +7,7 @@ import pytest
 from protocols.gopher.request import encode_request
 from resolver import GopherUrl, Truncated
 from resolver.testing import CUTTERS, Cutter, TranscriptOutcome, check
-from resolver.testing.outcome import resolve
+from resolver.testing.player import resolve
 from resolver.testing.transcript import Connection, TranscriptTurn
 from tests.protocols.gopher.captures import FOLDER, ROWS, Row, octets
 from tests.protocols.in_memory import MemoryGate, MemorySink

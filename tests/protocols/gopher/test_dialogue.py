@@ -40,7 +40,7 @@ from resolver import (
     explain,
 )
 from resolver.testing import Player, ValueScript, one_by_one, whole
-from resolver.testing.outcome import resolve
+from resolver.testing.player import resolve
 from resolver.testing.transcript import Connection, End, TranscriptTurn
 from tests.protocols.in_memory import MemoryGate, MemorySink, MemoryStream, pour
 from tests.protocols.opening import open_url

@@ -17,7 +17,7 @@ from protocols.gopher.dialogue import default_view
 from protocols.gopher.request import encode_request
 from resolver import GopherUrl
 from resolver.testing import CUTTERS, Cutter, TranscriptOutcome, oddly
-from resolver.testing.outcome import resolve
+from resolver.testing.player import resolve
 from resolver.testing.transcript import Connection, End, TranscriptTurn
 from tests.protocols.gopher.captures import ROWS, Row, octets
 from tests.protocols.in_memory import MemoryGate

@@ -16,7 +16,7 @@ from fixtures.gopher.flavour import PYGOPHERD, UMN23, UMN30, Flavour
 from fixtures.transcript import transcripts
 from resolver import GopherUrl, Limits, Policy
 from resolver.testing import DialogueTranscript, check
-from resolver.testing.outcome import resolve
+from resolver.testing.player import resolve
 from resolver.testing.replay import serve_transcript
 from resolver.transfer.network import Network
 from tests.hang import HANG

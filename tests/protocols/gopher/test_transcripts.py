@@ -8,7 +8,7 @@ from fixtures.transcript import transcripts
 from protocols.gopher.dialogue import converse
 from resolver import GopherUrl, Refused, parse
 from resolver.testing import CUTTERS, Cutter, DialogueTranscript, check, recite
-from resolver.testing.outcome import resolve
+from resolver.testing.player import resolve
 from tests.protocols.in_memory import MemoryGate, MemorySink
 from tests.protocols.opening import open_url
 from tests.protocols.typed_url import parse_as

@@ -13,7 +13,7 @@ from fixtures.transcript import transcripts
 from protocols.http.dialogue import retrieve
 from resolver import HttpUrl, Limits, Policy, parse
 from resolver.testing import CUTTERS, Cutter, DialogueTranscript, check, recite
-from resolver.testing.outcome import resolve
+from resolver.testing.player import resolve
 from resolver.testing.replay import serve_transcript
 from resolver.transfer.network import Network
 from tests.hang import HANG

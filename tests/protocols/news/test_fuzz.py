@@ -15,7 +15,7 @@ from fixtures.transcript import transcripts
 from protocols import errors
 from protocols.contract import Line, PipelineState
 from resolver import Credentials, Disconnected, Limits, Options, ResolveError, parse
-from resolver.testing.outcome import resolve
+from resolver.testing.player import resolve
 from tests.protocols.in_memory import MemoryGate, MemoryStream
 from tests.protocols.news.captures import FOLDER, said_by
 from tests.protocols.news.memory import MemorySlot

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pytest
 
 from resolver import Credentials, Options, ProtocolError, Refused, parse
-from resolver.testing.outcome import resolve
+from resolver.testing.player import resolve
 from resolver.testing.transcript import Connection, TranscriptTurn
 from tests.protocols.in_memory import MemoryGate
 from tests.protocols.news.memory import LOOPBACK, NewsGate, news_url

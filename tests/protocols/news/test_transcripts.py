@@ -27,7 +27,7 @@ from resolver.testing import (
     recite,
     whole,
 )
-from resolver.testing.outcome import resolve
+from resolver.testing.player import resolve
 from resolver.testing.replay import serve_transcript
 from resolver.transfer.network import Network
 from tests.hang import HANG

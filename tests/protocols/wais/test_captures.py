@@ -28,7 +28,7 @@ from protocols.wais.url import write_opaque
 from protocols.wire import encode_message
 from resolver import Limits, Policy, WaisUrl, parse
 from resolver.testing import CUTTERS, Cutter, DialogueTranscript, check, oddly, one_by_one, recite, whole
-from resolver.testing.outcome import resolve
+from resolver.testing.player import resolve
 from resolver.testing.replay import serve_transcript
 from resolver.testing.transcript import Connection, TranscriptTurn
 from resolver.transfer.network import Network

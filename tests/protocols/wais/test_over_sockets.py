@@ -28,7 +28,7 @@ from resolver import (
     WaisUrl,
 )
 from resolver.testing import TranscriptOutcome
-from resolver.testing.outcome import resolve
+from resolver.testing.player import resolve
 from resolver.transfer.network import Network
 from tests.hang import HANG
 from tests.protocols.command import command

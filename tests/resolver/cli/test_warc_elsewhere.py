@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from resolver.warc.digests import Payload
+from resolver.warc.check import Payload
 from resolver.warc.records import RecordHead, WarcRecord, read_records
 from tests.hang import HANG
 from tests.resolver.cli.command import resolve

@@ -15,7 +15,7 @@ from fixtures.http import Page, moved, serve
 from fixtures.http.server import Behaviour
 from fixtures.proxy import serve_http_proxy
 from resolver import Host, LimitExceeded, Limits, NotConfigured, Policy, Refused, Resolver, TimedOut, parse
-from resolver.policy.hosts import HostSettings
+from resolver.policy.settings import HostSettings
 from resolver.transfer.redirects import list_mirrors
 from tests.resolver.network.peers import start
 

@@ -8,7 +8,7 @@ import pytest
 
 from protocols.contract import JsonValue
 from resolver import Entry, Kind
-from resolver.transfer.listing import listing_line, listing_octets, long_line
+from resolver.transfer.streaming import listing_line, listing_octets, long_line
 
 
 def test_a_long_line_says_what_is_known() -> None:

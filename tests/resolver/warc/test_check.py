@@ -7,8 +7,7 @@ import hashlib
 
 import pytest
 
-from resolver.warc.check import ArchiveCheck, ArchiveFinding
-from resolver.warc.digests import read_claim
+from resolver.warc.check import ArchiveCheck, ArchiveFinding, read_claim
 from tests.resolver.warc.archives import WARC, Octets, packed, record, source_of
 
 BLOCK = b"12345"

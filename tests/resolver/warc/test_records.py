@@ -15,7 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from resolver import Headers, LocalError
-from resolver.warc.digests import Payload
+from resolver.warc.check import Payload
 from resolver.warc.records import AT_ONCE, DamagedSpan, RecordHead, WarcRecord, read_records
 from tests.resolver.warc.archives import WARC, Kept, Octets, packed, record, source_of
 

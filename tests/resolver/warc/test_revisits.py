@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from resolver import LocalError
 from resolver.warc.group import CapturedObject, resource_of
-from resolver.warc.index import MOST_LINE, CdxHint, key_of, read_hints
-from resolver.warc.revisits import EarlierArchives
+from resolver.warc.index import MOST_LINE, CdxHint, EarlierArchives, key_of, read_hints
 from resolver.warc.writing import RecordBlock
 from tests.resolver.warc.archives import WARC, Octets, packed, record
 

@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from resolver import Policy, Referrer, Settings
-from resolver.web import addresses
+from resolver.web import access as addresses
 from resolver.web.access import LOOPBACK
 from resolver.web.session import SessionLink
 from tests.resolver.web.client import running

@@ -26,8 +26,7 @@ from resolver import (
     Warned,
 )
 from resolver.web.dialogue.drawing import as_text, draw, page, panel, rows, svg
-from resolver.web.dialogue.exchange import RecordedExchange
-from resolver.web.dialogue.planned import make_planned_exchange
+from resolver.web.dialogue.exchange import RecordedExchange, make_planned_exchange
 from tests.resolver.web.dialogue.spoken import URL, recorded
 from tests.resolver.web.dialogue.test_recording import TRANSFER
 from tests.resolver.web.pages.skeleton import HOSTILE, skeleton

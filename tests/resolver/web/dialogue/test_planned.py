@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import resolver
-from resolver.web.dialogue.planned import make_planned_exchange
+from resolver.web.dialogue.exchange import make_planned_exchange
 from tests.resolver.web.dialogue.spoken import told
 
 
