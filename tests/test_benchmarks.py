@@ -250,7 +250,7 @@ CHECKOUT = Path(__file__).parents[1]
     ("path", "name"),
     [
         (f"{CHECKOUT}/resolver/network/pool.py", "resolver/network"),
-        (f"{CHECKOUT}/resolver/policy/settings.py", "resolver/hosts"),
+        (f"{CHECKOUT}/resolver/version.py", "resolver/version"),
         (f"{CHECKOUT}/bench/clients.py", "who asks"),
         (f"{CHECKOUT}/.venv/lib/python3.11/site-packages/trio/_socket.py", "trio"),
         ("/usr/lib/python3.11/site-packages/attr.py", "attr"),

@@ -18,7 +18,9 @@ CHECKOUT = Path(__file__).parents[3]
 
 def moments(folder: Path, *words: str) -> list[dict[str, Any]]:
     command = [sys.executable, "-m", "tests.faults.killed_with_archive", str(folder), *words]
-    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, timeout=HANG, check=False, text=True)
+    done = subprocess.run(
+        command, cwd=CHECKOUT, capture_output=True, timeout=5 * HANG, check=False, text=True
+    )
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 
