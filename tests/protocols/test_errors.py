@@ -23,7 +23,7 @@ from resolver.adapters.httpx_transport import RequestRefused
 from resolver.transfer.redirects import NoDocument
 
 #: It brings Dask with it, which is half a second for each worker that collects this.
-_HEAVY = "resolver.cli.bulk"
+_HEAVY = "resolver.cli.cluster"
 
 
 def _import_all(but: str = "") -> None:
