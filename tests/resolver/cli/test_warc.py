@@ -231,9 +231,13 @@ def test_warc_cookies_without_warc_is_a_usage_error(at: dict[str, str], folder: 
 def test_warc_file_that_is_made_is_for_its_owner_alone(at: dict[str, str], folder: Path) -> None:
     (folder / "b.warc").touch()
     (folder / "b.warc").chmod(0o640)
-    for name in ("a.warc", "b.warc"):
-        words = ["cat", "-q", "--warc", name, "--warc-size", "1"]
-        assert resolve(*words, f"{at['http']}/about.txt", f"{at['gopher']}/1/sub").status == 0
+    umask = os.umask(0o022)
+    try:
+        for name in ("a.warc", "b.warc"):
+            words = ["cat", "-q", "--warc", name, "--warc-size", "1"]
+            assert resolve(*words, f"{at['http']}/about.txt", f"{at['gopher']}/1/sub").status == 0
+    finally:
+        os.umask(umask)
     modes = {path.name: path.stat().st_mode & 0o777 for path in folder.glob("[ab]*")}
     assert modes.pop("b.warc") == modes.pop("b.cdxj") == 0o640
     assert set(modes.values()) == {0o600}
