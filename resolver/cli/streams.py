@@ -213,14 +213,6 @@ def line_octets(text: str, *, raw: bool = False) -> bytes:
     return f"{line}\n".encode("utf-8", "surrogateescape")
 
 
-def lines_octets(octets: bytes, *, raw: bool = False) -> bytes:
-    """Whole lines in UTF-8, each as `line_octets` has it."""
-    if not output_is_terminal() or raw:
-        return octets
-    lines = octets.decode("utf-8", "surrogateescape").split("\n")[:-1]
-    return b"".join(map(line_octets, lines))
-
-
 def print_text(text: str) -> None:
     """A text of our own to standard output."""
     write_output(text.encode())

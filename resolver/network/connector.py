@@ -253,9 +253,6 @@ class ProxyConnector(Connector):
             return await self.select_addresses(self._proxy.host, self._proxy.port)
         return (host,) if self._proxy.resolves else await super().addresses(host, port)
 
-    def _has_one_address(self, host: str) -> bool:
-        return False  # and else the proxy's answers would be waited for without end
-
     def _goal(self, host: str, port: int) -> str:
         return f"{super()._goal(host, port)} through the proxy {self._proxy.shown}"
 
