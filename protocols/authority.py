@@ -1,10 +1,10 @@
-"""`//user:password@host:port` (RFC 1738 3.1), read in one way only.
+"""The authority `//user:password@host:port` (RFC 1738 3.1), with exactly one reading.
 
-Hosts are names that can be looked up, four decimal groups, IPv6 literals (RFC 2732); wider forms than RFC
-1738's are read and noted. Where RFC 1738, RFC 3986 and common software would find different hosts, as with
-short or octal numbers, the URL is refused; so are hosts and ports that nothing could look up or connect to.
-What it means that a URL has user information or ends its authority with `?`, the scheme tells by the function
-and the `enders` it picks.
+A host is a name that DNS can resolve, four decimal groups or an IPv6 literal (RFC 2732). Wider forms than
+those of RFC 1738 are accepted and noted. A URL is refused if RFC 1738, RFC 3986 and common software would
+find different hosts in it, as with short or octal numbers. A host that cannot be resolved and a port that
+cannot be connected to are refused too. Each scheme selects by function and `enders` whether its URLs may have
+user information and may end the authority with `?`.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _GROUP = r"(?:0|1[0-9]{0,2}|2(?:[0-4][0-9]?|5[0-5]?|[6-9])?|[3-9][0-9]?)"
 _DOTTED_QUAD = re.compile(rf"{_GROUP}(?:\.{_GROUP}){{3}}")
 _ZONE = re.compile(r"[0-9A-Za-z._~-]{1,64}")
 _ZONE_SIGN = "%25"
-_LONGEST_LABEL = 63  # RFC 1035 2.3.4, and so is the next
+_LONGEST_LABEL = 63  # RFC 1035 2.3.4, as is the next constant
 _LONGEST_NAME = 253
 _PLAIN = re.compile(r"[0-9A-Za-z._-]+(?::[0-9]+)?")
-_LONGEST_PLAIN = 300  # a name, and a port with some zeros before it
+_LONGEST_PLAIN = 300  # a name and a port, with room for some leading zeros
 
 
 class Login(TypedDict):
-    """The components of a `HostUrl`, to be handed on to one of its subclasses."""
+    """The authority components of a `HostUrl`, as keyword arguments of its subclasses."""
 
     user: bytes | None
     password: bytes | None
@@ -46,8 +46,10 @@ class Login(TypedDict):
 
 
 class Authority(NamedTuple):
-    """Where an authority stands: from `start` to `end`, its host from `host` on. Without user
-    information `host` is `start`; with it, an `@` is before `host`."""
+    """The bounds of an authority: `text[start:end]`, with its host from `host` on.
+
+    Without user information `host` equals `start`; with it, the character before `host` is `@`.
+    """
 
     start: int
     host: int
@@ -55,16 +57,23 @@ class Authority(NamedTuple):
 
 
 def parse_login(text: UrlText, enders: str = "/") -> tuple[Login, int]:
-    """The authority of a scheme whose URLs may carry user information, and the index after it.
+    """Parse the authority of a scheme whose URLs may carry user information.
 
-    `enders` are the characters that may end it, `/` or `/?`.
+    Args:
+        text: The URL under parsing.
+        enders: The characters that may end the authority, `/` or `/?`.
+
+    Returns:
+        The components, and the index after the authority.
     """
     return _parse_plain(text) or _parse(text, find_authority(text), enders)
 
 
 def _parse_plain(text: UrlText) -> tuple[Login, int] | None:
-    """An authority without user information, brackets or escapes, which a path follows, has no doubts: it is
-    read once. None for any other."""
+    """Parse an authority without user information, brackets or escapes that a path follows.
+
+    Such an authority is not ambiguous and is read in one pass. Return None for any other authority.
+    """
     start, end = text.start + 2, text.text.find("/", text.start + 2, text.end)
     if not (0 < end - start <= _LONGEST_PLAIN and text.text.startswith("//", text.start, text.end)):
         return None
@@ -81,8 +90,10 @@ def _parse_plain(text: UrlText) -> tuple[Login, int] | None:
 
 @lru_cache(maxsize=1024)
 def _read_plain(written: str) -> tuple[str, int | None, int] | None:
-    """Host, port, and the index of the colon before that, or of the end; None where something is to be said
-    about them, which the whole text is needed for."""
+    """Return host, port and the index of the colon before the port (or of the end).
+
+    Return None if the authority causes an error or a finding: reporting one needs the complete text.
+    """
     if not _PLAIN.fullmatch(written):
         return None
     text = UrlText(written, "", 0, len(written), None)
@@ -117,7 +128,7 @@ def _parse(text: UrlText, authority: Authority, enders: str) -> tuple[Login, int
 
 
 def parse_hostport(text: UrlText, enders: str = "/") -> tuple[Login, int]:
-    """As `parse_login`, for a scheme whose URLs have no user information: it is read, and noted."""
+    """Parse an authority like `parse_login`, and note user information as not allowed by the scheme."""
     if (plain := _parse_plain(text)) is not None:
         return plain
     authority = find_authority(text)
@@ -127,7 +138,7 @@ def parse_hostport(text: UrlText, enders: str = "/") -> tuple[Login, int]:
 
 
 def find_authority(text: UrlText) -> Authority:
-    """Raises `no-authority` and `ambiguous-authority`."""
+    """Return the bounds of the authority, or raise `no-authority` or `ambiguous-authority`."""
     if not text.text.startswith("//", text.start, text.end):
         raise invalid(text.text, "no-authority", "scheme without // behind it", text.start)
     start = text.start + 2
@@ -140,7 +151,7 @@ def find_authority(text: UrlText) -> Authority:
 
 
 def _find_doubt(text: UrlText, start: int, end: int) -> int | None:
-    """Index of what makes one parser see another host than the next, or None."""
+    """Return the index of a character that makes parsers find different hosts, or None."""
     written = text.text
     backslash = written.find("\\", start, end)
     if backslash >= 0:
@@ -159,8 +170,14 @@ def _find_doubt(text: UrlText, start: int, end: int) -> int | None:
 
 
 def parse_userinfo(text: UrlText, authority: Authority) -> tuple[bytes, bytes | None]:
-    """User and password, decoded, of an authority with user information; None for an absent password. Raises
-    `bad-userinfo`."""
+    """Return the decoded user and password of an authority with user information.
+
+    Returns:
+        The password is None if it is absent.
+
+    Raises:
+        InvalidUrl: `bad-userinfo`, for a bracket.
+    """
     end = authority.host - 1
     if bracket := _BRACKET.search(text.text, authority.start, end):
         raise invalid(text.text, "bad-userinfo", "user information", bracket.start())
@@ -176,7 +193,11 @@ def parse_userinfo(text: UrlText, authority: Authority) -> tuple[bytes, bytes | 
 
 
 def find_port(text: UrlText, authority: Authority) -> int:
-    """Index of the colon before the port, or the authority's end. Raises `bad-host` for a second one."""
+    """Return the index of the colon before the port, or the authority's end.
+
+    Raises:
+        InvalidUrl: `bad-host`, for a second colon.
+    """
     start = authority.host
     if text.text.startswith("[", start, authority.end):
         start = find(text, "]", start, authority.end)
@@ -203,13 +224,17 @@ def _parse_port(text: UrlText, colon: int, end: int) -> int | None:
 
 
 def build_login(url: HostUrl) -> str:
-    """`//user:password@host:port` as it is sent, password and all, the default port left out."""
+    """Return `//user:password@host:port` as sent: with the password, without the default port."""
     host = build_zoned(url.host, url.zone)
     return f"//{build_userinfo(url.user, url.password)}{host}{build_port(url.port, url.default_port)}"
 
 
 def build_zoned(host: str, zone: str | None) -> str:
-    """As `build_host`, with its zone; `bad-host` also for a zone that cannot be there."""
+    """Return the host like `build_host`, with its zone.
+
+    Raises:
+        InvalidUrl: `no-host` or `bad-host`, the latter also for a zone that this host cannot have.
+    """
     written = build_host(host)
     if zone is None:
         return written
@@ -220,15 +245,19 @@ def build_zoned(host: str, zone: str | None) -> str:
 
 
 def build_host_url(url: Url, authority: str, path: str) -> str:
-    """The URL of an authority and what follows it. Raises `ambiguous-authority` where nothing does and
-    some parsers would find the host in the fragment."""
+    """Return the URL of an authority and the text that follows it.
+
+    Raises:
+        InvalidUrl: `ambiguous-authority`, if no path follows and some parsers would find the host in the
+            fragment.
+    """
     if not path and url.fragment is not None and "@" in url.fragment.partition("/")[0]:
         raise InvalidUrl("ambiguous-authority", 0, "ambiguous-authority: @ in a fragment behind the host")
     return build_url(url, authority + path)
 
 
 def build_userinfo(user: bytes | None, password: bytes | None) -> str:
-    """`user:password@`, `user@`, or nothing where both are absent."""
+    """Return `user:password@`, `user@`, or an empty string if both are absent."""
     if user is None and password is None:
         return ""
     name = encode(user or b"", _USERINFO_DATA)
@@ -236,7 +265,7 @@ def build_userinfo(user: bytes | None, password: bytes | None) -> str:
 
 
 def build_port(port: int | None, default_port: int | None) -> str:
-    """`:port`, or nothing for an absent or default port. Raises `bad-port`."""
+    """Return `:port`, or an empty string for an absent or default port; raise `bad-port`."""
     if port is None or port == default_port:
         return ""
     if not 1 <= port <= 65_535:
@@ -245,7 +274,7 @@ def build_port(port: int | None, default_port: int | None) -> str:
 
 
 def _parse_zoned(text: UrlText, start: int, end: int) -> tuple[str, str | None]:
-    """The host, and the zone of one that has it."""
+    """Return the host, and its zone if it has one."""
     sign = find(text, _ZONE_SIGN, start, end)
     if not text.may_have_zone or text.text[start] != "[" or sign == end or text.text[end - 1] != "]":
         return parse_host(text, start, end), None
@@ -257,8 +286,8 @@ def _parse_zoned(text: UrlText, start: int, end: int) -> tuple[str, str | None]:
 
 
 def _complaint_on_zone(address: str, zone: str) -> str | None:
-    """Why there cannot be this zone (RFC 4007 11), or None."""
-    from ipaddress import IPv6Address  # as below
+    """Return the reason why the address cannot have this zone (RFC 4007 11), or None."""
+    from ipaddress import IPv6Address  # Imported lazily, as in `_parse_address`.
 
     if not IPv6Address(address).is_link_local:
         return "zone of an address that is not link-local"
@@ -266,9 +295,12 @@ def _complaint_on_zone(address: str, zone: str) -> str | None:
 
 
 def parse_host(text: UrlText, start: int, end: int) -> str:
-    """The host in `text[start:end]`, which is not empty: lower case, decoded, without brackets.
+    """Return the host in the non-empty `text[start:end]`: lower case, decoded, without brackets.
 
-    Raises `bad-host`; notes `ipv6-literal`, `encoded-host` and `host-syntax`.
+    Notes `ipv6-literal`, `encoded-host` and `host-syntax`.
+
+    Raises:
+        InvalidUrl: `bad-host`.
     """
     if text.text[start] == "[":
         return _parse_ipv6(text, start, end)
@@ -289,7 +321,7 @@ def parse_host(text: UrlText, start: int, end: int) -> str:
 
 
 def _complaint(host: str, labels: list[str]) -> str | None:
-    """Why the host cannot be looked up, or None."""
+    """Return the reason why DNS cannot resolve the host, or None."""
     if "" in labels:
         return "host with an empty label"
     if len(host.removesuffix(".")) > _LONGEST_NAME or max(map(len, labels)) > _LONGEST_LABEL:
@@ -300,17 +332,19 @@ def _complaint(host: str, labels: list[str]) -> str | None:
 
 
 def comparable_host(host: str) -> str:
-    """Return the host as two hosts are compared: in lower case, without the dot of the root.
+    """Return the host in the form for comparisons: in lower case, without the dot of the root.
 
-    `h.example.` and `h.example` are one name of the DNS (RFC 1034 3.1), and rules that tell them apart are
-    passed by with the other one (CVE-2026-8924).
+    `h.example.` and `h.example` are one DNS name (RFC 1034 3.1). A rule that distinguishes them is bypassed
+    by the other spelling (CVE-2026-8924).
     """
     return host.lower().removesuffix(".")
 
 
 def is_hostname(host: str) -> bool:
-    """Is this a host name by RFC 1738 5: labels of letters, digits and inner hyphens, the last one not
-    starting with a digit?"""
+    """Return whether this is a host name by RFC 1738 5.
+
+    Its labels consist of letters, digits and inner hyphens, and the last label does not start with a digit.
+    """
     labels = host.split(".")
     return all(map(_is_label, labels)) and not labels[-1][0].isdigit()
 
@@ -327,8 +361,9 @@ def _parse_ipv6(text: UrlText, start: int, end: int) -> str:
 
 
 def _parse_address(text: UrlText, start: int, end: int) -> str:
-    """What is behind the bracket at `start`."""
-    from ipaddress import AddressValueError, IPv6Address  # rare, and not free to load
+    """Return the IPv6 address after the bracket at `start`."""
+    # Imported lazily: IPv6 literals are rare and the import takes time.
+    from ipaddress import AddressValueError, IPv6Address
 
     address = text.cut("host", start + 1, end)
     if "%" in address:
@@ -341,9 +376,9 @@ def _parse_address(text: UrlText, start: int, end: int) -> str:
     return address.lower()
 
 
-@lru_cache(maxsize=8)  # most entries of a listing are in one place, or in a few
+@lru_cache(maxsize=8)  # Most entries of a listing share one host or a few.
 def build_host(host: str) -> str:
-    """The host, in brackets if it is an IPv6 address. Raises `no-host` and `bad-host`."""
+    """Return the host, in brackets if it is an IPv6 address; raise `no-host` or `bad-host`."""
     if not host:
         raise InvalidUrl("no-host", 0, "no-host: a URL cannot be written without its host")
     written = f"[{host}]" if ":" in host else host

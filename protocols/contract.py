@@ -1,10 +1,9 @@
 """The contract of a scheme: its values, its reply, and the connections that a gate gives to it.
 
 Values (`Url`, `Entry`, `Limits`, …) are frozen. Live objects (`Reply`, `Body`) belong to a connection. `Gate`
-is all that a scheme may ask of the outside world. This module has no behavior and does not distinguish
-schemes.
+is a scheme's only access to the outside world. This module has no behavior and does not distinguish schemes.
 
-Text that is still percent-encoded is `str`, decoded bytes are `bytes`; so nothing is decoded twice.
+Text that is still percent-encoded is `str`, decoded bytes are `bytes`; so no component is decoded twice.
 """
 
 from __future__ import annotations
@@ -55,14 +54,16 @@ if TYPE_CHECKING:
     from protocols.errors import ResolveError
 
 
-# Connections: a stream, datagrams, and the file that a body is moved into. These types know nothing of URLs,
+# Connections: a stream, datagrams, and the file that a body is moved into. These types do not know URLs,
 # replies or limits.
 
 
 class Line(NamedTuple):
-    """Octets that may leave on a connection. Only `wire` makes one, which is what keeps a command
-    from ending where we did not end it. `shown` is the same with secrets as `****`; `secrets` are what
-    that hides, for the peer may repeat them."""
+    """Bytes that may leave on a connection.
+
+    Only `wire` makes a `Line`, so a URL cannot end a command early. `shown` is the same text with secrets as
+    `****`. `secrets` are the hidden values, because the peer may repeat them.
+    """
 
     octets: bytes
     shown: bytes
@@ -70,47 +71,47 @@ class Line(NamedTuple):
 
 
 class StreamCodec(Protocol):
-    """What two peers compress all that they say with: a machine without I/O."""
+    """A compression of all data that two peers exchange: a machine without I/O."""
 
     @property
     def has_more(self) -> bool:
-        """May `read` have more to give before anything else comes?"""
+        """Return whether `read` may have more to give before further bytes arrive."""
         ...
 
     def pack(self, octets: bytes) -> bytes:
-        """What is to be sent in place of these octets."""
+        """Return the compressed form of `octets`, to be sent in their place."""
         ...
 
     def feed(self, octets: bytes) -> None:
-        """These came, and all before them has been read."""
+        """Accept received bytes, after all earlier bytes were read."""
         ...
 
     def read(self, most: int) -> bytes:
-        """The next octets, at most so many; none where more has to come first."""
+        """Return the next bytes, at most `most`; empty if more must arrive first."""
         ...
 
 
 class Stream(Protocol):
-    """One TCP connection that the gate opened, plain or inside TLS."""
+    """A TCP connection that the gate opened, plain or inside TLS."""
 
     @property
     def peer(self) -> str:
-        """The numeric address connected to: the one that was checked."""
+        """Return the numeric address connected to, which is the address that was checked."""
         ...
 
     @property
     def secured(self) -> bool:
-        """Inside TLS?"""
+        """Return whether the connection is inside TLS."""
         ...
 
     @property
     def agreed(self) -> str | None:
-        """The protocol that the peer chose in the handshake (ALPN); None where it chose none."""
+        """Return the protocol that the peer chose in the handshake (ALPN), or None if it chose none."""
         ...
 
     @property
     def received(self) -> int:
-        """Octets taken from this connection so far by `receive` and `move`; right after an error too."""
+        """Return the number of bytes that `receive` and `move` took so far, exact after an error too."""
         ...
 
     async def send(self, *lines: Line) -> None:
@@ -118,33 +119,50 @@ class Stream(Protocol):
         ...
 
     async def receive(self) -> bytes:
-        """The next octets, at most 64 KiB; `b""` at the orderly end (also where TLS ended without
-        close_notify: see `close_notify_seen`). `Disconnected` on a reset, `TimedOut` on silence."""
+        """Return the next bytes, at most 64 KiB.
+
+        Returns:
+            `b""` at the orderly end, also where TLS ended without close_notify (see `close_notify_seen`).
+
+        Raises:
+            Disconnected: The connection was reset.
+            TimedOut: No bytes arrived within the idle timeout.
+        """
         ...
 
     @property
     def close_notify_seen(self) -> bool:
-        """Did the peer end TLS properly? False until it has; always False without TLS."""
+        """Return whether the peer ended TLS with close_notify; False until then and without TLS."""
         ...
 
     async def move(self, sink: Sink, count: int | None) -> int:
-        """Move up to `count` octets (None: until the end) into `sink` in bulk. Returns how many came:
-        fewer than `count` only at the end. `Disconnected` on a reset, `TimedOut` on silence, `LocalError`
-        where the sink takes no more; what came until then is in the sink, `received` counts it."""
+        """Move up to `count` bytes into `sink` in bulk (None: until the end).
+
+        Returns:
+            The number of bytes moved, less than `count` only at the end.
+
+        Raises:
+            Disconnected: The connection was reset.
+            TimedOut: No bytes arrived within the idle timeout.
+            LocalError: The sink does not accept more bytes. The earlier bytes are in the sink, and `received`
+                counts them.
+        """
         ...
 
     async def start_tls(self) -> None:
-        """Wrap this connection in TLS for the URL's host. `TlsError` if that fails. A data connection
-        offers the session of the first connection, as FTP servers demand."""
+        """Wrap this connection in TLS for the URL's host; raise `TlsError` if that fails.
+
+        A data connection offers the session of the first connection, as FTP servers require.
+        """
         ...
 
     async def aclose(self) -> None:
-        """Close without waiting for the peer; harmless when closed already."""
+        """Close without waiting for the peer; harmless on a closed connection."""
         ...
 
 
 class Datagram(NamedTuple):
-    """One datagram that came, and from where: a numeric address and a port."""
+    """A received datagram with its source: a numeric address and a port."""
 
     octets: bytes
     address: str
@@ -152,43 +170,48 @@ class Datagram(NamedTuple):
 
 
 class Datagrams(Protocol):
-    """A UDP socket of the gate, not connected: anyone may answer, the dialogue decides whom to believe."""
+    """An unconnected UDP socket of the gate: any host may answer, the dialogue decides which to accept."""
 
     @property
     def peer(self) -> str:
-        """The numeric address sent to, in its one spelling: one that was checked."""
+        """Return the numeric address sent to, in canonical form; it was checked."""
         ...
 
     @property
     def addresses(self) -> Sequence[str]:
-        """All addresses of the host that were checked and may be sent to, the preferred ones first."""
+        """Return all addresses of the host that were checked and may be sent to, preferred ones first."""
         ...
 
     @property
     def port(self) -> int:
-        """The port sent to."""
+        """Return the port sent to."""
         ...
 
     def now(self) -> float:
-        """The clock that deadlines are on, in seconds."""
+        """Return the time of the clock that deadlines refer to, in seconds."""
         ...
 
     async def send(self, packet: Line) -> None:
-        """One datagram to the peer."""
+        """Send one datagram to the peer."""
         ...
 
     async def receive(self, deadline: float) -> Datagram | None:
-        """The next datagram, at most 65,535 octets; None when nothing came until `deadline`. What
-        waits already is delivered also after the deadline."""
+        """Return the next datagram, at most 65,535 bytes; None if none arrived until `deadline`.
+
+        A datagram that is already waiting is delivered after the deadline too.
+        """
         ...
 
     def send_at_once(self, packet: Line) -> None:
-        """One datagram without waiting, while being cancelled too; one that cannot leave now is lost. For
-        what tells the peer that nobody waits any more."""
+        """Send one datagram without waiting, also during cancellation.
+
+        A datagram that cannot leave immediately is lost. This method sends the notice that the client stopped
+        waiting.
+        """
         ...
 
     def draw_number(self) -> int:
-        """A number from 1 to 65,535 that nobody can foresee, for answers to be known by."""
+        """Return an unpredictable number from 1 to 65,535, which identifies the answers."""
         ...
 
     def switch_to(self, address: str) -> None:
@@ -196,13 +219,16 @@ class Datagrams(Protocol):
         ...
 
     def redirect_to(self, address: str, port: int) -> None:
-        """Send to another place from now on, because the peer said so. `Refused` where the policy does
-        not let a URL of that place be followed from this one."""
+        """Send to another address and port from now on, as the peer directed.
+
+        Raises:
+            Refused: The policy does not permit a URL of that host and port to be followed from this one.
+        """
         ...
 
 
 class RedirectAddress(NamedTuple):
-    """Send to this place from now on; `lasting` says that later requests belong there too."""
+    """A redirection to another address and port; `lasting` says that later requests belong there too."""
 
     address: str
     port: int
@@ -210,7 +236,7 @@ class RedirectAddress(NamedTuple):
 
 
 class SwitchAddress(NamedTuple):
-    """Send to this one of the server's addresses from now on."""
+    """A change to another address of the server."""
 
     address: str
 
@@ -219,17 +245,20 @@ DatagramAction: TypeAlias = "Line | RedirectAddress | SwitchAddress"
 
 
 class DatagramExchange(Protocol):
-    """One request in datagrams and its reply: a machine without I/O and without a clock. Each call takes the
-    time, and gives what is to be done now; `deadline` says when to call again if nothing comes until then."""
+    """A request in datagrams and its reply: a machine without I/O and without a clock.
+
+    Each call takes the time and returns the actions to perform now. `deadline` is the time of the next call
+    if no datagram arrives before it.
+    """
 
     @property
     def packets(self) -> Sequence[Line]:
-        """The request as it leaves where nothing is lost."""
+        """Return the packets of the request, as they leave if no packet is lost."""
         ...
 
     @property
     def pieces(self) -> Sequence[bytes]:
-        """The reply, packet by packet, once it is complete."""
+        """Return the reply, packet by packet, once it is complete."""
         ...
 
     @property
@@ -241,50 +270,53 @@ class DatagramExchange(Protocol):
     def begin(self, now: float) -> Sequence[DatagramAction]: ...
 
     def take(self, datagram: bytes, address: str, now: float) -> Sequence[DatagramAction]:
-        """A datagram has come from `address`."""
+        """Process a datagram from `address`."""
         ...
 
     def wake(self, now: float) -> Sequence[DatagramAction]:
-        """Nothing waits to be read, or the deadline has passed."""
+        """Process the passing of the deadline, or an empty receive queue."""
         ...
 
     def lose(self, address: str, now: float) -> bool:
-        """Nothing can be sent to that address. Is there another one of the server's to go on with?"""
+        """Drop an address that cannot be sent to; return whether another address of the server remains."""
         ...
 
     def cancel(self) -> Line:
-        """Tells the server that nobody waits any more."""
+        """Return the packet that tells the server that the client stopped waiting."""
         ...
 
 
 class Sink(Protocol):
-    """A file of ours that a body is moved into. Only the gate makes one."""
+    """A file of this package that a body is moved into. Only the gate makes one."""
 
     def fileno(self) -> int: ...
 
     def write(self, octets: bytes | memoryview) -> None:
-        """Write all octets; a full disk is `LocalError`. A caller may also write to `fileno()` itself,
-        in bulk, and leave to this method what did not go in: it then names the reason."""
+        """Write all bytes; raise `LocalError` if the disk is full.
+
+        A caller may also write to `fileno()` itself, in bulk. It passes the bytes that did not fit to this
+        method, which then names the reason.
+        """
         ...
 
 
 # Reply: the facts about the object of a URL, known before the first byte of its body.
 #
 # A fact is declared once, in `Facts`. Each later value inherits the facts and is made from the previous value
-# with `facts_of`, so there is no second list of them.
+# with `facts_of`, so the list of facts exists once.
 
-#: A way to an object: the text of a location, or a dialogue of the same URL.
+#: A further location of an object: its text, or a dialogue of the same URL.
 Alternative: TypeAlias = "str | Callable[[], Dialogue]"
 
 
 class Moved(NamedTuple):
-    """The peer says that the object is elsewhere: `location` is its text, complete or relative to the
-    URL asked, neither parsed nor judged; `code` what it said with it.
+    """The new location of an object, as the peer reported it.
 
-    `others` are further ways to the object, in the peer's order, for the case that the one before fails:
-    other such texts, or a dialogue that begins a reply of the same URL. `found_in` is what led to these,
-    where it is not the URL asked at the address connected to. `failed` is what a way before all of these
-    failed by, which was tried where they were found.
+    `location` is its text, complete or relative to the URL asked, neither parsed nor checked. `code` is the
+    code of the peer's reply. `others` are further locations in the peer's order, for the case that the one
+    before fails: texts, or a dialogue that begins a reply of the same URL. `found_in` is the referrer of
+    these locations, if it is not the URL asked at the address connected to. `failed` is the error of an
+    earlier location that was tried where these were found.
     """
 
     location: str
@@ -296,12 +328,12 @@ class Moved(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Facts:
-    """What is known of an object: of a `Reply`, a `StreamingResponse`, a `Response`, a `Saved`.
+    """The facts of an object: of a `Reply`, a `StreamingResponse`, a `Response`, a `Saved`.
 
-    `size` is that of the whole object, as it was announced; `etag` is a strong one. `title` describes the
-    object, where the peer does; `suggested` is the name that it suggests for a file, as it has it, separators
-    and all. `meta` are the peer's own words about it, name and value. `target` is the URL that a link,
-    service or address points to.
+    `size` is the announced size of the complete object, in bytes. `etag` is a strong entity tag. `title` is
+    the peer's description of the object, if any. `suggested` is the file name that the peer suggests,
+    unchanged, separators included. `meta` are the peer's header fields, as pairs of name and value. `target`
+    is the URL that a link, service or address points to.
     """
 
     kind: Kind
@@ -318,12 +350,12 @@ class Facts:
 
     @property
     def headers(self) -> Headers:
-        """`meta`, to be asked by name in any case."""
+        """Return `meta` as a mapping with case-insensitive names."""
         return Headers(self.meta)
 
     @property
     def status(self) -> int | None:
-        """The status code of http (RFC 9110 15), None in every other scheme."""
+        """Return the status code of http (RFC 9110 15), or None in every other scheme."""
         status = (self.extra or {}).get("status")
         return status if isinstance(status, int) else None
 
@@ -333,31 +365,34 @@ _values_of = attrgetter(*_FACTS)
 
 
 def facts_of(value: Facts) -> dict[str, Any]:
-    """The facts by their names, for the value that takes them on."""
+    """Return the facts by name, as keyword arguments of the next value."""
     return dict(zip(_FACTS, _values_of(value), strict=True))
 
 
-#: Until somebody performs the dialogue.
+#: The body until the dialogue is performed.
 _UNREAD = cast("Body", None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Reply(Facts):
-    """What a dialogue begins with: facts first, then the body, while the connection lives. The body is the
-    rest of the dialogue, and put there by who performs it.
+    """The start of a dialogue's result: the facts, then the body, while the connection lives.
 
-    `findings` and `verified` may grow until the body has ended. `verified` takes words out of length, final-
-    reply, close-notify, terminator. The body begins at the octet `start` of the object, which is 0 unless
-    `Options.start` could be granted, and ends at `stop`, which is None unless `Options.stop` could. `listing`
-    reads the body as entries, or is None where the URL names no listing; with `records` it reads those, and
-    the body is a document that says what is listed (a wais database); where the body is `legible`, it is text
-    to be read as it stands, besides (attributes of Gopher+). `raw` makes the octets that were sent out of the
-    whole body again, where the protocol's quoting was undone in it; it may be called once the body has ended.
-    With `moved` there is nothing here but the way to another URL, which a retrieval follows as far as S10 and
-    S11 let it. With `failure` the body is what the peer had to say to a refusal, which is the error
-    (`Options.refusals`).
-    `peer` is the numeric address that the octets came from, where it is not the one connected to. Of what is
-    `unchanged` there is no body, for the caller's copy is no older (`Options.held`).
+    The body is the rest of the dialogue; the performer sets it. Until the body has ended, `findings` and
+    `verified` may grow.
+    - `verified`: a set of length, final-reply, close-notify, terminator.
+    - `start`: the byte of the object at which the body begins; 0 unless `Options.start` could be granted.
+    - `stop`: the byte at which it ends; None unless `Options.stop` could be granted.
+    - `listing`: reads the body as entries; None if the URL does not name a listing.
+    - `records`: the source of the entries in place of the body, which then is a document that describes the
+      listed object (a wais database).
+    - `legible`: the body of a listing is also readable as text (attributes of Gopher+).
+    - `raw`: restores the sent bytes from the complete body, where the protocol's quoting was undone. It may
+      be called only after the body has ended.
+    - `moved`: the new location; the reply has no other content. A retrieval follows it as far as S10 and S11
+      permit.
+    - `failure`: the error of a refusal; the body is then the text of the peer (`Options.refusals`).
+    - `peer`: the numeric address that the bytes came from, if it is not the address connected to.
+    - `unchanged`: the body is absent, because the caller's copy is not older (`Options.held`).
     """
 
     body: Body = _UNREAD
@@ -375,8 +410,10 @@ class Reply(Facts):
     verified: set[str] = field(default_factory=set)
 
     def with_body(self, body: Body) -> Reply:
-        """The same with its body: this one, where it has none yet, for a copy of all facts takes longer than
-        many a dialogue."""
+        """Return this reply with its body.
+
+        A reply without a body is changed in place: copying all facts takes longer than many dialogues.
+        """
         if self.body is not _UNREAD:
             return replace(self, body=body)
         object.__setattr__(self, "body", body)
@@ -388,10 +425,15 @@ B = TypeVar("B")
 
 
 class Body(Protocol):
-    """The octets of a reply, alive: iterate it, or drain it into a file; one of the two, once.
+    """The bytes of a reply, while the connection lives: iterate them, or drain them into a file, once.
 
-    Raises `Truncated` when the peer ends early, `Disconnected` before the first octet, `TimedOut`,
-    `LimitExceeded`. After a cancel only `aclose` of the surrounding reply is left.
+    After a cancellation only `aclose` of the surrounding reply may be called.
+
+    Raises:
+        Truncated: The peer ended early.
+        Disconnected: The peer ended before the first byte.
+        TimedOut: A time limit passed.
+        LimitExceeded: The body exceeds a limit.
     """
 
     def __aiter__(self) -> AsyncIterator[bytes]: ...
@@ -399,23 +441,26 @@ class Body(Protocol):
     async def __anext__(self) -> bytes: ...
 
     async def drain(self, sink: Sink) -> int:
-        """Move everything that is left into `sink` in bulk; the number of octets moved."""
+        """Move all remaining bytes into `sink` in bulk; return their number."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class FirstResult(Generic[A]):
-    """A value that `first_of` waited for and got."""
+    """A value that `first_of` waited for and received."""
 
     value: A
 
 
 @dataclass(frozen=True, slots=True)
 class FileStatus:
-    """What is known of a file or directory before it is read. `kind` is DOCUMENT or DIRECTORY;
-    anything else in the file system shows as UNKNOWN in a listing and is never opened (S12).
-    `size` is None where the file system does not tell: directories, pipes, files made up as they are read.
-    `identity` tells a directory from all others of this machine, `link` is what a link to one says."""
+    """The metadata of a file or directory, before it is read.
+
+    `kind` is DOCUMENT or DIRECTORY. Any other file type is UNKNOWN in a listing and is never opened (S12).
+    `size` is `None` if the file system does not report it: directories, pipes, files generated on reading.
+    `identity` distinguishes a directory from all others of this machine. `link` is the target text of a
+    symbolic link to a directory.
+    """
 
     kind: Kind
     size: int | None
@@ -425,35 +470,40 @@ class FileStatus:
 
 
 class LocalFile(Protocol):
-    """A file or directory that the gate opened under rule S12. A document is read or moved, a
-    directory gives its names."""
+    """A file or directory that the gate opened under rule S12.
+
+    A document is read or moved, a directory returns its names.
+    """
 
     @property
     def status(self) -> FileStatus: ...
 
     async def read(self) -> bytes:
-        """The next octets, at most 256 KiB; `b""` at the end."""
+        """Return the next bytes, at most 256 KiB; `b""` at the end."""
         ...
 
     def modified_since(self) -> bool:
-        """Has it been modified since it was opened?"""
+        """Return whether the file was modified since it was opened."""
         ...
 
     def begin_at(self, octet: int) -> None:
-        """Read from there on, before anything has been read."""
+        """Read from this byte on; call it before the first read."""
         ...
 
     async def move(self, sink: Sink) -> int:
-        """Move what is left into `sink` in bulk."""
+        """Move the remaining bytes into `sink` in bulk."""
         ...
 
     async def names(self) -> list[bytes]:
-        """Names in the directory, sorted by octets, without `.` and `..`."""
+        """Return the names in the directory, sorted by bytes, without `.` and `..`."""
         ...
 
     def status_of(self, name: bytes) -> FileStatus:
-        """What a name in the directory stands for; a link for what it leads to, as far as that may be
-        opened. UNKNOWN also for what is gone by now."""
+        """Return the status of a name in the directory.
+
+        A link has the status of its target, if the target may be opened. A name that no longer exists is
+        UNKNOWN.
+        """
         ...
 
 
@@ -465,17 +515,20 @@ class PooledConnection(Protocol):
 
     @property
     def state(self) -> object | None:
-        """What the dialogue that kept it had to say of it; None for a new connection."""
+        """Return the state that the previous dialogue passed to `keep`; None for a new connection."""
         ...
 
     def keep(self, state: object) -> None:
-        """It is in order and nothing is unread: keep it, on leaving, for a dialogue to come."""
+        """Pool the connection on leaving: it is in order and all its bytes were read."""
         ...
 
 
 class PipelineState(Protocol):
-    """What the dialogues on one connection know of it in common. `buffer` (a `wire.Buffer`) holds what was
-    read ahead; `generation` grows when the requests sent so far are void and have to be sent again."""
+    """The state that the dialogues on one connection share.
+
+    `buffer` (a `wire.Buffer`) holds the bytes read ahead. `generation` grows when the requests sent so far
+    are void and must be sent again.
+    """
 
     @property
     def buffer(self) -> object: ...
@@ -485,23 +538,26 @@ class PipelineState(Protocol):
 
     @property
     def has_room(self) -> bool:
-        """May one more dialogue send a request behind those that were sent?"""
+        """Return whether one more dialogue may send a request after the pending ones."""
         ...
 
     @property
     def idle(self) -> bool:
-        """Is nothing unanswered and nothing unread, so that the connection may wait for others?"""
+        """Return whether the connection may wait for others: all is answered and all is read."""
         ...
 
     @property
     def farewell(self) -> tuple[Line, ...]:
-        """What is sent before the connection is closed; nothing is awaited after it."""
+        """Return the lines sent before the connection is closed; no answer is awaited."""
         ...
 
 
 class Slot(Protocol):
-    """A place in the pipeline on one connection. On leaving, the next one has its turn, if this one has read
-    its response to the end; if not the connection is closed, and those behind are `Disconnected`."""
+    """A position in the pipeline on one connection.
+
+    On leaving, the next slot has its turn if this one read its response to the end. If not, the connection is
+    closed and the later slots raise `Disconnected`.
+    """
 
     @property
     def stream(self) -> Stream: ...
@@ -510,33 +566,36 @@ class Slot(Protocol):
     def state(self) -> PipelineState: ...
 
     async def start_request(self) -> None:
-        """See `step.StartRequest`."""
+        """Perform `step.StartRequest`."""
         ...
 
     async def start_response(self) -> None:
-        """See `step.StartResponse`."""
+        """Perform `step.StartResponse`."""
         ...
 
     def end_response(self) -> None:
-        """See `step.EndResponse`."""
+        """Perform `step.EndResponse`."""
         ...
 
     def start_packing(self, machine: StreamCodec) -> None:
-        """See `step.StartPacking`."""
+        """Perform `step.StartPacking`."""
         ...
 
 
 class Timer(Protocol):
-    """So many seconds from when it was made."""
+    """A time limit in seconds that starts when the timer is made."""
 
     async def run(self, function: Callable[[], Awaitable[A]]) -> A:
-        """Await it until they are over: then it is cancelled, and `step.Elapsed` is raised."""
+        """Await `function` until the time is over; then cancel it and raise `step.TimerElapsed`."""
         ...
 
 
 class Gate(Protocol):
-    """The one door of one retrieval. It knows the URL, has judged it by the policy, and opens only
-    what that verdict covers: so no handler names a host, and none can forget a check."""
+    """The only access of a retrieval to network and files.
+
+    The gate knows the URL, has checked it against the policy, and opens only the connections that this
+    verdict covers. So a handler does not name a host and cannot forget a check.
+    """
 
     @property
     def limits(self) -> Limits: ...
@@ -545,91 +604,123 @@ class Gate(Protocol):
     def options(self) -> Options: ...
 
     async def credentials(self, user: bytes | None, *, challenged: bool = True) -> Credentials | None:
-        """The name and password held for the URL's scheme, host and port, or those a person gives now.
+        """Return the credentials for the URL's scheme, host and port, stored or entered by the user now.
 
-        With a user, it is that one's password that is wanted. Without, nobody is asked: only what was
-        set for this place counts. None where there is nothing and nobody, and where the server has not asked
-        (`challenged`) and anybody on the way could read them.
+        Args:
+            user: The user whose password is wanted. With None the user is not asked, and only credentials
+                stored for this host and port count.
+            challenged: Whether the server asked for a login.
+
+        Returns:
+            None if there are no credentials. None also if the server has not asked and the credentials would
+            be readable on the network.
         """
         ...
 
     def random(self, count: int) -> bytes:
-        """See `step.Random`."""
+        """Return the bytes of `step.RandomBytes`."""
         ...
 
     def connect(self, *, tls: bool) -> AbstractAsyncContextManager[Stream]:
-        """TCP to the URL's own host and port, at an address that was checked (S08, S09)."""
+        """Open TCP to the URL's own host and port, at an address that was checked (S08, S09)."""
         ...
 
     def acquire(
         self, pool_key: Hashable, *, tls: bool, suits: Callable[[object], bool] | None = None
     ) -> AbstractAsyncContextManager[PooledConnection]:
-        """Such a connection that an earlier dialogue left in order, else a new one. Of several one with a
-        state that `suits` is the first choice.
+        """Return a pooled connection that an earlier dialogue left in order, else a new one.
 
-        `pool_key` says as whom the dialogue speaks; connections kept for another are not given (S11).
+        Args:
+            pool_key: The identity of the dialogue; connections kept for another identity are not used (S11).
+            tls: Whether the connection is inside TLS from its first byte.
+            suits: A predicate on the state. A connection that it accepts is the first choice among several.
         """
         ...
 
     def join(
         self, key: Hashable, state: PipelineState, *, tls: bool, anew: bool
     ) -> AbstractAsyncContextManager[Slot]:
-        """Such a connection in a pipeline with others of the same `key`, answered in the order they came,
-        whatever the schemes of their URLs: `key` says all that keeps them apart (S11).
+        """Join the pipeline of a connection that others of the same `key` share.
 
-        Its state is `state` if the connection is new, which with `anew` it is unless others are on it.
-        Who does not take his body as fast as it comes (`Options.prompt`) has a connection to himself.
+        Responses come in the order of the requests, for URLs of all schemes. A dialogue whose body
+        is not taken as fast as it arrives (`Options.prompt`) gets an unshared connection.
+
+        Args:
+            key: All properties that keep connections apart (S11).
+            state: The state of the connection if it is new.
+            tls: Whether the connection is inside TLS from its first byte.
+            anew: Open a new connection unless other dialogues are on an existing one.
         """
         ...
 
     def connect_data(self, port: int) -> AbstractAsyncContextManager[Stream]:
-        """A second TCP connection, to the peer of the first: FTP's (S13). A port, never a host."""
+        """Open FTP's second TCP connection, to the peer of the first (S13): takes a port, never a host."""
         ...
 
     def open_datagrams(self) -> AbstractAsyncContextManager[Datagrams]:
-        """UDP to the URL's own host and port, at the addresses that were checked (S08, S09)."""
+        """Open UDP to the URL's own host and port, at the addresses that were checked (S08, S09)."""
         ...
 
     async def first_of(
         self, first: Callable[[], Awaitable[A]], second: Callable[[], Awaitable[B]]
     ) -> tuple[FirstResult[A] | None, FirstResult[B] | None]:
-        """Await both at once, beginning with the first; when one is done, cancel the other. Both came when
-        both were done in the same turn, so nothing that was heard is lost. An error of either is raised
-        bare, unless it is a `ResolveError` and a value came with it."""
+        """Await both concurrently, the first one first, and cancel the other when one is done.
+
+        Returns:
+            Both results if both were done in the same turn, so received data is not lost.
+
+        Raises:
+            Exception: The error of either, not in a group. A `ResolveError` is not raised if the other
+                returned a value.
+        """
         ...
 
     async def stand_by(self) -> NoReturn:
-        """Wait until cancelled: for one of two that has no more to do while the other goes on."""
+        """Wait until cancelled, when one of two concurrent functions is done and the other continues."""
         ...
 
     async def pause(self) -> None:
-        """Others have their turn, and cancels are heeded: awaited every few milliseconds by whoever has much
-        to do and nothing to wait for (S16)."""
+        """Let other tasks run and deliver cancellations.
+
+        A caller with much work and no wait must await this every few milliseconds (S16).
+        """
         ...
 
     def timer(self, seconds: float) -> Timer:
-        """See `step.StartTimer`: it begins now."""
+        """Start the timer of `step.StartTimer`."""
         ...
 
     def derive_gate(self, location: str) -> Gate:
-        """The gate of another URL, which an answer got through this one has led to: judged as one that no
-        person chose (`derived`), by the address that this one was answered from. `location` is complete;
-        it is judged once, and has one gate. Raises `InvalidUrl` and `Refused`."""
+        """Return the gate of another URL, to which an answer received through this gate led.
+
+        The URL is checked as `derived`, because the user did not choose it, with the address that this gate
+        was answered from. It is checked once and has one gate.
+
+        Args:
+            location: A complete URL.
+
+        Raises:
+            InvalidUrl: `location` is not a URL.
+            Refused: The policy does not permit it.
+        """
         ...
 
     def open_file(self, segments: tuple[bytes, ...]) -> AbstractAsyncContextManager[LocalFile]:
-        """The local file of a file URL, opened component by component where a root is set (S12)."""
+        """Open the local file of a file URL, component by component where a root is set (S12)."""
         ...
 
 
 class Filter(Protocol):
-    """Fed what comes, it gives what the body gets, in pieces that are made while they are taken: so nothing
-    is collected without a bound, however much a few octets unpack to. All are taken before it is fed more."""
+    """A conversion of the bytes of a body.
+
+    It returns pieces that are made while they are taken. So memory is bounded, however much a few bytes
+    unpack to. All pieces must be taken before the next `feed`.
+    """
 
     def feed(self, octets: bytes) -> Iterable[bytes]: ...
 
     def finish(self) -> Iterable[bytes]:
-        """The octets have ended: what was held back. May raise `Truncated` or `ProtocolError`."""
+        """Return the pieces held back at the end of the input; may raise `Truncated` or `ProtocolError`."""
         ...
 
 
@@ -640,8 +731,11 @@ class Filter(Protocol):
 
 
 class ArchivedObject(NamedTuple):
-    """An object in an archive: its `media_type` as it is kept, the `commands` whose answers it is, if it is
-    made of some, and its `block` in pieces. `size` is what the peer had announced."""
+    """An object in an archive.
+
+    `media_type` is as stored. `commands` are the commands whose answers form the object, if any. `block`
+    iterates the content in pieces. `size` is the size that the peer had announced.
+    """
 
     media_type: str
     commands: tuple[str, ...]
@@ -651,11 +745,11 @@ class ArchivedObject(NamedTuple):
 
 
 class ReplayPeer(Protocol):
-    """`greeting` is what it says unasked."""
+    """A peer that answers from an archive; `greeting` is the text it sends first, without a request."""
 
     @property
     def greeting(self) -> bytes: ...
 
     def answer(self, line: bytes, /) -> Iterator[bytes | None]:
-        """What it says to a line, in pieces; None: what follows comes when all data were taken."""
+        """Return the answer to a line, in pieces; after a None the rest follows once all data was taken."""
         ...

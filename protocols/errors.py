@@ -1,41 +1,40 @@
-"""Errors by whose doing they are: one class for a fact, one branch for the party that caused it.
+"""Errors by responsible party: one class for a fact, one branch for the party that caused it.
 
     ResolveError
-    ├── InvalidUrl            the text is no URL                                   12
-    ├── UnsupportedScheme     our build cannot resolve it                          13
-    ├── Refused               our policy; nothing was sent to what is refused       9  (rule S10: 15)
+    ├── InvalidUrl            the text is not a URL                                12
+    ├── UnsupportedScheme     this build cannot resolve it                         13
+    ├── Refused               the policy; the refused request was not sent          9  (rule S10: 15)
     ├── NetworkError          the network                                           4
-    │   ├── Unreachable         no connection came about
-    │   ├── Disconnected        the peer left before the first octet of a body
-    │   ├── TimedOut            silence                                            11
-    │   └── TlsError            no trustworthy TLS                                   5
-    ├── ProtocolError         the peer broke its protocol                           7
-    │   └── LimitExceeded       … or sent more than we take             7, sizes 14
-    ├── Declined              the peer said no, with its code and words             8
+    │   ├── Unreachable         the connection failed
+    │   ├── Disconnected        the peer closed before the first byte of a body
+    │   ├── TimedOut            a time limit passed                                11
+    │   └── TlsError            TLS is not trustworthy                               5
+    ├── ProtocolError         the peer violated its protocol                        7
+    │   └── LimitExceeded       … or sent more than a limit            7, sizes 14
+    ├── Declined              the peer refused, with its code and text              8
     │   ├── NotFound
     │   ├── AccessDenied                                                             6
     │   ├── LoginRequired                                                            6
     │   └── TryLater
-    ├── IntegrityError        what came is not what was announced                  10
+    ├── IntegrityError        the content differs from the announcement            10
     │   ├── Truncated
     │   ├── Changed
     │   └── ChecksumMismatch
-    └── LocalError            this machine: what we write, what we were told        3
+    └── LocalError            this machine: output files, settings                  3
         └── NotConfigured       a setting is missing or wrong                       2
 
-The number is the exit status of the command for that error. A message says what was being done and
-what came instead; it never holds a password or an octet of a body.
+The number is the exit status of the command for that error. A message names the operation and the actual
+result. It never holds a password or a byte of a body.
 
-An error is a value. What is known only further out (which URL, how many tries) is said by a copy of it,
-which keeps its traceback and its cause: `at`, `tried`, `saying`, `final`, `of_hop`. Pickled and copied, it
-has all that it says.
+An error is a value. Outer layers add facts (the URL, the number of tries) by making a copy, which keeps
+traceback and cause: `at`, `tried`, `saying`, `final`, `of_hop`. Pickling and copying keep all attributes.
 """
 
 from __future__ import annotations
 
 import re
 
-TYPE_CHECKING = False  # as in typing, whose import is most of the cost of a bare start
+TYPE_CHECKING = False  # As in typing; importing typing is most of the cost of a bare start.
 
 
 if TYPE_CHECKING:
@@ -45,21 +44,21 @@ if TYPE_CHECKING:
 
     E = TypeVar("E", bound="ResolveError")
 
-#: What stops a redirect, whatever rule it is (S10).
+#: The exit code of every error that stops a redirect, under any rule (S10).
 _REDIRECT_REFUSED = 15
 
-#: Characters of a URL that `str` shows: a text may be a URL of 64 KiB.
+#: The number of characters of a URL that `str` shows: a URL may have 64 KiB.
 _MOST_SHOWN = 200
 
 
 class ResolveError(Exception):
-    """Anything that keeps a URL from being resolved.
+    """The base of all errors that keep a URL from being resolved.
 
-    `url` is the redacted URL, which the retrieval that failed says; `None` where none is to blame.
-    `attempts` is how many tries ended this way, the last one with this error.
-    `retryable` says whether the same request may succeed later without any change.
+    `url` is the redacted URL, set by the retrieval that failed; `None` if no URL is involved. `attempts` is
+    the number of tries that ended this way, the last one with this error. `retryable` says whether the same
+    request may succeed later without any change.
 
-    A class of one's own sets its attributes before it calls this `__init__`, each once.
+    A subclass sets its own attributes before it calls this `__init__`, each once.
     """
 
     exit_code: int = 1
@@ -74,7 +73,7 @@ class ResolveError(Exception):
         vars(self).update(facts, message=message, url=url, attempts=1)
 
     def __setattr__(self, name: str, value: object) -> None:
-        """What belongs to raising it (`__cause__`, `__notes__`) may change, what it says may not."""
+        """Set the attributes of raising (`__cause__`, `__notes__`); the others are set once."""
         if name in vars(self) and not name.startswith("_"):
             raise AttributeError(f"{name} of an error is not changed after it was made: raise another one")
         super().__setattr__(name, value)
@@ -89,19 +88,19 @@ class ResolveError(Exception):
         return _restore_error, (type(self), vars(self).copy())
 
     def at(self, url: str) -> Self:
-        """The same, about this (redacted) URL."""
+        """Return a copy about this (redacted) URL."""
         return self._but({"url": url})
 
     def tried(self, attempts: int) -> Self:
-        """The same, after so many tries."""
+        """Return a copy with this number of tries."""
         return self._but({"attempts": attempts})
 
     def saying(self, words: str) -> Self:
-        """The same, with what only somebody further out knows behind its message."""
+        """Return a copy with `words` appended to its message: a fact known only to an outer layer."""
         return self._but({"message": f"{self.message}, {words}"})
 
     def hiding(self, hide: Callable[[str], str]) -> Self:
-        """The same without what may not be shown, in what it says, in the peer's words and in its cause."""
+        """Return this error with secrets hidden in its message, in the peer's text and in its cause."""
         said = {name: str(vars(self)[name]) for name in ("message", "text") if vars(self).get(name)}
         facts = {name: hide(words) for name, words in said.items()}
         cause = self.__cause__
@@ -113,32 +112,35 @@ class ResolveError(Exception):
         return other
 
     def final(self) -> Self:
-        """The same, where no further try could mend it."""
+        """Return a copy that no further try could fix."""
         return self._but({"retryable": False})
 
     def of_hop(self) -> Self:
-        """The same, where it stopped a redirect: what our policy or our build refuses then is a redirect."""
+        """Return the error of a stopped redirect: a refusal of policy or build then has exit status 15."""
         refused = isinstance(self, (Refused, UnsupportedScheme))
         return self._but({"exit_code": _REDIRECT_REFUSED}) if refused else self
 
     def _but(self, facts: Mapping[str, object]) -> Self:
         other = _restore_error(type(self), {**vars(self), **facts})
         other.__traceback__, other.__cause__ = self.__traceback__, self.__cause__
-        # Raised where this one is handled, the copy has it as context: to show it twice would tell nothing.
+        # The copy is raised while this error is handled and would have it as context, shown twice.
         other.__suppress_context__ = self.__suppress_context__ or self.__context__ is None
         return other
 
 
 def _restore_error(kind: type[E], facts: Mapping[str, object]) -> E:
-    """An error that says this, made without its `__init__`, which may be of any form."""
+    """Return an error with these attributes, without a call of its `__init__` (signatures differ)."""
     error = kind.__new__(kind, facts["message"])
     vars(error).update(facts)
     return error
 
 
 class InvalidUrl(ResolveError):
-    """The text is not a URL (rule S01). `kind` is a name of the error table in the URL syntax page;
-    `position` is the 0-based index of the offending character in the text as given."""
+    """A text that is not a URL (rule S01).
+
+    `kind` is a name of the error table in the URL syntax page. `position` is the 0-based index of the
+    offending character in the text as given.
+    """
 
     exit_code = 12
 
@@ -149,7 +151,7 @@ class InvalidUrl(ResolveError):
 
 
 class UnsupportedScheme(ResolveError):
-    """No handler in this build: a reserved or unknown scheme, or an extra that is not installed."""
+    """A reserved or unknown scheme, or a scheme whose extra is not installed: this build has no handler."""
 
     exit_code = 13
     rule = "S19"
@@ -160,10 +162,10 @@ class UnsupportedScheme(ResolveError):
 
 
 class Refused(ResolveError):
-    """The safety policy said no; nothing was sent to what is refused.
+    """A refusal by the safety policy; the refused request was not sent.
 
-    `rule` is the rule that refused (`S04`), `flag` the command-line option that would allow it, if
-    there is one, and `position` the 0-based index in the URL text of the octet that is to blame.
+    `rule` is the rule that refused (`S04`). `flag` is the command-line option that would allow the request,
+    if there is one. `position` is the 0-based index in the URL text of the byte that caused it.
     """
 
     def __init__(
@@ -183,10 +185,10 @@ class Refused(ResolveError):
 
 
 class NetworkError(ResolveError):
-    """The network, not the peer's answer, is to blame.
+    """A failure of the network, not of the peer's answer.
 
-    `lasting`: nothing was ever heard from there, and another try would most likely find the same: a port that
-    refuses, a name that nobody has, a peer that never says a word.
+    `lasting` says that the peer has never answered and another try would most likely fail alike: a closed
+    port, an unknown name, a peer that sends nothing.
     """
 
     exit_code = 4
@@ -200,39 +202,39 @@ class NetworkError(ResolveError):
         super().__init__(message, url=url, retryable=retryable)
 
     def passing(self) -> Self:
-        """The same, where it may be over soon."""
+        """Return a copy that may be over soon (not `lasting`)."""
         return self._but({"lasting": False})
 
 
 class Unreachable(NetworkError):
-    """No connection came about: no address, refused, no route."""
+    """A connection that failed: no address, refused, no route."""
 
 
 class Disconnected(NetworkError):
-    """The peer closed or reset the connection before the first octet of a body."""
+    """A connection that the peer closed or reset before the first byte of a body."""
 
 
 class TimedOut(NetworkError):
-    """A time limit passed: connecting, waiting for octets, or in all."""
+    """A time limit that passed: for connecting, for waiting for bytes, or in total."""
 
     exit_code = 11
 
 
 class TlsError(NetworkError):
-    """The handshake failed or the certificate is not to be trusted."""
+    """A failed TLS handshake or an untrusted certificate."""
 
     exit_code = 5
     retryable = False
 
 
 class ProtocolError(ResolveError):
-    """The peer sent what its protocol does not allow."""
+    """A message of the peer that its protocol does not allow."""
 
     exit_code = 7
 
 
 class LimitExceeded(ProtocolError):
-    """The peer sent more than we take; `limit` is the field of `Limits` that said stop."""
+    """A reply beyond a limit; `limit` is the field of `Limits` that was exceeded."""
 
     def __init__(self, limit: str, message: str, *, url: str | None = None) -> None:
         self.limit = limit
@@ -241,7 +243,7 @@ class LimitExceeded(ProtocolError):
 
 
 class Declined(ResolveError):
-    """The peer said no. `code` is its code (None where the protocol has none), `text` its words."""
+    """A refusal by the peer. `code` is its code (None if the protocol has none), `text` its message."""
 
     exit_code = 8
 
@@ -254,24 +256,27 @@ class Declined(ResolveError):
 
 
 class NotFound(Declined):
-    """There is no such thing there."""
+    """An object that does not exist at the peer."""
 
 
 class AccessDenied(Declined):
-    """We may not have it, logged in or not."""
+    """A denial of access, with or without a login."""
 
     exit_code = 6
 
 
 class LoginRequired(Declined):
-    """A name and password are needed and none were at hand."""
+    """A required name and password that were not available."""
 
     exit_code = 6
 
 
 class TryLater(Declined):
-    """Not now. `after` is the number of seconds that the peer asked to wait, `until` the moment that it
-    named without saying what time it has; None where it did not."""
+    """A temporary refusal.
+
+    `after` is the number of seconds that the peer asked to wait. `until` is the moment that it named without
+    reporting its own time. Each is `None` if the peer did not give it.
+    """
 
     retryable = True
 
@@ -291,14 +296,17 @@ class TryLater(Declined):
 
 
 class IntegrityError(ResolveError):
-    """What arrived is not what was announced."""
+    """Content that differs from its announcement."""
 
     exit_code = 10
 
 
 class Truncated(IntegrityError):
-    """A body began and ended early. `received` counts its octets; `expected` is the announced
-    number, or None where the protocol marks the end in another way."""
+    """A body that began and ended early.
+
+    `received` counts its bytes. `expected` is the announced number, or None if the protocol marks the end in
+    another way.
+    """
 
     retryable = True
 
@@ -311,50 +319,52 @@ class Truncated(IntegrityError):
 
 
 class Changed(IntegrityError):
-    """The object changed between two tries. `again` says that starting over may still give it whole."""
+    """An object that changed between two tries. `again` says that a restart may still return all of it."""
 
     def __init__(self, message: str, *, again: bool = False, url: str | None = None) -> None:
         super().__init__(message, url=url, retryable=again)
 
 
 class ChecksumMismatch(IntegrityError):
-    """The digest is not the one that was given."""
+    """A digest that differs from the given one."""
 
 
 class LocalError(ResolveError):
-    """This machine: a file that cannot be written, a directory that is gone."""
+    """An error of this machine: a file that cannot be written, a directory that no longer exists."""
 
     exit_code = 3
 
 
 class NotConfigured(LocalError):
-    """A setting is missing or wrong; the message says how to give it."""
+    """A missing or wrong setting; the message says how to give it."""
 
     exit_code = 2
 
 
-# The libraries of an extra that are missing, as messages name them.
+# The missing libraries of an extra, as messages name them.
 #
 # A message names libraries, never `url-resolver` itself: until a release that name is free in the package
-# index, and whoever registers it would own what users are told to run.
+# index, and its registrant would own the code that users install.
 
-#: A requirement in the metadata of a distribution (PEP 508): its name, and the version that it begins with.
+#: A requirement in the metadata of a distribution (PEP 508): its name and its lowest version.
 _REQUIREMENT = r"([\w.-]+)(?:\[[^]]*\])?(?:[~>]=([\w.]+?)(?:\.0)?(?=[;,\s]|\Z))?"
 _EXTRA = r"""extra == ['"]([^'"]+)['"]"""
 
 
 def missing_libraries(extra: str, distribution: str = "url-resolver") -> str:
-    """Return the end of a message that begins with what needs the extra.
+    """Return the end of a message whose begin names the feature that needs the extra.
 
     Args:
         extra: Its name, or several with commas between.
-        distribution: Whose extra it is: ours, or that of a plug-in.
+        distribution: The distribution of the extra: this package or a plug-in.
 
     Returns:
-        For example `lxml 6 or later (the extra html): pip install lxml`; all libraries of the extra where
-        each is there, and so one is too old; the name of the extra where the metadata do not tell.
+        For example `lxml 6 or later (the extra html): pip install lxml`. It names all libraries of the extra
+        if each is installed, because one is too old then. It names the extra if the metadata do not list its
+        libraries.
     """
-    from importlib.metadata import PackageNotFoundError, requires  # 40 ms, and few messages need it
+    # Imported lazily: 40 ms, and few messages need it.
+    from importlib.metadata import PackageNotFoundError, requires
     from importlib.util import find_spec
 
     try:

@@ -1,8 +1,7 @@
 """Values of a URL and its listing: components, their positions, origin, findings, entries and headers.
 
-They are part of the contract and imported from it by callers that need more of it. They have a module of
-their own because parsing a URL needs nothing else, and a command that only parses should start as fast as
-Python does.
+These values are part of the contract, which re-exports them. They are a separate module because parsing a URL
+needs nothing else. A command that only parses should start as fast as Python does.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ Action: TypeAlias = Literal["allow", "warn", "refuse"]
 
 
 class Kind(enum.StrEnum):
-    """What a URL or a listing entry turned out to be.
+    """The type of object that a URL or a listing entry names.
 
     Examples:
         >>> (await resolver.info("ftp://127.0.0.1:8900/pub/")).kind
@@ -52,10 +51,10 @@ class Kind(enum.StrEnum):
 
 
 class Finding(NamedTuple):
-    """Something worth telling that stopped nothing, or the rule that stopped it.
+    """A remark that did not stop the retrieval, or the rule that stopped it.
 
-    `rule` is `S04` for a rule of the safety policy, a name such as `host-syntax` for the URL's
-    spelling, and `scheme:word` for an oddity of a reply.
+    `rule` is `S04` for a rule of the safety policy, a name such as `host-syntax` for the URL's spelling, and
+    `scheme:word` for an oddity of a reply.
 
     Examples:
         >>> resolver.check("gopher://h.example:25/0x").findings[0].rule
@@ -67,7 +66,7 @@ class Finding(NamedTuple):
     detail: str
 
     def as_json(self) -> dict[str, JsonValue]:
-        """Every member under its name."""
+        """Return every member by name."""
         return {"rule": self.rule, "action": self.action, "detail": self.detail}
 
 
@@ -85,7 +84,7 @@ class Referrer(NamedTuple):
 
 
 class ComponentSpan(NamedTuple):
-    """Where a component of a URL stands, still encoded, in the text as given: `text[start:end]`.
+    """The position of a component of a URL in the text as given, still encoded: `text[start:end]`.
 
     `name` is the component's name (`selector`, `cwds[0]`, `password`).
     """
@@ -96,9 +95,11 @@ class ComponentSpan(NamedTuple):
 
 
 class Word(NamedTuple):
-    """Octets of a URL that its dialogue may send. `component` is the field they are of, `name` that of their
-    place (`cwds[0]`, `fields[0].value`). `octets` is None for a value of a type that no component has.
-    Text may still be `encoded` and is then decoded by who sends it."""
+    """Bytes of a URL that its dialogue may send.
+
+    `component` is the field that holds them, `name` the name of their span (`cwds[0]`, `fields[0].value`).
+    `octets` is `None` for a value of a type that no component has. `encoded` text is decoded by the sender.
+    """
 
     component: str
     name: str
@@ -110,8 +111,8 @@ class Word(NamedTuple):
 class Url:
     """A parsed URL (RFC 1738). Subclasses, one a scheme, add the scheme's own components.
 
-    `text` is the URL as given, wrapper and all. `findings` are the names of what RFC 1738 would not
-    have written this way, in the order met. Two URLs are equal when their components are.
+    `text` is the URL as given, including its wrapper. `findings` are the names of the deviations from RFC
+    1738, in the order met. Two URLs are equal when their components are.
 
     Examples:
         >>> url = resolver.parse("HTTP://h.example/#top")
@@ -126,7 +127,7 @@ class Url:
     places: tuple[ComponentSpan, ...] = field(default=(), compare=False)
 
     def place(self, name: str) -> ComponentSpan | None:
-        """Where the component stood, or None if the URL was built and not parsed."""
+        """Return the position of the component, or None if the URL was built and not parsed."""
         for place in self.places:
             if place.name == name:
                 return place
@@ -134,8 +135,10 @@ class Url:
 
     @property
     def shown(self) -> str:
-        """`text` with `****` for a password, or for answers that nobody may see, an empty one left empty: the
-        only form for messages and records."""
+        """Return `text` with `****` for a password or for secret answers; an empty value stays empty.
+
+        Messages and records use this form only.
+        """
         for name, start, end in self.places:
             if name in ("password", "answers") and start < end:
                 return f"{self.text[:start]}****{self.text[end:]}"
@@ -143,14 +146,14 @@ class Url:
 
     @property
     def spelling(self) -> tuple[Finding, ...]:
-        """What RFC 1738 would have written differently, as findings beside the policy's."""
+        """Return the deviations from RFC 1738, as findings in addition to the policy's."""
         found: tuple[Finding, ...] = ()
         for name in self.findings:
             found += (Finding(name, "allow", "spelling of the URL"),)
         return found
 
     def components(self) -> dict[str, JsonValue]:
-        """Every component by its name, octets as one character each (ISO 8859-1), absent as None."""
+        """Return every component by name, bytes as one character each (ISO 8859-1), absent as None."""
         skip = {"text", "findings", "places"}
         found = {f.name: _plain(getattr(self, f.name)) for f in fields(self) if f.name not in skip}
         if found.get("zone", "") is None:
@@ -158,13 +161,15 @@ class Url:
         return found
 
     def words(self) -> list[Word]:
-        """Every component that could be sent, and every part of one. They are the fields themselves, so
-        that a scheme need not tell them and cannot forget one."""
+        """Return every component that could be sent, and every part of one.
+
+        The components are the fields themselves, so a scheme need not list them and cannot forget one.
+        """
         found: list[Word] = []
         kind: type = type(self)
         names, values_of = _find_sendable(kind)
         for name, value in zip(names, values_of(self), strict=True):
-            of = type(value)  # most are just one of these, and each call counts
+            of = type(value)  # most are exactly of one of these types, and each call takes time
             if of is bytes:
                 found += (Word(name, name, value),)
             elif of is str:
@@ -181,9 +186,9 @@ class Url:
 class HostUrl(Url):
     """A URL with `//user:password@host:port` (RFC 1738 3.1).
 
-    `port` is what the URL says, `effective_port` the one to use. Absent (None) differs from empty. `zone` is
-    the interface of this machine behind which a link-local `host` is (RFC 9844), as a person wrote it. It is
-    not of the host and means nothing to anybody else: it is never sent.
+    `port` is the port in the URL, `effective_port` the one to use. Absent (None) differs from empty. `zone`
+    is the interface of this machine that leads to a link-local `host` (RFC 9844), as the user wrote it. It is
+    not part of the host, has no meaning on another machine, and is never sent.
 
     Examples:
         >>> url = resolver.parse("http://me:secret@h.example:8080/")
@@ -203,13 +208,13 @@ class HostUrl(Url):
         return self.default_port if self.port is None else self.port
 
 
-#: What is about the URL, and what stays with whoever has it (RFC 3986 3.5).
+#: Fields about the URL, and the fragment, which stays with the client (RFC 3986 3.5).
 _NOT_SENT = frozenset({"scheme", "fragment", "text", "findings", "places"})
 
 
-@cache  # there are no more than classes of URLs
+@cache  # one entry per class of URLs
 def _find_sendable(kind: type) -> tuple[tuple[str, ...], Callable[[Url], tuple[Any, ...]]]:
-    """The names of what could be, and what gives their values."""
+    """Return the names of the fields that could be sent, and a function that returns their values."""
     names = tuple(each.name for each in fields(cast("type[Url]", kind)) if each.name not in _NOT_SENT)
     return names, attrgetter(*names) if len(names) > 1 else lambda url: tuple(
         [getattr(url, name) for name in names]
@@ -228,7 +233,7 @@ def _words(component: str, name: str, value: object) -> list[Word]:
 
 
 def _words_of_part(component: str, name: str, part: object) -> list[Word]:
-    """A part may be a pair: a field of prospero's, a header of a mail."""
+    """Return each `Word` of a part, which may be a pair: a field of Prospero, a header of a mail."""
     if isinstance(part, tuple) and len(part) == 2:
         return _words(component, f"{name}.name", part[0]) + _words(component, f"{name}.value", part[1])
     return _words(component, name, part)
@@ -244,18 +249,21 @@ def _plain(value: object) -> JsonValue:
 
 
 class BuiltUrl(str):
-    """The text of a URL that one of our builders wrote, octet by octet, out of a server's data (S20): our
-    parser takes it, unless it is too long, and finds those components in it, no password among them. Who
-    makes one vouches for that, so nobody reads it again; properties in the tests hold him to it."""
+    """The text of a URL that a builder of this package wrote, byte by byte, from a server's data (S20).
+
+    The parser accepts it, unless it is too long, and finds the same components in it, without a password. The
+    code that makes one guarantees this, so it is not parsed again; property tests check the guarantee.
+    """
 
     __slots__ = ()
 
 
 class UrlText:
-    """A URL on its way through the parser: `text[start:end]` is what follows the scheme's colon, up to
-    the fragment. Findings (each with the position that gave rise to it) and places collect here;
-    positions count in the text as given. A scheme's `parse` gives its components; whoever called it
-    adds text, fragment, findings and places."""
+    """A URL during parsing: `text[start:end]` follows the scheme's colon, up to the fragment.
+
+    Findings (each with the position of its cause) and places are collected here. Positions count in the text
+    as given. A scheme's `parse` returns its components; its caller adds text, fragment, findings and places.
+    """
 
     def __init__(self, text: str, scheme: str, start: int, end: int, default_port: int | None) -> None:
         self.text = text
@@ -269,31 +277,33 @@ class UrlText:
         self.places: list[ComponentSpan] = []
 
     def note(self, finding: str, position: int) -> None:
-        """Keep a finding, once per URL, in the order met."""
+        """Record a finding, once per URL, in the order met."""
         self.findings.setdefault(finding, position)
 
     def complete(self, url: Url) -> None:
-        """Give a URL what all schemes have. A parser of ours made it just now and nobody has it yet: a copy
-        would cost as much as parsing it."""
+        """Set the attributes that all schemes have on a URL.
+
+        The URL was made by the parser and is not shared yet; a copy would take as long as parsing it.
+        """
         object.__setattr__(url, "text", self.text)
         object.__setattr__(url, "fragment", self.fragment)
         object.__setattr__(url, "findings", tuple(self.findings))
         object.__setattr__(url, "places", tuple(self.places))
 
     def cut(self, name: str, start: int, end: int) -> str:
-        """The component `name` as written, `text[start:end]`; its place is kept."""
+        """Return the component `name` as written, `text[start:end]`, and record its position."""
         self.places += (ComponentSpan(name, start, end),)
         return self.text[start:end]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Entry:
-    """One record of a listing, whatever the scheme.
+    """A record of a listing of any scheme.
 
-    `name` is what a listing line shows, `title` what describes it; `raw` are the octets it was read
-    from; `extra` holds what only this scheme knows. A scheme fills in the first eight members; the
-    retrieval adds where the entry was found, so that a later fetch of `url` is judged accordingly. Only
-    where that is not the URL asked, at the address connected to, does a scheme say so in `referrer`.
+    `name` is the name in a listing line, `title` its description. `raw` are the bytes that it was read from.
+    `extra` holds members that only this scheme has. A scheme fills in the first eight members. The retrieval
+    adds where the entry was found, so that a later fetch of `url` is checked accordingly. A scheme sets
+    `referrer` only if that is not the URL asked, at the address connected to.
 
     Examples:
         >>> async with resolver.entries("ftp://127.0.0.1:8900/pub/") as found:
@@ -316,8 +326,10 @@ class Entry:
         return brief(self, self.kind.value, quote_text(self.name), quote_text(self.url))
 
     def as_json(self) -> dict[str, JsonValue]:
-        """Every member under its name: `modified` as RFC 3339, `raw` one character an octet, `referrer` as
-        `[url, address]`."""
+        """Return every member by name.
+
+        `modified` is RFC 3339, `raw` one character a byte, `referrer` the list `[url, address]`.
+        """
         return {
             "name": self.name,
             "url": self.url,
@@ -333,32 +345,32 @@ class Entry:
 
 
 class EntryReader(Protocol):
-    """Turns the octets of a listing into entries as they come: a machine without I/O.
+    """A parser of the bytes of a listing into entries as they arrive: a machine without I/O.
 
-    Whoever reads a listing feeds it a few octets at a time and takes the entries one by one, and looks at
-    clocks and cancels in between (S16): so each is made only when it is asked for, and what is done for a
-    few octets, or for one entry, is little, however long the listing is. A URL that a builder of ours
-    wrote is a `BuiltUrl`; any other text, which a server may have chosen, is parsed before it is shown.
+    The caller feeds a few bytes at a time, takes the entries one by one, and checks clocks and cancellations
+    in between (S16). So each entry is made only on demand, and the work for a few bytes or one entry is
+    small, however long the listing is. A URL that a builder of this package wrote is a `BuiltUrl`. Any other
+    text, which a server may have chosen, is parsed before it is shown.
     """
 
     def feed(self, octets: bytes) -> Iterable[Entry]: ...
 
     def finish(self) -> Iterable[Entry]:
-        """The octets have ended: the entries that were still waiting for more."""
+        """Return the entries that still waited for bytes at the end of the input."""
         ...
 
 
-# The peer's own words about an object, by name: fields of http (RFC 9110 5), headers of an article
-# (RFC 5536), of a mailto URL. Case does not matter in a name, and a name may have several values.
+# The peer's metadata of an object, by name: fields of http (RFC 9110 5), headers of an article (RFC 5536), of
+# a mailto URL. Names are case-insensitive, and a name may have several values.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Headers:
-    """Pairs of a name and a value, as they came and in their order, which can be asked by name in any case.
+    """The pairs of name and value as received and in order, with case-insensitive access by name.
 
-    `headers["content-type"]` has the values of all fields of that name, with `, ` in between (RFC 9110 5.2);
-    `get_list` has each by itself, which `Set-Cookie` needs. `for name, value in headers` has every pair,
-    `dict(headers)` each name once, in lower case. They equal a tuple of the same pairs.
+    `headers["content-type"]` has the values of all fields of that name, joined by `, ` (RFC 9110 5.2).
+    `get_list` returns each value separately, which `Set-Cookie` needs. `for name, value in headers` has every
+    pair, `dict(headers)` each name once, in lower case. `Headers` equal a tuple of the same pairs.
 
     Examples:
         >>> headers = (await resolver.fetch("http://127.0.0.1:8920/about.txt")).headers
@@ -389,23 +401,23 @@ class Headers:
         return hash(self.pairs)
 
     def get(self, name: str, default: str | None = None) -> str | None:
-        """As `headers[name]`, and `default` where there is none of that name."""
+        """Return `headers[name]`, or `default` if the name is absent."""
         return ", ".join(values) if (values := self.get_list(name)) else default
 
     def get_list(self, name: str) -> list[str]:
-        """Every value of that name, in their order; none where there is none."""
+        """Return all values of that name, in order; an empty list if the name is absent."""
         wanted = name.lower()
         return [value for found, value in self.pairs if found.lower() == wanted]
 
     def keys(self) -> list[str]:
-        """Each name once, in lower case, in the order they came."""
+        """Return each name once, in lower case, in the order received."""
         return list(dict.fromkeys(name.lower() for name, _ in self.pairs))
 
 
 def mask_cookie(name: str, value: str) -> str:
-    """A header as it is shown and written down: what a cookie says is a secret (S11)."""
+    """Return the value of a header for display and records: the value of a cookie is secret (S11)."""
     if name.lower() != "set-cookie":
         return value
     cookie, semicolon, attributes = value.partition(";")
-    own, is_pair, _ = cookie.partition("=")  # one without a name is all value (RFC 6265bis 5.6)
+    own, is_pair, _ = cookie.partition("=")  # a cookie without a name is all value (RFC 6265bis 5.6)
     return f"{own if is_pair else ''}{is_pair}****{semicolon}{attributes}"

@@ -1,10 +1,11 @@
 """mailto: RFC 1738 3.5, with the header fields and several addresses of RFC 6068.
 
-A mailto URL names no object: it gives an address, and perhaps a mail that could be sent there. Its draft is
-written as text (RFC 822; RFC 2047 and 2045 where it is not ASCII). Nothing is sent, no program is started.
+A mailto URL does not name an object: it gives an address, and perhaps a mail that could be sent there. The
+draft of that mail is written as text (RFC 822; RFC 2047 and 2045 where it is not ASCII). No mail is sent and
+no program is started.
 
-Who wrote the URL chose its header fields, so only those that do no more than a person would expect become
-part of the draft (RFC 6068 section 4). A value that would end its field is refused by `wire`.
+The author of the URL chose its header fields. Only fields without unexpected effects become part of the draft
+(RFC 6068 section 4). `wire` refuses a value that would end its field.
 """
 
 from __future__ import annotations
@@ -30,19 +31,19 @@ _CONTROLS = frozenset([*range(0x20), 0x7F])
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[@,]', re.DOTALL)
 
 _BODY = b"body"
-#: Fields whose value is free text, and what they are called in a draft; then those of addresses or ids.
+#: Fields whose value is free text, with their names in a draft; then fields of addresses or ids.
 _TEXTS = {b"subject": b"Subject", b"keywords": b"Keywords"}
 _OTHERS = {b"to": b"To", b"cc": b"Cc", b"in-reply-to": b"In-Reply-To"}
 _ORDER = (b"to", b"cc", b"subject", b"keywords", b"in-reply-to")
-#: Fields of which a mail has one: the first in the URL.
+#: Fields that a mail has once: the first in the URL counts.
 _ONCE = frozenset({b"subject", b"in-reply-to", _BODY})
-#: Octets that fit into an encoded word of at most 75 characters in base64.
+#: The number of bytes in base64 that fit into an encoded word of at most 75 characters.
 _ROOM = 45
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class MailtoUrl(Url):
-    """`addr_spec` is one address, or several with commas; `headers` are names and values in order.
+    """A mailto URL. `addr_spec` is one address, or several with commas; `headers` are pairs in order.
 
     Examples:
         >>> resolver.parse("mailto:me@h.example").addr_spec
@@ -54,7 +55,7 @@ class MailtoUrl(Url):
 
 
 def parse(text: UrlText) -> MailtoUrl:
-    """No character is reserved; everything up to `?` is the address, slashes too."""
+    """Parse a mailto URL: no character is reserved, and all text up to `?` is the address, slashes too."""
     end = find(text, "?", text.start)
     note_characters(text, text.start, end, RESERVED)
     addr_spec = take(text, "addr_spec", text.start, end)
@@ -70,7 +71,7 @@ def parse(text: UrlText) -> MailtoUrl:
 
 
 def split_addresses(octets: bytes) -> tuple[bytes, ...]:
-    """The addresses between unquoted commas; none if one of them is no address."""
+    """Return the addresses between unquoted commas; empty if one of them is not an address."""
     found: list[bytes] = []
     start, signs = 0, list[int]()
     for token in _TOKEN.finditer(octets + b","):
@@ -101,7 +102,7 @@ def _parse_headers(text: UrlText, question: int) -> tuple[tuple[bytes, bytes], .
 
 
 def build(url: MailtoUrl) -> str:
-    """The URL as text. Raises `InvalidUrl` for what is no mail address."""
+    """Return the URL as text; raise `InvalidUrl` if `addr_spec` is not a mail address."""
     if not split_addresses(url.addr_spec) or any(octet in _CONTROLS for octet in url.addr_spec):
         raise InvalidUrl("bad-address", 0, f"bad-address: {url.addr_spec.decode('latin-1')!r}")
     fields = (f"{encode(name, _HEADER_DATA)}={encode(value, _HEADER_DATA)}" for name, value in url.headers)
@@ -110,7 +111,10 @@ def build(url: MailtoUrl) -> str:
 
 
 class Draft(NamedTuple):
-    """`text` is the mail; `kept` are the header fields of the URL that are in it, `left_out` the others."""
+    """A mail draft.
+
+    `text` is the mail. `kept` are the header fields of the URL that are in it, `left_out` the others.
+    """
 
     text: bytes
     kept: tuple[tuple[bytes, bytes], ...]
@@ -118,7 +122,7 @@ class Draft(NamedTuple):
 
 
 def write_draft(url: MailtoUrl) -> Draft:
-    """Raises `Refused` (S02) where a header field holds CR, LF or NUL."""
+    """Return the draft of the mail; raise `Refused` (S02) if a header field holds CR, LF or NUL."""
     values: dict[bytes, list[bytes]] = {b"to": list(split_addresses(url.addr_spec))}
     kept, left_out = [], []
     for name, value in url.headers:
@@ -136,7 +140,7 @@ def write_draft(url: MailtoUrl) -> Draft:
 
 
 def _field(name: bytes, values: list[bytes]) -> Iterator[Line]:
-    """The lines of a field with all its values; none if it has none."""
+    """Yield the lines of a field with all its values; no line if it has no value."""
     value = b", ".join(value for value in values if value)
     if not value:
         return
@@ -150,7 +154,7 @@ def _field(name: bytes, values: list[bytes]) -> Iterator[Line]:
 
 
 def _encoded_words(value: bytes) -> list[bytes]:
-    """RFC 2047: each word whole characters of its own."""
+    """Return each `encoded-word` of a value (RFC 2047); no character is split."""
     text, charset = _text_of(value)
     words, piece = [], b""
     for character in text:
@@ -164,7 +168,7 @@ def _encoded_words(value: bytes) -> list[bytes]:
 
 
 def _text_of(octets: bytes) -> tuple[str, str]:
-    """Octets as text, and by which charset: RFC 6068 says UTF-8; what is none is taken for ISO 8859-1."""
+    """Return the decoded text and its charset: UTF-8 (RFC 6068), or ISO 8859-1 if it is not UTF-8."""
     try:
         return octets.decode("utf-8"), "utf-8"
     except UnicodeDecodeError:
@@ -172,7 +176,7 @@ def _text_of(octets: bytes) -> tuple[str, str]:
 
 
 def _encoding(body: bytes) -> Iterator[Line]:
-    """What says how the body is written, where it is not ASCII (RFC 2045)."""
+    """Yield the header lines of the body's encoding if it is not ASCII (RFC 2045)."""
     if body.isascii():
         return
     charset = _text_of(body)[1].encode("ascii")
@@ -182,8 +186,11 @@ def _encoding(body: bytes) -> Iterator[Line]:
 
 
 def propose(url: MailtoUrl, options: Options | None = None, limits: Limits | None = None) -> Dialogue[None]:
-    """A reply of kind address: its body is the draft, its target the URL. Raises `Refused` (S02) where a
-    header field would not stay one."""
+    """Reply with kind address: the body is the draft, the target is the URL.
+
+    Raises:
+        Refused: S02, if a header field would end early.
+    """
     draft = write_draft(url)
     yield PlanNote("nothing is sent and no program is started; the draft of a mail is written here")
     yield StartBody(_reply(url, draft))
@@ -217,7 +224,7 @@ def _report_field(name: bytes, value: bytes) -> str:
 
 
 def _show_text(octets: bytes) -> str:
-    """For a person: RFC 6068 says UTF-8."""
+    """Return the text for display: UTF-8 (RFC 6068), else ISO 8859-1."""
     try:
         return octets.decode("utf-8")
     except UnicodeDecodeError:

@@ -20,15 +20,15 @@ _CLOCKS_DIFFER = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much a peer may send and how long it may take (rule S16). Octets, counts, seconds.
+    """The bounds on the size and duration of a peer's reply (rule S16): bytes, counts, seconds.
 
-    `body` bounds a body collected in memory; streams and files are unbounded unless `body_everywhere`
-    is set, which is what a `--max-size` or `--limit body=N` of the caller's own does. `total` is for all
-    tries of one URL, `head` for all that comes before the body in one try, redirects too: connections,
-    greeting, login, head. None is no limit, but under the policy `untrusted` 600 s in all and 60 s before the
-    body, and infinity is none there either. A body, and any other answer that has begun, is given up if it
-    brings fewer than `min_rate` octets a second, averaged over some seconds of waiting for it; so is a body
-    that has not begun after `idle` seconds.
+    `body` bounds a body collected in memory. Streams and files are unbounded unless `body_everywhere` is set,
+    as the command does for a `--max-size` or `--limit body=N` of the user. `total` is for all tries of one
+    URL. `head` is for the time before the body in one try, redirects too: connections, greeting, login, head.
+    None means no limit. Under the policy `untrusted` None means 600 s in total and 60 s before the body, and
+    infinity is not unlimited there either. A started body or other answer is aborted if it brings fewer than
+    `min_rate` bytes a second, averaged over some seconds of waiting for it. A body that has not started after
+    `idle` seconds is aborted too.
 
     Examples:
         >>> await resolver.fetch("http://127.0.0.1:8920/about.txt", limits=resolver.Limits(body=36))
@@ -50,7 +50,7 @@ class Limits:
     min_rate: int | None = None
 
     def waiting(self, connect: float | None, idle: float | None) -> Limits:
-        """The same with the seconds that timeouts of other libraries give a wait; None leaves what is."""
+        """Return a copy with the timeouts of another library, in seconds; None keeps a value."""
         return replace(
             self,
             connect=self.connect if connect is None else connect,
@@ -72,27 +72,32 @@ class Credentials:
 
 
 class Prompt(Protocol):
-    """What is waited for in a text: a pattern, which `str` shows."""
+    """A pattern to wait for in a text; `str` shows it."""
 
     def end_in(self, window: bytes) -> int | None:
-        """Where its first match in these octets ends; None where there is none. Raises `LocalError` where
-        that would take too long."""
+        """Return the end of the pattern's first match in `window`; None without a match.
+
+        Raises:
+            LocalError: The search would take too long.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transcript:
-    """What is wanted of a telnet session that nobody sits at: `seconds` of it, or all of it up to a `prompt`,
-    which may never come; each text of `send` is typed, with a line end behind it, when the prompt has come
-    once more. Without a prompt they are typed when the service has said something. They may be passwords, and
-    are shown nowhere; but what a service echoes is in the transcript. `tell` hears what happens, as it does:
-    `event` is one of option, data, sent, command, finding, end, and the other members are of that.
+    r"""The course of a telnet session without a user.
+
+    The session lasts `seconds`, or up to a `prompt`, which may never arrive. Each text of `send` is typed,
+    with a line end after it, when the prompt has arrived once more; without a prompt, after the service has
+    sent text. The texts may be passwords and are never shown, but text that a service echoes is in the
+    transcript. `tell` is called for each event: `event` is one of option, data, sent, command, finding, end,
+    and the other members describe it.
 
     Examples:
         >>> wanted = resolver.Transcript(prompt=resolver.prompt(b"login: "), send=(b"guest",), seconds=20)
         >>> plan = resolver.explain("telnet://h.example/", options=resolver.Options(transcript=wanted))
         >>> [step["octets"] for step in plan.steps if step["action"] == "send"]
-        ['****\\r\\n']
+        ['****\r\n']
     """
 
     seconds: float | None = None
@@ -102,28 +107,39 @@ class Transcript:
 
 
 class ProxyAuth(Protocol):
-    """Who we are to a proxy that is asked for URLs as a whole."""
+    """The authentication to a proxy that takes absolute URLs."""
 
     def fields(self, method: bytes, target: bytes) -> tuple[tuple[bytes, bytes], ...]:
-        """The fields that say so in a request, as far as the proxy has asked."""
+        """Return the authentication fields of a request, as far as the proxy has asked for them."""
         ...
 
     @property
     def secrets(self) -> tuple[bytes, ...]:
-        """What is secret in those, of all requests that are under way."""
+        """Return the secret parts of these fields, for all pending requests."""
         ...
 
     def heed(
         self, challenges: Sequence[str], sent: tuple[tuple[bytes, bytes], ...], unguessable: bytes
     ) -> None:
-        """It wants a login: what it says of that, and what had been sent. Raises `LoginRequired` and
-        `AccessDenied` where there is nothing more to say."""
+        """Process the proxy's demand for a login.
+
+        Args:
+            challenges: The challenges of the proxy.
+            sent: The fields of the request that it answered.
+            unguessable: Random bytes.
+
+        Raises:
+            LoginRequired: There are no credentials.
+            AccessDenied: The proxy refused the credentials.
+        """
         ...
 
 
 class ForwardProxy(NamedTuple):
-    """The proxy that http requests are put to: `place` is what stands before the path of the URL then (RFC
-    9112 3.2.2)."""
+    """The proxy for http requests.
+
+    `place` is the text before the path of the URL in a request to it (RFC 9112 3.2.2).
+    """
 
     place: bytes
     login: ProxyAuth
@@ -133,8 +149,9 @@ Wanted: TypeAlias = Literal["content", "file", "facts", "listing"]
 
 
 class Validators(NamedTuple):
-    """What tells one state of an object from another: its size in octets, when it was last modified, and
-    http's strong entity tag. None where it is not known.
+    """The attributes that distinguish states of an object, each None if unknown.
+
+    They are its size in bytes, its modification time, and http's strong entity tag.
 
     Examples:
         >>> held = resolver.Validators(size=37, etag="1")
@@ -147,14 +164,19 @@ class Validators(NamedTuple):
     etag: str | None = None
 
     def agree(self, now: Validators) -> bool:
-        """May the object as it is now still be the one described here? False as soon as one thing that
-        both know differs; nothing in common is no objection."""
+        """Return whether the object as it is now may be the one described here.
+
+        False if one attribute that both have differs. Without a common attribute they agree.
+        """
         pairs = ((self.size, now.size), (self.modified, now.modified), (self.etag, now.etag))
         return all(then == found for then, found in pairs if then is not None and found is not None)
 
     def covers(self, now: Validators) -> bool:
-        """Is a copy in this state no older than the object as it is now? Entity tags decide where both have
-        one, then the times; of one time, the sizes. False where nobody knows."""
+        """Return whether a copy in this state is not older than the object as it is now.
+
+        Entity tags decide if both have one, else the times; at equal times, the sizes. False without such
+        evidence.
+        """
         if self.etag is not None and now.etag is not None:
             return self.etag == now.etag
         if self.modified is None or now.modified is None:
@@ -168,7 +190,7 @@ class Validators(NamedTuple):
         return self.size is None or now.size is None or self.size == now.size
 
     def completed_by(self, now: Validators) -> Validators:
-        """What is known now, and of what is not said now, what was known before."""
+        """Return the current attributes, with the earlier ones where the current ones are unknown."""
         return Validators(
             size=self.size if now.size is None else now.size,
             modified=now.modified or self.modified,
@@ -178,57 +200,66 @@ class Validators(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What a caller asks for beyond the URL, for the schemes that know of it.
+    r"""The requests of a caller beyond the URL, for the schemes that support them.
 
-    `tls` is TLS on a connection that begins without: never, if the peer can (`try`), or not at all
-    without it (`require`). `anonymous_password` goes to FTP servers that ask anonymous for one
-    (S17). `mlsd` prefers FTP's listing with facts (RFC 3659), `detailed` does where the server says that it
-    has it, for kinds, sizes and dates are wanted of a listing; else LIST's lines are read for them, and
-    `clock` gives the moment by which their dates have a year. `placed` wants to know of a directory where it
-    really is, by what its server says (FTP's PWD). `start` is the number of octets that are held
-    already, of the object in the state that `known` describes: the body begins behind them if
-    the object is still that one and the peer can do it, else at octet 0; `Reply.start` says which. `held` is
-    the state of a whole copy: where that covers the object there is no body, and `Reply.unchanged` says so,
-    as far as the scheme can know that beforehand. `listed` is what a listing has just said for certain of the
-    object: it is not asked for again (FTP), and fewer octets than that are `Changed`.
+    The connection and its login:
+    - `tls`: TLS on a connection that begins without it: `never`, if the peer can (`try`), or mandatory
+      (`require`).
+    - `anonymous_password`: sent to FTP servers that ask anonymous for a password (S17).
+    - `login`: the credentials that an earlier hop of this retrieval used for this host and port (S11).
+    - `asked`: the host and the user name of the first hop, if there was one.
+    - `login_in_clear`: send a news password to another machine without TLS, which is refused otherwise; the
+      caller's `--tls never`.
+    - `keep`: further retrievals will follow. FTP then asks for its directory, to return to it for the next
+      one.
+    - `memory`: state shared by the dialogues of one run; the owner of each key bounds its value.
 
-    `want` says what becomes of the body: taken as it comes, kept as the peer holds it (`file`: http
-    without a content coding), read as entries also where it is a document that lists some (`listing`:
-    http's index pages), or not read at all (`facts`: http's HEAD). `headers` and `user_agent` go
-    into http requests; `suffix_of` gives the public suffix of a name, where that is known (cookies);
-    `codings` are content codings beyond gzip and deflate that can be undone, by
-    name; `http2` makes the frames of an https connection whose peer wants HTTP/2, which is offered to it
-    only where this is set. `login` is what an earlier hop of this retrieval was given for this place (S11),
-    `asked` the host and the name that the first one was of, where there was one.
-    `memory` is what dialogues of one run have in common, each key bounded by who made it.
+    The part of the object:
+    - `start`: the number of bytes held already, of the object in the state `known`. The body begins after
+      them if the object still agrees and the peer can resume, else at byte 0; `Reply.start` says which.
+    - `stop`: the byte at which a body that begins at `start` ends, for a part of an object as `known`. A peer
+      that cannot send exactly that part sends something else, as its `Reply` says.
+    - `held`: the state of a complete copy. If it covers the object the body is absent, and `Reply.unchanged`
+      is set, as far as the scheme can know that beforehand.
+    - `listed`: the certain attributes from a listing. FTP does not ask for them again, and fewer bytes than
+      that are `Changed`.
+    - `most`: the bound on the bytes of a body, None without a bound. The retrieval sets it and counts the
+      bytes it takes; a scheme counts the bytes it makes them from (S16).
+    - `prompt`: a promise that the complete body is taken as fast as it arrives, so that other dialogues may
+      wait behind it on the same connection.
 
-    `entries` is how many of a group's newest articles, or of a search's hits, are wanted: 0 for all of
-    them, None for what the scheme thinks fit; `before` bounds the numbers of a group's: only lower ones are.
-    A search of WAIS is also for what is like the `relevant` documents, 16 of its database at most.
-    `login_in_clear` lets a news password go to another machine without TLS, which else is not done: what a
-    caller says with `--tls never`. `keep` says that further retrievals will follow: FTP then asks where it
-    is, to find the way back for the next one.
+    The form of the body:
+    - `want`: the use of the body: taken as it comes (`content`), stored as the peer holds it (`file`: http
+      without a content coding), read as entries, also from a document that lists some (`listing`: http's
+      index pages), or not read (`facts`: http's HEAD).
+    - `raw`: the body has the bytes that the peer sent, without undoing doubled periods and the period at the
+      end, network line ends or content codings. A listing is bytes too, without entries.
+    - `refusals`: read the body of a refusal too, before the error (http).
+    - `codings`: content codings beyond gzip and deflate that can be undone, by name.
 
-    `stop` is the octet at which the body ends that begins at `start`, for a part of an object as `known`: a
-    peer that cannot give just that gives something else, and its `Reply` says so.
+    Requests of http:
+    - `headers`, `user_agent`: go into http requests, text in UTF-8; the fields may be a mapping.
+    - `suffix_of`: returns the public suffix of a name, where that is known (cookies).
+    - `http2`: makes the frames of an https connection. HTTP/2 is offered only if this is set.
+    - `via`: the proxy for http requests in place of the URL's host; the gate sets it.
 
-    With `raw` the body has the octets that the peer sent, nothing undone in them: doubled periods and the one
-    at the end, line ends of the network, content codings; a listing is octets, too, and has no entries.
-
-    `refusals` wants the body of an answer that says no, too, before the error (http).
-
-    `prompt` promises that the whole body is taken as fast as it comes, so that others may wait behind it
-    on the same connection. `most` is what the octets of a body are bounded to, None where they are not: the
-    retrieval sets it and counts what it takes; a scheme counts what it makes that of (S16). `via` is the
-    proxy that http requests go to in place of the URL's host: the gate sets it. Text in `headers` and
-    `user_agent` goes out in UTF-8, and the fields may be a mapping. `transcript` is what is
-    wanted of a telnet session, which without it is announced and not opened (S18).
+    Listings and sessions:
+    - `mlsd`: prefer FTP's listing with facts (RFC 3659).
+    - `detailed`: prefer it if the server advertises it, because kinds, sizes and dates of a listing are
+      wanted; else they are read from the lines of LIST.
+    - `clock`: returns the time that gives the dates of LIST their year.
+    - `placed`: ask for the real path of a directory (FTP's PWD).
+    - `entries`: the number of a group's newest articles, or of a search's hits: 0 for all, None for the
+      scheme's default.
+    - `before`: only articles of a group with lower numbers.
+    - `relevant`: documents that a search of WAIS also matches by similarity, at most 16 of its database.
+    - `transcript`: the course of a telnet session; without it the session is announced and not opened (S18).
 
     Examples:
         >>> options = resolver.Options(user_agent=b"me", raw=True)
         >>> response = await resolver.fetch("gopher://127.0.0.1:8910/00/about", options=options)
         >>> response.content[-3:]
-        b'.\\r\\n'
+        b'.\r\n'
     """
 
     tls: Literal["never", "try", "require"] = "never"
@@ -270,14 +301,18 @@ class Options:
             object.__setattr__(self, "user_agent", _octets(self.user_agent))
 
 
-#: Fields of http requests, as a mapping or in pairs; text goes out in UTF-8.
+#: Fields of http requests, as a mapping or in pairs; text is sent in UTF-8.
 HeaderFields: TypeAlias = (
     Mapping[str, str] | Mapping[bytes, bytes] | Iterable[tuple[str, str]] | Iterable[tuple[bytes, bytes]]
 )
 
 
 def header_fields(headers: HeaderFields) -> tuple[tuple[bytes, bytes], ...]:
-    """Raises `TypeError`, which shows no value: it is often a secret."""
+    """Return the fields as pairs of bytes.
+
+    Raises:
+        TypeError: Without the value, which is often a secret.
+    """
     pairs = headers.items() if isinstance(headers, Mapping) else headers
     try:
         return tuple([(_octets(name), _octets(value)) for name, value in pairs])
@@ -294,8 +329,10 @@ def _octets(text: str | bytes) -> bytes:
 
 
 class FrameEvent(NamedTuple):
-    """What a frame of HTTP/2 brought of the answer: a header section, octets of the body, its end, or in
-    words why there is no more of it."""
+    """The part of an answer in one HTTP/2 frame.
+
+    It is a header section, bytes of the body, its end, or the reason (`broken`) why the answer stops.
+    """
 
     fields: tuple[tuple[bytes, bytes], ...] | None = None
     octets: bytes = b""
@@ -304,42 +341,53 @@ class FrameEvent(NamedTuple):
 
 
 class Frames(Protocol):
-    """The frames of one HTTP/2 connection, one request at a time: a machine without I/O. It is made with
-    the size, in octets, that no header section of the peer's may exceed (RFC 9113 6.5.2)."""
+    """The frames of one HTTP/2 connection, one request at a time: a machine without I/O.
+
+    The constructor takes the maximum size in bytes of a header section from the peer (RFC 9113 6.5.2).
+    """
 
     def request(self, fields: Sequence[tuple[bytes, bytes]], secrets: Collection[tuple[bytes, bytes]]) -> int:
-        """A request without a body, and the number of its stream. The `secrets` among its fields are never
-        put into a table. Raises `Refused` (S02) for fields that cannot be sent, `Disconnected` where the
-        peer takes no more requests here."""
+        """Start a request without a body, and return the number of its stream.
+
+        Args:
+            fields: The header fields.
+            secrets: The fields that are never put into a compression table.
+
+        Raises:
+            Refused: S02, for fields that cannot be sent.
+            Disconnected: The peer does not accept further requests on this connection.
+        """
         ...
 
     def read(self, frame: bytes) -> FrameEvent:
-        """Take one whole frame. Raises `ProtocolError` and `LimitExceeded`."""
+        """Process one complete frame; raise `ProtocolError` or `LimitExceeded`."""
         ...
 
     def take_unsent(self) -> bytes:
-        """What has to leave, each octet once."""
+        """Return the bytes to send, each byte once."""
         ...
 
 
 class Unpacking(Protocol):
-    """A coding being undone, step by step: a machine without I/O. Raises `ProtocolError` for octets that
-    are not of that coding."""
+    """The incremental decoding of a content coding: a machine without I/O.
+
+    It raises `ProtocolError` for bytes that are not of that coding.
+    """
 
     def feed(self, octets: bytes) -> None:
-        """Octets to unpack, when `read` has given all that there was."""
+        """Accept bytes to unpack, after `read` has returned all earlier output."""
         ...
 
     def read(self, most: int) -> bytes:
-        """The next octets, about `most` of them; none when more is needed first, or at the end."""
+        """Return the next bytes, about `most` of them; empty if more input is needed, or at the end."""
         ...
 
     @property
     def taken(self) -> int:
-        """Octets used up so far, those not counted that wait to be."""
+        """Return the number of bytes used so far, without those still waiting."""
         ...
 
     @property
     def whole(self) -> bool:
-        """May the octets end here?"""
+        """Return whether the input may end here."""
         ...

@@ -1,4 +1,4 @@
-"""URLs of schemes that have no module here (RFC 1738 4): known by name at most, and kept as written."""
+"""URLs of schemes without a module in this package (RFC 1738 4): named at most, and kept as written."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ Status: TypeAlias = Literal["experimental", "reserved", "unknown"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class OtherUrl(Url):
-    """`schemepart` is everything behind the scheme's colon up to the fragment, still encoded.
+    """A URL of a scheme without a module. `schemepart` follows the scheme's colon, still encoded.
+
+    It ends before the fragment.
 
     Examples:
         >>> url = resolver.parse("mid:1@h.example")
@@ -26,7 +28,7 @@ class OtherUrl(Url):
 
 
 def parse(text: UrlText, status: Status) -> OtherUrl:
-    """Nothing is taken apart; only a password is looked for, so that it is never shown."""
+    """Return the URL undivided, and record the position of a password, so that it is never shown."""
     note_characters(text, text.start, text.end, RESERVED)
     place_password(text)
     return OtherUrl(
@@ -35,7 +37,7 @@ def parse(text: UrlText, status: Status) -> OtherUrl:
 
 
 def place_password(text: UrlText) -> None:
-    """Note where a password stands by the generic syntax, unless somebody who knows it better has."""
+    """Record the position of a password by the generic syntax, unless the scheme's parser has."""
     if any(place.name == "password" for place in text.places):
         return
     start, at = _find_userinfo(text)
@@ -45,8 +47,10 @@ def place_password(text: UrlText) -> None:
 
 
 def _find_userinfo(text: UrlText) -> tuple[int, int]:
-    """Where user information stands by the generic syntax (RFC 3986 3.2): its start, and the `@` behind
-    it or the start again if there is none."""
+    """Return the start of user information and its `@`, or the start twice without one.
+
+    The generic syntax applies (RFC 3986 3.2).
+    """
     if not text.text.startswith("//", text.start, text.end):
         return text.start, text.start
     start = text.start + 2
@@ -55,17 +59,20 @@ def _find_userinfo(text: UrlText) -> tuple[int, int]:
 
 
 def has_user_information(url: Url) -> bool:
-    """By the generic syntax (RFC 3986 3.2.1), whatever the URL's own scheme made of its text."""
+    """Return whether the URL has user information by the generic syntax (RFC 3986 3.2.1).
+
+    The scheme's own grammar does not matter.
+    """
     return "@" in _authority(url)
 
 
 def written_host(url: Url) -> str:
-    """The host, and the port if there is one, as they are written, by the generic syntax."""
+    """Return the host, and the port if present, as written, by the generic syntax."""
     return _authority(url).rpartition("@")[2]
 
 
 def _authority(url: Url) -> str:
-    """As written; empty where there is none, and for a URL that was not parsed."""
+    """Return the authority as written; empty without an authority, and for a URL that was not parsed."""
     scheme, fragment = url.place("scheme"), url.place("fragment")
     if scheme is None or not url.text.startswith("//", scheme.end + 1):
         return ""
@@ -76,12 +83,12 @@ def _authority(url: Url) -> str:
 
 
 def strip_user(url: OtherUrl) -> OtherUrl:
-    """The URL less its user information, password and all."""
+    """Return the URL without its user information, including a password."""
     part = url.schemepart
     start, at = _find_userinfo(UrlText(part, "", 0, len(part), None))
     return url if at == start else replace(url, schemepart=part[:start] + part[at + 1 :])
 
 
 def build(url: OtherUrl) -> str:
-    """The URL as text. Raises `InvalidUrl` where `schemepart` is not written as a URL's part."""
+    """Return the URL as text; raise `InvalidUrl` if `schemepart` cannot be written in a URL."""
     return build_url(url, encode_written("schemepart", url.schemepart, RESERVED))

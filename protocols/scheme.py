@@ -1,4 +1,4 @@
-"""One row of what we can do. Part of the contract, apart from it for the same reason as `location`."""
+"""The definition of one scheme: part of the contract, separate for the same reason as `location`."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ _NOTHING: Mapping[str, Callable[[Any, str], Url]] = MappingProxyType({})
 
 
 class Extra(NamedTuple):
-    """What a dialogue needs beyond what its distribution always brings: top-level modules, and the extra of
-    the distribution by which they are installed."""
+    """A dependency of a dialogue beyond those of its distribution.
+
+    `name` is the extra of the distribution that installs the top-level `modules`.
+    """
 
     name: str
     modules: tuple[str, ...]
@@ -25,10 +27,12 @@ class Extra(NamedTuple):
 
 
 class Tree(NamedTuple):
-    """How the URLs of a scheme make trees. `names` lead from the top of a server to what a URL names,
-    decoded; an empty one at the end, by which a directory is told, is none of them. `directory` is the URL by
-    which the same thing is asked for as a directory. Where a connection `stays` in one directory, what is in
-    that is quickly had."""
+    """The tree of directories that the URLs of a scheme form.
+
+    `names` returns the decoded path from the top of a server to the object, without the empty name that marks
+    a directory at the end. `directory` returns the URL that requests the same object as a directory. With
+    `stays` a connection stays in one directory, so objects in that directory are fast to retrieve.
+    """
 
     names: Callable[[Any], tuple[bytes, ...]]
     directory: Callable[[Any], Url]
@@ -36,8 +40,11 @@ class Tree(NamedTuple):
 
 
 class KeptListing(NamedTuple):
-    """What an archive has of a listing that is made of answers, so that it can be read again: the answers to
-    some `commands`, the last one, the packets of the last one, or the names of a directory here."""
+    """The archived form of a listing that consists of answers, so that it can be read again.
+
+    `how` selects the answers to some `commands`, the last answer, the packets of the last answer, or the
+    names of a local directory.
+    """
 
     how: Literal["answers", "last", "packets", "names"]
     media_type: str
@@ -45,37 +52,50 @@ class KeptListing(NamedTuple):
 
 
 class Scheme(NamedTuple):
-    """One row of what we can do: what the protocol is, and no word of what is allowed.
+    """The definition of one scheme: the properties of its protocol, without permissions.
 
-    `names` says in a few words what its URLs name. `parse` takes apart what follows the scheme's colon;
-    `build` writes a URL's components as text again. `converse` is where its dialogue stands, "module:name" of
-    a function of the URL, the `Options` and the `Limits`, imported on use, for parsing needs none of it; None
-    where this build has none.
+    The URL and the dialogue:
+    - `names`: the objects that its URLs name, as a short phrase.
+    - `parse`, `build`: parse the text after the scheme's colon; write the components of a URL as text.
+    - `converse`: the dialogue, as "module:name" of a function of the URL, the `Options` and the `Limits`. It
+      is imported on use, because parsing does not need it. None if this build has none.
+    - `needs`: an extra without which the scheme's URLs are parsed and not resolved.
+    - `refine`: puts the value of an option into a URL of this scheme: `search`, `view`, ….
 
-    `tls`: never, on request (a connection that began without goes on inside it) or always, from the first
-    octet. `certificates`: which of its servers TLS trusts, those that an authority vouches for, or each by
-    the certificate that it showed first (`pin`), which is kept. `resumes`: a body may begin in the middle of
-    its object; `stops`: it may also end there, as the peer is told. `userinfo`: the grammar has a user and a
-    password before the host. `server`: a URL without a host asks a server that a setting names. `negotiates`:
-    the peer chooses among content codings, and inside TLS among versions of the protocol, so it is told which
-    this installation has. `suggests`: it may suggest a name for the file. `relayed`: a proxy of http is asked
-    for its URLs as they are.
+    Properties of the protocol:
+    - `tls`: never, on request (a connection that began without it continues inside TLS) or always, from the
+      first byte.
+    - `certificates`: the servers that TLS trusts: those with a certificate of an authority, or each by the
+      certificate that it showed first (`pin`), which is stored.
+    - `resumes`: a body may begin in the middle of its object. `stops`: the peer can be asked to end it early
+      too.
+    - `userinfo`: the grammar has a user and a password before the host.
+    - `server`: a URL without a host uses a server that a setting names.
+    - `negotiates`: the peer chooses among content codings, and inside TLS among protocol versions, so
+      requests list those that this installation has.
+    - `suggests`: the peer may suggest a file name.
+    - `relayed`: an http proxy is asked for its URLs unchanged.
+    - `counted`: components whose ends are given by their lengths, so no byte in them could end a command.
 
-    `named_by` are the components that end in the name of the thing: the first that is there counts; `within`
-    is that of the directories it is in, where they have one of their own, and `told_apart_by` are those by
-    which things of one name differ. `listed`: by that name, too, a listing shows it. `beside` gives the URL
-    of other names, from the same directory on, where there are directories, or None for what has nothing
-    beside it; `tree` says how these are in one another, and `walked_as` gives the text of the URL, of a
-    scheme with trees, that names the same thing. `stands_for` gives that of the URL that a URL is no more
-    than a link to, None for one that names something itself; `InvalidUrl` for a link that is never offered.
-    `counted` are components whose ends are told by their lengths: no octet in them could end a command.
-    `kept_as` says what an archive has of an object: the `exchange` as it was on the
-    wire, the octets of the `data` connection, or the `body`; of a session no more than its `words`.
-    `listing_kept` is what it has of a listing, where that is none of these; `archived_as` is the word that
-    archives have for the protocol, and `replayed` where the peer stands that answers for what is kept of more
-    than one answer ("module:name" of a `protocols.contract.ReplayPeer`, made of a `Kept`).
-    `refine` puts the value of an option into a URL of this scheme: `search`, `view`, …. `needs` is an extra
-    without which the scheme's URLs are parsed and not resolved.
+    Names and trees:
+    - `named_by`: the components that end in the object's name; the first present one counts.
+    - `within`: the component of the directories that contain it, if they have a separate one.
+    - `told_apart_by`: the components that distinguish objects of the same name.
+    - `listed`: a listing shows the object by that name too.
+    - `beside`: returns the URL of other names, relative to the same directory; None if the URL has no
+      siblings.
+    - `tree`: the nesting of directories.
+    - `walked_as`: returns the text of the URL, of a scheme with trees, that names the same object.
+    - `stands_for`: returns the text of the URL that a mere link URL leads to, None for a URL that names an
+      object; raises `InvalidUrl` for a link that is never offered.
+
+    Archives:
+    - `kept_as`: the archived form of an object: the `exchange` as it was on the wire, the bytes of the `data`
+      connection, or the `body`; of a session only its `words`.
+    - `listing_kept`: the archived form of a listing, if it differs from these.
+    - `archived_as`: the name of the protocol in archives.
+    - `replayed`: the peer that replays archived objects of several answers ("module:name" of a
+      `protocols.contract.ReplayPeer`, made of an `ArchivedObject`).
     """
 
     name: str

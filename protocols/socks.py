@@ -1,9 +1,9 @@
 """A connection through a SOCKS5 proxy: RFC 1928, and RFC 1929 for a user and a password.
 
-`socksio` packs the messages and knows their order; it frames nothing and checks little. So each reply is
-read here to its last octet and no further, for what follows belongs to whom the proxy connects to, and is
-checked before `socksio` sees it. A host that is an address goes as a number, any other as a name for the
-proxy to look up. The library is an extra and is imported on first use.
+`socksio` packs the messages and knows their order. It does not frame them and checks little. So each reply is
+read here to its last byte and no further, because later bytes belong to the destination. It is checked before
+`socksio` receives it. A host that is an address is sent as a number, any other as a name for the proxy to
+resolve. The library is an extra and is imported on first use.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _LOGIN = 2
 _LONGEST_NAME = 255
 _NO_LOGIN = b"\x05\x00"
 _GOOD_LOGIN = b"\x01\x00"
-#: The octets of an address behind its type (RFC 1928 6); those of a name are counted by the first one.
+#: The size in bytes of an address by its type (RFC 1928 6); the first byte of a name is its size.
 _SIZES: Mapping[int, int] = {1: 4, 4: 16}
 _NAME = 3
 #: Reply codes (RFC 1928 6).
@@ -51,12 +51,14 @@ _DONE = b"\x05\x00\x00\x01" + bytes(6)
 
 
 class AddressTypeRefused(Declined):
-    """The proxy connects to no addresses of that type; to others it may."""
+    """A refusal of this address type; the proxy may connect to other types."""
 
 
 def open_tunnel(host: str, port: int, credentials: Credentials | None, proxy: str) -> Dialogue[None]:
-    """Have the `proxy` (its URL for a person) connect to a place. The credentials go out only where it wants
-    them."""
+    """Make the `proxy` (its displayed URL) connect to a host and port.
+
+    The credentials are sent only if the proxy asks for them.
+    """
     from socksio import SOCKS5Command, SOCKS5CommandRequest, SOCKS5Connection
 
     destination = _destination(host)
@@ -66,7 +68,7 @@ def open_tunnel(host: str, port: int, credentials: Credentials | None, proxy: st
     reply = yield from receive(_reply(proxy), "the reply of the proxy", _DONE)
     if reply[1]:
         raise _refusal(reply[1], f"{host} port {port}", proxy)
-    machine.receive_data(_DONE)  # where the proxy stands itself is nobody's business
+    machine.receive_data(_DONE)  # The proxy's own bound address is not used.
 
 
 def _destination(host: str) -> tuple[SOCKS5AType, bytes]:
@@ -85,7 +87,7 @@ def _destination(host: str) -> tuple[SOCKS5AType, bytes]:
 
 
 def _agree(machine: SOCKS5Connection, credentials: Credentials | None, proxy: str) -> Dialogue[None]:
-    """On a method, and the login where that is the one."""
+    """Agree on a method, and log in if that is the method."""
     from socksio import SOCKS5AuthMethod, SOCKS5AuthMethodsRequest, SOCKS5UsernamePasswordRequest
 
     offered: list[SOCKS5AuthMethod] = [SOCKS5AuthMethod.NO_AUTH_REQUIRED]
@@ -121,7 +123,11 @@ def _check_method(chosen: int, offered: list[int], proxy: str) -> None:
 
 
 def _refusal(code: int, place: str, proxy: str) -> ResolveError:
-    """Dante says of an unknown name what it says of a host that is down (4): nobody can tell them apart."""
+    """Return the error for a reply code.
+
+    Dante answers an unknown name and a host that is down with the same code (4), so they cannot be
+    distinguished.
+    """
     if code == _BY_RULES:
         return AccessDenied(f"the proxy {proxy} does not allow {place}")
     if code == _TTL_EXPIRED:
@@ -135,7 +141,7 @@ def _refusal(code: int, place: str, proxy: str) -> ResolveError:
 
 
 def _pair(version: int, proxy: str) -> Reader[bytes]:
-    """A reader for a version and one octet more."""
+    """Return a reader for a version byte and one more byte."""
 
     def reader(buffer: Buffer) -> Generator[None, None, bytes]:
         yield from _wait_for(buffer, 1, proxy)
@@ -148,7 +154,7 @@ def _pair(version: int, proxy: str) -> Reader[bytes]:
 
 
 def _reply(proxy: str) -> Reader[bytes]:
-    """A reader for the reply to a command: to the last octet of its address and port, and not one more."""
+    """Return a reader for the reply to a command, exactly to the last byte of its address and port."""
 
     def reader(buffer: Buffer) -> Generator[None, None, bytes]:
         yield from _wait_for(buffer, 5, proxy)

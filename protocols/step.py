@@ -1,22 +1,22 @@
 """The steps that a dialogue may yield: one value a step.
 
 A dialogue yields steps: `Connect`, `Acquire`, `OpenFile`, `Send`, `SendBody`, `Receive`, `Peek`, `PlanNote`,
-…. It gets back what the step is for: nothing, or the value that was heard. Every `Receive` carries the value
-that a willing server would give; driven with those (`rehearsal`), the same generator is the plan that
-`explain` shows, so plan and dialogue cannot drift apart. What other branches would do is a `PlanNote`. What a
-step raises is raised in the dialogue where it was yielded, which may go another way.
+…. A step is answered with None or with the received value. Every `Receive` carries the expected reply of a
+server. Driven with these (`rehearsal`), the same generator is the plan that `explain` shows, so plan and
+dialogue cannot diverge. A `PlanNote` describes the actions of other branches. The error of a step is raised
+in the dialogue at its yield, and the dialogue may continue differently.
 
-`StartBody` gives the facts, and from there on the dialogue makes the body: `EmitBody` for octets that it put
-together itself, `CopyBody` for those that come as they are. They are taken by whoever reads the body, so what
-comes behind a `StartBody` is done only when it is read, as far as it is read. A dialogue returns what is to
-be known of its connection by the next one that acquires it, None where it may not serve again.
+`StartBody` gives the facts, and after it the dialogue makes the body: `EmitBody` for bytes that it composed,
+`CopyBody` for received bytes. The reader of the body takes them, so the steps after a `StartBody` are
+performed only as far as the body is read. A dialogue returns the state of its connection for the next
+dialogue that acquires it, or None if it may not serve again.
 
 A dialogue may have a second connection, for data alone: `OpenData`, `AwaitData`, `CloseData`. Several
 dialogues may share one connection as a pipeline: requests are sent ahead, and responses come in the same
-order. Each does `JoinPipeline`, `StartRequest` and a `Send`, then `StartResponse`, as many `Receive` as it
-takes, and `EndResponse`. One in datagrams has an exchange for each question in place of a connection:
-`OpenDatagrams`, `ExchangeDatagrams`. One that has much to do by itself yields `wire.REST` every now and then.
-`conversation` performs all this; nothing here does anything.
+order. Each yields `JoinPipeline`, `StartRequest` and a `Send`, then `StartResponse`, its `Receive` steps, and
+`EndResponse`. A dialogue in datagrams has one exchange for each request in place of a connection:
+`OpenDatagrams`, `ExchangeDatagrams`. A dialogue with much work between steps yields `wire.REST` regularly.
+`conversation` performs all steps; this module has no behavior.
 """
 
 from __future__ import annotations
@@ -44,20 +44,22 @@ if TYPE_CHECKING:  # a plan is made without the rest of the contract
 T = TypeVar("T")
 R = TypeVar("R")
 
-#: Gives the next piece of what a program has to say; none at the end.
+#: Returns the next piece of a request body; empty at the end.
 Source: TypeAlias = "Callable[[], Awaitable[bytes]]"
 
 
 class Connect(NamedTuple):
-    """Open the connection to the URL's host and port; with TLS from the first octet if asked."""
+    """Open the connection to the URL's host and port, optionally with TLS from the first byte."""
 
     tls: bool = False
 
 
 class Acquire(NamedTuple):
-    """Go on with a connection that an earlier dialogue kept, or open a new one: see `Gate.acquire`.
-    Answered with what that dialogue had to say of it; None says that it is new. Of several that one is taken
-    of which what was said `suits`, if there is one."""
+    """Use a connection that an earlier dialogue pooled, or open a new one: see `Gate.acquire`.
+
+    Answered with the state that the earlier dialogue left; None for a new connection. Among several a
+    connection whose state `suits` is preferred.
+    """
 
     pool_key: Hashable
     tls: bool = False
@@ -65,7 +67,7 @@ class Acquire(NamedTuple):
 
 
 class FieldlessStep:
-    """A step that is all in its name: two of one kind are equal, and nothing else is."""
+    """A step without fields: two of one kind are equal, and equal to no other step."""
 
     __slots__ = ()
 
@@ -80,8 +82,11 @@ class FieldlessStep:
 
 
 class JoinPipeline(NamedTuple):
-    """Use a connection that others of the same `key` use too, in turn; else one that was kept (not with
-    `anew`), else a new one. See `Gate.join`. Answered with a `JoinedPipeline`."""
+    """Share a connection with other dialogues of the same `key`, in turn.
+
+    Otherwise use a pooled connection (not with `anew`), else a new one. See `Gate.join`. Answered with a
+    `JoinedPipeline`.
+    """
 
     key: Hashable
     state: PipelineState
@@ -90,56 +95,70 @@ class JoinPipeline(NamedTuple):
 
 
 class JoinedPipeline(NamedTuple):
-    """`state` is what all on that connection know of it; the one that was offered, if the connection is new.
-    `peer` is a numeric address."""
+    """The answer to `JoinPipeline`.
+
+    `state` is the state shared on that connection; it is the offered state if the connection is new. `peer`
+    is a numeric address.
+    """
 
     state: PipelineState
     peer: str
 
 
 class StartRequest(FieldlessStep):
-    """Before the first request in a pipeline: wait until all who came before have sent theirs, and the state
-    has room for one more. The `Send` right behind it ends the request."""
+    """Wait, before the first request in a pipeline, for all earlier requests and for space in the state.
+
+    The `Send` right after it ends the request.
+    """
 
 
 class StartResponse(FieldlessStep):
-    """Before the first `Receive` in a pipeline: wait until all who sent before have read their responses, or
-    until the state is of another generation. `Disconnected` where that cannot happen any more."""
+    """Wait, before the first `Receive` in a pipeline, until all earlier responses were read.
+
+    The wait also ends when the state is of another generation. `Disconnected` if neither can happen any more.
+    """
 
 
 class EndResponse(FieldlessStep):
-    """All that was asked for in a pipeline has been read: on leaving, the next one has its turn."""
+    """Declare that all responses in a pipeline were read: on leaving, the next slot has its turn."""
 
 
 class ReleaseToPool(NamedTuple):
-    """All that was asked for on an acquired connection has been read: it is kept on leaving, with `state` for
-    the dialogue to come, whatever this one comes to; but not where octets are left on it that nobody read.
-    Answered with how many these are."""
+    """Declare that all replies on an acquired connection were read: it is pooled on leaving.
+
+    `state` is for the next dialogue, with any outcome of this one. A connection with unread bytes is not
+    pooled. Answered with the number of unread bytes.
+    """
 
     state: object = None
 
 
 class OpenFile(NamedTuple):
-    """Open the file or directory of this machine that the segments name, from the root down. Answered with
-    its `LocalFile`."""
+    """Open the local file or directory that the segments name, from the root down.
+
+    Answered with its `LocalFile`.
+    """
 
     segments: tuple[bytes, ...]
     ideal: LocalFile
 
     @property
     def path(self) -> str:
-        """The path for a person: one character per octet."""
+        """Return the path for display: one character per byte."""
         return "/" + b"/".join(self.segments).decode("latin-1")
 
 
 class ReadNames(FieldlessStep):
-    """Answered with the names in the directory that was opened, sorted by octets, without `.` and `..`."""
+    """Read the names in the opened directory, sorted by bytes, without `.` and `..`; they are the answer."""
 
 
 class StopCondition(NamedTuple, Generic[T]):
-    """Listen while something is said, where silence is no fault: a value of `reader` of which `ends` is true
-    ends the saying, and is the answer to the step; None says that all was said. Any other value is what the
-    next `Receive` gives, which must be of the same kind and goes on with one that was read half."""
+    """The condition that stops a `Send`, read while it sends; silence is not an error.
+
+    A value of `reader` for which `ends` is true stops the sending and is the answer to the step. The answer
+    None says that all was sent. The next `Receive` returns any other value. It must be of the same kind, and
+    continues a value that was read in part.
+    """
 
     reader: Reader[T]
     ends: Callable[[T], bool]
@@ -153,8 +172,10 @@ class Send(NamedTuple):
 
 
 class SendBody(NamedTuple):
-    """Send lines, and behind them what `encode` makes of each piece that a program gives: `source` gives the
-    next one when it is called, and none at their end, of which `encode` makes the last line."""
+    """Send lines, and after them the result of `encode` for each piece of a request body.
+
+    `source` returns the next piece, and an empty one at the end, from which `encode` makes the last line.
+    """
 
     lines: tuple[Line, ...]
     source: Source
@@ -163,7 +184,7 @@ class SendBody(NamedTuple):
 
 
 class Receive(NamedTuple, Generic[T]):
-    """Read one value. `what` names it for a person; `ideal` is what a willing server gives."""
+    """Read one value. `what` names it for display; `ideal` is the expected reply."""
 
     reader: Reader[T]
     what: str
@@ -171,45 +192,53 @@ class Receive(NamedTuple, Generic[T]):
 
 
 class Peek(NamedTuple, Generic[T]):
-    """Look at what comes until the reader knows what it is: it takes nothing, and is content where
-    `Buffer.is_all`. What breaks the connection meanwhile is raised at its place, behind the octets that came,
-    when they are heard or passed. `ideal` as for `Receive`; a plan tells of it where the octets are taken."""
+    """Read ahead until the reader recognizes the data, without taking any; it accepts `Buffer.is_all`.
+
+    An error of the connection meanwhile is raised in its place after the received bytes, when they are
+    received or copied. `ideal` is as for `Receive`; a plan mentions it where the bytes are taken.
+    """
 
     reader: Reader[T]
     ideal: T
 
 
 class StartTimer(NamedTuple):
-    """From here on there are so many seconds: a `Receive` that waits at their end raises `TimerElapsed`."""
+    """Limit the following steps to `seconds`: a `Receive` that waits at their end raises `TimerElapsed`."""
 
     seconds: float
 
 
 class TimerElapsed(TimedOut):
-    """The seconds of a `StartTimer` are over. Nothing that came is lost."""
+    """The end of the seconds of a `StartTimer`. No received data is lost."""
 
 
 class ParseBuffered(NamedTuple, Generic[T]):
-    """Read one value from what has come already, and wait for nothing: answered with None where more would
-    have to come. What was taken then is gone, so nothing more may be heard on that connection."""
+    """Read one value from the received bytes without waiting; the answer is `None` if more are needed.
+
+    The bytes taken then are lost, so nothing more may be received on that connection.
+    """
 
     reader: Reader[T]
 
 
 class StartTls(FieldlessStep):
-    """Go on inside TLS. Octets that came before the handshake are no part of it and are refused:
-    what was sent in the clear is not to be taken for what was protected (CVE-2021-22947)."""
+    """Continue inside TLS; bytes received before the handshake are refused.
+
+    Data sent in the clear must not be taken for protected data (CVE-2021-22947).
+    """
 
 
 class StartPacking(NamedTuple):
-    """From here on both sides compress what they say in a pipeline, and `machine` does and undoes it. Octets
-    that came before are refused, as with `StartTls`."""
+    """Compress both directions of a pipeline from here on, with `machine`.
+
+    Bytes received before are refused, as with `StartTls`.
+    """
 
     machine: StreamCodec
 
 
 class RequestCredentials(NamedTuple):
-    """Answered with the `Credentials` held for this place, or None. See `Gate.credentials`."""
+    """Request the `Credentials` for this host and port, or None as answer. See `Gate.credentials`."""
 
     user: bytes | None
     ideal: Credentials | None
@@ -217,22 +246,27 @@ class RequestCredentials(NamedTuple):
 
 
 class RandomBytes(NamedTuple):
-    """Answered with so many octets that nobody can guess."""
+    """Request this many unpredictable bytes as answer."""
 
     octets: int
 
 
 class OpenData(NamedTuple):
-    """Open the data connection to a port of the same peer, in place of an earlier one. With `tls`, the
-    handshake is made by the next `AwaitData`: the peer begins it when it has been told what to send."""
+    """Open the data connection to a port of the same peer, in place of an earlier one.
+
+    With `tls`, the next `AwaitData` makes the handshake: the peer begins it after the transfer command.
+    """
 
     port: int
     tls: bool = False
 
 
 class DataExpectation(enum.Enum):
-    """What a value means for the data: more values follow; it was the last, and data has all the time it
-    needs; it was the last, and only data that has come by now counts; no data will come."""
+    """The consequence of a value for the data.
+
+    MORE: more values follow. LAST: it was the last, and data may take all the time it needs. BROKEN: it was
+    the last, and only data that has arrived by now counts. OVER: no data will come.
+    """
 
     MORE = "more"
     LAST = "last"
@@ -241,8 +275,11 @@ class DataExpectation(enum.Enum):
 
 
 class BodyStarted(NamedTuple, Generic[T]):
-    """`values` were heard; `octets` of data have come. If none, and the last value did not say that none
-    will, the data connection has ended: by `broken`, or orderly (None), with TLS's close_notify or not."""
+    """The answer to `AwaitData`: the received `values`, and the number of bytes of data so far.
+
+    If `octets` is 0 and the last value did not say that no data will come, the data connection has ended: by
+    the error `broken`, or orderly (None), with TLS's close_notify or without.
+    """
 
     values: tuple[T, ...]
     octets: int
@@ -251,10 +288,12 @@ class BodyStarted(NamedTuple, Generic[T]):
 
 
 class AwaitData(NamedTuple, Generic[T]):
-    """Read both connections until data begins or ends, or the values heard so far say that none will
-    come. Answered with a `BodyStarted`. A value half heard then is heard on by the next `Receive`, which must
-    be of the same kind. Where data is `announced`, by a peer that says a word before any comes and ends the
-    data connection whatever becomes of it, one is read after the other, which takes less."""
+    """Read both connections until data begins or ends, or the values received exclude data.
+
+    Answered with a `BodyStarted`. The next `Receive`, which must be of the same kind, continues a value that
+    was received in part. With `announced` the two connections are read one after the other, which is faster:
+    the peer sends a reply before any data and ends the data connection in every case.
+    """
 
     reader: Reader[T]
     what: str
@@ -264,30 +303,37 @@ class AwaitData(NamedTuple, Generic[T]):
 
 
 class CloseData(FieldlessStep):
-    """Close the data connection, before anything more is heard on the first."""
+    """Close the data connection, before the next receive on the first."""
 
 
 class OpenDatagrams(NamedTuple):
-    """Open datagrams, for one exchange, to the URL's host and port; or to those of another URL, which answers
-    have led to. `route` are the URLs from there to here, each named in an answer from the one before it: each
-    is judged as one that no person chose, by the address that this answer came from. Answered with an
-    `OpenedConnection`."""
+    """Open datagrams, for one exchange, to the host and port of the URL or of the last URL of `route`.
+
+    `route` are the URLs that answers led to, each named in an answer from the one before it. Each is checked
+    as `derived`, because the user did not choose it, with the address that this answer came from. Answered
+    with an `OpenedConnection`.
+    """
 
     route: tuple[str, ...] = ()
 
 
 class OpenedConnection(NamedTuple):
-    """`addresses` are all that may be sent to, the one aimed at first. `number`, from 1 to 65,535, is drawn
-    so that nobody can foresee it; in a plan it is 0."""
+    """The answer to `OpenDatagrams`.
+
+    `addresses` are all addresses that may be sent to, the current one first. `number`, from 1 to 65,535, is
+    unpredictable; in a plan it is 0.
+    """
 
     addresses: tuple[str, ...]
     number: int
 
 
 class ExchangeDatagrams(NamedTuple):
-    """Carry an exchange to its end on the datagrams that were opened, and close them. Who leaves it before
-    that, or has enough of the reply, tells the server so. Answered with a `DatagramReply`, in a plan with
-    `ideal`. `what` names the reply for a person."""
+    """Perform an exchange on the opened datagrams, and close them.
+
+    If the exchange is left early, or enough of the reply was received, the server is notified. Answered with
+    a `DatagramReply`, in a plan with `ideal`. `what` names the reply for display.
+    """
 
     exchange: DatagramExchange
     what: str
@@ -295,22 +341,26 @@ class ExchangeDatagrams(NamedTuple):
 
 
 class DatagramReply(NamedTuple):
-    """The reply, packet by packet, and the numeric address that it came from; in a plan that is empty."""
+    """The reply, packet by packet, and the numeric address that it came from; empty in a plan."""
 
     pieces: tuple[bytes, ...]
     peer: str = ""
 
 
 class StartBody(NamedTuple):
-    """These are the facts; what comes from here on is the body. Once a dialogue. The dialogue may still add
-    to the reply's `findings` and `verified`."""
+    """Give the facts; the following steps make the body. Once a dialogue.
+
+    The dialogue may still add to the reply's `findings` and `verified`.
+    """
 
     reply: Reply
 
 
 class EmitBody(NamedTuple):
-    """Octets of the body that the dialogue put together. `what` describes them where they come from a peer;
-    None for what is made here."""
+    """Emit bytes of the body that the dialogue composed.
+
+    `what` describes bytes that come from a peer; it is `None` for bytes made here.
+    """
 
     octets: bytes
     what: str | None = None
@@ -318,15 +368,16 @@ class EmitBody(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CopyBody:
-    """Octets of the connection, of the data connection, or of the file from its octet `begin` on, into the
-    body as they come: exactly `count`, or until they end (None). Answered with a `CopiedBody`.
+    """Copy bytes of a connection or file into the body as they arrive.
 
-    Raised where it was yielded, for the dialogue to make of it what its protocol says: `Truncated` where
-    the connection ends before `count` or is reset, `Disconnected` if that was before the first octet,
-    `TimedOut`. `filter` turns the octets into others; it is finished at the orderly end alone. Before the
-    `StartBody` it keeps all of them. `expected` is a number of octets that somebody gave and that marks no
-    end: it is told in errors. `ideal` is what a willing server would send, where the dialogue asks its
-    filter.
+    The source is the connection, the data connection, or the file from its byte `begin` on. Exactly `count`
+    bytes are copied, or all until the end (None). Answered with a `CopiedBody`.
+
+    The errors are raised at the yield, for the dialogue to interpret by its protocol: `Truncated` if the
+    connection ends before `count` or is reset, `Disconnected` if that happens before the first byte,
+    `TimedOut`. `filter` converts the bytes; it is finished only at the orderly end. Before the `StartBody` it
+    keeps all of them. `expected` is an announced number of bytes that does not mark the end; errors report
+    it. `ideal` is the expected data of a server, if the dialogue uses the result of its filter.
     """
 
     what: str
@@ -339,8 +390,10 @@ class CopyBody:
 
 
 class CopiedBody(NamedTuple):
-    """So many octets came, before any filter; has TLS ended with close_notify? `modified`: the file was
-    written to since it was opened."""
+    """The answer to `CopyBody`: the number of bytes received, before any filter.
+
+    `close_notify`: TLS ended with close_notify. `modified`: the file was modified since it was opened.
+    """
 
     octets: int
     close_notify: bool = False
@@ -348,29 +401,27 @@ class CopiedBody(NamedTuple):
 
 
 class RequestPeer(NamedTuple):
-    """Answered with the numeric address of the peer. `text` is what a plan says in its place: what
-    depends on the address."""
+    """Request the numeric address of the peer; a plan shows `text`, the part that depends on it."""
 
     text: str
 
 
 class RequestAgreed(FieldlessStep):
-    """Answered with the protocol that the peer chose in the TLS handshake, None where it chose none."""
+    """Request the protocol that the peer chose in the TLS handshake, None if it chose none."""
 
 
 class RequestEnd(FieldlessStep):
-    """Answered with whether the end that was heard is one that TLS proves (close_notify); None in the
-    clear, where nobody can tell."""
+    """Request whether TLS proves the received end (close_notify); None in the clear, without proof."""
 
 
 class PlanNote(NamedTuple):
-    """A branch that the ideal case does not take, or a fact for the person who reads the plan."""
+    """A branch that the ideal case does not take, or a fact for the reader of the plan."""
 
     text: str
 
 
-#: The steps are listed here and nowhere else: mypy checks that each match over them is complete. A step of
-#: the body is taken by the reader of the body; the driver performs any other.
+#: The steps are listed here and nowhere else: mypy checks that each match over them is complete. The reader
+#: of the body performs a body step; the driver performs any other.
 BodyStep: TypeAlias = StartBody | EmitBody | CopyBody
 PerformedStep: TypeAlias = (
     "Connect | Acquire | JoinPipeline | StartRequest | StartResponse | EndResponse | ReleaseToPool"
@@ -384,15 +435,15 @@ Dialogue: TypeAlias = Generator[Step, object, R]
 
 
 def receive(reader: Reader[T], what: str, ideal: T) -> Dialogue[T]:
-    """`value = yield from hear(…)`: the typed form of yielding a `Receive`."""
+    """Receive a value, typed: `value = yield from receive(…)` in place of yielding a `Receive`."""
     return cast(T, (yield Receive(reader, what, ideal)))
 
 
 def peek(reader: Reader[T], ideal: T) -> Dialogue[T]:
-    """`value = yield from peek(…)`: the typed form of yielding a `Peek`."""
+    """Peek at a value, typed: `value = yield from peek(…)` in place of yielding a `Peek`."""
     return cast(T, (yield Peek(reader, ideal)))
 
 
 def copy_body(step: CopyBody) -> Dialogue[CopiedBody]:
-    """`passed = yield from pass_on(Pass(…))`: the typed form of yielding a `CopyBody`."""
+    """Copy a body, typed: `copied = yield from copy_body(CopyBody(…))`, in place of a plain yield."""
     return cast(CopiedBody, (yield step))

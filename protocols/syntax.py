@@ -1,8 +1,8 @@
-"""Characters of a URL (RFC 1738 2.2 and 5): their classes, escapes, and what to say of the wrong ones.
+"""Characters of a URL (RFC 1738 2.2 and 5): their classes, escapes, and errors.
 
-Works on the encoded text: whoever parses finds the delimiters first and decodes afterwards, exactly
-once. Encoded text is `str`, decoded octets are `bytes`. Nothing here knows a scheme; `authority`
-knows `//user:password@host:port`.
+This module works on the encoded text: a parser finds the delimiters first and decodes afterwards, exactly
+once. Encoded text is `str`, decoded bytes are `bytes`. It does not know schemes; `authority` knows
+`//user:password@host:port`.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from protocols.location import ComponentSpan, Url, UrlText
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 DIGITS = "0123456789"
-#: What never needs an escape, wherever it stands.
+#: Characters that never need an escape, in any component.
 UNRESERVED = LETTERS + DIGITS + "$-_.+!*'(),"
 _PLAIN = UNRESERVED.encode("ascii")
-#: Delimiters where the scheme gives them a job.
+#: Delimiters where the scheme uses them.
 RESERVED = ";/?:@&="
-#: RFC 1738 2.2 wants these escaped; read as data.
+#: RFC 1738 2.2 requires these escaped; they are read as data.
 NATIONAL = "{}|\\^~[]`"
 
 _NATIONAL = re.compile(f"[{re.escape(NATIONAL)}]")
-_QUOTED = 40  # as much of a text as a message shows
+_QUOTED = 40  # the number of characters of a text that a message shows
 
 
 def decode(encoded: str) -> bytes:
-    """The octets that `encoded` stands for. Every `%` in it must begin an escape."""
+    """Return the bytes that `encoded` stands for. Every `%` in it must begin an escape."""
     first, *escaped = encoded.encode("ascii").split(b"%")
     if not escaped:
         return first
@@ -38,14 +38,18 @@ def decode(encoded: str) -> bytes:
 
 
 def take(text: UrlText, name: str, start: int, end: int) -> bytes:
-    """The decoded component `name` that stands in `text[start:end]`; its place is kept."""
+    """Return the decoded component `name` in `text[start:end]`, and record its position."""
     return decode(text.cut(name, start, end))
 
 
 def encode(octets: bytes, also: str = "") -> str:
-    """Write octets so that they read back as themselves: escaped unless `UNRESERVED` or in `also`,
-    the characters that the grammar takes as data at that place."""
-    if not octets.translate(None, _PLAIN):  # as most names are, and it is five times as fast
+    """Return bytes as URL text that decodes to them.
+
+    Args:
+        octets: The bytes.
+        also: The characters that the grammar accepts as data there; others are escaped, except `UNRESERVED`.
+    """
+    if not octets.translate(None, _PLAIN):  # true of most names, and five times as fast
         return octets.decode("ascii")
     return "".join(map(_spellings(also).__getitem__, octets))
 
@@ -57,9 +61,12 @@ def _spellings(also: str) -> tuple[str, ...]:
 
 
 def encode_written(name: str, written: str, also: str) -> str:
-    """A component that stays encoded (http's path), fit to be written: national characters are
-    escaped, the rest stays. `InvalidUrl` for anything but `UNRESERVED`, `also` and escapes; its
-    position counts in `written`."""
+    """Return a component that stays encoded (http's path), with national characters escaped.
+
+    Raises:
+        InvalidUrl: For any text except `UNRESERVED`, national characters, `also` and escapes; its position
+            counts in `written`.
+    """
     if wrong := _compile_unwritten(also).search(written):
         raise _invalid_component(name, written, wrong.start())
     return _NATIONAL.sub(lambda found: f"%{ord(found[0]):02X}", written)
@@ -80,7 +87,7 @@ def _invalid_component(name: str, written: str, at: int) -> InvalidUrl:
 
 
 def build_url(url: Url, specific: str) -> str:
-    """The URL whose scheme-specific part, already encoded, is `specific`."""
+    """Return the URL whose scheme-specific part, already encoded, is `specific`."""
     if url.fragment is None:
         return f"{url.scheme}:{specific}"
     return f"{url.scheme}:{specific}#{encode_written('fragment', url.fragment, RESERVED + '#')}"
@@ -105,15 +112,17 @@ def _compile_misplaced(data: str) -> re.Pattern[str] | None:
 
 
 def find(text: UrlText, character: str, start: int, end: int | None = None) -> int:
-    """Index of the first `character` in `text[start:end]`, or the end itself if there is none."""
+    """Return the index of the first `character` in `text[start:end]`, or the end if it is absent."""
     end = text.end if end is None else end
     found = text.text.find(character, start, end)
     return end if found < 0 else found
 
 
 def position_of(text: str, place: ComponentSpan, octets: Container[int]) -> int:
-    """Index in `text` of the first character or escape within `place` whose decoded octet is one of
-    `octets`; the start of the place if there is none."""
+    """Return the index of the first character or escape in `place` that decodes to one of `octets`.
+
+    Return the start of `place` if no such byte exists.
+    """
     at = place.start
     while at < place.end:
         escaped = text[at] == "%"
@@ -125,7 +134,7 @@ def position_of(text: str, place: ComponentSpan, octets: Container[int]) -> int:
 
 
 def position_at(text: str, start: int, index: int) -> int:
-    """Index in `text` of what stands for the decoded octet number `index`, counted from `start`."""
+    """Return the index in `text` of the decoded byte number `index`, counted from `start`."""
     at = start
     for _ in range(index):
         at += 3 if text.startswith("%", at) else 1
@@ -133,9 +142,9 @@ def position_at(text: str, start: int, index: int) -> int:
 
 
 def invalid(text: str, kind: str, part: str, position: int) -> InvalidUrl:
-    """The error `kind`, found in `part` (a component's name or a few words) at `position` of `text`.
+    """Return the error `kind` in `part` (a component's name or a short phrase) at `position` of `text`.
 
-    The message quotes the text there only if no `@` follows: before one there may be a password.
+    The message quotes the text there only if no `@` follows, because the text before one may be a password.
     """
     message = f"{kind}: {part}, at position {position}"
     if position < len(text) and text.find("@", position) < 0:

@@ -1,7 +1,7 @@
 """Text for people and records: charset names (RFC 2978), short values for `repr`, and times.
 
-A peer's charset name is never looked up by Python, which imports a module for each new name and keeps it for
-ever, found or not. A name is searched among the codecs that exist, and only these are loaded.
+A peer's charset name is never passed to Python's codec lookup, which imports a module for each new name and
+keeps it for ever, found or not. A name is searched among the codecs that exist, and only these are loaded.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ _UNALIASED = frozenset(
     {"cp1006", "cp720", "cp737", "cp856", "cp874", "cp875", "iso8859_1", "koi8_t", "koi8_u", "mac_arabic"}
     | {"mac_croatian", "mac_farsi", "mac_romanian", "palmos", "utf_8_sig"}
 )
-#: Codecs that are no charsets: some make octets of octets, some take time by the square, one raises whatever
-#: it is given, and one is whatever Windows is set to.
+#: Codecs that are not charsets: some convert bytes to bytes, some take quadratic time, one raises for any
+#: input, and one depends on the settings of Windows.
 _NO_CHARSETS = frozenset(
     {"base64_codec", "bz2_codec", "hex_codec", "quopri_codec", "rot_13", "uu_codec", "zlib_codec"}
     | {"idna", "mbcs", "punycode", "raw_unicode_escape", "undefined", "unicode_escape"}
@@ -28,7 +28,7 @@ _CODECS = (frozenset(aliases.values()) | _UNALIASED) - _NO_CHARSETS
 
 
 def codec_of(charset: str) -> str | None:
-    """The name of the codec that reads a charset, None for one that is unknown here."""
+    """Return the name of the codec of a charset, or None for an unknown charset."""
     if len(charset) > _LONGEST or not (charset.isascii() and charset.isprintable()):
         return None
     name = normalize_encoding(charset.lower())
@@ -37,7 +37,7 @@ def codec_of(charset: str) -> str | None:
 
 
 def _is_there(codec: str) -> bool:
-    """A Python may lack some: Debian's python3-minimal has a few only."""
+    """Return whether this Python has the codec: Debian's python3-minimal has only a few."""
     try:
         b"aaaa".decode(codec)
     except LookupError:
@@ -49,17 +49,17 @@ def _is_there(codec: str) -> bool:
 
 _MAX_BRIEF = 200
 _LONGEST_TEXT = 80
-_CUT = "..."  # also for where nothing but ASCII can be shown
+_CUT = "..."  # ASCII, for terminals that cannot show other characters
 
 
 def brief(value: object, *facts: str | None) -> str:
-    """`<Class fact fact …>`; a fact that is None is left out."""
+    """Return `<Class fact fact …>`, without each fact that is `None`."""
     line = " ".join([type(value).__name__, *(fact for fact in facts if fact is not None)])
     return f"<{_shorten(line, _MAX_BRIEF - 2)}>"
 
 
 def quote_text(text: str | None) -> str | None:
-    """A text of somebody else's in quotes, escaped as Python does it; of a long one the beginning."""
+    """Return an untrusted text in quotes, escaped as Python does; of a long text the beginning."""
     return None if text is None else _shorten(repr(text[:_MAX_BRIEF]), _LONGEST_TEXT)
 
 
@@ -68,7 +68,7 @@ def _shorten(text: str, most: int) -> str:
 
 
 def instant(moment: datetime | None) -> str | None:
-    """RFC 3339 in UTC, to the second; a moment without a zone counts as UTC."""
+    """Return the moment as RFC 3339 in UTC, to the second; a moment without a zone counts as UTC."""
     if moment is None:
         return None
     aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
@@ -76,7 +76,7 @@ def instant(moment: datetime | None) -> str | None:
 
 
 def in_utc(digits: Iterable[str | bytes]) -> datetime | None:
-    """Year, month, day, hour, minute and second; None for what no calendar or clock has."""
+    """Return the moment of year, month, day, hour, minute and second; None if it does not exist."""
     year, month, day, hour, minute, second = map(int, digits)
     try:
         return datetime(year, month, day, hour, minute, second, tzinfo=UTC)

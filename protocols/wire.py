@@ -1,12 +1,12 @@
-"""Octets that leave, and octets that came: the only place where a line ends.
+"""Bytes to send and received bytes: the only module that ends a line.
 
-Going out: `encode_line` and its siblings are the only makers of `Line`, and a connection sends
-nothing else. They refuse what would end a command early (rule S02), so that a check forgotten above
-cannot turn a URL into two commands.
+Outgoing: `encode_line` and its siblings are the only makers of `Line`, and a connection sends nothing else.
+They refuse bytes that would end a command early (rule S02), so that a check forgotten above cannot turn a URL
+into two commands.
 
-Coming in: a `Buffer` holds what arrived; a *reader* is a generator that takes a value out of it,
-yields when it needs more, and raises when the octets can give no value. Every reader has a limit,
-and a search goes on where it stopped. One that has much to do yields `REST` every now and then.
+Incoming: a `Buffer` holds the received bytes. A *reader* is a generator that takes a value out of it, yields
+when it needs more, and raises when the bytes cannot form a value. Every reader has a limit, and a search
+continues at its last position. A reader with much work yields `REST` regularly.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class Rest(enum.Enum):
-    """What is yielded by whoever needs nothing and has much to do: others have their turn, and it goes on."""
+    """The yield of a reader that needs no bytes and has much work: other tasks run, then it continues."""
 
     REST = enum.auto()
 
@@ -35,9 +35,9 @@ Reader: TypeAlias = "Callable[[Buffer], Generator[Rest | None, None, T]]"
 
 _CRLF = b"\r\n"
 _HIDDEN = b"****"
-_LEAST_SECRET = 4  # a shorter answer is in everything that a peer says
+_LEAST_SECRET = 4  # A shorter answer occurs in most replies of a peer.
 #: A session's identifier has 64 bits at least (OWASP, session management); a shorter value is a setting, such
-#: as a language, and is in much that a peer says.
+#: as a language, and occurs in many replies.
 _LEAST_COOKIE = 8
 _ENDS_LINE = re.compile(rb"[\0\r\n]")
 _ENDS_FIELD = re.compile(rb"[\0\r\n\t]")
@@ -47,7 +47,7 @@ _LARGEST_APDU = 10_000  # wais page, section 14
 
 
 class Secret(NamedTuple):
-    """A word that is sent as it is and shown as `****`; an empty one as empty."""
+    """An argument that is sent unchanged and shown as `****`; an empty one is shown as empty."""
 
     octets: bytes
 
@@ -60,10 +60,14 @@ class Secret(NamedTuple):
 
 
 def encode_line(*words: bytes | Secret, sep: bytes = b" ") -> Line:
-    """Join the words and end the line with CR LF.
+    """Join the arguments and end the line with CR LF.
 
-    Raises `Refused` (S02) if a word holds CR, LF or NUL, or the separator where that is a TAB: a
-    blank may be part of a last argument, a TAB never is.
+    Args:
+        words: The arguments.
+        sep: The separator. A space may be part of a last argument, a TAB never.
+
+    Raises:
+        Refused: S02, if an argument holds CR, LF or NUL, or the separator if that is a TAB.
     """
     forbidden = _ENDS_FIELD if sep == b"\t" else _ENDS_LINE
     octets: list[bytes] = []
@@ -81,11 +85,11 @@ def encode_line(*words: bytes | Secret, sep: bytes = b" ") -> Line:
 
 
 def encode_block(first: Line, values: tuple[bytes, ...], *, hidden: bool = False) -> Line:
-    """A line followed by a dot-terminated block: Gopher+'s `+-1` form (RFC 1738 3.4.9).
+    """Return a line followed by a dot-terminated block: Gopher+'s `+-1` form (RFC 1738 3.4.9).
 
-    The one legal way to send more lines because of one URL. Each value becomes a line; a value that
-    is a lone period cannot be told from the end and is refused, as are CR, LF and NUL. Those that are
-    `hidden` are shown as one `****`.
+    This is the only legal way to send more lines because of one URL. Each value becomes a line. A value that
+    is a lone period cannot be distinguished from the end and is refused, as are CR, LF and NUL. `hidden`
+    values are shown as one `****`.
     """
     for value in values:
         _check_word(value)
@@ -98,10 +102,12 @@ def encode_block(first: Line, values: tuple[bytes, ...], *, hidden: bool = False
 
 
 def encode_head(head: bytes, secrets: Sequence[tuple[bytes, bytes]] = ()) -> Line:
-    """A request head as h11 has written it; the values of the headers in `secrets` are shown as `****`.
+    """Return a request head that h11 has written, with the header values in `secrets` shown as `****`.
 
-    h11 ends these lines and checks what is in them. This is the second fence: raises `Refused` (S02) for
-    a head that would end before its last octet, or for one that holds CR, LF or NUL elsewhere.
+    h11 ends these lines and checks their content. This is the second check.
+
+    Raises:
+        Refused: S02, if the head would end before its last byte, or holds CR, LF or NUL elsewhere.
     """
     lines = head.count(_CRLF)
     stray = b"\0" in head or head.count(b"\r") != lines or head.count(b"\n") != lines
@@ -115,14 +121,17 @@ def encode_head(head: bytes, secrets: Sequence[tuple[bytes, bytes]] = ()) -> Lin
 
 
 def encode_head_lines(lines: Sequence[bytes], secrets: Sequence[tuple[bytes, bytes]] = ()) -> Line:
-    """The same of its lines, of which none may hold an end. Raises `Refused` (S02)."""
+    """Return a request head from its lines, which must not hold a line end; raise `Refused` (S02)."""
     _check_word(b"".join(lines))
     return encode_head(_CRLF.join([*lines, b"", b""]), secrets)
 
 
 def secret_parts(secrets: Iterable[tuple[bytes, bytes]]) -> tuple[bytes, ...]:
-    """What a peer may repeat of the values of these headers: each, what is behind the name of its scheme, the
-    password in that (RFC 7617), and the value of each cookie (RFC 6265 4.2)."""
+    """Return the parts of these headers' values that a peer may repeat.
+
+    They are each value, the text after its scheme name, the password in that (RFC 7617), and the value of
+    each cookie (RFC 6265 4.2).
+    """
     found: list[bytes] = []
     for name, value in secrets:
         if name.lower() == b"cookie":
@@ -138,7 +147,7 @@ def secret_parts(secrets: Iterable[tuple[bytes, bytes]]) -> tuple[bytes, ...]:
 
 
 def encode_payload(octets: bytes) -> Line:
-    """The body of a request that a program made itself; nothing of a URL comes this way (S05)."""
+    """Return the body of a request that a program made; it holds no part of a URL (S05)."""
     return Line(octets, octets)
 
 
@@ -147,8 +156,11 @@ def encode_frames(
     shown: Iterable[tuple[bytes, bytes]] | None = None,
     secrets: Sequence[tuple[bytes, bytes]] = (),
 ) -> Line:
-    """Frames of HTTP/2: they have lengths, and no line ends that a URL could add to. With `secrets` in them
-    the fields of the request are `shown` in their place, one a line, as packed ones cannot be masked."""
+    """Return frames of HTTP/2, which have lengths and no line ends that a URL could add to.
+
+    If they hold `secrets`, the fields of the request are `shown` in their place, one a line, because
+    compressed ones cannot be masked.
+    """
     if shown is None:
         return Line(frames, frames)
     fields = b"".join(name + b": " + value + _CRLF for name, value in shown)
@@ -156,42 +168,50 @@ def encode_frames(
 
 
 def encode_counted(octets: bytes, *secrets: bytes) -> Line:
-    """A message of SOCKS5 (RFC 1928): what is in it is counted, so nothing of it can end it. One with
-    `secrets` in it is shown as `****`."""
+    """Return a message of SOCKS5 (RFC 1928); its length fields prevent an early end.
+
+    A message that holds `secrets` is shown as `****`.
+    """
     if not secrets:
         return Line(octets, octets)
     return Line(octets, _HIDDEN, tuple(secret for secret in secrets if secret))
 
 
 def encode_refusals(options: Iterable[tuple[int, int]]) -> Line:
-    """Telnet's answers to `(verb, option)` pairs of a peer (RFC 854): WONT to each DO, DONT to each
-    WILL; a WONT or DONT of the peer's needs no answer. No line end follows: they are no line."""
+    """Return Telnet's refusals of a peer's `(verb, option)` pairs (RFC 854), which are not lines.
+
+    They are WONT to each DO and DONT to each WILL. A WONT or DONT of the peer does not need an answer. No
+    line end follows.
+    """
     answer = {0xFB: b"\xff\xfe", 0xFD: b"\xff\xfc"}
     octets = b"".join(answer[verb] + bytes((option,)) for verb, option in options if verb in answer)
     return Line(octets, octets)
 
 
 def encode_negotiation(verb: int, option: int) -> Line:
-    """WILL, WONT, DO or DONT and the code of an option (RFC 855)."""
+    """Return WILL, WONT, DO or DONT and the code of an option (RFC 855)."""
     octets = bytes((_IAC, verb, option))
     return Line(octets, octets)
 
 
 def encode_subnegotiation(option: int, octets: bytes) -> Line:
-    """IAC SB, what is said of the option with each 255 doubled, IAC SE (RFC 855)."""
+    """Return IAC SB, the option and its data with each 255 doubled, IAC SE (RFC 855)."""
     sent = bytes((_IAC, 0xFA, option)) + octets.replace(b"\xff", b"\xff\xff") + b"\xff\xf0"
     return Line(sent, sent)
 
 
 def encode_command(command: int) -> Line:
-    """A command of RFC 854 that stands for itself: an IAC and its code."""
+    """Return a command of RFC 854 that has no option: an IAC and its code."""
     octets = bytes((_IAC, command))
     return Line(octets, octets)
 
 
 def encode_typed(octets: bytes, *, binary: bool = False) -> Line:
-    """What is typed into a telnet session (RFC 854): each 255 is doubled, and where the session is not
-    `binary` a carriage return is CR NUL, but before a line feed. Shown as `****`: it may be a password."""
+    """Return text typed into a telnet session (RFC 854), shown as `****`: it may be a password.
+
+    Each 255 is doubled. If the session is not `binary`, a carriage return not followed by a line feed is CR
+    NUL.
+    """
     sent = octets.replace(b"\xff", b"\xff\xff")
     if not binary:
         sent = _LONE_CR.sub(b"\r\0", sent)
@@ -199,14 +219,19 @@ def encode_typed(octets: bytes, *, binary: bool = False) -> Line:
 
 
 def encode_keys(octets: bytes, *, binary: bool = False) -> Line:
-    """Keys as they are pressed in such a session: each carriage return is an Enter, whatever key follows."""
+    """Return keys as they are pressed in a telnet session: each carriage return is an Enter."""
     sent = octets.replace(b"\xff", b"\xff\xff")
     return Line(sent if binary else sent.replace(b"\r", b"\r\0"), _HIDDEN)
 
 
 def encode_entered(text: bytes, *, binary: bool = False) -> Line:
-    """A line typed into a telnet session, shown as `****`, for it may be a password: CR LF ends it, and a CR
-    alone where the session is `binary` (RFC 1123 3.3.1). Raises `Refused` (S02) if the text would end it."""
+    """Return a line typed into a telnet session, shown as `****`, because it may be a password.
+
+    CR LF ends it, or a CR alone if the session is `binary` (RFC 1123 3.3.1).
+
+    Raises:
+        Refused: S02, if the text would end the line.
+    """
     _check_word(text)
     sent = text.replace(b"\xff", b"\xff\xff")
     end = b"\r" if binary else _CRLF
@@ -214,11 +239,13 @@ def encode_entered(text: bytes, *, binary: bool = False) -> Line:
 
 
 def encode_message(apdu: bytes) -> Line:
-    """A WAIS message: the 25 octets of header that every client sends, then the APDU. It has no line end;
-    where it ends is said by its count, which is made here of the octets themselves.
+    """Return a WAIS message: the 25 bytes of header that every client sends, then the APDU.
 
-    Raises `Refused` (S02) for more than servers have room for: they read a request into a buffer of
-    100,000 octets without checking, and no sensible one has a tenth of that.
+    It does not have a line end: its length, which is computed here from the bytes, marks its end.
+
+    Raises:
+        Refused: S02, for more than 10,000 bytes. Servers read a request into a buffer of 100,000 bytes
+            without checking, and no sensible request has a tenth of that.
     """
     if len(apdu) > _LARGEST_APDU:
         raise Refused("S02", f"a request of {len(apdu)} octets; wais takes {_LARGEST_APDU}")
@@ -227,10 +254,14 @@ def encode_message(apdu: bytes) -> Line:
 
 
 def encode_commands(*commands: tuple[bytes, ...]) -> Line:
-    """A Prospero message: one line a command, its words with a blank between, each line ended by LF.
+    """Return a Prospero message: one line a command, arguments separated by a space, LF after each line.
 
-    Words come as they are to be written, quoted where that is needed. Raises `Refused` (S02) if one holds
-    CR, LF or NUL, although quoting could carry the first two: no real name needs them.
+    Args:
+        commands: The arguments as written, quoted where necessary.
+
+    Raises:
+        Refused: S02, if an argument holds CR, LF or NUL. Quoting could carry the first two, but no real name
+            needs them.
     """
     for command in commands:
         for word in command:
@@ -240,14 +271,14 @@ def encode_commands(*commands: tuple[bytes, ...]) -> Line:
 
 
 def split_message(message: Line, size: int) -> list[Line]:
-    """A message in pieces of `size` octets, the last one shorter; where they end means nothing (ARDP)."""
+    """Return a message in pieces of `size` bytes, the last one shorter; their ends have no meaning (ARDP)."""
     octets = message.octets
     pieces = [octets[start : start + size] for start in range(0, len(octets), size)]
     return [Line(piece, piece) for piece in pieces]
 
 
 def encode_datagram(header: bytes, piece: Line | None = None) -> Line:
-    """A datagram: a binary header and behind it a piece of a message, or nothing (ARDP)."""
+    """Return a datagram: a binary header, then a piece of a message or nothing (ARDP)."""
     octets = header if piece is None else header + piece.octets
     return Line(octets, octets)
 
@@ -258,8 +289,11 @@ def _check_word(word: bytes, forbidden: re.Pattern[bytes] = _ENDS_LINE) -> None:
 
 
 class Buffer:
-    """Octets received and not yet read, and whether more can come: not behind the end, and not where the
-    connection is `broken`, which is an error only for who reads as far as that."""
+    """Received bytes that were not read yet, and whether more can come.
+
+    No more bytes come after the end, or if the connection is `broken`. That error is raised only when a
+    reader reaches its position.
+    """
 
     __slots__ = ("_data", "at_end", "broken", "searched")
 
@@ -267,7 +301,7 @@ class Buffer:
         self._data = bytearray()
         self.at_end = False
         self.broken: NetworkError | None = None
-        self.searched = 0  # a reader's note: no line end before this index
+        self.searched = 0  # set by a reader: no line end precedes this index
 
     def __len__(self) -> int:
         return len(self._data)
@@ -276,7 +310,7 @@ class Buffer:
         return bool(self._data)
 
     def feed(self, octets: bytes) -> None:
-        """Append what arrived; `b""` says that nothing more will."""
+        """Append received bytes; `b""` says that no more will arrive."""
         if octets:
             self._data += octets
         else:
@@ -284,32 +318,34 @@ class Buffer:
 
     @property
     def is_all(self) -> bool:
-        """Is this all that comes?"""
+        """Return whether no more bytes will come."""
         return self.at_end or self.broken is not None
 
     def find(self, octets: bytes, end: int) -> int:
-        """Index of `octets` before `end`, or -1; octets searched before are not searched again."""
+        """Return the index of `octets` before `end`, or -1, without searching the same bytes twice."""
         index = self._data.find(octets, self.searched, end)
         if index < 0:
             self.searched = max(0, min(len(self._data), end) - len(octets) + 1)
         return index
 
     def peek(self, count: int) -> bytes:
-        """The first `count` octets, or as many as there are, left in place."""
+        """Return the first `count` bytes, or as many as there are, left in place."""
         return bytes(self._data[:count])
 
     def peek_head(self, most: int) -> bytes:
-        """What comes first, up to and with the first empty line, left in place; none where that does not end
-        within `most` octets, or is not there yet."""
+        """Return the head, up to and with the first empty line, left in place.
+
+        Return an empty value if the head does not end within `most` bytes, or has not arrived yet.
+        """
         index = self._data.find(_CRLF * 2, 0, most)
         return b"" if index < 0 else bytes(self._data[: index + 4])
 
     def tail(self, count: int) -> bytes:
-        """The last `count` octets, or as many as there are, left in place."""
+        """Return the last `count` bytes, or as many as there are, left in place."""
         return bytes(self._data[-count:])
 
     def take(self, count: int | None = None) -> bytes:
-        """Remove and return the first `count` octets (None: all there are)."""
+        """Remove and return the first `count` bytes (None: all there are)."""
         taken = bytes(self._data[:count])
         del self._data[:count]
         self.searched = 0
@@ -317,16 +353,20 @@ class Buffer:
 
 
 def count_waiting(buffer: Buffer) -> Generator[None, None, int]:
-    """A reader that takes nothing: how many octets have come that nobody has read?"""
+    """Return the number of received bytes that were not read: a reader that takes nothing."""
     return len(buffer)
     yield
 
 
 def read_line(limit: int) -> Reader[bytes]:
-    """A reader for one line, ended by LF, returned without its line end (CR LF or LF).
+    """Return a reader for one line, ended by LF, returned without its line end (CR LF or LF).
 
-    Raises `LimitExceeded` (line) when no line end comes within `limit` octets and `Disconnected`
-    when the connection ends first.
+    Args:
+        limit: The maximum length in bytes, with the line end.
+
+    Raises:
+        LimitExceeded: `line`, if no line end comes within `limit` bytes.
+        Disconnected: The connection ended first.
     """
 
     def reader(buffer: Buffer) -> Generator[None, None, bytes]:
@@ -343,7 +383,7 @@ def read_line(limit: int) -> Reader[bytes]:
 
 
 def run_reader(reader: Reader[T], *chunks: bytes) -> T:
-    """Drive a reader with octets at hand, then the end: for tests and for octets already complete."""
+    """Drive a reader with the given bytes, then the end: for tests and for complete data."""
     buffer = Buffer()
     waiting = reader(buffer)
     feed = iter(chunks)

@@ -1,8 +1,7 @@
-"""The one driver of dialogues: it performs their steps on connections that the gate opens.
+"""The driver of dialogues: it performs their steps on connections that the gate opens.
 
-The steps, and what a dialogue is, stand in `protocols.step`. A conversation goes as far as the `StartBody`;
-what the dialogue does behind it is done as the body is read, step by step, and nothing is done that nobody
-reads.
+`protocols.step` defines the steps and the dialogue. A conversation performs steps up to the `StartBody`. The
+later steps are performed as the body is read, and no step is performed for data that is not read.
 """
 
 from __future__ import annotations
@@ -31,16 +30,22 @@ from protocols.step import (
 )
 from protocols.wire import Rest
 
-#: What waits for something, or may be done twice.
+#: Steps that wait, or that may be repeated.
 _REPEATABLE = (Receive, Peek, StartResponse, StartRequest, CloseData, PlanNote, Rest)
 
 
 class Conversation:
-    """One dialogue performed on connections that the gate opens.
+    """A dialogue performed on connections that the gate opens.
 
-    Entering it goes to the `StartBody`; then it is the body: it is iterated, or drained into a file. What a
-    reader of the body was cancelled in goes on with the next read where nothing is lost by that, and is
-    `Disconnected` otherwise. Leaving it closes everything opened.
+    Entering it performs the steps up to the `StartBody`. Then it is the body, to be iterated or drained into
+    a file. Leaving it closes all connections.
+
+    States of the body:
+    - `_next`: a step that waits for a reader of the body.
+    - `_part`: the part of the body that is being read.
+    - `_broken_off`: the step during which the reader was cancelled. The next read repeats it if that loses
+      nothing, else it raises `Disconnected` in the dialogue.
+    - `_failure`: the error that ended the body; each further read raises it again.
     """
 
     def __init__(self, dialogue: Dialogue[object], gate: Gate) -> None:
@@ -52,8 +57,10 @@ class Conversation:
         self._performer = Performer(gate)
 
     async def __aenter__(self) -> Reply:
-        """Perform steps up to the `StartBody`; its reply, with this conversation as its body. A dialogue that
-        has nothing more to do is over then, also where nobody reads its body."""
+        """Perform steps up to the `StartBody`, and return its reply with this conversation as its body.
+
+        A dialogue without further steps is over then, even if its body is not read.
+        """
         try:
             step = await self._advance(partial(self._dialogue.send, None))
             while type(step) is CopyBody:
@@ -84,7 +91,7 @@ class Conversation:
         return partial(self._dialogue.send, part.answer)
 
     def _begin_body(self) -> None:
-        """What the dialogue does first behind its `StartBody` waits for a reader, also where it fails."""
+        """Advance past the `StartBody`; the next step, or an error there, waits for a reader."""
         try:
             self._take_up(self._dialogue.send(None))
         except StopIteration as done:
@@ -97,7 +104,7 @@ class Conversation:
         return self
 
     async def __anext__(self) -> bytes:
-        """The next octets of the body."""
+        """Return the next bytes of the body."""
         while (part := self._part or await self._next_part()) is not None:
             try:
                 octets = await part.read_next()
@@ -110,7 +117,7 @@ class Conversation:
         raise StopAsyncIteration
 
     async def drain(self, sink: Sink) -> int:
-        """What is left of the body into `sink`, in bulk where the octets are taken as they are."""
+        """Move the rest of the body into `sink`, in bulk where the bytes are not converted."""
         count = 0
         while (part := self._part or await self._next_part()) is not None:
             before = part.delivered
@@ -126,7 +133,7 @@ class Conversation:
         return count
 
     async def _next_part(self) -> EmittedBody | CopiedBodyStream | None:
-        """What the body is made of next; None at its end. What broke it breaks it again."""
+        """Return the next part of the body, None at its end; raise the error that ended it again."""
         if self._failure is not None:
             raise self._failure
         if (step := self._next) is not None:
@@ -137,7 +144,7 @@ class Conversation:
         return self._part
 
     async def _go_on(self, advance: Callable[[], Step]) -> None:
-        """To the next part. Between two that the dialogue puts together others have their turn (S16)."""
+        """Advance to the next part; between two composed parts other tasks run (S16)."""
         before, self._part = self._part, None
         try:
             step = await self._advance(advance)
@@ -159,14 +166,16 @@ class Conversation:
                 self._next = step
 
     def _make_retry(self, step: Step) -> Callable[[], Step]:
-        """What was being done when the reader of the body was cancelled. Waiting can be taken up again; what
-        changes something may have been done by half."""
+        """Return the continuation after a cancelled read: a repetition of the step, or an error.
+
+        A wait can be repeated. A step with an effect may have been performed in part.
+        """
         if isinstance(step, _REPEATABLE):
             return lambda: step
         return partial(self._dialogue.throw, Disconnected("a cancel came in the middle of the dialogue"))
 
     async def _advance(self, advance: Callable[[], Step]) -> BodyStep | None:
-        """Perform steps until one is the body's business; None at the end of the dialogue."""
+        """Perform steps up to the next step of the body; return None at the end of the dialogue."""
         while True:
             try:
                 step = advance()
@@ -184,6 +193,6 @@ class Conversation:
             self._broken_off = None
 
 
-#: The reply that a dialogue begins, with the rest of the dialogue as its body. On leaving, everything that
-#: was opened is closed, or kept where the dialogue came to its end and said so.
+#: Returns the reply that a dialogue begins, with the rest of the dialogue as its body. On leaving, all
+#: connections are closed, or pooled if the dialogue returned a state at its end.
 hold: Callable[[Dialogue[object], Gate], AbstractAsyncContextManager[Reply]] = Conversation

@@ -83,7 +83,7 @@ from protocols.wire import REST, Buffer, Reader, Rest
 
 
 class EmittedBody:
-    """What a `EmitBody` gives."""
+    """The body part of an `EmitBody`."""
 
     answer = None
 
@@ -101,7 +101,7 @@ class EmittedBody:
 
 
 class BodySource(Protocol):
-    """Where the octets of a `CopyBody` come from: a `Stream`, or a file that is like one."""
+    """The source of the bytes of a `CopyBody`: a `Stream`, or a file with the same interface."""
 
     @property
     def received(self) -> int: ...
@@ -115,7 +115,7 @@ class BodySource(Protocol):
 
 
 class FileBodySource:
-    """A file, from its octet `begin` until its end."""
+    """A file, from its byte `begin` until its end."""
 
     close_notify_seen = False
 
@@ -141,8 +141,10 @@ class FileBodySource:
 
 
 class CopiedBodyStream:
-    """The octets of a `CopyBody` on their way: what was read ahead first, then the connection. `delivered`
-    counts those behind the filter."""
+    """The body part of a `CopyBody`: first the bytes read ahead, then the connection.
+
+    `delivered` counts the bytes after the filter.
+    """
 
     def __init__(self, step: CopyBody, stream: BodySource, buffer: Buffer) -> None:
         self._step = step
@@ -161,7 +163,7 @@ class CopiedBodyStream:
         return CopiedBody(self._passed, self._stream.close_notify_seen, modified)
 
     async def read_next(self) -> bytes:
-        """The next octets; none at the end."""
+        """Return the next bytes; empty at the end."""
         if self._filter is None:
             octets = b"" if self._ended else await self._receive()
             if not octets and not self._ended:
@@ -257,7 +259,7 @@ class CopiedBodyStream:
 
 
 class DataTlsHandshake(enum.Enum):
-    """Of the data connection: none to make, still to make, or begun and cut short, which cannot be mended."""
+    """The TLS handshake of the data connection: not needed, due, or begun and interrupted for good."""
 
     NONE = "none"
     DUE = "due"
@@ -265,7 +267,7 @@ class DataTlsHandshake(enum.Enum):
 
 
 class DataConnection:
-    """One after the other, each in place of the one before; `buffer` is what was read ahead."""
+    """The data connection of a transfer; each replaces the one before. `buffer` is the data read ahead."""
 
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
@@ -280,7 +282,7 @@ class DataConnection:
         return self._stream
 
     async def connect(self, port: int, *, tls: bool) -> None:
-        """With `tls`, the handshake is made by the next `receive`."""
+        """Open the data connection; with `tls`, the next `receive` makes the handshake."""
         await self.aclose()
         self.buffer = Buffer()
         opening = self._gate.connect_data(port)
@@ -289,7 +291,7 @@ class DataConnection:
         self._handshake = DataTlsHandshake.DUE if tls else DataTlsHandshake.NONE
 
     async def receive(self) -> NetworkError | None:
-        """The first octets into the buffer, or what broke the connection."""
+        """Receive the first bytes into the buffer; return the error that broke the connection, or None."""
         try:
             if self._handshake is DataTlsHandshake.DUE:
                 self._handshake = DataTlsHandshake.BEGUN
@@ -303,7 +305,7 @@ class DataConnection:
         return None
 
     async def take(self) -> NetworkError | None:
-        """The same for what is there already. A handshake that was cut short is not taken up again."""
+        """Receive like `receive`, without waiting; an interrupted handshake is not resumed."""
         if self._handshake is not DataTlsHandshake.NONE:
             return None
         received, _ = await self._gate.first_of(self.receive, _at_once)
@@ -316,15 +318,15 @@ class DataConnection:
 
 
 async def _at_once() -> None:
-    """Wait for nothing."""
+    """Return immediately."""
 
 
-# Datagrams: one socket for each exchange. The exchange, a machine without I/O, decides what to send, to which
-# address, when to repeat it and which replies to believe. The gate decides which addresses are allowed.
+# Datagrams: one socket for each exchange. The exchange, a machine without I/O, decides on packets, addresses,
+# repetitions and the replies to accept. The gate decides which addresses are allowed.
 
 
 class DatagramSender:
-    """One after the other, each on datagrams of its own."""
+    """The exchanges of a dialogue, one after the other, each on a separate socket."""
 
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
@@ -332,7 +334,7 @@ class DatagramSender:
         self._datagrams: Datagrams | None = None
 
     async def open_datagrams(self, route: Sequence[str]) -> OpenedConnection:
-        """To the place that the route leads to. Raises what the gates on it raise."""
+        """Open datagrams to the end of the route; raise the errors of the gates on it."""
         await self.aclose()
         gate = self._gate
         for location in route:
@@ -341,7 +343,7 @@ class DatagramSender:
         return OpenedConnection(tuple(self._datagrams.addresses), self._datagrams.draw_number())
 
     async def carry(self, exchange: DatagramExchange) -> DatagramReply:
-        """To its end; nothing stays open."""
+        """Perform an exchange to its end and close the datagrams."""
         assert self._datagrams is not None, "the dialogue has not opened datagrams"
         datagrams, self._datagrams = self._datagrams, None
         async with self._opened:
@@ -353,7 +355,10 @@ class DatagramSender:
 
 
 async def carry(exchange: DatagramExchange, datagrams: Datagrams) -> None:
-    """To its end. Who leaves the exchange before that, or has enough of the reply, tells the server."""
+    """Perform an exchange to its end.
+
+    If it is left early, or enough of the reply was received, the server is notified.
+    """
     try:
         actions = exchange.begin(datagrams.now())
         while True:
@@ -372,7 +377,11 @@ async def carry(exchange: DatagramExchange, datagrams: Datagrams) -> None:
 async def _perform(
     exchange: DatagramExchange, datagrams: Datagrams, actions: Sequence[DatagramAction]
 ) -> None:
-    """Raises `Unreachable` where no address of the server can be sent to."""
+    """Perform the actions of an exchange.
+
+    Raises:
+        Unreachable: No address of the server can be sent to.
+    """
     for action in actions:
         match action:
             case RedirectAddress():
@@ -395,8 +404,14 @@ T = TypeVar("T")
 
 
 class Performer:
-    """What a dialogue has opened: `stream` is the connection it talks on, `buffer` what was read ahead there,
-    `data` its data connection."""
+    """The connections and files that a dialogue has opened.
+
+    - `stream`, `buffer`: the connection of the dialogue and its data read ahead.
+    - `data`: the data connection.
+    - `_waiting`: a reader that a cancellation interrupted. The next `Receive` resumes it.
+    - `_early`: a value received while a step sent, or the protocol error in its place. The next `Receive`
+      takes it.
+    """
 
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
@@ -419,7 +434,7 @@ class Performer:
 
     @property
     def slot(self) -> Slot:
-        """Its place in the pipeline that it joined."""
+        """Return the slot in the joined pipeline."""
         assert self._slot is not None, "the dialogue has joined no pipeline"
         return self._slot
 
@@ -441,7 +456,7 @@ class Performer:
         return self._exchanges
 
     async def aclose(self) -> None:
-        """The data connection first: a peer that is still sending then hears of it there."""
+        """Close everything; the data connection first, so a peer that is still sending is notified there."""
         try:
             if self._data is not None:
                 await self._data.aclose()
@@ -453,7 +468,7 @@ class Performer:
                 await opened.__aexit__(None, None, None)
 
     async def perform(self, step: PerformedStep) -> object:
-        """Do what one step asks for; its answer. What breaks is raised. First what small things ask for."""
+        """Perform one step and return its answer. The frequent steps of small transfers come first."""
         match step:
             case Receive(reader=reader):
                 return await self._hear(reader)
@@ -523,11 +538,11 @@ class Performer:
                 return self.stream.close_notify_seen if self.stream.secured else None
 
     async def _connect(self, tls: bool) -> None:
-        """In place of an earlier connection."""
+        """Connect in place of an earlier connection."""
         self._stream = await self._open(self._gate.connect(tls=tls))
 
     async def _open(self, opening: AbstractAsyncContextManager[T]) -> T:
-        """There is one connection or file at a time: another one is opened in place of it."""
+        """Open a connection or file in place of an earlier one, because there is one at a time."""
         if self._stream is not None or self._file is not None:
             await self._begin_anew()
         opened = await opening.__aenter__()
@@ -560,7 +575,7 @@ class Performer:
         self._slot = None
 
     def source_of(self, step: CopyBody) -> tuple[BodySource, Buffer]:
-        """Where the octets of a `CopyBody` come from, and what of them was read ahead."""
+        """Return the source of the bytes of a `CopyBody`, and its data read ahead."""
         match step.source:
             case "connection":
                 return self.stream, self.buffer
@@ -570,8 +585,7 @@ class Performer:
                 return FileBodySource(self.file, step.begin), Buffer()
 
     def keep(self, state: object) -> int:
-        """The connection is in order: one that was acquired is kept on leaving, unless something came on it
-        that nobody read. How many octets did."""
+        """Pool an acquired connection on leaving, unless it has unread bytes; return their number."""
         waiting = len(self.buffer)
         if self._pooled is not None and not waiting and not self.buffer.at_end:
             self._pooled.keep(state)
@@ -586,7 +600,7 @@ class Performer:
         return None
 
     async def _turn(self, step: StartTls | StartPacking) -> None:
-        """What came before belongs to neither side of the turn."""
+        """Start TLS or compression; bytes received before the change are refused."""
         if self.buffer and isinstance(step, StartTls):
             raise ProtocolError(f"{len(self.buffer)} octets came in the clear where TLS had to begin")
         if self.buffer:
@@ -611,8 +625,11 @@ class Performer:
         return None if heard is None else heard.value
 
     async def _heed(self, unless: StopCondition[object]) -> object:
-        """What ends the saying: a value, or what the answer breaks by, which would be lost if it were raised
-        as the last octets leave. As long as there is something to say, silence is no fault."""
+        """Return the value that stops the sending, or the error of the answer.
+
+        The error is returned, because an exception would be lost if it came as the last bytes leave. While
+        there is data to send, a timeout is not an error.
+        """
         while self._early is None:
             try:
                 value = await self._hear(unless.reader)
@@ -677,7 +694,7 @@ class Performer:
             self.buffer.feed(await (receive() if self._timer is None else self._timer.run(receive)))
 
     async def rest(self) -> None:
-        """Where much is done and nothing waited for, others have their turn all the same (S16)."""
+        """Let other tasks run during long work without waits (S16)."""
         await self._gate.pause()
 
     async def _await_data(self, step: AwaitData[T]) -> BodyStarted[T]:
@@ -687,7 +704,7 @@ class Performer:
             try:
                 while (pace := await self._hear_one(step, values)) is DataExpectation.MORE:
                     pass
-            except ProtocolError as error:  # which would be lost where octets come in the same turn
+            except ProtocolError as error:  # the error would be lost if bytes of data came in the same turn
                 self._early = FirstResult(error)
                 return DataExpectation.OVER
             if pace is DataExpectation.LAST:
@@ -721,7 +738,10 @@ class Performer:
         return step.weigh(values)
 
     async def _await_more(self) -> None:
-        """In silence, for as long as data needs: all has been said, also for a peer that leaves now."""
+        """Wait without an idle timeout while data arrives, also if the peer closes the control connection.
+
+        All replies were received before.
+        """
         try:
             self.buffer.feed(await self.stream.receive())
         except Disconnected:

@@ -1,4 +1,4 @@
-"""A dialogue driven with the answers of a willing server: its steps are the plan that `explain` shows."""
+"""The rehearsal of a dialogue with the expected replies; its steps are the plan of `explain`."""
 
 from __future__ import annotations
 
@@ -26,20 +26,22 @@ from protocols.step import (
 
 
 class PlanRehearsal(NamedTuple):
-    """A dialogue as it would go with a willing server. Where it would refuse by itself, `error` is what it
-    raises, and the last step a note that says so."""
+    """The steps of a dialogue with the expected replies of a server.
+
+    If the dialogue refuses the URL, `error` is the error it raises, and the last step is a note of it.
+    """
 
     steps: list[Step]
     error: ResolveError | None = None
 
 
 def rehearse(dialogue: Dialogue[object]) -> list[Step]:
-    """All its steps; nothing is done."""
+    """Return all steps of a dialogue without performing them."""
     return rehearsal_of(dialogue).steps
 
 
 def rehearsal_of(dialogue: Dialogue[object]) -> PlanRehearsal:
-    """Its steps and how it ends; nothing is done."""
+    """Return the steps of a dialogue and its end without performing them."""
     steps: list[Step] = []
     answer: object = None
     while True:

@@ -1,4 +1,4 @@
-"""file: RFC 1738 3.10, RFC 8089. Only what this machine has itself."""
+"""file: RFC 1738 3.10, RFC 8089, for files of this machine only."""
 
 from __future__ import annotations
 

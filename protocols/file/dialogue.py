@@ -1,4 +1,4 @@
-"""The dialogue of a file URL: one object is opened, which turns out to be a file or a directory."""
+"""The dialogue of a file URL: it opens one object, which is a file or a directory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from protocols.step import (
 
 # A document: its bytes, the media type that its name suggests, and whether it is complete.
 
-#: The type of a compressed file is that of the compression: nothing undoes it here.
+#: The type of a compressed file is that of the compression: it is not decompressed here.
 _COMPRESSED = {
     "br": "application/octet-stream",
     "bzip2": "application/x-bzip2",
@@ -37,25 +37,28 @@ _COMPRESSED = {
 
 
 def guess_media_type(name: bytes) -> str | None:
-    """What the end of a file's name says of its type; None where it says nothing.
+    """Return the media type that the end of a file's name suggests, or None.
 
-    The table is the system's, as for every program here; reading it takes some 10 ms, once.
+    The table is that of the system. Reading it takes about 10 ms, once.
     """
     if b"." not in name:
         return None
-    import mimetypes  # with its table 30 ms, and only a document needs it
+    import mimetypes  # Imported lazily: 30 ms with its table, and only a document needs it.
 
-    # Behind "./" nothing in a name can look like a URL, which the function would take apart.
+    # After "./" no name looks like a URL, which the function would parse.
     media_type, compression = mimetypes.guess_type("./" + name.decode("latin-1"))
     return media_type if compression is None else _COMPRESSED.get(compression)
 
 
 def give_document(name: bytes, file: LocalFile, options: Options) -> Dialogue[None]:
-    """The file as a document; from where the caller is, if it is still the file that the caller knows.
+    """Send the file as a document, from the caller's position if it is still the file that the caller knows.
 
-    `Truncated` when there are fewer octets than it had when it was opened; more are no error, for files grow.
-    `verified` gets `length` when it is exactly those; `Changed` when somebody wrote to it meanwhile all the
-    same.
+    `verified` gets `length` if the file has the size it had when it was opened. More bytes are not an error,
+    because files grow.
+
+    Raises:
+        Truncated: The file has fewer bytes than when it was opened.
+        Changed: The file has the same size, but was modified while it was read.
     """
     now = Validators(size=file.status.size, modified=file.status.modified)
     can_go_on = now.size is not None and options.start <= now.size and options.known.agree(now)
@@ -90,7 +93,7 @@ def _check_whole(passed: CopiedBody, size: int, reply: Reply) -> None:
 
 
 class _RehearsedFile:
-    """What a plan opens: a file of which nothing is known."""
+    """A file in a plan, with unknown attributes."""
 
     kind = Kind.DOCUMENT
     size = modified = None
@@ -101,38 +104,45 @@ class _RehearsedFile:
 
 
 def read_file(url: FileUrl, options: Options | None = None, limits: Limits | None = None) -> Dialogue[None]:
-    """A reply of kind document or directory. `NotFound` where there is nothing, and for a file where the URL
-    wants a directory; `AccessDenied`, `Refused` (S12), `LocalError`."""
+    """Reply with kind document or directory.
+
+    Raises:
+        NotFound: There is no such file, or it is a file and the URL requires a directory.
+        AccessDenied: Reading it is not permitted.
+        Refused: Rule S12.
+        LocalError: The file cannot be read.
+    """
     file = cast("LocalFile", (yield OpenFile(url.segments, cast("LocalFile", _RehearsedFile()))))
     yield PlanNote("a directory gives the names in it, one a line; an empty last segment wants a directory")
     if file.status.kind is Kind.DIRECTORY:
         yield from give_directory(url, file)
     else:
-        # The table of types takes 30 ms to read, and a plan shows none.
+        # The table of types takes 30 ms to read, and a plan does not show the type.
         name = b"" if isinstance(file, _RehearsedFile) else url.segments[-1]
         yield from give_document(name, file, options or Options())
 
 
 # A directory: the body is the names, one a line.
 #
-# A caller that reads entries feeds the body to a `DirectoryReader`, which counts the lines and looks up the
-# next names. So names that are not read are not looked up, and a name is never parsed out of a line.
+# A caller that reads entries feeds the body to a `DirectoryReader`, which counts the lines and reads the
+# status of the next names. So the status of unread names is not read, and a name is never parsed out of a
+# line.
 
-#: Octets of lines that a body gives in one piece.
+#: The number of bytes of lines that a body yields in one piece.
 _PIECE = 16_384
 
 _LINE_END = re.compile(rb"[\x0a\x0d]")
 
 
 def name_line(name: bytes) -> bytes:
-    """A name as a line of its own: what would end the line is written as an escape."""
+    """Return a name as one line, with line ends in it escaped."""
     if b"\n" in name or b"\r" in name:
         name = _LINE_END.sub(lambda found: b"\\x%02x" % found[0][0], name)
     return name + b"\n"
 
 
 def name_lines(names: Iterable[bytes]) -> Iterator[bytes]:
-    """One line a name, in pieces."""
+    """Yield one line a name, several lines in a piece."""
     lines = bytearray()
     for name in names:
         lines += name_line(name)
@@ -144,7 +154,7 @@ def name_lines(names: Iterable[bytes]) -> Iterator[bytes]:
 
 
 class DirectoryReader:
-    """Turns the lines of the body into entries, in the order of `names`."""
+    """A parser of the lines of the body into entries, in the order of `names`."""
 
     def __init__(self, url: FileUrl, file: LocalFile, names: list[bytes]) -> None:
         self._base = build(child_url(url, b"", Kind.DOCUMENT))
@@ -173,7 +183,7 @@ class DirectoryReader:
 
 
 def _identity(status: FileStatus) -> dict[str, JsonValue] | None:
-    """What tells that two names are of one directory."""
+    """Return the members that identify a directory with several names."""
     if status.identity is None:
         return None
     link = {} if status.link is None else {"link": status.link.decode("utf-8", "surrogateescape")}
@@ -181,8 +191,10 @@ def _identity(status: FileStatus) -> dict[str, JsonValue] | None:
 
 
 def child_url(url: FileUrl, name: bytes, kind: Kind) -> FileUrl:
-    """What a name in the directory `url` is to be asked for; a directory ends in an empty segment. A password
-    is left out, for entries are shown and stored."""
+    """Return the URL of a name in the directory `url`; a directory ends in an empty segment.
+
+    The password is left out, because entries are shown and stored.
+    """
     above = url.segments
     while above and above[-1] == b"":
         above = above[:-1]
@@ -192,7 +204,7 @@ def child_url(url: FileUrl, name: bytes, kind: Kind) -> FileUrl:
 
 
 def give_directory(url: FileUrl, file: LocalFile) -> Dialogue[None]:
-    """The names as a body, and as entries."""
+    """Send the names as a body, and as entries."""
     names = cast("list[bytes]", (yield ReadNames()))
     reply = Reply(
         kind=Kind.DIRECTORY,
@@ -204,4 +216,4 @@ def give_directory(url: FileUrl, file: LocalFile) -> Dialogue[None]:
     yield StartBody(reply)
     for lines in name_lines(names):
         yield EmitBody(lines)
-    reply.verified.add("terminator")  # getdents(2) returned 0: the names are all
+    reply.verified.add("terminator")  # getdents(2) returned 0: the names are complete

@@ -21,9 +21,11 @@ _DATA = "?:@&="
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class FileUrl(Url):
-    """`host` names this machine or none, in several ways; it is None if there was no `//`. `segments` is
-    empty where the URL has no path, and ends with an empty segment for a directory. User information means
-    nothing here; it is kept because the text had it.
+    """A file URL.
+
+    `host` names this machine in several ways or is empty; it is `None` if the text lacked `//`. `segments` is
+    empty if the URL has no path, and ends with an empty segment for a directory. User information has no
+    effect; it is kept because the text had it.
 
     Examples:
         >>> resolver.parse("file:///etc/host%20name").segments
@@ -37,7 +39,7 @@ class FileUrl(Url):
 
 
 def parse(text: UrlText) -> FileUrl:
-    """Split at `/` first and decode then: an escaped slash stays inside its segment."""
+    """Parse a file URL: split at `/` first, then decode, so an escaped slash stays inside its segment."""
     if text.text.startswith("//", text.start, text.end):
         return _parse_with_host(text)
     if not text.text.startswith("/", text.start, text.end):
@@ -63,7 +65,7 @@ def _parse_with_host(text: UrlText) -> FileUrl:
 
 
 def _parse_segments(text: UrlText, slash: int) -> tuple[bytes, ...]:
-    """The path that begins with the slash at that index, or the absent path at the text's end."""
+    """Return the path that begins with the slash at that index, or the absent path at the text's end."""
     if slash == text.end:
         text.note("missing-slash", slash)
     note_characters(text, slash, text.end, _DATA + "/")
@@ -76,12 +78,12 @@ def _parse_segments(text: UrlText, slash: int) -> tuple[bytes, ...]:
 
 
 def with_name(url: FileUrl, *names: bytes) -> FileUrl:
-    """What has these names, from the same directory on."""
+    """Return the URL with these names in place of the last segment."""
     return replace(url, segments=(*url.segments[:-1], *names), fragment=None)
 
 
 def names_of(url: FileUrl) -> tuple[bytes, ...]:
-    """The segments, without the empty ones behind a directory."""
+    """Return the segments, without the empty ones at the end of a directory."""
     segments = url.segments
     while segments and not segments[-1]:
         segments = segments[:-1]
@@ -89,17 +91,17 @@ def names_of(url: FileUrl) -> tuple[bytes, ...]:
 
 
 def as_directory(url: FileUrl) -> FileUrl:
-    """The same, which has to be a directory."""
+    """Return the URL of the same path, which must be a directory."""
     return replace(url, segments=(*names_of(url), b""), fragment=None)
 
 
 def encode_segment(segment: bytes) -> str:
-    """One segment of a path, as a URL has it."""
+    """Return one segment of a path as written in a URL."""
     return encode(segment, _DATA)
 
 
 def build(url: FileUrl) -> str:
-    """The URL as text. Without a host it is `file:/path`, unless that would read as a host."""
+    """Return the URL as text: without a host `file:/path`, unless that would read as a host."""
     path = "".join(f"/{encode_segment(segment)}" for segment in url.segments)
     if url.host is None and path and not path.startswith("//"):
         return build_url(url, path)
