@@ -1,16 +1,16 @@
-"""Archives of what was fetched, in the format that archives use: WARC 1.0 and 1.1 (ISO 28500).
+"""Archives of retrieved objects, in the format of web archives: WARC 1.0 and 1.1 (ISO 28500).
 
-What is in a file is a stranger's octets, whoever wrote it. It is read within bounds: `stretch` unpacks what
-was packed, `head` reads what a record says of itself, `records` goes through a file from one end to the other
-and tells what is damaged, `digests` and `inspection` hold a record to what it says, `check` a whole file.
-Nothing that reads opens a file: whoever does hands over a `Source`.
+The bytes of a file are untrusted, whichever program wrote it, and are read within bounds. `records` reads a
+file from end to end: it unpacks, reads the heads of records and reports damage. `check` compares records and
+whole files with their digests and lengths. The readers do not open files; their caller passes a
+`RecordSource`.
 
-What is in files an `Archive` serves: a `catalogue` of all records finds the one that is meant, by its URL
-(`target`) and time (`moment`), `block` reads it when it is wanted, `joining` puts together what came in
-parts, and `told` reads back what was said. Who fetches from it is `resolver/warc/replay.py`.
+An `Archive` serves the objects in files. A `catalogue` of all records finds a record by its URL (`http`) and
+time (`archive`). It reads blocks on demand and joins the parts of an answer. `metadata` reads the stored
+dialogue. `replay` retrieves from an archive.
 
-What is fetched is written by a `Recorder`, an extra: each hop is a `capture`, of http an `exchange`, with its
-`dialogue`; it becomes a `group` of records, which `writing` puts into a `volume`, with its `index`.
+A `Recorder`, which needs the extra `warc`, writes an archive. Each hop is a `capture`. The capture becomes a
+`group` of records, which `writing` puts into a file, with its `index`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> object:
-    """`Recorder` needs the extra `warc`, and reading does not."""
+    """Import `Archive` or `Recorder` on first use: only `Recorder` needs the extra `warc`."""
     if name == "Archive":
         from resolver.warc.archive import Archive
 

@@ -1,4 +1,4 @@
-"""Archives to fetch from: `Archive`, and the moment as of which one is asked."""
+"""Archives to retrieve from: `Archive`, and the time as of which it is used."""
 
 from __future__ import annotations
 
@@ -22,8 +22,13 @@ _AT = re.compile(rf"([0-9]{{4}})(?:-?([0-9]{{2}})(?:-?([0-9]{{2}})(?:{_TIME})?)?
 
 
 def read_moment(text: str) -> datetime:
-    """W3CDTF in UTC, or 4 to 14 digits; what is not said to its end means its end: `2026-01` is all of
-    January. Raises `NotConfigured`."""
+    """Return the end of a time given in W3CDTF in UTC, or as 4 to 14 digits.
+
+    Missing parts mean the end of the period: `2026-01` is all of January.
+
+    Raises:
+        NotConfigured: The text is not a time.
+    """
     match = _AT.fullmatch(text.strip())
     if match is None:
         raise _no_time(text)
@@ -44,7 +49,7 @@ def read_moment(text: str) -> datetime:
 
 
 def _end_of(begin: datetime, said: list[str | None], fraction: str | None) -> datetime:
-    """The last microsecond of what was said."""
+    """Return the last microsecond of the given period."""
     if fraction is not None:
         return begin + timedelta(microseconds=int(fraction[1:7].ljust(6, "0")))
     spans = [None, None, timedelta(days=1), timedelta(hours=1), timedelta(minutes=1), timedelta(seconds=1)]
@@ -65,14 +70,19 @@ def _no_time(text: str) -> NotConfigured:
 
 
 class Archive:
-    """The files `paths`, WARC of whoever wrote them, from which is served what a `Resolver(archive=…)` is
-    asked for: no packet is sent. Of several captures of a URL it is the latest, or with `at` the latest of
-    until then: a datetime, or text as `--at` takes it. What is truncated is taken only where nothing whole
-    is. They are read once, from end to end, when this is made; it is closed in the end, or is a context that
-    does so.
+    """WARC files from which a `Resolver(archive=…)` is served; it does not send packets.
 
-    Raises `LocalError` where a file is none of WARC, or cannot be read, and `NotConfigured` for what is no
-    time.
+    The files may come from any program. They are read once, from end to end, when this is made. It must be
+    closed, or is a context that does so. The latest capture of a URL is served, and a truncated capture only
+    if no complete one exists.
+
+    Args:
+        paths: The files.
+        at: The latest time of a capture: a datetime, or text as `--at` takes it.
+
+    Raises:
+        LocalError: A file is not a WARC file or cannot be read.
+        NotConfigured: `at` is not a time.
     """
 
     def __init__(self, paths: Sequence[str | os.PathLike[str]], *, at: datetime | str | None = None) -> None:
@@ -95,7 +105,7 @@ class Archive:
             raise LocalError(f"{path}: {error.message}") from error
 
     def gate(self, admission: Admission) -> UrlGate:
-        """The gate of an admitted URL: it opens nothing, and answers from the archive."""
+        """Return the gate of an admitted URL, which opens no connection and answers from the archive."""
         from resolver.warc.replay import ArchiveGate  # imports warcio, of the extra
 
         return ArchiveGate(admission, self.find)
@@ -109,11 +119,11 @@ class Archive:
         self.close()
 
     def close(self) -> None:
-        """Nothing more is served."""
+        """Close the files."""
         self._opened.close()
 
     def find(self, url: Url, *, wants_facts: bool = False) -> FoundCapture:
-        """What there is of a URL. Raises `NotFound`."""
+        """Return the best capture of a URL; raise `NotFound`."""
         catalogue, sought = self._catalogue, normalize_target(url)
         objects, failed = catalogue.objects(sought), catalogue.find_alone(sought, "failed")
         facts = catalogue.find_alone(sought, "info") if wants_facts else []

@@ -53,21 +53,21 @@ if TYPE_CHECKING:
     from resolver.network.stream_settings import TappedConnection, TlsFacts
 
 
-# Listings that are made of answers: the answers are archived as they came, so that they can be parsed again.
+# Listings that are made of answers: the answers are archived as received, so that they can be parsed again.
 #
-# The row of the scheme selects them (`protocols.scheme.KeptListing`): the answers to some commands, the last
-# one, the packets of the last one; or the names in a directory of this machine.
+# The scheme definition selects them (`protocols.scheme.KeptListing`): the answers to some commands, the last
+# answer, the packets of the last answer, or the names in a directory of this machine.
 
 
 class _AnswerSpan(NamedTuple):
-    """Answers to what was sent in one go: octets of the spool from `begin` on."""
+    """The answers to the commands of one write: bytes of the spool from `begin` on."""
 
     words: tuple[str, ...]
     begin: int
 
 
 class AnswerListing:
-    """`wanted` says which; they are put into `spool`."""
+    """The answers of a listing, selected by `wanted` and written into `spool`."""
 
     def __init__(self, wanted: KeptListing, spool: SpooledBytes) -> None:
         self._wanted = wanted
@@ -82,7 +82,7 @@ class AnswerListing:
         self._spool.close()
 
     def record_sent(self, octets: bytes) -> None:
-        """What comes from now on answers this."""
+        """Record commands: the bytes received from now on answer them."""
         self._settle()
         if self._wanted.how == "last":
             self._stretches, self._ranges = [], []
@@ -101,13 +101,13 @@ class AnswerListing:
         return "_".join(words[:2] if words[:1] == ["LIST"] else words[:1])
 
     def record_received(self, octets: bytes) -> None:
-        """This came in answer."""
+        """Record bytes of an answer."""
         if self._current is not None:
             self._first += octets[: 1 - len(self._first)]
             self._spool.write(octets)
 
     def _settle(self) -> None:
-        """The answers to what was sent last are complete. A no is not part of a listing."""
+        """Complete the answers to the last commands. A refusal is not part of a listing."""
         current, self._current = self._current, None
         is_no = self._wanted.how == "answers" and self._first in (b"4", b"5")
         if current is not None and self._first and not is_no:
@@ -116,7 +116,7 @@ class AnswerListing:
         self._first = b""
 
     def record_step(self, step: Step, answer: object) -> None:
-        """A step of the dialogue was answered."""
+        """Record the answer of a step of the dialogue."""
         how = self._wanted.how
         if how == "packets" and isinstance(step, ExchangeDatagrams) and isinstance(answer, DatagramReply):
             self._put(b"".join(answer.pieces))
@@ -127,13 +127,13 @@ class AnswerListing:
             self._put(b"".join(_line(name, self._file.status_of(name)) for name in names))
 
     def _put(self, octets: bytes) -> None:
-        """In place of all that is there."""
+        """Store the bytes in place of all earlier ones."""
         begin = self._spool.size
         self._spool.write(octets)
         self._ranges = [(begin, self._spool.size)]
 
     def finish(self) -> tuple[str, RecordBlock]:
-        """The media type, and all answers."""
+        """Return the media type, and a block of all answers."""
         self._settle()
         commands: list[str] = []
         for stretch in self._stretches:
@@ -151,7 +151,7 @@ class AnswerListing:
 
 
 def take_first_octets(pieces: Iterator[bytes], size: int) -> Iterator[bytes]:
-    """The first octets of these pieces."""
+    """Yield the first `size` bytes of these pieces."""
     for piece in pieces:
         if size <= 0:
             return
@@ -160,14 +160,14 @@ def take_first_octets(pieces: Iterator[bytes], size: int) -> Iterator[bytes]:
 
 
 def _drop_repeated(commands: list[str]) -> list[str]:
-    """The last of them stands for all further ones."""
+    """Return the commands without repetitions of the last one."""
     while len(commands) > 1 and commands[-1] == commands[-2]:
         commands = commands[:-1]
     return commands
 
 
 def _line(name: bytes, status: FileStatus) -> bytes:
-    """One name of a directory of this machine."""
+    """Return one name of a directory of this machine as a line of JSON."""
     modified = None if status.modified is None else status.modified.isoformat().replace("+00:00", "Z")
     said = {
         "name": name.decode("latin-1"),
@@ -185,12 +185,12 @@ RESPONSE = "application/http;msgtype=response"
 
 
 def is_request(octets: bytes) -> bool:
-    """Does one begin with these octets, other than one for a tunnel?"""
+    """Return whether a request begins with these bytes, other than a request for a tunnel."""
     return _REQUEST.match(octets) is not None and not octets.startswith(b"CONNECT ")
 
 
 class HttpCaptureFacts(NamedTuple):
-    """What an exchange comes to. `said` are octets that are in no record; `body` the members of its event."""
+    """The records of an exchange. `said` are bytes that are in no record; `body` the members of its event."""
 
     object: CapturedObject | None
     request: RecordBlock | None
@@ -204,7 +204,7 @@ class HttpCaptureFacts(NamedTuple):
 
 
 class HttpCapture:
-    """What was asked on a connection; what came is in `came`."""
+    """The request on a connection (`asked`) and the bytes of its answer."""
 
     def __init__(self, way: Hashable, spool: Callable[[], SpooledBytes], came: SpooledBytes) -> None:
         self.way = way
@@ -217,8 +217,13 @@ class HttpCapture:
     def make_records(
         self, hide: Callable[[bytes], bytes], *, is_whole: bool, keeps_cookies: bool
     ) -> HttpCaptureFacts:
-        """The records; `is_whole` says of an answer that does not tell its length that all of it came, and
-        `keeps_cookies` that those that it sets are not masked."""
+        """Return the records of the exchange.
+
+        Args:
+            hide: Hides secrets in bytes.
+            is_whole: Whether an answer without a length was received completely.
+            keeps_cookies: Whether cookies that the answer sets stay unmasked.
+        """
         request = self.asked.read_first(MOST_HEAD)
         is_head = request.startswith(b"HEAD ")
         masked = [f"request:{name}" for name in masked_fields(request)]
@@ -263,7 +268,7 @@ class HttpCapture:
         size = self._came.size - begin
         length, unchunked = answer.length, ChunkDecoder(answer.head) if answer.coded else None
         if length is not None:
-            size = min(size, length)  # what comes behind its end is none of it
+            size = min(size, length)  # bytes after its end are not part of the body
         raw, payload, octets = sha1(usedforsecurity=False), sha256(), 0
         for piece in take_first_octets(self._came.pieces(begin), size):
             made = piece if unchunked is None else unchunked.take(piece)
@@ -302,7 +307,13 @@ _PASSWORD = re.compile(rb"(?m)^(PASS|ACCT) [^\r\n]+")
 
 
 class Capture:
-    """`late`: the time for all of it was over."""
+    """The capture of one retrieval over one hop.
+
+    States: an HTTP exchange (`_exchange`) is captured as bytes of the wire. Any other object collects in
+    `_block`, and bytes on its connection are either dialogue (an event) or body (a count). `pending` bytes of
+    a connection are assigned when a reader of the dialogue has used them; `_passing` names the source of the
+    body while a `CopyBody` is performed.
+    """
 
     def __init__(self, subject: CaptureSubject, keeper: CaptureSink, mask: Mask) -> None:
         self._subject = subject
@@ -336,7 +347,7 @@ class Capture:
     def _add(self, way: int, event: str, members: dict[str, JsonValue]) -> DialogueEvent:
         return self._events.add(self._keeper.now(), way, event, members)
 
-    # what goes over its connections
+    # bytes of its connections
 
     def record_connected(self, way: Hashable, link: TappedConnection) -> None:
         self._known[way] = link
@@ -360,7 +371,7 @@ class Capture:
         return way
 
     def _way(self, key: Hashable) -> CapturedConnection:
-        """One that stood before this began is taken up again."""
+        """Return a connection of this capture; a connection opened before the capture is added as reused."""
         found = self._ways.get(key)
         return self._take(key, self._known[key]._replace(reused=True)) if found is None else found
 
@@ -401,7 +412,7 @@ class Capture:
             if self._exchange is not None and self._exchange.way == way:
                 self._exchange.asked.write(shown)
                 return
-        if self._subject.kept_as == "data" and _PASSWORD.search(shown):  # that of anonymous, too
+        if self._subject.kept_as == "data" and _PASSWORD.search(shown):  # the password of anonymous too
             shown, masked = _PASSWORD.sub(rb"\1 ****", shown), True
         if self._answers is not None:
             self._answers.record_sent(shown)
@@ -437,10 +448,10 @@ class Capture:
             way.body = self._add(way.number, "body", {})
         way.count += octets
 
-    # the steps of the dialogue
+    # steps of the dialogue
 
     def watch_dialogue(self, dialogue: Dialogue[T]) -> Dialogue[T]:
-        """The same dialogue, whose steps are looked at as they are done."""
+        """Return the same dialogue, with its steps recorded as they are performed."""
         advance: Callable[[], Step] = lambda: dialogue.send(None)  # noqa: E731
         try:
             while True:
@@ -485,7 +496,7 @@ class Capture:
         way = self._main
         if step.source == "connection" and way is not None and isinstance(answer, CopiedBody):
             over = way.count - answer.octets
-            if 0 < over <= len(way.last):  # it came with the body, and is none of it
+            if 0 < over <= len(way.last):  # these bytes came with the body, and are not part of it
                 way.pending[:0] = way.last[-over:]
                 way.count -= over
             way.ended = "length" if step.count is not None else way.ended
@@ -500,7 +511,7 @@ class Capture:
         return heeding
 
     def _heard(self, way: CapturedConnection, left: int) -> None:
-        """All that came there but the last octets was heard."""
+        """Record all pending bytes except the last `left` as received."""
         heard = bytes(way.pending[: len(way.pending) - left])
         if not heard:
             return
@@ -515,18 +526,26 @@ class Capture:
     # the body
 
     def record_body(self, octets: bytes) -> None:
-        """So much of the body was read."""
+        """Record bytes of the body as read."""
         if self._subject.kept_as == "body":
             self._block.write(octets)
 
     def body_ended(self) -> None:
-        """All of it was."""
+        """Record that the body was read to its end."""
         self._is_whole = True
 
     # the end
 
     def end(self, error: BaseException | None, *, late: bool = False) -> None:
-        """It is over, and kept. Raises `LocalError` where the disk takes no more."""
+        """End the capture and write it.
+
+        Args:
+            error: The error of the retrieval, if any.
+            late: Whether the total time limit passed.
+
+        Raises:
+            LocalError: The disk is full or fails.
+        """
         if self._is_over:
             return
         self._is_over = True
@@ -541,7 +560,7 @@ class Capture:
                     spool.close()
 
     def _end_exchange(self, error: BaseException | None, *, late: bool = False) -> None:
-        """Records of an http exchange; what follows on the same URL is one of its own."""
+        """Write the records of an http exchange; a later exchange on the same URL is a new capture."""
         exchange = self._exchange
         assert exchange is not None
         is_whole = self._is_whole and error is None
@@ -577,7 +596,7 @@ class Capture:
             self._heard(each, 0)
         reply, size = self._reply, self._block.size
         if way is None and error is None and reply is not None and reply.target is not None:
-            return  # it only leads elsewhere, and nothing was said
+            return  # the URL only leads to another, without an exchange
         is_info = self._subject.wants == "facts" or (reply is not None and reply.unchanged)
         is_session = self._subject.kept_as == "words" and self._is_whole and error is None
         is_object = reply is not None and not (is_info or is_session) and (size > 0 or self._is_whole)
@@ -602,7 +621,7 @@ class Capture:
         self._keep(way, self._subject.protocol, end, kept, None)
 
     def _finish_bodies(self, error: BaseException | None, size: int | None) -> None:
-        """What came for the object, by its connection; all of it became the block."""
+        """Describe the bytes of the object by connection; all of them became the block."""
         bodies = [way for way in list(self._ways.values()) if way.body is not None]
         verified = set() if self._reply is None else self._reply.verified
         for way in bodies:
@@ -651,7 +670,7 @@ def _outcome(truncated: str | None) -> str:
 
 
 def _is_nothing(error: BaseException | None) -> bool:
-    """Is this the error of a URL of which nothing was fetched, so that nothing is written?"""
+    """Return whether the error means that no data of the URL was fetched, so nothing is written."""
     return isinstance(error, Refused | InvalidUrl | UnsupportedScheme | LocalError)
 
 

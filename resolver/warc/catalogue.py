@@ -37,18 +37,21 @@ from resolver.warc.records import (
     read_records,
 )
 
-# The block of one record, read when it is wanted: an archive is never held in memory.
+# The block of one record, read on demand: an archive is never held in memory.
 
-#: Of a block no longer than this the digest is compared before its first octet is given.
+#: A block up to this size in bytes is compared with its digest before its first byte is returned.
 HELD = 1_048_576
 
-#: Octets between two records.
+#: The number of bytes between two records.
 _BEHIND = 4
 
 
 class RecordPosition(NamedTuple):
-    """Where a record is: the number of its file, where it, or the member that it is in, begins, and how many
-    records of that member come before it."""
+    """The position of a record.
+
+    `file` is the number of its file, `offset` where it or its gzip member begins, and `number` the count of
+    records before it in that member.
+    """
 
     file: int
     offset: int
@@ -58,9 +61,17 @@ class RecordPosition(NamedTuple):
 def open_block(
     source: RecordSource, seat: RecordPosition, budget: Budget
 ) -> tuple[RecordHead, Iterator[bytes]]:
-    """The head of a record, and its block in pieces. `budget` is that of all that is wanted of its member at
-    once, for each time all before it is unpacked. Raises `ProtocolError` where the file is no longer what
-    it was, and `ChecksumMismatch`, for a long block at its end, where it is not the one that was written."""
+    """Return the head of a record, and its block in pieces.
+
+    Args:
+        source: The file.
+        seat: The position of the record.
+        budget: The budget for all reads of its member, because each read unpacks all bytes before it.
+
+    Raises:
+        ProtocolError: The file was modified.
+        ChecksumMismatch: The block differs from the written one; for a long block, at its end.
+    """
     stretch = open_stretch(source, seat.offset, budget)
     head = None
     try:
@@ -76,7 +87,11 @@ def open_block(
 
 
 def join_pieces(pieces: Iterator[bytes], most: int, what: str) -> bytes:
-    """All of them. Raises `LimitExceeded`."""
+    """Return all pieces as one value.
+
+    Raises:
+        LimitExceeded: They have more than `most` bytes.
+    """
     held = bytearray()
     for octets in pieces:
         held += octets
@@ -106,7 +121,10 @@ def _pieces(stretch: RecordStream, head: RecordHead) -> Iterator[bytes]:
 
 
 def _verify_pieces(head: RecordHead, pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """The same, held to the digest. Of a revisit it proves nothing: wget writes that of no octets there."""
+    """Yield the pieces, checked against the digest.
+
+    The digest of a revisit is ignored: wget writes the digest of no bytes there.
+    """
     claim = head.get_first("WARC-Block-Digest")
     if claim is None or head.type == "revisit":
         yield from pieces
@@ -133,20 +151,20 @@ def _make_changed(what: str) -> ProtocolError:
 
 # The captures of archives by URL: read once from end to end, and chosen by time.
 #
-# Only whole records count. Where a file is damaged, what comes behind counts all the same.
+# Only complete records count. Records after a damaged span count too.
 
-#: Records that are known of all files together: some 400 MB.
+#: The maximum number of records of all files together: about 400 MB.
 MOST = 1_000_000
 
 _OBJECTS = frozenset({"response", "resource", "revisit"})
 _SERVED = b"GET "
-#: What of http is no object: a part, and that nothing has changed.
+#: Statuses of http that are not objects: a part, and an unchanged object.
 _NO_OBJECTS = frozenset({"206", "304"})
 _EARLIEST = datetime(1, 1, 1, tzinfo=UTC)
 
 
 class CatalogueRecord(NamedTuple):
-    """One record: `kind` is an http status, what became of a retrieval, or a word for what it is."""
+    """A record: `kind` is an http status, the outcome of a retrieval, or the type of object."""
 
     seat: RecordPosition
     type: str
@@ -158,8 +176,10 @@ class CatalogueRecord(NamedTuple):
 
 
 class CatalogueQuery(PayloadPeek):
-    """As much of a block as tells what it is, and of a request what it asks for. `is_short`: an answer whose
-    head promises more than there is, whether or not it says so."""
+    """A reader of as much of a block as its kind requires, and of the method of a request.
+
+    `is_short`: the head of an answer promises more bytes than present, even if the record does not say so.
+    """
 
     def __init__(self, head: RecordHead) -> None:
         super().__init__(head)
@@ -182,7 +202,7 @@ class CatalogueQuery(PayloadPeek):
 
 @dataclass(slots=True)
 class Catalogue:
-    """Of all files together; `sources` are the files, by their numbers."""
+    """The records of all files together; `sources` are the files, by their numbers."""
 
     sources: list[RecordSource]
     _count: int = 0
@@ -193,7 +213,11 @@ class Catalogue:
     _unserved: set[bytes] = field(default_factory=set)
 
     def read(self, source: RecordSource) -> None:
-        """All of one more file. Raises `LocalError` for one of another format, or without a whole record."""
+        """Read all records of a further file.
+
+        Raises:
+            LocalError: The file has another format, or lacks a complete record.
+        """
         file, before = len(self.sources), self._count
         self.sources.append(source)
         damage: DamagedSpan | None = None
@@ -242,29 +266,32 @@ class Catalogue:
         into.setdefault(sought, []).append(taken)
 
     def objects(self, sought: str) -> list[CatalogueRecord]:
-        """What can be served of a URL."""
+        """Return the records that can be served for a URL."""
         found = self._objects.get(_digest(sought), [])
         return [each for each in found if each.id not in self._unserved and each.kind not in _NO_OBJECTS]
 
     def parts(self, sought: str, after: datetime, at: datetime | None) -> list[CatalogueRecord]:
-        """Parts of it that came then or later, in their order."""
+        """Return the parts of an object received at that time or later, in order."""
         found = [each for each in self._objects.get(_digest(sought), []) if each.kind == "206"]
         served = [each for each in found if each.id not in self._unserved and each.type == "response"]
         in_time = [each for each in served if each.date >= after and (at is None or each.date <= at)]
         return sorted(in_time, key=lambda each: each.date)
 
     def find_alone(self, sought: str, outcome: str) -> list[CatalogueRecord]:
-        """What was told of a URL without an object: that it `failed`, or `info`."""
+        """Return the outcomes of a URL without an object: `failed`, or `info`."""
         return [each for each in self._alone.get(_digest(sought), []) if each.kind == outcome]
 
     def find_metadata(self, taken: CatalogueRecord) -> RecordPosition | None:
-        """Where the metadata of a record are."""
+        """Return the position of the metadata of a record."""
         if taken.type == "metadata":
             return taken.seat
         return None if taken.id is None else self._told.get(taken.id)
 
     def original(self, head: RecordHead) -> CatalogueRecord | None:
-        """What a revisit refers to, which is none itself: by its ID, else by its URL and date."""
+        """Return the record that a revisit refers to, by its ID, else by its URL and date.
+
+        A reference to another revisit returns None.
+        """
         found = self._by_id.get(_digest(head.get_first("WARC-Refers-To") or ""))
         if found is None:
             found = next(self._by_target(head), None)
@@ -279,7 +306,7 @@ class Catalogue:
 
 
 def choose_latest(found: list[CatalogueRecord], at: datetime | None) -> CatalogueRecord | None:
-    """The latest whole one, not after `at`; where there is none, of what is cut the one that has most."""
+    """Return the latest complete record, not after `at`; without one, the longest truncated record."""
     by_then = sorted((each for each in found if at is None or each.date <= at), key=lambda each: each.date)
     whole = [each for each in by_then if each.is_whole]
     if whole or not by_then:
@@ -288,7 +315,7 @@ def choose_latest(found: list[CatalogueRecord], at: datetime | None) -> Catalogu
 
 
 def _make_key(target: str) -> bytes | None:
-    """None for what is no URL."""
+    """Return the key of a URL, or None if the text is not a URL."""
     try:
         return _digest(normalize_target(parse(target)))
     except (InvalidUrl, UnicodeError):
@@ -296,12 +323,11 @@ def _make_key(target: str) -> bytes | None:
 
 
 def _digest(text: str) -> bytes:
-    """In its place, for a text may be as long as a line."""
+    """Return a digest, used as the key because a text may be as long as a line."""
     return blake2b(text.encode("utf-8", "surrogateescape"), digest_size=16).digest()
 
 
-# An HTTP answer that was truncated, and the parts that continued it (RFC 9110 14.4): one
-# body.
+# An HTTP answer that was truncated, and the parts that continued it (RFC 9110 14.4): one body.
 
 _RANGE = re.compile(
     rb"\r?\ncontent-range[ \t]*:[ \t]*bytes ([0-9]{1,18})-[0-9]{1,18}/([0-9]{1,18}|\*)[ \t]*(?=\r?\n)",
@@ -313,7 +339,7 @@ _CODING = re.compile(rb"\r?\ncontent-encoding[ \t]*:[ \t]*([^\r\n]*)", re.IGNORE
 
 
 class AnswerPart(NamedTuple):
-    """A record of an answer: how long its block is, and what gives that."""
+    """A record of an answer: the length of its block, and a function that opens the block."""
 
     length: int
     block: Callable[[], Iterator[bytes]]
@@ -327,22 +353,24 @@ class AnswerPart(NamedTuple):
         return None
 
     def skip_octets(self, count: int) -> Iterator[bytes]:
-        """All but its first octets."""
+        """Yield all bytes except the first `count`."""
         for octets in self.block():
             yield octets[count:]
             count = max(0, count - len(octets))
 
 
 class AnswerPiece(NamedTuple):
-    """A part from which on so many octets are passed over."""
+    """A part with the number of its first bytes to skip."""
 
     part: AnswerPart
     skipped: int
 
 
 def find_parts(first: AnswerPart, parts: list[AnswerPart]) -> list[AnswerPiece] | None:
-    """What follows the first answer to make it whole; None where they do not. They are of the same object
-    where a strong entity tag says so, or the date of its last change."""
+    """Return the parts that complete the first answer; None if they do not.
+
+    They must be of the same object by a strong entity tag, or by the date of its last change.
+    """
     answer = first.answer()
     if answer is None or answer.status != 200 or answer.length is None:
         return None
@@ -378,13 +406,14 @@ def _value(field: re.Pattern[bytes], answer: AnswerSpan) -> bytes | None:
     return None if found is None else found[1].strip()
 
 
-#: Octets of one member that are unpacked again for each one that it has in the file: some four times the
-#: densest, as it is read for its head, its facts and its octets, and some hundred times what is usual.
+#: The number of bytes of a member that are unpacked again for each of its bytes in the file. This is about
+#: four times the densest compression, because it is read for its head, its facts and its bytes, and about a
+#: hundred times the usual one.
 _MOST_TIMES = 4_096
 
 
 class FoundCapture:
-    """One capture. `address` is that of the peer that it came from."""
+    """A capture found in an archive. `address` is the address of its peer."""
 
     def __init__(self, catalogue: Catalogue, taken: CatalogueRecord, parts: list[CatalogueRecord]) -> None:
         self._catalogue = catalogue
@@ -396,7 +425,7 @@ class FoundCapture:
 
     @cached_property
     def head(self) -> RecordHead:
-        """That of its record."""
+        """Return the head of the capture's record."""
         return self._open(self._taken.seat)[0]
 
     @property
@@ -405,7 +434,7 @@ class FoundCapture:
 
     @property
     def is_whole(self) -> bool:
-        """With what it was gone on with."""
+        """Return whether the object is complete, including the parts that continued it."""
         if self._joined is not None:
             return True
         return self._taken.is_whole and (self._original is None or self._original.is_whole)
@@ -437,12 +466,16 @@ class FoundCapture:
 
     @property
     def object_head(self) -> RecordHead:
-        """That of the record that has its octets."""
+        """Return the head of the record that has the object's bytes."""
         original = self._original
         return self.head if original is None else self._open(original.seat)[0]
 
     def block(self) -> Iterator[bytes]:
-        """Its octets; of http head and body. Raises `NotFound` where they are in another file."""
+        """Return the object's bytes; of http the head and the body.
+
+        Raises:
+            NotFound: They are in another file.
+        """
         original = self._original
         if original is None:
             own = self._open(self._taken.seat)[1]
@@ -457,8 +490,11 @@ class FoundCapture:
         return self.head.media_type == "application/http" and 0 < self.head.length <= MOST_HEAD
 
     def _open(self, seat: RecordPosition) -> tuple[RecordHead, Iterator[bytes]]:
-        """See `open_block`. What is unpacked for one capture has a budget for each member: an answer may have
-        been gone on with any number of times, all in one."""
+        """Open a block with `open_block`.
+
+        All reads for one capture share one budget for each member: an answer may have been resumed any number
+        of times, all in one member.
+        """
         member = seat._replace(number=0)
         if (budget := self._budgets.get(member)) is None:
             budget = self._budgets[member] = Budget(seat.offset, times=_MOST_TIMES)
@@ -466,7 +502,7 @@ class FoundCapture:
 
     @cached_property
     def events(self) -> list[Json]:
-        """What was said, where that was kept, too."""
+        """Return the events of the dialogue, if the archive has them."""
         seat = self._catalogue.find_metadata(self._taken)
         if seat is None:
             return []
@@ -478,18 +514,21 @@ class FoundCapture:
 
     @cached_property
     def ways(self) -> list[ReplayedConnection]:
-        """What came on which connection."""
+        """Return the connections with their received bytes."""
         return ways_of(self.events)
 
     @cached_property
     def exchanges(self) -> list[ReplayedConnection]:
-        """Those of them in datagrams."""
+        """Return the connections in datagrams."""
         return [way for way in self.ways if way.transport == "udp" and way.heard]
 
 
 def _join_head(own: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """The head that a revisit has, with the body of what it refers to; all of that, where the two frame their
-    bodies in different ways, or this is only told not to have changed."""
+    """Yield the head of a revisit with the body of the original record.
+
+    The original is yielded unchanged if the two frame their bodies in different ways, or if the revisit only
+    says that the object has not changed.
+    """
     held, theirs = b"", None
     for piece in pieces:
         held += piece

@@ -1,7 +1,7 @@
 """The check of an archive: lengths, digests, references and answer heads of its records; its listing.
 
-A fault makes the file, or a record of it, worthless as it stands: damage, or a block that is not the one that
-was written. A finding is odd and may be right: another file may have the referenced record.
+A fault makes the file, or a record of it, unusable: damage, or a block that differs from the written one. A
+finding is odd and may be right: another file may have the referenced record.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from resolver.warc.records import DamagedSpan, RecordHead, RecordSource, WarcRec
 
 # Digests of records (WARC 1.1, 5.8), and the payload that they cover (WARC 1.1, 2).
 #
-# Our digests are `sha1:` and 32 characters of base32; other programs write other forms.
+# This package writes `sha1:` and 32 characters of base32; other programs write other forms.
 #
-# An algorithm's name may have a hyphen; its length tells whether a value is hex, base32 or base64. Letters
-# of any case and a missing `=` are accepted, for there are files with either.
+# An algorithm's name may have a hyphen. The length tells whether a value is hex, base32 or base64. Letters of
+# any case and a missing `=` are accepted, because there are files with either.
 
-#: What became of a digest: `unknown` is one that we cannot compute, or that is none.
+#: The result for a digest: `unknown` if it cannot be computed or is not a digest.
 Verdict: TypeAlias = Literal["verified", "mismatch", "absent", "unknown"]
 
-#: Algorithms by their names without a hyphen, and the octets of their digests.
+#: Algorithms by their names without a hyphen, and the sizes of their digests in bytes.
 _SIZES = {"md5": 16, "sha1": 20, "sha256": 32, "sha512": 64}
 
 
 class DigestClaim(NamedTuple):
-    """A digest that a record says: an algorithm by the name that hashlib has for it, and its octets."""
+    """A digest stated by a record: the name of the algorithm in hashlib, and its bytes."""
 
     algorithm: str
     digest: bytes
 
 
 def read_claim(text: str) -> DigestClaim | None:
-    """None for what we cannot compute, and for what is no digest."""
+    """Return the digest, or None if it cannot be computed or is not a digest."""
     name, _, value = text.partition(":")
     algorithm = name.strip().lower().replace("-", "")
     size, value = _SIZES.get(algorithm, 0), value.strip().rstrip("=")
@@ -67,7 +67,7 @@ def _pad(value: str, unit: int) -> str:
 
 
 class ComputedDigest:
-    """A digest that is computed as octets come, for what a field claims; None where there is no field."""
+    """A digest computed over incoming bytes, to compare with a field's claim; None without a field."""
 
     def __init__(self, text: str | None) -> None:
         self._absent = text is None
@@ -86,12 +86,12 @@ class ComputedDigest:
         return "verified" if self._hash.digest() == self._claim.digest else "mismatch"
 
 
-# The payload of a record while its block is read: of an HTTP answer its body without transfer coding, of
-# everything else the block (WARC 1.1, 2).
+# The payload of a record while its block is read: of an HTTP answer its body without transfer coding, of any
+# other record the block (WARC 1.1, 2).
 
 
 class Payload:
-    """`answer` is what stands before the body, where it is an answer of http and its head has come."""
+    """The payload of a record. `answer` is the head before an http body, once it was read."""
 
     def __init__(self, head: RecordHead) -> None:
         self.answer: AnswerSpan | None = None
@@ -100,7 +100,7 @@ class Payload:
         self._unchunked: ChunkDecoder | None = None
 
     def take(self, octets: bytes) -> bytes:
-        """What of the payload these make; nothing of what has no head that we could read."""
+        """Return the payload in these bytes; empty if the record has no readable head."""
         if self._has_head and self.answer is None:
             if len(self._held) > MOST_HEAD:
                 return b""
@@ -115,29 +115,32 @@ class Payload:
 
     @property
     def is_whole(self) -> bool:
-        """Has all of it come, as far as that can be told of chunks?"""
+        """Return whether the payload is complete, as far as chunks show it."""
         return self._unchunked is None or self._unchunked.is_whole
 
 
 # The block of a record as it is read: its digests, and the promises in the head of an HTTP answer.
 #
-# The payload of an HTTP message is its body without transfer coding, yet most tools hash its chunks with
-# their framing: a digest of either is right.
+# The payload of an HTTP message is its body without transfer coding, but most tools hash its chunks with
+# their framing. Both digests are accepted.
 
-#: Octets of the head of an answer (S16).
+#: The maximum size of the head of an answer in bytes (S16).
 _MOST_HEAD = 262_144
 
 _HEAD_ENDS = re.compile(rb"\r?\n\r?\n")
 _STATUS = re.compile(rb"HTTP/[0-9]\.[0-9] ([0-9]{3})(?:[ \r\n]|\Z)")
 _LENGTH = re.compile(rb"\r?\ncontent-length[ \t]*:[ \t]*([0-9]{1,18})[ \t]*(?=\r?\n|\Z)", re.IGNORECASE)
 _CODED = re.compile(rb"\r?\ntransfer-encoding[ \t]*:", re.IGNORECASE)
-#: Answers that have no body, whatever length they say.
+#: Answers without a body, even with a length field.
 _BODILESS = frozenset({204, 304})
 
 
 class BlockFacts(NamedTuple):
-    """What was found. `status` is http's; `promised` are the octets of a body that its head promises and
-    `present` those that are there; `is_cut`: chunks without the last one."""
+    """The result of an inspection.
+
+    `status` is http's. `promised` is the length of the body in its head, `present` the actual length, both in
+    bytes. `is_cut`: the last chunk is missing.
+    """
 
     block: Verdict
     payload: Verdict
@@ -148,20 +151,19 @@ class BlockFacts(NamedTuple):
 
     @property
     def is_short(self) -> bool:
-        """Is there less of it than its head promises?"""
+        """Return whether the body is shorter than its head promises."""
         return self.is_cut or (self.promised is not None and self.present < self.promised)
 
 
 class HttpHead:
-    """What stands before the body of a message of http: `octets` when all of it came, empty where there is no
-    head."""
+    """The head of an http message: `octets` once it is complete, empty if the block lacks a head."""
 
     def __init__(self) -> None:
         self.octets: bytes | None = None
         self._held = bytearray()
 
     def take(self, octets: bytes) -> bytes:
-        """What of them is body."""
+        """Return the part of `octets` that is body."""
         if self.octets is not None:
             return octets
         looked_at = max(0, len(self._held) - 3)
@@ -172,7 +174,7 @@ class HttpHead:
         return self._end_head(0 if end is None else end.end())
 
     def end(self) -> bytes:
-        """No more comes: what was held for a head and is body."""
+        """Return the bytes held for a head that are body, at the end of the block."""
         return b"" if self.octets is not None else self._end_head(0)
 
     @property
@@ -187,7 +189,7 @@ class HttpHead:
 
 
 class BlockInspection:
-    """Of one record; `facts` when all of its block was taken."""
+    """The inspection of one record; `facts` is valid after its complete block."""
 
     def __init__(self, head: RecordHead) -> None:
         self.head = head
@@ -241,7 +243,7 @@ class BlockInspection:
 
 
 class _DecodedBody:
-    """A body in chunks, without them."""
+    """A chunked body, decoded."""
 
     def __init__(self, head: bytes, claim: str | None) -> None:
         self._digest = ComputedDigest(claim)
@@ -252,7 +254,7 @@ class _DecodedBody:
         self.take(head)
 
     def take(self, octets: bytes) -> None:
-        """What h11 does not take is not decoded, and so not compared."""
+        """Decode bytes; a body that h11 rejects is not decoded, and so not compared."""
         if self._is_over:
             return
         try:
@@ -275,16 +277,16 @@ class _DecodedBody:
         return self._digest.verdict() if self._is_whole else "unknown"
 
 
-#: Records, and references, of which is known what they are called: some 100 MB for both.
+#: The number of records, and of references, that are remembered: about 100 MB for both.
 MOST_KNOWN = 1_000_000
 
 _REFERENCES = ("WARC-Concurrent-To", "WARC-Refers-To", "WARC-Warcinfo-ID")
-#: What every record has to say (WARC 1.1, 5).
+#: Fields that every record must have (WARC 1.1, 5).
 _NEEDED = ("WARC-Type", "WARC-Record-ID", "WARC-Date")
 
 
 class ArchiveFinding(NamedTuple):
-    """`name` is one of a few words, as the findings of a URL are; `message` is for people."""
+    """A finding about a record. `name` is from a fixed list, as for a URL; `message` is for display."""
 
     file: str
     offset: int
@@ -294,7 +296,7 @@ class ArchiveFinding(NamedTuple):
 
 
 class ArchiveCheck:
-    """Of files that belong together: what one refers to may be in another. `records` and `damaged` count."""
+    """A check of related files, which may refer to each other. `records` and `damaged` count."""
 
     def __init__(self, most: int = MOST_KNOWN) -> None:
         self.records = 0
@@ -305,7 +307,7 @@ class ArchiveCheck:
         self._knows_all = True
 
     def read(self, source: RecordSource, name: str) -> Iterator[ArchiveFinding]:
-        """What there is to say of one file, in its order. Raises `LocalError` for one of another format."""
+        """Yield the findings of one file, in its order; raise `LocalError` for another format."""
         for found in read_records(source, BlockInspection):
             if isinstance(found, DamagedSpan):
                 self.damaged += 1
@@ -317,7 +319,7 @@ class ArchiveCheck:
             self._note(found.head, name, found.offset)
 
     def end(self) -> Iterator[ArchiveFinding]:
-        """What can be said when all files were read: which references lead nowhere."""
+        """Yield the findings about references, after all files were read."""
         for wanted in self._wanted:
             known = self._known.get(wanted.digest)
             if known is None and self._knows_all:
@@ -390,7 +392,7 @@ def _check_record(record: WarcRecord[BlockInspection]) -> Iterator[ArchiveFindin
 
 def _check_digests(head: RecordHead, facts: BlockFacts) -> Iterator[ArchiveFinding]:
     if facts.block == "mismatch":
-        # wget writes the digest of nothing where a revisit has a head.
+        # wget writes the digest of no bytes if a revisit has a head.
         is_fault = head.type != "revisit"
         yield ArchiveFinding(
             "", 0, "warc:digest", "its block has another digest than it says", is_fault=is_fault
@@ -410,7 +412,7 @@ def _describe_short(facts: BlockFacts) -> str:
     return f"it has {facts.present} of {facts.promised} octets, and does not say that it is truncated"
 
 
-#: Media types of what a listing is made of, for each scheme that has any.
+#: Media types of archived listings, by scheme.
 _LISTINGS = {
     "application/gopher-menu": "directory",
     "application/gopher+-menu": "directory",
@@ -422,21 +424,21 @@ _LISTINGS = {
     "text/x-ftp-nlst": "directory",
     "text/x-prospero-answer": "directory",
 }
-#: The last line of a dialogue, which says what became of it: octets of it that are looked at.
+#: The number of bytes to examine of the last line of a dialogue, which holds its outcome.
 _MOST_END = 65_536
 _DIALOGUE = b"dialogue: "
 _OUTCOMES = frozenset({"done", "truncated", "failed", "info"})
 
 
 class ListedRecord(NamedTuple):
-    """One record. `kind`: an http status, what became of a retrieval, or what the object is, in a word."""
+    """A record of a listing. `kind`: an http status, the outcome of a retrieval, or the type of object."""
 
     offset: int
     head: RecordHead
     kind: str
 
     def as_json(self) -> dict[str, JsonValue]:
-        """What is said of it, with the names of its fields, and nothing that was not."""
+        """Return the fields of the record by name, with a redacted URL."""
         head = self.head
         target = head.target
         return {
@@ -459,8 +461,15 @@ class ListedRecord(NamedTuple):
 def list_records(
     source: RecordSource, wanted: Callable[[str], bool] | None = None
 ) -> Iterator[ListedRecord | DamagedSpan]:
-    """Each whole record, in order, and what is damaged; of some URLs alone where `wanted` tells which. Raises
-    `LocalError` for a file of another format."""
+    """Yield each complete record in order, and damaged spans.
+
+    Args:
+        source: The file.
+        wanted: Selects records by their URLs; None selects all.
+
+    Raises:
+        LocalError: The file has another format.
+    """
     for found in read_records(source, PayloadPeek):
         if isinstance(found, DamagedSpan):
             yield found
@@ -469,7 +478,7 @@ def list_records(
 
 
 class PayloadPeek:
-    """As much of a block as tells what it is."""
+    """A reader of as much of a block as its kind requires."""
 
     def __init__(self, head: RecordHead) -> None:
         self.type = head.type
@@ -484,7 +493,7 @@ class PayloadPeek:
             self.http.take(octets)
 
     def kind(self) -> str:
-        """An http status; what became of a retrieval; what the object is, as far as its type tells."""
+        """Return an http status, the outcome of a retrieval, or the type of object by its media type."""
         if self.type == "metadata":
             return _outcome(self._end)
         if self.http is not None and self.http.status is not None:
@@ -495,7 +504,7 @@ class PayloadPeek:
 
 
 def _outcome(end: bytes) -> str:
-    """What a dialogue ends with; `-` for what is none of ours."""
+    """Return the outcome of a dialogue; `-` if the dialogue is not in this package's format."""
     lines = [line for line in end.splitlines() if line]
     if not lines or not lines[-1].startswith(_DIALOGUE):
         return "-"

@@ -22,14 +22,17 @@ if TYPE_CHECKING:
     from resolver.network.stream_settings import TappedConnection
 
 
-#: Python's own, whatever this machine thinks.
+#: Python's built-in table, independent of the machine.
 _TYPES = MimeTypes()
 _ANY = "application/octet-stream"
 
 
 class CaptureSubject(NamedTuple):
-    """What a capture is of. `target` is the URL as records have it, `shown` as it was asked for, redacted;
-    `via` led to it, and `hop` is how: R for a redirect, L for a link."""
+    """The subject of a capture.
+
+    `target` is the URL as records store it, `shown` the redacted URL as requested. `via` is the URL that led
+    to it, and `hop` the type of that link: R for a redirect, L for a link.
+    """
 
     target: str
     shown: str
@@ -44,9 +47,12 @@ class CaptureSubject(NamedTuple):
 
 
 class CapturedObject(NamedTuple):
-    """What came. `size` and `sha256` are of the payload, `head` is that of an answer of http; `truncated`
-    says why it is not whole. `digest` is the payload's, also where the record does not say it;
-    `is_found`: its URL alone names it, so that the index has it."""
+    """The received object.
+
+    `size` and `sha256` are of the payload. `head` is the head of an http answer. `truncated` is the reason
+    why it is incomplete. `digest` is the payload's, even if the record does not state it. `is_found`: its URL
+    alone identifies it, so the index lists it.
+    """
 
     type: Literal["response", "resource"]
     content_type: str
@@ -63,7 +69,7 @@ class CapturedObject(NamedTuple):
 
 
 class RecordGroup(NamedTuple):
-    """All records of a capture, in their order: the object, the request, the metadata."""
+    """All records of a capture, in order: the object, the request, the metadata."""
 
     subject: CaptureSubject
     date: datetime
@@ -76,7 +82,7 @@ class RecordGroup(NamedTuple):
 
 
 def resource_of(media_type: str, block: RecordBlock, truncated: str | None) -> CapturedObject:
-    """The octets of an object that did not come by http."""
+    """Return the object that a protocol other than http delivered."""
     raw, payload = sha1(usedforsecurity=False), sha256()
     for piece in block.pieces():
         raw.update(piece)
@@ -97,8 +103,11 @@ def resource_of(media_type: str, block: RecordBlock, truncated: str | None) -> C
 
 
 def type_of(subject: CaptureSubject, reply: Reply, command: bytes, mask: Mask) -> str:
-    """What an object is. Of what came on a connection for data, a listing is what it was asked for by, and a
-    file what its name says, for nobody else does."""
+    """Return the media type of an object.
+
+    For an object from a data connection the type of a listing is the command that requested it. The type of a
+    file follows from its name, because the protocol does not state one.
+    """
     if subject.kept_as != "data":
         return mask.hide_in_text(reply.media_type or _ANY)
     if reply.kind is Kind.DIRECTORY:
@@ -107,7 +116,7 @@ def type_of(subject: CaptureSubject, reply: Reply, command: bytes, mask: Mask) -
 
 
 def truncation_of(error: BaseException | None, *, late: bool) -> str:
-    """Why an object is not whole."""
+    """Return the reason why an object is incomplete."""
     if late:
         return "time"
     match error:
@@ -127,8 +136,11 @@ def end_of(
     masked: list[str] | None = None,
     expected: int | None = None,
 ) -> dict[str, JsonValue]:
-    """The members of a dialogue's last event, without secrets. With `masked`, the fields of http that are
-    masked, they have fewer facts: the record of the answer has them."""
+    """Return the members of a dialogue's last event, without secrets.
+
+    With `masked`, the names of masked http fields, it has fewer facts, because the record of the answer has
+    them.
+    """
     end: dict[str, JsonValue] = {"outcome": outcome}
     if isinstance(error, ResolveError):
         message = mask.hide_in_text(error.message)
@@ -163,7 +175,7 @@ def end_of(
 
 
 def _facts_of(reply: Reply, mask: Mask) -> dict[str, JsonValue]:
-    """What else was known of it, as far as there is any."""
+    """Return the other facts of a reply that are present."""
     masked = mask.facts(reply)
     suggested: bytes | None = masked["suggested"]
     facts: dict[str, JsonValue] = {
@@ -179,7 +191,7 @@ def _facts_of(reply: Reply, mask: Mask) -> dict[str, JsonValue]:
 def metadata_of(
     subject: CaptureSubject, events: DialogueRecord, now: datetime, end: dict[str, JsonValue]
 ) -> bytes:
-    """The block of the metadata record."""
+    """Return the block of the metadata record."""
     lines = []
     if subject.via is not None:
         lines.append(f"via: {subject.via}")
@@ -191,20 +203,20 @@ def metadata_of(
 
 
 def fields_block(lines: list[str]) -> bytes:
-    """A block of `application/warc-fields`."""
+    """Return a block of `application/warc-fields`."""
     return "".join(f"{line}\r\n" for line in lines).encode("utf-8")
 
 
 # The dialogue of one object in an archive: format 1, a line of JSON an event.
 #
 # `docs/archives.md` describes the events and their members. Bytes are text here, one character a byte. Bytes
-# of the object itself are counted and not repeated, and the whole is bounded.
+# of the object itself are counted and not repeated, and the total size is bounded.
 
 FORMAT = 1
 
-#: Octets of all lines; a line more says that there was more.
+#: The maximum size of all lines in bytes; one further line notes the truncation.
 MOST = 1_048_576
-#: What an event costs besides its octets, about.
+#: The approximate size of an event without its bytes.
 _EACH = 100
 
 _LINE = "dialogue: "
@@ -213,7 +225,7 @@ _ENCODER = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"))
 
 @dataclass(slots=True)
 class DialogueEvent:
-    """One event, `at` seconds since the first. `octets` may still grow, until another comes."""
+    """An event, `at` seconds since the first. `octets` may grow until the next event."""
 
     at: float
     way: int
@@ -223,7 +235,7 @@ class DialogueEvent:
 
 
 class DialogueRecord:
-    """The events of one capture. `hide` takes the secrets that went out from what came."""
+    """The events of one capture. `hide` removes sent secrets from received bytes."""
 
     def __init__(self, begun: datetime, hide: Callable[[bytes], bytes]) -> None:
         self.begun = begun
@@ -234,13 +246,13 @@ class DialogueRecord:
         self._last = 0.0
 
     def add(self, now: datetime, way: int, event: str, members: dict[str, JsonValue]) -> DialogueEvent:
-        """Another one; its members may be changed until the end."""
+        """Add an event and return it; its members may be changed until the end."""
         happened = DialogueEvent(self._compute_elapsed(now), way, event, members)
         self._keep(happened, _EACH)
         return happened
 
     def say(self, now: datetime, way: int, event: str, octets: bytes, *, joins: bool, masked: bool) -> None:
-        """Octets that were sent or received; they join those before where nothing came between."""
+        """Add sent or received bytes; they join the previous event if it is of the same kind."""
         last = self._events[-1] if self._events else None
         if joins and last is not None and last.octets is not None and (last.way, last.event) == (way, event):
             if self._has_room(len(octets)):
@@ -253,7 +265,7 @@ class DialogueRecord:
         self._keep(happened, _EACH + len(octets))
 
     def last_heard(self, way: int) -> DialogueEvent | None:
-        """What was received there, where nothing happened since."""
+        """Return the last received bytes of a connection, if no other event followed."""
         last = self._events[-1] if self._events else None
         return last if last is not None and (last.way, last.event) == (way, "receive") else None
 
@@ -269,12 +281,12 @@ class DialogueRecord:
         return not self._is_cut
 
     def _compute_elapsed(self, now: datetime) -> float:
-        """Never less than before, whatever the clock does."""
+        """Return the seconds since the start, which never decrease even if the clock is set back."""
         self._last = max(self._last, (now - self.begun).total_seconds())
         return self._last
 
     def lines(self, now: datetime, end: dict[str, JsonValue]) -> Iterator[str]:
-        """All of it, `end` as the last, however much there was."""
+        """Yield all lines, with `end` as the last one even after a truncation."""
         for happened in self._events:
             yield _LINE + _json(happened, self._hide)
         yield _LINE + _json(DialogueEvent(self._compute_elapsed(now), 0, "end", end), self._hide)
@@ -288,13 +300,13 @@ def _json(happened: DialogueEvent, hide: Callable[[bytes], bytes]) -> str:
     return _ENCODER.encode({**said, **happened.members})
 
 
-# Bytes in lines as they came, with the periods that an archive removes: doubled ones, and the terminator.
+# Bytes in lines as received, with the periods that an archive removes: doubled ones, and the terminator.
 
 _END = b".\r\n"
 
 
 def frame_pieces(pieces: Iterator[bytes], *, has_end: bool) -> Iterator[bytes]:
-    """`has_end`: the last period came."""
+    """Yield the pieces with doubled periods, and the final period if `has_end`."""
     last = b"\n"
     for octets in pieces:
         doubled = octets.replace(b"\n.", b"\n..")
@@ -305,7 +317,7 @@ def frame_pieces(pieces: Iterator[bytes], *, has_end: bool) -> Iterator[bytes]:
 
 
 class CapturedConnection:
-    """A connection: its number, what came on it and belongs to nothing yet, and how much of the object."""
+    """A captured connection: its number, its unassigned bytes, and its part of the object."""
 
     def __init__(self, number: int, link: TappedConnection) -> None:
         self.number = number
@@ -319,20 +331,20 @@ class CapturedConnection:
         self.ended = "stopped"
 
     def turn_into_body(self, events: DialogueRecord) -> None:
-        """What was heard here last is part of the object."""
+        """Count the last received bytes on this connection as part of the object."""
         found = events.last_heard(self.number)
         if found is not None and self.body is None:
             self.body, self.count = found, len(found.octets or b"")
             found.event, found.octets = "body", None
 
     def describe(self, framing: str, ended: str, block: JsonValue) -> None:
-        """What came of the object here, and what became of it."""
+        """Set the members of the event about the object's bytes on this connection."""
         if self.body is not None:
             self.body.members = {"count": self.count, "block": block, "framing": framing, "ended": ended}
 
 
 class SpooledBytes(Protocol):
-    """Octets that are kept until they are written."""
+    """Bytes that are stored until they are written."""
 
     @property
     def size(self) -> int: ...
@@ -347,7 +359,7 @@ class SpooledBytes(Protocol):
 
 
 class CaptureSink(Protocol):
-    """Whom captures are handed to."""
+    """The receiver of captures."""
 
     @property
     def keeps_cookies(self) -> bool: ...

@@ -16,7 +16,7 @@ from protocols.location import HostUrl, Url
 from resolver.url import registry
 from resolver.url.parsing import build
 
-#: Octets of heads that are looked at, interim ones and all.
+#: The maximum size in bytes of heads that are parsed, including interim ones.
 MOST_HEAD = 262_144
 
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
@@ -25,26 +25,26 @@ _STATUS = re.compile(rb"HTTP/(1\.[01]) ([0-9]{3})(?:[ \r\n]|\Z)")
 _LENGTH = re.compile(rb"\r?\ncontent-length[ \t]*:[ \t]*([0-9]{1,18})[ \t]*(?=\r?\n)", re.IGNORECASE)
 _CODED = re.compile(rb"\r?\ntransfer-encoding[ \t]*:", re.IGNORECASE)
 _TYPE = re.compile(rb"\r?\ncontent-type[ \t]*:[ \t]*([^\r\n;]*)", re.IGNORECASE)
-#: Its name, what is behind the colon, and the lines that it is folded into.
+#: The name of a field, the text after the colon, and its continuation lines.
 _FIELD = re.compile(rb"(?m)^([^\s:]+)([ \t]*:[ \t]*)([^\r\n]*(?:\r?\n[ \t][^\r\n]*)*)")
-#: A line of a head that is no field.
+#: A line of a head that is not a field.
 _OTHER = re.compile(rb"(?m)^(?![^\s:]+[ \t]*:|[ \t])[^\r\n]+")
-#: By these the octets of a record are read again: they keep their names, whatever was sent in secret.
+#: Readers of a record need these fields, so their names stay even if they equal a sent secret.
 _FRAMING = frozenset({b"content-encoding", b"content-length", b"content-type", b"transfer-encoding"})
 _MASKED = re.compile(rb"(?m)^([^\s:]+)[ \t]*:[^\r\n]*\*\*\*\*")
-#: Of a longer scheme its end: else each letter of a long word is looked at as often as letters follow.
+#: Only the end of a longer scheme matches: otherwise the search would take quadratic time in a long word.
 _IN_URL = re.compile(rb"(?i)([a-z][a-z0-9+.-]{0,63}://[^\s/?#:@]*:)[^\s/?#@]*@")
 _HIDDEN = b"****"
-#: What gives us a secret. Nobody needs to have logged in before: the cookie of a session is one to whoever
-#: reads it later.
+#: Fields that give the client a secret, even without a login: a session cookie is a secret from later
+#: readers.
 _COOKIES = frozenset({b"set-cookie", b"set-cookie2"})
-#: What proves a secret that was sent.
+#: Fields that prove a sent secret.
 _PROVED = frozenset({b"authentication-info"})
 _BODILESS = frozenset({204, 304})
 
 
 class AnswerSpan(NamedTuple):
-    """Where the heads of an answer are in what came: octets of interim ones, and those of its own."""
+    """The position of the heads of an answer: the size of interim heads in bytes, and its own head."""
 
     interim: int
     head: bytes
@@ -56,18 +56,18 @@ class AnswerSpan(NamedTuple):
 
     @property
     def version(self) -> str | None:
-        """As archives call it."""
+        """Return the HTTP version in the form of archives."""
         found = _STATUS.match(self.head)
         return None if found is None else f"http/{found[1].decode('ascii')}"
 
     @property
     def coded(self) -> bool:
-        """Does its body come in a transfer coding?"""
+        """Return whether the body has a transfer coding."""
         return _CODED.search(self.head) is not None
 
     @property
     def length(self) -> int | None:
-        """Octets of its body, where it says so."""
+        """Return the stated length of the body in bytes."""
         if self.status in _BODILESS:
             return 0
         found = None if self.coded else _LENGTH.search(self.head)
@@ -80,7 +80,7 @@ class AnswerSpan(NamedTuple):
 
 
 def find_answer(octets: bytes) -> AnswerSpan | None:
-    """In the first octets that came; None where there is no whole head."""
+    """Return the answer in the first received bytes; None without a complete head."""
     begin = 0
     while (end := _HEAD_END.search(octets, begin)) is not None:
         if not _INTERIM.match(octets, begin):
@@ -90,7 +90,7 @@ def find_answer(octets: bytes) -> AnswerSpan | None:
 
 
 def masked_fields(request: bytes) -> list[str]:
-    """Names of fields whose values are not shown in a request, in lower case."""
+    """Return the names of masked fields in a request, in lower case."""
     head = request.partition(b"\r\n\r\n")[0]
     return [found[1].decode("latin-1").lower() for found in _MASKED.finditer(head)]
 
@@ -98,7 +98,7 @@ def masked_fields(request: bytes) -> list[str]:
 def mask_answer(
     head: bytes, *, asked_secretly: bool, keeps_cookies: bool, hide: Callable[[bytes], bytes]
 ) -> tuple[bytes, list[str]]:
-    """The head, or several, without secrets, and the names of the fields that are masked."""
+    """Return one or more heads without secrets, and the names of the masked fields."""
     names: list[str] = []
     given = (frozenset() if keeps_cookies else _COOKIES) | (_PROVED if asked_secretly else frozenset())
 
@@ -117,7 +117,7 @@ def mask_answer(
 
 
 class ChunkDecoder:
-    """A body without its transfer coding, as far as it is one."""
+    """A body without its transfer coding, up to its end or the first violation."""
 
     def __init__(self, head: bytes) -> None:
         self._machine = h11.Connection(h11.CLIENT, max_incomplete_event_size=MOST_HEAD)
@@ -127,8 +127,8 @@ class ChunkDecoder:
         self.take(head)
 
     def take(self, octets: bytes) -> bytes:
-        """What these make; nothing behind its end, or where it is none."""
-        if self._is_over or not octets:  # which h11 takes for the end of a connection
+        """Return the decoded bytes; empty after the end, or after a violation."""
+        if self._is_over or not octets:  # h11 takes an empty value for the end of a connection
             return b""
         made: list[bytes] = []
         try:
@@ -145,14 +145,17 @@ class ChunkDecoder:
         return b"".join(made)
 
 
-# The URL of a record: as records write it, and as it is looked up.
+# The URL of a record: as records store it, and as the key of a search.
 
-#: What no URL may have as it is (RFC 3986 2).
+#: Characters that a URL must not contain (RFC 3986 2).
 _NEVER = re.compile(r"[^!#$&-;=?-\[\]_a-z~%]|%(?![0-9A-Fa-f]{2})")
 
 
 def target_of(url: Url, *, has_user: bool, hide: Callable[[str], str] = str) -> str:
-    """The URL as records have it: whose, but not who, never a password, and nothing that `hide` hides."""
+    """Return the URL as records store it: without a password, and without all that `hide` hides.
+
+    The user stays only if `has_user`. The fragment and the zone are removed.
+    """
     absent: dict[str, Any] = {
         name: None
         for name in ("password", "fragment", "zone", *(() if has_user else ("user",)))
@@ -163,8 +166,11 @@ def target_of(url: Url, *, has_user: bool, hide: Callable[[str], str] = str) -> 
 
 
 def normalize_target(url: Url) -> str:
-    """The same text for all URLs that name the same thing, whoever wrote them: of their components, with the
-    host in small letters and no port that is the scheme's. Nothing else is taken for the same."""
+    """Return one text for all spellings of a URL.
+
+    It is built from the components, with the host in lower case and without the scheme's default port. No
+    other spellings are treated as equal.
+    """
     row = registry.find(url.scheme)
     plain: dict[str, Any] = {"text": "", "findings": (), "places": (), "fragment": None}
     if isinstance(url, HostUrl):

@@ -1,7 +1,7 @@
-"""Indexes of archives, the CDXJ file written beside one and CDX files of others; and payloads for revisits.
+"""Indexes of archives, the CDXJ file written next to one and CDX files of others; and payloads for revisits.
 
-The key of a record is the URL reversed, without the parts that seldom tell two objects apart: scheme, user,
-`www.`, case, session ids. So it serves a search, and nothing is chosen by it here.
+The key of a record is the URL reversed, without the parts that seldom distinguish objects: scheme, user,
+`www.`, case, session ids. It serves a search; this package does not select records by it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from resolver.warc.records import Budget, DamagedRecord, RecordHead, RecordSourc
 from resolver.warc.writing import Fields, digest_text
 
 _WWW = re.compile(r"www\d*\.")
-#: Parameters that name a session (as the surt package strips them).
+#: Parameters that name a session (as the surt package removes them).
 _SESSION = re.compile(
     r"(?:^|&)(?:(?:jsessionid|phpsessid|sid)=[0-9a-z]{32}|aspsessionid[a-z]{8}=[a-z]{24})(?=&|$)"
 )
@@ -38,7 +38,7 @@ _INDEXED = frozenset({"response", "resource", "revisit"})
 
 
 class IndexLine(NamedTuple):
-    """One line. `mime` is None where nobody said."""
+    """A line of an index. `mime` is `None` if unknown."""
 
     url: str
     date: datetime
@@ -61,7 +61,7 @@ class IndexLine(NamedTuple):
 
 
 def key_of(target: str) -> str:
-    """By which other programs look for a URL."""
+    """Return the key by which other programs search for a URL."""
     try:
         url = parse(target)
     except InvalidUrl:
@@ -69,7 +69,7 @@ def key_of(target: str) -> str:
     if not isinstance(url, HostUrl) or not url.host:
         return _plain(target)
     host = _WWW.sub("", url.host.lower(), count=1) if _WWW.match(url.host.lower()) else url.host.lower()
-    if ":" not in host:  # IPv6 stays as it is; numbers of IPv4 are turned around as names are
+    if ":" not in host:  # IPv6 stays unchanged; IPv4 numbers are reversed as names are
         host = ",".join(reversed(host.split(".")))
     port = "" if url.port in (None, url.default_port) else f":{url.port}"
     rest = target.partition("://")[2]
@@ -89,12 +89,12 @@ def _plain(target: str) -> str:
 
 
 def _normalize_escapes(text: str) -> str:
-    """Escaped alike, however it was."""
+    """Return the text with uniform escapes."""
     return quote(unquote_to_bytes(text), safe=_SAFE + "%")
 
 
 class IndexBuilder:
-    """What the index says of a record, when all of its block was taken; nothing of most kinds."""
+    """The index line of a record, known after its complete block; most types of records have no line."""
 
     def __init__(self, head: RecordHead) -> None:
         self.head = head
@@ -134,26 +134,29 @@ class IndexBuilder:
         )
 
 
-# Indexes as programs write them: CDXJ, and CDX whose first line names its columns.
+# Indexes of other programs: CDXJ, and CDX with its columns named in the first line.
 #
-# A line is only a hint, whoever wrote it: which record may have a payload of some digest. An index is
-# untrusted: lines are bounded, and so is the amount that is read of one (S16). An index may be packed.
+# A line is only a hint, whichever program wrote it: the record that may have the payload of some digest. An
+# index is untrusted: lines are bounded, and so is the amount that is read of one (S16). An index may be
+# packed.
 
-#: Octets of a line, and lines of an index.
+#: The maximum of bytes in a line, and of lines in an index.
 MOST_LINE = 65_536
 MOST_LINES = 20_000_000
 
 _OFFSET = re.compile(r"[0-9]{1,18}", re.ASCII)
 _SHA1 = 20
-#: Columns of CDX that are of use: checksum, offset of what is packed or of what is not, file.
+#: The columns of CDX that are used: checksum, compressed or uncompressed offset, file.
 _CHECKSUM, _OFFSETS, _FILE = "k", "Vv", "g"
-#: A record that has no payload of its own.
+#: A revisit does not have a payload.
 _REVISITS = ('"warc/revisit"', " warc/revisit ")
 
 
 class CdxHint(NamedTuple):
-    """The payload whose SHA-1 that is, is in the record at `offset` of a file of this name, which has no
-    directory in it."""
+    """A hint that the payload with this SHA-1 is in the record at `offset` of a file.
+
+    `name` is the file name without a directory.
+    """
 
     digest: bytes
     name: str
@@ -161,8 +164,11 @@ class CdxHint(NamedTuple):
 
 
 def read_hints(source: RecordSource) -> Iterator[CdxHint | None]:
-    """One for each line that is of no revisit, in order; None where it tells nothing of use. Raises
-    `LocalError` where this is no index, and behind so many lines."""
+    """Yield one hint for each line that is not a revisit, in order; None for a line without useful data.
+
+    Raises:
+        LocalError: The file is not an index, or has too many lines.
+    """
     columns: dict[str, int] = {}
     for number, line in enumerate(_lines(source)):
         if number >= MOST_LINES:
@@ -199,7 +205,7 @@ def _parse_columns(text: str, columns: dict[str, int]) -> CdxHint | None:
 
 
 def _parse_json(text: str) -> CdxHint | None:
-    """Of a line with a key, a time and an object of JSON."""
+    """Return the hint of a line with a key, a time and a JSON object."""
     words = text.split(" ", 2)
     if len(words) < 3:
         return None
@@ -213,7 +219,10 @@ def _parse_json(text: str) -> CdxHint | None:
 
 
 def _hint(digest: str, file: str, offset: str) -> CdxHint | None:
-    """Some write the digest without its algorithm, and the file with the directory that it was in."""
+    """Return the hint of these values.
+
+    Some programs write the digest without its algorithm, and the file with its former directory.
+    """
     claim = read_claim(digest if ":" in digest else f"sha1:{digest}")
     name = file.rpartition("/")[2]
     if claim is None or len(claim.digest) != _SHA1 or not _is_name(name) or not _OFFSET.fullmatch(offset):
@@ -222,7 +231,7 @@ def _hint(digest: str, file: str, offset: str) -> CdxHint | None:
 
 
 def _is_name(name: str) -> bool:
-    """Can a file have it?"""
+    """Return whether a file can have this name."""
     try:
         name.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -232,26 +241,26 @@ def _is_name(name: str) -> bool:
 
 # Payloads that were archived before, by this run or earlier archives, for revisit records (WARC 1.1, 6.7).
 #
-# The key is the SHA-256 of the payload and its length; for a payload without a head of its own the media
-# type, too, and for HTTP answers whether they came in chunks. The URL may differ.
+# The key is the SHA-256 of the payload and its length. For a payload without a head it includes the media
+# type, and for HTTP answers whether they were chunked. The URL may differ.
 
-#: Octets below which a record that refers to another is no shorter.
+#: The size in bytes below which a revisit record is not shorter than the object.
 LEAST = 512
-#: As many are known, the oldest forgotten first: some 500 MB.
+#: The maximum number of known payloads, the oldest removed first: about 500 MB.
 MOST_KNOWN = 1_000_000
 
 _OK = 200
 
 
 class RevisitOriginal(NamedTuple):
-    """A record that has the payload: its ID, its URL and its date as it has them."""
+    """A record that has the payload: its ID, its URL and its date, as stored."""
 
     id: str
     target: str
     date: str
 
     def fields(self, profile: str, digest: str) -> Fields:
-        """What a record says that is the same as this one."""
+        """Return the fields of a revisit record that refers to this one."""
         return [
             ("WARC-Profile", profile),
             ("WARC-Payload-Digest", digest),
@@ -262,18 +271,18 @@ class RevisitOriginal(NamedTuple):
 
 
 class Revisits:
-    """Those of a run."""
+    """The payloads of a run."""
 
     def __init__(self, most: int = MOST_KNOWN) -> None:
         self._most = most
         self._known: dict[tuple[str, int, str], RevisitOriginal] = {}
 
     def find(self, kept: CapturedObject) -> RevisitOriginal | None:
-        """What is the same, where that is worth while; nothing of what is not whole."""
+        """Return a record with the same payload; None without one, or if a revisit is not worthwhile."""
         return self._known.get(payload_key(kept)) if is_worthwhile(kept) else None
 
     def note(self, kept: CapturedObject, original: RevisitOriginal) -> None:
-        """It is there now."""
+        """Record that the archive has this payload."""
         if not is_worthwhile(kept):
             return
         if len(self._known) >= self._most:
@@ -282,13 +291,16 @@ class Revisits:
 
 
 def is_worthwhile(kept: CapturedObject) -> bool:
-    """Is it worth while to refer to another record that has it, or to this one?"""
+    """Return whether a reference to another record, or to this one, saves space."""
     return kept.truncated is None and kept.size >= LEAST and kept.status in (None, _OK)
 
 
 def payload_key(kept: CapturedObject) -> tuple[str, int, str]:
-    """What is alike in those that are the same. A revisit of http has a head, by which programs read the body
-    of the other: that is in chunks where this was, and only there."""
+    """Return the key that equal payloads share.
+
+    A revisit of http has a head, by which programs read the body of the original record. So that body must be
+    chunked exactly if this one was.
+    """
     is_coded = kept.payload_digest is None
     how = kept.content_type if kept.type != "response" else "chunks" if is_coded else ""
     return kept.sha256, kept.size, how
@@ -297,18 +309,18 @@ def payload_key(kept: CapturedObject) -> tuple[str, int, str]:
 # Payloads of earlier archives, by the indexes that the user named: a repeated one becomes a revisit record,
 # as within a run.
 #
-# A line of an index is a hint. Its record is opened, and the payload hashed again: a record that is missing,
-# or has other bytes, counts as no line. So no statement of an index gets into an archive, and two payloads
-# with one SHA-1 are never mistaken for one another.
+# A line of an index is a hint. The hinted record is opened, and the payload hashed again: a record that is
+# missing, or has other bytes, counts as no line. So no statement of an index gets into an archive, and two
+# payloads with one SHA-1 are never confused.
 #
 # The hints are in a private temporary database, which takes some 50 bytes a line on the disk and a few MB in
 # memory, however many there are.
 
-#: Lines that go into the database at once, and records of one digest that are looked at.
+#: The number of lines per database insert, and of records tried per digest.
 _AT_ONCE = 10_000
 _MOST_TRIED = 3
 
-#: What another record may repeat: no spaces, nothing that ends a line.
+#: A value that another record may repeat: without spaces and line ends.
 _WORD = re.compile(r"[!-~]{1,8192}")
 
 _TABLE = "CREATE TABLE hints (digest BLOB, directory INTEGER, name BLOB, offset INTEGER)"
@@ -316,8 +328,13 @@ _QUERY = "SELECT directory, name, offset FROM hints WHERE digest=? ORDER BY rowi
 
 
 class EarlierArchives:
-    """`unread` are lines of the indexes that told nothing. Raises `LocalError` for an index that cannot be
-    read, or is none."""
+    """The payloads of earlier archives, found by their indexes.
+
+    `unread` is the number of index lines without useful data.
+
+    Raises:
+        LocalError: An index cannot be read, or is not an index.
+    """
 
     def __init__(self, indexes: Sequence[str]) -> None:
         self.unread = 0
@@ -327,7 +344,7 @@ class EarlierArchives:
             with _faults():
                 self._database.execute("PRAGMA journal_mode=OFF")
                 self._database.execute(_TABLE)
-                self._database.execute("BEGIN")  # and never an end: nobody needs what is written
+                self._database.execute("BEGIN")  # never committed: the data is temporary
                 for path in indexes:
                     self._read(path)
                 self._database.execute("CREATE INDEX digests ON hints (digest)")
@@ -336,12 +353,14 @@ class EarlierArchives:
             raise
 
     def close(self) -> None:
-        """Nobody asks any more."""
+        """Close the database."""
         self._database.close()
 
     def find(self, kept: CapturedObject) -> RevisitOriginal | None:
-        """The record of an earlier archive that has the same payload, and says of it what this object would;
-        None where there is none that is worth while."""
+        """Return the record of an earlier archive with the same payload and the same stated properties.
+
+        Return None without such a record, or if a revisit is not worthwhile.
+        """
         claim = read_claim(kept.digest)
         if claim is None or not is_worthwhile(kept):
             return None
@@ -380,7 +399,7 @@ def _rows(directory: int, some: list[CdxHint | None]) -> Iterator[tuple[bytes, i
 
 @contextmanager
 def _faults() -> Iterator[None]:
-    """What SQLite says is told as what it is: the disk."""
+    """Report an error of SQLite as an error of the disk."""
     try:
         yield
     except sqlite3.Error as error:
@@ -388,15 +407,18 @@ def _faults() -> Iterator[None]:
 
 
 def _places(directory: str) -> Iterator[str]:
-    """Where the files of an index are: beside it, or where pywb has them."""
+    """Yield the directories of an index's files: its own, and the one that pywb uses."""
     yield directory
     if os.path.basename(os.path.abspath(directory)) == "indexes":
         yield os.path.join(directory, os.pardir, "archive")
 
 
 def _original(source: RecordSource, offset: int, kept: CapturedObject) -> RevisitOriginal | None:
-    """The record at an offset, if it has this object's payload, and may be repeated. Raises
-    `DamagedRecord`."""
+    """Return the record at an offset, if it has this object's payload and may be repeated.
+
+    Raises:
+        DamagedRecord: It is not such a record.
+    """
     found = read_one(source, offset, lambda head: _HashedPayload(head, kept))
     head = found.head
     id, target, date = head.id or "", head.target or "", head.get_first("WARC-Date") or ""
@@ -407,7 +429,7 @@ def _original(source: RecordSource, offset: int, kept: CapturedObject) -> Revisi
 
 
 class _HashedPayload:
-    """The payload of one record, as far as it may be that of `kept`: by its SHA-256 and length."""
+    """The payload of one record, compared with `kept` by its SHA-256 and length."""
 
     def __init__(self, head: RecordHead, kept: CapturedObject) -> None:
         if head.type != kept.type or head.get_first("WARC-Truncated") is not None:
@@ -426,7 +448,7 @@ class _HashedPayload:
             raise DamagedRecord("this payload is longer")
 
     def is_same(self) -> bool:
-        """When all of its block was taken."""
+        """Return whether the payload is the same, after the complete block."""
         answer = self._payload.answer
         if answer is not None and answer.status != _OK:
             return False

@@ -1,7 +1,6 @@
-"""The metadata of a capture: its dialogue, read back from the archive.
+"""The metadata of a capture: its dialogue, read from the archive.
 
-It is a stranger's text: what is not as our format has it is passed over, and nothing of it is believed
-beyond what it is.
+The text is untrusted. Items that deviate from the format are skipped, and the rest is used only as data.
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ from protocols.errors import (
 )
 from protocols.location import Finding, JsonValue, Kind
 
-#: Octets of metadata that are read: those of a dialogue, and what little stands before it.
+#: The maximum number of bytes of metadata that are read: a dialogue, and the few fields before it.
 MOST = 2_097_152
 
-#: How deep facts are in one another; a scheme's own are four at most.
+#: The maximum nesting of facts; those of a scheme have four levels at most.
 _DEEPEST = 8
 
 _LINE = b"dialogue: "
@@ -50,7 +49,7 @@ Json = dict[str, JsonValue]
 
 
 def read_events(pieces: Iterator[bytes]) -> list[Json]:
-    """The events of a dialogue, in order; none where there is none."""
+    """Return the events of a dialogue, in order; empty without a dialogue."""
     octets = b""
     for piece in pieces:
         octets += piece
@@ -69,14 +68,17 @@ def read_events(pieces: Iterator[bytes]) -> list[Json]:
 
 
 def end_of(events: list[Json]) -> Json:
-    """The last event, where it is the end."""
+    """Return the last event if it is the end."""
     return events[-1] if events and events[-1]["event"] == "end" else {}
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayedConnection:
-    """A connection, to a numeric address: what was `sent` and `heard` on it, in order, and whether octets of
-    the object followed, with what `framing` and how they `ended`."""
+    """An archived connection to a numeric address.
+
+    `sent` and `heard` are its bytes in order. `has_body` says whether bytes of the object followed, with the
+    given `framing` and the way they `ended`.
+    """
 
     transport: str
     address: str | None
@@ -88,7 +90,7 @@ class ReplayedConnection:
 
 
 def ways_of(events: list[Json]) -> list[ReplayedConnection]:
-    """The connections, in the order of their numbers."""
+    """Return the connections, in the order of their numbers."""
     by_number: dict[int, list[Json]] = {}
     for each in events:
         number = each.get("c")
@@ -137,7 +139,7 @@ def moment(event: Json, name: str) -> datetime | None:
 
 
 def reply_of(end: Json) -> Reply | None:
-    """What the object was, as it was told when it came; None where nothing of the sort stands there."""
+    """Return the reply with the recorded facts of the object; None if the event has no kind."""
     kind = text(end, "kind")
     if kind not in {each.value for each in Kind}:
         return None
@@ -157,7 +159,7 @@ def reply_of(end: Json) -> Reply | None:
 
 
 def _depth(value: JsonValue, deep: int = 0) -> int:
-    """How deep values are in it; of what is deeper than anything of ours no more than that."""
+    """Return the nesting of a value, counted up to one level above the maximum."""
     if deep > _DEEPEST or not isinstance(value, dict | list):
         return deep
     inner = value.values() if isinstance(value, dict) else value
@@ -176,7 +178,7 @@ def _pairs(value: JsonValue) -> Iterator[tuple[str, str]]:
 
 
 def findings_of(end: Json) -> list[Finding]:
-    """What was odd about it then."""
+    """Return the recorded findings."""
     told = end.get("findings")
     found = []
     for each in told if isinstance(told, list) else []:
@@ -188,13 +190,13 @@ def findings_of(end: Json) -> list[Finding]:
 
 
 def read_verified(end: Json) -> set[str]:
-    """What showed then that it was whole."""
+    """Return the recorded proofs that the object was complete."""
     told = end.get("verified")
     return {word for word in told if word in _WORDS} if isinstance(told, list) else set()
 
 
 def error_of(end: Json, date: datetime) -> ResolveError:
-    """What it failed by then, once more."""
+    """Return the recorded error of the retrieval."""
     told = end.get("error")
     error: Json = told if isinstance(told, dict) else {}
     message = f"{text(error, 'message') or 'it failed'} (recorded on {date:%Y-%m-%dT%H:%M:%SZ})"

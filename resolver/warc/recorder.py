@@ -43,10 +43,13 @@ _MOST_INFO = 65_536
 
 
 class WarcVolume:
-    """`mode` is that of a file that is made. `cut` is how many octets a run that was cut off left behind its
-    last whole record; they are gone.
+    """A file of an archive, open for appending.
 
-    Raises `LocalError` where the file is another's, is damaged, is being written, or cannot be.
+    `mode` is the mode of a new file. `cut` is the number of bytes that an interrupted run left after its last
+    complete record; they were removed.
+
+    Raises:
+        LocalError: The file belongs to another program, is damaged, is being written, or cannot be written.
     """
 
     def __init__(self, path: str, mode: int = 0o600) -> None:
@@ -72,15 +75,17 @@ class WarcVolume:
     def write(
         self, type: str, fields: Fields, content_type: str | None, block: RecordBlock
     ) -> tuple[int, int]:
-        """One record of those that are written `together`; where it begins, and how long it is there."""
+        """Write one record of an open transaction; return its position and its length in the file."""
         begin = self._file.size
         self._writer.write(type, fields, content_type, block)
         return begin, self._file.size - begin
 
     @contextmanager
     def open_transaction(self) -> Iterator[None]:
-        """All records that are written meanwhile, or none: what was begun when a disk was full would be
-        damage in the midst of a file."""
+        """Write all records of the block or none.
+
+        A partial record left by a full disk would be damage in the middle of a file.
+        """
         begin, rows = self._file.size, len(self._rows)
         try:
             yield
@@ -92,19 +97,19 @@ class WarcVolume:
 
     @property
     def rows(self) -> Sequence[IndexLine]:
-        """Those of the index so far."""
+        """Return the lines of the index so far."""
         return self._rows
 
     def index(self, row: IndexLine) -> None:
-        """It has its line in the index."""
+        """Add a line to the index."""
         self._rows.append(row)
 
     def sync(self) -> None:
-        """All of it is on the disk."""
+        """Flush the file to the disk."""
         self._file.sync()
 
     def close(self) -> None:
-        """The index is written, sorted by octets, and the file is free for another run."""
+        """Write the index, sorted by bytes, and release the file for another run."""
         try:
             lines = sorted(row.line(self.name) for row in self._rows)
             put_beside(self.path.removesuffix(".gz").removesuffix(".warc") + ".cdxj", lines, self._file.mode)
@@ -135,7 +140,7 @@ class WarcVolume:
 
 
 def rows_in(path: str) -> Iterator[IndexLine]:
-    """What the index of a file has, by its records. Raises `LocalError` where it cannot be read."""
+    """Yield the index lines of a file by its records; raise `LocalError` if it cannot be read."""
     with open_archive(path) as file:
         for found in read_records(file, _IndexedRecord):
             if not isinstance(found, DamagedSpan):
@@ -144,7 +149,7 @@ def rows_in(path: str) -> Iterator[IndexLine]:
 
 
 class _IndexedRecord:
-    """What is to be known of a record that is there."""
+    """The index line and the origin of an existing record."""
 
     def __init__(self, head: RecordHead) -> None:
         self.index = IndexBuilder(head)
@@ -158,11 +163,11 @@ class _IndexedRecord:
 
     @property
     def is_ours(self) -> bool:
-        """Does a program of ours say that it began the file?"""
+        """Return whether this package wrote the first record of the file."""
         return any(line.startswith(_OURS) for line in self._octets.splitlines())
 
 
-#: Octets from which on a capture begins another file (WARC 1.1, Annex C).
+#: The size in bytes from which on a capture begins another file (WARC 1.1, Annex C).
 SIZE = 1_000_000_000
 
 _FORMAT = "WARC File Format 1.1"
@@ -173,19 +178,30 @@ _NAME = re.compile(r"(.*?)(\.warc(?:\.gz)?)", re.DOTALL)
 
 
 class Recorder:
-    """Keeps what is fetched in `path`, which ends in `.warc.gz`, or in `.warc` where nothing is to be packed:
-    a new file, or one of ours that is gone on with. From `size` octets on there are others, `NAME-00001` and
-    so on; beside each there is an index, `NAME.cdxj`. It is made before the first URL is fetched and
-    closed after the last, or is a context that does so. `policy` and `command` say in the file how it came to
-    be; what is secret does not belong in them. With `sync` each capture is on the disk before it counts.
-    `dedup` are indexes (CDXJ, CDX) of earlier archives, which are beside them: what has the payload of a
-    record there refers to it, and is not kept again. With `once` what the file has of an earlier run is not
-    kept again: the same URL with the same status and payload. Cookies that answers set are `****` but with
-    `cookies`. A file that is made is for its owner alone, or for whom `mode` says less the user's mask, and
-    so is its index; one that is there stays as it is.
+    """A writer of retrieved objects into an archive.
 
-    Raises `NotConfigured` for another name, `LocalError` where the file is another's, is damaged, is being
-    written, or cannot be, and where an index cannot be read.
+    It is made before the first URL is fetched and closed after the last, or is a context that does so. Next
+    to each file is its index, `NAME.cdxj`.
+
+    Args:
+        path: A new file, or a file of this package that is continued. It ends in `.warc.gz`, or in `.warc`
+            for an uncompressed archive.
+        size: The size in bytes from which on further files are written, `NAME-00001` and so on.
+        sync: Flush each capture to the disk before it counts as written.
+        policy: The policy of the run, noted in the file. It must not hold secrets.
+        command: The command of the run, noted in the file. It must not hold secrets.
+        dedup: Indexes (CDXJ, CDX) of earlier archives, stored next to these archives. An object with the
+            payload of a record there becomes a reference to that record.
+        cookies: Keep the cookies that answers set; else they are `****`.
+        mode: The mode of new files and their indexes, less the user's mask; by default only the owner has
+            access. An existing file keeps its mode.
+        once: Do not store objects again that the file has from an earlier run: the same URL with the same
+            status and payload.
+
+    Raises:
+        NotConfigured: `path` has another ending.
+        LocalError: The file belongs to another program, is damaged, is being written, or cannot be written;
+            or an index cannot be read.
     """
 
     def __init__(
@@ -211,7 +227,7 @@ class Recorder:
         self._policy, self._command = policy, command
         self.keeps_cookies, self._mode = cookies, mode
         self._lock = Lock()
-        self._flushing = Lock()  # whoever has both took this one first
+        self._flushing = Lock()  # lock order: `_flushing` before `_lock`
         self._kept = self._flushed = 0
         self._revisits = Revisits()
         self._once = once
@@ -224,7 +240,7 @@ class Recorder:
             raise
 
     def _open(self) -> None:
-        """The last file of those that an earlier run came to, or the one behind it."""
+        """Open the last file of an earlier run, or the one after it."""
         self._number = 0
         while os.path.exists(self._name(self._number + 1)):
             self._number += 1
@@ -242,19 +258,21 @@ class Recorder:
             raise
 
     def _earlier_rows(self) -> Iterator[tuple[str, int | None, str | None]]:
-        """Of the file that is gone on with, and of the one before it: what was under way when a run was
-        killed is in no other."""
+        """Yield the keys of the continued file and the one before it.
+
+        A capture in progress when a run was killed is in no other file.
+        """
         before = rows_in(self._name(self._number - 1)) if self._number else ()
         for row in chain(before, self._volume.rows):
             yield row.url, row.status, row.digest
 
     @property
     def unread(self) -> int:
-        """Lines of the indexes for `dedup` that told nothing of use."""
+        """Return the number of lines of the `dedup` indexes without useful data."""
         return 0 if self._earlier is None else self._earlier.unread
 
     def recording(self, mask: Mask, attempt: int) -> CaptureRecording:
-        """The captures of one try."""
+        """Return the captures of one try."""
         return CaptureRecording(self, mask, attempt)
 
     def __enter__(self) -> Recorder:
@@ -266,14 +284,14 @@ class Recorder:
         self.close()
 
     def close(self) -> None:
-        """Nothing more is kept; the index is written."""
+        """Close the recorder and write the index."""
         with self._flushing, self._lock:
             self._volume.close()
             if self._earlier is not None:
                 self._earlier.close()
 
     def begin(self, subject: CaptureSubject, mask: Mask) -> Capture:
-        """What is kept of one hop, from now on."""
+        """Begin the capture of one hop."""
         return Capture(subject, self, mask)
 
     def now(self) -> datetime:
@@ -283,7 +301,7 @@ class Recorder:
         return ByteSpool(self._directory)
 
     def keep(self, group: RecordGroup) -> None:
-        """All records of a capture, one behind the other. Raises `LocalError`."""
+        """Write all records of a capture, one after the other; raise `LocalError`."""
         if self._is_there(group):
             return
         if self._volume.size >= self._size:
@@ -297,7 +315,7 @@ class Recorder:
             self._flush(place)
 
     def _is_there(self, group: RecordGroup) -> bool:
-        """Has a run that was killed kept this, and no more of it?"""
+        """Return whether an earlier run wrote this capture, and count that copy as used."""
         kept = group.object
         if kept is None:
             return False
@@ -309,7 +327,7 @@ class Recorder:
         return True
 
     def _flush(self, place: int) -> None:
-        """So many captures are on the disk, and with them all that others kept while the disk was busy."""
+        """Flush so many captures to the disk, with all captures that others wrote meanwhile."""
         with self._flushing:
             if self._flushed < place:
                 kept = self._kept
@@ -326,7 +344,7 @@ class Recorder:
         self._volume.write("metadata", self._fields(group) + fields, _FIELDS, metadata)
 
     def _keep_object(self, group: RecordGroup, kept: CapturedObject) -> str:
-        """The ID of its record."""
+        """Write the record of the object, and return its ID."""
         fields = self._fields(group)
         id, target = fields[0][1], group.subject.target
         original = self._revisits.find(kept)
@@ -352,7 +370,7 @@ class Recorder:
         return id
 
     def _turn(self) -> None:
-        """The next file, unless somebody else has turned to it meanwhile."""
+        """Open the next file, unless another thread has opened it meanwhile."""
         with self._flushing, self._lock:
             if self._volume.size < self._size:
                 return
@@ -402,7 +420,7 @@ class Recorder:
 def _open_earlier(indexes: list[str]) -> EarlierArchives | None:
     if not indexes:
         return None
-    from resolver.warc.index import EarlierArchives  # few runs have indexes, and it needs a database
+    from resolver.warc.index import EarlierArchives  # few runs have indexes, and the import loads a database
 
     return EarlierArchives(indexes)
 
@@ -415,7 +433,7 @@ T = TypeVar("T")
 
 
 class CaptureRecording:
-    """The captures of one try: at most one at a time is under way."""
+    """The captures of one try, at most one at a time."""
 
     def __init__(self, recorder: Recorder, mask: Mask, attempt: int) -> None:
         self._recorder = recorder
@@ -424,7 +442,7 @@ class CaptureRecording:
         self._capture: Capture | None = None
 
     def begin(self, request: RetrievalRequest, url_gate: UrlGate, via: str | None = None) -> None:
-        """All that is said from now on is kept. `via` has redirected to it."""
+        """Begin the capture of a hop; `via` is the URL that redirected to it."""
         row = url_gate.row
         assert row is not None, "a dialogue is of a scheme"
         url = request.url
@@ -448,26 +466,27 @@ class CaptureRecording:
         url_gate.tap(self._capture)
 
     def watch_dialogue(self, dialogue: Dialogue[T]) -> Dialogue[T]:
-        """The same dialogue, of which each step is looked at."""
+        """Return the same dialogue, with its steps recorded."""
         return dialogue if self._capture is None else self._capture.watch_dialogue(dialogue)
 
     @staticmethod
     def options(url: Url, options: Options) -> Options:
-        """What is asked for is asked for so that all of it can be kept as it comes: by nobody else's side, in
-        no frames, with the body of a refusal, and from its beginning where a part does not say that it is
-        one."""
+        """Return the options under which an object can be archived completely and as received.
+
+        That excludes shared connections and HTTP/2 frames, and includes the body of a refusal. An object is
+        read from its beginning if a part of it is not labeled as a part.
+        """
         row = registry.find(url.scheme)
         if (options.start or options.stop is not None) and (row is None or row.kept_as != "exchange"):
             options = replace(options, start=0, stop=None)
         return replace(options, refusals=True, http2=None, prompt=False)
 
     def body_of(self, reply: Reply) -> Reply:
-        """The same, with a body of which each octet that is read is kept."""
+        """Return the reply with a body that records each byte read."""
         return reply if self._capture is None else reply.with_body(RecordedBody(reply.body, self._capture))
 
     async def refuse(self, reply: Reply, error: ResolveError, most: int) -> NoReturn:
-        """Raise the error that an answer stands for, when what the peer says to it was kept, too: at most so
-        many octets, and as far as it comes."""
+        """Raise the error of an answer, after recording at most `most` bytes of its body."""
         count = 0
         with suppress(ResolveError):
             async for octets in reply.body:
@@ -477,24 +496,27 @@ class CaptureRecording:
         raise error
 
     async def conclude(self) -> None:
-        """The same as `end` where nothing failed, in a thread: to pack, and a disk that stands still, keeps
-        nobody else waiting. A connection that is closed meanwhile is told of or not."""
+        """End a capture without an error like `end`, in a thread.
+
+        So compression and a slow disk do not block other tasks. A connection that is closed meanwhile may be
+        missing from the record.
+        """
         if self._capture is None:
             return
         try:
             await running().in_thread(self._capture.end, None)
         finally:
-            self.end(None)  # what a cancel kept from beginning
+            self.end(None)  # also if a cancellation came before the thread started
 
     def end(self, error: BaseException | None, *, late: bool = False) -> None:
-        """The hop is over, and all of it written. Raises `LocalError` where the disk takes no more."""
+        """End the hop and write it; raise `LocalError` if the disk is full or fails."""
         capture, self._capture = self._capture, None
         if capture is not None:
             capture.end(error, late=late)
 
 
 class RecordedBody:
-    """A body of which each octet is kept as it is read; it is never moved past that in bulk."""
+    """A body that records each byte as it is read; it is never moved in bulk."""
 
     def __init__(self, body: Body, capture: Capture) -> None:
         self._body = body

@@ -1,4 +1,4 @@
-"""A WARC from one end to the other: each complete record and its head, and each place without one.
+"""The records of a WARC file in order: each complete record and its head, and each damaged span.
 
 A record is complete when its block has the stated length, CR LF CR LF follows, and its compressed member has
 come to its end. Damage is reported, and reading continues where the next record begins.
@@ -23,21 +23,23 @@ from protocols.location import Headers
 # size. However members and records overlap, the bytes that are read and unpacked again are bounded by a
 # `Budget`.
 
-#: How a member of gzip begins: its magic, and the one method that there is.
+#: The first bytes of a gzip member: its magic number and its only method.
 GZIP = b"\x1f\x8b\x08"
 
-#: Octets taken from a file, and unpacked, in one go.
+#: Bytes taken from a file, and unpacked, in one step.
 AT_ONCE = 65_536
-#: The same at the first go, and twice as many at each further one: a damaged start costs little.
+#: The same for the first step; each further step doubles it, so a damaged start is cheap.
 AT_FIRST = 1_024
 
-#: What zlib takes for gzip alone, with its largest window.
+#: zlib's window size for gzip alone, with the largest window.
 _GZIP_ONLY = 31
 
 
 class DamagedRecord(Exception):
-    """What is read is no record, or not a whole one: the message says why. `is_cut`: it only ends too early.
-    `is_other`: it is whole, for all we know, and of a format that we do not read."""
+    """An incomplete record, or bytes that are not a record; the message gives the reason.
+
+    `is_cut`: it is only truncated. `is_other`: it is complete as far as known, in an unsupported format.
+    """
 
     def __init__(self, message: str, *, is_cut: bool = False, is_other: bool = False) -> None:
         super().__init__(message)
@@ -46,21 +48,21 @@ class DamagedRecord(Exception):
 
 
 class RecordSource(Protocol):
-    """A file that can be read anywhere. `read_at` gives fewer octets only at its end."""
+    """A file with random access. `read_at` returns fewer bytes only at its end."""
 
     def read_at(self, offset: int, size: int, /) -> bytes: ...
 
 
 class Budget:
-    """What may be read again of a file that is read from `begin` on.
+    """A limit on the bytes that are read again of a file that is read from `begin` on.
 
-    An octet pays for itself, and for all that it can unpack to, when it is read first. To read or unpack it
-    again is charged: at most `times` octets for each octet that was read, and `spare`. Behind damage reading
-    starts anew wherever a record or a member may begin: where members overlap, or all lengths reach to the
-    end of the file, that would cost the square of its size.
+    The first read of a byte is free, with all that it can unpack to. Reading or unpacking it again is
+    charged: at most `times` bytes for each byte read, and `spare`. After damage, reading restarts wherever a
+    record or a member may begin. If members overlap, or all lengths reach to the end of the file, the cost
+    would be the square of its size.
     """
 
-    #: What deflate makes of one octet at most (1032, zlib.net/zlib_tech.html), and the octet itself.
+    #: The maximum that deflate makes of one byte (1032, zlib.net/zlib_tech.html), and the byte itself.
     _DENSEST = 1_033
 
     def __init__(self, begin: int, *, times: int = 8, spare: int = 67_108_864) -> None:
@@ -70,8 +72,11 @@ class Budget:
         self._again = 0
 
     def take(self, begin: int, end: int, made: int) -> None:
-        """Count the octets from `begin` to `end`, and the `made` ones that they unpacked to. Raises
-        `LocalError`."""
+        """Count the bytes from `begin` to `end`, and the `made` bytes unpacked from them.
+
+        Raises:
+            LocalError: The budget is spent.
+        """
         fresh = max(0, end - max(begin, self._furthest))
         self._furthest = max(self._furthest, end)
         self._again += max(0, end - begin + made - fresh * self._DENSEST)
@@ -83,7 +88,7 @@ class Budget:
 
 
 class RecordStream:
-    """Octets from `offset` of the source on, as they are; `line` and `read` go forward, never back."""
+    """The bytes of the source from `offset` on, unchanged; `line` and `read` only move forward."""
 
     def __init__(self, source: RecordSource, offset: int, budget: Budget) -> None:
         self._source = source
@@ -95,11 +100,11 @@ class RecordStream:
 
     @property
     def end(self) -> int:
-        """Where in the file what was read so far ends."""
+        """Return the position in the file after the bytes read so far."""
         return self._next - (len(self._held) - self._at)
 
     def read(self, size: int) -> bytes:
-        """At most `size` of what follows; nothing at the end. Raises `DamagedRecord`."""
+        """Return at most `size` of the next bytes, empty at the end; raise `DamagedRecord`."""
         if self.is_at_end():
             return b""
         piece = self._held[self._at : self._at + size]
@@ -107,21 +112,24 @@ class RecordStream:
         return piece
 
     def read_all(self, size: int) -> bytes:
-        """As many as `size`, which is small; fewer only at the end. Raises `DamagedRecord`."""
+        """Return the next `size` bytes (a small number), fewer only at the end; raise `DamagedRecord`."""
         octets = b""
         while len(octets) < size and (piece := self.read(size - len(octets))):
             octets += piece
         return octets
 
     def is_at_end(self) -> bool:
-        """Is there no more? Raises `DamagedRecord`."""
+        """Return whether all bytes were read; raise `DamagedRecord`."""
         if self._at == len(self._held):
             self._held, self._at = self._read_more(), 0
         return not self._held
 
     def line(self, most: int) -> bytes:
-        """A line with its line end, of at most `most` octets; what there is of one at the end. Raises
-        `DamagedRecord`."""
+        """Return a line with its line end, of at most `most` bytes; at the end of the file the partial line.
+
+        Raises:
+            DamagedRecord: The line is longer.
+        """
         pieces: list[bytes] = []
         length = 0
         while True:
@@ -138,7 +146,7 @@ class RecordStream:
                 return b"".join(pieces)
 
     def _read_more(self) -> bytes:
-        """What comes next; nothing at the end."""
+        """Return the next bytes; empty at the end."""
         octets = self._read()
         self._budget.take(self._next - len(octets), self._next, 0)
         return octets
@@ -151,7 +159,7 @@ class RecordStream:
 
 
 class GzipMember(RecordStream):
-    """What is in one member of gzip. That it is whole (its length, its CRC) is known at its end."""
+    """The content of one gzip member; its end shows whether it is complete (its length, its CRC)."""
 
     def __init__(self, source: RecordSource, offset: int, budget: Budget) -> None:
         super().__init__(source, offset, budget)
@@ -169,7 +177,7 @@ class GzipMember(RecordStream):
             try:
                 octets = self._unpacker.decompress(packed, self._at_once)
             except zlib.error as error:
-                self._budget.take(begin, begin, len(packed))  # how much of it was unpacked zlib does not say
+                self._budget.take(begin, begin, len(packed))  # zlib does not say how much of it was unpacked
                 raise DamagedRecord(f"what is packed is damaged ({error})") from error
             self._packed = self._unpacker.unconsumed_tail
             self._budget.take(begin, self.end, len(octets))
@@ -181,7 +189,7 @@ class GzipMember(RecordStream):
 
 
 def open_stretch(source: RecordSource, offset: int, budget: Budget) -> RecordStream | None:
-    """What begins at an offset, packed or not; None at the end of the file."""
+    """Return the stream at an offset, packed or not; None at the end of the file."""
     beginning = source.read_at(offset, len(GZIP))
     if not beginning:
         return None
@@ -190,13 +198,13 @@ def open_stretch(source: RecordSource, offset: int, budget: Budget) -> RecordStr
 
 # The head of a record (WARC 1.1, 4 and 5).
 
-#: Bounds of a head (S16): octets of a line, lines, octets in all.
+#: Bounds of a head (S16): bytes of a line, lines, bytes in total.
 MOST_LINE = 65_536
 MOST_LINES = 1_000
 MOST_HEAD = 262_144
 
 _VERSIONS = {b"WARC/1.0": "1.0", b"WARC/1.1": "1.1"}
-#: First lines of what others archive in.
+#: First lines of other archive formats.
 _OTHERS = (
     (re.compile(rb"WARC/[0-9]+\.[0-9]+\r?\n"), "a WARC of another version than 1.0 and 1.1"),
     (re.compile(rb"filedesc:"), "an ARC file, which came before WARC"),
@@ -209,12 +217,12 @@ _DATE = re.compile(
     r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2})(?:T([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,9}))?)?Z)?)?)?",
     re.ASCII,
 )
-#: These may be there more than once.
+#: Fields that may be repeated.
 _SEVERAL = frozenset({"warc-concurrent-to", "warc-protocol"})
 
 
 class RecordHead(NamedTuple):
-    """One. `length` is that of the block. A field that is there twice counts as it is said first."""
+    """The head of a record. `length` is the length of the block. Of a repeated field the first counts."""
 
     version: str
     fields: Headers
@@ -234,32 +242,32 @@ class RecordHead(NamedTuple):
 
     @property
     def target(self) -> str | None:
-        """The URL, without the brackets that some write around it."""
+        """Return the URL, without the brackets that some programs write around it."""
         text = self.get_first("WARC-Target-URI")
         return text[1:-1] if text is not None and text[:1] == "<" and text[-1:] == ">" else text
 
     @property
     def date(self) -> datetime | None:
-        """When what is in the record came, in UTC; None where that is no date."""
+        """Return the time of the capture in UTC; None if the field is not a date."""
         return read_date(self.get_first("WARC-Date") or "")
 
     @property
     def media_type(self) -> str | None:
-        """What the block is, in lower case and without parameters."""
+        """Return the media type of the block, in lower case and without parameters."""
         text = self.get_first("Content-Type")
         return None if text is None else text.partition(";")[0].strip().lower()
 
     def list_repeated(self) -> list[str]:
-        """Names of the fields that are there twice and may not be."""
+        """Return the names of the fields that are repeated and must not be."""
         return [
             name
-            for name in self.fields.keys()  # noqa: SIM118  # pairs are what it iterates over
+            for name in self.fields.keys()  # noqa: SIM118 - pairs are what it iterates over
             if name not in _SEVERAL and len(self.fields.get_list(name)) > 1
         ]
 
 
 def read_head(stretch: RecordStream) -> RecordHead | None:
-    """The head that comes next; None at the end. Raises `DamagedRecord`."""
+    """Return the next head, None at the end; raise `DamagedRecord`."""
     first = stretch.line(MOST_LINE)
     if not first:
         return None
@@ -285,7 +293,7 @@ def _fields(stretch: RecordStream, most: int) -> list[tuple[str, str]]:
             return pairs
         if b"\0" in text:
             raise DamagedRecord("a line of a head holds a NUL")
-        if text[0] in b" \t" and pairs:  # folded, as 1.0 allows
+        if text[0] in b" \t" and pairs:  # folded, as WARC 1.0 allows
             name, value = pairs[-1]
             pairs[-1] = (name, f"{value} {_text(text)}".strip())
             continue
@@ -313,7 +321,7 @@ def _length(values: list[str]) -> int:
 
 
 def read_date(text: str) -> datetime | None:
-    """A WARC-Date; what it does not say is the first: the first month, day, hour. None for what is none."""
+    """Return a WARC-Date, missing parts at their lowest value; None if it is not a date."""
     match = _DATE.fullmatch(text)
     if match is None:
         return None
@@ -335,12 +343,12 @@ def read_date(text: str) -> datetime | None:
 
 _END = b"\r\n\r\n"
 _FIRST = b"WARC/1."
-#: How a record begins where nothing is packed: behind the end of another one. Some end lines with LF alone.
+#: The start of a record in a file that is not packed, after the end of another. Some programs write LF alone.
 _BEGINS = (b"\r\n\r\n" + _FIRST, b"\n\n" + _FIRST)
 
 
 class WarcReader(Protocol):
-    """Who takes the octets of a block, as they come."""
+    """The receiver of the bytes of a block, in order."""
 
     def take(self, octets: bytes, /) -> None: ...
 
@@ -350,9 +358,12 @@ R = TypeVar("R", bound=WarcReader)
 
 @dataclass(frozen=True, slots=True)
 class WarcRecord(Generic[R]):
-    """A whole one. `offset`: where it, or what it is packed in, begins in the file; `end`: how far the file
-    was read for it, which is its end, or that of its member. `shares`: another record follows in the same
-    member, which may turn out to be damaged. `reader` has taken its block."""
+    """A complete record.
+
+    `offset`: where it, or its gzip member, begins in the file. `end`: where reading stopped, which is the end
+    of the record or of its member. `shares`: another record follows in the same member, which may turn out to
+    be damaged. `reader` has received its block.
+    """
 
     offset: int
     end: int
@@ -363,8 +374,11 @@ class WarcRecord(Generic[R]):
 
 @dataclass(frozen=True, slots=True)
 class DamagedSpan:
-    """What is no record, from `offset` on. `resumes`: where the next record begins, None if there is no
-    other. `is_cut`: the file only ends too early."""
+    """A damaged span from `offset` on.
+
+    `resumes`: where the next record begins, None without another record. `is_cut`: the file is only
+    truncated.
+    """
 
     offset: int
     message: str
@@ -375,9 +389,16 @@ class DamagedSpan:
 def read_records(
     source: RecordSource, reader_of: Callable[[RecordHead], R], offset: int = 0
 ) -> Iterator[WarcRecord[R] | DamagedSpan]:
-    """All that is in a file from `offset` on, where a record begins or should; in order. What a record's
-    block holds goes to the reader that `reader_of` makes for it, as it comes. Raises `LocalError` for a file
-    of another format, and where its `Budget` is spent."""
+    """Yield all records and damaged spans of a file in order.
+
+    Args:
+        source: The file.
+        reader_of: Returns the reader that receives the block of a record.
+        offset: Where a record begins or should begin.
+
+    Raises:
+        LocalError: The file has another format, or its `Budget` is spent.
+    """
     budget = Budget(offset)
     packed = source.read_at(offset, len(GZIP)) == GZIP
     begun: int | None = offset
@@ -399,8 +420,11 @@ def read_records(
 
 
 def read_one(source: RecordSource, offset: int, reader_of: Callable[[RecordHead], R]) -> WarcRecord[R]:
-    """The record that begins at `offset`, as somebody said. Raises `DamagedRecord` where none does, or it is
-    not whole; so may the reader, to have no more of it."""
+    """Return the record that should begin at `offset`.
+
+    Raises:
+        DamagedRecord: No complete record begins there. The reader may raise it too, to stop reading.
+    """
     stretch = open_stretch(source, offset, Budget(offset))
     record = None if stretch is None else _read_record(stretch, offset, reader_of)
     if record is None:
@@ -411,7 +435,7 @@ def read_one(source: RecordSource, offset: int, reader_of: Callable[[RecordHead]
 def _read_record(
     stretch: RecordStream, begun: int, reader_of: Callable[[RecordHead], R]
 ) -> WarcRecord[R] | None:
-    """The next one, known to be whole; None at the end."""
+    """Return the next record, known to be complete; None at the end."""
     head = read_head(stretch)
     if head is None:
         return None
@@ -433,7 +457,7 @@ def _read_record(
 
 
 def _find_next_member(source: RecordSource, offset: int, budget: Budget) -> int | None:
-    """Where the next member begins that holds a record."""
+    """Return where the next member begins that holds a record."""
     for place, _ in _places(source, offset, (GZIP,), budget):
         with suppress(DamagedRecord):
             if GzipMember(source, place, budget).read_all(len(_FIRST)) == _FIRST:
@@ -442,7 +466,7 @@ def _find_next_member(source: RecordSource, offset: int, budget: Budget) -> int 
 
 
 def _find_next_plain(source: RecordSource, offset: int, budget: Budget) -> int | None:
-    """Where the next record begins that follows the end of another."""
+    """Return where the next record begins that follows the end of another."""
     for place, found in _places(source, offset, _BEGINS, budget):
         return place + len(found) - len(_FIRST)
     return None
@@ -451,7 +475,7 @@ def _find_next_plain(source: RecordSource, offset: int, budget: Budget) -> int |
 def _places(
     source: RecordSource, offset: int, wanted: Sequence[bytes], budget: Budget
 ) -> Iterator[tuple[int, bytes]]:
-    """Where these octets are, and which, in order; none overlap."""
+    """Yield the positions of these byte strings, with the string found, in order and without overlaps."""
     pattern = re.compile(b"|".join(map(re.escape, wanted)))
     overlap = max(map(len, wanted)) - 1
     size = AT_FIRST

@@ -1,7 +1,7 @@
 """Retrieval from archives: the gate opens no connection, and dialogues read archived bytes.
 
-The dialogue of the scheme goes on as ever, and its readers make of the octets what they make of those of the
-wire. Where what was kept is an object by itself, told from nothing but its facts, these are the reply.
+The dialogue of the scheme runs unchanged, and its readers parse archived bytes like the bytes of a server. An
+object that was archived without its exchange is replied from its recorded facts and its bytes.
 """
 
 from __future__ import annotations
@@ -62,16 +62,19 @@ from resolver.warc.metadata import (
     reply_of,
 )
 
-# archived streams: Connections that nobody is at the other end of: what comes on them an archive says.
+# Archived streams: connections without a peer, with bytes from an archive.
 
 _CUT = "the archive has no more of it: what was kept is not whole"
-#: Octets that a connection gives at once (`protocols.contract.Stream`).
+#: The number of bytes that a connection returns in one call (`protocols.contract.Stream`).
 _AT_ONCE = 65_536
 
 
 class ArchivedStream:
-    """See `protocols.contract.Stream`. What comes is `coming`, and what `peer` answers, if there is one.
-    With `is_cut` it breaks where an orderly end would be."""
+    """A `protocols.contract.Stream` of archived bytes.
+
+    The bytes are those of `coming`, then the answers of `peer`, if any. With `is_cut` it raises
+    `Disconnected` in place of an orderly end.
+    """
 
     def __init__(
         self,
@@ -97,7 +100,7 @@ class ArchivedStream:
         self._waits = False
 
     async def send(self, *lines: Line) -> None:
-        """It is asked, where there is somebody to answer."""
+        """Pass the lines to the peer, if there is one."""
         if self._peer is not None:
             for line in b"".join(each.octets for each in lines).splitlines():
                 self._answers.append(self._peer.answer(line))
@@ -105,7 +108,7 @@ class ArchivedStream:
     async def receive(self) -> bytes:
         await running().checkpoint()
         octets = self._held or self._read_next()
-        while octets is None:  # data come first, and whoever waits for both gets those
+        while octets is None:  # data has priority when a caller waits for both
             await running().sleep_forever()
         self._held = octets[_AT_ONCE:]
         octets = octets[:_AT_ONCE]
@@ -162,31 +165,31 @@ class ArchivedConnection:
     state: object | None = None
 
     def keep(self, state: object) -> None:
-        """Nothing: there is another one whenever it is wanted."""
+        """Ignore the state: a new connection is always available."""
 
 
 @dataclass(slots=True)
 class ArchivedSlot:
-    """A `Slot` on a connection of its own."""
+    """A `Slot` on an unshared connection."""
 
     stream: ArchivedStream
     state: PipelineState
 
     async def start_request(self) -> None:
-        """At once."""
+        """Return immediately."""
 
     async def start_response(self) -> None:
-        """At once."""
+        """Return immediately."""
 
     def end_response(self) -> None:
-        """Nobody waits."""
+        """Ignore the end: no other dialogue waits."""
 
     def start_packing(self, machine: object) -> None:
         raise Disconnected("an archive packs nothing that is said")
 
 
 class ArchivedDatagrams:
-    """See `protocols.contract.Datagrams`: what came then comes again, in answer to whatever is sent."""
+    """A `protocols.contract.Datagrams` that answers each packet with the next archived one."""
 
     port = 0
 
@@ -200,14 +203,14 @@ class ArchivedDatagrams:
         return running().current_time()
 
     def draw_number(self) -> int:
-        """The one that the server saw then, for it is in what it said."""
+        """Return the recorded number, because the recorded answers contain it."""
         return self._number
 
     async def send(self, packet: Line) -> None:
-        """It stays here."""
+        """Send nothing."""
 
     def send_at_once(self, packet: Line) -> None:
-        """It stays here."""
+        """Send nothing."""
 
     async def receive(self, deadline: float | None) -> Datagram | None:
         await running().checkpoint()
@@ -223,19 +226,19 @@ class ArchivedDatagrams:
         self.peer = address
 
     def close(self) -> None:
-        """Nothing was opened."""
+        """Close nothing: no socket was opened."""
 
 
-# archived file: A file or a directory of some machine, as an archive has it.
+# Archived files: a file or a directory of some machine, as an archive has it.
 
-#: Octets of all names of a directory, with what is known of them.
+#: The maximum size in bytes of the names of a directory, with their metadata.
 _MOST = 67_108_864
 
 _NOTHING = FileStatus(kind=Kind.UNKNOWN, size=None, modified=None)
 
 
 class ArchivedFile:
-    """See `protocols.contract.LocalFile`."""
+    """A `protocols.contract.LocalFile` from an archive."""
 
     def __init__(self, status: FileStatus, pieces: Iterator[bytes]) -> None:
         self.status = status
@@ -278,7 +281,7 @@ class ArchivedFile:
 
 
 def _entry(line: bytes) -> tuple[bytes, FileStatus] | None:
-    """What no name can be is passed over."""
+    """Return the name and status of a line; None for an impossible name."""
     try:
         said = json.loads(line)
         name = said["name"].encode("latin-1")
@@ -292,7 +295,7 @@ def _entry(line: bytes) -> tuple[bytes, FileStatus] | None:
 
 
 def status_from(end: Json, size: int | None, *, is_directory: bool) -> FileStatus:
-    """What is known of the thing itself."""
+    """Return the status of the object itself."""
     kind = Kind.DIRECTORY if is_directory else Kind.DOCUMENT
     announced = count(end, "announced")
     return FileStatus(
@@ -304,21 +307,21 @@ def status_from(end: Json, size: int | None, *, is_directory: bool) -> FileStatu
 
 #: A line of a directory with facts (RFC 3659 7.2).
 _FACTS = re.compile(rb"(?:[A-Za-z0-9.-]+=[^;]*;)+ .")
-#: When somebody may have looked at a listing, so that a year before and behind are years.
+#: Bounds for the time of a listing, so that the years before and after exist.
 _FIRST, _LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
-#: What is wanted of what is not saved.
+#: Uses of an object that is not saved.
 _LOOKED_AT: frozenset[Wanted] = frozenset({"content", "facts", "listing"})
 _COMMANDS = re.compile(r';[ \t]*commands="([A-Z_ ]*)"')
 
 
 class CaptureSearch(Protocol):
-    """`Archive.find`."""
+    """The interface of `Archive.find`."""
 
     def __call__(self, url: Url, *, wants_facts: bool = False) -> FoundCapture: ...
 
 
 class ArchiveGate(UrlGate):
-    """See `UrlGate`; its URL was judged as any other."""
+    """A `UrlGate` on an archive; its URL was checked like any other."""
 
     def __init__(self, admission: Admission, find: CaptureSearch) -> None:
         super().__init__(admission)
@@ -333,7 +336,7 @@ class ArchiveGate(UrlGate):
 
     @cached_property
     def _found(self) -> FoundCapture:
-        """Raises `NotFound`, and what the retrieval failed by then."""
+        """Return the capture of the URL; raise `NotFound`, or the recorded error of the retrieval."""
         found = self._find()
         self._connector.peer = found.address
         if not found.has_object and found.end.get("outcome") == "failed" and "error" in found.end:
@@ -341,7 +344,11 @@ class ArchiveGate(UrlGate):
         return found
 
     def _find(self) -> FoundCapture:
-        """A file that turns out to be a directory is one, as a server would say: a tree is walked so."""
+        """Return the capture of the URL.
+
+        A file that turns out to be a directory is returned as one, as a server would do: walks of a tree need
+        it.
+        """
         url, row, want = self._admission.url, self.row, self.options.want
         try:
             return self._find_capture(url, wants_facts=want == "facts")
@@ -355,11 +362,14 @@ class ArchiveGate(UrlGate):
                     return found
             raise
 
-    # what it is
+    # the object
 
     @cached_property
     def _media_type(self) -> str:
-        """What the block is. Others keep the facts of a directory, and do not say that it is one."""
+        """Return the media type of the block.
+
+        Other programs archive an FTP directory with facts without a media type that says so.
+        """
         found, row = self._found, self.row
         media_type = found.object_head.get_first("Content-Type") or ""
         is_foreign = found.has_object and not found.events and row is not None and row.kept_as == "data"
@@ -371,13 +381,17 @@ class ArchiveGate(UrlGate):
 
     @property
     def _is_listing(self) -> bool:
-        """Is it made of answers, in the form that archives have for them?"""
+        """Return whether the object is a listing made of answers, in the archived form."""
         kept = None if self.row is None else self.row.listing_kept
         return kept is not None and self._media_type.partition(";")[0].strip().lower() == kept.media_type
 
     @property
     def _is_told(self) -> bool:
-        """Is it a document of a plug-in's, whose last words nobody kept? What it was is told."""
+        """Return whether the recorded facts replace the dialogue.
+
+        That applies to a document of a plug-in's scheme, because the answers that end its dialogue are not
+        archived.
+        """
         row = self.row
         if row is None or registry.is_ours(row) or row.replayed is not None:
             return False
@@ -386,7 +400,7 @@ class ArchiveGate(UrlGate):
 
     @property
     def _how(self) -> str:
-        """Where its octets go: as the row of the scheme says."""
+        """Return the replay method for the object's bytes, by the scheme definition."""
         row = self.row
         if row is None:
             return ""
@@ -397,7 +411,7 @@ class ArchiveGate(UrlGate):
         return row.listing_kept.how if self._is_listing or row.listing_kept.how == "names" else "facts"
 
     def _as_kept(self) -> Options:
-        """A listing is asked for in the form in which it came, as of then."""
+        """Return the options that request a listing in its archived form, as of its time."""
         try:
             found, form = self._found, self._media_type.rpartition("-")[2]
         except ResolveError:
@@ -409,7 +423,7 @@ class ArchiveGate(UrlGate):
     # the dialogue
 
     def wrap_dialogue(self, dialogue: Dialogue[object]) -> Dialogue[object]:
-        """The same, in which the archive answers; or one of facts and octets."""
+        """Return the dialogue with answers from the archive, or a dialogue of facts and bytes."""
         row = self.row
         if row is None or (row.transport is None and row.kept_as == "body" and row.listing_kept is None):
             return dialogue
@@ -419,7 +433,7 @@ class ArchiveGate(UrlGate):
         try:
             found = self._found
         except ResolveError as error:
-            self._mistaken = error  # many a URL only leads elsewhere, and nobody is asked
+            self._mistaken = error  # many URLs only lead to another one, without a request
             return (yield from dialogue)
         is_told = not found.has_object and self._how != "exchange" and not found.exchanges
         if is_told or (found.has_object and self._how == "facts"):
@@ -431,7 +445,7 @@ class ArchiveGate(UrlGate):
         return (yield from self._replay_datagrams(dialogue))
 
     def _give(self, reply: Reply) -> Dialogue[None]:
-        """What it is, and its octets."""
+        """Reply with the recorded facts and the bytes."""
         found, end = self._found, self._found.end
         reply.findings.extend(findings_of(end))
         if reply.media_type is None and found.has_object and not end:
@@ -450,7 +464,7 @@ class ArchiveGate(UrlGate):
         reply.verified.update(read_verified(end))
 
     def _replay_datagrams(self, dialogue: Dialogue[object]) -> Dialogue[object]:
-        """Of datagrams of which nothing was kept but what they carried, that."""
+        """Run a dialogue whose datagrams were not archived, with their content as the answers."""
         advance: Callable[[], Step] = lambda: dialogue.send(None)  # noqa: E731
         try:
             while True:
@@ -470,7 +484,7 @@ class ArchiveGate(UrlGate):
             dialogue.close()
 
     def _at_once(self, step: Step) -> object:
-        """Where no datagram was kept that answers it, what they carried was."""
+        """Return an answer made of the content if no datagram that answers the step was archived."""
         if isinstance(step, OpenDatagrams):
             self._takes_block = self._how == "packets" and self._asked >= len(self._found.exchanges)
             return OpenedConnection((self._found.address or "",), 1) if self._takes_block else None
@@ -479,7 +493,7 @@ class ArchiveGate(UrlGate):
             return DatagramReply((answer,), self._found.address or "")
         return None
 
-    # what is opened
+    # connections and files
 
     def _check(self) -> FoundCapture:
         if self._mistaken is not None:
@@ -524,7 +538,7 @@ class ArchiveGate(UrlGate):
         return peer
 
     def _exchange(self) -> Iterator[bytes]:
-        """An answer of http; to who wants facts its head alone."""
+        """Yield an http answer; only its head if facts are wanted."""
         found = self._found
         if not found.has_object:
             yield from (octets for way in found.ways for octets in way.heard)
@@ -543,7 +557,7 @@ class ArchiveGate(UrlGate):
         yield held
 
     def _one_way(self) -> Iterator[bytes]:
-        """What came on the one connection: what was heard before the object, and that, framed as it was."""
+        """Yield the bytes of one connection: the bytes before the object, then the object in its framing."""
         found = self._found
         way = next((each for each in reversed(found.ways) if each.has_body), None)
         if way is None:
@@ -600,7 +614,7 @@ class ArchiveGate(UrlGate):
         return self
 
     async def credentials(self, user: bytes | None, *, challenged: bool = True) -> Credentials | None:
-        """Nobody asks for a password here."""
+        """Return None: an archive does not ask for a password."""
         return None
 
 

@@ -1,7 +1,7 @@
-"""Records as they are written, by warcio: each in a member of its own where the file is packed.
+"""The writing of records by warcio, each in a separate gzip member if the file is compressed.
 
-warcio would parse heads of http and write them anew, and adds digests of its own where none belong; so it is
-handed blocks that are ready, with their lengths and digests (WARC 1.1, 5).
+warcio would parse http heads and write them again, and would add unwanted digests. So it receives complete
+blocks, with their lengths and digests (WARC 1.1, 5).
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from warcio.recordloader import ArcWarcRecord
 from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
-#: A field's name and value.
+#: Pairs of a field's name and value.
 Fields = list[tuple[str, str]]
 
 
 class WarcOutput(Protocol):
-    """What it is written to."""
+    """The output file of a writer."""
 
     def write(self, octets: bytes, /) -> object: ...
 
@@ -28,7 +28,7 @@ class WarcOutput(Protocol):
 
 
 class RecordBlock(NamedTuple):
-    """`size` octets, as often as they are asked for."""
+    """A block of `size` bytes that can be read several times."""
 
     size: int
     pieces: Callable[[], Iterator[bytes]]
@@ -38,7 +38,7 @@ class RecordBlock(NamedTuple):
         return cls(len(octets), lambda: iter((octets,)))
 
     def digest(self) -> str:
-        """As records have it."""
+        """Return the digest in the form of a record field."""
         digest = sha1(usedforsecurity=False)
         for octets in self.pieces():
             digest.update(octets)
@@ -46,12 +46,12 @@ class RecordBlock(NamedTuple):
 
 
 def digest_text(digest: bytes) -> str:
-    """A SHA-1 in the form that all tools know."""
+    """Return a SHA-1 digest in the form that all tools know."""
     return f"sha1:{b32encode(digest).decode('ascii')}"
 
 
 class _BlockReader:
-    """A block as warcio reads one."""
+    """A block with the interface that warcio reads."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces
@@ -68,24 +68,24 @@ class _BlockReader:
 
 
 class _ReadyRecord(WARCWriter):
-    """Digests are there already."""
+    """A warcio writer for records that have their digests already."""
 
     def ensure_digest(self, record: object, block: bool = True, payload: bool = True) -> None:
-        """Nothing is added."""
+        """Add no digest."""
 
 
 class Writer:
-    """Of one file."""
+    """The writer of one file."""
 
     def __init__(self, out: WarcOutput, *, packed: bool) -> None:
         self._writer = _ReadyRecord(out, gzip=packed, warc_version="1.1")
 
     def write(self, type: str, fields: Fields, content_type: str | None, block: RecordBlock) -> None:
-        """One record, whole; `fields` are those that are neither its type nor about its block."""
+        """Write one complete record; `fields` exclude its type and the fields about its block."""
         head = StatusAndHeaders("", [("WARC-Type", type), *fields], protocol="WARC/1.1")
         head.add_header("WARC-Block-Digest", block.digest())
         reading = _BlockReader(block.pieces())
-        if type == "revisit":  # of which warcio writes the head alone
+        if type == "revisit":  # warcio writes only the head of a revisit
             record = ArcWarcRecord("warc", type, head, reading, None, content_type, block.size)
             record.http_headers = _Head(b"".join(block.pieces()))
             record.payload_length = 0
@@ -95,10 +95,10 @@ class Writer:
 
 
 class _Head:
-    """A head of http as it came."""
+    """An http head, unchanged."""
 
     def __init__(self, octets: bytes) -> None:
         self.headers_buff = octets
 
     def compute_headers_buffer(self, header_filter: object) -> None:
-        """It is what it is."""
+        """Keep the buffer unchanged."""
