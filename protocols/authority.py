@@ -140,7 +140,7 @@ def parse_hostport(text: UrlText, enders: str = "/") -> tuple[Login, int]:
 def find_authority(text: UrlText) -> Authority:
     """Return the bounds of the authority, or raise `no-authority` or `ambiguous-authority`."""
     if not text.text.startswith("//", text.start, text.end):
-        raise invalid(text.text, "no-authority", "scheme without // behind it", text.start)
+        raise invalid(text.text, "no-authority", "expected // after the scheme", text.start)
     start = text.start + 2
     ender = _ENDER.search(text.text, start, text.end)
     end = text.end if ender is None else ender.start()
@@ -238,7 +238,9 @@ def build_zoned(host: str, zone: str | None) -> str:
     written = build_host(host)
     if zone is None:
         return written
-    complaint = _complaint_on_zone(host, zone) if ":" in host else "zone of a host that is no IPv6 address"
+    complaint = (
+        _complaint_on_zone(host, zone) if ":" in host else "zone of a host that is not an IPv6 address"
+    )
     if complaint:
         raise InvalidUrl("bad-host", 0, f"bad-host: {complaint}: {zone!r}")
     return f"[{host}{_ZONE_SIGN}{zone}]"
@@ -252,7 +254,9 @@ def build_host_url(url: Url, authority: str, path: str) -> str:
             fragment.
     """
     if not path and url.fragment is not None and "@" in url.fragment.partition("/")[0]:
-        raise InvalidUrl("ambiguous-authority", 0, "ambiguous-authority: @ in a fragment behind the host")
+        raise InvalidUrl(
+            "ambiguous-authority", 0, "ambiguous-authority: @ in a fragment directly after the host"
+        )
     return build_url(url, authority + path)
 
 
@@ -269,7 +273,7 @@ def build_port(port: int | None, default_port: int | None) -> str:
     if port is None or port == default_port:
         return ""
     if not 1 <= port <= 65_535:
-        raise InvalidUrl("bad-port", 0, f"bad-port: {port} is not from 1 to 65535")
+        raise InvalidUrl("bad-port", 0, f"bad-port: port must be 1 to 65535, got {port}")
     return f":{port}"
 
 
@@ -310,7 +314,7 @@ def parse_host(text: UrlText, start: int, end: int) -> str:
         host = decode(host).decode("latin-1")
     if wrong := _NOT_IN_HOST.search(host):
         position = position_of(text.text, ComponentSpan("host", start, end), {ord(wrong[0])})
-        raise invalid(text.text, "bad-host", "character that no host has", position)
+        raise invalid(text.text, "bad-host", "character not allowed in a host", position)
     host = host.lower()
     labels = host.removesuffix(".").split(".")
     if complaint := _complaint(host, labels):
@@ -325,9 +329,9 @@ def _complaint(host: str, labels: list[str]) -> str | None:
     if "" in labels:
         return "host with an empty label"
     if len(host.removesuffix(".")) > _LONGEST_NAME or max(map(len, labels)) > _LONGEST_LABEL:
-        return "host that is too long"
+        return "host over 253 or label over 63 characters"
     if _NUMBER.match(labels[-1]) and not _DOTTED_QUAD.fullmatch(host):
-        return "number that is not four decimal groups of 0 to 255"
+        return "numeric host that is not four decimal groups of 0 to 255"
     return None
 
 
@@ -356,7 +360,7 @@ def _is_label(label: str) -> bool:
 def _parse_ipv6(text: UrlText, start: int, end: int) -> str:
     closing = find(text, "]", start, end)
     if closing != end - 1:
-        raise invalid(text.text, "bad-host", "IPv6 literal not closed where the host ends", start)
+        raise invalid(text.text, "bad-host", "IPv6 literal without ] at the end of the host", start)
     return _parse_address(text, start, closing)
 
 
@@ -371,7 +375,7 @@ def _parse_address(text: UrlText, start: int, end: int) -> str:
     try:
         IPv6Address(address)
     except AddressValueError:
-        raise invalid(text.text, "bad-host", "no IPv6 address between brackets", start) from None
+        raise invalid(text.text, "bad-host", "brackets without a valid IPv6 address", start) from None
     text.note("ipv6-literal", start)
     return address.lower()
 
@@ -380,7 +384,7 @@ def _parse_address(text: UrlText, start: int, end: int) -> str:
 def build_host(host: str) -> str:
     """Return the host, in brackets if it is an IPv6 address; raise `no-host` or `bad-host`."""
     if not host:
-        raise InvalidUrl("no-host", 0, "no-host: a URL cannot be written without its host")
+        raise InvalidUrl("no-host", 0, "no-host: cannot write a URL without a host")
     written = f"[{host}]" if ":" in host else host
     text = UrlText(written, "", 0, len(written), None)
     if "%" in host or (written is host and host.startswith("[")):

@@ -75,7 +75,7 @@ class ResolveError(Exception):
     def __setattr__(self, name: str, value: object) -> None:
         """Set the attributes of raising (`__cause__`, `__notes__`); the others are set once."""
         if name in vars(self) and not name.startswith("_"):
-            raise AttributeError(f"{name} of an error is not changed after it was made: raise another one")
+            raise AttributeError(f"{name} of an error cannot be changed after it was made (raise a copy)")
         super().__setattr__(name, value)
 
     def __str__(self) -> str:

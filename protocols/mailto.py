@@ -61,10 +61,10 @@ def parse(text: UrlText) -> MailtoUrl:
     addr_spec = take(text, "addr_spec", text.start, end)
     if any(octet in _CONTROLS for octet in addr_spec):
         position = position_of(text.text, ComponentSpan("addr_spec", text.start, end), _CONTROLS)
-        raise invalid(text.text, "bad-address", "mail address with a control octet", position)
+        raise invalid(text.text, "bad-address", "mail address with a control character", position)
     count = len(split_addresses(addr_spec))
     if not count:
-        raise invalid(text.text, "bad-address", "mail address without one @ amidst", text.start)
+        raise invalid(text.text, "bad-address", "mail address without exactly one inner @", text.start)
     if count > 1:
         text.note("mailto-multiple", text.start)
     return MailtoUrl(scheme=text.scheme, addr_spec=addr_spec, headers=_parse_headers(text, end))
@@ -192,7 +192,7 @@ def propose(url: MailtoUrl, options: Options | None = None, limits: Limits | Non
         Refused: S02, if a header field would end early.
     """
     draft = write_draft(url)
-    yield PlanNote("nothing is sent and no program is started; the draft of a mail is written here")
+    yield PlanNote("no mail is sent and no program is started; the body is the draft of a mail")
     yield StartBody(_reply(url, draft))
     yield EmitBody(draft.text)
 

@@ -317,7 +317,7 @@ def header_fields(headers: HeaderFields) -> tuple[tuple[bytes, bytes], ...]:
     try:
         return tuple([(_octets(name), _octets(value)) for name, value in pairs])
     except (TypeError, ValueError):
-        raise TypeError("headers are a mapping, or pairs of a name and a value, in str or bytes") from None
+        raise TypeError("headers must be a mapping, or pairs of name and value, in str or bytes") from None
 
 
 def _octets(text: str | bytes) -> bytes:

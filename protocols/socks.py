@@ -42,9 +42,9 @@ _NAME = 3
 #: Reply codes (RFC 1928 6).
 _GENERAL, _BY_RULES, _TTL_EXPIRED, _COMMAND_REFUSED, _TYPE_REFUSED = 1, 2, 6, 7, 8
 _WORDS: Mapping[int, str] = {
-    _GENERAL: "it failed",
-    3: "the network cannot be reached",
-    4: "the host cannot be reached, or its name is unknown",
+    _GENERAL: "general failure",
+    3: "network unreachable",
+    4: "host unreachable, or its name unknown",
     5: "refused",
 }
 _DONE = b"\x05\x00\x00\x01" + bytes(6)
@@ -79,7 +79,7 @@ def _destination(host: str) -> tuple[SOCKS5AType, bytes]:
     except ValueError:
         name = host.encode("ascii")
         if not 1 <= len(name) <= _LONGEST_NAME:
-            raise Refused("S02", f"SOCKS5 takes names of 1 to {_LONGEST_NAME} octets") from None
+            raise Refused("S02", f"SOCKS5 host name must have 1 to {_LONGEST_NAME} bytes") from None
         return SOCKS5AType.DOMAIN_NAME, name
     address = getattr(address, "ipv4_mapped", None) or address
     kind = SOCKS5AType.IPV4_ADDRESS if address.version == 4 else SOCKS5AType.IPV6_ADDRESS
@@ -93,16 +93,16 @@ def _agree(machine: SOCKS5Connection, credentials: Credentials | None, proxy: st
     offered: list[SOCKS5AuthMethod] = [SOCKS5AuthMethod.NO_AUTH_REQUIRED]
     if credentials is not None:
         offered.append(SOCKS5AuthMethod.USERNAME_PASSWORD)
-        yield PlanNote(f"if the proxy {proxy} wants a login, it gets the user and the password given for it")
+        yield PlanNote(f"if the proxy {proxy} requires a login, the configured user and password are sent")
     yield _say(machine, SOCKS5AuthMethodsRequest(offered))
-    chosen = yield from receive(_pair(_VERSION, proxy), "the method that the proxy chooses", _NO_LOGIN)
+    chosen = yield from receive(_pair(_VERSION, proxy), "the method chosen by the proxy", _NO_LOGIN)
     _check_method(chosen[1], [method[0] for method in offered], proxy)
     machine.receive_data(chosen)
     if chosen[1] != _LOGIN or credentials is None:
         return
     login = SOCKS5UsernamePasswordRequest(credentials.user, credentials.password)
     yield _say(machine, login, credentials.password)
-    answer = yield from receive(_pair(1, proxy), "what the proxy says of the login", _GOOD_LOGIN)
+    answer = yield from receive(_pair(1, proxy), "the proxy's answer to the login", _GOOD_LOGIN)
     if answer != _GOOD_LOGIN:
         raise AccessDenied(f"the proxy {proxy} refuses this user and password")
     machine.receive_data(answer)
@@ -115,9 +115,9 @@ def _say(machine: SOCKS5Connection, request: object, *secrets: bytes) -> Send:
 
 def _check_method(chosen: int, offered: list[int], proxy: str) -> None:
     if chosen == _NO_METHOD and _LOGIN in offered:
-        raise AccessDenied(f"the proxy {proxy} takes neither this login nor nobody")
+        raise AccessDenied(f"the proxy {proxy} accepts neither this login nor an anonymous connection")
     if chosen == _NO_METHOD:
-        raise LoginRequired(f"the proxy {proxy} wants a login (user:password@ in its URL)")
+        raise LoginRequired(f"the proxy {proxy} requires a login (user:password@ in its URL)")
     if chosen not in offered:
         raise ProtocolError(f"the proxy {proxy} chooses method {chosen:02X}, which was not offered")
 
@@ -133,9 +133,9 @@ def _refusal(code: int, place: str, proxy: str) -> ResolveError:
     if code == _TTL_EXPIRED:
         return TimedOut(f"the proxy {proxy} got no answer from {place} in time")
     if code == _TYPE_REFUSED:
-        return AddressTypeRefused(f"the proxy {proxy} takes no address like that of {place}", code="8")
+        return AddressTypeRefused(f"the proxy {proxy} does not support the address type of {place}", code="8")
     if code == _COMMAND_REFUSED:
-        return Declined(f"the proxy {proxy} connects to nothing", code="7")
+        return Declined(f"the proxy {proxy} does not support CONNECT", code="7")
     words = _WORDS.get(code, f"reply {code:02X}")
     return Unreachable(f"the proxy {proxy} cannot connect to {place}: {words}", retryable=code == _GENERAL)
 
@@ -146,7 +146,7 @@ def _pair(version: int, proxy: str) -> Reader[bytes]:
     def reader(buffer: Buffer) -> Generator[None, None, bytes]:
         yield from _wait_for(buffer, 1, proxy)
         if buffer.peek(1)[0] != version:
-            raise ProtocolError(f"{proxy}: no SOCKS5 proxy there")
+            raise ProtocolError(f"{proxy} is not a SOCKS5 proxy")
         yield from _wait_for(buffer, 2, proxy)
         return buffer.take(2)
 
@@ -160,10 +160,10 @@ def _reply(proxy: str) -> Reader[bytes]:
         yield from _wait_for(buffer, 5, proxy)
         head = buffer.peek(5)
         if head[0] != _VERSION:
-            raise ProtocolError(f"{proxy}: no SOCKS5 proxy there")
+            raise ProtocolError(f"{proxy} is not a SOCKS5 proxy")
         size = head[4] + 1 if head[3] == _NAME else _SIZES.get(head[3])
         if size is None:
-            raise ProtocolError(f"the proxy {proxy} is at an address of type {head[3]:02X}")
+            raise ProtocolError(f"the proxy {proxy} replied with unknown address type {head[3]:02X}")
         length = 4 + size + 2
         yield from _wait_for(buffer, length, proxy)
         return buffer.take(length)
@@ -174,5 +174,5 @@ def _reply(proxy: str) -> Reader[bytes]:
 def _wait_for(buffer: Buffer, count: int, proxy: str) -> Generator[None, None, None]:
     while len(buffer) < count:
         if buffer.at_end:
-            raise Disconnected(f"the proxy {proxy} ended the connection inside its answer")
+            raise Disconnected(f"the proxy {proxy} closed the connection inside its answer")
         yield

@@ -81,9 +81,7 @@ def _compile_unwritten(also: str) -> re.Pattern[str]:
 def _invalid_component(name: str, written: str, at: int) -> InvalidUrl:
     character = written[at]
     kind = "bad-escape" if character == "%" else "bad-char" if character.isascii() else "non-ascii"
-    return InvalidUrl(
-        kind, at, f"{kind}: {name}, at position {at} of it: {character!r} cannot be written there"
-    )
+    return InvalidUrl(kind, at, f"{kind}: {name}, at position {at}: {character!r} is not allowed there")
 
 
 def build_url(url: Url, specific: str) -> str:

@@ -94,7 +94,7 @@ def encode_block(first: Line, values: tuple[bytes, ...], *, hidden: bool = False
     for value in values:
         _check_word(value)
         if value == b".":
-            raise Refused("S03", "a form's answer may not be a lone period: it would end the form")
+            raise Refused("S03", "an answer of a form cannot be a lone period: it would end the form")
     block = b"".join(value + _CRLF for value in (b"+-1", *values, b"."))
     shown = b"+-1" + _CRLF + _HIDDEN + _CRLF + b"." + _CRLF if hidden else block
     secrets = tuple(value for value in values if len(value) >= _LEAST_SECRET) if hidden else ()
@@ -112,7 +112,7 @@ def encode_head(head: bytes, secrets: Sequence[tuple[bytes, bytes]] = ()) -> Lin
     lines = head.count(_CRLF)
     stray = b"\0" in head or head.count(b"\r") != lines or head.count(b"\n") != lines
     if stray or head.find(_CRLF * 2) != len(head) - 4:
-        raise Refused("S02", "a request head would end early")
+        raise Refused("S02", "cannot send the request head: it would end early")
     shown = head
     for name, value in secrets:
         start = _CRLF + name + b": "
@@ -248,7 +248,7 @@ def encode_message(apdu: bytes) -> Line:
             without checking, and no sensible request has a tenth of that.
     """
     if len(apdu) > _LARGEST_APDU:
-        raise Refused("S02", f"a request of {len(apdu)} octets; wais takes {_LARGEST_APDU}")
+        raise Refused("S02", f"request too long for WAIS: {len(apdu)} bytes, maximum {_LARGEST_APDU}")
     octets = b"%010dz2wais        0" % len(apdu) + apdu
     return Line(octets, octets)
 
@@ -285,7 +285,7 @@ def encode_datagram(header: bytes, piece: Line | None = None) -> Line:
 
 def _check_word(word: bytes, forbidden: re.Pattern[bytes] = _ENDS_LINE) -> None:
     if found := forbidden.search(word):
-        raise Refused("S02", f"octet {found[0][0]:02X} would end the command or a field of it")
+        raise Refused("S02", f"byte {found[0][0]:02X} would end the command or a field of it")
 
 
 class Buffer:
@@ -372,9 +372,9 @@ def read_line(limit: int) -> Reader[bytes]:
     def reader(buffer: Buffer) -> Generator[None, None, bytes]:
         while (index := buffer.find(b"\n", limit)) < 0:
             if len(buffer) >= limit:
-                raise LimitExceeded("line", f"a line of the reply is longer than {limit} octets")
+                raise LimitExceeded("line", f"a line of the reply is longer than {limit} bytes")
             if buffer.at_end:
-                raise Disconnected(f"the connection ended inside a line, after {len(buffer)} octets")
+                raise Disconnected(f"the connection ended inside a line, after {len(buffer)} bytes")
             yield
         line = buffer.take(index + 1)[:-1]
         return line[:-1] if line.endswith(b"\r") else line

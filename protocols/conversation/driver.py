@@ -65,7 +65,7 @@ class Conversation:
             step = await self._advance(partial(self._dialogue.send, None))
             while type(step) is CopyBody:
                 step = await self._advance(await self._take_in(step))
-            assert type(step) is StartBody, "a dialogue begins a body"
+            assert type(step) is StartBody, "a dialogue must yield StartBody"
             self._begin_body()
         except BaseException as error:
             await self.__aexit__(type(error), error, error.__traceback__)
@@ -87,7 +87,7 @@ class Conversation:
             octets = await part.read_next()
         except ResolveError as error:
             return partial(self._dialogue.throw, error)
-        assert not octets, "before the body begins, a filter keeps what comes"
+        assert not octets, "before StartBody the filter must keep all bytes"
         return partial(self._dialogue.send, part.answer)
 
     def _begin_body(self) -> None:
@@ -172,7 +172,7 @@ class Conversation:
         """
         if isinstance(step, _REPEATABLE):
             return lambda: step
-        return partial(self._dialogue.throw, Disconnected("a cancel came in the middle of the dialogue"))
+        return partial(self._dialogue.throw, Disconnected("a cancellation interrupted the dialogue"))
 
     async def _advance(self, advance: Callable[[], Step]) -> BodyStep | None:
         """Perform steps up to the next step of the body; return None at the end of the dialogue."""

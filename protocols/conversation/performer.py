@@ -134,7 +134,7 @@ class FileBodySource:
         return octets
 
     async def move(self, sink: Sink, count: int | None) -> int:
-        assert count is None, "a file is passed to its end"
+        assert count is None, "a file is copied to its end"
         moved = await self._file.move(sink)
         self.received += moved
         return moved
@@ -245,12 +245,12 @@ class CopiedBodyStream:
             return
         if not self._passed:
             raise Disconnected(
-                f"the connection ended before the first of {self._step.count} octets of the body"
+                f"the connection ended before the first of {self._step.count} bytes of the body"
             )
-        raise self._make_truncated(f"the body ended after {self._passed} of {self._step.count} octets")
+        raise self._make_truncated(f"the body ended after {self._passed} of {self._step.count} bytes")
 
     def _reset(self) -> Truncated:
-        return self._make_truncated(f"the connection was reset after {self._passed} octets of the body")
+        return self._make_truncated(f"the connection was reset after {self._passed} bytes of the body")
 
     def _make_truncated(self, message: str) -> Truncated:
         step = self._step
@@ -435,7 +435,7 @@ class Performer:
     @property
     def slot(self) -> Slot:
         """Return the slot in the joined pipeline."""
-        assert self._slot is not None, "the dialogue has joined no pipeline"
+        assert self._slot is not None, "the dialogue has not joined a pipeline"
         return self._slot
 
     @property
@@ -602,9 +602,9 @@ class Performer:
     async def _turn(self, step: StartTls | StartPacking) -> None:
         """Start TLS or compression; bytes received before the change are refused."""
         if self.buffer and isinstance(step, StartTls):
-            raise ProtocolError(f"{len(self.buffer)} octets came in the clear where TLS had to begin")
+            raise ProtocolError(f"received {len(self.buffer)} bytes in the clear before the TLS handshake")
         if self.buffer:
-            raise ProtocolError(f"{len(self.buffer)} octets came as they are where compression had to begin")
+            raise ProtocolError(f"received {len(self.buffer)} uncompressed bytes before compression began")
         if isinstance(step, StartPacking):
             self.slot.start_packing(step.machine)
         else:
@@ -677,7 +677,7 @@ class Performer:
             except StopIteration as done:
                 value: T = done.value
                 return value
-            assert needs is REST or not self.buffer.is_all, "a reader looks for more behind all that comes"
+            assert needs is REST or not self.buffer.is_all, "a reader asked for more after the end"
             try:
                 await self._go_for(needs)
             except (Disconnected, TimedOut) as error:

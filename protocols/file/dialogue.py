@@ -74,7 +74,7 @@ def give_document(name: bytes, file: LocalFile, options: Options) -> Dialogue[No
         yield StartBody(replace(reply, unchanged=True))
         return
     yield StartBody(reply)
-    passed = yield from copy_body(CopyBody("the octets of the file", source="file", begin=start))
+    passed = yield from copy_body(CopyBody("the bytes of the file", source="file", begin=start))
     if now.size is not None:
         _check_whole(passed, now.size - start, reply)
 
@@ -82,13 +82,13 @@ def give_document(name: bytes, file: LocalFile, options: Options) -> Dialogue[No
 def _check_whole(passed: CopiedBody, size: int, reply: Reply) -> None:
     if passed.octets < size:
         raise Truncated(
-            f"the file ended after {passed.octets} of {size} octets: it shrank while it was read",
+            f"the file ended after {passed.octets} of {size} bytes: it shrank while it was read",
             received=passed.octets,
             expected=size,
         )
     if passed.octets == size:
         if passed.modified:
-            raise Changed("the file was written to while it was read", again=True)
+            raise Changed("the file was modified while it was read", again=True)
         reply.verified.add("length")
 
 
@@ -113,7 +113,9 @@ def read_file(url: FileUrl, options: Options | None = None, limits: Limits | Non
         LocalError: The file cannot be read.
     """
     file = cast("LocalFile", (yield OpenFile(url.segments, cast("LocalFile", _RehearsedFile()))))
-    yield PlanNote("a directory gives the names in it, one a line; an empty last segment wants a directory")
+    yield PlanNote(
+        "a directory is read as its names, one per line; an empty last segment requires a directory"
+    )
     if file.status.kind is Kind.DIRECTORY:
         yield from give_directory(url, file)
     else:

@@ -181,7 +181,7 @@ def test_the_plan_is_that_nothing_is_done() -> None:
     plan = explain("mailto:joe@h?subject=x")
     assert plan.verdict == "allow"
     assert [step["action"] for step in plan.steps] == ["note"]
-    assert "nothing is sent" in str(plan.steps[0]["text"])
+    assert "no mail is sent" in str(plan.steps[0]["text"])
     refused = explain("mailto:joe@h?subject=a%0Ab")
     assert (refused.verdict, refused.steps) == ("refuse", ())
     assert refused.error is not None

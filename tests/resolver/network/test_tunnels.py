@@ -131,13 +131,13 @@ async def test_what_a_proxy_answers_to_connect(
 
 
 SOCKS_ANSWERS: list[tuple[SocksProxy, type[resolver.ResolveError], int, str]] = [
-    (SocksProxy(codes={"h.test": 1}), resolver.Unreachable, 4, "it failed"),
+    (SocksProxy(codes={"h.test": 1}), resolver.Unreachable, 4, "general failure"),
     (SocksProxy(codes={"h.test": 2}), resolver.AccessDenied, 6, "h.test port 70"),
     (SocksProxy(codes={"h.test": 3}), resolver.Unreachable, 4, "network"),
     (SocksProxy(codes={"h.test": 4}), resolver.Unreachable, 4, "name"),
     (SocksProxy(codes={"h.test": 5}), resolver.Unreachable, 4, "refused"),
     (SocksProxy(codes={"h.test": 6}), resolver.TimedOut, 11, "in time"),
-    (SocksProxy(codes={"h.test": 7}), resolver.Declined, 8, "nothing"),
+    (SocksProxy(codes={"h.test": 7}), resolver.Declined, 8, "CONNECT"),
     (SocksProxy(codes={"h.test": 8}), resolver.Declined, 8, "address"),
     (SocksProxy(codes={"h.test": 0xF4}), resolver.Unreachable, 4, "reply F4"),
     (SocksProxy(codes={"h.test": 4}, bound=b"\x03\x02\xff\xfe\x00\x50"), resolver.Unreachable, 4, "name"),

@@ -146,7 +146,7 @@ def test_nobody_else_may(origin: Origin) -> None:
         ("[fe80::1%25a%2520b]", "bad-host", "1 to 64"),
         ("[fe80::1%25a%25b]", "bad-host", "1 to 64"),
         ("[fe80::1%25a:b]", "bad-host", "1 to 64"),
-        ("[fe80::1%25eth0]x", "bad-host", "not closed"),
+        ("[fe80::1%25eth0]x", "bad-host", "without ]"),
         ("[%25eth0]", "bad-host", "IPv6 address"),
         ("[fec0::1%25eth0]", "bad-host", "not link-local"),
         ("[::1%25lo]", "bad-host", "not link-local"),
