@@ -66,7 +66,9 @@ def _end_of(begin: datetime, said: list[str | None], fraction: str | None) -> da
 
 
 def _no_time(text: str) -> NotConfigured:
-    return NotConfigured(f"{text!r} is no time: write 2026-11-22T10:00:00Z, 2026-11 or 20261122100000 (UTC)")
+    return NotConfigured(
+        f"invalid time {text!r}: expected 2026-11-22T10:00:00Z, 2026-11 or 20261122100000 (UTC)"
+    )
 
 
 class Archive:
@@ -134,7 +136,7 @@ class Archive:
         if found := [*objects, *failed]:
             first = min(each.date for each in found)
             raise NotFound(
-                f"not in the archive by then: its first capture is of {first:%Y-%m-%dT%H:%M:%SZ} (--at)"
+                f"not in the archive at that time: the first capture is of {first:%Y-%m-%dT%H:%M:%SZ} (--at)"
             )
         raise NotFound(_explain_nothing(catalogue, sought))
 
@@ -143,4 +145,4 @@ def _explain_nothing(catalogue: Catalogue, sought: str) -> str:
     other = sought.removesuffix("/") if sought.endswith("/") else f"{sought}/"
     if catalogue.objects(other):
         return f"not in the archive, which has {other}"
-    return "not in the archive: `resolve warc ls FILE` tells what is"
+    return "not in the archive (`resolve warc ls FILE` lists its URLs)"

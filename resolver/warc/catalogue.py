@@ -96,7 +96,7 @@ def join_pieces(pieces: Iterator[bytes], most: int, what: str) -> bytes:
     for octets in pieces:
         held += octets
         if len(held) > most:
-            raise LimitExceeded("body", f"the archive has {what} of more than {most} octets")
+            raise LimitExceeded("body", f"the archive has {what} of more than {most} bytes")
     return bytes(held)
 
 
@@ -115,7 +115,7 @@ def _pieces(stretch: RecordStream, head: RecordHead) -> Iterator[bytes]:
         except DamagedRecord as error:
             raise _make_changed(str(error)) from error
         if not octets:
-            raise _make_changed(f"it ends {left} octets before the end of a block")
+            raise _make_changed(f"the file ends {left} bytes before the end of a block")
         left -= len(octets)
         yield octets
 
@@ -139,14 +139,12 @@ def _verify_pieces(head: RecordHead, pieces: Iterator[bytes]) -> Iterator[bytes]
         else:
             yield octets
     if digest.verdict() == "mismatch":
-        raise ChecksumMismatch(
-            "the archive has other octets than were kept: the digest of the block is not theirs"
-        )
+        raise ChecksumMismatch("the archived block does not match its digest")
     yield from held
 
 
 def _make_changed(what: str) -> ProtocolError:
-    return ProtocolError(f"the archive cannot be read any more: {what}")
+    return ProtocolError(f"cannot read the archive again: {what}")
 
 
 # The captures of archives by URL: read once from end to end, and chosen by time.
@@ -230,12 +228,12 @@ class Catalogue:
             offset = found.offset
             self._note(found, RecordPosition(file, offset, number))
         if damage is not None and self._count == before:
-            raise LocalError(f"not one whole record: octet {damage.offset}: {damage.message}")
+            raise LocalError(f"no complete record: byte {damage.offset}: {damage.message}")
 
     def _note(self, record: WarcRecord[CatalogueQuery], seat: RecordPosition) -> None:
         self._count += 1
         if self._count > MOST:
-            raise LocalError(f"more than {MOST} records: give fewer files")
+            raise LocalError(f"more than {MOST} records (pass fewer files)")
         head, type, id = record.head, record.reader.type, record.head.id
         own = None if id is None else _digest(id)
         companions = {_digest(each) for each in head.fields.get_list("WARC-Concurrent-To")}
@@ -459,9 +457,7 @@ class FoundCapture:
                 or self.head.get_first("WARC-Refers-To")
                 or "?"
             )
-            raise NotFound(
-                f"the archive says that it was the same as {wanted}, which is in no file that was given"
-            )
+            raise NotFound(f"the archived revisit refers to {wanted}, which the given files lack")
         return found
 
     @property

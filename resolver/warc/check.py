@@ -323,15 +323,15 @@ class ArchiveCheck:
         for wanted in self._wanted:
             known = self._known.get(wanted.digest)
             if known is None and self._knows_all:
-                message = f"{wanted.field} names {wanted.id}, which is in no file that was read"
+                message = f"{wanted.field} refers to {wanted.id}, which is not in the files read"
                 yield ArchiveFinding(wanted.file, wanted.offset, "warc:reference", message)
             elif known and wanted.is_original:
-                message = f"it refers to {wanted.id}, which is a revisit itself: nobody looks further"
+                message = (
+                    f"WARC-Refers-To refers to {wanted.id}, which is a revisit itself and is not followed"
+                )
                 yield ArchiveFinding(wanted.file, wanted.offset, "warc:revisit", message)
         if not self._knows_all:
-            message = (
-                f"there is more than is remembered, {self._most} records: not all references were looked up"
-            )
+            message = f"more than {self._most} records: not all references were checked"
             yield ArchiveFinding("", 0, "warc:reference", message)
 
     def _note(self, head: RecordHead, file: str, offset: int) -> None:
@@ -366,11 +366,11 @@ def _digest(id: str) -> bytes:
 
 def _damage(file: str, found: DamagedSpan) -> ArchiveFinding:
     if found.is_cut:
-        after = "; all before that is whole"
+        after = "; all records before are complete"
     elif found.resumes is None:
         after = "; no record follows"
     else:
-        after = f"; the next record is at octet {found.resumes}"
+        after = f"; the next record is at byte {found.resumes}"
     return ArchiveFinding(file, found.offset, "warc:damaged", found.message + after, is_fault=True)
 
 
@@ -378,13 +378,13 @@ def _check_record(record: WarcRecord[BlockInspection]) -> Iterator[ArchiveFindin
     head, facts = record.head, record.reader.facts()
     for name in _NEEDED:
         if head.get_first(name) is None:
-            yield ArchiveFinding("", 0, "warc:field", f"it has no {name}")
+            yield ArchiveFinding("", 0, "warc:field", f"field {name} is missing")
     if head.get_first("WARC-Date") is not None and head.date is None:
-        yield ArchiveFinding("", 0, "warc:field", "its WARC-Date is no date")
+        yield ArchiveFinding("", 0, "warc:field", "WARC-Date is not a date")
     for name in head.list_repeated():
-        yield ArchiveFinding("", 0, "warc:field", f"{name} is there more than once: the first counts")
+        yield ArchiveFinding("", 0, "warc:field", f"{name} is repeated: the first value counts")
     if record.shares:
-        yield ArchiveFinding("", 0, "warc:member", "another record follows in the same member of gzip")
+        yield ArchiveFinding("", 0, "warc:member", "another record follows in the same gzip member")
     yield from _check_digests(head, facts)
     if facts.is_short and head.get_first("WARC-Truncated") is None:
         yield ArchiveFinding("", 0, "warc:short", _describe_short(facts))
@@ -394,22 +394,18 @@ def _check_digests(head: RecordHead, facts: BlockFacts) -> Iterator[ArchiveFindi
     if facts.block == "mismatch":
         # wget writes the digest of no bytes if a revisit has a head.
         is_fault = head.type != "revisit"
-        yield ArchiveFinding(
-            "", 0, "warc:digest", "its block has another digest than it says", is_fault=is_fault
-        )
+        yield ArchiveFinding("", 0, "warc:digest", "the block does not match its digest", is_fault=is_fault)
     elif facts.payload == "mismatch":
         is_fault = facts.block != "verified"
-        yield ArchiveFinding(
-            "", 0, "warc:digest", "its payload has another digest than it says", is_fault=is_fault
-        )
+        yield ArchiveFinding("", 0, "warc:digest", "the payload does not match its digest", is_fault=is_fault)
     if "unknown" in (facts.block, facts.payload):
-        yield ArchiveFinding("", 0, "warc:digest-unknown", "a digest of it is in no form that we know")
+        yield ArchiveFinding("", 0, "warc:digest-unknown", "a digest has an unknown form")
 
 
 def _describe_short(facts: BlockFacts) -> str:
     if facts.is_cut:
-        return "its last chunk is missing, and it does not say that it is truncated"
-    return f"it has {facts.present} of {facts.promised} octets, and does not say that it is truncated"
+        return "the last chunk is missing, but WARC-Truncated is absent"
+    return f"the body has {facts.present} of {facts.promised} bytes, but WARC-Truncated is absent"
 
 
 #: Media types of archived listings, by scheme.

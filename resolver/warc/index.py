@@ -190,7 +190,7 @@ def _lines(source: RecordSource) -> Iterator[bytes]:
                 yield line
             begun = stretch.end
     except DamagedRecord as error:
-        raise LocalError(f"this is no index of archives: {error}") from error
+        raise LocalError(f"not an archive index: {error}") from error
 
 
 def _parse_columns(text: str, columns: dict[str, int]) -> CdxHint | None:
@@ -387,7 +387,7 @@ class EarlierArchives:
         except LocalError as error:
             raise LocalError(f"{path}: {error.message}") from error
         if lines and not useful:
-            raise LocalError(f"{path}: this is no index of archives: no line of it tells where a payload is")
+            raise LocalError(f"{path}: not an archive index: no line locates a payload")
         self.unread += lines - useful
 
 
@@ -403,7 +403,7 @@ def _faults() -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise LocalError(f"what indexes tell cannot be kept in a temporary file: {error}") from error
+        raise LocalError(f"cannot store the indexes in a temporary file: {error}") from error
 
 
 def _places(directory: str) -> Iterator[str]:
@@ -433,7 +433,7 @@ class _HashedPayload:
 
     def __init__(self, head: RecordHead, kept: CapturedObject) -> None:
         if head.type != kept.type or head.get_first("WARC-Truncated") is not None:
-            raise DamagedRecord("this record is no whole one of that kind")
+            raise DamagedRecord("record is incomplete or of another type")
         self._content_type = head.get_first("Content-Type") or ""
         self._kept = kept
         self._payload = Payload(head)
@@ -445,7 +445,7 @@ class _HashedPayload:
         self._digest.update(made)
         self._size += len(made)
         if self._size > self._kept.size:
-            raise DamagedRecord("this payload is longer")
+            raise DamagedRecord("payload is longer")
 
     def is_same(self) -> bool:
         """Return whether the payload is the same, after the complete block."""

@@ -199,7 +199,7 @@ def error_of(end: Json, date: datetime) -> ResolveError:
     """Return the recorded error of the retrieval."""
     told = end.get("error")
     error: Json = told if isinstance(told, dict) else {}
-    message = f"{text(error, 'message') or 'it failed'} (recorded on {date:%Y-%m-%dT%H:%M:%SZ})"
+    message = f"{text(error, 'message') or 'the retrieval failed'} (recorded on {date:%Y-%m-%dT%H:%M:%SZ})"
     code = text(error, "reply")
     for declined in _DECLINED:
         if declined.__name__ == error.get("code"):

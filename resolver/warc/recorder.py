@@ -124,13 +124,13 @@ class WarcVolume:
             if isinstance(found, DamagedSpan):
                 if not number or found.resumes is not None:
                     raise LocalError(
-                        f"the archive {self.path!r} is damaged at octet {found.offset}, and is not touched: "
-                        "resolve warc check says more"
+                        f"the archive {self.path!r} is damaged at byte {found.offset} and was not changed "
+                        "(resolve warc check shows details)"
                     )
                 end = found.offset
                 break
             if not number and not found.reader.is_ours:
-                raise LocalError(f"{self.path!r} is an archive that another program began: name another file")
+                raise LocalError(f"{self.path!r} is an archive of another program (choose another file)")
             if (row := found.reader.index.row(found.offset, found.end - found.offset)) is not None:
                 self._rows.append(row)
             end, number = found.end, number + 1
@@ -220,7 +220,7 @@ class Recorder:
         self.path = os.fspath(path)
         found = _NAME.fullmatch(self.path)
         if found is None or not os.path.basename(found[1]):
-            raise NotConfigured(f"{self.path!r}: the name of an archive ends in .warc.gz, or in .warc")
+            raise NotConfigured(f"{self.path!r}: the name of an archive must end in .warc.gz or .warc")
         self._stem, self._ending = found[1], found[2]
         self._directory = os.path.dirname(self.path) or "."
         self._size, self._sync = size, sync
@@ -444,7 +444,7 @@ class CaptureRecording:
     def begin(self, request: RetrievalRequest, url_gate: UrlGate, via: str | None = None) -> None:
         """Begin the capture of a hop; `via` is the URL that redirected to it."""
         row = url_gate.row
-        assert row is not None, "a dialogue is of a scheme"
+        assert row is not None, "a dialogue has a scheme"
         url = request.url
         is_redirect = via is not None
         if via is None and request.referrer is not None:

@@ -82,8 +82,8 @@ class Budget:
         self._again += max(0, end - begin + made - fresh * self._DENSEST)
         if self._again > self._spare + self._times * (self._furthest - self._begin):
             raise LocalError(
-                f"damaged or overlapping records: up to octet {self._furthest} it was read and unpacked again"
-                f" for {self._again} octets, and no further (keep what is before the first damage)"
+                f"too many damaged or overlapping records: up to byte {self._furthest}, {self._again} bytes"
+                f" were read and unpacked again (keep the records before the first damage)"
             )
 
 
@@ -139,7 +139,7 @@ class RecordStream:
             piece = self._held[self._at : end or len(self._held)]
             length += len(piece)
             if length > most:
-                raise DamagedRecord(f"a line of a head is longer than {most} octets")
+                raise DamagedRecord(f"a line of a head is longer than {most} bytes")
             self._at += len(piece)
             pieces.append(piece)
             if end:
@@ -178,13 +178,13 @@ class GzipMember(RecordStream):
                 octets = self._unpacker.decompress(packed, self._at_once)
             except zlib.error as error:
                 self._budget.take(begin, begin, len(packed))  # zlib does not say how much of it was unpacked
-                raise DamagedRecord(f"what is packed is damaged ({error})") from error
+                raise DamagedRecord(f"damaged gzip data ({error})") from error
             self._packed = self._unpacker.unconsumed_tail
             self._budget.take(begin, self.end, len(octets))
             if octets:
                 return octets
             if not packed:
-                raise DamagedRecord("the file ends within what is packed", is_cut=True)
+                raise DamagedRecord("the file ends inside gzip data", is_cut=True)
         return b""
 
 
@@ -206,9 +206,9 @@ MOST_HEAD = 262_144
 _VERSIONS = {b"WARC/1.0": "1.0", b"WARC/1.1": "1.1"}
 #: First lines of other archive formats.
 _OTHERS = (
-    (re.compile(rb"WARC/[0-9]+\.[0-9]+\r?\n"), "a WARC of another version than 1.0 and 1.1"),
-    (re.compile(rb"filedesc:"), "an ARC file, which came before WARC"),
-    (re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"), "packed by zstd: unpack it first"),
+    (re.compile(rb"WARC/[0-9]+\.[0-9]+\r?\n"), "a WARC version other than 1.0 and 1.1"),
+    (re.compile(rb"filedesc:"), "an ARC file, the predecessor of WARC"),
+    (re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"), "compressed with zstd (decompress it first)"),
 )
 _TOKEN = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _LENGTH = re.compile(r"[0-9]{1,18}", re.ASCII)
@@ -275,8 +275,8 @@ def read_head(stretch: RecordStream) -> RecordHead | None:
     if version is None:
         for beginning, what in _OTHERS:
             if beginning.match(first):
-                raise DamagedRecord(f"this is {what}", is_other=True)
-        raise DamagedRecord("no record of a WARC begins here")
+                raise DamagedRecord(f"unsupported format: {what}", is_other=True)
+        raise DamagedRecord("no WARC record begins here")
     fields = Headers(tuple(_fields(stretch, MOST_HEAD - len(first))))
     return RecordHead(version, fields, _length(fields.get_list("Content-Length")))
 
@@ -299,7 +299,7 @@ def _fields(stretch: RecordStream, most: int) -> list[tuple[str, str]]:
             continue
         octets, colon, value_octets = text.partition(b":")
         if not colon or not _TOKEN.fullmatch(octets):
-            raise DamagedRecord("a line of a head has no name and colon")
+            raise DamagedRecord("a line of a head lacks a name and a colon")
         pairs.append((octets.decode("ascii"), _text(value_octets)))
     raise DamagedRecord(f"a head has more than {MOST_LINES} lines")
 
@@ -314,9 +314,9 @@ def _text(octets: bytes) -> str:
 
 def _length(values: list[str]) -> int:
     if len(values) != 1:
-        raise DamagedRecord(f"it says its length {len(values)} times")
+        raise DamagedRecord(f"expected one Content-Length, got {len(values)}")
     if not _LENGTH.fullmatch(values[0]):
-        raise DamagedRecord("its length is no number of octets")
+        raise DamagedRecord("Content-Length is not a number of bytes")
     return int(values[0])
 
 
@@ -405,7 +405,7 @@ def read_records(
     while begun is not None and (stretch := open_stretch(source, begun, budget)) is not None:
         try:
             if isinstance(stretch, GzipMember) != packed:
-                raise DamagedRecord("what is packed and what is not are in one file")
+                raise DamagedRecord("file mixes gzip-compressed and uncompressed records")
             while (record := _read_record(stretch, begun, reader_of)) is not None:
                 yield record
                 begun = begun if packed else stretch.end
@@ -428,7 +428,7 @@ def read_one(source: RecordSource, offset: int, reader_of: Callable[[RecordHead]
     stretch = open_stretch(source, offset, Budget(offset))
     record = None if stretch is None else _read_record(stretch, offset, reader_of)
     if record is None:
-        raise DamagedRecord("the file ends before that")
+        raise DamagedRecord("the file ends before the record")
     return record
 
 
@@ -444,13 +444,13 @@ def _read_record(
     while left:
         octets = stretch.read(min(left, AT_ONCE))
         if not octets:
-            raise DamagedRecord(f"the file ends {left} octets before the end of a block", is_cut=True)
+            raise DamagedRecord(f"the file ends {left} bytes before the end of a block", is_cut=True)
         left -= len(octets)
         reader.take(octets)
     end = stretch.read_all(len(_END))
     if end != _END:
         raise DamagedRecord(
-            "no CR LF CR LF follows a block, so its length is wrong", is_cut=_END.startswith(end)
+            "CR LF CR LF is missing after a block: the length is wrong", is_cut=_END.startswith(end)
         )
     shares = isinstance(stretch, GzipMember) and not stretch.is_at_end()
     return WarcRecord(begun, stretch.end, head, reader, shares)

@@ -64,7 +64,7 @@ from resolver.warc.metadata import (
 
 # Archived streams: connections without a peer, with bytes from an archive.
 
-_CUT = "the archive has no more of it: what was kept is not whole"
+_CUT = "the archived object is incomplete"
 #: The number of bytes that a connection returns in one call (`protocols.contract.Stream`).
 _AT_ONCE = 65_536
 
@@ -185,7 +185,7 @@ class ArchivedSlot:
         """Ignore the end: no other dialogue waits."""
 
     def start_packing(self, machine: object) -> None:
-        raise Disconnected("an archive packs nothing that is said")
+        raise Disconnected("cannot compress the replay of an archive")
 
 
 class ArchivedDatagrams:
@@ -459,7 +459,7 @@ class ArchiveGate(UrlGate):
             received += len(octets)
             yield EmitBody(octets)
         if not found.is_whole:
-            words = f"the archive has {received} octets of it: what was kept is not whole"
+            words = f"the archived object is incomplete: {received} bytes"
             raise Truncated(words, received=received, expected=count(end, "expected"))
         reply.verified.update(read_verified(end))
 
@@ -518,11 +518,11 @@ class ArchiveGate(UrlGate):
     def _peer(self) -> ReplayPeer:
         found, row = self._found, self.row
         assert row is not None
-        assert row.replayed is not None, "who keeps answers says who gives them"
+        assert row.replayed is not None, "a scheme with archived answers must define replayed"
         commands = _COMMANDS.search(self._media_type)
         end = found.end
         if not found.has_object:
-            raise NotFound("the archive tells of it, and has nothing of it")
+            raise NotFound("the archive has only metadata for this URL")
         announced = count(end, "announced")
         if not end and found.is_whole:
             announced = found.object_head.length
@@ -598,7 +598,7 @@ class ArchiveGate(UrlGate):
     async def open_datagrams(self) -> AsyncIterator[ArchivedDatagrams]:  # type: ignore[override]
         asked = self._check().exchanges
         if self._asked >= len(asked):
-            raise NotFound("the archive does not have all of what was said for it")
+            raise NotFound("the archive lacks a part of the recorded exchange")
         self._asked += 1
         yield ArchivedDatagrams(asked[self._asked - 1])
 

@@ -345,7 +345,7 @@ def test_what_has_not_one_whole_record_is_said(folder: Path) -> None:
     (folder / "index.cdxj").write_text('org,example)/ 20260101000000 {"url": "http://a/"}\n')
     done = resolve("cat", "--from-warc", "index.cdxj", "http://a/")
     assert (done.status, done.told.count("\n")) == (3, 1)
-    assert all(word in done.told for word in ("index.cdxj", "octet 0:", "WARC"))
+    assert all(word in done.told for word in ("index.cdxj", "byte 0:", "WARC"))
 
 
 def test_a_session_is_in_no_archive(folder: Path) -> None:

@@ -684,7 +684,7 @@ def test_files_that_cannot_be_read(folder: Path) -> None:
         "none": "No such file or directory",
         ".": "no regular file",
         "pipe": "no regular file",
-        "a.warc": "another version",
+        "a.warc": "version other than",
     }.items():
         done = resolve("warc", "check", path)
         assert done.status == 3

@@ -71,7 +71,7 @@ def test_each_line_of_an_index(octets: bytes, hints: list[CdxHint | None]) -> No
 
 @pytest.mark.parametrize("octets", [b"x" * (MOST_LINE + 1), gzip.compress(line(), mtime=0)[:-3]])
 def test_what_is_no_index(octets: bytes) -> None:
-    with pytest.raises(LocalError, match="no index"):
+    with pytest.raises(LocalError, match="not an archive index"):
         list(read_hints(Octets(octets)))
 
 
