@@ -1,10 +1,13 @@
 """ftp and ftps: RFC 1738 3.2 (the URL), RFC 959, 1123, 2228, 2389, 2428, 3659, 4217.
 
-`url` is the URL. From there down, each on those below it: `dialogue` chooses the
-commands, with `directory` for listings and `description` for facts alone; `session` gets to the URL's
-directory, `login` through the login, `transfer` through one `data_connection`; `control` asks and hears.
-Text is taken apart by `reply`, `passive`, `facts`, `text` and `listing`; `refusal` says what a no means,
-`reuse` when a connection may serve again.
+`url` is the URL. Below it each module uses the ones that follow:
+
+- `dialogue`: choose the commands, for a file, a listing or the facts alone
+- `session`: log in and change to the URL's directory
+- `transfer`: run one transfer over one data connection
+- `control`: send commands, receive replies, decide whether a connection can be reused
+- `reply`: parse replies and their values, map 4yz and 5yz replies to errors
+- `listing`: parse NLST, MLSD and LIST output
 """
 
 from __future__ import annotations

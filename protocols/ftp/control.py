@@ -1,4 +1,4 @@
-"""The FTP control connection of a dialogue: commands, replies, and whether it can be reused for a URL."""
+"""The FTP control connection of a dialogue: commands, replies, reuse for another URL."""
 
 from __future__ import annotations
 
@@ -13,17 +13,19 @@ from protocols.options import Limits, Options
 from protocols.step import Dialogue, Send, receive
 from protocols.wire import Secret, encode_line, encode_refusals
 
-# Reuse of a control connection. The draft of RFC 1738 says that after a CWD there is no general way back. So
-# a connection is reused only in its current directory (the same CWD arguments, byte for byte), or through the
-# login directory: `CWD` to the answer of `PWD` right after login, believed only if `PWD` gives it again.
-# Paths are compared with nothing else and never combined. All this is state without I/O; a pool keeps it
-# beside its connection.
+# Reuse of a control connection. The draft of RFC 1738 says that after a CWD there is no general way back. A
+# connection is therefore reused in two cases only. Either its current directory has the same CWD arguments,
+# byte for byte. Or the login directory is entered again: `CWD` to the path that `PWD` gave right after login,
+# accepted only if `PWD` gives that path again. Paths are not compared in another way and never combined. All
+# this is state without I/O; a pool stores it with its connection.
 
 
 @dataclass(frozen=True, slots=True)
 class LoginKey:
-    """All that makes a login as far as the protocol knows it. A pool adds what the gate knows: address
-    family, proxy, trust (CVE-2014-0138, CVE-2023-27535)."""
+    """The facts that distinguish one login from another in the protocol.
+
+    A pool adds the facts that the gate has: address family, proxy, trust (CVE-2014-0138, CVE-2023-27535).
+    """
 
     scheme: str
     host: str
@@ -35,7 +37,7 @@ class LoginKey:
 
 
 def stands_in(cwds: tuple[bytes, ...], state: object) -> bool:
-    """Is a connection in this state where these CWDs lead?"""
+    """Return whether a connection in this state is in the directory of these CWD arguments."""
     return isinstance(state, FtpSessionState) and state.route(cwds) is DirectoryRoute.STAY
 
 
@@ -46,7 +48,7 @@ def login_key(url: FtpUrl, options: Options) -> LoginKey:
 
 
 class DirectoryRoute(enum.Enum):
-    """How to get from where a connection stands to where a URL's directory is."""
+    """The way from a connection's current directory to the URL's directory."""
 
     STAY = "send no CWD"
     HOME = "go to the login directory first"
@@ -55,16 +57,20 @@ class DirectoryRoute(enum.Enum):
 
 @dataclass(slots=True)
 class FtpSessionState:
-    """The server's side of one control connection, as far as its replies have told.
+    """The server's state of one control connection, as far as its replies show it.
 
-    `protected` says that data goes through TLS. `type_code` is the last TYPE that was answered 2yz,
-    `extended` whether EPSV works (None: not tried), `lists_facts` whether FEAT names MLSD (None: not asked).
-    `in_order`: it is a server that is known to answer commands in order that were sent together, to say 150
-    before data comes, and to end each data connection of which it said that. `home` is what PWD said right
-    after login.
-    `cwds` are the CWD arguments that led from the login directory to where it stands, None after a failed or
-    an additional CWD. `idle` is False while a transfer is under way, and stays so without its final reply:
-    then the connection must not serve again.
+    Attributes:
+        protected: Data connections use TLS.
+        type_code: The last TYPE that was answered 2yz.
+        extended: EPSV works; None if it was not tried.
+        in_order: The server is known to answer commands sent together in order, to send 150 before data, and
+            to end each data connection that it announced by 150.
+        lists_facts: FEAT names MLSD; None if FEAT was not sent.
+        home: The path that PWD gave right after login.
+        cwds: The CWD arguments from the login directory to the current one; None after a failed or an
+            additional CWD.
+        idle: False during a transfer, and afterwards if its final reply is missing: then the connection must
+            not be reused.
     """
 
     protected: bool = False
@@ -84,20 +90,25 @@ class FtpSessionState:
         return DirectoryRoute.ANEW if self.home is None else DirectoryRoute.HOME
 
 
-#: Above 4 KiB vsftpd answers 500, Pure-FTPd closes and ProFTPD says nothing any more.
+#: Above 4 KiB vsftpd answers 500, Pure-FTPd closes the connection and ProFTPD sends no reply.
 ARGUMENT_LIMIT = 4000
-#: 1yz replies in a row. Pure-FTPd sends two; more than this many is a server that plays for time.
+#: 1yz replies in a row. Pure-FTPd sends two; a server that sends more than 100 is stalling.
 PRELIMINARY_LIMIT = 100
 
 
 class ServiceClosing(TryLater):
-    """421 to a command or unasked: this connection is gone, a new one may do (RFC 959 5.4)."""
+    """A reply 421, to a command or unasked: this connection is gone, a new one may work (RFC 959 5.4)."""
 
 
 def command(verb: bytes, *arguments: bytes | Secret) -> Line:
-    """A command. A null argument keeps its blank: `CWD ` (RFC 1738 3.2.2). `Refused` (S02) for octets
-    that would end it and for more than 4,000 in an argument. 0xFF goes single: vsftpd and Pure-FTPd
-    look for a name with two where RFC 959 would double it."""
+    """Encode a command line.
+
+    An empty argument keeps the space before it: `CWD ` (RFC 1738 3.2.2). The byte 0xFF is not doubled: RFC
+    959 would double it, but vsftpd and Pure-FTPd would look for a name with two.
+
+    Raises:
+        Refused: S02, for bytes that would end the line, and for an argument of more than 4,000 bytes.
+    """
     for argument in arguments:
         octets = argument.octets if isinstance(argument, Secret) else argument
         if len(octets) > ARGUMENT_LIMIT:
@@ -106,13 +117,16 @@ def command(verb: bytes, *arguments: bytes | Secret) -> Line:
 
 
 def shown_command(verb: bytes, *arguments: bytes | Secret) -> str:
-    """A command for a message: no secret, no control character."""
+    """Return a command for a message, without secrets and control characters."""
     line = command(verb, *arguments).shown
     return repr(shown_text(line[:-2]))
 
 
 class Control:
-    """Asks and hears. Refuses Telnet options outside of transfers, and knows when the peer says goodbye."""
+    """The client's side of a control connection.
+
+    It refuses Telnet options outside of transfers, and raises `ServiceClosing` for a 421.
+    """
 
     def __init__(self, limits: Limits, state: FtpSessionState) -> None:
         self.limits = limits
@@ -126,22 +140,24 @@ class Control:
         yield Send((command(verb, *arguments),))
 
     def say_together(self, *lines: Line) -> Dialogue[None]:
-        """Commands in one write, for a server that answers them in order. They count as one: a failure of the
-        first of them is one of all."""
+        """Send commands in one write, to a server that answers them in order.
+
+        They count as one command: if the first fails, all fail.
+        """
         self.commands += 1
         yield Send(lines)
 
     def command(
         self, verb: bytes, *arguments: bytes | Secret, ideal: tuple[int, bytes]
     ) -> Dialogue[ControlReply]:
-        """Send a command and hear its reply. `ideal` are code and text of a willing server's."""
+        """Send a command and receive its reply; `ideal` are code and text of the expected reply."""
         yield from self.say(verb, *arguments)
         return (yield from self.hear_reply(verb, *arguments, ideal=ideal))
 
     def hear_reply(
         self, verb: bytes, *arguments: bytes | Secret, ideal: tuple[int, bytes]
     ) -> Dialogue[ControlReply]:
-        """The reply to a command that was sent."""
+        """Receive the reply to a command that was sent, without the secrets it repeats."""
         reply = yield from receive(
             self.reader, f"the reply to {verb.decode('ascii')}", ControlReply(ideal[0], (ideal[1],))
         )
@@ -155,21 +171,32 @@ class Control:
     def demand(
         self, verb: bytes, *arguments: bytes | Secret, ideal: tuple[int, bytes], hint: str = ""
     ) -> Dialogue[ControlReply]:
-        """The same, and nothing but 2yz will do: `Declined` for 4yz and 5yz, else `ProtocolError`."""
+        """Send a command that must be answered 2yz.
+
+        Raises:
+            Declined: The reply is 4yz or 5yz.
+            ProtocolError: The reply is another one.
+        """
         reply = yield from self.command(verb, *arguments, ideal=ideal)
         check_good(reply, shown_command(verb, *arguments), hint)
         return reply
 
     def hear_greeting(self) -> Dialogue[ControlReply]:
-        """The first reply. A 421 here is the server's answer: another connection would hear it again."""
+        """Receive the first reply.
+
+        A 421 is returned here, not raised: another connection would receive it again.
+        """
         reply = yield from receive(self.reader, "the server's greeting", ControlReply(220, (b"Ready",)))
         self._options += reply.options
         yield from self.refuse_options()
         return reply
 
     def take(self, reply: ControlReply) -> None:
-        """Take note of a reply that was heard. Raises `ServiceClosing` for 421, which may come at any
-        time."""
+        """Record the options of a reply.
+
+        Raises:
+            ServiceClosing: The reply is 421, which may come at any time.
+        """
         self._options += reply.options
         if reply.code == 421:
             raise ServiceClosing(
@@ -179,7 +206,7 @@ class Control:
             )
 
     def refuse_options(self) -> Dialogue[None]:
-        """Answer the Telnet options that replies asked for. Not to be used during a transfer."""
+        """Refuse the Telnet options that replies asked for; must not be called during a transfer."""
         if not self._options:
             return
         answer = encode_refusals(self._options)
@@ -194,7 +221,7 @@ def check_good(reply: ControlReply, doing: str, hint: str = "") -> None:
 
 
 def refusal(reply: ControlReply, doing: str, hint: str = "") -> Declined | ProtocolError:
-    """The error for a reply that is not the one that was needed."""
+    """Return the error for a reply that is not the expected one."""
     if reply.refused:
         return make_declined(reply, doing, hint)
     return ProtocolError(f"{doing}: {reply.shown!r} is no answer to that")

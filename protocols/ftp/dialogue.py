@@ -1,8 +1,9 @@
-"""The dialogues of an ftp URL (RFC 1738 3.2.2): log in, one CWD a segment, then TYPE and RETR or a listing.
+"""The dialogues of an ftp URL (RFC 1738 3.2.2): login, one CWD per segment, then TYPE and RETR or a listing.
 
-Without a typecode an empty name is a directory. Any other name is requested as a file in type I; if RETR is
-refused with 550, `CWD name` tells whether it is a directory. Arguments are sent as they are: no segment is
-dropped, joined or normalized. The module also has the facts of a URL and the replay of an archived object.
+Without a typecode, an empty name is a directory. Any other name is requested as a file in type I. If RETR is
+refused with 550, `CWD name` shows whether the name is a directory. Arguments are sent as they are: no segment
+is dropped, joined or normalized. The module also has the dialogue for the facts of a URL, and the replay of
+an archived object.
 """
 
 from __future__ import annotations
@@ -61,24 +62,25 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
-# A directory: NLST; MLSD where it is requested, or where kinds, sizes and dates are; LIST where these are
-# requested and the server has no MLSD. CWD tells an empty directory from a missing one.
+# The command for a directory: MLSD if it is requested, or if kinds, sizes and dates are requested. LIST if
+# these are requested and the server does not have MLSD. NLST otherwise. CWD distinguishes an empty directory
+# from a missing one.
 
-#: The server has not got the command.
+#: The server does not implement the command.
 UNIMPLEMENTED = (500, 502, 504)
-#: A line of the answer to FEAT: MLST stands for both, and some name MLSD alone.
+#: A line of the reply to FEAT: MLST stands for both, and some servers name MLSD alone.
 _NAMES_FACTS = re.compile(rb" *MLS[TD]\b", re.IGNORECASE)
-#: What servers say to NLST in an empty directory, and to NLST of what is not there.
+#: Replies of servers to NLST in an empty directory, and to NLST of a missing name.
 _PERHAPS_EMPTY = (450, 550)
 
 
-#: What is told of a directory besides what is in it.
+#: Extra facts about a directory: the path that PWD gives.
 Told: TypeAlias = "dict[str, JsonValue] | None"
 
 
 def names_reply(session: FtpSession, argument: bytes = b"", told: Told = None) -> Reply:
-    """What a listing begins with; `argument` is what NLST is given, empty if nothing."""
-    from protocols.ftp.listing import NlstReader  # most URLs name files
+    """Return the head of a listing by NLST; `argument` is the argument of NLST, empty if it has none."""
+    from protocols.ftp.listing import NlstReader  # Imported lazily: most URLs name files.
 
     findings: list[Finding] = []
     names = NlstReader(session.url, argument, session.control.limits, findings)
@@ -86,7 +88,7 @@ def names_reply(session: FtpSession, argument: bytes = b"", told: Told = None) -
 
 
 def list_names(session: FtpSession, argument: bytes) -> Dialogue[None]:
-    """Names of what is in `argument`, empty for where the connection stands."""
+    """List the names in `argument`; if it is empty, the names in the current directory."""
     control = session.control
     yield from set_type(control, b"A")
     told = yield from _ask_directory(session, argument)
@@ -112,8 +114,11 @@ def list_names(session: FtpSession, argument: bytes) -> Dialogue[None]:
 
 
 def _end(reply: Reply, ended: CompleteTransfer) -> Dialogue[None]:
-    """A listing is whole where its transfer is, unless the server says that it cut it: Pure-FTPd does at
-    10,000 names, with 226."""
+    """Finish a listing: report a truncation by the server, then settle the transfer.
+
+    A listing is complete if its transfer is, unless the server says that it truncated it: Pure-FTPd does so
+    at 10,000 names, with 226.
+    """
     if b"truncated" in ended.text.lower():
         detail = f"the server cut the listing, names are missing: it said {shown_text(ended.text)!r}"
         reply.findings.append(Finding("ftp:listing-cut", "warn", detail))
@@ -121,7 +126,7 @@ def _end(reply: Reply, ended: CompleteTransfer) -> Dialogue[None]:
 
 
 def _ask_directory(session: FtpSession, argument: bytes) -> Dialogue[Told]:
-    """Where the connection really stands, whatever links led there: servers resolve them for PWD."""
+    """Ask PWD for the path of the current directory: servers resolve links for PWD."""
     if argument or not session.options.placed:
         return None
     reply = yield from session.control.command(b"PWD", ideal=(257, b'"/"'))
@@ -130,8 +135,11 @@ def _ask_directory(session: FtpSession, argument: bytes) -> Dialogue[Told]:
 
 
 def _wants_facts(session: FtpSession) -> Dialogue[bool]:
-    """MLSD where it is asked for; where kinds, sizes and dates are, if the server has it (RFC 2389 3.2,
-    RFC 3659 7.8)."""
+    """Return whether to list by MLSD.
+
+    MLSD is used if the options request it. If they request kinds, sizes and dates, it is used if the server
+    has it (RFC 2389 3.2, RFC 3659 7.8).
+    """
     if session.options.mlsd or not session.options.detailed:
         return session.options.mlsd
     state = session.state
@@ -146,7 +154,7 @@ def _wants_facts(session: FtpSession) -> Dialogue[bool]:
 def _check_empty(
     session: FtpSession, argument: bytes, ended: TransferRefusal | CompleteTransfer
 ) -> Dialogue[None]:
-    """NLST gave nothing or was refused: is that an empty directory, or is there none?"""
+    """Check by CWD whether NLST without names means an empty directory; raise an error if it does not."""
     verb = (b"NLST", argument) if argument else (b"NLST",)
     if isinstance(ended, TransferRefusal) and (ended.started or ended.reply.code not in _PERHAPS_EMPTY):
         raise refuse_transfer(ended, *verb)
@@ -164,8 +172,8 @@ def _check_empty(
 
 
 def _list_facts(session: FtpSession, argument: bytes, told: Told) -> Dialogue[bool]:
-    """MLSD (RFC 3659); False where the server has not got it."""
-    from protocols.ftp.listing import MlsdReader  # only where it is asked for
+    """List by MLSD (RFC 3659); return False if the server does not implement it."""
+    from protocols.ftp.listing import MlsdReader  # Imported lazily: only listings by MLSD need it.
 
     yield from open_data(session.control)
     instead = "LIST, whose usual forms are read" if session.options.detailed else "NLST"
@@ -184,16 +192,19 @@ def _list_facts(session: FtpSession, argument: bytes, told: Told) -> Dialogue[bo
 
 
 def _stand_in(session: FtpSession, argument: bytes) -> Dialogue[bytes]:
-    """Go where the names are, for LIST gets no argument: `-a` is an option to some servers, and a missing
-    name looks like an empty directory. What is left of the argument: all of it, where there is no way in."""
+    """Enter the listed directory, and return the remaining argument: empty if CWD succeeded.
+
+    LIST gets no argument: `-a` is an option to some servers, and a missing name looks like an empty
+    directory.
+    """
     if not argument or (yield from enter(session)).good:
         return b""
     return argument
 
 
 def _list_lines(session: FtpSession, told: Told) -> Dialogue[bool]:
-    """LIST (RFC 959 4.1.3); False where NLST may do better."""
-    from protocols.ftp.listing import ListReader  # only where the server has no MLSD
+    """List by LIST (RFC 959 4.1.3); return False if NLST may succeed instead."""
+    from protocols.ftp.listing import ListReader  # Imported lazily: only servers without MLSD need it.
 
     yield from open_data(session.control)
     findings: list[Finding] = []
@@ -213,9 +224,11 @@ def _list_lines(session: FtpSession, told: Told) -> Dialogue[bool]:
 
 
 def describe(session: FtpSession) -> Dialogue[Reply]:
-    """What is found, without a data connection. `Kind.UNKNOWN` where the server knows neither SIZE nor
-    MDTM and the name is no directory. In type A there is no size: SIZE counts what is stored, not what
-    would be sent."""
+    """Return the facts of the URL's object, without a data connection.
+
+    The kind is `Kind.UNKNOWN` if the server supports neither SIZE nor MDTM and the name is not a directory.
+    In type A there is no size: SIZE counts the stored bytes, not the bytes that would be sent.
+    """
     if session.url.typecode == "d" or not session.name:
         return (yield from _describe_directory(session))
     yield from set_type(session.control, b"I")
@@ -241,7 +254,10 @@ def _file(session: FtpSession, size: int | None, modified: datetime | None) -> R
 
 
 def _describe_unsized(session: FtpSession, sized: ControlReply, modified: datetime | None) -> Dialogue[Reply]:
-    """No size: a directory (of which some servers tell the time), nothing, or a server without SIZE."""
+    """Describe a name without a size: a directory, a missing name, or a file of a server without SIZE.
+
+    Some servers give the time of a directory, too.
+    """
     if session.url.typecode is None:
         yield PlanNote("the name may be that of a directory: CWD tells")
         entered = yield from enter(session)
@@ -257,12 +273,14 @@ def _describe_unsized(session: FtpSession, sized: ControlReply, modified: dateti
 def retrieve(
     url: FtpUrl, options: Options | None = None, limits: Limits | None = None
 ) -> Dialogue[FtpSessionState | None]:
-    """The steps of a retrieval. The body begins once data comes, or once the final reply has said that there
-    is none; its end is the end of the transfer, final reply and all. Returns how the connection stands, if it
-    is in order.
+    """Return the steps of a retrieval.
 
-    A 421 before any data, and a failure of the first command on a kept connection, are tried again once
-    on a new one.
+    The body begins with the first data, or when the final reply shows an empty file. The body ends with
+    the end of the transfer, final reply included. Two failures are retried once on a new connection: a 421
+    before any data, and a failure of the first command on a pooled connection.
+
+    Returns:
+        The state of the connection if it can be reused, else None.
     """
     options, limits = options or Options(), limits or Limits()
     check_expressible(url)
@@ -303,7 +321,11 @@ def _inquire(session: FtpSession) -> Dialogue[None]:
 
 
 def check_expressible(url: FtpUrl) -> None:
-    """Raises `InvalidUrl` for a URL that asks for a file and names none: RETR needs an argument."""
+    """Check that the URL can be expressed in FTP: RETR needs an argument.
+
+    Raises:
+        InvalidUrl: The typecode requests a file, and the name is empty.
+    """
     if not url.name and url.typecode in ("a", "i"):
         place = url.place("name")
         where = len(url.text) if place is None else place.start
@@ -311,7 +333,11 @@ def check_expressible(url: FtpUrl) -> None:
 
 
 def check_arguments(url: FtpUrl) -> None:
-    """Raises `Refused` (S02) for what could not be sent, while nothing is connected yet."""
+    """Check before connecting that all arguments can be sent.
+
+    Raises:
+        Refused: S02, for an argument that cannot be sent.
+    """
     command(b"CWD", url.user or b"", url.password or b"", *url.cwds, url.name or b"")
 
 
@@ -336,7 +362,7 @@ def _fetch(session: FtpSession) -> Dialogue[None]:
 
 
 def retrieve_file(session: FtpSession) -> Dialogue[TransferRefusal | None]:
-    """The file from its first octet to the final reply; the refusal, where RETR was refused."""
+    """Retrieve the file up to the final reply; return the refusal if RETR was refused."""
     code = b"A" if session.url.typecode == "a" else b"I"
     control = session.control
     yield from set_type(control, code)
@@ -365,8 +391,11 @@ def retrieve_file(session: FtpSession) -> Dialogue[TransferRefusal | None]:
 
 
 def _is_covered(options: Options, planned: FtpTransfer) -> bool:
-    """Is the caller's copy no older? Of a file that SIZE tells nothing of this is not known: it may be a
-    directory, and some servers have times of those."""
+    """Return whether the caller's copy is up to date.
+
+    For a file without SIZE this is unknown: the name may be a directory, and some servers give times of
+    directories.
+    """
     reply, held = planned.reply, options.held
     if held is None or options.start or (reply.size is None and planned.form is not BodyForm.TEXT):
         return False
@@ -374,15 +403,23 @@ def _is_covered(options: Options, planned: FtpTransfer) -> bool:
 
 
 def _measure_text(session: FtpSession) -> Dialogue[FtpTransfer]:
-    """SIZE in type A, if it says anything, is of the text as it is sent. MDTM where a copy may be older."""
+    """Plan a transfer in type A, without SIZE.
+
+    Servers that answer SIZE in type A count the text as it is sent. MDTM is requested only if a copy may be
+    outdated.
+    """
     modified = (yield from request_time(session)) if session.options.held is not None else None
     form = BodyForm.FILE if session.options.raw else BodyForm.TEXT
     return FtpTransfer(Reply(kind=Kind.DOCUMENT, media_type="text/plain", modified=modified), form)
 
 
 def _measure(session: FtpSession) -> Dialogue[FtpTransfer]:
-    """SIZE asks only, so it may be refused. MDTM where a file will have the time, or octets are held
-    already and may be outdated. Neither of what a listing told, unless it may be outdated, too."""
+    """Plan a transfer in type I: ask for SIZE, and for MDTM where the time matters.
+
+    SIZE is only a question, so it may be refused. The time matters if the file on disk will have it, or if
+    part of the file is on disk already and may be outdated. Facts from a listing are not requested again,
+    unless only a part is transferred.
+    """
     options = session.options
     is_part = options.start or options.stop is not None
     size, modified, _ = Validators() if is_part else options.listed
@@ -395,15 +432,17 @@ def _measure(session: FtpSession) -> Dialogue[FtpTransfer]:
 
 
 def _asks_together(session: FtpSession) -> bool:
-    """May EPSV be asked for before it is known what SIZE and MDTM come to? Where the whole of the file is
-    wanted whatever they say."""
+    """Return whether to request the EPSV port before the replies to SIZE and MDTM.
+
+    That is so if the complete file is wanted in any case.
+    """
     state, options = session.state, session.options
     is_whole = options.held is None and not options.start and options.stop is None
     return state.in_order and state.extended is True and is_whole
 
 
 def _measure_and_request_port(session: FtpSession) -> Dialogue[tuple[FtpTransfer, PassiveReply]]:
-    """As `_measure`, with EPSV in the same write: one round trip for all of them."""
+    """Plan as `_measure` does, with EPSV in the same write: one round trip for all commands."""
     control, options = session.control, session.options
     size, modified, _ = options.listed
     is_listed, asks_time = size is not None, modified is None and options.want == "file"
@@ -420,8 +459,11 @@ def _measure_and_request_port(session: FtpSession) -> Dialogue[tuple[FtpTransfer
 
 
 def _restart(session: FtpSession, planned: FtpTransfer) -> Dialogue[FtpTransfer]:
-    """REST, where octets of this same file are held and there are at least as many (vsftpd sends an empty
-    file and 226 for a start beyond the end). Where it is refused, the body begins at octet 0."""
+    """Send REST if the held bytes belong to this same file and SIZE covers the requested range.
+
+    vsftpd sends an empty file and 226 for a start beyond the end. If REST is refused, the body begins at byte
+    0.
+    """
     start, stop, reply = session.options.start, session.options.stop, planned.reply
     same = session.options.known.agree(Validators(size=reply.size, modified=reply.modified))
     if not same or reply.size is None or (start if stop is None else stop) > reply.size:
@@ -437,8 +479,8 @@ def _restart(session: FtpSession, planned: FtpTransfer) -> Dialogue[FtpTransfer]
     return planned._replace(reply=replace(reply, start=start, stop=stop))
 
 
-# The replay of one archived object: every login is accepted, every directory exists, and holds this one file
-# or this one listing, in the form in which it arrived.
+# The replay of one archived object. Every login is accepted and every directory exists. Each directory holds
+# this one file or this one listing, in the form in which it was received.
 
 _LISTING = "text/x-ftp-"
 _GRANTED = {
@@ -448,13 +490,13 @@ _GRANTED = {
     b"EPSV": b"229",
     b"QUIT": b"221",
 }
-#: What a client does not ask for, once it is logged in.
+#: Text that the client ignores once it is logged in.
 _ANY_PORT = b"(|||1024|)"
 _ARCHIVE = b"archive"
 
 
 class FtpReplayServer:
-    """See `protocols.contract.ReplayPeer`."""
+    """The server of a replayed FTP retrieval; see `protocols.contract.ReplayPeer`."""
 
     def __init__(self, kept: ArchivedObject) -> None:
         self._kept = kept

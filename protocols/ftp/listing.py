@@ -1,8 +1,8 @@
 """FTP listings as entries: names (NLST, RFC 959), names with facts (MLSD, RFC 3659), lines for people (LIST).
 
-Names are octets. Each becomes a URL one step below the listing's, with every octet but unreserved ones
-escaped; the URL's password is left out, for entries are shown and stored. Of MLSD and LIST every line is an
-entry: one that is not understood has no URL, and is told of once a listing.
+Names are bytes. Each becomes a URL one step below the listing's URL, with all bytes but unreserved ones
+escaped. The URL's password is left out, because entries are shown and stored. Each line of MLSD and LIST is
+an entry. A line that cannot be parsed becomes an entry without a URL, and is reported once per listing.
 """
 
 from __future__ import annotations
@@ -20,16 +20,18 @@ from protocols.ftp.url import FtpUrl, build
 from protocols.location import Kind
 from protocols.syntax import encode
 
-# list dates: Dates as LIST writes them: to the minute or the day, by the server's own clock, often without
-# their year.
+# Dates in LIST have a precision of a minute or a day, in the time of the server's clock, often without the
+# year.
 #
-# A date without a zone is no moment. It is kept as that clock had it (`local`), and nothing is decided by
-# it. Servers leave the year out for what is less than half a year old, and some for all that lies ahead.
+# A date without a zone is not a definite time. The date is kept as the server wrote it (`local`), and no
+# decision depends on it. Servers leave out the year of dates less than half a year old. Some leave it out for
+# all future dates.
 
 _MONTHS = (b"jan", b"feb", b"mar", b"apr", b"may", b"jun", b"jul", b"aug", b"sep", b"oct", b"nov", b"dec")
 _MONTH_NAME = b"(?i:" + b"|".join(_MONTHS) + b")"
 _CLOCK = rb"[0-9]{1,2}:[0-9]{2}"
-#: What may stand where a line of Unix has its date. Runs are bounded: a line is as long as a peer likes.
+#: The forms of a date in a line of Unix. Repetitions are bounded, because the peer chooses the length of a
+#: line.
 DATE = (
     rb"(?:"
     + _MONTH_NAME
@@ -58,13 +60,13 @@ _FORMS = tuple(
 )
 #: MS-DOS has two digits for the years from 1970 on.
 _CENTURY_TURN = 70
-#: A day without a year is the one nearest: half a year and some days back, and as much ahead as a clock of
-#: another zone may be.
+#: A day without a year is the nearest one: at most half a year and some days ago, and at most as far ahead as
+#: a clock of another zone may be.
 _BACK, _AHEAD = timedelta(days=190), timedelta(hours=26)
 
 
 class ListDate(NamedTuple):
-    """A date as `text`; `certain` where its zone is told, else `local`, as far as it was read."""
+    """A date as `text`; `certain` if its zone is given, else `local`, with the precision that was read."""
 
     text: str
     certain: datetime | None = None
@@ -73,20 +75,25 @@ class ListDate(NamedTuple):
 
 
 def parse_date(octets: bytes, now: datetime | None) -> ListDate:
-    """`now` is what a year that is left out is found by; None, and there is no date then."""
+    """Parse a date of a LIST line.
+
+    Args:
+        octets: The date's text.
+        now: The current time, to find a missing year; None leaves a date without a year unread.
+    """
     text = octets.decode("utf-8", "surrogateescape")
     for form in _FORMS:
         if found := form.fullmatch(octets):
             parts = {name: value for name, value in found.groupdict().items() if value is not None}
             try:
                 return _parse_date(text, parts, now)
-            except (ValueError, OverflowError):  # no such day
+            except (ValueError, OverflowError):  # The day does not exist.
                 break
     return ListDate(text)
 
 
 def at_second(second: int) -> datetime:
-    """So many seconds after the first of 1970, UTC."""
+    """Return the time so many seconds after 1970-01-01, UTC."""
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=second)
 
 
@@ -128,7 +135,7 @@ def _find_nearest_date(parts: dict[str, bytes], now: datetime | None) -> datetim
     for year in (clock.year - 1, clock.year, clock.year + 1):
         try:
             moment = _moment(parts, year)
-        except ValueError:  # the 29th of February
+        except ValueError:  # February 29 in a year without it.
             continue
         if clock - _BACK <= moment <= clock + _AHEAD:
             return moment
@@ -141,14 +148,13 @@ def _with_zone(moment: datetime, zone: bytes) -> datetime:
     return moment.replace(tzinfo=there).astimezone(UTC)
 
 
-# list line: One line of LIST. RFC 959 leaves its form open: it is meant for people, and each server has its
-# own.
+# One line of LIST. RFC 959 leaves its form open: it is meant for people, and servers differ.
 #
-# The forms are tried line by line, for a listing may mix them: EPLF, MS-DOS, NetWare, Unix, Unix with a
-# date in another language, VMS. Of Unix, nothing between the mode and the size is counted: groups may be
-# missing, owners have blanks, long numbers push the columns. The leftmost size with a date behind it
-# counts, one blank ends the date, all the rest is the name. Every pattern is bounded: reading is linear,
-# whatever a line holds.
+# A listing may mix forms, so each line is matched with them in turn: EPLF, MS-DOS, NetWare, Unix, Unix with a
+# date in another language, VMS. In the Unix form, the fields between the mode and the size are not counted:
+# groups may be missing, owners may have blanks, long numbers shift the columns. The leftmost size that is
+# followed by a date counts. One blank ends the date, and the rest is the name. Every pattern is bounded:
+# parsing takes linear time for every line.
 
 LARGEST = 2**63 - 1
 
@@ -158,7 +164,7 @@ _MODE = re.compile(rb"(?P<type>[-dlbcpsDCMn])[-rwxsStTlL]{9}[+.@]?")
 _UNIX = re.compile(rb"(?<= )" + _SIZE + rb" {1,40}(?P<date>" + DATE + rb") " + _NAME)
 #: A month in another language.
 _MONTH = rb"(?![0-9]+ )[^ ]{1,40}"
-#: A day and such a month, either first, then the year or the time.
+#: A day and such a month, in either order, then the year or the time.
 _UNREAD = re.compile(
     rb"(?<= )"
     + _SIZE
@@ -189,20 +195,23 @@ _HEADING = re.compile(rb"[^ ]{1,40} {1,20}[0-9]{1,20}")
 _TOTAL = re.compile(rb"total {1,20}[0-9]{1,20}")
 _ARROW = b" -> "
 _KINDS = {b"-": Kind.DOCUMENT, b"d": Kind.DIRECTORY, b"l": Kind.LINK}
-#: Devices, FIFOs, sockets: nothing that could be retrieved.
+#: Devices, FIFOs, sockets: they cannot be retrieved.
 _SPECIAL = b"bcps"
 
 
 class Oddity(NamedTuple):
-    """What is not as it should be, as the rule of a finding and in words."""
+    """An irregularity of a line: the rule of its finding, and a description."""
 
     rule: str
     words: str
 
 
 class ListLine(NamedTuple):
-    """What a line says. `size_text` is a size that was rounded; `special` is nothing to be retrieved; `mode`
-    is what Unix lets whom do."""
+    """The parsed fields of a line.
+
+    `size_text` is a rounded size. `special` marks an object that cannot be retrieved. `mode` is the Unix
+    mode.
+    """
 
     name: bytes
     kind: Kind = Kind.UNKNOWN
@@ -217,12 +226,15 @@ class ListLine(NamedTuple):
 
 
 def is_heading(line: bytes, *, first: bool) -> bool:
-    """No entry, and no loss: `total 12`, in any language on the first line; an empty line."""
+    """Return whether the line is not an entry: an empty line, or `total 12`.
+
+    On the first line, `total` may be in any language.
+    """
     return not line or (_HEADING if first else _TOTAL).fullmatch(line) is not None
 
 
 def read_line(line: bytes, now: datetime | None) -> ListLine | None:
-    """None where the form is not known. A year that is left out is found by `now`."""
+    """Parse a line; return None if its form is unknown. `now` determines a missing year."""
     for form in (_read_eplf, _read_dos, _read_netware, _read_unix, _read_vms):
         if (found := form(line, now)) is not None:
             return found
@@ -230,7 +242,7 @@ def read_line(line: bytes, now: datetime | None) -> ListLine | None:
 
 
 def _read_eplf(line: bytes, now: datetime | None) -> ListLine | None:
-    """Easily parsed LIST format: seconds are UTC, and certain."""
+    """Parse an EPLF line (easily parsed LIST format): times are seconds in UTC, thus certain."""
     found = _EPLF.fullmatch(line)
     if found is None:
         return None
@@ -286,7 +298,7 @@ def _read_vms(line: bytes, now: datetime | None) -> ListLine | None:
 
 
 def _link(read: ListLine, size: bytes) -> ListLine:
-    """`name -> target`, where the size is that of the target: names may have arrows, too."""
+    """Split `name -> target`; the size is the target's length, because names may have arrows, too."""
     length = _number(size.decode("latin-1"), 5)
     at = len(read.name) - (length or 0)
     if length and read.name[max(0, at - len(_ARROW)) : at] == _ARROW:
@@ -299,7 +311,7 @@ def _link(read: ListLine, size: bytes) -> ListLine:
 
 
 def _add_size(read: ListLine, size: bytes) -> ListLine:
-    """Of documents alone, and no number with a unit: that is rounded."""
+    """Set the size of a document, unless it is a number with a unit: such a size is rounded."""
     if read.kind is not Kind.DOCUMENT:
         return read
     text = size.decode("latin-1")
@@ -312,26 +324,26 @@ def _add_size(read: ListLine, size: bytes) -> ListLine:
 
 
 def _number(digits: str, most: int) -> int | None:
-    """At most so many digits; None for all else, and beyond 2**63 - 1."""
+    """Return the number, or None if it has more digits, other characters, or exceeds 2**63 - 1."""
     if not (digits.isascii() and digits.isdigit() and len(digits) <= most):
         return None
     number = int(digits)
     return number if number <= LARGEST else None
 
 
-#: Octets of names that are held to see what they begin with: enough to know what a server does.
+#: Bytes of names that are held back to find their common prefix: enough to recognize the server's form.
 _HELD = 8_192
 _MLSD_KINDS = {"file": Kind.DOCUMENT, "dir": Kind.DIRECTORY}
 
 
 def shown_name(name: bytes) -> str:
-    """A name for a listing line: UTF-8, other octets as surrogates; CR and LF written out."""
+    """Return a name for display: UTF-8, other bytes as surrogates, CR and LF escaped."""
     text = name.decode("utf-8", "surrogateescape")
     return text.replace("\r", "\\x0d").replace("\n", "\\x0a")
 
 
 class _UnixDirectory:
-    """The directory that is listed: makes entries of names, and knows what is no name in it (S14)."""
+    """The listed directory: it makes entries of names and rejects strings that are not names in it (S14)."""
 
     def __init__(self, url: FtpUrl, findings: list[Finding]) -> None:
         cwds = (*url.cwds, url.name) if url.name else url.cwds
@@ -340,7 +352,7 @@ class _UnixDirectory:
         self._reported: set[str] = set()
 
     def entry(self, name: bytes, raw: bytes) -> Entry | None:
-        """None for the directory itself, its parent, and for names that lead elsewhere."""
+        """Return an entry, or None for the directory itself, its parent, and names outside of it."""
         if name in (b"", b".", b".."):
             return None
         if not _is_name(name):
@@ -355,12 +367,12 @@ class _UnixDirectory:
         self.report("ftp:foreign-name", "left out, for it is no name in this directory", name)
 
     def make_unread_entry(self, rule: str, words: str, name: bytes, raw: bytes) -> Entry:
-        """What leads nowhere: it is shown, and told of."""
+        """Report a line that cannot be parsed, and return an entry without a URL."""
         self.report(rule, words, name)
         return Entry(name=shown_name(name), raw=raw)
 
     def report(self, rule: str, words: str, octets: bytes) -> None:
-        """Told once a listing: how many there are is the server's choice."""
+        """Report a rule once per listing: the server decides how many lines violate it."""
         if rule not in self._reported:
             shown = octets[:200].decode("utf-8", "backslashreplace")
             self._findings.append(Finding(rule, "warn", f"{words}: {shown!r}"))
@@ -372,11 +384,14 @@ def _is_name(name: bytes) -> bool:
 
 
 class NlstReader:
-    """Names, one a line, which come as lines do. Whether they begin with the argument of NLST (`argument`,
-    may be empty) is a matter of all of them: while they do, the first are held, up to `_HELD` octets. If
-    none is without by then, one that comes later is no name in the directory.
+    """A reader of NLST output: names, one a line, as entries.
 
-    Raises `LimitExceeded` for a line beyond `limits.line` (or `limits.body`, should that be less).
+    Names may or may not begin with the argument of NLST (`argument`, may be empty); only all names together
+    show which. While all names begin with it, the first ones are held back, up to `_HELD` bytes. If all of
+    them have the prefix, a later name without it is not a name in the directory.
+
+    Raises:
+        LimitExceeded: A line is longer than `limits.line` (or `limits.body`, if that is less).
     """
 
     def __init__(self, url: FtpUrl, argument: bytes, limits: Limits, findings: list[Finding]) -> None:
@@ -401,7 +416,7 @@ class NlstReader:
                 yield entry
 
     def _weigh(self, line: bytes) -> Iterator[Entry]:
-        """One of the first lines, while nobody knows what they begin with."""
+        """Hold back one of the first lines until the prefix is known."""
         self._held.append(line)
         self._room = max(0, self._room - len(line))
         if not line.startswith(self._prefix):
@@ -410,7 +425,7 @@ class NlstReader:
             yield from self._settle(self._prefix)
 
     def _settle(self, prefix: bytes) -> Iterator[Entry]:
-        """From now on it is known."""
+        """Fix the prefix, and return the entries of the held lines."""
         self._prefix, self._room = prefix, 0
         held, self._held = self._held, []
         yield from filter(None, map(self._entry, held))
@@ -423,8 +438,10 @@ class NlstReader:
 
 
 class _ListingLines:
-    """Lines as octets come; holds one that has not ended yet, within `limits`. With `by_network` LF alone is
-    a part of a line."""
+    """A splitter of bytes into lines; it holds an incomplete line, within `limits`.
+
+    With `by_network` LF alone is part of a line.
+    """
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -447,21 +464,25 @@ class _ListingLines:
 
 
 def _split(octets: bytes) -> list[bytes]:
-    """As `split_lines`, where all lines end in CR LF."""
+    """Split as `split_lines` does, if all lines end in CR LF."""
     return octets.split(b"\r\n")
 
 
 def split_lines(octets: bytes) -> list[bytes]:
-    """Lines end in LF, with or without CR; the last one has not ended. A name with LF in it cannot be told
-    then: ProFTPD and vsftpd send it as it is."""
+    """Split at LF, with or without CR before it; the last item is an incomplete line.
+
+    A name that contains LF cannot be recognized: ProFTPD and vsftpd send it unescaped.
+    """
     *lines, rest = octets.split(b"\n")
     return [*(line.removesuffix(b"\r") for line in lines), rest]
 
 
 class MlsdReader:
-    """`fact=value;…; name`, one a line; entries come as lines do. A line without facts is one of unknown
-    kind that leads nowhere: ProFTPD ends a line where a name has LF. Facts of unknown name are in `extra`,
-    and where a link leads, if that is told."""
+    """A reader of MLSD output: `fact=value;…; name`, one a line, as entries.
+
+    A line without facts becomes an entry of unknown kind without a URL: ProFTPD ends a line at an LF in a
+    name. `extra` has all facts, unknown ones included, and the target of a link if the server gives it.
+    """
 
     def __init__(self, url: FtpUrl, limits: Limits, findings: list[Finding]) -> None:
         self._directory = _UnixDirectory(url, findings)
@@ -494,12 +515,15 @@ class MlsdReader:
 
 
 def _split_facts(line: bytes) -> tuple[dict[str, str], bytes, bool] | None:
-    """Facts and name, and whether a fact is there twice. The first `; ` ends the facts, for a value may hold
-    a blank; a line that begins with a blank has none (RFC 3659 7.2)."""
+    """Return the facts, the name, and whether a fact occurs twice.
+
+    The first `; ` ends the facts, because a value may contain a blank. A line that begins with a blank has no
+    facts (RFC 3659 7.2).
+    """
     if line.startswith(b" "):
         return {}, line[1:], False
     written, ended, name = line.partition(b"; ")
-    if not ended:  # some leave the last semicolon out
+    if not ended:  # Some servers omit the last semicolon.
         written, ended, name = line.partition(b" ")
     facts = parse_facts(written) if ended else None
     if facts is None:
@@ -509,7 +533,7 @@ def _split_facts(line: bytes) -> tuple[dict[str, str], bytes, bool] | None:
 
 def _with_facts(entry: Entry, facts: dict[str, str], kind: str) -> Entry:
     extra: dict[str, JsonValue] = dict(facts)
-    sized = kind in ("", *_MLSD_KINDS)  # a link's size is its own, a device has none
+    sized = kind in ("", *_MLSD_KINDS)  # A link's size is the size of the link itself; a device has no size.
     target = facts.get("type", "").partition(":")[2]
     if _is_link(kind) and target:
         extra["link"] = target.encode("latin-1").decode("utf-8", "surrogateescape")
@@ -523,13 +547,19 @@ def _with_facts(entry: Entry, facts: dict[str, str], kind: str) -> Entry:
 
 
 def _is_link(kind: str) -> bool:
-    """The size that ProFTPD and Pure-FTPd tell of one is its own, and not of what it leads to."""
+    """Return whether the kind is a link.
+
+    ProFTPD and Pure-FTPd give the size of the link itself, not of its target.
+    """
     return kind.startswith(("os.unix=slink", "os.unix=symlink"))
 
 
 def parse_facts(written: bytes) -> dict[str, str] | None:
-    """`Size=3;Type=file;` as names in lower case and values. None where something has no `=`: that is no
-    line of facts but the rest of a name with a line end in it, as ProFTPD sends."""
+    """Parse `Size=3;Type=file;` into values by name in lower case.
+
+    The result is None if an item has no `=`: then the line is the rest of a name that contains a line end, as
+    ProFTPD sends it.
+    """
     facts = [fact.partition("=") for fact in written.decode("latin-1").split(";") if fact]
     return {name.lower(): value for name, _, value in facts} if all(fact[1] for fact in facts) else None
 
@@ -542,11 +572,14 @@ def _fact_size(value: str) -> int | None:
 
 
 class ListReader:
-    """Lines for people, whose forms are known of many servers and promised by none (RFC 959 4.1.3): each is
-    marked `source: list` in `extra`. Where most of the first lines end in CR LF, those in `_HELD` octets, LF
-    alone is a part of a name; else it ends a line. `now` finds the years that are left out.
+    """A reader of LIST output as entries.
 
-    Raises `LimitExceeded` as `NlstReader` does, and never for what a line says.
+    The forms are known from many servers, and no standard fixes them (RFC 959 4.1.3). Each entry has `source:
+    list` in `extra`. If most of the first lines (those in `_HELD` bytes) end in CR LF, LF alone is part of a
+    name; else LF ends a line. `now` determines missing years.
+
+    Raises:
+        LimitExceeded: As `NlstReader`; never for the contents of a line.
     """
 
     def __init__(self, url: FtpUrl, limits: Limits, findings: list[Finding], now: datetime | None) -> None:
@@ -567,7 +600,7 @@ class ListReader:
         yield from self._entries(self._lines.finish())
 
     def _settle(self) -> Iterator[Entry]:
-        """From now on it is known how lines end."""
+        """Decide how lines end, and return the entries of the held bytes."""
         held, self._held = self._held, None
         if held is not None:
             self._lines.by_network = 2 * held.count(b"\r\n") >= held.count(b"\n") > 0

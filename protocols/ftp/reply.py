@@ -2,8 +2,8 @@
 
 A reply is `ddd SP text`, or `ddd-text` and all lines up to one that starts with the same digits and a blank.
 The bytes may contain Telnet commands (RFC 854). These are removed before a line is examined, because an
-option may be the byte LF. The text of a reply is for people; the few values that are read from one have
-parsers below.
+option may be the byte LF. The text of a reply is written for people. The few values that are read from a
+reply have parsers below.
 """
 
 from __future__ import annotations
@@ -29,20 +29,23 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
-#: Servers under test send 300 lines of 17,000 octets; none of a kind that is meant to be read sends more.
+#: Servers under test send 300 lines of 17,000 bytes; no reply that people are meant to read is longer.
 REPLY_LIMIT = 1_048_576
 
 _IAC = 0xFF
 _WILL, _WONT, _DO, _DONT = 0xFB, 0xFC, 0xFD, 0xFE
 _TELNET = re.compile(rb"\xff(?:([\xfb-\xfe])(.)|([\xf0-\xfa\xff]))", re.DOTALL)
 _FIRST_LINE = re.compile(rb"[1-5][0-9][0-9](?:[ -]|\Z)")
-#: Compiled by the first text that is shown.
+#: Compiled when a text is first shown.
 _UNSHOWN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 
 
 class ControlReply(NamedTuple):
-    """One reply. `lines` are its lines without code and line end, as octets. `options` are the
-    Telnet verbs and options the peer asked for in it: each wants a refusal (RFC 854)."""
+    """A reply of the server.
+
+    `lines` are its lines as bytes, without code and line end. `options` are the Telnet verbs and options that
+    the peer asked for in it: each must be refused (RFC 854).
+    """
 
     code: int
     lines: tuple[bytes, ...] = (b"",)
@@ -50,21 +53,24 @@ class ControlReply(NamedTuple):
 
     @property
     def octets(self) -> bytes:
-        """The text as it came, lines joined by LF."""
+        """Return the text as received, lines joined by LF."""
         return b"\n".join(self.lines)
 
     @property
     def text(self) -> str:
-        """The text for a person: nothing in it can drive a terminal."""
+        """Return the text for display, without characters that drive a terminal."""
         return shown_text(self.octets)
 
     @property
     def shown(self) -> str:
-        """Code and text for a message."""
+        """Return code and text for a message."""
         return f"{self.code} {self.text}".rstrip()
 
     def hide_secret(self, secret: bytes) -> ControlReply:
-        """The same without `secret`, which servers may repeat: nothing made of it shows that."""
+        """Return the reply without `secret`, which servers may repeat.
+
+        All texts made of the result are free of the secret, too.
+        """
         if not secret or secret not in self.octets:
             return self
         return self._replace(lines=tuple(line.replace(secret, b"****") for line in self.lines))
@@ -75,7 +81,7 @@ class ControlReply(NamedTuple):
 
     @property
     def good(self) -> bool:
-        """2yz: the first digit decides (RFC 1123 4.1.2.11)."""
+        """Return whether the reply is 2yz; the first digit decides (RFC 1123 4.1.2.11)."""
         return 200 <= self.code < 300
 
     @property
@@ -88,7 +94,10 @@ class ControlReply(NamedTuple):
 
 
 def shown_text(octets: bytes) -> str:
-    """Octets of a peer for display: UTF-8, else escaped; controls and direction marks escaped."""
+    """Decode bytes of a peer for display.
+
+    UTF-8 is decoded; other bytes, controls and direction marks are escaped.
+    """
     return re.sub(_UNSHOWN, _escape, octets.decode("utf-8", "surrogateescape"))
 
 
@@ -100,10 +109,13 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def read_reply(limits: Limits) -> Reader[ControlReply]:
-    """A reader for one whole reply.
+    """Return a reader for one complete reply.
 
-    Raises `ProtocolError` for what is no reply and for NUL, `LimitExceeded` (`line` above the limit
-    of a line, `lines` above that of lines or 1 MiB in all), `Disconnected` at the end.
+    The reader raises:
+
+    - `ProtocolError` for bytes that are not a reply, and for NUL
+    - `LimitExceeded`: `line` above the limit of a line, `lines` above the limit of lines or 1 MiB in total
+    - `Disconnected` at the end of the connection
     """
 
     def reader(buffer: Buffer) -> Generator[None, None, ControlReply]:
@@ -141,8 +153,11 @@ def _check_size(lines: int, octets: int, limits: Limits) -> None:
 
 
 def _take_line(buffer: Buffer, limit: int) -> Generator[None, None, bytes]:
-    """The octets up to and with the LF that ends a line; an LF that is a Telnet option ends none. Each
-    octet is looked at once: options can come in any number."""
+    """Take the bytes up to and including the LF that ends a line.
+
+    An LF that is a Telnet option does not end a line. Each byte is examined only once, because options can
+    come in any number.
+    """
     pieces: list[bytes] = []
     taken = 0
     while True:
@@ -161,14 +176,14 @@ def _take_line(buffer: Buffer, limit: int) -> Generator[None, None, bytes]:
 
 
 def _is_option(raw: bytes) -> bool:
-    """Is the last octet the option of a Telnet negotiation?"""
+    """Return whether the last byte is the option of a Telnet negotiation."""
     if raw[-3:-2] != b"\xff" or raw[-2] < _WILL or raw[-2] > _DONT:
         return False
     return any(match.end() == len(raw) for match in _TELNET.finditer(raw))
 
 
 def _clean(raw: bytes, options: list[tuple[int, int]]) -> bytes:
-    """A line without its end and without Telnet, whose requests go to `options`."""
+    """Return a line without its end and Telnet commands; append their requests to `options`."""
     if _IAC in raw:
         options += [(m[1][0], m[2][0]) for m in _TELNET.finditer(raw) if m[1]]
         raw = _TELNET.sub(lambda match: b"\xff" if match[3] == b"\xff" else b"", raw)
@@ -178,10 +193,10 @@ def _clean(raw: bytes, options: list[tuple[int, int]]) -> bytes:
     return line
 
 
-# Refusals: the error for a 4yz or 5yz reply, with the server's words (RFC 959 4.2.2, RFC 2228, RFC 2428).
+# Refusals: the error for a 4yz or 5yz reply, with the server's text (RFC 959 4.2.2, RFC 2228, RFC 2428).
 #
-# The first digit decides; only the codes in the table are examined as a whole. 550 means both "missing" and
-# "not allowed": a client cannot tell which, and the message says so.
+# The first digit decides; only the codes in the table are compared completely. 550 means both "missing" and
+# "not allowed". A client cannot distinguish the two, and the message says so.
 
 #: ProFTPD: "Sorry, the maximum number of clients (2) for this user already connected."; wu-ftpd: "Too many
 #: users"; others: "too many connections", "Maximum login limit has been reached", "connection limit".
@@ -211,7 +226,7 @@ _MEANINGS: dict[int, tuple[type[Declined], str]] = {
 
 
 def make_declined(reply: ControlReply, doing: str, hint: str = "") -> Declined:
-    """The error for a reply that says no to what was being done."""
+    """Return the error for a 4yz or 5yz reply to the command `doing`."""
     if is_full(reply):
         return refusal_of(TryLater, reply, f"{doing}: too many are logged in", hint)
     if reply.code in _MEANINGS:
@@ -222,19 +237,21 @@ def make_declined(reply: ControlReply, doing: str, hint: str = "") -> Declined:
 
 
 def is_full(reply: ControlReply) -> bool:
-    """Does it refuse a login for those who are logged in already? RFC 959 has 421 for that; many servers say
-    it with 530, and only their words tell."""
+    """Return whether the reply refuses a login because too many users are logged in.
+
+    RFC 959 has 421 for that. Many servers send 530 instead, and only their text shows the reason.
+    """
     return reply.code == 530 and re.search(_FULL, reply.text, re.IGNORECASE) is not None
 
 
 def refusal_of(kind: type[Declined], reply: ControlReply, message: str, hint: str = "") -> Declined:
-    """A refusal whose class something else than its code has settled."""
+    """Return an error of the given class, with the server's reply in its message."""
     words = f"{message}: the server said {reply.shown!r}"
     return kind(f"{words}; {hint}" if hint else words, code=str(reply.code), text=reply.text)
 
 
-# Values in a reply's text: 213 (RFC 3659 3 and 4) and 257 (RFC 959, appendix II). An absent or senseless
-# value is None and never an error: servers are free to omit each of them.
+# Values in a reply's text: 213 (RFC 3659 3 and 4) and 257 (RFC 959, appendix II). An absent or invalid value
+# is None and never an error: servers may omit each of them.
 
 _SIZE = re.compile(rb" *(\d{1,19}) *")
 _LARGEST = 2**63 - 1
@@ -244,7 +261,7 @@ _CONTROLS = re.compile(rb"[\x00-\x1f\x7f]")
 
 
 def parse_size(reply: ControlReply) -> int | None:
-    """The number of octets in a 213 to SIZE."""
+    """Return the number of bytes in a 213 reply to SIZE."""
     match = _SIZE.fullmatch(reply.octets)
     if match is None or (size := int(match[1])) > _LARGEST:
         return None
@@ -252,21 +269,25 @@ def parse_size(reply: ControlReply) -> int | None:
 
 
 def parse_time(octets: bytes) -> datetime | None:
-    """`YYYYMMDDHHMMSS[.sss]` in UTC: a 213 to MDTM, the fact `modify`. What begins with `19100` is of a
-    server with the year 2000 bug, not of 1910, and is none."""
+    """Parse `YYYYMMDDHHMMSS[.sss]` in UTC: a 213 reply to MDTM, the fact `modify`.
+
+    A text that begins with `19100` comes from a server with the year 2000 bug, does not mean 1910, and gives
+    None.
+    """
     match = _TIME.fullmatch(octets)
     if match is None:
         return None
-    from protocols.text import in_utc  # a plan has no dates
+    from protocols.text import in_utc  # Imported lazily: a plan has no dates.
 
     return in_utc(match.groups())
 
 
 def parse_path(reply: ControlReply) -> bytes | None:
-    """The path in a 257: between the first quote and its closing one, a quote in it doubled.
+    """Return the path in a 257 reply: the text in quotes, a quote in it doubled.
 
-    None without a closing quote (CVE-2017-1000254), for an empty path, and for one with a control
-    character. Servers that do not double quotes give a wrong path here; whoever uses one has to try it.
+    The result is None without a closing quote (CVE-2017-1000254), for an empty path, and for a path with a
+    control character. Servers that do not double quotes give a wrong path here. The caller must therefore try
+    the path.
     """
     _, _, rest = reply.octets.partition(b'"')
     match = _QUOTED.match(rest)
@@ -277,8 +298,8 @@ def parse_path(reply: ControlReply) -> bytes | None:
 
 # The data connection: the port in a 229 (RFC 2428) or a 227 (RFC 959, RFC 1123 4.1.2.6).
 #
-# A port and nothing else. The four host numbers of a 227 are read past: the data connection goes to the peer
-# of the control connection, whatever they say (S13, CVE-2020-8284).
+# Only the port is used. The four host numbers of a 227 are ignored: the data connection goes to the peer of
+# the control connection in every case (S13, CVE-2020-8284).
 
 _ENTERING_EXTENDED = 229
 _EXTENDED = re.compile(rb"\(([!-~])\1\1(\d{1,5})\1\)")
@@ -286,15 +307,18 @@ _SIX_NUMBERS = re.compile(rb"(?<!\d)(?<!\d,)(\d{1,3}(?:,\d{1,3}){5})(?!,?\d)")
 
 
 class PassiveReply(NamedTuple):
-    """A reply to EPSV or PASV, and the port in it: None if it tells none."""
+    """A reply to EPSV or PASV, and its port; None if it has no port."""
 
     reply: ControlReply
     port: int | None
 
 
 def parse_extended(reply: ControlReply) -> int | None:
-    """The port of a 229. `ProtocolError` if there is none, if it is out of range, or if the protocol or
-    address before it is not empty. Another 2yz may tell a port too; without one it is no answer."""
+    """Return the port of a 229 reply; None if another 2yz reply has no port.
+
+    Raises:
+        ProtocolError: A 229 has no port, a port out of range, or a protocol or address before the port.
+    """
     match = _EXTENDED.search(reply.octets)
     if match is None or not 1 <= (port := int(match[2])) <= 65_535:
         if reply.code != _ENTERING_EXTENDED:
@@ -304,8 +328,11 @@ def parse_extended(reply: ControlReply) -> int | None:
 
 
 def parse_passive(reply: ControlReply) -> int:
-    """The port of a 227: six numbers anywhere in the text. `ProtocolError` if they are not there, if one
-    is above 255, or if the port is 0."""
+    """Return the port of a 227 reply: six numbers anywhere in its text.
+
+    Raises:
+        ProtocolError: The six numbers are missing, one is above 255, or the port is 0.
+    """
     match = _SIX_NUMBERS.search(reply.octets)
     numbers = [int(number) for number in match[1].split(b",")] if match else [256]
     if max(numbers) > 255 or (port := numbers[4] << 8 | numbers[5]) == 0:
@@ -316,7 +343,7 @@ def parse_passive(reply: ControlReply) -> int:
 def read_offer(
     reader: Reader[ControlReply], parse: Callable[[ControlReply], int | None]
 ) -> Reader[PassiveReply]:
-    """A reader for a reply and the port in it."""
+    """Return a reader for a reply and the port in it."""
 
     def read(buffer: Buffer) -> Generator[Rest | None, None, PassiveReply]:
         reply = yield from reader(buffer)

@@ -1,4 +1,4 @@
-"""The FTP session of one URL: login, the way to its directory, and the commands allowed there."""
+"""The FTP session of one URL: login, the CWD commands to its directory, SIZE and MDTM."""
 
 from __future__ import annotations
 
@@ -33,22 +33,28 @@ if TYPE_CHECKING:
 
 
 # Login, with TLS where it is requested (RFC 959 5.4, RFC 4217). TLS is requested before any name or password
-# is sent. If it was required, every outcome but TLS is a failure (CVE-2021-22946).
+# is sent. If TLS was required, every outcome but TLS is a failure (CVE-2021-22946).
 
 _UNKNOWN = Secret(b"****")
 
-#: Servers that answer commands in order that come together: tried with each. Of others some lose all but the
-#: first (RFC 959 5.4 has a client wait), and silence would be all that told of it.
+#: Servers that answer commands sent together in order; each was tested. Some other servers lose all but the
+#: first command (RFC 959 5.4 requires a client to wait), and only an idle timeout would show that.
 _IN_ORDER = (b"vsFTPd", b"ProFTPD", b"Pure-FTPd")
 
 
 def is_implicit(url: FtpUrl) -> bool:
-    """TLS from the first octet?"""
+    """Return whether the connection uses TLS from the first byte."""
     return url.scheme == "ftps"
 
 
 def log_in(control: Control, url: FtpUrl, options: Options) -> Dialogue[None]:
-    """On a new connection, as the URL says. Raises `LoginRequired`, `AccessDenied`, other `Declined`."""
+    """Log in on a new connection, as the URL and the options require.
+
+    Raises:
+        LoginRequired: The server needs a name, a password or an account.
+        AccessDenied: The server refuses the login.
+        Declined: The server refuses for another reason.
+    """
     implicit = is_implicit(url)
     greeting = yield from _hear_greeting(control)
     control.state.in_order = any(name in greeting.octets for name in _IN_ORDER)
@@ -61,7 +67,7 @@ def log_in(control: Control, url: FtpUrl, options: Options) -> Dialogue[None]:
 
 
 def _hear_greeting(control: Control) -> Dialogue[ControlReply]:
-    """220 or 230; 120 says that a 220 will follow."""
+    """Receive 220 or 230; 120 says that a 220 will follow."""
     for _ in range(PRELIMINARY_LIMIT):
         reply = yield from control.hear_greeting()
         if not reply.preliminary:
@@ -71,7 +77,7 @@ def _hear_greeting(control: Control) -> Dialogue[ControlReply]:
 
 
 def _secure(control: Control, greeting: ControlReply, mode: Literal["try", "require"]) -> Dialogue[None]:
-    """AUTH TLS on a connection in the clear, then TLS for data too (RFC 4217)."""
+    """Send AUTH TLS on an unencrypted connection, then request TLS for data too (RFC 4217)."""
     answer = greeting
     if greeting.code != 230:
         answer = yield from control.command(b"AUTH", b"TLS", ideal=(234, b"Proceed"))
@@ -113,7 +119,10 @@ def _identify(control: Control, url: FtpUrl, options: Options) -> Dialogue[None]
 
 
 def _request_password(reply: ControlReply, user: bytes | None) -> Dialogue[bytes]:
-    """The password of the URL's user, from a person or a store. Never the anonymous one, never none."""
+    """Return the password of the URL's user, as the user or a credential store gives it.
+
+    Never the anonymous password, never an absent one.
+    """
     held = yield from _request_credentials(user)
     if held is None or held.user != user:
         raise refusal_of(LoginRequired, reply, "a password is needed, and there is none for this name")
@@ -139,11 +148,11 @@ _ABSOLUTE = "an empty segment is a CWD without argument; an absolute path is wri
 
 
 class ConnectionNotReusable(Exception):
-    """A kept connection does not get to where the URL begins."""
+    """A pooled connection cannot return to the directory where the URL's path starts."""
 
 
 class FtpSession(NamedTuple):
-    """One URL on one control connection."""
+    """A URL on a control connection."""
 
     control: Control
     url: FtpUrl
@@ -159,7 +168,7 @@ class FtpSession(NamedTuple):
 
 
 def arrive(session: FtpSession) -> Dialogue[None]:
-    """Log in on a new connection, and go where the URL's directory is."""
+    """Log in on a new connection, and change to the URL's directory."""
     control = session.control
     yield from log_in(control, session.url, session.options)
     if session.options.keep:
@@ -169,7 +178,11 @@ def arrive(session: FtpSession) -> Dialogue[None]:
 
 
 def return_to(control: Control, cwds: tuple[bytes, ...]) -> Dialogue[None]:
-    """On a kept connection, through the login directory if it stands elsewhere."""
+    """Change to the URL's directory on a pooled connection, through the login directory if necessary.
+
+    Raises:
+        ConnectionNotReusable: The connection is busy, or its login directory cannot be entered again.
+    """
     state = control.state
     route = state.route(cwds)
     if route is DirectoryRoute.ANEW:
@@ -193,7 +206,7 @@ def change_directory(control: Control, cwds: tuple[bytes, ...]) -> Dialogue[None
 
 
 def enter(session: FtpSession) -> Dialogue[ControlReply]:
-    """CWD to the name itself: is it a directory?"""
+    """Send CWD with the URL's name: a good reply shows that it is a directory."""
     session.state.cwds = None
     return (yield from session.control.command(b"CWD", session.name, ideal=(250, b"OK")))
 
@@ -203,7 +216,7 @@ def request_size(session: FtpSession) -> Dialogue[int | None]:
 
 
 def hear_size(session: FtpSession) -> Dialogue[int | None]:
-    """What the server says to SIZE, which was sent."""
+    """Receive the reply to SIZE, which was sent."""
     return _size_in((yield from _hear_fact(session, b"SIZE", b"0")))
 
 
@@ -216,7 +229,7 @@ def request_time(session: FtpSession) -> Dialogue[datetime | None]:
 
 
 def hear_time(session: FtpSession) -> Dialogue[datetime | None]:
-    """What the server says to MDTM, which was sent."""
+    """Receive the reply to MDTM, which was sent."""
     return _time_in((yield from _hear_fact(session, b"MDTM", b"-")))
 
 

@@ -1,9 +1,14 @@
-"""One FTP transfer: a data connection, a command, the data, the final reply (RFC 959 5, RFC 2428).
+"""An FTP transfer: a data connection, a command, the data, the final reply (RFC 959 5, RFC 2428).
 
-The data connection is made before the command is sent: all servers hold the 150 back until it exists. Stream
-mode has no length, so a transfer is complete only with a 2yz as final reply, an orderly end of the data (in
-TLS with close_notify) and no fewer bytes than SIZE gave. The data connection is closed before the final reply
-is awaited: ProFTPD sends none until then. Nothing is sent between the command and the final reply.
+The data connection is made before the command is sent: all servers hold back the 150 until it exists. Stream
+mode has no length. A transfer is therefore complete only if all of these hold:
+
+- the final reply is 2yz
+- the data ended in an orderly way (in TLS: with close_notify)
+- no fewer bytes came than SIZE gave
+
+The data connection is closed before the final reply is awaited: ProFTPD sends none until then. No command is
+sent between this command and its final reply.
 """
 
 from __future__ import annotations
@@ -43,10 +48,11 @@ from protocols.step import (
 
 
 class NetworkText:
-    """Turns the octets of a type A transfer into text with our own line end, LF.
+    """A filter that turns the bytes of a type A transfer into text with the line end LF.
 
-    CR LF becomes LF and CR NUL a CR. A CR or LF alone stays, for vsftpd by default sends a file
-    untouched in type A. A CR at the end of what came is carried over; at the end of all it is data.
+    CR LF becomes LF and CR NUL a CR. A single CR or LF stays, because vsftpd by default sends a file
+    unchanged in type A. A CR at the end of a chunk is carried over to the next; at the end of the data it is
+    data.
     """
 
     def __init__(self) -> None:
@@ -64,7 +70,7 @@ class NetworkText:
 
 
 class BodyForm(enum.Enum):
-    """What the octets of a body are."""
+    """The meaning of a body's bytes."""
 
     FILE = "the octets of the file"
     TEXT = "the text of the file"
@@ -74,8 +80,11 @@ class BodyForm(enum.Enum):
 
 
 class FtpTransfer(NamedTuple):
-    """What is to be transferred: the facts that are known before, and what its octets are. `is_listed` where
-    a listing said how many, which then may be more than there are now (RFC 3659 7.5.7)."""
+    """A planned transfer: the facts that are known before, and the meaning of its bytes.
+
+    `is_listed` says that the size comes from a listing: the file may have fewer bytes by now (RFC 3659
+    7.5.7).
+    """
 
     reply: Reply
     form: BodyForm
@@ -83,20 +92,20 @@ class FtpTransfer(NamedTuple):
 
     @property
     def expected(self) -> int | None:
-        """Octets that the body will have; None where SIZE did not tell."""
+        """Return the number of bytes the body will have; None if SIZE did not give one."""
         end = self.reply.size if self.reply.stop is None else self.reply.stop
         return None if end is None else max(0, end - self.reply.start)
 
 
 class TransferRefusal(NamedTuple):
-    """The final reply was 4yz or 5yz and no octet came; `started` if a 1yz had been there before."""
+    """A final reply 4yz or 5yz without any data; `started` if a 1yz preceded it."""
 
     reply: ControlReply
     started: bool
 
 
 class CompleteTransfer(NamedTuple):
-    """A transfer of so many octets, complete, what shows that it is, and what the server said at its end."""
+    """A complete transfer: the bytes received, the proofs that it is complete, the final reply's text."""
 
     received: int
     verified: frozenset[str]
@@ -106,12 +115,22 @@ class CompleteTransfer(NamedTuple):
 def transfer(
     control: Control, planned: FtpTransfer, verb: bytes, *arguments: bytes
 ) -> Dialogue[TransferRefusal | CompleteTransfer]:
-    """Send the command on a data connection that is open already, and see the transfer through. With the
-    first octet the body begins; where none comes, `settle` begins it. Of a part no more is taken than it has:
-    then the connection is of no more use, for servers differ in what they say to that, and when.
+    """Send the command, with the data connection open, and complete the transfer.
 
-    Raises `Truncated` with both numbers when octets came and not all of them, `Disconnected` when the
-    data connection broke before the first, `ServiceClosing` for a 421 before the first.
+    The body begins with the first byte; if no byte comes, `settle` begins it. Of a range, no more bytes are
+    read than it has. After that the connection is not reused, because servers differ in their reply to the
+    closed data connection, and in its time.
+
+    Args:
+        control: The control connection.
+        planned: The facts and the form of the body.
+        verb: The command.
+        *arguments: The command's arguments.
+
+    Raises:
+        Truncated: Some bytes came, but not all; the error has both numbers.
+        Disconnected: The data connection broke before the first byte.
+        ServiceClosing: A 421 came before the first byte.
     """
     doing = shown_command(verb, *arguments)
     control.state.idle = False
@@ -136,14 +155,17 @@ def transfer(
 
 
 def settle(reply: Reply, whole: CompleteTransfer) -> Dialogue[None]:
-    """What shows that it is whole becomes known; a body without an octet begins now, and is over."""
+    """Record the proofs of a complete transfer; begin the body if it is empty."""
     reply.verified.update(whole.verified)
     if not whole.received:
         yield StartBody(reply)
 
 
 def _is_announced(state: FtpSessionState, verb: bytes) -> bool:
-    """Comes 150 before the first octet? Who is inside TLS may want the handshake first."""
+    """Return whether 150 comes before the first byte.
+
+    A server inside TLS may complete the handshake first.
+    """
     return state.in_order and not state.protected and verb == b"RETR"
 
 
@@ -159,7 +181,10 @@ def _await_data(control: Control, doing: str, *, announced: bool) -> Dialogue[Bo
 
 
 def _weigh(heard: Sequence[ControlReply]) -> DataExpectation:
-    """A refusal is the end of it; behind a 1yz octets may have come before."""
+    """Decide by the replies received whether data may still come.
+
+    A refusal alone ends the transfer; after a 1yz, data may have come before the refusal.
+    """
     if heard[-1].preliminary:
         return DataExpectation.MORE
     if heard[-1].good:
@@ -174,7 +199,7 @@ def _conclude_nothing(
     planned: FtpTransfer,
     doing: str,
 ) -> Dialogue[TransferRefusal | CompleteTransfer]:
-    """No octet came: an empty object, a refusal, or a failure. The final reply tells."""
+    """Complete a transfer without data: the final reply shows an empty object, a refusal, or a failure."""
     yield CloseData()
     try:
         final = yield from _hear_final(control, heard, 0, planned, doing)
@@ -191,8 +216,11 @@ def _conclude_nothing(
 def _hear_final(
     control: Control, heard: list[ControlReply], received: int, planned: FtpTransfer, doing: str
 ) -> Dialogue[ControlReply]:
-    """The reply that ends the transfer, heard already or still to come; 1yz ones join `heard`. Without
-    one nothing is proved: `Truncated`."""
+    """Return the final reply of the transfer, already received or still to come.
+
+    Preliminary replies (1yz) are added to `heard`. Without a final reply the transfer is not proved complete:
+    `Truncated`.
+    """
     try:
         if heard and not heard[-1].preliminary:
             control.take(heard[-1])
@@ -237,7 +265,7 @@ def _check_whole(
 
 
 def _broken_off(reply: ControlReply, received: int, planned: FtpTransfer, doing: str) -> Exception:
-    """A final reply that is not 2yz: however many octets came, the transfer failed."""
+    """Return the error for a final reply other than 2yz: the transfer failed, however many bytes came."""
     if (received == 0 and reply.code != 426) or reply.intermediate:
         return refusal(reply, doing)
     message = f"{doing}: the transfer broke off, the server said {reply.shown!r}"
@@ -256,28 +284,31 @@ def _count(received: int, planned: FtpTransfer) -> str:
 
 
 def refuse_transfer(refused: TransferRefusal, verb: bytes, *arguments: bytes) -> Exception:
-    """The error for a transfer that was refused."""
+    """Return the error for a transfer that was refused."""
     return refusal(refused.reply, shown_command(verb, *arguments))
 
 
-# data connection: What a transfer needs before it: the type, and a data connection of its own (RFC 959 5,
-# RFC 2428).
+# Preparation of a transfer: the type, and a new data connection (RFC 959 5, RFC 2428).
 #
-# Passive only. EPSV first; where it is not answered with a port, or that port cannot be reached or is
-# refused (S13), PASV, whose host is ignored. Which of them works is remembered for the connection. A port
-# is used once.
+# Passive mode only. EPSV comes first. PASV follows if the reply to EPSV has no port, or if the port cannot be
+# reached or is refused (S13). The host in the reply to PASV is ignored. The state remembers for the
+# connection which of the two works. A port is used once.
 
 
 def set_type(control: Control, code: bytes) -> Dialogue[None]:
-    """TYPE, unless the server has it so already."""
+    """Send TYPE, unless the server has that type already."""
     if control.state.type_code != code:
         yield from control.demand(b"TYPE", code, ideal=(200, b"Type set"))
         control.state.type_code = code
 
 
 def open_data(control: Control, offer: PassiveReply | None = None) -> Dialogue[None]:
-    """EPSV, unless what the server says to it was heard already, and where that does not work PASV (IPv4
-    only); then the data connection."""
+    """Open the data connection: EPSV, and if that fails PASV (IPv4 only).
+
+    Args:
+        control: The control connection.
+        offer: The reply to EPSV, if it was received already; None to send EPSV.
+    """
     state = control.state
     if state.extended is not False:
         peer = yield RequestPeer(
@@ -298,7 +329,7 @@ def open_data(control: Control, offer: PassiveReply | None = None) -> Dialogue[N
 
 
 def _try_extended(control: Control, offer: PassiveReply | None) -> Dialogue[Exception | None]:
-    """What was in the way; None where nothing was."""
+    """Try EPSV; return the error, or None on success."""
     if offer is None:
         offer = yield from _request_port(control, b"EPSV", PassiveReply(ControlReply(229), 0))
     if offer.port is None:
@@ -322,7 +353,7 @@ def _request_port(control: Control, verb: bytes, ideal: PassiveReply) -> Dialogu
 
 
 def hear_port(control: Control, verb: bytes, ideal: PassiveReply) -> Dialogue[PassiveReply]:
-    """What the server says to EPSV or PASV, which was sent."""
+    """Receive the reply to EPSV or PASV, which was sent."""
     parse = parse_extended if verb == b"EPSV" else parse_passive
     offer = yield from receive(
         read_offer(control.reader, parse), f"the reply to {verb.decode('ascii')}", ideal

@@ -14,8 +14,10 @@ _DATA = "?:@&="
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class FtpUrl(HostUrl):
-    """`cwds` are arguments of CWD, one each and empty ones too; `name` is None only where the URL has
-    no path at all; `typecode` is `a`, `i`, `d` or None.
+    """An ftp URL: the arguments of CWD, a name, a typecode.
+
+    `cwds` holds one argument of CWD per segment, empty segments included. `name` is None only if the URL has
+    no path. `typecode` is `a`, `i`, `d` or None.
 
     Examples:
         >>> url = resolver.parse("ftp://h.example/%2Fetc/motd;type=a")
@@ -29,7 +31,10 @@ class FtpUrl(HostUrl):
 
 
 def parse(text: UrlText) -> FtpUrl:
-    """Split at `/` first and decode then: `%2Fetc` is one argument, `/etc`."""
+    """Parse an ftp URL: split the path at `/` first, then decode each segment.
+
+    `%2Fetc` is one argument, `/etc`.
+    """
     login, start = parse_login(text)
     if start == text.end:
         return FtpUrl(scheme=text.scheme, **login)
@@ -44,7 +49,7 @@ def parse(text: UrlText) -> FtpUrl:
 
 
 def _parse_typecode(text: UrlText, start: int) -> tuple[int, str | None]:
-    """Where the path ends and the typecode behind it. Notes what is wrong with either."""
+    """Return the end of the path and the typecode; note errors in either."""
     last = text.text.rfind("/", start, text.end) + 1
     mark = text.text.lower().rfind(";type=", last, text.end)
     if mark < 0:
@@ -61,29 +66,38 @@ def _parse_typecode(text: UrlText, start: int) -> tuple[int, str | None]:
 
 
 def with_typecode(url: FtpUrl, typecode: str) -> FtpUrl:
-    """The same with another typecode (`--type`). Raises `NotConfigured` for what is none."""
+    """Return the URL with another typecode.
+
+    Raises:
+        NotConfigured: `typecode` is not a, i or d.
+    """
     if typecode.lower() not in ("a", "i", "d"):
         raise NotConfigured(f"a type is a, i or d, not {typecode!r}")
     return replace(url, typecode=typecode.lower(), name=url.name or b"")
 
 
 def with_name(url: FtpUrl, *names: bytes) -> FtpUrl:
-    """The file of the last name, below the same directory in those of the others."""
+    """Return the URL of a file below the URL's directory.
+
+    Args:
+        url: The URL whose CWD arguments are kept.
+        *names: Directories below it, each an argument of CWD, then the file name.
+    """
     return replace(url, cwds=(*url.cwds, *names[:-1]), name=names[-1], typecode="i", fragment=None)
 
 
 def names_of(url: FtpUrl) -> tuple[bytes, ...]:
-    """The arguments of CWD that lead to it, and its own."""
+    """Return the arguments of CWD and, if the URL has a name, that name."""
     return (*url.cwds, url.name) if url.name else url.cwds
 
 
 def as_directory(url: FtpUrl) -> FtpUrl:
-    """The same as what is gone to, and not retrieved."""
+    """Return the URL of the same object as a directory: its name becomes an argument of CWD."""
     return replace(url, cwds=names_of(url), name=b"", typecode=None, fragment=None)
 
 
 def build(url: FtpUrl) -> str:
-    """The URL as text, with its password."""
+    """Return the URL as text, with its password."""
     return build_host_url(url, build_login(url), _build_path(url))
 
 
