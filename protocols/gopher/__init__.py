@@ -1,8 +1,11 @@
 """gopher and gophers: RFC 1738 3.4 (the URL), RFC 1436, Gopher+ (1993).
 
-From the URL to the octets: `request`. What comes: `framing`, and by `reading` what it is. What
-replies hold: `item`, `menu`, `attributes`, `views`, `forms`. What is said: `dialogue`; what is made of a
-reply: `answer` and `records`, and of its octets `content` and `periods`.
+- `url`: the URL and the item types
+- `request`: the request line of a URL
+- `dialogue`: one transaction, or a pointer to a resource that is not fetched
+- `reply`: recognize the reply, report its facts, emit its body
+- `content`: the header line, lone periods, proofs of completeness
+- `menu`, `attributes`: menu lines; attribute records, views and forms
 """
 
 from __future__ import annotations
@@ -14,12 +17,12 @@ __all__ = ["GOPHER", "GOPHERS", "GopherUrl"]
 
 
 def _read_url_target(url: GopherUrl) -> str | None:
-    """The target of an item of type h whose selector is `URL:…`."""
+    """Return the target of an item of type h whose selector is `URL:…`; None for other items."""
     if url.gophertype != "h":
         return None
     from protocols.gopher.menu import (
         check_linked,
-        linked_url,  # hardly any URL is one
+        linked_url,  # Imported lazily: few URLs have such a selector.
     )
 
     target = linked_url(url.selector)

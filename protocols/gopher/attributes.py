@@ -29,13 +29,13 @@ from protocols.location import Finding, JsonValue, Kind
 from protocols.text import in_utc
 from protocols.wire import encode_block, encode_line
 
-# Views (`+VIEWS`, Gopher+ memo 2.5): the representations of an item, and how a requested view affects the
-# reading of the reply. A reply never names its view, and some servers send the default whatever was
-# requested. So only the view *requested* is known.
+# Views (`+VIEWS`, Gopher+ memo 2.5): the representations of an item, and the effect of a requested view on
+# the reading of the reply. A reply never names its view, and some servers send the default view in every
+# case. Only the *requested* view is therefore known.
 
 MENU_VIEW = "application/gopher-menu"
 
-#: Views that are menus under other names: Minnesota's walks through a whole subtree.
+#: Views that are menus under other names: Minnesota's walks through a complete subtree.
 _MENUS = frozenset({MENU_VIEW, "directory/recursive"})
 _ATTRIBUTES = frozenset({ATTRIBUTES_VIEW, "directory+/recursive"})
 
@@ -45,8 +45,11 @@ _UNITS = {b"": 1, b"b": 1, b"k": 1024, b"m": 1024**2, b"g": 1024**3}
 
 @dataclass(frozen=True, slots=True)
 class AlternateView:
-    """One line of +VIEWS. `identity` is the part before the colon, to be sent back unchanged after a
-    `+`; `language` is an opaque word. `about` is the size in octets as the server hints at it."""
+    """A line of +VIEWS.
+
+    `identity` is the part before the colon, to be sent back unchanged after a `+`. `language` is an opaque
+    string. `about` is the server's approximate size in bytes.
+    """
 
     identity: bytes
     media_type: str
@@ -63,14 +66,14 @@ class AlternateView:
 
 
 def parse_view(line: bytes) -> AlternateView:
-    """Any line is a view; one without a size has none."""
+    """Parse a line of +VIEWS; any line is a view, and its size may be missing."""
     identity, _, size = line.partition(b":")
     media_type, language = split_view(identity)
     return AlternateView(identity, media_type, language, _size(size))
 
 
 def split_view(identity: bytes) -> tuple[str, str | None]:
-    """Media type, as written, and language of a view."""
+    """Return the media type, as written, and the language of a view."""
     media_type, _, language = identity.strip(b" ").partition(b" ")
     return display_text(media_type), display_text(language.strip(b" ")) or None
 
@@ -83,8 +86,10 @@ def _size(text: bytes) -> int | None:
 
 
 def kind_of_view(view: bytes) -> tuple[Kind, str] | None:
-    """Whether a framed reply to a request for `view` is a listing or a document, and its media type;
-    None where no view was named, and the item's type decides."""
+    """Return the kind and media type of a framed reply to a request for `view`.
+
+    The result is None if the request named no view: then the item's type decides.
+    """
     media_type = split_view(view)[0].lower()
     if not media_type:
         return None
@@ -97,15 +102,15 @@ def kind_of_view(view: bytes) -> tuple[Kind, str] | None:
 
 INFO = "INFO"
 
-#: One item's attributes are a page of text; beyond this they are no description but a flood, and what is made
-#: of them is made in one go.
+#: The attributes of an item are a page of text. A longer record is not a description but a flood, and a
+#: record is parsed in one step.
 RECORD_LIMIT = 65_536
 
-#: Octets of a line that tell which block it opens; no name is longer.
+#: Bytes of a line that show which block it opens; no name is longer.
 _OPENING_LIMIT = 4_096
 
 _OPENING = re.compile(rb"\+([^+: \t\r\n]+)(?::| |\Z) ?")
-_LINE = re.compile(rb"[^\n]*\n|[^\n]+")  # a CR alone ends no line, here as in `MenuLines`
+_LINE = re.compile(rb"[^\n]*\n|[^\n]+")  # As in `MenuLines`, a CR alone does not end a line.
 _FACT = re.compile(rb"[ \t]*([A-Za-z0-9-]+)[ \t]*:[ \t]*")
 _INSTANT = re.compile(rb"<([0-9]{4})" + rb"([0-9]{2})" * 5 + rb">")
 _SECONDS = re.compile(rb"[0-9]{1,9}\Z")
@@ -113,8 +118,11 @@ _SECONDS = re.compile(rb"[0-9]{1,9}\Z")
 
 @dataclass(frozen=True, slots=True)
 class AttributeBlock:
-    """One block: its name, its lines without the blank in front, and the item that its opening line
-    refers to instead, None if there is none. Where there are both, the lines count."""
+    """A block of attributes.
+
+    `name` is its name, `lines` are its lines without the leading blank. `reference` is the item that its
+    opening line refers to instead, or None without such an item. If both exist, the lines count.
+    """
 
     name: str
     lines: tuple[bytes, ...] = ()
@@ -127,8 +135,10 @@ class AttributeBlock:
 
 @dataclass(frozen=True, slots=True)
 class AdminBlock:
-    """Block ADMIN. `modified` is the server's local time; it does not say in which zone. `facts` are
-    all lines as name and value."""
+    """The block ADMIN.
+
+    `modified` is the server's local time, in an unknown zone. `facts` are all lines as name and value.
+    """
 
     name: str | None = None
     address: str | None = None
@@ -139,21 +149,24 @@ class AdminBlock:
 
 @dataclass(frozen=True, slots=True)
 class AttributeRecord:
-    """The attributes of one item. `info` is None where blocks came before any +INFO line; `cut` says
-    that lines too long to be kept are missing."""
+    """The attributes of an item.
+
+    `info` is None if blocks came before any +INFO line. `cut` says that lines beyond the length limit are
+    missing.
+    """
 
     info: MenuItem | None
     blocks: tuple[AttributeBlock, ...] = ()
     cut: bool = False
 
     def block(self, name: str) -> AttributeBlock | None:
-        """The block of that name; of several the one with lines."""
+        """Return the block of that name; if there are several, the first with lines."""
         named = [block for block in self.blocks if block.name == name]
         return next((block for block in named if block.lines), named[0] if named else None)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the blocks, each once, in the order they came."""
+        """Return the names of the blocks, each once, in the order received."""
         return tuple(dict.fromkeys(block.name for block in self.blocks))
 
     @property
@@ -163,7 +176,7 @@ class AttributeRecord:
 
     @property
     def views(self) -> tuple[AlternateView, ...]:
-        """The item's views; the server's preference first."""
+        """Return the item's views, in the server's order of preference."""
         block = self.block("VIEWS")
         return () if block is None else tuple(parse_view(line) for line in block.lines)
 
@@ -173,8 +186,11 @@ class AttributeRecord:
         return block.text if block is not None and block.lines else None
 
     def select(self, names: Iterable[str]) -> tuple[AttributeRecord, tuple[str, ...]]:
-        """This record reduced to +INFO and the blocks named, and the names that did not come. No names
-        means all: servers take named attributes as a wish, so the choice is made here."""
+        """Return the record with +INFO and the named blocks only, and the names that are missing.
+
+        Without names the record is complete. Servers treat named attributes as a hint, so the selection is
+        made here.
+        """
         wanted = tuple(dict.fromkeys(names))
         if not wanted:
             return self, ()
@@ -184,8 +200,10 @@ class AttributeRecord:
 
 
 class BlockFilter:
-    """Records as octets, without the blocks that are not named; all of them where none is. Holds one line at
-    most, and no more of it than may tell which block it opens."""
+    """A filter of records as bytes that removes blocks by name; without names it removes nothing.
+
+    It holds at most one line, and of that line only the bytes that show which block it opens.
+    """
 
     def __init__(self, names: Iterable[str]) -> None:
         self._wanted = {INFO, *names}
@@ -212,21 +230,27 @@ class BlockFilter:
         return self._take(held)
 
     def _take(self, piece: bytes) -> bytes:
-        """A line, or a piece of one; its first piece says which block it is of."""
+        """Return a line, or a piece of a line, if its block is wanted.
+
+        The first piece of a line shows which block the line opens.
+        """
         if not self._inside and (found := _OPENING.match(piece.removesuffix(b"\n").removesuffix(b"\r"))):
             self._keep = display_text(found[1]) in self._wanted
         return piece if self._keep else b""
 
 
 def reduce_record(octets: bytes, names: Iterable[str]) -> bytes:
-    """The octets of a record without the blocks that are not named; all of it where none is."""
+    """Return the bytes of a record without unnamed blocks; without names, all of them."""
     blocks = BlockFilter(names)
     return blocks.feed(octets) + blocks.finish()
 
 
 class RecordReader:
-    """Octets to records; holds one record at most, and no more of it than `limit` octets
-    (`LimitExceeded`). Lines longer than `line_limit` octets are left out."""
+    """A parser of bytes into records.
+
+    It holds at most one record, of at most `limit` bytes (`LimitExceeded`). Lines longer than `line_limit`
+    bytes are left out.
+    """
 
     def __init__(self, limit: int = RECORD_LIMIT, line_limit: int = LINE_LIMIT) -> None:
         self._lines = MenuLines(line_limit)
@@ -259,13 +283,13 @@ class RecordReader:
 
 
 def parse_records(octets: bytes, line_limit: int = LINE_LIMIT) -> list[AttributeRecord]:
-    """All records in octets at hand."""
+    """Parse all records in the bytes."""
     reader = RecordReader(line_limit=line_limit)
     return [*reader.feed(octets), *reader.finish()]
 
 
 class _OpenRecord:
-    """A record whose lines are still coming."""
+    """An incomplete record."""
 
     def __init__(self, info: MenuItem | None, limit: int) -> None:
         self._info = info
@@ -275,7 +299,7 @@ class _OpenRecord:
 
     def add(self, line: TextLine, opens: str | None, rest: bytes) -> None:
         if not line.whole:
-            self._cut = True  # it is not kept, so it takes no room
+            self._cut = True  # The line is not kept, so it does not count toward the limit.
             return
         self._room -= len(line.octets) + 1
         if self._room < 0:
@@ -283,7 +307,7 @@ class _OpenRecord:
         if opens is not None:
             self._blocks.append((opens, parse_item(rest) if rest else None, []))
         elif self._blocks:
-            # exactly one blank marks a line of the block; a line without it is malformed, and kept
+            # Exactly one leading blank marks a line of the block. A line without it is malformed, and kept.
             self._blocks[-1][2].append(line.octets.removeprefix(b" "))
 
     def record(self) -> AttributeRecord:
@@ -294,7 +318,7 @@ class _OpenRecord:
 
 
 def parse_admin(lines: Iterable[bytes]) -> AdminBlock:
-    """The lines of an ADMIN block; those that are no `Name: value` are left out."""
+    """Parse the lines of an ADMIN block; lines other than `Name: value` are left out."""
     facts: dict[str, bytes] = {}
     for line in lines:
         if found := _FACT.match(line):
@@ -312,15 +336,18 @@ def parse_admin(lines: Iterable[bytes]) -> AdminBlock:
 
 
 def _angle(value: bytes) -> tuple[str | None, str | None]:
-    """`text <address>`; either may be missing."""
+    """Split `text <address>`; either part may be missing."""
     text, _, rest = value.partition(b"<")
     address = rest.partition(b">")[0]
     return display_text(text.strip()) or None, display_text(address.strip()) or None
 
 
 def _parse_instant(value: bytes) -> datetime | None:
-    """`text <YYYYMMDDhhmmss>`: the text is for people, in whatever language, and is not read. The zone
-    is unknown; the value is given as if it were UTC."""
+    """Parse `text <YYYYMMDDhhmmss>`.
+
+    The text is written for people, in any language, and is ignored. The zone is unknown; the result is marked
+    UTC.
+    """
     found = _INSTANT.search(value)
     return None if found is None else in_utc(found.groups())
 
@@ -328,21 +355,22 @@ def _parse_instant(value: bytes) -> datetime | None:
 # Forms (`+ASK`, Gopher+ memo 2.4): questions to the user, and the answers as a Gopher+ string.
 #
 # Answers are sent as the dot-terminated block of RFC 1738 3.4.9, the only form that every server with forms
-# reads correctly. An answer that the block cannot hold is refused; nothing is altered to fit.
+# reads correctly. An answer that the block cannot hold is refused; it is never altered to fit.
 
-#: More than any person types; the whole of a form in a URL is smaller anyway.
+#: More than a person types; a complete form in a URL is smaller anyway.
 FORM_LIMIT = 1_048_576
 
-#: An answer: a line, a yes or no (SELECT), lines (ASKL), a file's octets (CHOOSEF); None for "none".
+#: An answer: a line, a yes or no (SELECT), lines (ASKL), a file's bytes (CHOOSEF); None for "none".
 Answer: TypeAlias = "bytes | bool | tuple[bytes, ...] | None"
 
 _LINE_END = re.compile(rb"\r\n|\n")
-#: How Minnesota's clients read a default out of the words of a SELECT, which they then do not show.
+#: The default of a SELECT at the end of its prompt, where Minnesota's clients look for it; they do not show
+#: it.
 _DEFAULT_BEHIND = re.compile(r":([01])\s*\Z")
 
 
 class AskQuestion(enum.Enum):
-    """What a line asks for; the value is the word of the form, without regard to case."""
+    """The question of a form's line; the value is the keyword of the form, compared case-insensitively."""
 
     NOTE = "note"
     ASK = "ask"
@@ -356,7 +384,7 @@ class AskQuestion(enum.Enum):
 
     @property
     def is_asked(self) -> bool:
-        """Does it want an answer? A note and a line of an unknown kind are only shown."""
+        """Return whether the line needs an answer; a note and a line of unknown kind are only shown."""
         return self not in (AskQuestion.NOTE, AskQuestion.UNKNOWN)
 
 
@@ -366,9 +394,12 @@ _LINE_QUESTIONS = (AskQuestion.ASK, AskQuestion.ASK_HIDDEN, AskQuestion.ASK_FILE
 
 @dataclass(frozen=True, slots=True)
 class AskLine:
-    """One line of a form. `word` is the kind as the server wrote it, `choices` are the words to choose
-    from, to be sent as they are; the first is the default. `default` is None where the line has none,
-    and where a file is asked for: that choice is the person's own, never the form's."""
+    """A line of a form.
+
+    `word` is the kind as the server wrote it. `choices` are the options, sent back unchanged; the first is
+    the default. `default` is None if the line has none, and if a file is requested: the user alone chooses
+    that file, never the form.
+    """
 
     question: AskQuestion
     word: str
@@ -389,17 +420,21 @@ class AskLine:
 
 @dataclass(frozen=True, slots=True)
 class AskForm:
-    """The lines of an ASK block, in the order in which they are to be answered."""
+    """The lines of an ASK block, in the order in which they must be answered."""
 
     lines: tuple[AskLine, ...]
 
     @property
     def asked(self) -> tuple[AskLine, ...]:
-        """The lines that want an answer."""
+        """Return the lines that need an answer."""
         return tuple(line for line in self.lines if line.question.is_asked)
 
     def findings(self, *, in_clear: bool) -> Iterator[Finding]:
-        """What to tell the person before they answer; `in_clear`: anybody on the way can read it."""
+        """Yield the warnings to show before the user answers.
+
+        Args:
+            in_clear: The connection is not encrypted, so the answers can be read on the way.
+        """
         for line in self.lines:
             if line.question is AskQuestion.UNKNOWN:
                 yield Finding("gopher:unknown-question", "warn", f"a line of unknown kind {line.word!r}")
@@ -409,7 +444,7 @@ class AskForm:
 
 
 def parse_form(lines: Iterable[bytes]) -> AskForm:
-    """The lines of an ASK block. Any line is one of the form, if need be of unknown kind."""
+    """Parse the lines of an ASK block; each line that is not blank is kept, if necessary as unknown kind."""
     return AskForm(tuple(_parse_line(line) for line in lines if line.strip()))
 
 
@@ -430,7 +465,7 @@ def _parse_line(line: bytes) -> AskLine:
 
 
 def _parse_select(word: str, prompt: str, value: str | None) -> AskLine:
-    """A yes or no. Its default stands behind a TAB, or as `:1` or `:0` at the end of the prompt."""
+    """Parse a yes or no question; its default follows a TAB, or is `:1` or `:0` at the end of the prompt."""
     behind = _DEFAULT_BEHIND.search(prompt)
     if behind is not None:
         prompt = prompt[: behind.start()]
@@ -443,16 +478,24 @@ def _default(question: AskQuestion, value: str) -> str | None:
     if question is AskQuestion.CHOOSE_FILE:
         return None
     if question is AskQuestion.ASK_FILE and re.search(r"[/\\]|\A\.", value):
-        return None  # a file name from a peer has no place in the file system but where we are
+        # A file name from a peer is not used in the client's file system, except in the current directory.
+        return None
     return value
 
 
 def encode_answers(form: AskForm, answers: Sequence[Answer], view: bytes = b"") -> bytes:
-    """The Gopher+ string of the filled-in form, one answer for each of `form.asked`.
+    """Encode the filled-in form as a Gopher+ string.
 
-    A chosen file goes last, whatever its place in the form. Raises `Refused` (S03) for what a
-    dot-terminated block cannot hold: a lone period, CR, LF or NUL inside a line, too much of it.
-    `ValueError` where an answer does not fit its question.
+    Args:
+        form: The form.
+        answers: One answer for each of `form.asked`; a chosen file is sent last, wherever it stands in the
+            form.
+        view: The view to request; empty for the default.
+
+    Raises:
+        Refused: S03, for an answer that a dot-terminated block cannot hold: a lone period, CR, LF or NUL in a
+            line, or too many bytes.
+        ValueError: An answer does not fit its question.
     """
     asked = form.asked
     if len(asked) != len(answers):
@@ -473,7 +516,18 @@ def encode_answers(form: AskForm, answers: Sequence[Answer], view: bytes = b"") 
 
 
 def fill(url: GopherUrl, form: AskForm, answers: Sequence[Answer], view: bytes = b"") -> GopherUrl:
-    """The URL that submits the answers to the item at `url`. Raises what `encode_answers` does."""
+    """Return the URL that submits the answers to the item at `url`.
+
+    Args:
+        url: The item with the form.
+        form: The form.
+        answers: One answer for each of `form.asked`.
+        view: The view to request; empty for the default.
+
+    Raises:
+        Refused: As in `encode_answers`.
+        ValueError: As in `encode_answers`.
+    """
     return with_gopherplus(url, encode_answers(form, answers, view))
 
 

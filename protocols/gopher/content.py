@@ -1,8 +1,8 @@
 """The body of a gopher reply: its header line, its decoding, and the proof that it is complete.
 
 A reply is complete with as many bytes as its header announced (`length`), or at its final period
-(`terminator`). Where only the end of the connection ends it, plain TCP proves nothing, because anybody may
-have cut it off; inside TLS, close_notify is the proof.
+(`terminator`). If only the end of the connection ends it, plain TCP proves nothing, because anyone on the
+path may have closed it. Inside TLS, close_notify is the proof.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Completeness:
         self.verified |= {word, "close-notify"} if close_notify else {word}
 
     def closed(self, *, close_notify: bool) -> None:
-        """The connection ended, and nothing else says that this is all."""
+        """Record the end of a connection that is the only end of the reply."""
         if close_notify:
             self.verified.add("close-notify")
         elif self.secured:
@@ -52,8 +52,7 @@ class Completeness:
 
 
 class ContentFilter:
-    """A `Filter`: lone periods are undone, where there are `periods`, and `blocks` that nobody asked for are
-    left out."""
+    """A `Filter` that decodes periods, if it has `periods`, and removes `blocks` not requested."""
 
     def __init__(self, periods: PeriodUnstuffer | None, blocks: BlockFilter | None = None) -> None:
         self._periods = periods
@@ -68,13 +67,13 @@ class ContentFilter:
         return (rest if self._blocks is None else self._blocks.feed(rest) + self._blocks.finish(),)
 
     def abandon(self) -> tuple[bytes, ...]:
-        """The octets are cut short: what was held back, its periods as they came."""
+        """Flush after a truncation: return the bytes held back, with periods as received."""
         rest = b"" if self._periods is None else self._periods.abandon()
         return (rest if self._blocks is None else self._blocks.feed(rest) + self._blocks.finish(),)
 
 
 class IdentityFilter(ContentFilter):
-    """One that undoes nothing: the `header` line comes first, and lone periods are only looked at."""
+    """A filter that changes nothing: it adds the `header` line, and only examines lone periods."""
 
     def __init__(self, periods: PeriodUnstuffer | None, header: bytes) -> None:
         super().__init__(periods)
@@ -96,7 +95,7 @@ class IdentityFilter(ContentFilter):
 
 
 class CollectingFilter(ContentFilter):
-    """One that keeps all of it, at most `limit` octets."""
+    """A filter that keeps the complete body, at most `limit` bytes."""
 
     def __init__(self, periods: PeriodUnstuffer | None, limit: int) -> None:
         super().__init__(periods)
@@ -120,8 +119,11 @@ class CollectingFilter(ContentFilter):
 
 
 class GopherContent:
-    """What follows the header line, or, where there is none, the whole reply; `textual`: a text then. With
-    `raw` the header line, and all that follows it as it came."""
+    """The body after the header line, or the complete reply if it has no header line.
+
+    `textual` marks a reply without a header as text. With `raw` the header line and all bytes are given as
+    received.
+    """
 
     def __init__(
         self, header: GopherPlusHeader | None, completeness: Completeness, *, textual: bool, raw: bool = False
@@ -137,14 +139,14 @@ class GopherContent:
         self.restore = None if self._periods is None or raw else self._periods.restore
 
     def give(self, names: tuple[str, ...] = ()) -> Dialogue[None]:
-        """The body; of attributes only the blocks with these names, if there are any."""
+        """Emit the body; of attributes only the named blocks, if there are names."""
         blocks = _blocks(names) if names else None
         if self._periods is not None:
             return self._pass_text(self._periods, self._untouched or ContentFilter(self._periods, blocks))
         return self._pass_octets(self._untouched or (None if blocks is None else ContentFilter(None, blocks)))
 
     def gather(self, limit: int, ideal: bytes) -> Dialogue[bytes]:
-        """The same before there is a body: octets that are facts; a willing server's are `ideal`."""
+        """Return the complete body, as facts before the reply begins; `ideal` is the expected reply."""
         kept = CollectingFilter(self._periods, limit)
         if self._periods is not None:
             yield from self._pass_text(self._periods, kept, ideal)
@@ -162,8 +164,11 @@ class GopherContent:
     def _pass_text(
         self, periods: PeriodUnstuffer, cleaning: ContentFilter, ideal: bytes = b""
     ) -> Dialogue[None]:
-        """What came is always given before an error is raised. Behind a final period a reset ends any text,
-        and silence one that was promised to end so."""
+        """Copy a text; emit all received bytes before an error is raised.
+
+        After a final period, a reset counts as the end of any text. An idle timeout counts as the end only if
+        the header promised a final period.
+        """
         passed = CopiedBody(0)
         try:
             passed = yield from copy_body(CopyBody(self._what, filter=cleaning, ideal=ideal + b".\n"))
@@ -206,31 +211,31 @@ def _periods() -> PeriodUnstuffer:
 
 
 def _blocks(names: tuple[str, ...]) -> BlockFilter:
-    from protocols.gopher.attributes import BlockFilter  # few URLs ask so
+    from protocols.gopher.attributes import BlockFilter  # Imported lazily: few URLs request attributes.
 
     return BlockFilter(names)
 
 
-# Periods: RFC 1436 ends a text with a line of one period and doubles a period at the start of a line. Servers
-# omit the end, or double only lone periods, or nothing. The rules apply to the whole reply:
+# Periods: RFC 1436 ends a text with a line of one period, and doubles a period at the start of a line.
+# Servers omit the end, or double only lone periods, or nothing. The rules apply to the complete reply:
 #
-# 1. If its last line is a lone period, that is the terminator and is removed; if not, no byte changes.
+# 1. If its last line is a lone period, that line is the terminator and is removed. If not, no byte changes.
 # 2. If a lone period stands on an earlier line, this server doubles nothing: nothing else changes.
-# 3. A line of exactly two periods becomes one of one.
-# 4. A longer line that begins with two periods loses one, unless some line begins with a single period
-#    and other text: such a line shows that at most lone periods are doubled.
+# 3. A line of exactly two periods becomes a line of one period.
+# 4. A longer line that begins with two periods loses one, unless some line begins with a single period and
+#    other text: such a line shows that at most lone periods are doubled.
 #
 # `PeriodUnstuffer` applies them while the reply arrives. Bytes leave as soon as no rule can change them: a
-# text without lines of two periods passes straight through. From the first such line on, bytes wait for the
-# end; beyond a bound the machine stops waiting and removes only the terminator.
+# text without lines of two periods is passed on immediately. From the first such line on, bytes wait for the
+# end. Beyond `HOLD_LIMIT` bytes the unstuffer stops waiting and removes only the terminator.
 
-#: As many octets as may wait for the end of a reply; a text this large is taken as it is.
+#: Bytes that may wait for the end of a reply; a longer text is given as received.
 HOLD_LIMIT = 8 * 1024 * 1024
 
 _TERMINATOR = re.compile(rb"\n(\.(?:\r?\n)?)\Z")
 _ENDED_TERMINATOR = re.compile(rb"\n(\.\r?\n)\Z")
 _PERHAPS_TERMINATOR = re.compile(rb"\n\.\r?\n?\Z")
-#: As many last octets of a reply as tell whether it ends with a lone period: LF, period, CR, LF.
+#: The last bytes of a reply that show whether it ends with a lone period: LF, period, CR, LF.
 TAIL_LENGTH = 4
 
 _DOUBLED = re.compile(rb"^\.\.", re.MULTILINE)
@@ -240,37 +245,39 @@ _SINGLE_ALONE = re.compile(rb"^\.(?=\r?\n)", re.MULTILINE)
 
 
 def closing_period(octets: bytes) -> bytes:
-    """The lone period, line end included, that a reply consisting of `octets` ends with so far; empty if
-    it does not. If nothing more comes, it is the terminator."""
+    """Return the lone period, line end included, at the end of `octets`; empty if there is none.
+
+    `octets` is a complete reply so far. If no more bytes come, the period is the terminator.
+    """
     tail = octets[-TAIL_LENGTH:] if len(octets) >= TAIL_LENGTH else b"\n" + octets
     found = _ENDED_TERMINATOR.search(tail)
     return b"" if found is None else found[1]
 
 
 class PeriodUnstuffer:
-    """Fed a whole textual reply as it comes, gives what it stands for. After `finish`, `terminator` holds the
-    octets of the terminator (empty if there was none) and `restore` gives the untouched octets back.
+    """A decoder of a textual reply, fed the complete reply as it arrives.
 
-    `gave_up` is True when more than `hold` octets would have had to wait.
+    After `finish`, `terminator` holds the bytes of the terminator (empty if there was none), and `restore`
+    returns the original bytes. `gave_up` is True if more than `hold` bytes would have had to wait.
     """
 
     def __init__(self, hold: int = HOLD_LIMIT) -> None:
         self._hold = hold
-        # The first octet here has been given out already (at the start: a line end that never was);
-        # it tells whether the next one begins a line.
+        # The first byte here was returned already (at the start: a virtual line end). This byte shows whether the
+        # next byte begins a line.
         self._held = bytearray(b"\n")
         self._searched = 0
-        self._doubled: int | None = None  # index of the first line of exactly two periods
-        self._longer: int | None = None  # index of the first longer line with two periods
+        self._doubled: int | None = None  # Index of the first line of exactly two periods.
+        self._longer: int | None = None  # Index of the first longer line with two periods.
         self._single_seen = False
         self._literal = False
-        self._undoubled: re.Pattern[bytes] | None = None  # what now begins the lines that lost a period
+        self._undoubled: re.Pattern[bytes] | None = None  # Matches the start of each line that lost a period.
         self.gave_up = False
         self.terminator = b""
 
     @property
     def last_line(self) -> bytes:
-        """The lone period, line end included, that the octets so far end with (see `closing_period`)."""
+        """Return the lone period at the end of the bytes so far (see `closing_period`)."""
         return closing_period(bytes(self._held[-TAIL_LENGTH:]))
 
     def feed(self, octets: bytes) -> bytes:
@@ -281,7 +288,7 @@ class PeriodUnstuffer:
         return self._give(self._literal_until() if self._literal else certain)
 
     def finish(self) -> bytes:
-        """The reply is complete."""
+        """Return the rest of a complete reply."""
         found = _TERMINATOR.search(self._held[-TAIL_LENGTH:])
         if found is not None:
             self.terminator = bytes(found[1])
@@ -292,12 +299,12 @@ class PeriodUnstuffer:
         return rest if self._literal else self._undouble(rest)
 
     def abandon(self) -> bytes:
-        """The reply is cut short: what was waiting, as it came."""
+        """Return the waiting bytes of a truncated reply, as received."""
         self._literal = True
         return self._give(len(self._held))
 
     def restore(self, cleaned: bytes) -> bytes:
-        """The octets as they were received, from the whole of what was given out."""
+        """Return the bytes as received, from the complete decoded text."""
         if self._undoubled is not None:
             cleaned = self._undoubled.sub(b"..", cleaned)
         return cleaned + self.terminator
@@ -318,14 +325,14 @@ class PeriodUnstuffer:
         return given
 
     def _literal_until(self) -> int:
-        """Only a lone period at the very end can still change."""
+        """Return the index of the bytes that may still change: only a lone period at the very end."""
         found = _PERHAPS_TERMINATOR.search(self._held[-TAIL_LENGTH:])
         if found is None:
             return len(self._held)
         return len(self._held) - len(found[0]) + 1
 
     def _certain_until(self) -> int:
-        """Judge every line with a period in front; index of the first octet whose fate is open."""
+        """Classify every line that begins with a period; return the index of the first undecided byte."""
         waiting = len(self._held)
         while (found := self._held.find(b"\n.", self._searched)) >= 0:
             if not self._judge(found + 1):
@@ -343,7 +350,7 @@ class PeriodUnstuffer:
         return waiting
 
     def _judge(self, start: int) -> bool:
-        """Learn what the line at `start` says about the server; False if more octets are needed."""
+        """Classify the server's encoding by the line at `start`; return False if more bytes are needed."""
         after = bytes(self._held[start + 1 : start + TAIL_LENGTH])
         if after in (b"", b"\r", b".", b".\r"):
             return False
@@ -359,13 +366,13 @@ class PeriodUnstuffer:
         return True
 
 
-# The header line of a Gopher+ reply (Gopher+ memo 2.3): whether there is one, and what it announces.
+# The header line of a Gopher+ reply (Gopher+ memo 2.3): its recognition, and the length it announces.
 #
 # A header is expected only if the request was Gopher+, because a document may begin with `+44` as well. A
-# reply without one is *unframed*: the server does not know Gopher+, or not this use of it, and every byte
-# that was examined is part of the reply.
+# reply without a header is *unframed*: the server does not support Gopher+, or not this use of it. Then every
+# examined byte is part of the reply.
 
-#: Room for a sign, 18 digits and blanks; a line longer than this is no header.
+#: Enough for a sign, 18 digits and blanks; a longer line is not a header.
 HEADER_LIMIT = 64
 
 _HEADER = re.compile(rb"([+-])(-1|-2|[0-9]{1,18})[ \t]*\r?\n")
@@ -373,7 +380,7 @@ _BEGINNING = re.compile(rb"[+-](?:-|(?:-1|-2|[0-9]{1,18})[ \t]*\r?)?\Z")
 
 
 class DataEnding(enum.Enum):
-    """What ends the data."""
+    """The end of the data."""
 
     COUNT = "count"
     PERIOD = "lone period"
@@ -382,8 +389,11 @@ class DataEnding(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class GopherPlusHeader:
-    """`refused`: what follows is an error text. `count` is the number of octets that follow, None
-    unless `ending` is COUNT. `octets` are the line as it came."""
+    """The header line of a Gopher+ reply.
+
+    With `refused` an error text follows. `count` is the number of bytes that follow, None unless `ending` is
+    COUNT. `octets` are the line as received.
+    """
 
     ending: DataEnding
     count: int | None = None
@@ -392,18 +402,18 @@ class GopherPlusHeader:
 
     @property
     def written(self) -> str:
-        """The header as it is written on the wire, without its line end."""
+        """Return the header as written on the wire, without its line end."""
         how = {DataEnding.PERIOD: "-1", DataEnding.CLOSE: "-2"}.get(self.ending, str(self.count))
         return ("-" if self.refused else "+") + how
 
     @property
     def has_period(self) -> bool:
-        """Will a final period come?"""
+        """Return whether the data end with a final period."""
         return self.ending is DataEnding.PERIOD
 
     @property
     def promise(self) -> str:
-        """What it says, for a person."""
+        """Return the meaning of the header for the user."""
         what = "an error text" if self.refused else "the reply"
         match self.ending:
             case DataEnding.COUNT:
@@ -415,9 +425,11 @@ class GopherPlusHeader:
 
 
 def read_header(buffer: Buffer) -> Generator[None, None, GopherPlusHeader | None]:
-    """A reader for the header line, which it takes; None for an unframed reply, of which it takes
-    nothing. Asks for more only while the octets at hand can still become a header. An empty reply
-    where a header may be is None too: whether it is allowed is for the asker to say."""
+    """Take the header line from the buffer; return None for an unframed reply, and take nothing.
+
+    The reader waits for more bytes only while the received ones can still become a header. An empty reply
+    gives None, too: the caller decides whether it is allowed.
+    """
     while True:
         first = buffer.peek(HEADER_LIMIT)
         found = _HEADER.match(first)
@@ -430,15 +442,20 @@ def read_header(buffer: Buffer) -> Generator[None, None, GopherPlusHeader | None
 
 
 def read_promised_header(buffer: Buffer) -> Generator[None, None, GopherPlusHeader | None]:
-    """The same for a request that certainly was Gopher+: an empty reply to it is a `ProtocolError`, and one
-    that ends inside a header was cut off there: `Disconnected`."""
+    """Take the header line of the reply to a request that certainly was Gopher+.
+
+    Raises:
+        ProtocolError: The reply is empty.
+        Disconnected: The reply ended inside a header.
+    """
     header = yield from read_header(buffer)
     if header is None and buffer.at_end and _BEGINNING.match(buffer.peek(HEADER_LIMIT)):
         raise Disconnected("the connection ended inside the header line of a Gopher+ reply")
     if header is None and not buffer:
         raise ProtocolError(
             "the server closed without a single octet in answer to a Gopher+ request",
-            retryable=True,  # whether it never answers so or was cut off this time, nobody can tell
+            # An empty reply may be permanent or a truncation; the client cannot distinguish the two.
+            retryable=True,
         )
     return header
 

@@ -1,7 +1,7 @@
-"""One transaction (RFC 1436 2): connect, send one request, read one reply until the server closes.
+"""A transaction (RFC 1436 2): connect, send one request, read one reply until the server closes.
 
-Two transactions where the URL asks for a form and the item has none. None at all where the item is a
-way to somewhere else: a link, a telnet session, a phone book.
+There are two transactions if the URL asks for a form and the item has none. There is none if the item is a
+pointer to another resource: a link, a telnet session, a phone book.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class SessionPointer(NamedTuple):
-    """What an item stands for that is not fetched: the URL to go to, and its particulars."""
+    """The target of an item that is not fetched: its URL, and its details."""
 
     kind: Kind
     target: str
@@ -42,13 +42,18 @@ class SessionPointer(NamedTuple):
 
 
 def converse(url: GopherUrl, options: Options | None = None, limits: Limits | None = None) -> Dialogue[None]:
-    """The steps of a retrieval. Where an item leads elsewhere, the reply says so and nothing is sent.
+    """Return the steps of a retrieval.
 
-    Raises `Refused` (S02, S03, S20) before anything is done, `Declined` where the server answers with an
-    error, and `ProtocolError` where it answers a Gopher+ request with nothing. A reply that ends early is
-    `Truncated`, by its body; the attributes of one item, and forms, are read whole before it begins.
+    If the item points to another resource, the reply names it and nothing is sent.
+
+    Raises:
+        Refused: S02, S03, S20, before a connection is made.
+        Declined: The server answers with an error.
+        ProtocolError: The server answers a Gopher+ request with an empty reply.
+        Truncated: The body ended early. The attributes of one item, and forms, are read completely before the
+            body begins.
     """
-    request = encode_request(url)  # what may not be sent may not be pointed to either
+    request = encode_request(url)  # A request that may not be sent must not be pointed to either.
     pointer = find_pointer(url)
     if pointer is not None:
         yield PlanNote(f"nothing is sent: this is a {pointer.kind.value} that leads to {pointer.target}")
@@ -63,8 +68,8 @@ def converse(url: GopherUrl, options: Options | None = None, limits: Limits | No
 
 
 def _give_form(answer: GopherAnswer, limits: Limits) -> Dialogue[None]:
-    """The form, if the item has one; else the item in its default view."""
-    from protocols.gopher.reply import give_form  # few URLs ask so
+    """Give the form, if the item has one; else the item in its default view."""
+    from protocols.gopher.reply import give_form  # Imported lazily: few URLs request a form.
 
     has_form = answer.has_records and (yield from give_form(answer))
     yield PlanNote("the answers make a new URL (RFC 1738 3.4.9), which goes on a connection of its own")
@@ -78,12 +83,12 @@ def _give_form(answer: GopherAnswer, limits: Limits) -> Dialogue[None]:
 
 
 def default_view(url: GopherUrl) -> GopherUrl:
-    """The same item, asked for as Gopher+ without naming a view."""
+    """Return the URL of the same item, requested as Gopher+ without a view."""
     return with_gopherplus(url, b"+")
 
 
 def _request(url: GopherUrl, request: Line, limits: Limits, *, raw: bool = False) -> Dialogue[GopherAnswer]:
-    """Send the request, hear the header line if there may be one, and look at what follows."""
+    """Send the request, receive a possible header line, and recognize the reply."""
     yield Connect(tls=url.scheme == "gophers")
     if (length := line_length(request)) > SAFE_REQUEST:
         yield PlanNote(f"a request of {length} octets; some servers read {SAFE_REQUEST}")
@@ -102,7 +107,7 @@ def _hear_header(url: GopherUrl) -> Dialogue[GopherPlusHeader | None]:
         DataEnding,
         GopherPlusHeader,
         read_header,
-        read_promised_header,  # few URLs ask so
+        read_promised_header,  # Imported lazily: few URLs use Gopher+.
     )
 
     reader: Reader[GopherPlusHeader | None] = read_promised_header if url.gopherplus else read_header
@@ -116,10 +121,10 @@ def _read_shape(
     url: GopherUrl, header: GopherPlusHeader | None, buffer: Buffer
 ) -> Generator[None, None, ReplyShape]:
     if header is not None:
-        from protocols.gopher.reply import read_framed  # few URLs ask so
+        from protocols.gopher.reply import read_framed  # Imported lazily: few URLs use Gopher+.
 
         return read_framed(url, header, buffer)
-    from protocols.gopher.reply import read_unframed  # a plan looks at nothing
+    from protocols.gopher.reply import read_unframed  # Imported lazily: a plan reads no reply.
 
     return read_unframed(url, buffer)
 
@@ -129,8 +134,11 @@ def _ideal_shape(command: GopherPlusCommand) -> ReplyShape:
 
 
 def find_pointer(url: GopherUrl) -> SessionPointer | None:
-    """Where an item leads that is not fetched; None for one that is. Raises `Refused` (S20) for a link
-    of a kind that is never offered."""
+    """Return the target of an item that is not fetched; None for an item that is fetched.
+
+    Raises:
+        Refused: S20, for a link with a scheme that is never offered.
+    """
     if url.gophertype == "h":
         return _find_link(url.selector)
     if url.gophertype in ("2", "8", "T"):
@@ -141,7 +149,7 @@ def find_pointer(url: GopherUrl) -> SessionPointer | None:
 def _find_link(selector: bytes) -> SessionPointer | None:
     from protocols.gopher.menu import (
         check_linked,
-        linked_url,  # also below: most items are fetched
+        linked_url,  # Imported lazily, here and below: most items are fetched.
     )
 
     target = linked_url(selector)

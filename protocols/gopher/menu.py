@@ -1,4 +1,4 @@
-"""Gopher menus (RFC 1436 3.8): lines, items and entries, in order, whatever is wrong with some of them."""
+"""Gopher menus (RFC 1436 3.8): lines, items and entries, in order; an invalid item does not stop the menu."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from protocols.gopher.url import GopherUrl, find_type
 from protocols.location import BuiltUrl, Entry, HostUrl, JsonValue, Kind
 from protocols.syntax import encode
 
-# One line of a menu (RFC 1436 3.8, Gopher+ memo 2.1), and the URL of its target.
+# A line of a menu (RFC 1436 3.8, Gopher+ memo 2.1), and the URL of its target.
 #
 # Fields are data from a peer. Fields become a URL only if each field is valid (rule S20). Any other item is
 # *unusable* and carries the reason; the rest of the menu is read.
@@ -22,7 +22,8 @@ from protocols.syntax import encode
 #: Rule S20: the schemes that a `URL:` selector may lead to.
 LINKED_SCHEMES = ("http", "https", "ftp", "gopher", "news", "nntp", "wais", "telnet")
 
-_UNESCAPED = "/:@&="  # on top of what never needs an escape: `?` and `;` do, for other readers' sake
+# Besides the characters that are never escaped. `?` and `;` are escaped for other clients' parsers.
+_UNESCAPED = "/:@&="
 _PORT = re.compile(rb"0*([1-9][0-9]{0,4})\Z")
 _ENDS_LINE = re.compile(rb"[\0\r\n]")
 _URL = re.compile(rb"[!-~]+\Z")
@@ -34,9 +35,11 @@ _SESSION_PORT = 23
 
 @dataclass(frozen=True, slots=True)
 class MenuItem:
-    """The fields of a line: None where the line ended before them. `tag` is `+` for a Gopher+ item, `?`
-    for one with a form, else empty. `character` is the type, empty for an empty line; that of an item
-    of type `+` is still `+`."""
+    """The fields of a line; None for fields after the end of the line.
+
+    `tag` is `+` for a Gopher+ item, `?` for an item with a form, else empty. `character` is the type, empty
+    for an empty line; for an item of type `+` it is `+`.
+    """
 
     character: str
     display: bytes
@@ -47,7 +50,7 @@ class MenuItem:
     raw: bytes
 
     def as_json(self) -> dict[str, JsonValue]:
-        """The fields, one character per octet."""
+        """Return the fields, one character per byte."""
         return {
             "type": self.character,
             "selector": _latin1(self.selector),
@@ -58,7 +61,7 @@ class MenuItem:
 
 
 def parse_item(line: bytes) -> MenuItem:
-    """Any line is an item; fields after the fifth count for nothing."""
+    """Parse a line; any line is an item, and fields after the fifth are ignored."""
     display, *fields = line[1:].split(b"\t", 5)
     selector, host, port, tag = chain(fields[:4], repeat(None, 4 - len(fields[:4])))
     return MenuItem(
@@ -74,15 +77,17 @@ def parse_item(line: bytes) -> MenuItem:
 
 @dataclass(frozen=True, slots=True)
 class MenuLink:
-    """Where an item leads: a URL, or None and why not. What was never meant to lead anywhere, prose
-    and errors, has neither. A URL that is not a `BuiltUrl` is the peer's text."""
+    """The target of an item: a URL, or None and the reason.
+
+    Prose and errors have no target and no reason. A URL that is not a `BuiltUrl` is the peer's text.
+    """
 
     url: str | None = None
     unusable: str | None = None
 
 
 def link_of(item: MenuItem, character: str, menu: GopherUrl) -> MenuLink:
-    """The link of an item of type `character`, found in the menu at `menu`."""
+    """Return the link of an item of type `character` in the menu at `menu`."""
     if character in ("i", "3"):
         return MenuLink()
     target = linked_url(item.selector) if character == "h" and item.selector else None
@@ -95,7 +100,7 @@ def link_of(item: MenuItem, character: str, menu: GopherUrl) -> MenuLink:
 
 
 def linked_url(selector: bytes) -> bytes | None:
-    """What stands behind `URL:` in the selector of a type h item; None if that is an ordinary one."""
+    """Return the text after `URL:` in the selector of a type h item; None for another selector."""
     for mark in (b"URL:", b"/URL:"):
         if selector.startswith(mark):
             return selector[len(mark) :]
@@ -103,8 +108,11 @@ def linked_url(selector: bytes) -> bytes | None:
 
 
 def check_linked(target: bytes) -> str:
-    """The URL behind a `URL:` selector, as it stands. Raises `InvalidUrl` if it cannot be one or is
-    not of a scheme that may be linked to."""
+    """Return the URL of a `URL:` selector, unchanged.
+
+    Raises:
+        InvalidUrl: The text is not a URL, or its scheme must not be linked to.
+    """
     if not _URL.match(target):
         raise InvalidUrl("bad-char", 0, "the link holds octets that no URL has")
     text = target.decode("ascii")
@@ -136,23 +144,26 @@ def _build(item: MenuItem, character: str, menu: GopherUrl) -> BuiltUrl:
 
 
 def build_session(character: str, host: str, port: int, login: bytes) -> BuiltUrl:
-    """The telnet or tn3270 URL of a type 8 or T item; `login` is the name to suggest there."""
+    """Build the telnet or tn3270 URL of a type 8 or T item; `login` is the user name to suggest there."""
     user = build_userinfo(login or None, None)
     return BuiltUrl(f"{_SESSIONS[character]}://{user}{build_host(host)}{build_port(port, _SESSION_PORT)}/")
 
 
 def _same_place(place: HostUrl, menu: GopherUrl) -> bool:
-    """A menu line cannot say TLS: only what lies at the menu's own place keeps the menu's way."""
+    """Return whether the item has the menu's host and port.
+
+    A menu line cannot specify TLS: only an item of the same host and port gets the menu's scheme.
+    """
     return (comparable_host(place.host), place.port) == (comparable_host(menu.host), menu.effective_port)
 
 
 def display_text(octets: bytes) -> str:
-    """Octets for a person: UTF-8, else ISO 8859-1; control characters are left out."""
+    """Decode bytes for display: UTF-8, else ISO 8859-1; control characters are left out."""
     return _decode(octets).translate(_CONTROLS)
 
 
 def line_text(octets: bytes) -> str:
-    """The same for a line of text, in which a TAB separates words."""
+    """Decode a line of text for display, as `display_text` does, but keep TABs."""
     return _decode(octets).translate(_CONTROLS_OF_TEXT)
 
 
@@ -167,23 +178,23 @@ def _latin1(octets: bytes | None) -> str | None:
     return None if octets is None else octets.decode("latin-1")
 
 
-# Lines of a menu or of an attribute list, as they arrive. A line ends at LF; one CR before it is dropped
-# (RFC 1436 writes CR LF, servers send both). A line that is too long is truncated and marked, so that it
-# affects no other line.
+# Lines of a menu or of an attribute list, as they arrive. A line ends at LF; one CR before it is dropped (RFC
+# 1436 writes CR LF, servers send both). A line that is too long is truncated and marked, so that it affects
+# no other line.
 
-#: Far above any line a server means; what Limits.line is by default.
+#: Far longer than any legitimate line; the default of Limits.line.
 LINE_LIMIT = 65_536
 
 
 class TextLine(NamedTuple):
-    """A line without its end. `whole` is False where only its first octets were kept."""
+    """A line without its end; `whole` is False if only its first bytes were kept."""
 
     octets: bytes
     whole: bool = True
 
 
 class MenuLines:
-    """Splits octets into lines; holds one line at most, and no more of it than `limit` octets."""
+    """A splitter of bytes into lines; it holds at most `limit` bytes of one line."""
 
     def __init__(self, limit: int = LINE_LIMIT) -> None:
         self._limit = limit
@@ -200,11 +211,11 @@ class MenuLines:
         return lines
 
     def finish(self) -> list[TextLine]:
-        """The octets have ended: the last line, if it has no end of its own."""
+        """Return the last line, if it has no line end."""
         return [self._end()] if self._length else []
 
     def _keep(self, piece: bytes) -> None:
-        room = self._limit + 1 - len(self._kept)  # one more, for the CR
+        room = self._limit + 1 - len(self._kept)  # One more, for the CR.
         self._kept += piece[:room]
         self._length += len(piece)
 
@@ -222,15 +233,18 @@ _NO_ITEM = ("i", "3", "+", "")
 
 
 class MenuItems:
-    """Gives items their types, in the order of the menu: one of type `+` is another server for the
-    item before it, and has that one's type. Prose in between does not count."""
+    """A converter of items to entries, in the order of the menu.
+
+    An item of type `+` is another server for the item before it, and gets its type. Prose lines in between do
+    not count.
+    """
 
     def __init__(self, menu: GopherUrl) -> None:
         self._menu = menu
         self._before = "+"
 
     def entry(self, item: MenuItem) -> Entry:
-        """The entry of the next item."""
+        """Return the entry of the next item."""
         character = self._before if item.character == "+" else item.character
         if character not in _NO_ITEM:
             self._before = character
@@ -255,8 +269,11 @@ def _complaint(link: MenuLink) -> dict[str, JsonValue]:
 
 
 class MenuReader:
-    """An `EntryReader` for the menu at the URL `menu`. Empty lines are skipped, and so is a lone period
-    wherever it stands. A line longer than `limit` octets is an entry that leads nowhere."""
+    """An `EntryReader` for the menu at the URL `menu`.
+
+    Empty lines and lone periods are skipped everywhere. A line longer than `limit` bytes is an entry without
+    a URL.
+    """
 
     def __init__(self, menu: GopherUrl, limit: int = LINE_LIMIT) -> None:
         self._lines = MenuLines(limit)
@@ -277,8 +294,8 @@ class MenuReader:
 
 
 def make_overlong_entry(line: TextLine) -> Entry:
-    """The entry of a line that was too long to be kept: it leads nowhere."""
-    item = parse_item(line.octets.partition(b"\t")[0])  # any other field may be cut
+    """Return the entry, without a URL, of a line that was too long to be kept."""
+    item = parse_item(line.octets.partition(b"\t")[0])  # Any other field may be truncated.
     return Entry(
         name=display_text(item.display[:80]),
         kind=Kind.UNKNOWN,

@@ -1,6 +1,6 @@
-"""The reply to one gopher request: what it is read as, its facts, and its body to the end.
+"""The reply to one gopher request: its recognition, its facts, and its body to the end.
 
-The reader starts behind the header line. It recognizes the reply by peeking, before any of it is consumed.
+The reader starts after the header line. It recognizes the reply by peeking, before any byte is consumed.
 """
 
 from __future__ import annotations
@@ -46,14 +46,17 @@ if TYPE_CHECKING:
 
 
 class GopherListing(enum.Enum):
-    """What the lines of a listing are."""
+    """The contents of a listing's lines."""
 
     ITEMS = "items"
     RECORDS = "records"
 
 
 class ReplyShape(NamedTuple):
-    """How a reply is read and what it is called. `textual`: unframed, its lone periods are undone."""
+    """The reading of a reply, its kind and its media type.
+
+    `textual` marks an unframed reply whose lone periods are decoded.
+    """
 
     kind: Kind
     media_type: str | None
@@ -61,14 +64,23 @@ class ReplyShape(NamedTuple):
     textual: bool
 
 
-#: What a plan takes a reply for.
+#: The reply that a plan assumes.
 OCTETS = ReplyShape(Kind.DOCUMENT, None, None, textual=False)
 RECORDS = ReplyShape(Kind.DIRECTORY, ATTRIBUTES_VIEW, GopherListing.RECORDS, textual=True)
 
 
 class GopherAnswer:
-    """The answer to one request, whose line had `sent` octets and said what `command` does. `line_limit` is
-    the longest line of a listing, in octets. With `raw` it is octets as they came, whatever they are."""
+    """The answer to one request.
+
+    Args:
+        url: The URL that was requested.
+        command: The Gopher+ command of the request.
+        sent: The length of the request line in bytes.
+        header: The header line; None for an unframed reply.
+        shape: The reading of the reply.
+        line_limit: The longest line of a listing, in bytes.
+        raw: Give the bytes as received, without parsing.
+    """
 
     def __init__(
         self,
@@ -103,12 +115,15 @@ class GopherAnswer:
 
     @property
     def has_records(self) -> bool:
-        """Is it made of attribute records?"""
+        """Return whether the answer consists of attribute records."""
         return self.shape.listing is GopherListing.RECORDS
 
     def give(self) -> Dialogue[None]:
-        """The reply and its body. The attributes of a single item are facts and read before it, those of a
-        directory are given as they come: of both, only the blocks that were asked for."""
+        """Start and emit the reply.
+
+        The attributes of a single item are facts, and are read before the body. The attributes of a directory
+        are emitted as they arrive. Of both, only the requested blocks are given.
+        """
         requested = self.command.requested if self.has_records else RequestedView.PLAIN
         if requested is RequestedView.ATTRIBUTES:
             yield from give_record(self)
@@ -143,7 +158,7 @@ class GopherAnswer:
     def _listing(self) -> EntryReader | None:
         match self.shape.listing:
             case GopherListing.ITEMS:
-                from protocols.gopher.menu import MenuReader  # a plan reads none
+                from protocols.gopher.menu import MenuReader  # Imported lazily: a plan reads no menu.
 
                 return MenuReader(self.url, self.line_limit)
             case GopherListing.RECORDS:
@@ -151,15 +166,15 @@ class GopherAnswer:
         return None
 
 
-# Attribute records in replies: those of one item are facts, its form is one, and those of a directory are one
-# entry each.
+# Attribute records in replies: the records of one item are facts, its form is a listing, and the records of a
+# directory are one entry each.
 
-#: What a willing server says of an item: it has a form.
+#: The expected reply about an item: it has a form.
 _WILLING = b"+INFO: \n+ASK:\n Ask: \n"
 
 
 def give_record(answer: GopherAnswer) -> Dialogue[None]:
-    """The attributes of one item, reduced to those that were asked for."""
+    """Give the attributes of one item, reduced to the requested ones."""
     octets = yield from answer.content.gather(RECORD_LIMIT, _WILLING)
     records = parse_records(octets, answer.line_limit)
     if not records:
@@ -175,7 +190,7 @@ def give_record(answer: GopherAnswer) -> Dialogue[None]:
 
 
 def give_form(answer: GopherAnswer) -> Dialogue[bool]:
-    """The item's form, its lines as a listing; False if it has none."""
+    """Give the item's form, its lines as a listing; return False if it has none."""
     octets = yield from answer.content.gather(RECORD_LIMIT, _WILLING)
     records = parse_records(octets, answer.line_limit)
     form = form_of(records[0]) if records else None
@@ -207,25 +222,28 @@ def _reply(
 
 
 def record_entries(answer: GopherAnswer) -> RecordEntries:
-    """A listing of all records of the answer."""
+    """Return a listing of all records of the answer."""
     return RecordEntries(answer.url, answer.command.attributes, answer.completeness.report, answer.line_limit)
 
 
 def form_of(record: AttributeRecord) -> AskForm | None:
-    """The form in an ASK block."""
+    """Return the form in an ASK block."""
     block = record.block("ASK")
     return None if block is None else parse_form(block.lines)
 
 
 def list_missing(names: Iterable[str]) -> Iterator[Finding]:
-    """What to say about attributes that were asked for and did not come."""
+    """Yield a warning for each requested attribute that is missing."""
     for name in names:
         yield Finding("gopher:attribute-missing", "warn", f"the server sent no +{name}")
 
 
 def record_json(record: AttributeRecord, missing: Iterable[str]) -> dict[str, JsonValue]:
-    """A record's blocks: `attributes` as lines of text by name, the well-known ones also taken apart
-    (null where absent), and the names that were asked for and did not come."""
+    """Return a record's blocks as JSON.
+
+    `attributes` has lines of text by name. The well-known blocks are also parsed (null if absent). `missing`
+    has the requested names that the server did not send.
+    """
     admin, form = record.admin, form_of(record)
     return {
         "attributes": {
@@ -256,8 +274,10 @@ def _admin_json(admin: AdminBlock) -> dict[str, JsonValue]:
 
 
 class RecordEntries:
-    """An `EntryReader` for attribute records: one entry an item, its blocks in `extra`, reduced to
-    `names` if there are any. Names that came with no record at all are told to `report`."""
+    """An `EntryReader` for attribute records: one entry per item, its blocks in `extra`.
+
+    The blocks are reduced to `names`, if there are any. Names that no record has are passed to `report`.
+    """
 
     def __init__(
         self,
@@ -294,7 +314,7 @@ class RecordEntries:
 
 
 class FormEntries:
-    """An `EntryReader` for the record of an item with a form: one entry a line of the form."""
+    """An `EntryReader` for the record of an item with a form: one entry per line of the form."""
 
     def __init__(self, line_limit: int = LINE_LIMIT) -> None:
         self._records = RecordReader(line_limit=line_limit)
@@ -312,25 +332,24 @@ class FormEntries:
 
 
 # Recognition: the requested view decides if the server honored Gopher+, else the type of the item; or the
-# reply is an error. Nothing is consumed: the bytes are examined in the buffer, and no more of them are
-# awaited than can decide.
+# reply is an error. No byte is consumed: the bytes are examined in the buffer, and no more bytes are awaited
+# than can decide.
 #
 # A Gopher server refuses with a Gopher+ error (memo 2.3), or with a reply that looks like one: basic Gopher
-# has no status. For a missing item servers send an error line. An error line is told from content by its
-# shape alone, never by its words. That needs the start of a reply, and only while it can still be nothing
-# but an error.
+# has no status. For a missing item servers send an error line. An error line is distinguished from content by
+# shape alone, never by text. Only the start of a reply is needed, while it can still be an error.
 
-#: As many octets as tell attribute records from anything else.
+#: The bytes that distinguish attribute records from anything else.
 RECORD_MARK_LENGTH = 6
 
 _RECORD_MARK = re.compile(rb"\+INFO[: ]")
 
 
-#: What is kept of the words of an error; more would be no message.
+#: The part of an error's text that is kept; a longer text is not a message.
 ERROR_LIMIT = 8192
-#: A reply that is longer than this is no error, whatever its lines look like.
+#: A reply that is longer than this is not an error, regardless of its lines.
 WATCH_LIMIT = 8_192
-#: Octets whose lines are split before the first of them is judged.
+#: Bytes whose lines are split before the first line is examined.
 _LOOKED_AT_ONCE = 1_024
 
 _TERMINATOR_LENGTH = 3
@@ -338,8 +357,13 @@ _TERMINATOR = re.compile(rb"(?:\.(?:\r?\n?)?)?")
 
 
 def read_unframed(url: GopherUrl, buffer: Buffer) -> Generator[None, None, ReplyShape]:
-    """A reader for what a reply without a header line is; it takes nothing. Raises `Declined` where it is an
-    error, and what broke the connection where that was before its first octet."""
+    """Return the shape of a reply without a header line; take no bytes.
+
+    Raises:
+        Declined: The reply is an error.
+        Disconnected: The connection broke before its first byte; so for the other errors of a broken
+            connection.
+    """
     item_type = find_type(url.gophertype)
     wanted = SIGNATURE_LENGTH if item_type.sniffed else RECORD_MARK_LENGTH if url.gopherplus else 0
     first = (yield from read_first_octets(wanted, buffer)) if wanted else b""
@@ -352,14 +376,14 @@ def read_unframed(url: GopherUrl, buffer: Buffer) -> Generator[None, None, Reply
 
 
 def read_first_octets(count: int, buffer: Buffer) -> Generator[None, None, bytes]:
-    """The first `count` octets, fewer only if no more come."""
+    """Wait for the first `count` bytes, and return them; fewer only if no more come."""
     while len(buffer) < count and not buffer.is_all:
         yield
     return buffer.peek(count)
 
 
 def _show(detector: ErrorDetector, buffer: Buffer) -> Generator[None, None, None]:
-    """Let `detector` see the reply until it has made up its mind, or no more comes."""
+    """Feed the reply to `detector` until it has decided, or no more bytes come."""
     seen = 0
     while detector.is_refusal is None:
         if (came := len(buffer)) > seen:
@@ -374,12 +398,14 @@ def _show(detector: ErrorDetector, buffer: Buffer) -> Generator[None, None, None
 
 
 def _is_whole(buffer: Buffer) -> bool:
-    """Is this all of the reply, as far as can be known: to the end of the connection, or to a final period
-    behind which the connection was reset?"""
+    """Return whether the reply is complete, as far as the client can know.
+
+    It is complete at the end of the connection, or at a final period after which the connection was reset.
+    """
     if isinstance(buffer.broken, Disconnected):
         from protocols.gopher.content import (
             TAIL_LENGTH,
-            closing_period,  # a connection seldom breaks so soon
+            closing_period,  # Imported lazily: a connection seldom breaks so early.
         )
 
         return closing_period(buffer.tail(TAIL_LENGTH)) != b""
@@ -392,8 +418,10 @@ def check_begun(buffer: Buffer) -> None:
 
 
 def shape_of_unframed(url: GopherUrl, first: bytes) -> ReplyShape:
-    """The shape of a reply without a header. Minnesota's answers to a search in Gopher+ are attribute
-    records without one."""
+    """Return the shape of a reply without a header.
+
+    Minnesota's answers to a search in Gopher+ are attribute records without a header.
+    """
     shape = shape_by_type(url, first)
     if not url.gopherplus:
         return shape
@@ -405,7 +433,7 @@ def shape_of_unframed(url: GopherUrl, first: bytes) -> ReplyShape:
 
 
 def shape_by_type(url: GopherUrl, first: bytes) -> ReplyShape:
-    """The shape that the item type alone gives."""
+    """Return the shape that the item type alone gives."""
     item_type = find_type(url.gophertype)
     media_type = media_type_of(item_type, first)
     if item_type.reading is not ReplyReading.MENU:
@@ -415,9 +443,9 @@ def shape_by_type(url: GopherUrl, first: bytes) -> ReplyShape:
 
 
 class ErrorDetector:
-    """Looks at the start of an unframed reply until it is certainly an error or certainly content.
+    """A classifier of the start of an unframed reply: certainly an error, or certainly content.
 
-    `is_refusal` is None while it may be either; `refusal` is the error once it is one.
+    `is_refusal` is None while it may be either; `refusal` is the error if it is one.
     """
 
     def __init__(self) -> None:
@@ -436,7 +464,7 @@ class ErrorDetector:
                 self.is_refusal = False
 
     def finish(self) -> None:
-        """The reply has ended."""
+        """Decide at the end of the reply."""
         if self.is_refusal is None:
             self.is_refusal = self._verdict()
 
@@ -454,10 +482,10 @@ class ErrorDetector:
 
 
 class MenuDetector(ErrorDetector):
-    """A menu is an error if it has an item of type 3 and none but such and prose."""
+    """A detector for menus: an error has an item of type 3, and only such items and prose."""
 
     def __init__(self) -> None:
-        from protocols.gopher.menu import MenuLines  # a document has none
+        from protocols.gopher.menu import MenuLines  # Imported lazily: a document has no menu lines.
 
         super().__init__()
         self._lines = MenuLines()
@@ -472,7 +500,7 @@ class MenuDetector(ErrorDetector):
     def _judge(self, lines: list[TextLine]) -> None:
         from protocols.gopher.menu import (
             display_text,
-            parse_item,  # nor items
+            parse_item,  # Imported lazily, as above.
         )
 
         for line in lines:
@@ -483,8 +511,11 @@ class MenuDetector(ErrorDetector):
 
 
 class LineDetector(ErrorDetector):
-    """Any other reply is an error if it is a single menu line, of type 3, or of type 0 with the place
-    that Minnesota servers put into theirs. A lone period may follow it."""
+    """A detector for other replies: an error is a single menu line.
+
+    The line has type 3, or type 0 with the host and port that Minnesota servers put into their errors. A lone
+    period may follow it.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -512,7 +543,7 @@ class LineDetector(ErrorDetector):
     def _is_error_line(self) -> bool:
         from protocols.gopher.menu import (
             display_text,
-            parse_item,  # few documents begin with such a digit
+            parse_item,  # Imported lazily: few documents begin with such a digit.
         )
 
         item = parse_item(bytes(self._line).removesuffix(b"\r"))
@@ -522,7 +553,7 @@ class LineDetector(ErrorDetector):
         return item.character == "3" or (item.host, item.port) == (b"error.host", b"1")
 
 
-# A reply behind a Gopher+ header line: its reader, or the error that it is (memo 2.3).
+# A reply after a Gopher+ header line: its reader, or its error (memo 2.3).
 
 _CODE = re.compile(rb"([0-9]{1,9})(?:[ \t]+(.*))?\Z", re.DOTALL)
 
@@ -530,12 +561,18 @@ _CODE = re.compile(rb"([0-9]{1,9})(?:[ \t]+(.*))?\Z", re.DOTALL)
 def read_framed(
     url: GopherUrl, header: GopherPlusHeader, buffer: Buffer
 ) -> Generator[None, None, ReplyShape]:
-    """The same as `reading.read_unframed` of a reply behind this header line."""
+    """Return the shape of a reply after this header line; take no bytes.
+
+    Raises:
+        Declined: The header announces an error.
+        Disconnected: The connection broke before the first byte; so for the other errors of a broken
+            connection.
+    """
     if header.refused:
         wanted = ERROR_LIMIT if header.count is None else min(header.count, ERROR_LIMIT)
         raise parse_refusal(
             (yield from read_first_octets(wanted, buffer)), url
-        )  # it may be cut short anywhere
+        )  # The error text may be truncated anywhere.
     wanted = SIGNATURE_LENGTH if find_type(url.gophertype).sniffed else 0
     if header.count is not None:
         wanted = min(wanted, header.count)
@@ -545,7 +582,7 @@ def read_framed(
 
 
 def shape_of_framed(url: GopherUrl, first: bytes = b"") -> ReplyShape:
-    """The shape of a framed reply whose data begin with the octets `first`."""
+    """Return the shape of a framed reply whose data begin with the bytes `first`."""
     command = command_in(url)
     if command.requests_records:
         return RECORDS
@@ -559,8 +596,10 @@ def shape_of_framed(url: GopherUrl, first: bytes = b"") -> ReplyShape:
 
 
 def parse_refusal(text: bytes, url: GopherUrl) -> Declined:
-    """The error that a framed error text speaks of: `code SP anything`, then lines of words. The text
-    may have been cut short anywhere; one without a code is an error of no known kind."""
+    """Return the error of a framed error text: `code SP anything`, then lines of text.
+
+    The text may be truncated anywhere. A text without a code is an error of an unknown kind.
+    """
     lines = [line.removesuffix(b"\r") for line in text.split(b"\n")]
     found = _CODE.match(lines[0])
     code, behind = (int(found[1]), found[2] or b"") if found else (None, lines[0])
@@ -583,7 +622,7 @@ def _words(lines: list[bytes]) -> str:
 
 
 def _new_place(candidates: list[bytes], url: GopherUrl) -> str:
-    """The URL in the first of the lines that is an item with one. It is told, never followed."""
+    """Return the URL of the first line that is an item with a URL; it is reported, never followed."""
     for line in candidates:
         item = parse_item(line)
         if item.port is not None and (found := link_of(item, item.character, url).url) is not None:

@@ -1,8 +1,8 @@
-"""From a gopher URL to the octets sent (RFC 1738 3.4, Gopher+ memo 2.3).
+"""From a gopher URL to the bytes sent (RFC 1738 3.4, Gopher+ memo 2.3).
 
-One line: selector, search, Gopher+ command, a TAB between them, each TAB written here and none copied
-from the URL. The one request of more than a line is a filled-in form (RFC 1738 3.4.9), which is taken
-apart, checked against its exact shape, and written anew.
+A request is one line: selector, search, Gopher+ command, with a TAB between them. Each TAB is written here;
+none is copied from the URL. The only request of more than a line is a filled-in form (RFC 1738 3.4.9). It is
+parsed, checked against its exact shape, and written again.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from protocols.errors import Refused
 from protocols.gopher.url import ANSWERS, GopherUrl
 from protocols.wire import encode_block, encode_line
 
-#: Rule S02: the longest request line that is sent, without its CR LF; a whole line of SAFE_REQUEST octets
-#: is the shortest that any measured server reads.
+#: Rule S02: the longest request line that is sent, without its CR LF. Every measured server reads a line of
+#: SAFE_REQUEST bytes; some read no more.
 REQUEST_LIMIT = 4096
 SAFE_REQUEST = 198
 
-#: The view that is made of attribute records.
+#: The view that consists of attribute records.
 ATTRIBUTES_VIEW = "application/gopher+-menu"
 
 _FORM_LINE = re.compile(rb"\+([^\x00-\x1f\x7f]*)\t1")
@@ -30,7 +30,7 @@ _NAME = re.compile(rb"[^+: \t\r\n]+")
 
 
 class RequestedView(enum.Enum):
-    """What a request asks for."""
+    """The object of a request."""
 
     PLAIN = "the item, without Gopher+"
     ITEM = "the item, in its default or a named view"
@@ -41,9 +41,11 @@ class RequestedView(enum.Enum):
 
 
 class GopherPlusCommand(NamedTuple):
-    """A Gopher+ string, read. `view` is as it stands in +VIEWS, empty for the default; `names` are the
-    attributes asked for, without their plus signs, empty for all; `answers` are those of a filled-in
-    form, None if there is none."""
+    """A parsed Gopher+ string.
+
+    `view` is spelled as in +VIEWS, empty for the default. `names` are the requested attributes without their
+    plus signs, empty for all. `answers` are the answers of a filled-in form, None without a form.
+    """
 
     requested: RequestedView
     view: bytes = b""
@@ -52,14 +54,15 @@ class GopherPlusCommand(NamedTuple):
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """`names` as attribute blocks have them."""
-        from protocols.gopher.menu import display_text  # what is sent needs nothing of what comes
+        """Return `names` as the names of attribute blocks."""
+        # Imported lazily: a request needs no parser of replies.
+        from protocols.gopher.menu import display_text
 
         return tuple(display_text(name) for name in self.names)
 
     @property
     def requests_records(self) -> bool:
-        """Are attribute records wanted?"""
+        """Return whether attribute records are requested."""
         return self.requested in (RequestedView.ATTRIBUTES, RequestedView.DIRECTORY, RequestedView.FORM)
 
 
@@ -67,8 +70,11 @@ _PLAIN = GopherPlusCommand(RequestedView.PLAIN)
 
 
 def parse_command(gopherplus: bytes | None) -> GopherPlusCommand:
-    """What a Gopher+ string asks for. Raises `Refused` (S03) for NUL, TAB, CR or LF outside a form of
-    exactly the shape of RFC 1738 3.4.9."""
+    """Parse a Gopher+ string.
+
+    Raises:
+        Refused: S03, for NUL, TAB, CR or LF outside a form of exactly the shape of RFC 1738 3.4.9.
+    """
     if not gopherplus:
         return _PLAIN
     if _ENDS_FIELD.search(gopherplus):
@@ -97,8 +103,11 @@ def _parse_form(gopherplus: bytes) -> GopherPlusCommand:
 
 
 def command_in(url: GopherUrl) -> GopherPlusCommand:
-    """The command by which a framed reply to this URL is read. A search that looks like a command is
-    one where there is no Gopher+ string: draft-07's third form, `selector%09gopher+`."""
+    """Return the command by which a framed reply to this URL is read.
+
+    Without a Gopher+ string, a search that looks like a command is one: draft-07's third form,
+    `selector%09gopher+`.
+    """
     if url.gopherplus:
         return parse_command(url.gopherplus)
     if url.search and url.search[:1] in (b"+", b"!", b"$"):
@@ -107,16 +116,19 @@ def command_in(url: GopherUrl) -> GopherPlusCommand:
 
 
 def line_length(request: Line) -> int:
-    """Octets of its first line: a form's answers are no part of what servers read as the request."""
+    """Return the length of the first line: servers do not read a form's answers as part of the request."""
     return request.octets.index(b"\n") + 1
 
 
 def encode_request(url: GopherUrl) -> Line:
-    """The request. An empty search sends no TAB, except before a Gopher+ command to an item of type 7,
-    where servers would take the command for the search. An empty last field is never sent.
+    """Encode the request.
 
-    Raises `Refused`: S02 for an octet that would end the line or a field, or a line that is too long;
-    S03 for a Gopher+ string that may not be sent.
+    An empty search sends no TAB, except before a Gopher+ command to an item of type 7: servers would take the
+    command for the search. An empty last field is never sent.
+
+    Raises:
+        Refused: S02, for a byte that would end the line or a field, or a line that is too long. S03, for a
+            Gopher+ string that may not be sent.
     """
     command = parse_command(url.gopherplus)
     words = [url.selector]

@@ -1,4 +1,4 @@
-"""gopher URLs (RFC 1738 3.4): a type, a selector, a search, a Gopher+ string; and their other views."""
+"""gopher URLs (RFC 1738 3.4): type, selector, search, Gopher+ string; the item types."""
 
 from __future__ import annotations
 
@@ -21,16 +21,18 @@ from protocols.syntax import (
     take,
 )
 
-#: The place of what a form is filled in with, where some of it was typed hidden: it is shown nowhere.
+#: The name of the URL part with a form's answers, if some were typed hidden: that part is never shown.
 ANSWERS = "answers"
 _LINE_END = re.compile(rb"[\r\n]")
-_TAB = "%09"  # the one escape that is a delimiter (RFC 1738 3.4.2)
+_TAB = "%09"  # The only escape that is a delimiter (RFC 1738 3.4.2).
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class GopherUrl(HostUrl):
-    """`gophertype` is one graphic ASCII character. `search` is `b""`, not None, where a Gopher+ string
-    follows an empty search.
+    """A gopher URL.
+
+    `gophertype` is a graphic ASCII character. `search` is `b""`, not None, if a Gopher+ string follows an
+    empty search.
 
     Examples:
         >>> url = resolver.parse("gopher://h.example/7find%09words")
@@ -45,7 +47,7 @@ class GopherUrl(HostUrl):
 
 
 def parse(text: UrlText) -> GopherUrl:
-    """No character is reserved here: `?` is part of the selector."""
+    """Parse a gopher URL; no character is reserved: `?` is part of the selector."""
     login, start = parse_hostport(text)
     if text.end - start < 2:
         return GopherUrl(scheme=text.scheme, **login)
@@ -79,8 +81,11 @@ def _take_line(text: UrlText, name: str, start: int, end: int) -> bytes:
 
 
 def build(url: GopherUrl) -> str:
-    """The URL as text. Raises `InvalidUrl` for what no gopher URL can hold: a type that is not one
-    graphic character, a TAB in selector or search."""
+    """Return the URL as text.
+
+    Raises:
+        InvalidUrl: The type is not one graphic character, or selector or search contains a TAB.
+    """
     if len(url.gophertype) != 1 or not "\x21" <= url.gophertype <= "\x7e":
         raise InvalidUrl("bad-gophertype", 0, f"bad-gophertype: {url.gophertype!r} is no gopher type")
     search = b"" if url.search is None and url.gopherplus is not None else url.search
@@ -98,8 +103,11 @@ def _check_no_tab(name: str, octets: bytes) -> None:
 
 
 def names_of(url: GopherUrl) -> tuple[bytes, ...]:
-    """A selector is opaque (RFC 1436 2), but most servers make it of a path, some with the type before it.
-    What stands between its slashes counts. A form leads nowhere before somebody has filled it in."""
+    """Return the segments of the selector's path, for the name of a file.
+
+    A selector is opaque (RFC 1436 2), but most servers make it from a path, some with the type before it. The
+    text between its slashes counts. A form has no names until its user has filled it in.
+    """
     if url.gopherplus == b"?":
         return ()
     selector = url.selector
@@ -109,15 +117,22 @@ def names_of(url: GopherUrl) -> tuple[bytes, ...]:
 
 
 def as_menu(url: GopherUrl) -> GopherUrl:
-    """A menu is told by its type alone."""
+    """Return the URL itself: its type alone shows that it is a menu."""
     return url
 
 
 def with_name(url: GopherUrl, *names: bytes) -> GopherUrl | None:
-    """The item of the last name, in the menu of those before it, below the one that this selector seems to be
-    in: most servers make it of a path. The name may be given with that path. None for an item of text: its
-    line ends are whatever suits the server, so that nothing which is said of the file holds for what comes;
-    and for one that is searched for, or answered to."""
+    """Return the URL of another item, below the menu of this item.
+
+    Most servers make the selector from a path, so the menu is the part before the last slash. The name may be
+    given with that path. The result is None in two cases. The first is an item of text: its line ends are the
+    server's choice, so facts about the file do not hold for the received bytes. The second is an item with a
+    search or with answers.
+
+    Args:
+        url: The item whose menu is used.
+        *names: Menus below it, then the item's name.
+    """
 
     gopherplus = url.gopherplus or b"+"
     asked = url.search or gopherplus[:1] != b"+" or b"\t" in gopherplus
@@ -129,30 +144,35 @@ def with_name(url: GopherUrl, *names: bytes) -> GopherUrl | None:
 
 
 def with_search(url: GopherUrl, words: str) -> GopherUrl:
-    """Searched for `words`, which go as UTF-8."""
+    """Return the URL with a search for `words`, sent as UTF-8."""
     return replace(url, search=words.encode(), text="", places=(), findings=())
 
 
 def with_view(url: GopherUrl, view: str) -> GopherUrl:
-    """In a view as +VIEWS lists it: a media type, or that, a blank and a language. Empty: the default."""
+    """Return the URL with a view as +VIEWS lists it: a media type, or a media type, a blank and a language.
+
+    An empty view is the default.
+    """
     return with_gopherplus(url, b"+" + view.encode())
 
 
 def with_gopherplus(url: GopherUrl, gopherplus: bytes) -> GopherUrl:
-    """With that Gopher+ string in place of the URL's own."""
+    """Return the URL with this Gopher+ string in place of its own."""
     return replace(url, search=url.search or b"", gopherplus=gopherplus, text="", places=(), findings=())
 
 
-# item types: The item types of Gopher as data: how a reply to each is read and what it is called.
+# Item types: the item types of Gopher as data, with the reading and the name of the reply to each.
 #
-# The one character comes from the URL or from a menu line (RFC 1436 3.8, the Gopher+ memo, and what servers
-# use today). It decides only how the reply is read and what to tell the user; it is never sent, and no
-# server can contradict it.
+# The character comes from the URL or from a menu line (RFC 1436 3.8, the Gopher+ memo, and servers' usage
+# today). The character decides only how the reply is read and described to the user. The character is never sent, and no server can
+# contradict it.
 
 
 class ReplyReading(enum.Enum):
-    """How an unframed reply is read. TEXT and MENU undo what the protocol does to lines of periods;
-    OCTETS changes nothing; NOTHING is never fetched."""
+    """The reading of an unframed reply.
+
+    TEXT and MENU decode lines of periods. OCTETS changes nothing. NOTHING is never fetched.
+    """
 
     TEXT = "text"
     MENU = "menu"
@@ -162,9 +182,11 @@ class ReplyReading(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class ItemType:
-    """One row: the character, what it names, how its reply is read, and the media type if no view says
-    better. `kind` is what an item of this type is in a listing; `sniffed` says that the first octets
-    may tell the media type more exactly."""
+    """A row: the character, its name, the reading of its reply, and its default media type.
+
+    The media type holds if no view gives a better one. `kind` is the kind of such an item in a listing.
+    `sniffed` says that the first bytes may show the media type more exactly.
+    """
 
     character: str
     what: str
@@ -214,10 +236,10 @@ _TABLE = (
 
 ITEM_TYPES: dict[str, ItemType] = {row.character: row for row in _TABLE}
 
-#: As many first octets as the longest signature needs.
+#: The length of the longest signature, in bytes.
 SIGNATURE_LENGTH = 12
 
-#: Compiled where one is looked for: most types leave no question open.
+#: Compiled when used: most types leave no question open.
 _SIGNATURES: tuple[tuple[bytes, str], ...] = (
     (rb"GIF8[79]a", "image/gif"),
     (rb"\x89PNG\r\n\x1a\n", "image/png"),
@@ -237,7 +259,7 @@ _SIGNATURES: tuple[tuple[bytes, str], ...] = (
 
 
 def find_type(character: str) -> ItemType:
-    """The row of a type; any other character is octets of an unknown kind."""
+    """Return the row of a type; an unlisted character means bytes of an unknown kind."""
     known = ITEM_TYPES.get(character)
     if known is not None:
         return known
@@ -245,8 +267,11 @@ def find_type(character: str) -> ItemType:
 
 
 def media_type_of(item_type: ItemType, first: bytes) -> str | None:
-    """The media type of a reply that begins with the octets `first`: its signature where the type
-    leaves the question open and the signature is of that family, else what the type says."""
+    """Return the media type of a reply that begins with the bytes `first`.
+
+    The signature decides if the type leaves the question open and the signature is of the type's family. Else
+    the type decides.
+    """
     if not item_type.sniffed or item_type.media_type is None:
         return item_type.media_type
     family, _, open_ended = item_type.media_type.partition("/")
