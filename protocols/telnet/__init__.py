@@ -3,8 +3,9 @@
 Options are BINARY (RFC 856), ECHO (857), SUPPRESS-GO-AHEAD (858), NAWS (1073) and TERMINAL-TYPE (1091); they
 are negotiated by RFC 1143.
 
-Octets to values: `codes`, `octets`, `newlines`. What is agreed on: `negotiation`. One end of a session:
-`terminal`. What is said: `dialogue`, which announces a service, or brings a bounded transcript of it.
+- `octets`: commands, options, and the parser of received bytes and line ends
+- `terminal`: option negotiation and one end of a session
+- `dialogue`: announce a service, or make a bounded transcript of it
 """
 
 from __future__ import annotations

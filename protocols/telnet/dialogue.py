@@ -1,6 +1,6 @@
 """The dialogue of a telnet URL: the service is announced, and a transcript of it is made on request.
 
-An announcement makes no connection. A transcript is bounded by a time, a prompt, or the lines to send.
+An announcement does not open a connection. A transcript is bounded by a time, a prompt, or the lines to send.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from protocols.location import JsonValue
     from protocols.wire import Buffer
 
-#: Octets of text behind the last prompt in which the next one is looked for.
+#: Bytes of text after the last prompt that are searched for the next prompt.
 _WINDOW = 65_536
 
 
 def converse(url: TelnetUrl, options: Options | None = None, limits: Limits | None = None) -> Dialogue[None]:
-    """The steps of an announcement, or of the transcript that `options` want."""
+    """Return the steps of an announcement, or of the transcript that `options` request."""
     wanted = None if options is None else options.transcript
     if wanted is None:
         yield from _announce(url)
@@ -47,8 +47,10 @@ def converse(url: TelnetUrl, options: Options | None = None, limits: Limits | No
 
 
 def _announce(url: TelnetUrl) -> Dialogue[None]:
-    """A reply of kind service: its target is the URL without a password, `extra` says where and as whom.
-    The login is advice to show to a person (RFC 1738 3.8)."""
+    """Reply with kind service: the target is the URL without a password, `extra` has host, port and login.
+
+    The login is advice for the user (RFC 1738 3.8).
+    """
     yield PlanNote("nothing is sent: this is a service for a person, and a session is never opened by itself")
     login = None if url.user is None else url.user.decode("latin-1")
     reply = Reply(
@@ -60,7 +62,10 @@ def _announce(url: TelnetUrl) -> Dialogue[None]:
 
 
 class _SessionOutput(NamedTuple):
-    """What has come: octets, or the end. `prompts`: what a willing server says, whatever is waited for."""
+    """Received bytes, or the end of the session.
+
+    `prompts` marks the expected reply of a plan: it contains any prompt that the script waits for.
+    """
 
     octets: bytes = b""
     ended: bool = False
@@ -79,8 +84,10 @@ def _read_piece(buffer: Buffer) -> Generator[None, None, _SessionOutput]:
 
 
 class _PromptScript:
-    """What is waited for and what is said then: the prompt, a text, the prompt behind it, the next text, …,
-    the prompt once more. Without a prompt all texts follow the first text of the server."""
+    """The script of a session: the prompt, a text, the next prompt, the next text, …, the prompt once more.
+
+    Without a prompt, all texts follow the first text of the server.
+    """
 
     def __init__(self, wanted: Transcript) -> None:
         self._wanted = wanted
@@ -98,11 +105,11 @@ class _PromptScript:
 
     @property
     def has_more(self) -> bool:
-        """Is there anything left to say, or to wait for?"""
+        """Return whether the script still has a text to send or a prompt to wait for."""
         return bool(self._left) or (self._wanted.prompt is not None and not self.over)
 
     def hear(self, text: bytes, *, prompts: bool) -> Iterator[bytes]:
-        """What to say now."""
+        """Yield the texts to send after the received text."""
         if self._wanted.prompt is None:
             if text or prompts:
                 yield from self._left
@@ -125,10 +132,10 @@ class _PromptScript:
 
 
 class _TranscriptSession:
-    """One transcript under way."""
+    """An active transcript."""
 
     def __init__(self, url: TelnetUrl, wanted: Transcript, options: Options, limits: Limits) -> None:
-        from protocols.telnet.octets import NvtText  # most URLs are announced
+        from protocols.telnet.octets import NvtText  # Imported lazily: most URLs are only announced.
         from protocols.telnet.terminal import NvtTerminal
 
         self._url = url
@@ -143,8 +150,13 @@ class _TranscriptSession:
         self._reason = ""
 
     def steps(self) -> Dialogue[None]:
-        """Raises `TimedOut` where the time is over and the prompt has not come, `Truncated` where the server
-        leaves before that, `LimitExceeded` for negotiation, or text, without end."""
+        """Run the transcript.
+
+        Raises:
+            TimedOut: The time has elapsed before the prompt came.
+            Truncated: The server closed the connection before the prompt came.
+            LimitExceeded: The server negotiates, or sends text, without end.
+        """
         yield Connect(tls=self._url.scheme == "telnets")
         if self._wanted.seconds is not None:
             yield StartTimer(self._wanted.seconds)
@@ -166,16 +178,16 @@ class _TranscriptSession:
             self._reason = "limit"
             raise
         finally:
-            if self._reason:  # and nobody left it for reasons of his own
+            if self._reason:  # The caller itself did not abandon the transcript.
                 self._tell({"event": "end", "reason": self._reason})
 
     def _secure(self, how: Literal["try", "require"]) -> Dialogue[bytes]:
-        """Offer TLS before anything else. What came of a session that goes on in the clear."""
+        """Offer TLS before all other bytes; return the bytes of a session that continues unencrypted."""
         from protocols.telnet.terminal import (
             IN_CLEAR,
             WILLING,
             StartTlsOffer,
-            StartTlsOutcome,  # few ask for it
+            StartTlsOutcome,  # Imported lazily: few sessions use it.
         )
 
         offer, rest = StartTlsOffer(self._terminal, how), b""
@@ -198,7 +210,7 @@ class _TranscriptSession:
         return rest
 
     def _listen(self, before: bytes) -> Dialogue[None]:
-        """`before` is what came already."""
+        """Receive until the script is over; `before` are the bytes received already."""
         while not self._script.over:
             if before:
                 piece, before = _SessionOutput(before), b""
@@ -250,8 +262,10 @@ class _TranscriptSession:
             yield line
 
     def _end(self, proved: object) -> None:
-        """The server has closed the connection: that is the end where nothing was waited for, unless TLS
-        should have proved it and did not."""
+        """Handle the server's close: the end of the session if the script expects nothing more.
+
+        If TLS should have proved the end and did not, the transcript is truncated.
+        """
         self._reason = "closed"
         if self._script.has_more:
             raise self._make_truncated(
@@ -270,7 +284,7 @@ class _TranscriptSession:
         return Truncated(why, received=self._received)
 
     def _report(self, rule: str, detail: str) -> None:
-        """Each oddity once: a server may have it in every line."""
+        """Report each rule once: a server may violate it in every line."""
         if all(finding.rule != rule for finding in self._reply.findings):
             finding = Finding(rule, "warn", detail)
             self._reply.findings.append(finding)

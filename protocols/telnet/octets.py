@@ -1,7 +1,8 @@
 """Bytes from a telnet server (RFC 854, RFC 855): data, commands, negotiations, subnegotiations, line ends.
 
-The readers have no I/O and give the same result for every cut of the bytes: a part at the end of one piece is
-continued in the next. Only a subnegotiation without end is an error.
+The readers have no I/O, and their result does not depend on how the bytes are divided into chunks: an
+incomplete element at the end of a chunk is continued in the next. Only a subnegotiation without end is an
+error.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class NegotiationVerb(IntEnum):
 
 
 class TelnetCommand(IntEnum):
-    """What may stand behind an IAC by itself (RFC 854, RFC 1184)."""
+    """The commands that follow an IAC without an option (RFC 854, RFC 1184)."""
 
     EOF = 0xEC
     SUSP = 0xED
@@ -48,7 +49,7 @@ class TelnetCommand(IntEnum):
 
 
 class TelnetOption(IntEnum):
-    """Options that are agreed to, or that have a name to be told by."""
+    """The options that are accepted, or that have a name for display."""
 
     BINARY = 0
     ECHO = 1
@@ -70,48 +71,48 @@ class TelnetOption(IntEnum):
 
 
 def option_name(code: int) -> str:
-    """The name of an option for a person: `ECHO`, or its number where it has none here."""
+    """Return the name of an option for display: `ECHO`, or its number if it has no name here."""
     try:
         return TelnetOption(code).name.replace("_", "-")
     except ValueError:
         return str(code)
 
 
-#: Octets of a subnegotiation that are kept: the longest that means anything here has some forty.
+#: Bytes of a subnegotiation that are kept: the longest with a meaning here has some forty.
 LONGEST_KEPT = 1_024
 
-#: Octets of one after which nobody waits for its end.
+#: Bytes of a subnegotiation after which its end is no longer awaited.
 LONGEST_SUBNEGOTIATION = 65_536
 
 
 class TelnetData(NamedTuple):
-    """Octets of data, each IAC IAC one octet 255; line ends are not looked at."""
+    """Bytes of data, each IAC IAC as one byte 255; line ends are not decoded."""
 
     octets: bytes
 
 
 class TelnetEvent(NamedTuple):
-    """A command that is no negotiation."""
+    """A command that is not a negotiation."""
 
     command: TelnetCommand
 
 
 class OptionNegotiation(NamedTuple):
-    """What the peer will or will not do, or would have us do or not."""
+    """The peer's statement or request about an option: WILL, WONT, DO or DONT."""
 
     verb: NegotiationVerb
     option: int
 
 
 class Subnegotiation(NamedTuple):
-    """What the peer says of an option that is on."""
+    """The peer's message about an option that is on."""
 
     option: int
     octets: bytes
 
 
 class UnknownCommand(NamedTuple):
-    """What means nothing and is dropped; `rule` and `detail` are those of a finding."""
+    """A dropped sequence without a meaning; `rule` and `detail` are those of a finding."""
 
     rule: str
     detail: str
@@ -130,7 +131,7 @@ class _ScannerState(enum.Enum):
 
 
 class TelnetScanner:
-    """Fed what comes, it gives the elements. `inside` tells whether one is half read."""
+    """A parser of received bytes into elements; `inside` shows whether an element is incomplete."""
 
     def __init__(self) -> None:
         self._state = _ScannerState.DATA
@@ -144,7 +145,11 @@ class TelnetScanner:
         return self._state is not _ScannerState.DATA
 
     def feed(self, octets: bytes) -> Iterator[Element]:
-        """Raises `LimitExceeded` for a subnegotiation of more than 64 KiB."""
+        """Yield the elements of the bytes.
+
+        Raises:
+            LimitExceeded: A subnegotiation has more than 64 KiB.
+        """
         at = 0
         while at < len(octets):
             if self._state is _ScannerState.DATA:
@@ -201,7 +206,7 @@ class TelnetScanner:
                 yield UnknownCommand("telnet:subnegotiation", f"one of {self._count} octets is dropped")
             else:
                 yield Subnegotiation(self._option, bytes(self._kept))
-        else:  # void; what stands here is a command of its own
+        else:  # The subnegotiation is void; this byte begins a separate command.
             yield UnknownCommand("telnet:subnegotiation", f"IAC {octet:02X} inside one: it is dropped")
             yield from self._take_command(octet)
 
@@ -221,8 +226,10 @@ class TelnetScanner:
 
 
 class NvtText:
-    """Fed data, it gives text, whose lines end with LF. A carriage return at the end of a piece waits for
-    what follows."""
+    """A decoder of data into text whose lines end with LF.
+
+    A carriage return at the end of a chunk waits for the next chunk.
+    """
 
     def __init__(self) -> None:
         self._held = b""
@@ -234,11 +241,11 @@ class NvtText:
         return text if binary else text.replace(b"\r\0", b"\r").replace(b"\0", b"")
 
     def finish(self) -> bytes:
-        """Behind the end of all: a carriage return that was held back."""
+        """Return the carriage return that was held back at the end of all data."""
         held, self._held = self._held, b""
         return held
 
 
 def decode_for_terminal(octets: bytes, *, binary: bool) -> bytes:
-    """What a terminal gets of data: it knows line ends itself."""
+    """Return data for a terminal, which interprets line ends itself."""
     return octets if binary else octets.replace(b"\0", b"")

@@ -1,7 +1,8 @@
 """The client end of a telnet session: received bytes are parsed, options answered, and typed text encoded.
 
-A machine without I/O. The client requests no option, every session begins in silence: a request has a cost (a
-server that is asked for BINARY ends its lines without carriage returns), and a server asks for what it needs.
+A state machine without I/O. The client requests no option, and sends nothing at the start of a session. A
+request has a cost (a server that is asked for BINARY ends its lines without carriage returns), and a server
+requests the options that it needs.
 """
 
 from __future__ import annotations
@@ -36,13 +37,14 @@ if TYPE_CHECKING:
 
 
 # Options by the Q method of RFC 1143, which prevents endless negotiations. One `OptionSide` covers the
-# options of each end. It sends an answer for a change of state and for the refusal of a request, and for
-# nothing else.
+# options of each end. A side sends an answer only for a change of state and for the refusal of a request.
 
 
 class OptionState(enum.Enum):
-    """Where an option of one side stands. `_BUT` has the opposite queued: to be asked for when the answer to
-    what was asked has come."""
+    """The state of an option of one side.
+
+    In a `_BUT` state the opposite is queued: it is requested when the answer to the pending request has come.
+    """
 
     NO = enum.auto()
     YES = enum.auto()
@@ -53,8 +55,11 @@ class OptionState(enum.Enum):
 
 
 class NegotiationAnswer(NamedTuple):
-    """What comes of a word of the peer's: `answer` is what to say (on, off, nothing), `changed` whether the
-    option is on now and was not, or was and is not. `contradicted`: he said yes to our no."""
+    """The effect of the peer's command.
+
+    `answer` is the answer to send: True for on, False for off, None for no answer. `changed` says that the
+    option was turned on or off. `contradicted` says that the peer answered yes to a no.
+    """
 
     answer: bool | None = None
     changed: bool = False
@@ -62,7 +67,7 @@ class NegotiationAnswer(NamedTuple):
 
 
 class OptionSide:
-    """The options of one end, 256 of them, all off at first."""
+    """The 256 options of one end, all off at first."""
 
     def __init__(self) -> None:
         self._states: dict[int, OptionState] = {}
@@ -71,21 +76,21 @@ class OptionSide:
         return self._states.get(option, OptionState.NO)
 
     def is_on(self, option: int) -> bool:
-        """Is it agreed on? While the end of it was asked for and not granted it still is."""
+        """Return whether the option is on; it stays on until the peer answers a request to end it."""
         return self.state(option) in (OptionState.YES, OptionState.WANT_NO, OptionState.WANT_NO_BUT)
 
     @property
     def on(self) -> list[int]:
-        """All that are on, by number."""
+        """Return the numbers of all options that are on."""
         return sorted(option for option in self._states if self.is_on(option))
 
     @property
     def names(self) -> list[str]:
-        """Of all that are on."""
+        """Return the names of all options that are on."""
         return [option_name(option) for option in self.on]
 
     def hear(self, option: int, positive: bool, *, agree: bool) -> NegotiationAnswer:
-        """WILL or DO (`positive`), WONT or DONT has come; `agree` says whether it may be on."""
+        """Handle WILL or DO (`positive`), or WONT or DONT; `agree` says whether the option may be on."""
         before = self.state(option)
         now, answer = _POSITIVE[before] if positive else _NEGATIVE[before]
         if before is OptionState.NO and positive and not agree:
@@ -93,7 +98,7 @@ class OptionSide:
         return self._turn(option, now, answer, contradicted=positive and before in _REFUSED)
 
     def ask(self, option: int, positive: bool) -> NegotiationAnswer:
-        """Would have it on, or off: `answer` is the request to make now, if any."""
+        """Request the option on (`positive`) or off; return the request to send as `answer`, if any."""
         now, answer = (_ASK_ON if positive else _ASK_OFF)[self.state(option)]
         return self._turn(option, now, answer)
 
@@ -107,7 +112,7 @@ class OptionSide:
 
 _REFUSED = (OptionState.WANT_NO, OptionState.WANT_NO_BUT)
 
-#: The states after a positive and a negative word, and the answer (RFC 1143 section 7).
+#: The state after a positive and a negative command, and the answer (RFC 1143 section 7).
 _POSITIVE: dict[OptionState, tuple[OptionState, bool | None]] = {
     OptionState.NO: (OptionState.YES, True),
     OptionState.YES: (OptionState.YES, None),
@@ -125,7 +130,7 @@ _NEGATIVE: dict[OptionState, tuple[OptionState, bool | None]] = {
     OptionState.WANT_YES_BUT: (OptionState.NO, None),
 }
 
-#: The states after a wish of our own.
+#: The state after a request of the client.
 _ASK_ON: dict[OptionState, tuple[OptionState, bool | None]] = {
     OptionState.NO: (OptionState.WANT_YES, True),
     OptionState.YES: (OptionState.YES, None),
@@ -144,15 +149,16 @@ _ASK_OFF: dict[OptionState, tuple[OptionState, bool | None]] = {
 }
 
 
-#: What the server may have on, and what we have on if it asks. All else is refused (S18): names of users,
-#: displays and environments, speeds, and lines that the server does not show are nobody's business.
+#: The options that the server may turn on, and the client's options if the server asks. All others are
+#: refused (S18), because answers would reveal names of users, displays and environments, speeds, and lines
+#: that the server does not show.
 HIS = frozenset({TelnetOption.BINARY, TelnetOption.ECHO, TelnetOption.SGA})
 OURS = frozenset({TelnetOption.BINARY, TelnetOption.SGA, TelnetOption.TERMINAL_TYPE, TelnetOption.NAWS})
 
-#: How many negotiations may follow one another without data between them, and be on one connection.
+#: The limits of negotiations in a row without data in between, and on one connection.
 MOST_IN_A_ROW, MOST_IN_ALL = 1_000, 100_000
 
-#: How often the type of the terminal is told; who asks for more is in a loop.
+#: The limit of answers about the terminal's type; a server that asks more often is in a loop.
 MOST_TYPES = 64
 
 _SEND, _IS = b"\x01", b"\0"
@@ -161,18 +167,18 @@ _LARGEST = 9_999
 
 
 class WindowSize(NamedTuple):
-    """Of a window, in characters; 0 where it is not known."""
+    """The size of a window in characters; 0 if unknown."""
 
     columns: int
     rows: int
 
 
-#: What a terminal has that nobody looks at.
+#: The size of a terminal that is not displayed.
 USUAL_SIZE = WindowSize(80, 24)
 
 
 class OptionChanged(NamedTuple):
-    """An option was agreed on, or is no longer. `server`: it is one of the server's side."""
+    """An option was turned on or off; `server` says that it is an option of the server's side."""
 
     option: int
     server: bool
@@ -194,9 +200,9 @@ Happening: TypeAlias = TelnetData | TelnetEvent | OptionChanged | PeerReply | Un
 
 
 class NvtTerminal:
-    """Fed what comes, it gives what happens, in order; what is to be answered waits in `answers`.
+    """A terminal that turns received bytes into happenings, in order; its `answers` wait to be sent.
 
-    While a `TelnetData` is looked at, `his_binary` says how its line ends are to be read.
+    While a `TelnetData` is handled, `his_binary` gives the meaning of its line ends.
     """
 
     def __init__(self, kind: bytes = b"dumb", size: WindowSize = USUAL_SIZE) -> None:
@@ -211,7 +217,7 @@ class NvtTerminal:
 
     @property
     def inside(self) -> bool:
-        """Would an end of the connection be one in the middle of a command?"""
+        """Return whether an end of the connection now would be inside a command."""
         return self._scanner.inside
 
     @property
@@ -220,13 +226,15 @@ class NvtTerminal:
 
     @property
     def echoing(self) -> bool:
-        """Does the server show what is typed, or hide it?"""
+        """Return whether the server echoes, or hides, the typed text."""
         return self.his.is_on(TelnetOption.ECHO)
 
     @property
     def by_characters(self) -> bool:
-        """Is each character sent as it is typed, and the line not edited here? Where the server needs no
-        go-ahead (RFC 858)."""
+        """Return whether each character is sent when typed, without line editing in the client.
+
+        This is so if the server needs no go-ahead (RFC 858).
+        """
         return self.his.is_on(TelnetOption.SGA)
 
     @property
@@ -234,12 +242,16 @@ class NvtTerminal:
         return bool(self._answers)
 
     def answers(self) -> tuple[Line, ...]:
-        """What is to be sent now, each whole; asked for once."""
+        """Return the complete lines to send now, and forget them."""
         answers, self._answers = tuple(self._answers), []
         return answers
 
     def feed(self, octets: bytes) -> Iterator[Happening]:
-        """Raises `LimitExceeded` for negotiation without end."""
+        """Yield the happenings in the bytes.
+
+        Raises:
+            LimitExceeded: The server negotiates without end.
+        """
         for element in self._scanner.feed(octets):
             match element:
                 case TelnetData():
@@ -255,36 +267,44 @@ class NvtTerminal:
                     yield element
 
     def end(self, *, whole: bool) -> Iterator[UnknownCommand]:
-        """The connection has ended; `whole`: nobody on the way can have made that end."""
+        """Yield the findings about the end of the connection.
+
+        Args:
+            whole: TLS proved the end, or there is no TLS to prove it.
+        """
         if self.inside:
             yield UnknownCommand("telnet:cut", "the connection ended inside a command")
         if not whole:
             yield UnknownCommand("telnet:close-notify", "TLS ended without the word that it ends with")
 
     def offer(self, option: int) -> None:
-        """Say that we will, without being asked."""
+        """Send WILL for the option, without a request of the server."""
         self._say(self.ours.ask(option, True), option, of_server=False)
 
     def make_initial(self) -> NvtTerminal:
-        """The same terminal at the beginning of a session."""
+        """Return the same terminal at the beginning of a session."""
         return NvtTerminal(self._kind, self._size)
 
     def resize(self, size: WindowSize) -> None:
-        """The window has another size: told where the server wants to know."""
+        """Set the size of the window, and send it if the server asked for it."""
         self._size = size
         if self.ours.is_on(TelnetOption.NAWS) and size != self._told:
             self._tell_size()
 
     def encode_typed(self, octets: bytes) -> Line:
-        """Octets as they were typed."""
+        """Encode bytes as typed."""
         return encode_typed(octets, binary=self.ours.is_on(TelnetOption.BINARY))
 
     def encode_keys(self, octets: bytes) -> Line:
-        """Keys as they were pressed, by characters."""
+        """Encode keys as pressed, by characters."""
         return encode_keys(octets, binary=self.ours.is_on(TelnetOption.BINARY))
 
     def encode_line(self, text: bytes) -> Line:
-        """A line, and its end. Raises `Refused` (S02) for one with an end in it."""
+        """Encode a line and its end.
+
+        Raises:
+            Refused: S02, for a line that contains a line end.
+        """
         return encode_entered(text, binary=self.ours.is_on(TelnetOption.BINARY))
 
     def _count(self) -> None:
@@ -319,7 +339,7 @@ class NvtTerminal:
         self._answers.append(encode_negotiation(yes if turn.answer else no, option))
 
     def _answer(self, option: int, said: bytes) -> Iterator[Happening]:
-        """Only what is on is spoken of: a question about anything else is dropped."""
+        """Answer a subnegotiation about an option that is on; drop it for any other option."""
         if option == TelnetOption.START_TLS and self.ours.is_on(option) and said == _TLS_FOLLOWS:
             yield PeerReply()
         if option != TelnetOption.TERMINAL_TYPE or not self.ours.is_on(option) or said != _SEND:
@@ -339,30 +359,33 @@ class NvtTerminal:
 
 
 def _as_octets(count: int) -> bytes:
-    """Two octets, the second never 255: a server in wide use does not undo its doubling, and reads the row
-    count from the wrong place then."""
+    """Return two bytes, the second never 255.
+
+    A server in wide use does not undouble a 255, and then reads the row count at a wrong offset.
+    """
     count = min(max(count, 0), _LARGEST)
     return (count - (count & 0xFF == 0xFF)).to_bytes(2, "big")
 
 
-# start tls: START_TLS (option 46, an old draft that some servers have): TLS inside a session that began in
-# the clear.
+# START_TLS (option 46, an old draft that some servers implement): TLS inside a session that began
+# unencrypted.
 #
-# We say that we will; who agrees says so, each says that TLS follows, and it does. What was agreed on
-# before counts for nothing inside TLS, where the session begins anew. A machine without I/O.
+# The client sends WILL. A server that agrees sends DO. Each side says that TLS follows, and TLS begins.
+# Options negotiated before are void inside TLS, where the session begins again. This is a state machine
+# without I/O.
 
 _FOLLOWS = encode_subnegotiation(TelnetOption.START_TLS, b"\x01")
 
-#: What a willing server says.
+#: The expected answer.
 WILLING = b"\xff\xfd\x2e\xff\xfa\x2e\x01\xff\xf0"
 
 
-#: What there is to say of a session that goes on.
+#: The finding about a session that continues without TLS.
 IN_CLEAR = UnknownCommand("telnet:clear", "the service has no TLS to offer: the session is in the clear")
 
 
 class StartTlsOutcome(enum.Enum):
-    """What has become of the offer: nothing yet, TLS begins, or the session goes on in the clear."""
+    """The outcome of the offer: still open, TLS begins, or the session continues unencrypted."""
 
     OPEN = enum.auto()
     AGREED = enum.auto()
@@ -370,7 +393,7 @@ class StartTlsOutcome(enum.Enum):
 
 
 class StartTlsOffer:
-    """Made by who begins the session at `terminal`; `required`: without TLS there is none."""
+    """An offer of TLS at the start of the session at `terminal`; `how` is require if TLS is mandatory."""
 
     def __init__(self, terminal: NvtTerminal, how: Literal["try", "require"]) -> None:
         self._terminal = terminal
@@ -381,16 +404,22 @@ class StartTlsOffer:
         terminal.offer(TelnetOption.START_TLS)
 
     def lines(self) -> tuple[Line, ...]:
-        """What is to be said now; behind our own word that TLS follows nothing more goes out in the clear."""
+        """Return the lines to send now; after the client's FOLLOWS, no more bytes are sent unencrypted."""
         if self._to_say:
             self._to_say, self._said = False, True
             return (_FOLLOWS,)
         return () if self._said else self._terminal.answers()
 
     def feed(self, octets: bytes) -> bytes:
-        """What is behind a refusal, for the session that goes on; what stands there is text, too. Raises
-        `TlsError` for what is no beginning of TLS, and for a refusal where TLS is required."""
-        for at in range(len(octets)):  # one at a time, for behind the last one are those of TLS
+        """Handle received bytes; return the bytes after a refusal, for the session that continues.
+
+        Text in place of an answer counts as a refusal, and belongs to these bytes.
+
+        Raises:
+            TlsError: TLS does not begin as agreed, or is refused although it is required.
+        """
+        # One byte at a time, because the bytes after the last one belong to TLS.
+        for at in range(len(octets)):
             for happening in self._terminal.feed(octets[at : at + 1]):
                 match happening:
                     case TelnetData(octets=text):
@@ -404,7 +433,7 @@ class StartTlsOffer:
         return b""
 
     def _accept(self, behind: bytes) -> bytes:
-        if behind:  # CVE-2021-22947
+        if behind:  # CVE-2021-22947: bytes received before TLS must not count as received inside it.
             raise TlsError(f"{len(behind)} octets came in the clear where TLS had to begin")
         self.outcome = StartTlsOutcome.AGREED
         return b""

@@ -11,7 +11,7 @@ from protocols.syntax import build_url
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class TelnetUrl(HostUrl):
-    """An interactive service: only where it is.
+    """The URL of an interactive service: only its host, port and login.
 
     Examples:
         >>> url = resolver.parse("telnet://guest@h.example/")
@@ -21,7 +21,7 @@ class TelnetUrl(HostUrl):
 
 
 def parse(text: UrlText) -> TelnetUrl:
-    """What follows the authority means nothing and is dropped."""
+    """Parse a telnet URL; the text after the authority has no meaning and is dropped."""
     login, start = parse_login(text)
     if text.end - start > 1:
         text.note("telnet-path", start + 1)
@@ -29,5 +29,5 @@ def parse(text: UrlText) -> TelnetUrl:
 
 
 def build(url: TelnetUrl) -> str:
-    """The URL as text, with its password."""
+    """Return the URL as text, with its password."""
     return build_url(url, f"{build_login(url)}/")

@@ -2,7 +2,7 @@
 
 Bytes are parsed first and interpreted later: an APDU is a header of known length (type, fixed fields, tagged
 elements) and at most one element behind it. Requests are written as the old clients wrote them, in their
-order; in responses elements may come in any order and unknown ones are skipped.
+order. In responses, elements may come in any order and unknown ones are skipped.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from typing import NamedTuple
 from protocols.errors import Disconnected, ProtocolError, Refused
 from protocols.wire import Buffer, Reader
 
-# Tagged elements, of which an APDU and its records are made (wais page, section 3).
+# Tagged elements, the parts of an APDU and its records (wais page, section 3).
 #
 # An element is a tag, a length and that many bytes; tag and length are compressed integers. The bytes of a
-# group are elements again and are used up exactly. Not ASN.1, though it looks like it.
+# group are elements again and are used up exactly. The encoding resembles ASN.1, but differs from it.
 
-#: Octets of a compressed integer: five hold any length that a message has room for, twice over.
+#: Bytes of a compressed integer: five hold a length twice as large as a message may have.
 _LONGEST_COMPRESSED = 5
-#: Octets of a number: no writer uses more.
+#: Bytes of a number: no writer uses more.
 _LONGEST_NUMBER = 4
 
 
 class Element(NamedTuple):
-    """`octets` are all of it, tag and length too."""
+    """A tagged element; `octets` are the complete element, with tag and length."""
 
     tag: int
     content: bytes
@@ -34,7 +34,7 @@ class Element(NamedTuple):
 
 
 def encode_compressed(value: int) -> bytes:
-    """Base 128, most significant group first, bit 7 set on every octet but the last."""
+    """Encode in base 128, most significant group first, bit 7 set on every byte but the last."""
     octets = [value & 0x7F]
     while value := value >> 7:
         octets.append(value & 0x7F | 0x80)
@@ -42,7 +42,7 @@ def encode_compressed(value: int) -> bytes:
 
 
 def encode_number(value: int) -> bytes:
-    """The content of a number element: as few octets as it needs, at least one."""
+    """Encode the content of a number element: as few bytes as possible, at least one."""
     return value.to_bytes(max(1, (value.bit_length() + 7) // 8), "big")
 
 
@@ -51,9 +51,10 @@ def encode_element(tag: int, content: bytes) -> bytes:
 
 
 def take_compressed(octets: bytes, at: int) -> tuple[int, int]:
-    """The compressed integer at index `at`, and the index behind it. Leading octets 80 are padding.
+    """Return the compressed integer at index `at`, and the index behind it; leading bytes 80 are padding.
 
-    Raises `ProtocolError` if it does not end within the octets or is longer than any needs to be.
+    Raises:
+        ProtocolError: The integer does not end within the bytes, or is longer than any needs to be.
     """
     value = 0
     for index in range(at, min(len(octets), at + _LONGEST_COMPRESSED)):
@@ -64,7 +65,11 @@ def take_compressed(octets: bytes, at: int) -> tuple[int, int]:
 
 
 def take_element(octets: bytes, at: int) -> Element:
-    """The element at index `at`. Raises `ProtocolError` if it does not end within the octets."""
+    """Return the element at index `at`.
+
+    Raises:
+        ProtocolError: The element does not end within the bytes.
+    """
     tag, behind_tag = take_compressed(octets, at)
     length, start = take_compressed(octets, behind_tag)
     if length > len(octets) - start:
@@ -75,7 +80,11 @@ def take_element(octets: bytes, at: int) -> Element:
 
 
 def elements(group: bytes) -> Iterator[Element]:
-    """The elements of a group. Raises `ProtocolError` where it is not used up exactly."""
+    """Yield the elements of a group.
+
+    Raises:
+        ProtocolError: The elements do not use up the group exactly.
+    """
     at = 0
     while at < len(group):
         element = take_element(group, at)
@@ -84,7 +93,11 @@ def elements(group: bytes) -> Iterator[Element]:
 
 
 def contents(group: bytes) -> dict[int, bytes]:
-    """The contents by tag; of several with the same tag the first. Raises `ProtocolError`."""
+    """Return the contents by tag; of several elements with the same tag, the first.
+
+    Raises:
+        ProtocolError: The group is malformed.
+    """
     found: dict[int, bytes] = {}
     for element in elements(group):
         found.setdefault(element.tag, element.content)
@@ -92,7 +105,11 @@ def contents(group: bytes) -> dict[int, bytes]:
 
 
 def parse_number(content: bytes) -> int:
-    """The content of a number element. Raises `ProtocolError` for none, or more than four octets."""
+    """Return the value of a number element.
+
+    Raises:
+        ProtocolError: The content is empty or has more than four bytes.
+    """
     if not 1 <= len(content) <= _LONGEST_NUMBER:
         raise ProtocolError(f"a number of {len(content)} octets")
     return int.from_bytes(content, "big")
@@ -106,40 +123,43 @@ _QUERY, _ATTRIBUTES, _TERM, _OPERATOR = 21, 44, 45, 46
 _USER_INFORMATION, _SEED_WORDS, _DATE_FACTOR, _MOST_DOCUMENTS = 99, 106, 111, 114
 _DOCUMENT_ID, _TYPE = 116, 133
 
-#: Small-Set-Upper-Bound, Large-Set-Lower-Bound, Medium-Set-Present-Number, Replace-Indicator: no server
-#: heeds them, and every client sends these.
+#: Small-Set-Upper-Bound, Large-Set-Lower-Bound, Medium-Set-Present-Number, Replace-Indicator: servers ignore
+#: them, and clients always send these values.
 _WORD_SEARCH_BOUNDS = bytes.fromhex("00001e 001388 00001e 01")
 _RETRIEVAL_BOUNDS = bytes.fromhex("00000a 000010 00000f 01")
 _DOCUMENT_TEXT = b" \x1fDocument Text"
 _OUR_REFERENCE = b"3"
 _BIT_0 = b"\x80"
 
-#: What each part of a request has room for (wais page, section 14).
+#: The longest parts of a request, in bytes (wais page, section 14).
 _LONGEST = {"database name": 255, "search": 4000, "type": 64, "document id": 2048}
 
 
 class RelevantDocument(NamedTuple):
-    """A document that is like what is looked for: its id, and one of its types."""
+    """A document for a search by similarity: its id, and one of its types."""
 
     document_id: bytes
     wtype: bytes
 
 
 class InitResponse(NamedTuple):
-    """`size` is what the server wants messages to be at most; None where it does not say."""
+    """The server's answer to Init; `size` is its limit of a message, None if it gives none."""
 
     accepted: bool
     size: int | None
 
 
 class SearchResponse(NamedTuple):
-    """`records` are the octets of a group of records. Status and counts are not kept: they are wrong."""
+    """The server's answer to Search: the bytes of a group of records.
+
+    Status and counts are not kept, because servers send wrong ones.
+    """
 
     records: bytes = b""
 
 
 def encode_init(size: int) -> bytes:
-    """Init: version 1, search only, messages of at most `size` octets. Nothing is said about the user."""
+    """Encode Init: version 1, search only, messages of at most `size` bytes, no facts about the user."""
     number = encode_number(size)
     return _encode(
         _INIT,
@@ -153,10 +173,18 @@ def encode_init(size: int) -> bytes:
 def encode_word_search(
     database: bytes, words: bytes, most: int, relevant: Iterable[RelevantDocument] = ()
 ) -> bytes:
-    """Search for words, and for what is like the `relevant` documents; neither asks for the
-    description of the database. At most `most` hits.
+    """Encode a search for terms, and for documents similar to the `relevant` ones.
 
-    Raises `Refused` (S02), as does `encode_retrieval`.
+    Without either, the search asks for the description of the database.
+
+    Args:
+        database: The name of the database.
+        words: The words to search for.
+        most: The maximum number of hits.
+        relevant: Documents that the hits must resemble.
+
+    Raises:
+        Refused: S02, for a part that is too long or a database name that is not allowed.
     """
     _check_length("search", words)
     question = (
@@ -176,8 +204,13 @@ def _encode_relevant(document: RelevantDocument) -> bytes:
 
 
 def encode_retrieval(database: bytes, document_id: bytes, wtype: bytes, start: int, end: int) -> bytes:
-    """Search for the octets from `start` up to and without `end` of one document: the one query that no
-    known server dies of."""
+    """Encode a search for the bytes `start` to `end` (exclusive) of a document.
+
+    This is the only form of the query that no known server crashes on.
+
+    Raises:
+        Refused: S02, for a part that is too long or a database name that is not allowed.
+    """
     _check_length("document id", document_id)
     _check_length("type", wtype)
     assert 0 <= start < end, "a reversed range kills the server"
@@ -225,7 +258,10 @@ def _encode(kind: int, *parts: bytes) -> bytes:
 
 
 def _check_database(database: bytes) -> None:
-    """An `@` makes the server pass the request on to a host of the URL's choosing (rule S02)."""
+    """Check the name of a database.
+
+    An `@` makes the server forward the request to a host that the URL names (rule S02).
+    """
     _check_length("database name", database)
     for octet in b"@\x1f\0":
         if octet in database:
@@ -238,21 +274,29 @@ def _check_length(what: str, octets: bytes) -> None:
 
 
 def parse_init_response(apdu: bytes) -> InitResponse:
-    """Raises `ProtocolError`."""
+    """Parse an Init response.
+
+    Raises:
+        ProtocolError: The APDU is malformed.
+    """
     fixed, found, behind = _parse(apdu, _INIT_RESPONSE, 1)
-    contents(_take_information(behind))  # says nothing that is needed, but has to be sound
+    contents(_take_information(behind))  # The user information is not needed, but it must be well-formed.
     sizes = [parse_number(found[tag]) for tag in (_PREFERRED_SIZE, _MAXIMUM_SIZE) if tag in found]
     return InitResponse(accepted=fixed != b"\0", size=min(sizes, default=None))
 
 
 def parse_search_response(apdu: bytes) -> SearchResponse:
-    """Raises `ProtocolError`. A reference id tells nothing: there is one request at a time."""
+    """Parse a Search response; its reference id is ignored, because there is one request at a time.
+
+    Raises:
+        ProtocolError: The APDU is malformed.
+    """
     _, _, behind = _parse(apdu, _SEARCH_RESPONSE, 10)
     return SearchResponse(_take_information(behind))
 
 
 def _take_information(behind: bytes) -> bytes:
-    """The user information, a group: nothing, or all that stands behind the header."""
+    """Return the user information, a group: empty, or all bytes after the header."""
     if not behind:
         return b""
     tag, content, octets = take_element(behind, 0)
@@ -262,7 +306,7 @@ def _take_information(behind: bytes) -> bytes:
 
 
 def _parse(apdu: bytes, kind: int, fixed_length: int) -> tuple[bytes, dict[int, bytes], bytes]:
-    """Fixed fields, tagged elements, and what stands behind the header."""
+    """Return fixed fields, tagged elements, and the bytes after the header."""
     end = 2 + int.from_bytes(apdu[:2], "big")
     fields = 3 + fixed_length
     if len(apdu) < fields or not fields <= end <= len(apdu):
@@ -272,14 +316,14 @@ def _parse(apdu: bytes, kind: int, fixed_length: int) -> tuple[bytes, dict[int, 
     return apdu[3:fields], contents(apdu[fields:end]), apdu[end:]
 
 
-# A server's bytes as text for people: WAIS never names a charset (wais page, section 9).
+# A server's bytes as text for display: WAIS never names a charset (wais page, section 9).
 
-#: C0, DEL and C1, but for the two that a listing shows as escapes.
+#: C0, DEL and C1, except CR and LF, which a listing escapes.
 _CONTROLS = {code: "\ufffd" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\r\n"}
 
 
 def plain_text(octets: bytes) -> str:
-    """UTF-8, else ISO 8859-1."""
+    """Decode bytes as UTF-8, else as ISO 8859-1."""
     try:
         return octets.decode("utf-8")
     except UnicodeDecodeError:
@@ -287,29 +331,32 @@ def plain_text(octets: bytes) -> str:
 
 
 def display_text(octets: bytes) -> str:
-    """The same, control characters replaced: nothing in it reaches a terminal as a command."""
+    """Decode bytes for display, with control characters replaced: no terminal takes them as commands."""
     return plain_text(octets).translate(_CONTROLS)
 
 
 # Messages from a server: a header of 25 printable bytes, then one APDU (wais page, section 2). A message of
-# length 0 is an answer too: the server could not do the request.
+# length 0 is an answer too: the server could not handle the request.
 
 HEADER_LENGTH = 25
-#: Octets of an APDU, on which client and server agree; what holds where they have not.
+#: The limit of an APDU in bytes; client and server agree on a limit, and until then this one holds.
 LARGEST = 100_000
 
 _COUNT_LENGTH = 10
 _COUNT = re.compile(rb" *[0-9]+")
-#: What a count may begin with, as far as it has come.
+#: The possible beginnings of a count.
 _COUNT_BEGUN = re.compile(rb" *[0-9]*")
 _MESSAGE_TYPE, _CODINGS = slice(10, 11), slice(22, 24)
 
 
 def read_message(limit: int) -> Reader[bytes]:
-    """A reader for one message; its value is the APDU, empty for a message of length 0.
+    """Return a reader for one message; its value is the APDU, empty for a message of length 0.
 
-    Raises `ProtocolError` for what is no header, as soon as that shows, and for an APDU of more than
-    `limit` octets; `Disconnected` where the connection ends first.
+    The reader raises:
+
+    - `ProtocolError` for bytes that are not a header, as early as possible, and for an APDU of more than
+      `limit` bytes
+    - `Disconnected` if the connection ends first
     """
 
     def reader(buffer: Buffer) -> Generator[None, None, bytes]:
@@ -329,7 +376,7 @@ def read_message(limit: int) -> Reader[bytes]:
 
 
 def parse_header(header: bytes) -> int:
-    """The number of octets behind the header. Server name, version and checksum say nothing to us."""
+    """Return the number of bytes after the header; server name, version and checksum are ignored."""
     count = header[:_COUNT_LENGTH]
     if not _COUNT.fullmatch(count):
         raise ProtocolError(f"the length in a message header is no number: {plain_text(count)!r}")

@@ -1,8 +1,8 @@
 """The dialogue of a wais URL: connect, agree on the size of messages, then search, retrieve, or both.
 
-A result list is one search. A document is retrieved range by range. A database is a search without words,
-whose answer names what the server has to say of it; its body is the source description among that,
-retrieved when somebody wants it.
+A result list is one search. A document is retrieved range by range. A database is an empty search, and the
+answer lists the server's documents about the database. The body is the source description in that list,
+retrieved only if it is requested.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from protocols.wais.record import DocumentHeader, WaisRecords
 from protocols.wais.retrieval import DocumentChunks, WaisDocument, agree, give, search
 from protocols.wais.url import WaisUrl, parse_wpath
 
-#: Max-Documents-Retrieved where nobody says how many: what old clients asked for.
+#: Max-Documents-Retrieved without a requested number: the value of old clients.
 USUAL_HITS = 40
-#: … and where all are wanted: more than fit into a message.
+#: The value if all hits are requested: more than fit into a message.
 _ALL_HITS = 1_000
 
-#: More of them say nothing that these do not.
+#: More relevant documents do not improve the search.
 _MOST_RELEVANT = 16
 
 _NOTHING = WaisRecords(b"", (), (), ())
@@ -38,11 +38,16 @@ _RECORDS = "the records as a listing"
 
 
 def converse(url: WaisUrl, options: Options | None = None, limits: Limits | None = None) -> Dialogue[None]:
-    """The dialogue: a document, a result list, or a database, which is both: its source description, and the
-    records that a search without words finds.
+    """Return the dialogue of a document, a result list, or a database.
 
-    Raises `InvalidUrl` for a document without an id, `Refused` (S02), before anything is done; `Declined` by
-    the server's diagnostics, `ProtocolError`, and `Disconnected` where the server hangs up without an answer.
+    A database is both: its source description, and the records found by an empty search.
+
+    Raises:
+        InvalidUrl: The document's id is empty.
+        Refused: S02, before a connection is made.
+        Declined: The server sends a diagnostic.
+        ProtocolError: An answer is malformed.
+        Disconnected: The server closes the connection without an answer.
     """
     options = options or Options()
     if url.wpath is not None:
@@ -72,7 +77,7 @@ def _retrieve(url: WaisUrl, document: WaisDocument, start: int) -> Dialogue[None
 
 
 def _check_named(url: WaisUrl, document: WaisDocument) -> None:
-    """RFC 1738 lets the id be empty; a server dies of it."""
+    """Check that the id is not empty: RFC 1738 allows that, but a server crashes on it."""
     if not document.document_id:
         place = url.place("wpath")
         where = len(url.text) if place is None else place.start
@@ -82,7 +87,11 @@ def _check_named(url: WaisUrl, document: WaisDocument) -> None:
 
 
 def _parse_relevant(options: Options) -> list[RelevantDocument]:
-    """Raises `InvalidUrl` for a URL that names no document."""
+    """Return the documents for a search by similarity.
+
+    Raises:
+        InvalidUrl: A URL does not name a document.
+    """
     found: list[RelevantDocument] = []
     for url in options.relevant[:_MOST_RELEVANT]:
         if not isinstance(url, WaisUrl):
@@ -110,7 +119,7 @@ def _describe(url: WaisUrl, request: bytes, agreed: int, options: Options) -> Di
 
 
 def _description(url: WaisUrl, records: WaisRecords, agreed: int) -> Dialogue[JsonValue]:
-    """What the source description says, if the server has one and it is short enough for one answer."""
+    """Return the parsed source description, if the server has one that fits into one answer."""
     try:
         return describe((yield from _description_of(url, records, agreed).fetch_first()))
     except Declined:
@@ -125,13 +134,15 @@ def _description_of(url: WaisUrl, records: WaisRecords, agreed: int) -> Document
 
 
 def count_of(hits: int | None) -> int:
-    """Max-Documents-Retrieved."""
+    """Return Max-Documents-Retrieved."""
     return USUAL_HITS if hits is None else min(hits, _ALL_HITS) or _ALL_HITS
 
 
 def document_of(url: WaisUrl) -> WaisDocument:
-    """The document that a URL names. Browsers listed all types of a document in a URL; the first is
-    asked for."""
+    """Return the document that a URL names.
+
+    Browsers listed all types of a document in a URL; the first is requested.
+    """
     written = parse_wpath(url.wpath or "")
     wtype = url.wtype or b""
     return WaisDocument(url.database, written.octets, wtype.split(b",")[0] if written.in_fields else wtype)

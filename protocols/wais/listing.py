@@ -1,7 +1,7 @@
 """Hits of a WAIS search as entries with URLs, and the facts of a reply (wais page, section 11).
 
-Our own builder writes a URL, from the host and database of the search, a type and an id. It has the spelling
-of the RFC; the spelling of browsers is an extra, for readers that know no other.
+This module builds a URL from the host and database of the search, a type and an id. The URL has the spelling
+of the RFC. The spelling of browsers is an extra fact, for clients that do not know another spelling.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from protocols.wais.retrieval import Chunk
 from protocols.wais.source_description import parse_source_description
 from protocols.wais.url import WaisUrl, build, build_document, parse_wpath, write_fields, write_opaque
 
-# media types: What a document type says of the octets (wais page, section 9).
+# Media types: the media type of each document type (wais page, section 9).
 
 #: The type of a source description.
 SOURCE = b"WSRC"
-#: The headline of such a hit is a URL, and there is nothing to retrieve; or it is a title, and there is.
+#: The type of a hit with a URL as headline and no document to retrieve, or with a title and a document.
 LINK = b"URL"
 
 SOURCE_MEDIA_TYPE = "application/x-wais-source"
@@ -48,24 +48,24 @@ _MEDIA_TYPES: dict[bytes, str] = {
 
 
 def media_type_of(wtype: bytes) -> str:
-    """Of an unknown type nothing is known but that it has octets."""
+    """Return the media type of a document type; an unknown type has bytes of an unknown kind."""
     return _MEDIA_TYPES.get(wtype.upper(), "application/octet-stream")
 
 
 #: Rule S20: the schemes that a server's text may lead to.
 _LINKED_SCHEMES = frozenset({"http", "https", "ftp", "gopher", "news", "nntp", "wais", "telnet"})
 _URL = re.compile(rb"([A-Za-z][A-Za-z0-9+.-]*):[\x21-\x7e]+")
-#: What a request has room for: an id or type beyond that leads nowhere.
+#: The limits of a request, in bytes: a longer id or type gets no URL.
 _LONGEST_ID, _LONGEST_TYPE = 2048, 64
 _NO_RESULT = b"Search produced no result."
-#: Two-digit years from here on are of the last century: no server is older.
+#: Two-digit years from here on are years of the 20th century: no server is older.
 _PIVOT = 70
 
 
 class HitReader:
     """An `EntryReader` for the records that a search of `place` found; `place` is the URL searched.
 
-    Records are read when the last octet has come: they are one message.
+    Records are parsed after the last byte: they are one message.
     """
 
     def __init__(self, place: WaisUrl) -> None:
@@ -81,7 +81,7 @@ class HitReader:
 
 
 def substitute_in(records: WaisRecords) -> DocumentHeader | None:
-    """The catalogue that a server gives in place of hits where there are none, else None."""
+    """Return the catalogue that a server gives in place of hits, or None if there are hits."""
     return records.headers[0] if len(records.headers) == 1 and _is_catalogue(records.headers[0]) else None
 
 
@@ -90,12 +90,12 @@ def _is_catalogue(only: DocumentHeader) -> bool:
 
 
 def hits_in(records: WaisRecords) -> tuple[DocumentHeader, ...]:
-    """What was found: a catalogue in place of hits is none."""
+    """Return the hits; a catalogue in place of hits is not a hit."""
     return records.headers if substitute_in(records) is None else ()
 
 
 def read_hits(group: bytes) -> Iterator[DocumentHeader]:
-    """The same out of the octets of the records, one after the other."""
+    """Yield the hits in the bytes of the records."""
     headers = (record for record in read_records(group) if isinstance(record, DocumentHeader))
     first = list(islice(headers, 2))
     if len(first) != 1 or not _is_catalogue(first[0]):
@@ -104,8 +104,11 @@ def read_hits(group: bytes) -> Iterator[DocumentHeader]:
 
 
 def hit_entry(hit: DocumentHeader, place: WaisUrl) -> Entry:
-    """The entry of a hit. Of a hit of type URL the headline is the address; it is told, never followed. A
-    headline that is no such address is the title of a document, which has a URL as every other."""
+    """Return the entry of a hit.
+
+    The headline of a hit of type URL is its address, which is reported but never followed. A headline that is
+    not a valid address is a document's title. Then the document has a URL as any other.
+    """
     is_link = _link_in(hit, hit.best_type) is not None
     return Entry(
         name=display_text(hit.headline or hit.document_id),
@@ -124,7 +127,7 @@ def _link_in(hit: DocumentHeader, wtype: bytes) -> str | None:
 
 
 def _url_in(hit: DocumentHeader, wtype: bytes, place: WaisUrl) -> str | None:
-    """Where the hit is had in one of its types: as type URL, where its headline says."""
+    """Return the URL of the hit in one of its types; for type URL, the address in its headline."""
     return _link_in(hit, wtype) or document_url(hit, wtype, place)
 
 
@@ -153,21 +156,21 @@ def _show_text(octets: bytes | None) -> str | None:
 
 
 def linked_url(headline: bytes) -> str | None:
-    """The headline as a URL as it stands, if it may be one and of a scheme that is offered; else None."""
+    """Return the headline, unchanged, if it is a URL with an allowed scheme; else None."""
     found = _URL.fullmatch(headline)
     offered = found is not None and found[1].decode("ascii").lower() in _LINKED_SCHEMES
     return headline.decode("ascii") if offered else None
 
 
 def document_url(hit: DocumentHeader, wtype: bytes, place: WaisUrl) -> str | None:
-    """The URL of a document in one of its types; None where no request has room for what it names."""
+    """Return the URL of a document in one of its types; None if its id or type is too long for a request."""
     if len(hit.document_id) > _LONGEST_ID or len(wtype) > _LONGEST_TYPE:
         return None
     return _build(place, wtype, write_opaque(hit.document_id))
 
 
 def libwww_url(hit: DocumentHeader, place: WaisUrl) -> str | None:
-    """The URL as browsers wrote it; None where they could not have."""
+    """Return the URL as browsers wrote it; None if browsers could not write it."""
     path = write_fields(hit.document_id, hit.length)
     return None if path is None or len(hit.document_id) > _LONGEST_ID else _build(place, hit.best_type, path)
 
@@ -176,14 +179,14 @@ def _build(place: WaisUrl, wtype: bytes, wpath: str) -> BuiltUrl:
     return BuiltUrl(f"{_build_database(place)}/{build_document(wtype, wpath)}")
 
 
-@lru_cache(maxsize=1)  # the hits of a search are of one database
+@lru_cache(maxsize=1)  # The hits of a search are in one database.
 def _build_database(place: WaisUrl) -> str:
     database = replace(place, search=None, wtype=None, wpath=None)
     return build(replace(database, fragment=None, user=None, password=None))
 
 
 def parse_date(date: bytes) -> datetime | None:
-    """`yymmdd`, as servers send it, or `yyyymmdd`, as they were meant to; None for anything else."""
+    """Parse `yymmdd`, as servers send it, or `yyyymmdd`, as the specification says; None for other text."""
     if not (date.isdigit() and len(date) in (6, 8)):
         return None
     year = int(date[:-4])
@@ -195,13 +198,13 @@ def parse_date(date: bytes) -> datetime | None:
         return None
 
 
-#: With less room left in an answer than one more record may need, one may have been dropped: than the
-#: largest of those that came, or this part of an answer of the usual size.
+#: A hit may have been dropped if the free space of an answer is less than one more record may need. That need
+#: is the largest record received, or this fraction of an answer of the usual size.
 _LEFT_OUT = 0.015
 
 
 def make_database_reply(url: WaisUrl, records: WaisRecords) -> Reply:
-    """A database is both: its source description, and the records that a search without words finds."""
+    """Return the reply of a database: its source description, and the records of an empty search."""
     return Reply(
         kind=Kind.SEARCH,
         media_type=SOURCE_MEDIA_TYPE,
@@ -212,7 +215,14 @@ def make_database_reply(url: WaisUrl, records: WaisRecords) -> Reply:
 
 
 def make_results_reply(url: WaisUrl, records: WaisRecords, agreed: int, most: int) -> Reply:
-    """A result list, in an answer of at most `agreed` octets, where `most` hits were asked for."""
+    """Return the reply of a result list.
+
+    Args:
+        url: The URL of the search.
+        records: The records of the answer.
+        agreed: The maximum size of an answer in bytes.
+        most: The number of hits that was requested.
+    """
     hits = hits_in(records)
     return Reply(
         kind=Kind.DIRECTORY,
@@ -224,7 +234,7 @@ def make_results_reply(url: WaisUrl, records: WaisRecords, agreed: int, most: in
 
 
 def make_document_reply(url: WaisUrl, wtype: bytes, first: Chunk) -> Reply:
-    """A document, of which the first chunk is here."""
+    """Return the reply of a document from its first chunk."""
     extra: dict[str, JsonValue] = {"type": wtype.decode("latin-1")}
     announced = parse_wpath(url.wpath or "").length
     if announced is not None:
@@ -241,7 +251,7 @@ def make_document_reply(url: WaisUrl, wtype: bytes, first: Chunk) -> Reply:
 
 
 def describe(chunk: Chunk) -> JsonValue:
-    """A source description that is all in one chunk, read; None where it is not, or is none."""
+    """Parse a source description that is complete in one chunk; return None if it is not, or is malformed."""
     if chunk.ending is None:
         return None
     try:
@@ -251,7 +261,7 @@ def describe(chunk: Chunk) -> JsonValue:
 
 
 def _oddities(url: WaisUrl, records: WaisRecords, agreed: int, hits: int, most: int) -> Iterator[Finding]:
-    """What a number of hits does not tell. Nothing says so when hits are left out of an answer."""
+    """Report the limits of a list of hits: the server does not say that it left out hits."""
     catalogue = substitute_in(records)
     if catalogue is not None:
         there = document_url(catalogue, catalogue.best_type, url)
@@ -265,4 +275,5 @@ def _oddities(url: WaisUrl, records: WaisRecords, agreed: int, hits: int, most: 
 
 
 def _find_largest(records: WaisRecords) -> int:
-    return max(map(len, map(itemgetter(0), records.headers)))  # their octets: there may be thousands
+    # The length of their bytes: there may be thousands of records.
+    return max(map(len, map(itemgetter(0), records.headers)))

@@ -1,6 +1,6 @@
 """Records in a WAIS answer (wais page, sections 5 and 8): document headers, texts, diagnostics.
 
-The real server sends three kinds. The others are read as their specification says; unknown records are
+The real server sends three kinds. The others are parsed as their specification says; unknown records are
 skipped by their length.
 """
 
@@ -13,9 +13,9 @@ from protocols.errors import AccessDenied, Declined, NotFound, ProtocolError, Tr
 from protocols.wais.apdu import contents, display_text, elements, parse_number, take_element
 from protocols.wire import REST, Rest, run_reader
 
-# Diagnostics: a server's refusal, in a format of its own (wais page, section 8). A diagnostic has a code of
-# two characters and the server's own text. Codes are those of Z39.50-1988; the table has a text for each,
-# used where the server sent none.
+# Diagnostics: a server's refusal, in a separate format (wais page, section 8). A diagnostic has a code of two
+# characters and the server's own text. The codes are those of Z39.50-1988. The table has a meaning for each
+# code.
 
 TAG = 28
 #: Tag and length, then code, text and surrogate flag, then the end of the record.
@@ -69,7 +69,10 @@ _ERRORS: dict[str, type[Declined]] = {"T2": AccessDenied, "S2": TryLater}
 
 
 class Diagnostic(NamedTuple):
-    """`text` are the server's words, for a person; `surrogate`: it stands in place of a record."""
+    """A server's refusal.
+
+    `text` is the server's text, for display. `surrogate` says that it stands in place of a record.
+    """
 
     code: str
     text: str
@@ -77,19 +80,22 @@ class Diagnostic(NamedTuple):
 
     @property
     def is_out_of_range(self) -> bool:
-        """Does it say that a range was asked for which is not (all) there? Also said of what is missing."""
+        """Return whether the server lacks a range or part of it; so also for a missing document."""
         return self.code == OUT_OF_RANGE
 
     @property
     def reports_the_end(self) -> bool:
-        """Does it say so in words, and not of a document that is missing?"""
+        """Return whether the text, too, reports the end of a document, and not a missing document."""
         return self.is_out_of_range and "out of range" in self.text.lower()
 
 
 def take_diagnostic(group: bytes, at: int) -> tuple[Diagnostic, int]:
-    """The diagnostic whose tag stands at index `at`, and the index behind it.
+    """Return the diagnostic whose tag stands at index `at`, and the index behind it.
 
-    Its length is a plain number of two octets and does not count the last octet. Raises `ProtocolError`.
+    Its length is a plain number of two bytes and does not count the last byte.
+
+    Raises:
+        ProtocolError: The diagnostic is malformed.
     """
     length = int.from_bytes(group[at + 1 : at + 3], "big")
     end = at + length + _FRAME
@@ -100,15 +106,17 @@ def take_diagnostic(group: bytes, at: int) -> tuple[Diagnostic, int]:
 
 
 def refusal(diagnostics: Sequence[Diagnostic], doing: str) -> Declined:
-    """The error for what a server declined, `doing` in words: of several diagnostics, the first that is
-    not `SF`, which servers add to others."""
+    """Return the error for diagnostics; `doing` names the failed action.
+
+    Of several diagnostics, the first that is not `SF` counts: servers add `SF` to others.
+    """
     reporting = next((each for each in diagnostics if not each.is_out_of_range), diagnostics[0])
     kind = _ERRORS.get(reporting.code, Declined)
     return kind(f"{doing}: {_show_diagnostic(reporting)}", code=reporting.code, text=reporting.text)
 
 
 def make_not_found(diagnostic: Diagnostic, doing: str) -> NotFound:
-    """The error for an `SF` where nothing of a document came and nothing says that it is empty."""
+    """Return the error for an `SF` before any byte of a document, if no text says that it is empty."""
     said = _show_diagnostic(diagnostic)
     return NotFound(f"{doing}: no such document: {said}", code=diagnostic.code, text=diagnostic.text)
 
@@ -121,7 +129,7 @@ def _show_diagnostic(diagnostic: Diagnostic) -> str:
 _HEADER, _SHORT_HEADER, _LONG_HEADER, _TEXT, _HEADLINE, _CODES = 150, 151, 152, 153, 154, 155
 _OF_DOCUMENTS = (_HEADER, _SHORT_HEADER, _LONG_HEADER, _HEADLINE, _CODES)
 
-#: Records that are read without a rest.
+#: Records that are parsed between two rests.
 _AT_ONCE = 64
 
 _DOCUMENT_ID, _SCORE, _BEST_MATCH, _LENGTH = 116, 118, 119, 120
@@ -130,10 +138,10 @@ _STOCK, _COMPANY, _INDUSTRY, _LINES, _TYPE_BLOCK, _TYPE = 128, 129, 130, 131, 13
 
 
 class DocumentHeader(NamedTuple):
-    """What an answer says of one document; None for what it does not say.
+    """The facts about a document in an answer; None for an absent fact.
 
-    `octets` are the whole record. `document_id` means something to its server alone. `types` are in the
-    order of the server's preference; none means TEXT. `length` counts the octets of the first type.
+    `octets` are the complete record. `document_id` has a meaning only to its server. `types` are in the order
+    of the server's preference; without types the type is TEXT. `length` counts the bytes of the first type.
     """
 
     octets: bytes
@@ -157,7 +165,7 @@ class DocumentHeader(NamedTuple):
 
 
 class WaisRecords(NamedTuple):
-    """The records of one answer, sorted by kind. `octets` are all of them as they came."""
+    """The records of one answer, sorted by kind; `octets` are all of them as received."""
 
     octets: bytes
     headers: tuple[DocumentHeader, ...]
@@ -166,12 +174,16 @@ class WaisRecords(NamedTuple):
 
 
 def parse_records(group: bytes) -> WaisRecords:
-    """The records in the user information of an answer. Raises `ProtocolError`."""
+    """Parse the records in the user information of an answer.
+
+    Raises:
+        ProtocolError: A record is malformed.
+    """
     return run_reader(lambda buffer: sort_records(group))
 
 
 def sort_records(group: bytes) -> Generator[Rest, None, WaisRecords]:
-    """The same with rests: an answer has room for thousands of records."""
+    """Parse the records with rests in between: an answer may have thousands of records."""
     headers: list[DocumentHeader] = []
     texts: list[bytes] = []
     diagnostics: list[Diagnostic] = []
@@ -188,10 +200,10 @@ def sort_records(group: bytes) -> Generator[Rest, None, WaisRecords]:
 
 
 def read_records(group: bytes) -> Iterator[DocumentHeader | bytes | Diagnostic]:
-    """The same, one after the other as they stand there."""
+    """Yield the records in the order received."""
     at = 0
     while at < len(group):
-        if group[at] == TAG:  # the one element that is not written like the others
+        if group[at] == TAG:  # A diagnostic is the only element with a different encoding.
             record, at = take_diagnostic(group, at)
             yield record
             continue

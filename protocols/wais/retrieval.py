@@ -1,8 +1,8 @@
 """The retrieval of one WAIS document, range by range, to its true end (wais page, section 7).
 
-A server never gives the length of a document: the one in a search result holds for the first type only. So
-full ranges are requested until an answer is short, or says that the range reaches beyond the end. A server
-that cannot fit an answer into a message says so with length 0; then smaller ranges are requested.
+A server never gives the length of a document: the length in a search result holds for the first type only.
+The client therefore requests full ranges until an answer is short, or says that the range reaches beyond the
+end. A server that cannot fit an answer into a message sends length 0; then smaller ranges are requested.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from protocols.wais.apdu import (
 from protocols.wais.record import Diagnostic, WaisRecords, make_not_found, refusal, sort_records
 from protocols.wire import Buffer, Reader, Rest, encode_message
 
-# One request and its whole answer. A dialogue waits for the answer before the next request, because a WAIS
-# server drops requests that arrive earlier, and hangs up (wais page, section 1). The first request negotiates
-# the size of messages.
+# One request and its complete answer. A dialogue waits for the answer before the next request, because a WAIS
+# server drops requests that arrive earlier, and closes the connection (wais page, section 1). The first
+# request negotiates the size of messages.
 
 
 def read_init_response(buffer: Buffer) -> Generator[Rest | None, None, InitResponse | None]:
-    """A reader; None for a message of length 0."""
+    """Read the Init response; None for a message of length 0."""
     apdu = yield from read_message(LARGEST)(buffer)
     return parse_init_response(apdu) if apdu else None
 
 
 def read_records(limit: int) -> Reader[WaisRecords | None]:
-    """A reader for the answer to a search of either kind; None for a message of length 0."""
+    """Return a reader for the answer to a search; its value is None for a message of length 0."""
 
     def reader(buffer: Buffer) -> Generator[Rest | None, None, WaisRecords | None]:
         apdu = yield from read_message(limit)(buffer)
@@ -49,8 +49,11 @@ def read_records(limit: int) -> Reader[WaisRecords | None]:
 
 
 def agree() -> Dialogue[int]:
-    """The largest APDU that either side will send; never more than we said. A server that knows no Init
-    answers with length 0: then its own limit holds, which is ours too."""
+    """Negotiate the largest APDU of either side, at most the client's own limit.
+
+    A server that does not know Init answers with length 0. Then the server's limit holds, which equals the
+    client's.
+    """
     yield Send((encode_message(encode_init(LARGEST)),))
     willing: InitResponse | None = InitResponse(accepted=True, size=LARGEST)
     answer = yield from receive(read_init_response, "Init-Response: the size that messages may have", willing)
@@ -62,7 +65,7 @@ def agree() -> Dialogue[int]:
 
 
 def search(request: bytes, agreed: int, ideal: WaisRecords) -> Dialogue[WaisRecords]:
-    """What a word search finds. With any diagnostic it has failed, whatever else the answer holds."""
+    """Return the records of a search for terms; it fails on any diagnostic, even if there are records."""
     yield Send((encode_message(request),))
     willing: WaisRecords | None = ideal
     records = yield from receive(read_records(agreed), "Search-Response: records of what was found", willing)
@@ -73,17 +76,17 @@ def search(request: bytes, agreed: int, ideal: WaisRecords) -> Dialogue[WaisReco
     return records
 
 
-#: What all old clients asked for at once; fits any server.
+#: The range of all old clients, in bytes; it suits any server.
 LARGEST_CHUNK = 10_000
-#: Octets that an answer has besides the document's and its id: at most 37 were seen.
+#: Bytes of an answer besides the document's bytes and id: at most 37 were observed.
 _ROOM = 100
 _MOST_HALVINGS = 6
-#: Lengths of texts nobody asked for that a message names.
+#: The number of lengths of unrequested texts in a message.
 _MOST_LENGTHS = 5
 
 
 class WaisDocument(NamedTuple):
-    """What is asked for: its database, the id its server knows it by, and in which of its types."""
+    """The requested document: its database, its id at the server, and one of its types."""
 
     database: bytes
     document_id: bytes
@@ -91,7 +94,7 @@ class WaisDocument(NamedTuple):
 
 
 class DocumentEnding(enum.Enum):
-    """How the end of a document showed."""
+    """The sign by which the end of a document was recognized."""
 
     TOLD = "the server said that there is no more"
     SHORT = "the last answer was shorter than what was asked for, without a reason"
@@ -100,8 +103,11 @@ class DocumentEnding(enum.Enum):
 
 
 class Chunk(NamedTuple):
-    """The next octets of the document, which begin at its octet `at`; with `ending`, the last ones. `failed`:
-    the server said why there are no more, and that it is not the end."""
+    """The next bytes of the document, which begin at its byte `at`.
+
+    With an `ending` they are the last ones. `failed` has the server's diagnostics, if more bytes should
+    follow but do not.
+    """
 
     what: str
     at: int
@@ -114,10 +120,10 @@ _WILLING = WaisRecords(b"", (), (b"",), (Diagnostic("SF", "Request out of range"
 
 
 class DocumentChunks:
-    """The chunks of a document, each asked for when it is wanted.
+    """The chunks of a document, each requested when it is needed.
 
-    With a `start` they begin there, if the octet before it is there, and else at octet 0: beyond the end
-    `SF` may say that the document is gone as well, so the last octet that is held is asked for again.
+    With a `start` the chunks begin there, if the byte before it exists, else at byte 0. Beyond the end, `SF`
+    may also mean that the document is gone. The last byte that the caller holds is therefore requested again.
     """
 
     def __init__(self, document: WaisDocument, agreed: int, start: int = 0) -> None:
@@ -135,7 +141,7 @@ class DocumentChunks:
         return (yield from self.fetch_next())
 
     def fetch_next(self) -> Dialogue[Chunk]:
-        """Behind one with an `ending`, or one that `failed`, there is none."""
+        """Return the next chunk; there is none after a chunk with an `ending`, or one that `failed`."""
         records, self._size = yield from _request(self._document, self._at, self._size, self._agreed)
         text = _text_of(records, self._size)
         if self._held and not text:
@@ -153,11 +159,14 @@ class DocumentChunks:
 
 
 def give(ranges: DocumentChunks, chunk: Chunk, reply: Reply) -> Dialogue[None]:
-    """This chunk and those behind it, each given before the next is asked for.
+    """Emit this chunk and the following ones, each before the next is requested.
 
-    Nothing proves that a document is whole but the server's own word that there is no more, `terminator`.
-    The length that a search gives is that of the first type, and no proof of anything. When the connection
-    ends behind the first octet: `Truncated`.
+    Only the server's statement that there is no more proves that a document is complete: `terminator`. The
+    length in a search result is the length of the first type, and proves nothing.
+
+    Raises:
+        Truncated: The connection ended after the first byte.
+        Declined: A diagnostic says that a chunk failed.
     """
     received = 0
     while True:
@@ -186,7 +195,11 @@ def _report(ending: DocumentEnding, reply: Reply) -> None:
 
 
 def chunk_size(document: WaisDocument, agreed: int) -> int:
-    """How much to ask for at once. Raises `ProtocolError` where no message has room for any of it."""
+    """Return the number of bytes to request at a time.
+
+    Raises:
+        ProtocolError: The server's messages are too small for any of them.
+    """
     size = min(LARGEST_CHUNK, agreed - len(document.document_id) - _ROOM)
     if size < 1:
         raise ProtocolError(f"the server wants messages of {agreed} octets: no document fits in")
@@ -194,7 +207,7 @@ def chunk_size(document: WaisDocument, agreed: int) -> int:
 
 
 def _request(document: WaisDocument, at: int, size: int, agreed: int) -> Dialogue[tuple[WaisRecords, int]]:
-    """An answer for the range from `at` on, and the size of the range that was answered."""
+    """Return an answer for the range from `at` on, and the size of the answered range."""
     willing: WaisRecords | None = _WILLING
     for _ in range(_MOST_HALVINGS + 1):
         octets = encode_retrieval(document.database, document.document_id, document.wtype, at, at + size)
@@ -210,7 +223,11 @@ def _request(document: WaisDocument, at: int, size: int, agreed: int) -> Dialogu
 
 
 def _text_of(records: WaisRecords, size: int) -> bytes | None:
-    """The text in an answer; None if there is none. Raises `ProtocolError` for more than was asked for."""
+    """Return the text in an answer, or None without a text.
+
+    Raises:
+        ProtocolError: The answer has more text than was requested.
+    """
     if not records.texts:
         return None
     if len(records.texts) > 1 or len(records.texts[0]) > size:
@@ -220,20 +237,20 @@ def _text_of(records: WaisRecords, size: int) -> bytes | None:
 
 
 def _find_ending(diagnostics: Sequence[Diagnostic], short: bool) -> DocumentEnding | None:
-    """How an answer with a text and no diagnostic but `SF` ends the document; None if it goes on."""
+    """Return how an answer with a text and no diagnostic but `SF` ends the document; None if it does not."""
     if diagnostics:
         return DocumentEnding.TOLD
     return DocumentEnding.SHORT if short else None
 
 
 def _find_ending_without_text(diagnostics: Sequence[Diagnostic], at: int) -> DocumentEnding:
-    """How an answer without a text ends the document. Raises what it is if it ends none."""
+    """Return how an answer without a text ends the document; raise an error if it does not."""
     if any(not each.is_out_of_range for each in diagnostics):
         raise refusal(diagnostics, f"the document from octet {at} on")
     if any(each.reports_the_end for each in diagnostics):
         return (
             DocumentEnding.TOLD
-        )  # at octet 0, too: that is a document without octets, and a missing one is told so
+        )  # At byte 0 as well: then the document is empty. For a missing document the server's text differs.
     if at == 0 and diagnostics:
         raise make_not_found(diagnostics[0], "the document")
     if at == 0:

@@ -1,6 +1,6 @@
 """Source descriptions: a WAIS database described by its server (wais page, section 10).
 
-`(:source :key value …)`, keys without regard to case; unknown ones are kept among the rest. The charset of
+`(:source :key value …)`, with case-insensitive keys; unknown keys are kept with the others. The charset of
 the bytes is guessed, because none is named.
 """
 
@@ -20,9 +20,9 @@ from protocols.wais.apdu import plain_text
 # Lisp lists, the syntax of source descriptions (wais page, section 10).
 #
 # Strings in quotes, integers, decimals, `:symbols`, arrays `#( … )`, lists `( … )`. A list that begins with a
-# symbol is a structure, `(:name :key value …)`. Symbols are compared without regard to case.
+# symbol is a structure, `(:name :key value …)`. Symbols are case-insensitive.
 
-#: Deeper than any description goes; a reader must not run out of stack.
+#: Deeper than any description: recursion must not exhaust the stack.
 _DEEPEST = 32
 
 _TOKEN = re.compile(
@@ -39,14 +39,14 @@ _DECIMAL = re.compile(r"[+-]?[0-9]{1,18}\.[0-9]{0,18}")
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """`:name`, in small letters."""
+    """A symbol `:name`, in lower case."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """`(:name :key value …)`: keys in small letters; of several with the same name the first counts."""
+    """A structure `(:name :key value …)`: keys in lower case; of equal keys the first counts."""
 
     name: str
     members: Mapping[str, Value] = field(default_factory=dict)
@@ -56,7 +56,11 @@ Value: TypeAlias = "str | int | float | Symbol | Structure | tuple[Value, ...]"
 
 
 def parse_list(text: str) -> Value:
-    """The one value in the text, white space around it left out. Raises `ProtocolError`."""
+    """Parse the only value in the text, without white space around it.
+
+    Raises:
+        ProtocolError: The text is not exactly one value.
+    """
     tokens = _tokens(text)
     value = _take(next(tokens, None), tokens, 0)
     if next(tokens, None) is not None:
@@ -95,7 +99,7 @@ def _items(tokens: Iterator[re.Match[str]], depth: int) -> Iterator[Value]:
 
 
 def _shape(items: tuple[Value, ...], opening: str) -> Value:
-    """A structure where the first of the items is a symbol, else the items."""
+    """Return a structure if the first of the items is a symbol, else the items."""
     if opening != "(" or not items or not isinstance(items[0], Symbol):
         return items
     members: dict[str, Value] = {}
@@ -115,7 +119,7 @@ def _atom(text: str) -> Value:
 
 
 def as_json(value: Value) -> JsonValue:
-    """A symbol as `:name`; a structure with its name as member `structure`."""
+    """Return the value as JSON: a symbol as `:name`, a structure with its name as member `structure`."""
     match value:
         case Symbol(name=name):
             return f":{name}"
@@ -131,7 +135,7 @@ DEFAULT_PORT = 210
 
 @dataclass(frozen=True, slots=True)
 class SourceDescription:
-    """A database and where it is. `members` are all that was said, the named ones too."""
+    """A database and its address; `members` are all facts, the named ones too."""
 
     version: int | None
     ip_name: str | None
@@ -147,7 +151,7 @@ class SourceDescription:
 
     @property
     def url(self) -> str | None:
-        """Where the database is; None where the place it names is none."""
+        """Return the URL of the database; None if its host is invalid."""
         host = self.ip_name or self.ip_address or ""
         try:
             place = build_host(host.lower()) + build_port(self.tcp_port, DEFAULT_PORT)
@@ -160,7 +164,11 @@ class SourceDescription:
 
 
 def parse_source_description(octets: bytes) -> SourceDescription:
-    """Raises `ProtocolError` for anything but one `(:source …)` that names a database and its host."""
+    """Parse a source description.
+
+    Raises:
+        ProtocolError: The bytes are not a single `(:source …)` that names a database and its host.
+    """
     found = parse_list(plain_text(octets))
     if not isinstance(found, Structure) or found.name != "source":
         raise ProtocolError("a source description that is no (:source …)")

@@ -27,8 +27,9 @@ _SEARCH_DATA = ";:@&="
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class WaisUrl(HostUrl):
-    """A database, or with `search` its hits, or with `wtype` and `wpath` one document. `wpath` is kept
-    encoded: the form that browsers wrote can only be taken apart before it is decoded.
+    """The URL of a database, with `search` of its hits, with `wtype` and `wpath` of one document.
+
+    `wpath` stays encoded: the spelling of browsers can only be parsed before it is decoded.
 
     Examples:
         >>> url = resolver.parse("wais://h.example/db?harbour")
@@ -43,7 +44,7 @@ class WaisUrl(HostUrl):
 
 
 def parse(text: UrlText) -> WaisUrl:
-    """A slash before any `?` makes it the document form."""
+    """Parse a wais URL; a slash before any `?` makes it the URL of a document."""
     login, start = parse_hostport(text)
     if start == text.end:
         raise invalid(text.text, "missing-path", "database", start)
@@ -63,7 +64,7 @@ def parse(text: UrlText) -> WaisUrl:
 
 
 def _parse_document(text: UrlText, start: int, slash: int) -> tuple[bytes, str]:
-    """Type and path of a document; `slash` is the one before them."""
+    """Parse type and path of a document; `slash` is the index of the slash before them."""
     second = find(text, "/", slash + 1)
     if second == text.end:
         raise invalid(text.text, "missing-path", "document path", second)
@@ -73,12 +74,20 @@ def _parse_document(text: UrlText, start: int, slash: int) -> tuple[bytes, str]:
 
 
 def build(url: WaisUrl) -> str:
-    """The URL as text. Raises `InvalidUrl` where `wpath` is not written as a URL's part."""
+    """Return the URL as text.
+
+    Raises:
+        InvalidUrl: `wpath` is not encoded as part of a URL.
+    """
     return build_url(url, f"{build_login(url)}/{encode(url.database)}{_build_rest(url)}")
 
 
 def build_document(wtype: bytes, wpath: str) -> str:
-    """What is behind the database in the URL of a document. Raises `InvalidUrl` as `build` does."""
+    """Return the part after the database in the URL of a document.
+
+    Raises:
+        InvalidUrl: `wpath` is not encoded as part of a URL.
+    """
     return f"{encode(wtype)}/{encode_written('wpath', wpath, RESERVED)}"
 
 
@@ -88,25 +97,29 @@ def _build_rest(url: WaisUrl) -> str:
     return "" if url.search is None else f"?{encode(url.search, _SEARCH_DATA)}"
 
 
-# document id: Document ids and the two spellings of them in a URL (wais page, sections 6 and 11).
+# Document ids and their two spellings in a URL (wais page, sections 6 and 11).
 #
-# An id is opaque: what came is what goes back. The RFC's spelling says nothing of what is in it. Browsers
-# wrote the fields that freeWAIS puts into one, each as `tag=value;` behind the document's length; that
-# spelling must be taken apart before it is decoded, for an escaped `;` belongs to a value.
+# An id is opaque: the client sends back the bytes it received. The RFC's spelling does not show the structure
+# of an id. Browsers wrote the fields that freeWAIS puts into an id, each as `tag=value;` behind the
+# document's length. The browsers' spelling must be parsed before it is decoded, because an escaped `;`
+# belongs to a value.
 
 _FIELDS_FORM = re.compile(r"(?:([0-9]+)/)?((?:[0-9]+=[^;]*;)*[0-9]+=[^;]*;?)")
 _FIELD = re.compile(r"([0-9]+)=([^;]*);?")
-#: A tag is one octet; libwww reads those that freeWAIS has.
+#: A tag is one byte; libwww reads the tags that freeWAIS has.
 _LARGEST_TAG, _LARGEST_SHARED_TAG = 127, 10
 _LONGEST_LENGTH = 18
 _COPYRIGHT = 7
-#: What libwww left unescaped besides letters and digits.
+#: The characters besides letters and digits that libwww did not escape.
 _LIBWWW_PLAIN = re.compile(rb"[A-Za-z0-9./_$-]")
 
 
 class WrittenId(NamedTuple):
-    """An id as a URL has it. `in_fields`: spelt the browsers' way, where `length` is what the document
-    was said to have; None if nothing was said."""
+    """An id in the spelling of a URL.
+
+    `in_fields` marks the browsers' spelling. Its `length` is the announced length of the document, or None.
+
+    """
 
     octets: bytes
     in_fields: bool = False
@@ -114,8 +127,10 @@ class WrittenId(NamedTuple):
 
 
 def parse_wpath(wpath: str) -> WrittenId:
-    """The id that a URL's path stands for; the path is still encoded. What has a tag that no octet holds
-    is not taken for the browsers' spelling."""
+    """Parse the path of a URL, still encoded, into an id.
+
+    A path with a tag above one byte is not in the browsers' spelling.
+    """
     found = _FIELDS_FORM.fullmatch(wpath)
     fields = [] if found is None else [(_tag(tag), value) for tag, value in _FIELD.findall(found[2])]
     if found is None or not all(1 <= tag <= _LARGEST_TAG for tag, _ in fields):
@@ -130,14 +145,13 @@ def _tag(digits: str) -> int:
 
 
 def _value(tag: int, written: str) -> bytes:
-    """Some browsers lost the NUL of the last field."""
+    """Decode a value; some browsers lost the NUL of the last field."""
     value = decode(written)
     return b"\0" if tag == _COPYRIGHT and not value else value
 
 
 def parse_fields(document_id: bytes) -> tuple[Element, ...] | None:
-    """The fields that the id is made of, as in ids of freeWAIS; None if it is not made of any that
-    browsers know."""
+    """Return the fields of an id, as freeWAIS makes it; None if it has other fields than browsers know."""
     try:
         fields = tuple(elements(document_id))
     except ProtocolError:
@@ -147,12 +161,12 @@ def parse_fields(document_id: bytes) -> tuple[Element, ...] | None:
 
 
 def write_opaque(document_id: bytes) -> str:
-    """The RFC's spelling: right for any id."""
+    """Return the RFC's spelling, which is correct for any id."""
     return encode(document_id)
 
 
 def write_fields(document_id: bytes, length: int | None) -> str | None:
-    """The browsers' spelling, for an id that has one and a document of known length; else None."""
+    """Return the browsers' spelling, for an id that has one and a document of known length; else None."""
     fields = parse_fields(document_id)
     if fields is None or length is None:
         return None
@@ -169,5 +183,5 @@ def _encode_value(value: bytes) -> str:
 
 
 def with_search(url: WaisUrl, words: str) -> WaisUrl:
-    """The database of the URL, searched for `words`, which go as UTF-8."""
+    """Return the URL of a search in the URL's database for `words`, sent as UTF-8."""
     return replace(url, search=words.encode(), wtype=None, wpath=None, text="", places=(), findings=())
