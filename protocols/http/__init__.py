@@ -1,10 +1,12 @@
-"""http and https: RFC 1738 3.3 (the URL), RFC 9110 and 9112.
+"""The schemes http and https: RFC 1738 3.3 (the URL), RFC 9110 and 9112.
 
-From the URL to the octets: `request`. One request and its answer within our limits: `exchange`, with h11 in
-`machine` for what is not `plain`, `framed_exchange` in the frames of HTTP/2; `head`. What the answer holds:
-`statuses`, `dates`, `codings`. One retrieval as steps: `dialogue`, made of `call` and its `answer`; `relay`
-is a request of a program's own.
-What a directory is answered with, read as entries: `index`.
+- `request`: the URL as the bytes of a request.
+- `http1`: one request and its response within our limits; h11 (in `h11_machine`) handles heads that are not
+  plain. `http2`: the same in HTTP/2 frames.
+- `response`: the head of a response, its statuses and dates; `codings`: content codings.
+- `dialogue`: one retrieval as steps, made of `auth` and `call`; its `relay` sends a request that the caller
+  composed.
+- `index`: the response to a directory URL, read as entries.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """HTTP authentication: none, Basic (RFC 7617) or Digest (RFC 7616), as the server requires.
 
-Credentials in the URL are sent with the first request. Credentials that the caller has for the host and port
-are sent with it where nobody can read them on the way, else once the server has asked. Digest is preferred to
-Basic, and Basic is never tried after Digest failed. A name and password that the server rejected are not sent
-there again in this run.
+Credentials in the URL are sent with the first request. Credentials that the caller holds for the host and
+port are sent with it if the connection cannot be read by others, otherwise only after the server asked for
+them. Digest is preferred to Basic, and Basic is never tried after Digest failed. A name and password that the
+server rejected are not sent there again in this run.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from protocols.step import Dialogue, RandomBytes, RequestCredentials
 from protocols.wire import secret_parts
 
 _CHALLENGED = 401
-#: Octets of a `cnonce`.
+#: The size of a `cnonce`, in bytes.
 _UNGUESSABLE = 16
-#: How often in a row a server may say that its nonce was too old.
+#: How often in a row a server may report a stale nonce.
 _MOST_STALE = 3
-#: Places whose nonces are remembered: strangers' URLs name any number of them.
+#: The maximum number of nonces held: untrusted URLs can name any number of hosts.
 _CAPACITY = 1_024
 
 Place: TypeAlias = "tuple[str, int, Credentials]"
@@ -40,8 +40,10 @@ Sent: TypeAlias = Literal["nothing", "basic", "digest"]
 
 
 class AuthSessions:
-    """What the servers of a run have said of Digest, by host, port, and the name and password: the nonce that
-    is being counted, None where they were not taken."""
+    """The Digest state of a run's servers, by host, port, and name and password.
+
+    The value is the nonce in use, or None if the server rejected the name and password.
+    """
 
     def __init__(self) -> None:
         self.held: OrderedDict[Place, Digest | None] = OrderedDict()
@@ -60,14 +62,14 @@ class AuthSessions:
 
 
 def _sessions_of(memory: dict[str, object]) -> AuthSessions:
-    """The run's own."""
+    """Return the sessions of the run."""
     held = memory.get("http logins") or memory.setdefault("http logins", AuthSessions())
     assert isinstance(held, AuthSessions)
     return held
 
 
 class HttpLogin:
-    """One retrieval's way through. `findings` are for its reply."""
+    """The authentication of one retrieval; its `findings` go to the reply."""
 
     def __init__(self, url: HttpUrl, options: Options, limits: Limits) -> None:
         self._url = url
@@ -83,8 +85,10 @@ class HttpLogin:
         self.findings: list[Finding] = []
 
     def begin(self) -> Dialogue[None]:
-        """Those of the URL, else those that came with a redirect to the same place, else those held for
-        it."""
+        """Choose the credentials of the first request.
+
+        The URL's come first, then those of a redirect to the same host and port, then those held for it.
+        """
         if self._own:
             return
         if self._url.password is not None:
@@ -101,9 +105,11 @@ class HttpLogin:
         )
 
     def perform(self, request: HttpRequest) -> Dialogue[HttpAnswer]:
-        """The answer to the request, and to it once more where a login was asked for that can be given.
+        """Send the request, once more if the server requires a login and it is available.
 
-        Raises `AccessDenied` where that was not taken, `Declined` where the server wants what we cannot give.
+        Raises:
+            AccessDenied: the server rejected the login.
+            Declined: the server requires an unsupported scheme.
         """
         while True:
             asked = self._with_cookies(self._sign(request))
@@ -119,13 +125,13 @@ class HttpLogin:
         return answer
 
     def _with_cookies(self, request: HttpRequest) -> HttpRequest:
-        """With those of the run, unless the caller set some himself."""
+        """Return the request with the run's cookies, unless the caller set cookies."""
         if self._jar is None or not self._jar.cookies or not (value := self._jar.header(self._url)):
             return request
         return request._replace(headers=(*request.headers, (b"Cookie", value)))
 
     def _sign(self, request: HttpRequest) -> HttpRequest:
-        """The request with what proves who asks, as far as that is known."""
+        """Return the request with the credentials that are known so far."""
         login = self._credentials
         if self._own or login is None:
             return request if self._own or not self._url.user else self._with_basic(request, b"")
@@ -150,7 +156,7 @@ class HttpLogin:
         return comparable_host(self._url.host), self._url.effective_port, self._credentials
 
     def _can_answer(self, answer: HttpAnswer, request: HttpRequest) -> Dialogue[bool]:
-        """Is there something to say to a 401 that was not said before? Then its body is passed over."""
+        """Return whether the 401 can be answered with new credentials; if so, skip its body."""
 
         if self._credentials is None:
             self._credentials = yield from self._find_credentials(challenged=True)
@@ -170,7 +176,11 @@ class HttpLogin:
         return True
 
     def _check_not_refused(self, digest: Digest, head: ResponseHead) -> None:
-        """Raises `AccessDenied` where the password itself was not taken, now or before."""
+        """Check whether the server rejected the password itself, now or earlier.
+
+        Raises:
+            AccessDenied: the password was rejected.
+        """
         again = self._sent == "digest"
         self._stale += again and digest.stale
         if (
@@ -183,7 +193,7 @@ class HttpLogin:
             raise AccessDenied(message, code=str(head.status), text=head.reason)
 
     def _check_server(self, head: ResponseHead, request: HttpRequest) -> None:
-        """What the server says of itself where Digest was sent: a proof, and the next nonce."""
+        """Check the server's proof after a Digest login, and store its next nonce."""
         fields = head.values("authentication-info")
         if not fields or self._credentials is None:
             return
@@ -196,8 +206,8 @@ class HttpLogin:
 
 
 # The challenges of a 401 (RFC 9110 11.2, 11.6.1). One field may hold several challenges and several fields
-# may arrive, so they are parsed by the grammar and never searched for a name. Text behind anything that is
-# not a challenge is left unread.
+# may arrive, so they are parsed by the grammar, not by a search for a name. Text after an invalid challenge
+# is ignored.
 
 _TOKEN = r"[-!#$%&'*+.^_`|~0-9A-Za-z]+"
 _GAP = re.compile(r"[ \t,]*")
@@ -208,20 +218,23 @@ _PARAMETER = re.compile(rf"({_TOKEN})[ \t]*=[ \t]*(?:{_QUOTED}|({_TOKEN})){_END}
 _TOKEN68 = re.compile(rf"[-._~+/0-9A-Za-z]+=*{_END}")
 _QUOTED_PAIR = re.compile(r"\\(.)", re.DOTALL)
 
-#: Challenges that are looked at: a server has a few, a hostile one has thousands.
+#: The maximum number of challenges parsed: a server has a few, a hostile server has thousands.
 _MOST = 32
 
 
 class Challenge(NamedTuple):
-    """`scheme` and the names of `parameters` are in lower case; values are unquoted. One that is said twice
-    counts as it was said first."""
+    """An authentication challenge.
+
+    `scheme` and the names of `parameters` are in lower case; values are unquoted. Of repeated parameters the
+    first counts.
+    """
 
     scheme: str
     parameters: Mapping[str, str]
 
 
 def parse_challenges(fields: Iterable[str]) -> list[Challenge]:
-    """Those of all fields, in their order."""
+    """Return the challenges of all fields, in order."""
     found: list[Challenge] = []
     for field in fields:
         found += _challenges_of(field)
@@ -243,7 +256,7 @@ def _challenges_of(field: str) -> list[Challenge]:
 
 
 def _words_of(field: str) -> Iterator[tuple[str | None, str, str]]:
-    """A scheme, or the name and value of a parameter, one after the other."""
+    """Yield each scheme, and each parameter as name and value."""
     at = _end_of(_GAP.match(field))
     while at < len(field):
         if (parameter := _PARAMETER.match(field, at)) is not None:
@@ -267,23 +280,26 @@ def _end_of(found: re.Match[str] | None) -> int:
     return found.end()
 
 
-# Digest proves a name and a password, and the password never leaves (RFC 7616; without qop, RFC 2069).
+# Digest proves a name and a password without sending the password (RFC 7616; without qop, RFC 2069).
 #
-# One `Digest` covers one nonce of a server: it counts its uses and gives the field for a request. The values
-# of a challenge are Latin-1, as fields are; the hash is taken of the bytes.
+# A `Digest` covers one nonce of a server: it counts its uses and returns the field for a request. The values
+# of a challenge are Latin-1, as fields are; the hash is computed over the bytes.
 
 _HASHES: dict[str, Callable[[bytes], str]] = {
     "MD5": lambda octets: hashlib.md5(octets, usedforsecurity=False).hexdigest(),
     "SHA-256": lambda octets: hashlib.sha256(octets).hexdigest(),
 }
-#: The algorithms, the strongest last.
+#: The supported algorithms, the strongest last.
 _ALGORITHMS = ("MD5", "MD5-SESS", "SHA-256", "SHA-256-SESS")
 
 _NONCE_COUNT_LIMIT = 0xFFFF_FFFF
 
 
 class Digest:
-    """Made of a challenge that `choose` has taken. `cnonce` is a text that nobody can guess."""
+    """The Digest state of one nonce, created from a challenge that `choose` accepted.
+
+    `cnonce` must be unpredictable.
+    """
 
     def __init__(self, challenge: Challenge, cnonce: str) -> None:
         said = challenge.parameters
@@ -301,20 +317,25 @@ class Digest:
 
     @property
     def spent(self) -> bool:
-        """Can this nonce not be counted any further?"""
+        """Return whether the nonce's counter is exhausted."""
         return self._count >= _NONCE_COUNT_LIMIT
 
     def covers(self, target: bytes) -> bool:
-        """May the answer be sent to this target of the same origin before it is asked for? `domain` names
-        the paths, and places elsewhere, which nothing is sent to (S11)."""
+        """Return whether the field may be sent to this target of the same origin without a challenge.
+
+        `domain` lists paths and URLs of other hosts; nothing is sent to other hosts (S11).
+        """
         if "domain" not in self._said:
             return True
         paths = [path for path in self._said["domain"].split() if path.startswith("/")]
         return any(target.startswith(path.encode("latin-1")) for path in paths)
 
     def authorization(self, method: bytes, target: bytes, login: Credentials) -> bytes:
-        """The value of the field `Authorization` for the next request. Raises `Refused` (S02) for octets that
-        would end it."""
+        """Return the value of `Authorization` for the next request.
+
+        Raises:
+            Refused: the login holds bytes that would end the field (S02).
+        """
         check_login(login)
         self._count += 1
         count = f"{self._count:08x}"
@@ -333,8 +354,10 @@ class Digest:
         return b"Digest " + ", ".join(f"{name}={value}" for name, value in words).encode("latin-1")
 
     def proves(self, info: Challenge, target: bytes, login: Credentials) -> bool:
-        """Does `Authentication-Info` show that the server knows the password too? It need not say so. The
-        nonce that it names for the next request is taken."""
+        """Return whether `Authentication-Info` proves that the server knows the password.
+
+        True without a proof, because the proof is optional. The next nonce in the field is stored.
+        """
         said = info.parameters.get("rspauth")
         expected = self._response(self._first_hash(login), f"{self._count:08x}", b":" + target)
         if next_nonce := info.parameters.get("nextnonce"):
@@ -364,8 +387,11 @@ class Digest:
 
 
 def choose(challenges: Iterable[Challenge], who: str = "the server") -> Challenge | None:
-    """The strongest that we can answer; of equals the first. None where none asks for Digest. Raises
-    `Declined` where all that do want what we cannot give."""
+    """Return the strongest supported Digest challenge, of equals the first; None without Digest.
+
+    Raises:
+        Declined: no Digest challenge is supported.
+    """
     digests = [challenge for challenge in challenges if challenge.scheme == "digest"]
     known = [challenge for challenge in digests if _find_unsupported(challenge) is None]
     if digests and not known:
@@ -378,13 +404,13 @@ def _algorithm_of(challenge: Challenge) -> str:
 
 
 def _find_unsupported(challenge: Challenge) -> str | None:
-    """What we cannot give of what it wants."""
+    """Return the unsupported part of a challenge, or None."""
     qop = challenge.parameters.get("qop")
     if _algorithm_of(challenge) not in _ALGORITHMS:
         return f"the algorithm {challenge.parameters['algorithm']!r}"
     if qop is not None and "auth" not in [each.strip().lower() for each in qop.split(",")]:
         return f"the protection {qop!r}"
-    if qop is None and _algorithm_of(challenge) != "MD5":  # which is older than all the others
+    if qop is None and _algorithm_of(challenge) != "MD5":  # MD5 predates qop; the others do not
         return f"{_algorithm_of(challenge)} and no qop"
     return None
 
@@ -393,22 +419,20 @@ def _quote(text: str) -> str:
     return '"' + re.sub(r'(["\\])', r"\\\1", text) + '"'
 
 
-# proxy login: Who we are to one proxy of http, in one run (RFC 9110 11.7): nobody, until the proxy asks by
-# a 407.
+# The login of one run to one http proxy (RFC 9110 11.7): nothing is sent until the proxy responds 407.
 #
-# Some proxies that want no login hand `Proxy-Authorization` on to the origin, so nothing is said unasked.
-# Once one asked it is said with every request to it: by Digest where it knows that (RFC 7616), of which
-# what is sent differs each time, else by Basic.
+# Some proxies that require no login forward `Proxy-Authorization` to the origin, so the login is not sent
+# unrequested. After a 407 it is sent with every request to the proxy: by Digest if the proxy supports it (RFC
+# 7616; its field differs each time), otherwise by Basic.
 
-#: Octets that nobody can guess, which `heed` takes.
+#: The number of random bytes for `heed`.
 UNGUESSABLE = 16
-#: How often in a row a proxy may say that its nonce was too old.
-#: Requests under way at once whose secrets are known as such.
+#: The maximum number of concurrent requests whose secrets are recorded.
 _REMEMBERED = 256
 
 
 class HttpProxyAuth:
-    """`proxy` is its URL for a person."""
+    """The login to a proxy; `proxy` is the proxy's URL as shown to the user."""
 
     def __init__(self, proxy: str, credentials: Credentials | None) -> None:
         self.proxy = proxy
@@ -420,7 +444,7 @@ class HttpProxyAuth:
         self._stale = 0
 
     def fields(self, method: bytes, target: bytes) -> Headers:
-        """What to send with a request now, whose target is as the proxy gets it."""
+        """Return the login fields of a request; `target` is the target as the proxy receives it."""
         self._asked += 1
         if self._digest is None or self._credentials is None:
             return self._basic
@@ -433,9 +457,18 @@ class HttpProxyAuth:
         return (*secret_parts(self._basic), *self._said)
 
     def heed(self, challenges: Sequence[str], sent: Headers, unguessable: bytes) -> None:
-        """It answered 407 to a request with these fields: what they should be can be had now. Raises
-        `LoginRequired` where there is nothing to send, `AccessDenied` where that was refused, `Declined`
-        where it wants what we cannot give."""
+        """Process a 407 to a request with the fields `sent`, and prepare the next login.
+
+        Args:
+            challenges: the values of `Proxy-Authenticate`.
+            sent: the login fields of the request.
+            unguessable: `UNGUESSABLE` random bytes.
+
+        Raises:
+            LoginRequired: there are no credentials.
+            AccessDenied: the proxy rejected the credentials.
+            Declined: the proxy requires an unsupported scheme.
+        """
 
         if self._credentials is None:
             words = f"the proxy {self.proxy} wants a login (user:password@ in its URL)"
@@ -450,7 +483,7 @@ class HttpProxyAuth:
             self._basic = self._basic_for(asked, self._credentials)
 
     def _is_outdated(self, digest: Digest | None) -> bool:
-        """Was it no more than the nonce that it refused? One that says so of every nonce refuses us."""
+        """Return whether only the nonce was rejected; a proxy that rejects every nonce rejects the login."""
         self._stale = self._stale + 1 if self._asked <= 1 else 1
         self._asked = 0
         return digest is not None and digest.stale and self._stale <= _MOST_STALE

@@ -1,8 +1,9 @@
-"""One HTTP call: a request, the head of its answer and its body, in the version that the connection speaks.
+"""An HTTP call: a request, the head of its response and its body, in the connection's HTTP version.
 
-If the server closes a reused connection without a word, the request is sent once more on a new one where that
-is safe (RFC 9110 9.2.2, RFC 9112 9.3.1). An answer may arrive while the request is still being sent: after a
-refusal the rest is pointless (RFC 9112 9.5), but a server that sends a good answer may still want it.
+If the server closes a reused connection without a response, the request is sent once more on a new
+connection, if that is safe (RFC 9110 9.2.2, RFC 9112 9.3.1). A response may arrive while the request is being
+sent: after an error response the rest is pointless (RFC 9112 9.5), but a server that sends a success response
+may still want it.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ from protocols.step import (
 )
 from protocols.wire import Reader, count_waiting
 
-# One answer: its head, its body as framed, and what its end proves.
+# One response: its head, its framed body, and the proof of completeness at its end.
 #
-# An answer is complete if it ends as announced: after so many bytes, with the last chunk or the end of the
+# A response is complete if it ends as announced: after so many bytes, with the last chunk or the end of the
 # stream, or, inside TLS, with close_notify. Only then, and if nothing else arrived, can the connection be
 # reused.
 
@@ -48,20 +49,22 @@ _BODY = "the body, as long as the head says"
 
 
 class HttpAnswer(NamedTuple):
-    """The head has come, what follows is the body; `exchange` has what is needed to read it."""
+    """A response whose head has arrived; its body follows, and `exchange` reads it."""
 
     exchange: Http1Exchange | Http2Exchange
     head: ResponseHead
     secured: bool
 
     def pass_over(self, findings: list[Finding]) -> Dialogue[None]:
-        """Nobody wants this body. If all of it is here already, the connection may serve again; what is
-        still to come is not waited for."""
+        """Skip an unwanted body.
+
+        If all of it is buffered, the connection can be reused; later bytes are not waited for.
+        """
         if (yield ParseBuffered(cast("Reader[bool]", self.exchange.read_over))):
             yield from self._leave(findings)
 
     def give(self, reply: Reply, decoding: Decoding | None) -> Dialogue[None]:
-        """The body, decoded; its proofs and findings go to the reply."""
+        """Pass on the decoded body; add its proofs and findings to the reply."""
         if isinstance(self.exchange, Http2Exchange):
             yield from _give_frames(self.exchange, decoding)
             reply.verified.add("terminator" if self.head.length is None else "length")
@@ -119,8 +122,11 @@ def _give_chunks(exchange: Http1Exchange, decoding: Decoding | None) -> Dialogue
 
 
 def _give_frames(exchange: Http2Exchange, decoding: Decoding | None) -> Dialogue[None]:
-    """What has to be sent for more to come is sent before more is awaited, so that the peer never has more
-    under way than the window that was opened to it."""
+    """Pass on the body in HTTP/2 frames.
+
+    Pending frames are sent before more are awaited, so the peer never has more in transit than the opened
+    flow-control window.
+    """
     while True:
         try:
             octets = yield from receive(exchange.read_data, "frames of the body", cast("bytes | None", b""))
@@ -146,16 +152,20 @@ def _finish(decoding: Decoding | None) -> Dialogue[None]:
 
 
 _IDEAL = ResponseHead(200, "OK", ())
-#: From this status on nobody waits for the rest of a request.
+#: The lowest status after which the rest of a request is not sent.
 _NOT_WANTED = 300
-#: A proxy's (RFC 9110 15.5.8).
+#: A proxy's status (RFC 9110 15.5.8).
 _LOGIN_WANTED = 407
-#: Octets that its login may be made with.
+#: Random bytes for the proxy login.
 _UNGUESSABLE = 16
 
 
 def perform(request: HttpRequest, options: Options, limits: Limits, *, tls: bool) -> Dialogue[HttpAnswer]:
-    """Raises `Refused` (S02) for what cannot be sent, before anything is opened."""
+    """Send a request and return the head of its response, directly or through the forward proxy.
+
+    Raises:
+        Refused: the request cannot be sent (S02); raised before any connection is opened.
+    """
     if options.via is None:
         return _perform(request, options, limits, tls=tls)
     return _perform_by_proxy(request, options.via, options, limits)
@@ -164,7 +174,10 @@ def perform(request: HttpRequest, options: Options, limits: Limits, *, tls: bool
 def _perform_by_proxy(
     request: HttpRequest, via: ForwardProxy, options: Options, limits: Limits
 ) -> Dialogue[HttpAnswer]:
-    """The proxy, which may want a login first: it gets one once, and anew where its nonce was too old."""
+    """Send the request to the proxy, which may require a login first.
+
+    The login is sent once, and again if its nonce was too old.
+    """
     while True:
         whole = request.route_through(via.place)
         sent = via.login.fields(whole.method, whole.target)
@@ -193,7 +206,7 @@ def _perform(request: HttpRequest, options: Options, limits: Limits, *, tls: boo
 
 
 def _acquire_another(request: HttpRequest, used: object | None, tls: bool) -> Dialogue[object | None]:
-    """One that speaks in frames goes back to those who do, where nobody is to speak so."""
+    """Return an HTTP/2 connection to the pool and acquire one that does not use HTTP/2."""
     yield ReleaseToPool(used)
     return (yield Acquire((request.pool_key, "not in frames"), tls=tls))
 
@@ -210,7 +223,10 @@ def _exchange(
     used: object | None,
     secured: bool,
 ) -> Dialogue[HttpAnswer]:
-    """Ask and hear the head, in frames where the peer chose them or did so when it was asked first."""
+    """Send the request and receive the head of the response.
+
+    HTTP/2 is used if the connection already uses it, or if it is new and the peer chose h2 in ALPN.
+    """
     frames = _frames_of(used)
     if used is None and options.http2 is not None and (yield RequestAgreed()) == "h2":
         frames = options.http2(header_section(limits))
@@ -221,7 +237,7 @@ def _exchange(
 
 
 class _HttpCall:
-    """A request as HTTP/1.1 has it, ready to be sent."""
+    """An HTTP/1.1 request, ready to be sent."""
 
     def __init__(self, request: HttpRequest, limits: Limits) -> None:
         self.exchange = exchange = Http1Exchange(request, limits)
@@ -233,13 +249,16 @@ class _HttpCall:
             self._lines += tuple(line for line in encoded if line.octets)
 
     def hear_head(self) -> Dialogue[ResponseHead]:
-        """Send the request. The head of an answer that came before all of it was gone makes the rest
-        pointless: the peer may leave without reading that."""
+        """Send the request and receive the head of the response.
+
+        If the head arrives before the request is complete, the rest is not sent: the peer may close without
+        reading it.
+        """
         early: object | None = None
         try:
             early = yield self._make_send()
         except Disconnected:
-            self.exchange.cut_off()  # it may have said why before it went
+            self.exchange.cut_off()  # the server may have sent a response before it closed
         if early is not None:
             self.exchange.cut_off()
             return cast(ResponseHead, early)

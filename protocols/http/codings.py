@@ -1,10 +1,10 @@
-"""Content codings undone (RFC 9110 8.4), within the bounds of rule S16.
+"""Decoding of content codings (RFC 9110 8.4), within the bounds of rule S16.
 
-One coding only. Octets come out in pieces, each made only when it is asked for, so that what a few
-octets blow up to is never in memory at once; and not more of them than `ratio` times what went in, once
-they are more than a mebibyte. What goes in is bounded too, for it may become nothing: as the body is, and
-to a mebibyte on end that brings nothing out. gzip and deflate are the standard library's; others are
-brought along by whoever has them.
+Only one coding is accepted. The decoded bytes are produced piece by piece, each only on request, so the
+complete expansion of a few bytes is never in memory. Their number is limited to `ratio` times the coded bytes
+after the first mebibyte. The coded bytes are limited as well, because they may decode to nothing: like any
+body, and to one mebibyte in a row without output. gzip and deflate come from the standard library; the caller
+supplies other codings.
 """
 
 from __future__ import annotations
@@ -16,21 +16,22 @@ from typing import TypeAlias
 from protocols.errors import LimitExceeded, ProtocolError, Truncated
 from protocols.options import Unpacking
 
-#: Octets that come out at most at a time.
+#: The maximum size of a decoded piece, in bytes.
 PIECE = 65_536
 
-#: Octets that go in at most at a time. What is left of them is copied for each member of gzip and each piece
-#: that comes out: members of 21 octets would cost the square of all that came at once.
+#: The maximum number of coded bytes fed at a time. The unused rest is copied for each gzip member and each
+#: decoded piece: with members of 21 bytes, the cost would be quadratic in the size of one read.
 FED = 16_384
 
-#: Octets that may come out whatever went in: a page of blanks is no attack.
+#: Decoded bytes that are allowed without a ratio check: a page of blanks is not an attack.
 _GRACE = 1_048_576
 
-#: Octets that may go in on end with nothing out. Empty members and blocks, metadata and skippable frames
-#: make no octet however many of them there are; no coder sends more than a few between two that do.
+#: The maximum number of coded bytes in a row without output. Empty members and blocks, metadata and skippable
+#: frames decode to nothing, however many there are; no encoder sends more than a few between two that have
+#: output.
 _IN_VAIN = 1_048_576
 
-#: What a coding adds to octets that cannot be packed: heads and a name, and five octets a block of 16 KiB.
+#: The overhead of a coding for incompressible data: headers and a name, and five bytes per block of 16 KiB.
 _WRAPPING = 1_024
 _BLOCKS = 1_000
 
@@ -38,7 +39,7 @@ Codings: TypeAlias = Mapping[str, Callable[[], Unpacking]]
 
 
 class _Inflation:
-    """zlib's streams, one behind the other (RFC 1952 2.2)."""
+    """A decoder of consecutive zlib streams (RFC 1952 2.2)."""
 
     def __init__(self, window_bits: int | None) -> None:
         self._window_bits = window_bits
@@ -72,8 +73,11 @@ class _Inflation:
         return self._stream is None or self._stream.eof
 
     def _has_stream(self) -> bool:
-        """Is there one to read on? Begins the next as soon as two octets tell which: deflate is zlib's
-        format by the RFC and bare deflate by the practice of some servers (RFC 1950 2.2)."""
+        """Return whether a stream can be read; start the next one if its first two bytes are there.
+
+        They identify the format: deflate is zlib's format by the RFC (RFC 1950 2.2), and raw deflate with
+        some servers.
+        """
         if not self._stream_ended():
             return True
         if len(self._waiting) < 2:
@@ -98,16 +102,17 @@ def _deflate() -> Unpacking:
     return _Inflation(None)
 
 
-#: What we can always undo. `x-gzip` is the same by another name (RFC 9110 8.4.1.3).
+#: The codings that are always supported. `x-gzip` is equivalent to gzip (RFC 9110 8.4.1.3).
 ALWAYS: Codings = {"gzip": _gzip, "deflate": _deflate}
 _ALIASES = {"x-gzip": "gzip"}
 
 
 def choose(codings: list[str], known: Codings) -> Unpacking:
-    """What undoes these codings of a body, of which there is one.
+    """Return a new decoder for the only content coding of a body.
 
-    Raises `LimitExceeded` (ratio) for more than one: each would multiply what the other lets through;
-    `ProtocolError` for one that we cannot undo and did not ask for.
+    Raises:
+        LimitExceeded: there is more than one coding (ratio); each would multiply the expansion of the other.
+        ProtocolError: the coding is not supported and was not requested.
     """
     if len(codings) > 1:
         raise LimitExceeded("ratio", f"the body is coded {len(codings)} times over: {', '.join(codings[:4])}")
@@ -119,8 +124,11 @@ def choose(codings: list[str], known: Codings) -> Unpacking:
 
 
 class Decoding:
-    """A filter that undoes a content coding, piece by piece. `most` bounds what comes of the body, coded;
-    None is no bound. What it becomes is bounded like any body, by whoever takes it."""
+    """A filter that decodes a content coding piece by piece.
+
+    `most` limits the coded body in bytes; unlimited if None. The consumer limits the decoded body, as any
+    body.
+    """
 
     def __init__(self, unpacking: Unpacking, ratio: int, most: int | None) -> None:
         self._unpacking = unpacking
@@ -131,7 +139,12 @@ class Decoding:
         self._given = 0
 
     def feed(self, octets: bytes) -> Iterator[bytes]:
-        """Raises `LimitExceeded`, and `ProtocolError` for what is not of that coding."""
+        """Feed coded bytes and yield the decoded pieces.
+
+        Raises:
+            LimitExceeded: the coded body is too large or expands too much.
+            ProtocolError: the bytes are not valid in the coding.
+        """
         for start in range(0, len(octets), FED):
             fed = octets[start : start + FED]
             self._count_coded(len(fed))
@@ -141,13 +154,17 @@ class Decoding:
                 yield piece
 
     def finish(self) -> Iterator[bytes]:
-        """Raises `Truncated` in the middle of the coding."""
+        """Check that the coding is complete.
+
+        Raises:
+            Truncated: the body ends in the middle of its coding.
+        """
         if not self._unpacking.whole:
             raise Truncated("the body ends in the middle of its content coding", received=self._given)
         return iter(())
 
     def _count_coded(self, octets: int) -> None:
-        """More is to go in, for what went in since `_count` has brought nothing out."""
+        """Count coded bytes before they are fed; `_count` resets the bytes without output."""
         self._came += octets
         if self._most is not None and self._came > self._most + self._most // _BLOCKS + _WRAPPING:
             raise LimitExceeded(

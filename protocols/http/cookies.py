@@ -1,8 +1,8 @@
-"""Cookies of one run (RFC 6265bis): what servers set, and what of it goes with which request.
+"""The cookies of one run (RFC 6265bis): parsing, storage and selection for a request.
 
-Stricter than the standard where S11 is: the ports 80 of http and 443 of https are one place, any other port
-is one of its own. What lasts longer than a run lasts as long as the run, unless a file keeps the jar,
-which then has a clock. There is none here: whether a date has passed, the answer's own Date says.
+Stricter than the standard because of S11: port 80 of http and port 443 of https share cookies, every other
+port has its own. A cookie lives at most as long as the run, unless a file stores the jar, which then has a
+clock. Without a clock, the response's own Date decides whether a date has passed.
 """
 
 from __future__ import annotations
@@ -16,28 +16,31 @@ from protocols.authority import comparable_host
 from protocols.http.response import ResponseHead
 from protocols.http.url import HttpUrl
 
-#: Octets of a name with its value, of the value of an attribute, and of the field that is sent.
+#: Size limits in bytes: a name with its value, an attribute's value, and the field that is sent.
 LONGEST_PAIR = 4_096
 _LONGEST_ATTRIBUTE = 1_024
 _LONGEST_FIELD = 16_384
-#: Cookies of one answer that are read; of one host; of a run.
+#: The maximum number of cookies read from a response, stored for a host, and stored for a run.
 _MOST_SET, _MOST_OF_HOST, _MOST = 64, 50, 3_000
 _LONGEST_LIFE = 400 * 86_400
 
 CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
-#: The public suffix of a name (RFC 6265bis 5.5): the part that anybody can register a name below.
+#: Returns the public suffix of a name (RFC 6265bis 5.5): anyone can register a name below it.
 SuffixOf = Callable[[str], str]
 
-#: Under which name the jar of a run stands in its memory.
+#: The key of a run's jar in its memory.
 MEMORY = "http cookies"
 
 
 class Cookie(NamedTuple):
-    """`host` is what a request's host has to be, or with `subdomains` to end in, both without the dot of the
-    root. `port` is None for those of
-    the schemes. `expires` is when it ends, in seconds since 1970, None with the session or where nobody keeps
-    it; `http_only` is for the files of others."""
+    """A stored cookie.
+
+    A request's host must equal `host`, or with `subdomains` end in it; both are without the dot of the root.
+    For the schemes' default ports, `port` is None. `expires` is in seconds since 1970, None for the end of
+    the session or if the jar is not stored in a file. `http_only` is kept only for cookie files of other
+    programs.
+    """
 
     name: str
     value: str
@@ -59,8 +62,11 @@ class Cookie(NamedTuple):
 
 
 class Jar:
-    """All cookies of a run, the oldest first. `revision` counts what servers changed. One that is kept has a
-    `clock`, and its cookies may end."""
+    """All cookies of a run, the oldest first.
+
+    `revision` counts the changes by servers. A jar that is stored in a file has a `clock`, and its cookies
+    can expire.
+    """
 
     def __init__(self, clock: Callable[[], datetime] | None = None) -> None:
         self.cookies: dict[tuple[object, ...], Cookie] = {}
@@ -72,8 +78,10 @@ class Jar:
         return 0 if self.clock is None else self.clock().timestamp()
 
     def header(self, url: HttpUrl) -> bytes:
-        """The value of the field Cookie for a request; empty for none. The longer path goes first, then what
-        was set first."""
+        """Return the value of the Cookie field for a request; empty without cookies.
+
+        Longer paths come first, then cookies that were set earlier.
+        """
         now = self.now
         fitting = [each for each in self.cookies.values() if _is_for_url(each, url) and not each.is_over(now)]
         value = ""
@@ -85,7 +93,7 @@ class Jar:
         return value.encode("latin-1")
 
     def take(self, head: ResponseHead, url: HttpUrl, suffix_of: SuffixOf | None) -> None:
-        """What an answer sets. Without `suffix_of` no cookie is for more than one host."""
+        """Store the cookies of a response. Without `suffix_of` every cookie is for one host only."""
         fields = head.values("set-cookie")[:_MOST_SET]
         if not fields:
             return
@@ -115,7 +123,7 @@ class Jar:
             self._keep(cookie, lives=_is_alive(attributes, now))
 
     def _would_displace(self, cookie: Cookie, url: HttpUrl) -> bool:
-        """Nobody on the way may replace what was set with TLS."""
+        """Return whether an insecure response would replace a cookie that was set over TLS."""
         same = (each for each in self.cookies.values() if each.name == cookie.name and each.secure)
         return not url.secured and any(_overlap(each.host, cookie.host) for each in same)
 
@@ -141,7 +149,7 @@ class Jar:
 
 
 def _read_pair(text: str) -> tuple[str, str] | None:
-    """Name and value. None for what has no name, holds a control, or is too long."""
+    """Return name and value; None without a name, with a control character, or if too long."""
     name, equals, value = text.partition(";")[0].partition("=")
     name, value = name.strip(" \t"), value.strip(" \t")
     if not (equals and name) or CONTROLS.search(text) or len(name) + len(value) > LONGEST_PAIR:
@@ -150,7 +158,7 @@ def _read_pair(text: str) -> tuple[str, str] | None:
 
 
 def _attributes_of(text: str) -> Iterator[tuple[str, str]]:
-    """In lower case; the last of a name counts. One that is too long is none."""
+    """Yield the attributes in lower case; the last of a name counts, overlong values are skipped."""
     for each in text.split(";")[1:]:
         name, _, value = each.partition("=")
         if len(value) <= _LONGEST_ATTRIBUTE:
@@ -158,7 +166,7 @@ def _attributes_of(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _domain_of(domain: str, host: str, suffix_of: SuffixOf | None) -> tuple[str, bool] | None:
-    """For which host, and its subdomains too? None where the server may not say so."""
+    """Return the cookie's host and whether subdomains are included; None if the domain is not allowed."""
     domain = comparable_host(domain.removeprefix("."))
     if domain in ("", host):
         alone = not domain or suffix_of is None or is_alone(host) or suffix_of(host) == host
@@ -169,8 +177,8 @@ def _domain_of(domain: str, host: str, suffix_of: SuffixOf | None) -> tuple[str,
 
 
 def is_alone(host: str) -> bool:
-    """An address, or a name of one label."""
-    from ipaddress import ip_address  # 1 ms, and most runs are given no cookie
+    """Return whether the host is an address or a single-label name."""
+    from ipaddress import ip_address  # takes 1 ms; most runs receive no cookie
 
     try:
         ip_address(host)
@@ -180,7 +188,7 @@ def is_alone(host: str) -> bool:
 
 
 def _keeps_its_word(cookie: Cookie, attributes: dict[str, str], url: HttpUrl) -> bool:
-    """Secure only by TLS; and what the name promises (RFC 6265bis 4.1.3)."""
+    """Return whether Secure is used over TLS only and the name's prefix is honored (RFC 6265bis 4.1.3)."""
     name = cookie.name.lower()
     if cookie.secure and not url.secured:
         return False
@@ -192,8 +200,10 @@ def _keeps_its_word(cookie: Cookie, attributes: dict[str, str], url: HttpUrl) ->
 
 
 def _is_alive(attributes: dict[str, str], now: str) -> bool:
-    """Is it set, or ended, when the answer has this Date? Max-Age counts before Expires; what cannot be read
-    is not there."""
+    """Return whether the cookie is set, not expired, relative to the response's Date.
+
+    Max-Age takes precedence over Expires; an unreadable attribute is ignored.
+    """
     if re.fullmatch(r"-?[0-9]+", attributes.get("max-age", "")):
         return not re.fullmatch(r"-.*|0+", attributes["max-age"])
     if "expires" not in attributes:
@@ -203,8 +213,10 @@ def _is_alive(attributes: dict[str, str], now: str) -> bool:
 
 
 def _compute_expiry(attributes: dict[str, str], date: str, now: float) -> int | None:
-    """When it ends, by our own clock: at most 400 days from now (RFC 6265bis 5.5). The answer's Date tells
-    how far an Expires is."""
+    """Return the expiry by the local clock: at most 400 days from now (RFC 6265bis 5.5).
+
+    Expires is taken relative to the response's Date.
+    """
     if re.fullmatch(r"[0-9]+", attributes.get("max-age", "")):
         return int(now + min(int(attributes["max-age"][:18]), _LONGEST_LIFE))
     if "expires" not in attributes:
@@ -219,7 +231,7 @@ def _compute_expiry(attributes: dict[str, str], date: str, now: float) -> int | 
 
 
 def _default_path(url: HttpUrl) -> str:
-    """RFC 6265bis 5.1.4: up to the last slash, without it."""
+    """Return the path up to its last slash, without it (RFC 6265bis 5.1.4)."""
     return f"/{url.path or ''}".rpartition("/")[0] or "/"
 
 
@@ -241,30 +253,29 @@ def _overlap(one: str, other: str) -> bool:
 
 
 def jar_of(memory: dict[str, object]) -> Jar:
-    """The run's own."""
+    """Return the jar of the run."""
     held = memory.get(MEMORY) or memory.setdefault(MEMORY, Jar())
     assert isinstance(held, Jar)
     return held
 
 
-# cookie dates: Dates as cookies have them (RFC 6265bis 5.1.1): in whatever order, and whatever stands
-# around them.
+# Cookie dates (RFC 6265bis 5.1.1): tokens in any order, with any delimiters.
 
 _LONGEST = 1_024
 _DELIMITER = re.compile(r"[\t\x20-\x2f\x3b-\x40\x5b-\x60\x7b-\x7e]+")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-#: Before any run of this program: what an answer without a Date calls past.
+#: The date that stands in for a missing Date; it precedes every run of this program.
 _LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
 
 def has_passed(expires: str, now: str) -> bool:
-    """Is a date over, for an answer whose Date is `now`? One that cannot be read never is."""
+    """Return whether a date has passed for a response whose Date is `now`; an unreadable date has not."""
     date = parse_cookie_date(expires)
     return date is not None and date <= (parse_cookie_date(now) or _LONG_AGO)
 
 
 def parse_cookie_date(text: str) -> datetime | None:
-    """A date as cookies have them (RFC 6265bis 5.1.1): in whatever order, and whatever stands around it."""
+    """Parse a cookie date (RFC 6265bis 5.1.1): tokens in any order, with any delimiters."""
     time, day, month, year = None, None, None, None
     for token in _DELIMITER.split(text[:_LONGEST]):
         if time is None and (found := re.match(r"(\d{1,2}):(\d{1,2}):(\d{1,2})(?!\d)", token, re.ASCII)):
@@ -287,39 +298,42 @@ def _full_year(year: int) -> int:
     return year + 1900 if 70 <= year <= 99 else year + 2000 if year <= 69 else year
 
 
-# cookie file: Cookies as lines of a file, in the form that Netscape's browser had and curl and wget read
-# and write.
+# Cookie files: the format of Netscape's browser, which curl and wget read and write.
 #
-# Seven fields with tabs between: the host, whether its subdomains count too, the path, whether TLS is
-# needed, when it ends (seconds since 1970, 0 for the end of a session), the name, the value. `#HttpOnly_`
-# before the host is no comment. A host has its port where that is not the scheme's own, as wget has it;
-# curl knows no ports, and what it wrote is for the schemes' own. Octets of a line stand for themselves, as
-# Latin-1.
+# Each line has seven fields with tabs between: the host, whether its subdomains are included, the path,
+# whether TLS is required, the expiry (seconds since 1970, 0 for the end of a session), the name, the value.
+# `#HttpOnly_` before the host is not a comment. A port that is not the scheme's default follows the host, as
+# in wget's files; curl has no ports, so its cookies are for the default ports. The bytes of a line are read
+# as Latin-1.
 #
-# What is in a file was written by strangers: a line holds nothing that a server might not have set.
+# The contents of a file are untrusted: a line holds only values that a server could have set.
 
 TITLE = b"# Netscape HTTP Cookie File\n# Secrets, kept by resolve; comments stay as they are.\n\n"
 
 _HTTP_ONLY = "#HttpOnly_"
 _HOST = re.compile(r"\.?(?P<name>[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(?P<port>[0-9]{1,5}))?")
-_ADDRESS = re.compile(r"[0-9a-f.]*:[0-9a-f:.]*:[0-9a-f.]*")  # of IPv6, as curl writes it
+_ADDRESS = re.compile(r"[0-9a-f.]*:[0-9a-f:.]*:[0-9a-f.]*")  # an IPv6 address, as curl writes it
 _FLAGS = {"TRUE": True, "FALSE": False}
 
 Cookies = Mapping[tuple[object, ...], Cookie]
 
 
 class BadLine(Exception):
-    """A line that is neither a cookie nor a comment; the message says why, and nothing of the line."""
+    """A line that is neither a cookie nor a comment; the message has the reason, not the line."""
 
 
 def read_lines(octets: bytes) -> Iterator[tuple[int, bytes]]:
-    """The lines of a file with their ends, numbered."""
-    *lines, last = octets.split(b"\n")  # a CR alone ends none
+    """Yield the lines of a file with their line ends, numbered from 1."""
+    *lines, last = octets.split(b"\n")  # a lone CR does not end a line
     yield from enumerate([line + b"\n" for line in lines] + ([last] if last else []), 1)
 
 
 def parse_line(line: bytes, serial: int, suffix_of: SuffixOf | None) -> Cookie | None:
-    """The cookie of a line; None for a comment or an empty one. Raises `BadLine`."""
+    """Parse a line as a cookie; return None for a comment or an empty line.
+
+    Raises:
+        BadLine: the line is neither a cookie nor a comment.
+    """
     text = line.removesuffix(b"\n").removesuffix(b"\r").decode("latin-1")
     http_only = text.startswith(_HTTP_ONLY)
     text = text.removeprefix(_HTTP_ONLY)
@@ -328,7 +342,8 @@ def parse_line(line: bytes, serial: int, suffix_of: SuffixOf | None) -> Cookie |
     if CONTROLS.search(text):
         raise BadLine("it holds a control character")
     fields = text.split("\t")
-    if len(fields) == 6:  # curl's and wget's cookies with an empty value, where an editor took the tab away
+    # curl's and wget's cookies with an empty value, after an editor removed the trailing tab
+    if len(fields) == 6:
         fields.append("")
     if len(fields) != 7:
         raise BadLine("seven fields with tabs between are needed")
@@ -372,7 +387,11 @@ def _parse_expires(text: str) -> int | None:
 
 
 def _check(cookie: Cookie, suffix_of: SuffixOf | None) -> None:
-    """What no server could have set. Raises `BadLine`."""
+    """Check that a server could have set the cookie.
+
+    Raises:
+        BadLine: no server could have set it.
+    """
     if not cookie.name or len(cookie.name) + len(cookie.value) > LONGEST_PAIR:
         raise BadLine("its name is empty, or name and value are too long")
     if re.search("[;=]", cookie.name) or ";" in cookie.value or not cookie.path.startswith("/"):
@@ -387,7 +406,7 @@ def _check(cookie: Cookie, suffix_of: SuffixOf | None) -> None:
 
 
 def line_of(cookie: Cookie) -> bytes:
-    """One cookie as a line."""
+    """Return the cookie as a line of a cookie file."""
     host = f"[{cookie.host}]" if ":" in cookie.host and cookie.port else cookie.host
     place = f"{'.' if cookie.subdomains else ''}{host}{f':{cookie.port}' if cookie.port else ''}"
     fields = (
@@ -405,8 +424,11 @@ def line_of(cookie: Cookie) -> bytes:
 def merge_cookies(
     octets: bytes, before: Cookies, after: Cookies, now: float, suffix_of: SuffixOf | None
 ) -> bytes:
-    """A file as it is now, with what changed between `before` and `after`: what somebody else put into it
-    meanwhile stays, and so do comments and lines that are no cookies. What has ended goes."""
+    """Return the file's contents with the changes between `before` and `after`.
+
+    Changes by other processes stay, as do comments and lines that are not cookies. Expired cookies are
+    removed.
+    """
     changed = {key: after.get(key) for key in {**before, **after} if before.get(key) != after.get(key)}
     lines, written = [], set()
     for number, line in read_lines(octets or TITLE):

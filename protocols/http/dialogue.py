@@ -1,4 +1,4 @@
-"""The dialogues of an http URL: credentials if any, a request, and the meaning of its status."""
+"""The dialogues of an http URL: credentials if there are any, a request, and the meaning of its status."""
 
 from __future__ import annotations
 
@@ -22,19 +22,22 @@ if TYPE_CHECKING:
 
 
 _OK = 200
-#: What a server answers to a HEAD that it does not do.
+#: The statuses of a server that does not support HEAD.
 _NO_HEAD = (405, 501)
 _PARTIAL = 206
 _NOT_MODIFIED = 304
 _REDIRECT = PlanNote("a redirect would be judged by the policy and followed as a retrieval of its own")
-#: The object ends before the part that was asked for begins.
+#: The object ends before the requested range begins.
 _NO_SUCH_PART = 416
 
 
 def retrieve(url: HttpUrl, options: Options | None = None, limits: Limits | None = None) -> Dialogue[None]:
-    """The steps of a retrieval. Where only facts are wanted they are asked for by HEAD, and by a GET
-    whose body is left unread where the server does not do that. An object that is shorter now than what is
-    held of it is asked for from its beginning, and one of which another part came than was asked for."""
+    """Return the steps of a retrieval.
+
+    If only facts are wanted, the request is HEAD; a server that does not support HEAD gets a GET, whose body
+    is not read. If no `stop` is given, the complete object is requested again when the held part is longer
+    than the object is now, or when the response has another range than the requested one.
+    """
     options, limits = options or Options(), limits or Limits()
     login = HttpLogin(url, options, limits)
     yield from login.begin()
@@ -52,8 +55,10 @@ def retrieve(url: HttpUrl, options: Options | None = None, limits: Limits | None
 def _settle(
     answer: HttpAnswer, url: HttpUrl, options: Options, limits: Limits, findings: list[Finding]
 ) -> Dialogue[None]:
-    """What the status means; then the body. Where only facts are wanted it stays where it is. `findings` are
-    what was odd until now."""
+    """Interpret the status, then pass on the body.
+
+    The body is not read if only facts are wanted. `findings` are the findings so far.
+    """
     start, stop = (0, None) if options.want == "facts" else (options.start, options.stop)
     if answer.head.status == _NOT_MODIFIED and _is_conditional(options):
         yield from answer.pass_over(findings)
@@ -85,7 +90,7 @@ def _settle(
         yield StartBody(reply)
         return
     if options.want == "listing":
-        from protocols.http.index import index_reader  # most URLs name documents
+        from protocols.http.index import index_reader  # imported lazily: most URLs name documents
 
         reply = replace(reply, listing=index_reader(url, answer.head, limits, reply.findings))
     yield StartBody(reply)
@@ -97,14 +102,17 @@ def _is_conditional(options: Options) -> bool:
 
 
 def _is_covered(held: Validators | None, reply: Reply) -> bool:
-    """A server need not heed a condition, and nginx heeds a time only where it is the very one (its
-    `if_modified_since exact`)."""
+    """Return whether the held copy is current.
+
+    A server may ignore a condition; nginx compares the time for equality only (its `if_modified_since
+    exact`).
+    """
     now = Validators(size=reply.size, modified=reply.modified, etag=reply.etag)
     return held is not None and held.covers(now)
 
 
 def _landing(url: HttpUrl, asked: tuple[str, bytes], media_type: str | None) -> list[Finding]:
-    from protocols.http.response import landed_elsewhere  # few URLs lead elsewhere
+    from protocols.http.response import landed_elsewhere  # imported lazily: few URLs redirect to another host
 
     found = landed_elsewhere(url, asked, media_type)
     return [] if found is None else [found]
@@ -113,7 +121,7 @@ def _landing(url: HttpUrl, asked: tuple[str, bytes], media_type: str | None) -> 
 def _give_refusal(
     answer: HttpAnswer, options: Options, limits: Limits, error: ResolveError
 ) -> Dialogue[None]:
-    """What the server says to its refusal, for who wants to read it."""
+    """Pass on the body of an error response, for callers that want to read it."""
     reply = replace(_describe(answer.head, 0, None, raw=False), kind=Kind.ERROR, failure=error)
     decoding = _decoding(answer.head, options, limits, reply)
     yield StartBody(reply)
@@ -124,7 +132,8 @@ def _give_refusal(
 def _judge_status(head: ResponseHead, *, part: bool) -> Moved | None:
     if head.status == _OK:
         return None
-    from protocols.http.response import check_status  # with dates, which a plan has not
+    # imported lazily: it brings the dates, which a plan does not need
+    from protocols.http.response import check_status
 
     return check_status(head, part=part)
 
@@ -133,7 +142,7 @@ def _modified(head: ResponseHead) -> datetime | None:
     dates = head.values("last-modified")
     if not dates:
         return None
-    from protocols.http.response import parse_date  # as above
+    from protocols.http.response import parse_date  # imported lazily, as above
 
     return parse_date(dates[0])
 
@@ -142,7 +151,7 @@ def _read_suggested_name(head: ResponseHead) -> bytes | None:
     fields = head.values("content-disposition")
     if not fields:
         return None
-    from protocols.http.response import parse_suggested_name  # few answers have one
+    from protocols.http.response import parse_suggested_name  # imported lazily: few responses have the field
 
     return parse_suggested_name(fields[0])
 
@@ -184,28 +193,37 @@ def _decoding(head: ResponseHead, options: Options, limits: Limits, reply: Reply
 
 
 def _goes_on(head: ResponseHead, start: int) -> bool:
-    """May this answer be read on? Not one to a part that is not there, nor with another part."""
+    """Return whether the response continues the held part.
+
+    False for 416, which means that the range does not exist, and for another range.
+    """
     if head.status == _PARTIAL:
         return is_part(head, start)
     return head.status != _NO_SUCH_PART
 
 
 def choose_codings(options: Options) -> tuple[str, ...]:
-    """The codings to ask for: none where the octets are wanted as the peer keeps them, or none at all."""
+    """Return the content codings to request.
+
+    Empty if the stored bytes are wanted (a file, or `options.raw`) or no body is.
+    """
     coded = options.want in ("content", "listing") and not options.raw
     return (*ALWAYS, *options.codings) if coded else ()
 
 
-# Relay: a request that a program made itself, and its answer unjudged: no status is interpreted and no
-# redirect followed. Only a content coding is decoded, within the bounds of S16; the fields that describe it
-# are removed.
+# Relay: a request that the caller composed, and its response without interpretation: no status is interpreted
+# and no redirect followed. Only a content coding is decoded, within the bounds of S16; the fields that
+# describe it are removed.
 
 _OF_THE_CODING = ("content-encoding", "content-length")
 
 
 def relay(request: HttpRequest, options: Options, limits: Limits, *, tls: bool) -> Dialogue[None]:
-    """The reply's `extra` has the status, the reason and the version. Where there is no body the connection
-    may serve again at once."""
+    """Send the caller's request and return its response as a reply.
+
+    The reply's `extra` has the status, the reason and the version. Without a body, the connection is
+    released before the reply is returned.
+    """
     answer = yield from perform(request, options, limits, tls=tls)
     bodiless = answer.head.framing is BodyFraming.NONE
     decoding = None if bodiless else _make_relay_decoder(answer, options, limits)

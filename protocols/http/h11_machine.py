@@ -1,4 +1,4 @@
-"""The h11 state machine of one request: its input and output, under our limits and with our errors."""
+"""The h11 state machine of one request: its input and output, with our limits and errors."""
 
 from __future__ import annotations
 
@@ -10,18 +10,21 @@ from protocols.errors import LimitExceeded, ProtocolError, Refused
 from protocols.http.request import HttpRequest
 from protocols.options import Limits
 
-_TOO_LONG = 431  # what h11 would have a server say of more than `max_incomplete_event_size`
+_TOO_LONG = 431  # the status that h11 suggests to a server for more bytes than `max_incomplete_event_size`
 _SWITCHING = 101
 
-#: The status, its reason, the fields and the version of an answer.
+#: The status, reason, fields and version of a response.
 Answered: TypeAlias = "tuple[int, str, tuple[tuple[str, str], ...], str]"
 
 
 class H11Machine:
-    """`head` is the head of the request as h11 writes it. Once the last chunk and its trailer came it has
-    `ended`, and `surplus` are the octets behind them.
+    """An h11 connection for one request and its response.
 
-    Raises `Refused` (S02) for a request that cannot be sent.
+    `head` is the head of the request as h11 writes it. After the last chunk and its trailer, `ended` is set
+    and `surplus` holds the bytes that follow.
+
+    Raises:
+        Refused: the request cannot be sent (S02).
     """
 
     def __init__(self, request: HttpRequest, limits: Limits) -> None:
@@ -36,11 +39,19 @@ class H11Machine:
             raise Refused("S02", f"this cannot be sent as a request: {_without_octets(error)}") from error
 
     def encode(self, octets: bytes) -> bytes:
-        """A piece of the request's body. Raises `Refused` beyond the length that was announced."""
+        """Encode a piece of the request body.
+
+        Raises:
+            Refused: the body is longer than the announced length.
+        """
         return self._encode(h11.Data(data=octets))
 
     def encode_end(self) -> bytes:
-        """The end of the request. Raises `Refused` short of the length that was announced."""
+        """Encode the end of the request.
+
+        Raises:
+            Refused: the body is shorter than the announced length.
+        """
         return self._encode(h11.EndOfMessage())
 
     def _encode(self, event: h11.Data | h11.EndOfMessage) -> bytes:
@@ -51,11 +62,15 @@ class H11Machine:
 
     @property
     def said_all(self) -> bool:
-        """Has all of the request been encoded?"""
+        """Return whether the request is encoded completely."""
         return self._connection.our_state is h11.DONE
 
     def read_head(self, octets: bytes) -> Answered | None:
-        """A whole head; None for an interim one. Raises `ProtocolError` for what is no head."""
+        """Parse a complete head; return None for an interim head.
+
+        Raises:
+            ProtocolError: the bytes are not a response head.
+        """
         self._connection.receive_data(octets)
         event = self._next_event()
         if isinstance(event, h11.Response):
@@ -67,9 +82,13 @@ class H11Machine:
         return None
 
     def take_chunks(self, octets: bytes) -> bytes:
-        """The data in these octets of a chunked body. Raises `ProtocolError` for what are no chunks,
-        `LimitExceeded` for lines beyond the limits."""
-        if octets:  # none would mean the end to h11
+        """Return the data in these bytes of a chunked body.
+
+        Raises:
+            ProtocolError: the bytes are not chunks.
+            LimitExceeded: a line or the trailer exceeds its limit.
+        """
+        if octets:  # h11 takes empty bytes for the end of the connection
             self._connection.receive_data(octets)
         data: list[bytes] = []
         while isinstance(event := self._next_event(), h11.Data):
@@ -92,5 +111,5 @@ class H11Machine:
 
 
 def _without_octets(error: h11.ProtocolError) -> str:
-    """h11's words without the octets that it quotes: they may be a body's, or a secret."""
+    """Return h11's message without the quoted bytes, which may be a body's or a secret."""
     return str(error).partition(": b")[0].partition(": bytearray")[0].partition(" (expected")[0]

@@ -1,9 +1,9 @@
-"""One HTTP/1 request and its answer on a connection, without I/O, within our limits.
+"""An HTTP/1 request and its response on a connection, without I/O, within our limits.
 
-An unambiguous head is written and read in one step, and h11 is not even imported. Any other head is read line
-by line under the limits and given to h11 as a whole, so h11 never holds the bytes that follow. A body of
-known length, or one that the end of the connection ends, is taken from the connection itself, in bulk. Only
-chunks pass through h11.
+A plain head is written and read in one step, without importing h11. Any other head is read line by line under
+the limits and passed to h11 complete, so h11 never holds the bytes that follow. A body of known length, or
+one that ends with the connection, is taken directly from the connection, in bulk. Only chunks pass through
+h11.
 """
 
 from __future__ import annotations
@@ -23,17 +23,19 @@ from protocols.wire import Buffer, encode_head, encode_head_lines, encode_payloa
 if TYPE_CHECKING:
     from protocols.http.h11_machine import Answered, H11Machine
 
-# Plain heads: the ones of most requests and answers, each written or read in one step.
+# Plain heads: the heads of most requests and responses, each written or read in one step.
 #
 # Plain heads are a subset of the heads that h11 accepts, with the same meaning: each field once, printable
-# ASCII, no folded line, CR LF at each line's end, no framing but one Content-Length, and a connection that
-# may be reused. h11 judges everything else: nothing is looser here, and a doubt costs only time.
+# ASCII, no folded line, CR LF at each line's end, no framing except one Content-Length, and a reusable
+# connection. h11 checks all other heads: no check is looser here, and a head that is not plain costs only
+# time.
 
 _TOKEN = r"[-!#$%&'*+.^_`|~0-9A-Za-z]+"
-#: As the fields are written, no octet can be of two parts: what does not match costs no more than what does.
+#: The parts of the pattern are disjoint, so a byte has only one reading: a mismatch costs no more than a
+#: match.
 _VALUE = r"(?:[!-~]+(?:[ \t]+[!-~]+)*)?"
 
-#: The lines of a request that says nothing of its framing or its connection.
+#: The lines of a request without framing fields and with no `Connection` field but keep-alive.
 _REQUEST = re.compile(
     rf"(?:GET|HEAD) [!-~]+ HTTP/1\.1\nHost: {_VALUE}(?:\n"
     r"(?:(?i:connection: keep-alive)|"
@@ -43,13 +45,15 @@ _REQUEST = re.compile(
 _FIELDS = re.compile(rf"({_TOKEN}):[ \t]*({_VALUE})\r\n")
 _ANSWER = re.compile(rf"HTTP/1\.1 ([2-5][0-9][0-9]) ([ -~]*)\r\n(?:{_TOKEN}:[ \t]*{_VALUE}\r\n)+\r\n")
 
-#: Digits of a length that no file has more of.
+#: The maximum number of digits of a length: more digits are longer than any file.
 _LONGEST_LENGTH = 19
 
 
 def write_plain(request: HttpRequest) -> Line | None:
-    """The head of a request without a body, which is the whole of it; None for any other, and for one of
-    which more is to be said."""
+    """Return the head of a plain request without a body, which is the complete request.
+
+    Returns None if the request has a body or its head is not plain.
+    """
     if request.body != b"":
         return None
     lines = [b"%b %b HTTP/1.1" % (request.method, request.target)]
@@ -58,8 +62,10 @@ def write_plain(request: HttpRequest) -> Line | None:
 
 
 def read_plain(buffer: Buffer, method: bytes, limits: Limits) -> ResponseHead | None:
-    """Take the head of an answer to a plain request, which says how long its body is. None, and nothing is
-    taken, where it is not there yet or not plain, or could be beyond a limit."""
+    """Take the head of a response to a plain request, with a known body length.
+
+    Returns None, and takes nothing, if the head is incomplete, is not plain, or may exceed a limit.
+    """
     octets = buffer.peek_head(limits.line)
     if not octets.isascii() or not (found := _ANSWER.fullmatch(text := octets.decode("ascii"))):
         return None
@@ -77,7 +83,7 @@ def read_plain(buffer: Buffer, method: bytes, limits: Limits) -> ResponseHead | 
 
 
 def _is_clear(named: dict[str, str]) -> bool:
-    """Does it say where the body ends, in one way, and that the connection goes on?"""
+    """Return whether the fields give the body length in one way only and keep the connection open."""
     if "transfer-encoding" in named:
         return False
     if "connection" in named and named["connection"].lower() != "keep-alive":
@@ -88,14 +94,18 @@ def _is_clear(named: dict[str, str]) -> bool:
 
 _BEGINNING = b"HTTP/1."
 
-#: Octets of a request that any system takes in one write: before those are gone no answer can come.
+#: Bytes of a request that every system takes in one write: no response can arrive before they are sent.
 AT_ONCE = 16_384
 
 
 class Http1Exchange:
-    """Send `line` (and a body with `encode_body`, `encode_end`), then `read_head`, then the body.
+    """An HTTP/1.1 request and its response on one connection.
 
-    Raises `Refused` (S02) for a request that cannot be sent.
+    Send `line` (and a body with `encode_body`, `encode_end`), then read the head with `read_head`, then the
+    body.
+
+    Raises:
+        Refused: the request cannot be sent (S02).
     """
 
     version = "HTTP/1.1"
@@ -113,41 +123,57 @@ class Http1Exchange:
 
     def _begin(self) -> H11Machine:
 
-        from protocols.http.h11_machine import H11Machine  # imports h11, 25 ms; a plain head needs none
+        # imported lazily: h11 takes 25 ms to load, and a plain head does not need it
+        from protocols.http.h11_machine import H11Machine
 
         self._begun = H11Machine(self._request, self._limits)
         return self._begun
 
     @property
     def _machine(self) -> H11Machine:
-        """Told of a plain request only where the answer is not plain."""
+        """Return the h11 machine.
+
+        It is created for a plain request only if the response is not plain.
+        """
         if self._begun is None:
             self._begin().encode_end()
         assert self._begun is not None
         return self._begun
 
     def cut_off(self) -> None:
-        """Not all of the request went out, for the answer came before: nothing may follow it."""
+        """Record that the request was not sent completely: the connection cannot be reused.
+
+        The response arrived before the request was complete.
+        """
         self._cut_off = True
 
     def encode_body(self, octets: bytes) -> Line:
-        """A piece of the request's body. Raises `Refused` beyond the length that was announced."""
+        """Encode a piece of the request body.
+
+        Raises:
+            Refused: the body is longer than the announced length.
+        """
         return encode_payload(self._machine.encode(octets))
 
     def encode_end(self) -> Line:
-        """The request ends here: nothing to send, or the last chunk. Raises `Refused` short of the
-        length that was announced."""
+        """Encode the end of the request: nothing, or the last chunk.
+
+        Raises:
+            Refused: the body is shorter than the announced length.
+        """
         return encode_payload(b"" if self.is_plain else self._machine.encode_end())
 
     def encode_piece(self, octets: bytes) -> Line:
-        """A piece of the request's body; no octets are its end."""
+        """Encode a piece of the request body; empty bytes end the body."""
         return self.encode_body(octets) if octets else self.encode_end()
 
     def read_head(self, buffer: Buffer) -> Generator[None, None, ResponseHead]:
-        """A reader for the head of the final answer; those of interim ones (1xx) are read over.
+        """Read the head of the final response; interim heads (1xx) are skipped.
 
-        Raises `LimitExceeded` for a line, a number of lines or octets in all beyond the limits,
-        `ProtocolError` for what is no head, `Disconnected` when the connection ends first.
+        Raises:
+            LimitExceeded: a line, the number of lines or the total size exceeds its limit.
+            ProtocolError: the bytes are not a response head.
+            Disconnected: the connection ended before the end of the head.
         """
         while not buffer and not buffer.at_end:
             yield
@@ -163,15 +189,17 @@ class Http1Exchange:
                 lines.append(line)
                 octets += len(line)
                 check_head_size(octets, self._limits)
-                if len(lines) > self._limits.lines + 1:  # the status line is no header
+                if len(lines) > self._limits.lines + 1:  # the status line is not a header
                     raise LimitExceeded("lines", f"the answer has more than {self._limits.lines} headers")
             answered = self._machine.read_head(b"".join(lines[start:]) + line)
             if answered is not None:
                 return self._head(answered)
 
     def _check_beginning(self, buffer: Buffer) -> Generator[None, None, None]:
-        """Another protocol or version shows with the first octets, which may never end a line; HTTP/2
-        has no status line (RFC 9113 8.3.2)."""
+        """Check the first bytes for another protocol or version, which may never end a line.
+
+        HTTP/2 has no status line (RFC 9113 8.3.2).
+        """
         while (begin := buffer.peek(len(_BEGINNING))) != _BEGINNING:
             if not _BEGINNING.startswith(begin):
                 raise ProtocolError("the answer begins with what is no status line")
@@ -196,10 +224,13 @@ class Http1Exchange:
         return self._answered
 
     def take_chunks(self, buffer: Buffer) -> bytes:
-        """The data in the octets of a chunked body that are there; `ended` once the last chunk and its
-        trailer came. What is behind stays in the buffer.
+        """Take the data of the buffered part of a chunked body.
 
-        Raises `ProtocolError` for what are no chunks, `LimitExceeded` for lines beyond the limits.
+        `ended` is set after the last chunk and its trailer. The bytes that follow stay in the buffer.
+
+        Raises:
+            ProtocolError: the bytes are not chunks.
+            LimitExceeded: a line exceeds the limit.
         """
         machine = self._machine
         data = machine.take_chunks(buffer.take())
@@ -209,8 +240,13 @@ class Http1Exchange:
         return data
 
     def read_chunks(self, buffer: Buffer) -> Generator[None, None, bytes]:
-        """A reader for the next octets of a chunked body: what the octets that are there make, none at its
-        end. Raises `Disconnected` where the connection ends first, and what `take_chunks` does."""
+        """Read the next data of a chunked body: the data of the buffered chunks, empty at its end.
+
+        Raises:
+            Disconnected: the connection ended before the last chunk.
+            ProtocolError: the bytes are not chunks.
+            LimitExceeded: a line exceeds the limit.
+        """
         while not self.ended:
             if buffer and (octets := self.take_chunks(buffer)):
                 return octets
@@ -221,14 +257,14 @@ class Http1Exchange:
         return b""
 
     def read_over(self, buffer: Buffer) -> Generator[None, None, bool]:
-        """A reader for a body that nobody wants: was all of it there? It waits for nothing."""
+        """Read an unwanted body without waiting; return whether all of it was buffered."""
         assert self._answered is not None
         match self._answered.framing:
             case BodyFraming.LENGTH if len(buffer) >= (self._answered.length or 0):
                 buffer.take(self._answered.length)
                 return True
             case BodyFraming.CHUNKED if buffer:
-                with suppress(ProtocolError):  # nobody wanted it: the connection is closed, and that is all
+                with suppress(ProtocolError):  # the body is unwanted: an error only closes the connection
                     self.take_chunks(buffer)
                 return self.ended
         return self._answered.framing is BodyFraming.NONE
@@ -236,11 +272,11 @@ class Http1Exchange:
 
     @property
     def state(self) -> object:
-        """What is kept with the connection for the next one: nothing but that it is in order."""
+        """Return the state that is pooled with the connection: only that it is usable."""
         return True
 
     @property
     def reusable(self) -> bool:
-        """May the connection serve again once the body has ended? Both sides had to agree."""
+        """Return whether the connection can be reused after the body; both sides must agree."""
         said_all = self._begun is None or self._begun.said_all
         return said_all and not self._cut_off

@@ -1,8 +1,8 @@
-"""One request and its answer in the frames of HTTP/2 (RFC 9113), kept within our limits. No I/O.
+"""A request and its response in HTTP/2 frames (RFC 9113), within our limits. No I/O.
 
-Frames are cut out of the buffer here, one by one, so that nothing behind the end of the answer is taken
-and each is known to be bounded; what they say is read by the machine that the options bring (`Frames`).
-Octets of the body are not held: what one read of the connection brought is what one step gives.
+This module splits the buffer into frames, one at a time, so bytes after the end of the response stay in it
+and each frame has a bounded size. The machine from the options (`Frames`) interprets the frames. Body bytes
+are not accumulated: each step emits the bytes of one read of the connection.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from protocols.http.response import BodyFraming, ResponseHead, check_head_size, 
 from protocols.options import Frames, Limits
 from protocols.wire import Buffer, encode_frames
 
-#: Octets before the content of a frame (RFC 9113 4.1), and of content where no more was allowed (4.2).
+#: The size of a frame header (RFC 9113 4.1), and the maximum frame payload unless more was allowed (4.2).
 _PREFIX = 9
 _LARGEST_FRAME = 16_384
 _GOAWAY = 7
-#: Frames in a row that bring nothing of the answer, for which there is hardly a reason: SETTINGS, PING,
-#: empty DATA, header blocks that go on and on (CVE-2019-9512 to 9518, CVE-2024-27316 and their like).
+#: Frames in a row without a part of the response, for which there is hardly a valid reason: SETTINGS, PING,
+#: empty DATA, endless header blocks (CVE-2019-9512 to 9518, CVE-2024-27316 and similar).
 _IDLE_FRAMES = 1_000
-#: Octets of a header section that are always taken; h2 has the same figure.
+#: The minimum limit of a header section, in bytes; h2 uses the same figure.
 _HEADER_SECTION = 65_536
 
-#: Fields that are about an HTTP/1.1 connection (8.2.2), and Host, which is `:authority` here.
+#: Fields of an HTTP/1.1 connection (8.2.2), and Host, which is `:authority` in HTTP/2.
 _OF_HTTP1 = frozenset({b"connection", b"host", b"keep-alive", b"proxy-connection", b"te", b"upgrade"})
 _NAME = re.compile(rb"[-!#$%&'*+.^_`|~0-9a-z]+")
 _VALUE = re.compile(rb"[^\x00\r\n]*")
-#: As h11 has it: more digits than that are no length.
+#: As in h11: a Content-Length with more digits is invalid.
 _LENGTH = re.compile(rb"[0-9]{1,20}")
 _STATUS = re.compile(rb"[1-9][0-9]{2}")
 
@@ -40,15 +40,20 @@ _Fields: TypeAlias = "tuple[tuple[bytes, bytes], ...]"
 
 
 def header_section(limits: Limits) -> int:
-    """Octets of a header section that a peer may send: never less than one line may have."""
+    """Return the maximum size of a peer's header section in bytes: at least one maximum line."""
     return max(_HEADER_SECTION, limits.line)
 
 
 class Http2Exchange:
-    """Send `unsent`, then `read_head`, then `take_data` until `ended`; what `unsent` has in between is to
-    be sent before more is awaited. `frames` are those of the connection, which may serve again.
+    """An HTTP/2 request and its response.
 
-    Raises `Refused` (S02) for a request that cannot be sent, `Disconnected` where no more can be sent here.
+    Send `take_unsent`, then read the head with `read_head`, then the body with `take_data` until `ended`. In
+    between, send the bytes of `take_unsent` before more are awaited. `frames` belongs to the connection,
+    which can be reused.
+
+    Raises:
+        Refused: the request cannot be sent (S02).
+        Disconnected: the connection accepts no more requests.
     """
 
     version = "HTTP/2"
@@ -75,20 +80,22 @@ class Http2Exchange:
 
     @property
     def reusable(self) -> bool:
-        """May the connection serve again?"""
+        """Return whether the connection can be reused."""
         return self.ended and self._fault is None and not self._leaving
 
     def take_unsent(self) -> Line | None:
-        """What has to leave now: the request, later what acknowledges and makes room for more."""
+        """Return the bytes to send now: first the request, later acknowledgments and window updates."""
         octets, self._out = self._out + self.frames.take_unsent(), b""
         shown, self._shown = self._shown, None
         return encode_frames(octets, shown, self._secrets) if octets else None
 
     def read_head(self, buffer: Buffer) -> Generator[None, None, ResponseHead | None]:
-        """A reader for the head of the final answer; None where something has to be sent first.
+        """Read the head of the final response; return None if bytes must be sent first.
 
-        Raises `LimitExceeded`, `ProtocolError` for what is no HTTP/2, and `Disconnected` when the
-        connection ends, or the server gives the request up, before there is a head.
+        Raises:
+            LimitExceeded: the head exceeds a limit.
+            ProtocolError: the bytes are not valid HTTP/2.
+            Disconnected: the connection ended, or the server aborted the request, before the end of the head.
         """
         while self._head is None:
             if (frame := _take_frame(buffer)) is not None:
@@ -104,9 +111,9 @@ class Http2Exchange:
         return self._head
 
     def take_data(self, buffer: Buffer) -> bytes:
-        """The octets of the body in the frames that are there; `ended` once the stream has.
+        """Take the body bytes of the buffered frames; `ended` is set at the end of the stream.
 
-        Raises what `read_head` does, and `Truncated` where the stream is given up after some octets.
+        Raises the errors of `read_head`, and `Truncated` if the stream is aborted after some body bytes.
         """
         try:
             while not self.ended and self._fault is None and (frame := _take_frame(buffer)) is not None:
@@ -119,8 +126,10 @@ class Http2Exchange:
         return data
 
     def read_data(self, buffer: Buffer) -> Generator[None, None, bytes | None]:
-        """A reader for the next octets of the body, none at its end; None where something has to be sent
-        first. Raises what `take_data` does."""
+        """Read the next body bytes, empty at the end; return None if bytes must be sent first.
+
+        Raises the errors of `take_data`.
+        """
         while not (octets := self.take_data(buffer)):
             if self.ended:
                 return b""
@@ -132,28 +141,28 @@ class Http2Exchange:
         return octets
 
     def read_over(self, buffer: Buffer) -> Generator[None, None, bool]:
-        """A reader for a body that nobody wants: was all of it there? It waits for nothing."""
+        """Read an unwanted body without waiting; return whether all of it was buffered."""
         try:
             while self.take_data(buffer):
                 pass
         except ResolveError:
-            return False  # of a body that nobody wanted: the connection is closed, and that is all
+            return False  # the body is unwanted: an error only closes the connection
         return True
         yield
 
     def must_send(self) -> tuple[Line]:
-        """What has to leave now, where there is something."""
+        """Return the pending bytes to send; there must be some."""
         line = self.take_unsent()
         assert line is not None
         return (line,)
 
     @property
     def state(self) -> object:
-        """What is kept with the connection for the next one."""
+        """Return the state that is pooled with the connection."""
         return self.frames
 
     def cut(self, how: str) -> Disconnected | Truncated:
-        """The error for a body that ends before its end."""
+        """Return the error for a body that ends too early."""
         if self.received == 0:
             return Disconnected(f"{how} before the first octet of the body")
         message = f"{how} after {self.received} octets of the body, before its end"
@@ -169,7 +178,8 @@ class Http2Exchange:
         if self._idle > _IDLE_FRAMES:
             raise ProtocolError(f"{_IDLE_FRAMES} frames in a row brought nothing of the answer")
         if frame[3] == _GOAWAY and len(frame) >= _PREFIX + 8:
-            # Not for the machine: to it this would be the end, while answers under way still come (6.8).
+            # The machine does not get this frame: it would end there, but responses in progress still arrive
+            # (6.8).
             self._leave(int.from_bytes(frame[_PREFIX : _PREFIX + 4], "big") & 0x7FFF_FFFF)
             return
         if self._head is None:
@@ -192,10 +202,10 @@ class Http2Exchange:
 
     def _take_fields(self, fields: _Fields) -> None:
         self._fields += len(fields)
-        if self._fields > self._limits.lines + 1:  # the status is no header
+        if self._fields > self._limits.lines + 1:  # the status is not a header
             raise LimitExceeded("lines", f"the answer has more than {self._limits.lines} headers")
         for name, value in fields:
-            if len(name) + len(value) + 4 > self._limits.line:  # as a line of HTTP/1.1 would have it
+            if len(name) + len(value) + 4 > self._limits.line:  # the length of the field as an HTTP/1.1 line
                 raise LimitExceeded("line", f"a field is longer than {self._limits.line} octets")
             self._unpacked += len(name) + len(value) + 4
         check_head_size(self._unpacked, self._limits)
@@ -233,7 +243,11 @@ class Http2Exchange:
 
 
 def _take_frame(buffer: Buffer) -> bytes | None:
-    """The next frame if all of it is there. Raises `ProtocolError` for one longer than was allowed."""
+    """Take the next frame if it is complete.
+
+    Raises:
+        ProtocolError: the frame is longer than allowed.
+    """
     prefix = buffer.peek(_PREFIX)
     length = int.from_bytes(prefix[:3], "big")
     if len(prefix) >= 3 and length > _LARGEST_FRAME:
@@ -244,8 +258,11 @@ def _take_frame(buffer: Buffer) -> bytes | None:
 
 
 def _fields_of(request: HttpRequest) -> _Fields:
-    """The fields as HTTP/2 has them (8.3.1); all octets of the target are the URL's own. Raises `Refused`
-    (S02) for what a peer that goes on in HTTP/1.1 would read as more than one field (8.2.1, 10.3)."""
+    """Return the fields in HTTP/2 form (8.3.1); the target stays as the URL has it.
+
+    Raises:
+        Refused: a peer that forwards in HTTP/1.1 would read more than one field (S02; 8.2.1, 10.3).
+    """
     for name, value in request.headers:
         if not _NAME.fullmatch(name.lower()) or not _VALUE.fullmatch(value):
             raise Refused("S02", "this cannot be sent as a field of a request")

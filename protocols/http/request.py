@@ -1,7 +1,7 @@
 """The HTTP request: the bytes that ask for a URL or a range of its object (RFC 9112 3, RFC 9110 5 to 14).
 
-The target is the URL's own path and search, as written. h11 checks field values when the head is assembled;
-this module has the fields that a caller may not set and those that are never shown.
+The target is the URL's path and search as written. h11 checks field values when the head is assembled; this
+module has the fields that a caller must not set and the fields that are never shown.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from protocols.step import Source
 
 Headers: TypeAlias = "tuple[tuple[bytes, bytes], ...]"
 
-#: Headers whose values are shown as `****` (S17), by what their names say.
+#: Headers whose values are shown as `****` (S17), by their names.
 _SECRET = re.compile(rb"auth|cookie|key|passw|secret|session|signature|token", re.IGNORECASE)
 
-#: What the URL, the connection or the machine decides; a caller who set one would break the framing or
-#: name another host than the one that was judged.
+#: Headers that the URL, the connection or the machine determines; a caller's value would break the framing or
+#: name another host than the policy checked.
 _NOT_THE_CALLERS = frozenset(
     {
         b"accept-encoding",
@@ -54,8 +54,11 @@ def _is_secret(name: bytes) -> bool:
 
 
 class HttpRequest(NamedTuple):
-    """What is sent. The body of one that a program made itself may come piece by piece, once. What a proxy is
-    `told` of us are headers, too: who has a connection to it is known by whose proxy it is."""
+    """A request to send.
+
+    A body supplied by the caller may be a stream, which can be sent only once. `told` holds the headers for a
+    proxy; they are not part of the pool key, because a connection to a proxy belongs to its login.
+    """
 
     method: bytes
     target: bytes
@@ -65,8 +68,10 @@ class HttpRequest(NamedTuple):
     told: Headers = ()
 
     def sign(self, value: bytes, speaker: tuple[bytes, bytes] | None = None) -> HttpRequest:
-        """With the field `Authorization`, before those that the caller set, unless that is one of them.
-        `speaker` tells those who say who they are from one another, however they prove it this time."""
+        """Return the request with `Authorization` before the caller's headers, unless the caller set it.
+
+        `speaker` distinguishes logins in the pool key, independent of the proof in this request.
+        """
         if has_field(self.headers, b"authorization"):
             return self
         ours = max(at for at, (name, _) in enumerate(self.headers, 1) if name.lower() in _NOT_THE_CALLERS)
@@ -75,25 +80,25 @@ class HttpRequest(NamedTuple):
 
     @property
     def secrets(self) -> Headers:
-        """The headers whose values are not to be shown."""
+        """Return the headers whose values must not be shown."""
         return tuple([(name, value) for name, value in self.headers if value and _is_secret(name)])
 
     def route_through(self, place: bytes) -> HttpRequest:
-        """As it is put to a proxy: the whole URL."""
+        """Return the request as sent to a proxy, with the complete URL as its target."""
         return self._replace(target=place + self.target) if self.target.startswith(b"/") else self
 
     def add_fields(self, fields: Headers) -> HttpRequest:
-        """With what a proxy is to know of us."""
+        """Return the request with the headers for a proxy."""
         return self._replace(headers=(*self.headers, *fields), told=fields)
 
     @property
     def repeatable(self) -> bool:
-        """May it be sent twice, where nobody knows whether it was done (RFC 9110 9.2.2)?"""
+        """Return whether the request may be sent twice if its outcome is unknown (RFC 9110 9.2.2)."""
         return self.method in _REPEATABLE and isinstance(self.body, bytes)
 
     @property
     def pool_key(self) -> Headers:
-        """As whom it asks: what must be equal for two requests to share a connection (S11)."""
+        """Return the login part of the pool key: requests share a connection only if it is equal (S11)."""
         secrets = self.secrets
         if self.told:
             secrets = tuple(each for each in secrets if each not in self.told)
@@ -103,11 +108,16 @@ class HttpRequest(NamedTuple):
 
 
 def compose(url: HttpUrl, options: Options, codings: Sequence[str]) -> HttpRequest:
-    """A GET for the URL, or a HEAD where only facts are wanted. `codings` are those we can undo; a part of
-    the object is asked for without any.
+    """Compose a GET for the URL, or a HEAD if only facts are wanted.
 
-    Raises `Refused` (S02) for octets that cannot be sent, `NotConfigured` for a header that the caller
-    cannot set.
+    Args:
+        url: the URL to retrieve.
+        options: the range, the conditions and the caller's headers.
+        codings: the supported content codings; a range is requested without any.
+
+    Raises:
+        Refused: the target or a header holds bytes that cannot be sent (S02).
+        NotConfigured: the caller set a header that it must not set.
     """
     method = b"HEAD" if options.want == "facts" else b"GET"
     check_headers(options.headers)
@@ -126,7 +136,7 @@ def compose(url: HttpUrl, options: Options, codings: Sequence[str]) -> HttpReque
 def _collect_own_fields(
     host: str, port: int | None, default_port: int, user_agent: bytes, codings: tuple[str, ...]
 ) -> Headers:
-    """Those that go to a place whatever is asked for there; no secret is among them."""
+    """Return the headers that depend only on the host and port; no header is secret."""
     check_headers(((b"User-Agent", user_agent),))
     headers = {
         b"Host": _host(host, port, default_port),
@@ -138,7 +148,7 @@ def _collect_own_fields(
 
 
 def _make_conditional_fields(options: Options) -> dict[bytes, bytes]:
-    """A part of it, or all of it on a condition."""
+    """Return the headers of a range request or a conditional request."""
     if options.want == "facts":
         return {}
     if options.start or options.stop is not None:
@@ -152,8 +162,11 @@ def _make_conditional_fields(options: Options) -> dict[bytes, bytes]:
 def prepare(
     method: bytes, target: bytes, headers: Iterable[tuple[bytes, bytes]], body: bytes | Source = b""
 ) -> HttpRequest:
-    """A request of any method. Raises `Refused` (S02) unless every octet of the target is 21–7E, and for a
-    header that is none; its value, which may be a secret, is told nobody (S17)."""
+    """Return a request of any method; no error message holds a header's value, a possible secret (S17).
+
+    Raises:
+        Refused: the target has a byte outside 21–7E, or a header is invalid (S02).
+    """
     fields: list[tuple[bytes, bytes]] = []
     for name, written in headers:
         value = written.strip(b" \t")
@@ -173,8 +186,11 @@ def _request(method: bytes, target: bytes, fields: Headers, body: bytes | Source
 
 
 def target_of(url: HttpUrl) -> bytes:
-    """Path and search as written, not normalised. Raises `Refused` (S02) for anything outside ASCII;
-    `prepare` sees to the rest."""
+    """Return path and search as written, not normalized; `prepare` checks the rest.
+
+    Raises:
+        Refused: path or search holds a character outside ASCII (S02).
+    """
     search = "" if url.search is None else f"?{url.search}"
     try:
         return f"/{url.path or ''}{search}".encode("ascii")
@@ -183,7 +199,7 @@ def target_of(url: HttpUrl) -> bytes:
 
 
 def host_of(url: HostUrl) -> bytes:
-    """The Host header: the port only where it is not the scheme's own (RFC 9110 7.2)."""
+    """Return the Host header: with the port unless it is the scheme's default (RFC 9110 7.2)."""
     return _host(url.host, url.port, url.default_port)
 
 
@@ -193,14 +209,22 @@ def _host(host: str, port: int | None, default_port: int) -> bytes:
 
 
 def encode_basic(credentials: Credentials) -> bytes:
-    """RFC 7617. Raises `Refused` (S02) for octets that would not arrive as they are."""
+    """Return the value of Basic authentication (RFC 7617).
+
+    Raises:
+        Refused: the login holds bytes that would change its meaning (S02).
+    """
     check_login(credentials, b":")
     pair = credentials.user + b":" + credentials.password
     return b"Basic " + b2a_base64(pair, newline=False)
 
 
 def check_login(credentials: Credentials, ends_user: bytes = b"") -> None:
-    """Raises `Refused` (S02) for octets that would end the field, or the name in it (`ends_user`)."""
+    """Check that no byte of the login would end the field, or the name in it (`ends_user`).
+
+    Raises:
+        Refused: such a byte was found (S02).
+    """
     ends = b"\0\n\r"
     for name, octets, refused in (
         ("user", credentials.user, ends + ends_user),
@@ -212,12 +236,16 @@ def check_login(credentials: Credentials, ends_user: bytes = b"") -> None:
 
 
 def has_field(headers: Headers, name: bytes) -> bool:
-    """Is there a field of that (lower-case) name?"""
+    """Return whether there is a field with that (lower-case) name."""
     return any(field.lower() == name for field, _ in headers)
 
 
 def check_headers(headers: Headers) -> None:
-    """May the caller set these? Raises `NotConfigured`, never showing a value."""
+    """Check that the caller may set these headers; the error never shows a value.
+
+    Raises:
+        NotConfigured: a header is invalid or must not be set by the caller.
+    """
     for name, value in headers:
         shown = name.decode("latin-1")
         if not _TOKEN.fullmatch(name):
@@ -228,8 +256,8 @@ def check_headers(headers: Headers) -> None:
             raise NotConfigured(f"the value of the header {shown} holds a control character")
 
 
-# Ranges (RFC 9110 14), to resume behind bytes that are held already, and conditional requests for an object
-# that may differ from the held one (13.1): how they are written and read.
+# Ranges (RFC 9110 14), to resume after the bytes that are held already, and conditional requests for an
+# object that may differ from the held one (13.1).
 #
 # Ranges ask for the stored form only: bytes of a content coding are not bytes of the object.
 
@@ -238,38 +266,40 @@ _STRONG = re.compile(r'"[\x21\x23-\x7e\x80-\xff]*"')
 
 
 def range_headers(start: int, known: Validators, stop: int | None = None) -> dict[bytes, bytes]:
-    """What asks for all from octet `start` on, or up to `stop`, if the object is still the one that is known
-    (13.1.5)."""
+    """Return the headers of a range request from byte `start`, up to `stop` if given.
+
+    The range is conditional on the object being the `known` one (13.1.5).
+    """
     headers = {b"Range": b"bytes=%d-" % start if stop is None else b"bytes=%d-%d" % (start, stop - 1)}
     if known.etag is not None:
         headers[b"If-Range"] = known.etag.encode("latin-1")
     elif known.modified is not None:
-        from protocols.http.response import format_date  # a plan has no dates
+        from protocols.http.response import format_date  # imported lazily: a plan has no dates
 
         headers[b"If-Range"] = format_date(known.modified).encode("ascii")
     return headers
 
 
 def conditions(held: Validators) -> dict[bytes, bytes]:
-    """What asks for the object only if it is another one than is held (13.1.2, 13.1.3)."""
+    """Return the headers that request the object only if it differs from the held one (13.1.2, 13.1.3)."""
     headers: dict[bytes, bytes] = {}
     if held.etag is not None:
         headers[b"If-None-Match"] = held.etag.encode("latin-1")
     if held.modified is not None:
-        from protocols.http.response import format_date  # as above
+        from protocols.http.response import format_date  # imported lazily, as above
 
         headers[b"If-Modified-Since"] = format_date(held.modified).encode("ascii")
     return headers
 
 
 def strong_etag(head: ResponseHead) -> str | None:
-    """The entity tag, if it tells one octet from another (8.8.1)."""
+    """Return the entity tag if it is strong, which guarantees equal bytes (8.8.1)."""
     tag = head.get_first("etag")
     return tag if _STRONG.fullmatch(tag) else None
 
 
 def is_part(head: ResponseHead, start: int) -> bool:
-    """Is this what `check_part` would take?"""
+    """Return whether `check_part` accepts the response."""
     try:
         check_part(head, start)
     except ProtocolError:
@@ -278,8 +308,14 @@ def is_part(head: ResponseHead, start: int) -> bool:
 
 
 def check_part(head: ResponseHead, start: int, stop: int | None = None) -> int | None:
-    """Is this the part that was asked for, from `start` to `stop` or the object's end? The size of the
-    object, None where the server does not know it. Raises `ProtocolError`."""
+    """Check that the response is the range from `start` to `stop`, or to the object's end.
+
+    Returns:
+        The size of the object, or None if the server does not report it.
+
+    Raises:
+        ProtocolError: the response is another part, or its extent is not certain.
+    """
     asked = f"the part from octet {start} on" if stop is None else f"the part of octets {start}-{stop - 1}"
     if head.codings:
         raise ProtocolError(f"a part was asked for and came coded as {head.codings[0]!r}")

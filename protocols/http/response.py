@@ -1,7 +1,7 @@
-"""The head of an HTTP answer and the meaning of its fields (RFC 9110 6 and 8, RFC 9112 6.3).
+"""The head of an HTTP response and the meaning of its fields (RFC 9110 6 and 8, RFC 9112 6.3).
 
-Names are in lower case; values are the received bytes, one character each. A field is read leniently where
-only a fact is lost; everything that decides about framing was checked by h11 before.
+Names are in lower case; values are the received bytes, one character each. A field is parsed leniently where
+an error loses only a fact; h11 has already checked all framing fields.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from protocols.location import Finding
 from protocols.options import Limits
 from protocols.syntax import decode
 
-#: Octets that all heads of one answer may have, interim ones (1xx) too: a thousand lines of 64 KiB would be
-#: 62 MiB. Browsers take 256 KiB to 400 KiB, curl 300 KiB.
+#: The maximum size of all heads of a response in bytes, interim ones (1xx) included: a thousand lines of 64
+#: KiB would be 62 MiB. Browsers accept 256 KiB to 400 KiB, curl 300 KiB.
 LARGEST_HEAD = 262_144
 
-#: No file is longer; a number beyond it would not fit where files are positioned.
+#: No file is longer; a larger number would not fit into a file offset.
 _LARGEST = 2**63 - 1
 
 _PARAMETER = re.compile(r';[ \t]*charset[ \t]*=[ \t]*(?:"([^"\\]*)"|([^\s;"]+))', re.IGNORECASE)
@@ -39,7 +39,7 @@ _ESSENCE = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+/[-!#$%&'*+.^_`|~0-9A-Za-z]+"
 
 
 class BodyFraming(enum.Enum):
-    """What tells where the body ends (RFC 9112 6.3)."""
+    """The indication of the end of the body (RFC 9112 6.3)."""
 
     NONE = "there is no body"
     LENGTH = "Content-Length"
@@ -48,7 +48,7 @@ class BodyFraming(enum.Enum):
 
 
 class ResponseHead(NamedTuple):
-    """A final status line and its fields. `length` is None unless `framing` is by it."""
+    """A final status line and its fields. Only with framing LENGTH is `length` set."""
 
     status: int
     reason: str
@@ -57,7 +57,7 @@ class ResponseHead(NamedTuple):
     length: int | None = None
 
     def values(self, name: str) -> list[str]:
-        """The values of all fields of that (lower-case) name."""
+        """Return the values of all fields with that (lower-case) name."""
         found: list[str] = []
         for field, value in self.fields:
             if field == name:
@@ -65,7 +65,7 @@ class ResponseHead(NamedTuple):
         return found
 
     def get_first(self, name: str) -> str:
-        """The value of the first field of that name; empty where there is none."""
+        """Return the value of the first field with that name, or an empty string."""
         for field, value in self.fields:
             if field == name:
                 return value
@@ -73,32 +73,35 @@ class ResponseHead(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """Status and reason for a message."""
+        """Return status and reason for a message."""
         return f"{self.status} {self.reason}".rstrip()
 
     @property
     def media_type(self) -> str | None:
-        """Type and subtype in lower case, None where none can be read."""
+        """Return type and subtype in lower case, or None if the field is absent or invalid."""
         essence = self.get_first("content-type").partition(";")[0].strip()
         return essence.lower() if _ESSENCE.fullmatch(essence) else None
 
     @property
     def charset(self) -> str | None:
-        """The charset parameter, as written."""
+        """Return the charset parameter, as written."""
         found = _PARAMETER.search(self.get_first("content-type"))
         return None if found is None else (found[1] or found[2] or None)
 
     @property
     def announced(self) -> int | None:
-        """Content-Length, which an answer to HEAD has though nothing follows. Where there is a transfer
-        coding it means nothing (RFC 9112 6.3), nor where there can be no content (RFC 9110 15.3.5)."""
+        """Return Content-Length, which a response to HEAD has without a body.
+
+        None with a transfer coding, which makes it meaningless (RFC 9112 6.3), and for 204, which has no
+        content (RFC 9110 15.3.5).
+        """
         values = self.values("content-length")
         void = self.status == 204 or self.values("transfer-encoding")
         return content_length(values[0]) if values and not void else None
 
     @property
     def codings(self) -> list[str]:
-        """The content codings that were applied, in lower case, `identity` left out."""
+        """Return the content codings in lower case, without `identity`."""
         if not (values := self.values("content-encoding")):
             return []
         named = [coding.strip().lower() for coding in ",".join(values).split(",")]
@@ -106,14 +109,22 @@ class ResponseHead(NamedTuple):
 
 
 def check_head_size(octets: int, limits: Limits) -> None:
-    """So many octets of head have come. Raises `LimitExceeded`. A line may be as long as `limits` let it."""
+    """Check the size of the head received so far; a single line may have the length of its limit.
+
+    Raises:
+        LimitExceeded: the head is too long.
+    """
     most = max(LARGEST_HEAD, limits.line)
     if octets > most:
         raise LimitExceeded("lines", f"the head of the answer is longer than {most} octets in all")
 
 
 def content_length(value: str) -> int:
-    """A Content-Length that h11 has taken for digits. Raises `ProtocolError` beyond 2^63."""
+    """Parse a Content-Length; h11 has checked that it has digits only.
+
+    Raises:
+        ProtocolError: the length is 2^63 or more.
+    """
     length = int(value)
     if length > _LARGEST:
         raise ProtocolError(f"Content-Length {length} is longer than any file")
@@ -123,12 +134,17 @@ def content_length(value: str) -> int:
 def framing_of(
     method: bytes, status: int, fields: tuple[tuple[str, str], ...], version: str = "1.1"
 ) -> tuple[BodyFraming, int | None]:
-    """RFC 9112 6.3, for fields that h11 has taken; the number of octets where that is known.
+    """Return the framing of a body (RFC 9112 6.3) and its length if that is known.
 
-    Raises `ProtocolError` for a transfer coding beside a length, or in HTTP/1.0: of two peers on the way one
-    reads a body that ends elsewhere, and the rest of it as another answer (RFC 9112 6.1, 11.2).
+    The fields must have passed h11's checks.
+
+    Raises:
+        ProtocolError: there is a transfer coding as well as a length, or a transfer coding in HTTP/1.0. Two
+            peers on the path could then disagree about the end of the body and read the rest as another
+            response (RFC 9112 6.1, 11.2).
     """
-    if method == b"CONNECT" and 200 <= status < 300:  # what follows is the tunnel's, whatever they say
+    # the bytes that follow belong to the tunnel; these fields are ignored
+    if method == b"CONNECT" and 200 <= status < 300:
         return BodyFraming.NONE, None
     names = dict(fields)
     if "transfer-encoding" in names and "content-length" in names:
@@ -144,7 +160,7 @@ def framing_of(
     return BodyFraming.CLOSE, None
 
 
-# Dates in fields (RFC 9110 5.6.7): one form to write, and the two old ones to read as well.
+# Dates in fields (RFC 9110 5.6.7): one form to write; the two obsolete forms are parsed too.
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _TIME = r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
@@ -159,7 +175,7 @@ _FORMS = (
         rf"[A-Z][a-z]{{2}} (?P<month>[A-Z][a-z]{{2}}) (?P<day>[ \d]\d) {_TIME} (?P<year>\d{{4}})", re.ASCII
     ),
 )
-#: RFC 850 wrote two digits, which RFC 9110 takes for the past. Nothing was on the web before 1970.
+#: RFC 850 has two-digit years, which RFC 9110 takes for the past. The web has no date before 1970.
 _CENTURY_TURN = 70
 
 
@@ -167,14 +183,14 @@ _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
 def format_date(moment: datetime) -> str:
-    """The form to write. A moment without a zone counts as UTC."""
+    """Return the date as a field value. A datetime without a time zone is UTC."""
     utc = moment.astimezone(UTC) if moment.tzinfo is not None else moment
     day, month = _DAYS[utc.weekday()], MONTHS[utc.month - 1]
     return f"{day}, {utc.day:02} {month} {utc.year:04} {utc:%H:%M:%S} GMT"
 
 
 def parse_date(text: str) -> datetime | None:
-    """The moment in UTC, or None for what is no date: a fact is lost, nothing else."""
+    """Parse a date; return it in UTC, or None if it is invalid."""
     for form in _FORMS:
         if found := form.fullmatch(text):
             return _moment(found.groupdict())
@@ -193,7 +209,7 @@ def _moment(parts: dict[str, str]) -> datetime | None:
             int(parts["day"]),
             int(parts["hour"]),
             int(parts["minute"]),
-            59 if second > 59 else second,  # a leap second, which datetime has no room for
+            59 if second > 59 else second,  # datetime has no leap seconds
             tzinfo=UTC,
         )
     except ValueError:
@@ -216,8 +232,8 @@ _REFUSALS: dict[int, type[Declined]] = {
     503: TryLater,
     504: TryLater,
 }
-#: Redirections whose Location is where the object is. 304 answers no question of ours, 305 would name a
-#: proxy, 306 is unused.
+#: Redirections whose Location is the object's URL. 304 has its own check (a conditional request), 305 would
+#: name a proxy, 306 is unused.
 _ELSEWHERE = frozenset({300, 301, 302, 303, 307, 308})
 _PARTIAL = 206
 
@@ -226,10 +242,11 @@ _LONGEST_WAIT = 86_400.0
 
 
 def check_status(head: ResponseHead, *, part: bool = False) -> Moved | None:
-    """None: the object is here, or the `part` of it that was asked for. `Moved`: it is elsewhere.
+    """Interpret the status: None if the object, or its requested `part`, follows; `Moved` for a redirect.
 
-    Raises `Declined` or the class of it that the status stands for, and `ProtocolError` for a part that
-    nobody asked for and for a redirection that leads nowhere.
+    Raises:
+        Declined: the server refused; the subclass depends on the status.
+        ProtocolError: the response is an unrequested part, or a redirect without a usable location.
     """
     if head.status in _ELSEWHERE and (location := _location(head)) is not None:
         return Moved(location, str(head.status))
@@ -252,7 +269,10 @@ def _refusal(head: ResponseHead) -> Declined:
 
 
 def _retry_after(head: ResponseHead) -> tuple[float | None, datetime | None]:
-    """Retry-After, in seconds or as a date (10.2.3); a date counts from the server's own, if it has one."""
+    """Parse Retry-After, in seconds or as a date (10.2.3).
+
+    A date is relative to the response's own Date, if it has one.
+    """
     value = "".join(head.values("retry-after")[:1])
     if _SECONDS.fullmatch(value):
         return min(float(value), _LONGEST_WAIT), None
@@ -263,7 +283,11 @@ def _retry_after(head: ResponseHead) -> tuple[float | None, datetime | None]:
 
 
 def _location(head: ResponseHead) -> str | None:
-    """The one Location. Raises `ProtocolError` where several differ: nobody can tell which was meant."""
+    """Return the Location.
+
+    Raises:
+        ProtocolError: there are several different locations, so the target is ambiguous.
+    """
     found = set(head.values("location"))
     if len(found) > 1:
         raise ProtocolError(f"the server answers {head.shown} with {len(found)} different locations")
@@ -271,17 +295,20 @@ def _location(head: ResponseHead) -> str | None:
 
 
 # The file name that a server suggests: Content-Disposition (RFC 6266, RFC 8187). The result is the server's
-# bytes, separators included: a caller that makes a file of that name cleans it first.
+# bytes, separators included: a caller that creates a file with this name must sanitize it first.
 
 _TOKEN = r"[-!#$%&'*+.^_`|~0-9A-Za-z]+"
 _FIELD_PARAMETER = re.compile(rf'[ \t]*;[ \t]*({_TOKEN})[ \t]*=[ \t]*("(?:[^"\\]|\\.)*"|[^\s;"]+)', re.DOTALL)
-#: RFC 8187 3.2: a character set, a language, and octets, encoded as in a URL.
+#: RFC 8187 3.2: a character set, a language, and percent-encoded octets.
 _EXTENDED = re.compile(r"(?i:(utf-8)|(iso-8859-1))'[-A-Za-z0-9]*'((?:%[0-9A-Fa-f]{2}|[!-$&-~])+)")
 
 
 def parse_suggested_name(value: str) -> bytes | None:
-    """The file name in a field value, which has one character per octet; `filename*` counts before
-    `filename`. None where there is none, or the field is not written as the RFC has it."""
+    """Parse the file name in a field value with one character per byte.
+
+    `filename*` takes precedence over `filename`. Returns None without a file name, or if the field violates
+    the RFC's syntax.
+    """
     kind = re.match(rf"[ \t]*{_TOKEN}", value)
     at = 0 if kind is None else kind.end()
     found: dict[str, str] = {}
@@ -309,18 +336,18 @@ def _unquote(text: str) -> str:
     return re.sub(r"\\(.)", r"\1", text[1:-1], flags=re.DOTALL) if text.startswith('"') else text
 
 
-# The end of redirects: a page in place of data. Services that require a login send a client without one to a
-# page of another host, which comes with 200 and would be saved as the requested object.
+# The end of redirects: a page instead of data. Services that require a login redirect a client without one to
+# a page of another host; its status is 200, so it would be saved as the requested object.
 
 _PAGES = ("text/html", "application/xhtml+xml")
-#: How names of pages end, and of programs that make them.
+#: File name extensions of pages and of programs that generate pages.
 _PAGE_SUFFIXES = frozenset(
     {b"html", b"htm", b"xhtml", b"shtml", b"php", b"asp", b"aspx", b"jsp", b"cgi", b"pl"}
 )
 
 
 def landed_elsewhere(url: HttpUrl, asked: tuple[str, bytes], media_type: str | None) -> Finding | None:
-    """A page of another host than was `asked`, for a name that no page has."""
+    """Report a page from another host than `asked` under a name that is not a page's."""
     host, name = asked
     stem, _, suffix = name.rpartition(b".")
     is_data = bool(stem and suffix) and suffix.lower() not in _PAGE_SUFFIXES

@@ -1,7 +1,7 @@
 """A connection through an http proxy: CONNECT (RFC 9110 9.3.6).
 
-Any 2xx opens it, and every octet behind the head of that answer is the tunnel's, whatever the head says of a
-length. Nothing of what goes through is said to the proxy but the place.
+Any 2xx opens the tunnel, and every byte after the head of that response belongs to the tunnel, even if the
+head has a length. The proxy receives only the host and port, nothing else about the traffic.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from protocols.http.response import ResponseHead
 from protocols.options import Limits
 from protocols.step import Dialogue, RandomBytes, Send, receive
 
-#: A proxy has a line or two to say. Squid's heads have 1 KiB.
+#: The response of a proxy is short. Squid's heads have 1 KiB.
 _LIMITS = Limits(line=16_384, lines=100)
 
-#: tinyproxy says 401 of a login that is wrong, though it is the proxy's own.
+#: tinyproxy responds 401 to a wrong proxy login.
 _LOGIN_WANTED = frozenset({401, 407})
 _NOT_ALLOWED = frozenset({403, 405, 501})
 _NOT_REACHED = frozenset({500, 502, 503})
@@ -39,13 +39,23 @@ _IDEAL = ResponseHead(200, "Connection established", ())
 
 
 def open_tunnel(host: str, port: int, login: HttpProxyAuth) -> Dialogue[bool]:
-    """Is it open? If not the proxy wants a login, which a new connection to it will bring. Raises what the
-    proxy says no with."""
+    """Open the tunnel; return whether it is open.
+
+    If it is not, the proxy requires a login, which the next connection to it sends.
+
+    Args:
+        host: the target's host name or address.
+        port: the target's port.
+        login: the login to this proxy; records the proxy's challenge.
+
+    Raises:
+        ResolveError: the proxy refused; the subclass depends on its status.
+    """
     place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     target = place.encode("ascii")
     sent = login.fields(b"CONNECT", target)
     exchange = Http1Exchange(prepare(b"CONNECT", target, [(b"Host", target), *sent]), _LIMITS)
-    exchange.encode_end()  # there is no body, as its machine wants to be told
+    exchange.encode_end()  # the request has no body; h11 needs its end
     yield Send((exchange.line,))
     head = yield from _hear_head(exchange, login.proxy)
     if 200 <= head.status < 300:
@@ -68,11 +78,11 @@ def _hear_head(exchange: Http1Exchange, proxy: str) -> Dialogue[ResponseHead]:
 
 
 def _refusal(head: ResponseHead, port: int, proxy: str) -> ResolveError:
-    """The body of such an answer is the proxy's page, and nobody's document."""
+    """Return the error for a refusal; the body of the response is the proxy's page and is ignored."""
     code, said = str(head.status), f"{proxy} answers {head.shown}"
     if head.status in _NOT_ALLOWED:
         return AccessDenied(f"{proxy} does not let through to port {port} ({head.shown})", code=code)
-    if head.status in _NOT_REACHED:  # Squid 503 for a closed port and 500 for an unknown name, tinyproxy 500
+    if head.status in _NOT_REACHED:  # Squid: 503 for a closed port, 500 for an unknown name; tinyproxy: 500
         return Unreachable(f"{said}: it cannot connect to port {port} there", retryable=False)
     if head.status == _TOO_SLOW:
         return TimedOut(f"{said}: it got no connection in time")

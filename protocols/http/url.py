@@ -1,6 +1,6 @@
 """http URLs (RFC 1738 3.3): a path and a search.
 
-Both go to the server as they are written; nothing decodes them.
+Both are sent to the server as written, without decoding.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ _SEARCH_DATA = ";:@&="
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class HttpUrl(HostUrl):
-    """`path` is without its leading slash, None if there was none; `search` is what follows `?`. Both
-    as written, still encoded.
+    """An http or https URL.
+
+    `path` is without its leading slash, None if it is absent; `search` is the part after `?`. Both are as
+    written, still percent-encoded.
 
     Examples:
         >>> url = resolver.parse("https://h.example/a/b?c=d")
@@ -35,7 +37,7 @@ class HttpUrl(HostUrl):
 
 
 def parse(text: UrlText) -> HttpUrl:
-    """No dot segment is removed and nothing is normalised."""
+    """Parse an http URL without removing dot segments or normalizing."""
     login, start = parse_hostport(text, enders="/?")
     question = find(text, "?", start)
     path = None
@@ -52,13 +54,13 @@ def parse(text: UrlText) -> HttpUrl:
 
 
 def with_name(url: HttpUrl, *names: bytes) -> HttpUrl:
-    """What has these names at the end of the same path, its last one left out."""
+    """Return the URL with the last segment of its path replaced by `names`."""
     directory, slash, _ = (url.path or "").rpartition("/")
     return replace(url, path=f"{directory}{slash}{'/'.join(map(encode, names))}", search=None, fragment=None)
 
 
 def names_of(url: HttpUrl) -> tuple[bytes, ...]:
-    """The segments of the path, decoded once, without dot segments (RFC 3986 5.2.4, 6.2.2)."""
+    """Return the segments of the path, decoded once, without dot segments (RFC 3986 5.2.4, 6.2.2)."""
     found: list[bytes] = []
     for segment in (url.path or "").split("/"):
         name = decode(segment)
@@ -70,14 +72,17 @@ def names_of(url: HttpUrl) -> tuple[bytes, ...]:
 
 
 def as_directory(url: HttpUrl) -> HttpUrl:
-    """The same with a slash at the end of the path."""
+    """Return the URL with a slash at the end of the path."""
     path = url.path or ""
     return url if not path or path.endswith("/") else replace(url, path=f"{path}/", fragment=None)
 
 
 def build(url: HttpUrl) -> str:
-    """The URL as text. A search always gets its slash; national characters are escaped. Raises
-    `InvalidUrl` where path or search is not written as a URL's part."""
+    """Return the URL as text, with a slash before a search and non-ASCII characters escaped.
+
+    Raises:
+        InvalidUrl: the path or the search holds characters that a URL cannot have there.
+    """
     path = "" if url.path is None else f"/{encode_written('path', url.path, _PATH_DATA)}"
     if url.search is not None:
         path = f"{path or '/'}?{encode_written('search', url.search, _SEARCH_DATA + '/?')}"

@@ -1,8 +1,8 @@
-"""Index pages of http servers as entries: what a directory's URL, which ends in a slash, is answered with.
+"""Index pages of http servers as entries: the response to a directory's URL, which ends in a slash.
 
-`markup` reads HTML by what a `page` holds, once there is a `proof` that it is an index; `links` says what an
-href leads to, `cells` what stands beside it. `objects` reads JSON, `elements` XML. All are machines that are
-fed octets; which one, and whether any, is told by the head of the answer.
+`html` reads HTML pages with lxml and decides whether a page is an index; `structured` reads JSON and XML;
+`entries` interprets the links, sizes and dates of all of them. All readers are machines that are fed bytes;
+the head of the response selects the reader.
 """
 
 from __future__ import annotations
@@ -21,9 +21,12 @@ _XML = frozenset({"text/xml", "application/xml"})
 def index_reader(
     url: HttpUrl, head: ResponseHead, limits: Limits, findings: list[Finding]
 ) -> EntryReader | None:
-    """What reads the answer to `url` as an index, or declines to; None where it can be none.
+    """Return a reader for the response to `url`, or None if it cannot be an index.
 
-    Raises `UnsupportedScheme` where what reads HTML is not installed.
+    The reader raises `Declined` if the content is not an index.
+
+    Raises:
+        UnsupportedScheme: the HTML parser is not installed.
     """
     ends_in_slash = not url.path or url.path.endswith("/")
     if head.status != _OK or not ends_in_slash or head.values("content-disposition"):
@@ -31,11 +34,12 @@ def index_reader(
     if head.media_type in _MARKUP:
         return _markup_reader(url, limits, findings)
     if head.media_type == "application/json":
-        from protocols.http.index.structured import ObjectReader  # few servers have one
+        # imported lazily: few servers have JSON indexes
+        from protocols.http.index.structured import ObjectReader
 
         return ObjectReader(url, limits, findings)
     if head.media_type in _XML:
-        from protocols.http.index.structured import ElementReader  # as above
+        from protocols.http.index.structured import ElementReader  # imported lazily, as above
 
         return ElementReader(url, limits, findings)
     return None
@@ -43,7 +47,7 @@ def index_reader(
 
 def _markup_reader(url: HttpUrl, limits: Limits, findings: list[Finding]) -> EntryReader:
     try:
-        from protocols.http.index.html import MarkupReader  # brings lxml
+        from protocols.http.index.html import MarkupReader  # imported lazily: it loads lxml
     except ModuleNotFoundError as error:
         message = f"to tell whether a page is an index needs {missing_libraries('html')}"
         raise UnsupportedScheme(url.scheme, message) from error

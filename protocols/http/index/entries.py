@@ -1,8 +1,8 @@
 """Entries of an index page: the target of each link, its size and date (RFC 3986 5.2).
 
-A link is an entry if it names one object in this directory: the href is the name, the text beside it is
-decoration. An href is bytes: bytes outside ASCII are taken as they are and never recoded, bytes that RFC 3986
-does not allow are escaped, and escapes are decoded once.
+A link is an entry if it names one object in this directory: the name comes from the href, the link's text is
+ignored. An href is bytes: bytes outside ASCII are kept, never recoded; bytes that RFC 3986 does not allow are
+escaped, and escapes are decoded once.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from protocols.text import in_utc
 
 _SCHEME = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*:")
 _SORT = re.compile(rb"C=[NMSD][;&]O=[AD]|sort=[a-z]+&order=(?:asc|desc)")
-#: What a segment may not have without an escape, and what begins none (RFC 3986 3.3). Brackets stay as they
-#: are written: no server takes them for anything else.
+#: Bytes that need an escape in a segment, and percent signs that begin no escape (RFC 3986 3.3). Brackets
+#: stay as written: no server interprets them differently.
 _UNWRITTEN = re.compile(rb"[^A-Za-z0-9._~!$&'()*+,;=:@%\[\]-]|%(?![0-9A-Fa-f]{2})")
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
 
 
 class LinkRole(enum.Enum):
-    """What a link is for."""
+    """The role of a link."""
 
     ENTRY = "names one thing in the directory"
     SORT = "the same page in another order"
@@ -40,7 +40,11 @@ class LinkRole(enum.Enum):
 
 
 class IndexLink(NamedTuple):
-    """`segment` is as written, fit for a URL; `name` what it stands for. Both are empty unless an entry."""
+    """A link of an index page.
+
+    `segment` is as written, fit for a URL; `name` is its decoded form. Both are empty unless the link is an
+    entry.
+    """
 
     role: LinkRole
     segment: str = ""
@@ -49,7 +53,7 @@ class IndexLink(NamedTuple):
 
 
 class IndexDirectory:
-    """The directory that the page at `url`, whose path ends in a slash, is the index of."""
+    """The directory whose index is the page at `url`; the path of `url` ends in a slash."""
 
     def __init__(self, url: HttpUrl) -> None:
         path = url.path or ""
@@ -61,13 +65,13 @@ class IndexDirectory:
         self._segments = [decode(segment) for segment in _segments(base)[:-1]]
 
     def rebase(self, href: str) -> None:
-        """`<base href>`: what links are relative to from now on."""
+        """Apply `<base href>`: later links are relative to it."""
         path = self._path(octets_of(href).strip().partition(b"#")[0].partition(b"?")[0])
         self._base = None if path is None else path[: path.rfind(b"/") + 1]
 
     @property
     def astray(self) -> bool:
-        """Are links relative to another directory?"""
+        """Return whether links are relative to another directory."""
         return self._base is None or [*map(decode, _segments(self._base)[:-1])] != self._segments
 
     def read(self, href: str) -> IndexLink:
@@ -81,7 +85,7 @@ class IndexDirectory:
         return IndexLink(LinkRole.OUTSIDE) if path is None else self._place(_segments(path))
 
     def _path(self, written: bytes) -> bytes | None:
-        """The path that is meant; None at another place."""
+        """Return the path that the href leads to; None if it is on another host."""
         scheme = _SCHEME.match(written)
         if scheme is not None:
             if scheme[0][:-1].lower() != self._scheme or not written.startswith(b"//", scheme.end()):
@@ -117,7 +121,10 @@ def _entry(segment: bytes, *, directory: bool) -> IndexLink:
 
 
 def octets_of(text: str) -> bytes:
-    """A page is read as ISO 8859-1, so that its octets stay; a reference to a character beyond is UTF-8."""
+    """Encode text of a page, which is read as ISO 8859-1 to keep its bytes.
+
+    A character reference beyond ISO 8859-1 is encoded in UTF-8.
+    """
     try:
         return text.encode("latin-1")
     except UnicodeEncodeError:
@@ -132,7 +139,7 @@ def decode(segment: bytes) -> bytes:
 
 
 def _segments(path: bytes) -> list[bytes]:
-    """Without dot segments (RFC 3986 5.2.4); the last is empty behind a slash."""
+    """Split a path into segments without dot segments (RFC 3986 5.2.4); the last is empty after a slash."""
     found: list[bytes] = []
     for segment in path.split(b"/")[1:]:
         if segment == b"..":
@@ -142,8 +149,8 @@ def _segments(path: bytes) -> list[bytes]:
     return [*found, b""] if path.endswith((b"/.", b"/..")) else found
 
 
-# Sizes and dates beside a link, as the servers write them. A number with a unit is not a size, and a date
-# without a zone is not a moment: both are kept as shown.
+# Sizes and dates next to a link, in the formats of the servers. A number with a unit is not an exact size,
+# and a date without a time zone is not an exact time: both are kept as shown.
 
 _LARGEST = 2**63 - 1
 _SIZE = r"-|[0-9]{1,19}(?:[.,][0-9]{1,3})?(?: ?(?:[KMGTPEkmgtpe]i?[Bb]?|B|bytes))?"
@@ -159,12 +166,12 @@ _STAMP = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0
 _SIZE_CELL = re.compile(_SIZE)
 _SIZE_BEHIND = re.compile(rf"({_SIZE})(?=\s|$)")
 _EXACT = re.compile(r"([0-9]{1,19})(?: ?(?:B|bytes))?")
-#: Digits right before a link, behind a time: IIS.
+#: Digits directly before a link and after a time: IIS.
 _SIZE_BEFORE = re.compile(r"[0-9]{1,2}:[0-9]{2} [AP]M +([0-9]{1,19}) *")
 
 
 class CellTime(NamedTuple):
-    """A date as `text`; `certain` where its zone is told, else `local`, as the server's clock had it."""
+    """A date as `text`: `certain` if its time zone is known, otherwise `local`, by the server's clock."""
 
     text: str
     certain: datetime | None = None
@@ -172,14 +179,14 @@ class CellTime(NamedTuple):
 
 
 class CellSize(NamedTuple):
-    """A size as `text`; `exact` in octets, where it is that."""
+    """A size as `text`; `exact` in bytes if the text is an exact number."""
 
     text: str
     exact: int | None = None
 
 
 def parse_size(text: str) -> CellSize | None:
-    """A whole cell; None for what is no size. A dash is one that says nothing."""
+    """Parse a complete cell; return None if it is not a size. A dash is a size without a value."""
     if not _SIZE_CELL.fullmatch(text):
         return None
     exact = _EXACT.fullmatch(text)
@@ -188,7 +195,7 @@ def parse_size(text: str) -> CellSize | None:
 
 
 def parse_moment(text: str) -> CellTime | None:
-    """A whole cell; None for what is no date."""
+    """Parse a complete cell; return None if it is not a date."""
     if (certain := parse_stamp(text) or parse_date(text)) is not None:
         return CellTime(text, certain)
     for form in _LOCAL:
@@ -198,13 +205,13 @@ def parse_moment(text: str) -> CellTime | None:
 
 
 def parse_stamp(text: str) -> datetime | None:
-    """RFC 3339 in UTC."""
+    """Parse an RFC 3339 date in UTC."""
     found = _STAMP.fullmatch(text)
     return None if found is None else in_utc(found.groups())
 
 
 def read_behind(text: str) -> tuple[CellTime | None, CellSize | None]:
-    """The text behind a link of a `pre`: a date, then a size; what follows is a description."""
+    """Parse the text after a link of a `pre`: a date, then a size; a description may follow."""
     text = text.lstrip()
     moment = None
     for form in _LOCAL:
@@ -217,7 +224,7 @@ def read_behind(text: str) -> tuple[CellTime | None, CellSize | None]:
 
 
 def read_before(text: str) -> CellSize | None:
-    """The text before a link of a `pre`, where IIS has its size."""
+    """Parse the size in the text before a link of a `pre`, as IIS writes it."""
     found = _SIZE_BEFORE.search(text)
     return None if found is None else parse_size(found[1])
 
@@ -234,15 +241,14 @@ def _parse_local_time(text: str, found: re.Match[str]) -> CellTime | None:
     return CellTime(text, None, moment.isoformat(timespec="minutes" if second is None else "seconds"))
 
 
-# Entries of an index that is not a page for people, and the error that every kind of index raises for content
-# that is not one.
+# Entries of a machine-readable index, and the error of every reader for content that is not an index.
 
-#: What needs an escape, to be on the safe side: all but what is unreserved (RFC 3986 2.3).
+#: Bytes that are escaped: all but the unreserved ones (RFC 3986 2.3), to be safe.
 _RESERVED = re.compile(rb"[^A-Za-z0-9._~-]")
 
 
 class IndexRecords(NamedTuple):
-    """What makes entries of the records of one directory; `source` is what they were written in."""
+    """A factory for the entries of one directory; `source` is the format of the index."""
 
     directory: IndexDirectory
     findings: list[Finding]
@@ -251,7 +257,7 @@ class IndexRecords(NamedTuple):
     def make_named_entry(
         self, name: bytes, kind: Kind, size: int | None, modified: datetime | None
     ) -> Entry | None:
-        """Of a name in octets; None for what is no name in a directory."""
+        """Return the entry for a name in bytes, or None if the name is not valid in a directory."""
         if name in (b"", b".", b"..") or b"/" in name or b"\0" in name:
             note_foreign(self.findings, name)
             return None
@@ -279,13 +285,13 @@ def _escape_name(name: bytes) -> str:
 
 
 def decline(findings: list[Finding], reason: str) -> NoReturn:
-    """Raises `Declined`; the reason is a finding."""
+    """Raise `Declined` and record the reason as a finding."""
     findings.append(Finding("http:no-index", "allow", reason))
     raise Declined("this is a document and not a listing; cat shows it")
 
 
 def note_foreign(findings: list[Finding], name: bytes) -> None:
-    """Told once a listing: how many there are is the server's choice."""
+    """Report an invalid name, once per listing: the server controls how many there are."""
     if not any(finding.rule == "http:index-name" for finding in findings):
         shown = name[:200].decode("utf-8", "backslashreplace")
         detail = f"left out, for it is no name in this directory: {shown!r}"

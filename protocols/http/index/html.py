@@ -1,8 +1,7 @@
 """An HTML index page as entries: parsed by lxml as it arrives, accepted once enough of it is known.
 
-The rows of a page are held until it has ended, or until there are so many that its verdict cannot change;
-from then on they are emitted as they arrive, however long the page is. A page that is not an index is
-`Declined`.
+The rows of a page are held until its end, or until there are so many that the verdict cannot change; after
+that they are emitted as they arrive, for a page of any length. A page that is not an index is `Declined`.
 """
 
 from __future__ import annotations
@@ -35,23 +34,23 @@ from protocols.http.url import HttpUrl
 from protocols.location import BuiltUrl, Entry, Finding, JsonValue, Kind
 from protocols.options import Limits
 
-# The containers of a page: what may hold an index, its rows, and the targets of its links.
+# The containers of a page: elements that may hold an index, their rows, and the targets of their links.
 #
-# An HTML parser feeds this machine with the tags and the text of a page (it is the `target` of lxml's). It
-# keeps counts, headings, and the rows of containers. It does not decide whether the page is an index.
+# lxml feeds this machine (its `target`) with the tags and the text of a page. The machine stores counts,
+# headings, and the rows of containers. The machine does not decide whether the page is an index.
 
 _HEADINGS = frozenset({"title", "h1", "h2", "h3", "h4"})
 _CONTAINERS = frozenset({"pre", "table", "ul"})
 _CELLS = frozenset({"td", "th"})
 _WITHOUT_END = frozenset({"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "wbr"})
-#: Characters of a heading, a cell or the text of a row that are looked at: a description may be a novel.
+#: Characters that are read of a heading, a cell or the text of a row: a description may be long.
 _MOST_TEXT = 4_096
-#: Headings that are looked at: an index has a title and one more.
+#: The maximum number of headings read: an index has a title and one more.
 _MOST_HEADINGS = 100
 
 
 class IndexRow(NamedTuple):
-    """One entry of a container, as far as the page tells."""
+    """An entry of a container, with the facts that the page has."""
 
     href: str
     link: IndexLink
@@ -60,8 +59,10 @@ class IndexRow(NamedTuple):
 
 
 class RowContainer:
-    """A `pre`, a `table` or a `ul`: what its links lead to, and the rows that are held of it. `dotted`: the
-    parent is written `..` or `.`; `slashed`: some link ends in a slash."""
+    """A `pre`, a `table` or a `ul`: the targets of its links, and its held rows.
+
+    `dotted`: the parent is written `..` or `.`; `slashed`: some link ends in a slash.
+    """
 
     def __init__(self, tag: str) -> None:
         self.tag = tag
@@ -102,13 +103,13 @@ class RowContainer:
             self._length = 0
 
     def add(self, text: str) -> None:
-        """Text of a row, outside its links."""
+        """Add text of a row, outside its links."""
         if self._length < _MOST_TEXT:
             self._text.append(text[:_MOST_TEXT])
             self._length += len(text)
 
     def begin_cell(self, order: str | None) -> None:
-        """`order` is what the column is sorted by, where the page tells (Caddy)."""
+        """Start a cell; `order` is the column's sort key, if the page has it (Caddy)."""
         self._text.clear()
         self._length = 0
         self._linked = False
@@ -123,7 +124,7 @@ class RowContainer:
         self._size = self._size or parse_size(text)
 
     def set_date(self, stamp: str) -> None:
-        """`<time datetime>`."""
+        """Set the date from `<time datetime>`."""
         self._moment = self._moment or parse_moment(stamp.strip())
 
     def end_row(self) -> None:
@@ -138,9 +139,10 @@ class RowContainer:
 
 
 class IndexPage:
-    """What a parser feeds. Once an index was `chosen`, rows of that container alone are held.
+    """The target of the HTML parser. After an index is `chosen`, only the rows of that container are held.
 
-    `names` and depth are bounded by `most`: whatever an HTML parser keeps of them is a stranger's choice.
+    `most` limits the number of tag and attribute names and the depth: an untrusted page decides how many of
+    them the parser stores.
     """
 
     def __init__(self, directory: IndexDirectory, most: int) -> None:
@@ -236,10 +238,10 @@ class IndexPage:
             container.add(line)
 
     def comment(self, text: str) -> None:
-        """Nobody reads it."""
+        """Ignore a comment."""
 
     def close(self) -> None:
-        """The page is over, whatever is still open."""
+        """End the page and close all open containers."""
         while self._open:
             self._close(self._open.pop())
 
@@ -252,20 +254,20 @@ class IndexPage:
         self._open[-1].count(href, link)
 
 
-# A page without its comments and without overlong tags, which bounds the memory of a parser.
+# A filter that removes comments and rejects overlong tags, which bounds the memory of the parser.
 #
-# An unterminated comment is not a comment: servers that escape nothing write `<!--` for a file of that name,
-# and all later names would be hidden. Such a comment ends at its first `>`, once the page is complete.
+# An unterminated comment is not a comment: servers that escape nothing write `<!--` for a file with that
+# name, and all later names would be hidden. Such a comment ends at its first `>`, once the page is complete.
 
-#: Octets of a comment that are held for the case that nothing ends it.
+#: The bytes of a comment that are held in case it is unterminated.
 _MAX_COMMENT = 1_048_576
-#: What ends text, a tag, a value in it, a script, and a comment.
+#: Patterns for the end of text, a tag, a quoted value in it, a script, and a comment.
 _TEXT = re.compile(rb"<!--|<(?=[A-Za-z/?]|!(?=[^-]|-[^-]))")
 _TAG = re.compile(rb">|=[ \t\r\n\f]*[\"']")
 _VALUES = {b'"': re.compile(b'"'), b"'": re.compile(b"'")}
 _SCRIPT = re.compile(rb"</(?:script|style)", re.IGNORECASE)
 _COMMENT = re.compile(rb"-->")
-#: The beginning of one of these, which has not come as a whole.
+#: An incomplete beginning of one of these, at the end of the input.
 _HALF = re.compile(rb"(?:<(?:!-?)?|=[ \t\r\n\f]*|</[A-Za-z]{0,5}|--?)\Z")
 _MOST_HALF = 16
 _IS_SCRIPT = re.compile(rb"<(?:script|style)[\s/>]", re.IGNORECASE)
@@ -273,7 +275,11 @@ _LONGEST_SCRIPT = len(b"<script>")
 
 
 class CommentStripper:
-    """Octets in, octets out. Raises `LimitExceeded` for a tag beyond `most`."""
+    """A filter for the bytes of a page.
+
+    Raises:
+        LimitExceeded: a tag is longer than `most` bytes.
+    """
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -305,7 +311,7 @@ class CommentStripper:
         return bytes(given)
 
     def _turn(self, found: bytes) -> None:
-        """What was looked for is there: what ends what begins now?"""
+        """Change the state after the searched pattern was found."""
         if self._until is _TEXT:
             self._begin_tag(found)
         elif self._until is _SCRIPT:
@@ -339,7 +345,7 @@ class CommentStripper:
             raise LimitExceeded("line", f"a tag of the page is longer than {self._most} octets")
 
     def finish(self, findings: list[Finding]) -> bytes:
-        """What nothing has ended."""
+        """Return the rest of the page; an unterminated comment is returned as text."""
         rest, self._rest = self._rest, b""
         if self._until is not _COMMENT:
             return rest
@@ -350,13 +356,13 @@ class CommentStripper:
         return b"<!" + bytes(self._comment[2:]) + rest
 
 
-# Whether a page is the index of its directory. A wrong yes lists the links of an ordinary article.
+# Whether a page is the index of its directory. A false positive lists the links of an ordinary article.
 #
-# P1: a heading says so and names this directory. P2: three links sort the page. P3: a heading names another
-# directory (a proxy maps one path to another), there is a parent link, and every entry has a date. In each
-# case at most a quarter of the links may lead elsewhere.
+# P1: a heading is an index title and names this directory. P2: three links sort the page. P3: a heading names
+# another directory (a proxy maps one path to another), there is a parent link, and every entry has a date. In
+# each case at most a quarter of the links may lead elsewhere.
 
-#: Apache's, nginx's, lighttpd's and mini_httpd's; Python's; Tomcat's; Jetty's; webfs's.
+#: The titles of Apache, nginx, lighttpd and mini_httpd; Python; Tomcat; Jetty; webfs.
 _FORMS = re.compile(
     r"(?:Index of |Directory listing for |Directory: |listing:\s+)(?P<path>.*)"
     r"|Directory Listing For \[(?P<tomcat>.*?)\](?: - Up To .*)?",
@@ -365,7 +371,7 @@ _FORMS = re.compile(
 
 
 class IndexVerdict(NamedTuple):
-    """The container that is the index; or None, and why there is none."""
+    """The container that is the index; or None and the reason."""
 
     container: RowContainer | None
     reason: str = ""
@@ -395,7 +401,7 @@ def _likeness(container: RowContainer) -> tuple[bool, bool, int]:
 
 
 def _headings(headings: Iterable[str], url: HttpUrl) -> Iterable[str]:
-    """IIS writes the host before the path."""
+    """Yield the headings without the host that IIS writes before the path."""
     host = re.escape(host_of(url).decode("ascii").partition(":")[0])
     for heading in headings:
         yield re.sub(rf"\A{host}(?::[0-9]+)? - /", "Index of /", heading.strip(), count=1)
@@ -411,29 +417,35 @@ def _segments(path: bytes) -> list[bytes]:
 
 
 def _is_same(one: list[bytes], other: list[bytes]) -> bool:
-    """Equal, or one is the end of the other: proxies cut what is before."""
+    """Return whether the paths are equal or one is the end of the other, as proxies drop prefixes."""
     shorter, longer = sorted((one, other), key=len)
     return one == other or (bool(shorter) and longer[-len(shorter) :] == shorter)
 
 
-#: Rows that are held before a verdict: no article has so many links in one list by chance.
+#: The number of rows held before the verdict: no article has so many links in one list by chance.
 _HELD = 1_000
-#: Octets of a page that is neither an index by then nor over. The longest of 10,000 names has 7.5 MB (Caddy).
+#: The maximum size in bytes of a page without a verdict. The largest page with 10,000 names has 7.5 MB
+#: (Caddy).
 LONGEST = 16_777_216
-#: URLs that are remembered, so that an icon and a name that both are links make one entry.
+#: The number of URLs remembered, so that an icon and a name that are both links yield one entry.
 _REMEMBERED = 1_024
 
 
 class MarkupReader:
-    """Raises `Declined` for a page that is no index; `LimitExceeded` for a tag beyond `limits.line`, for tags
-    in one another or kinds of them beyond `limits.lines`, and for a page that never comes to the point."""
+    """A reader for an HTML index.
+
+    Raises:
+        Declined: the page is not an index.
+        LimitExceeded: a tag is longer than `limits.line`, tags are nested deeper or have more names than
+            `limits.lines`, or the page is too long without a verdict.
+    """
 
     def __init__(self, url: HttpUrl, limits: Limits, findings: list[Finding]) -> None:
         self._url = url
         self._limits = limits
         self._findings = findings
         self._page = IndexPage(IndexDirectory(url), limits.lines)
-        # The octets are recoded before: no charset that the page declares may do it again.
+        # The bytes are recoded before parsing: a charset declaration of the page must not recode them again.
         self._parser = etree.HTMLParser(target=cast("etree.ParserTarget", self._page), encoding="utf-8")
         self._octets = 0
         self._uncommented = CommentStripper(limits.line)
@@ -453,7 +465,7 @@ class MarkupReader:
         self._parse(self._uncommented.finish(self._findings))
         try:
             self._parser.close()
-        except etree.XMLSyntaxError:  # an empty page, to lxml, is none
+        except etree.XMLSyntaxError:  # lxml rejects an empty page
             self._page.close()
         if self._index is None:
             self._judge()
@@ -487,7 +499,7 @@ class MarkupReader:
                 yield entry
 
     def _entry(self, row: IndexRow, index: RowContainer) -> Entry | None:
-        """None for one that was there already."""
+        """Return the entry of a row, or None if its URL was emitted before."""
         url = self._page.directory.text + row.link.segment + ("/" if row.link.directory else "")
         if url in self._seen:
             return None
@@ -508,7 +520,10 @@ class MarkupReader:
 
 
 def _kind(row: IndexRow, index: RowContainer) -> Kind:
-    """Where not even the parent has a slash, a name without one may be a directory's, too (mini_httpd)."""
+    """Return the kind of an entry.
+
+    If not even the parent link has a slash, a name without a slash may be a directory's too (mini_httpd).
+    """
     if row.link.directory:
         return Kind.DIRECTORY
     return Kind.UNKNOWN if index.dotted and not index.slashed else Kind.DOCUMENT

@@ -30,12 +30,12 @@ from protocols.options import Limits
 
 #: No file is longer.
 _LARGEST = 2**63 - 1
-#: Objects that are held before a verdict.
+#: The number of objects that are held before the document is accepted.
 _HELD = 1_000
 _KINDS = {"file": Kind.DOCUMENT, "directory": Kind.DIRECTORY, "other": Kind.UNKNOWN}
-#: Go writes the bits of what is no plain file above these.
+#: Go sets mode bits above these for anything but a regular file.
 _MODE = 0o777
-#: What stands before the first object, and before the others.
+#: The text before the first object, and before the others.
 _FIRST = re.compile(r"[ \t\r\n]*\[[ \t\r\n]*(?=\{)")
 _OTHER = re.compile(r"[ \t\r\n]*,[ \t\r\n]*(?=\{)")
 _EMPTY = re.compile(rb"\s*\[\s*\]\s*")
@@ -43,8 +43,13 @@ _END = re.compile(rb"\s*\]\s*")
 
 
 class ObjectReader:
-    """Raises `Declined` for what is no index, `ProtocolError` for one that stops being one, `LimitExceeded`
-    for an object beyond `limits.line`."""
+    """A reader for a JSON index.
+
+    Raises:
+        Declined: the document is not an index.
+        ProtocolError: an accepted document stops being an index.
+        LimitExceeded: an object is longer than `limits.line`.
+    """
 
     def __init__(self, url: HttpUrl, limits: Limits, findings: list[Finding]) -> None:
         self._records = IndexRecords(IndexDirectory(url), findings, "json")
@@ -81,14 +86,14 @@ class ObjectReader:
         return held
 
     def _objects(self) -> Iterator[Entry | None]:
-        """Those that have come as a whole; what is left is the beginning of one, or the end."""
+        """Yield the entries of the complete objects; the rest stays for the next call."""
         text = self._rest.decode("utf-8", "surrogateescape")
         at = 0
         while (begin := (_OTHER if self._count else _FIRST).match(text, at)) is not None:
             try:
                 item, end = self._decoder.raw_decode(text, begin.end())
             except (ValueError, RecursionError):
-                break  # it is told by its length, or at the end
+                break  # reported by the size limit, or at the end
             self._count += 1
             at = end
             yield self._entry(item)
@@ -140,16 +145,22 @@ def _size(item: Mapping[str, object]) -> int | None:
 
 # nginx's XML index: `<list>` of `<file>`, `<directory>` and `<other>`.
 #
-# Names with controls or invalid UTF-8 make it malformed XML: then its content is unknown, and it is a
-# document, never a shorter listing. So no entry is emitted before its end. No DTD and no entity is read.
+# Names with control characters or invalid UTF-8 make the XML malformed: its content is then unknown, and it
+# is a document, never a shorter listing. So no entry is emitted before the end. DTDs and entities are not
+# read.
 
 _KIND_BY_ELEMENT = {"file": Kind.DOCUMENT, "directory": Kind.DIRECTORY, "other": Kind.UNKNOWN}
-#: Octets of a listing that is held: 100,000 names of usual length.
+#: The maximum size of the held listing in bytes: 100,000 names of usual length.
 _LONGEST = 16_777_216
 
 
 class ElementReader:
-    """Raises `Declined` for what is no index, `LimitExceeded` for one that cannot be held."""
+    """A reader for an XML index.
+
+    Raises:
+        Declined: the document is not an index.
+        LimitExceeded: the document is too large to hold.
+    """
 
     def __init__(self, url: HttpUrl, limits: Limits, findings: list[Finding]) -> None:
         self._records = IndexRecords(IndexDirectory(url), findings, "xml")
@@ -181,7 +192,8 @@ class ElementReader:
     def _parse(self, octets: bytes, *, last: bool) -> None:
         try:
             self._parser.Parse(octets, last)
-        except (expat.ExpatError, LookupError, ValueError) as error:  # these two of an encoding
+        # the last two: an unknown or wrong encoding
+        except (expat.ExpatError, LookupError, ValueError) as error:
             detail = f"the index of XML is not well-formed, so nobody knows what it lists: {error}"
             self._findings.append(Finding("http:index-broken", "warn", detail))
             decline(self._findings, "it is not well-formed")
