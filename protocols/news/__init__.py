@@ -1,10 +1,13 @@
 """news, snews, nntp and nntps: RFC 1738 3.6 and 3.7, RFC 5538 (the URLs), RFC 3977, 4642, 4643, 8054 (NNTP).
 
-Octets: `commands`, `response` and `block`. What they mean: `article` with `header_text` and `dates`,
-`overview`, `groups`; `places` makes URLs of it, `facts` what a body begins with. What is sent: `request`
-for a URL, `negotiation` for what a server wants first, `compression` with `deflate` for what will be long,
-`dialogue` round all. `session` is the connection and the part that one dialogue has in it: there stands how
-requests are pipelined.
+- `url`: the URLs.
+- `response`: commands, status lines and data blocks.
+- `article`: the head of an article, its text and dates; `listing`: overviews and lists of groups, with their
+  URLs and facts.
+- `request`: the commands for a URL; `negotiation`: the preconditions of a server, and compression for long
+  responses.
+- `session`: the connection, its pipeline, and the part that one dialogue has in it.
+- `dialogue`: the complete protocol exchange for a URL.
 """
 
 from __future__ import annotations

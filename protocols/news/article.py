@@ -1,7 +1,7 @@
 """The head of an article: its header fields and dates (RFC 5322 2.2, RFC 5536 2.2).
 
-Only CR LF ends a line here too. The first empty line ends the head; an article without one is all head. Names
-compare without regard to case and may occur again; the order is kept.
+Only CR LF ends a line. The first empty line ends the head; an article without an empty line has only a head.
+Names are case-insensitive and may be repeated; the order is kept.
 """
 
 from __future__ import annotations
@@ -18,33 +18,32 @@ from protocols.options import Limits
 from protocols.text import codec_of
 from protocols.wire import Buffer, Reader
 
-# header text: What the octets of a header field mean to a reader (RFC 5322, RFC 2047). Nothing here ever
-# fails.
+# Header text: the meaning of a header field's bytes to a reader (RFC 5322, RFC 2047). Decoding never fails.
 #
-# Header fields of news have been 8-bit in practice since long before anyone declared a charset: octets are
-# UTF-8 if they can be, else in the charset that the article declares for its body, else ISO 8859-1. Encoded
-# words are decoded afterwards; what is not a proper one is left as it is written.
+# News header fields were 8-bit in practice long before charset declarations: bytes are UTF-8 if they are
+# valid, otherwise in the charset that the article declares for its body, otherwise ISO 8859-1. Encoded words
+# are decoded afterwards; an invalid encoded word stays as written.
 
 _ONE = r"=\?[^?\s]+\?[BbQq]\?[^?\s]*\?="
-_WORD = re.compile(r"=\?([^?\s*]+)(?:\*[^?\s]*)?\?([BbQq])\?([^?\s]*)\?=")  # RFC 2231 5: a language
+_WORD = re.compile(r"=\?([^?\s*]+)(?:\*[^?\s]*)?\?([BbQq])\?([^?\s]*)\?=")  # with a language (RFC 2231 5)
 _RUN = re.compile(rf"{_ONE}(?:\s*{_ONE})*")
 _ESCAPE = re.compile(rb"=([0-9A-Fa-f]{2})")
 _CHARSET = re.compile(r";\s*charset\s*=\s*\"?([^\s\";]+)", re.IGNORECASE)
 
 
 def choose_charset(name: str) -> str | None:
-    """The charset, if octets can be decoded by it here."""
+    """Return the charset if it can be decoded here, otherwise None."""
     return name if codec_of(name) is not None else None
 
 
 def declared_charset(content_type: str | None) -> str | None:
-    """The charset that a Content-Type declares (RFC 2045 5.1), if it is known."""
+    """Return the charset that a Content-Type declares (RFC 2045 5.1), if it is supported."""
     found = None if content_type is None else _CHARSET.search(content_type)
     return None if found is None else choose_charset(found[1])
 
 
 def decode_field(octets: bytes, charset: str | None = None) -> str:
-    """The value of a header field. `charset` is a known one, that of the article's body."""
+    """Decode the value of a header field; `charset` is the supported charset of the article's body."""
     return decode_words(_decode(octets, charset)).strip()
 
 
@@ -59,13 +58,16 @@ def _decode(octets: bytes, charset: str | None) -> str:
 
 
 def decode_words(text: str) -> str:
-    """RFC 2047: the encoded words of a field's value decoded, adjacent ones joined."""
+    """Decode the encoded words in a field's value and join adjacent ones (RFC 2047)."""
     return _RUN.sub(_decode_run, text) if "=?" in text else text
 
 
 def _decode_run(found: re.Match[str]) -> str:
-    """A run of encoded words. White space between two of them is not part of the text; a character may
-    be cut between two of the same charset, so their octets are joined before they are decoded."""
+    """Decode a run of encoded words.
+
+    White space between two encoded words is not part of the text. A character may be split between two words
+    of the same charset, so their bytes are joined before decoding.
+    """
     text, end, pending, charset = "", 0, b"", ""
     for word in _WORD.finditer(found[0]):
         octets = _decode_word(word)
@@ -85,14 +87,14 @@ def _show(octets: bytes, charset: str) -> str:
 
 
 def _decode_word(word: re.Match[str]) -> bytes | None:
-    """The octets of an encoded word; None if it is none: an unknown charset, bad base64."""
+    """Return the bytes of an encoded word; None for an unsupported charset or invalid base64."""
     if choose_charset(word[1].lower()) is None:
         return None
     try:
         encoded = word[3].encode("ascii")
         if word[2] in "Bb":
             return binascii.a2b_base64(encoded + b"=" * (-len(encoded) % 4), strict_mode=True)
-    except ValueError:  # binascii.Error and UnicodeError are ones
+    except ValueError:  # the base class of binascii.Error and UnicodeError
         return None
     plain = encoded.replace(b"_", b" ")
     if plain.count(b"=") != len(_ESCAPE.findall(plain)):
@@ -100,43 +102,46 @@ def _decode_word(word: re.Match[str]) -> bytes | None:
     return _ESCAPE.sub(lambda escape: bytes((int(escape[1], 16),)), plain)
 
 
-#: Octets of a head; what is larger is not waited for. Real ones have some thousand.
+#: The maximum size of a head in bytes; reading stops above it. Real heads have a few thousand.
 HEAD_LIMIT = 1_048_576
 
 _NAME = re.compile(rb"[!-~]+")
 
 
 class HeaderField(NamedTuple):
-    """One header field. `name` is as written; `raw` is its value with the folds taken out and the one
-    blank behind the colon, else as written. `name` is empty for a line that is no field."""
+    """A header field.
+
+    `name` is as written; `raw` is its value, unfolded and without the blank after the colon, otherwise as
+    written. `name` is empty for an invalid line.
+    """
 
     name: str
     raw: bytes
 
 
 class ArticleHead(NamedTuple):
-    """The header fields in order, lines that are none among them."""
+    """The header fields in order, including invalid lines."""
 
     fields: tuple[HeaderField, ...] = ()
 
     def get_first(self, name: str) -> bytes | None:
-        """The value of the first field of that (lower-case) name."""
+        """Return the value of the first field with that (lower-case) name."""
         return next((field.raw for field in self.fields if field.name.lower() == name), None)
 
     @property
     def charset(self) -> str | None:
-        """What Content-Type declares for the body, if it is known here."""
+        """Return the charset that Content-Type declares for the body, if it is supported."""
         value = self.get_first("content-type")
         return None if value is None else declared_charset(value.decode("latin-1"))
 
     def decode_first(self, name: str) -> str | None:
-        """The value of the first field of that name for a reader."""
+        """Return the decoded value of the first field with that name."""
         value = self.get_first(name)
         return None if value is None else decode_field(value, self.charset)
 
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
-        """Names and values for a reader."""
+        """Return names and decoded values."""
         charset = self.charset
         return tuple((field.name, decode_field(field.raw, charset)) for field in self.fields if field.name)
 
@@ -150,23 +155,23 @@ class ArticleHead(NamedTuple):
 
     @property
     def message_id(self) -> bytes | None:
-        """Without its brackets."""
+        """Return the message-id without its angle brackets."""
         return strip_brackets(self.get_first("message-id") or b"")
 
     @property
     def strays(self) -> int:
-        """How many lines are no fields."""
+        """Return the number of lines that are not header fields."""
         return sum(not field.name for field in self.fields)
 
 
 def strip_brackets(octets: bytes) -> bytes | None:
-    """The message-id in `<…>`; None for anything else."""
+    """Return the message-id in `<…>`, or None for anything else."""
     octets = octets.strip()
     return octets[1:-1] if octets.startswith(b"<") and octets.endswith(b">") and len(octets) > 2 else None
 
 
 def parse_head(octets: bytes) -> ArticleHead:
-    """The fields before the first empty line; the rest is not looked at."""
+    """Parse the fields before the first empty line; the rest is ignored."""
     fields: list[HeaderField] = []
     lines = octets.split(b"\r\n")
     for line in lines[: lines.index(b"")] if b"" in lines else lines:
@@ -179,18 +184,20 @@ def parse_head(octets: bytes) -> ArticleHead:
 
 def _parse_field(line: bytes) -> HeaderField:
     name, colon, value = line.partition(b":")
-    name = name.rstrip(b" \t")  # RFC 5322 4.5 knows blanks before the colon
+    name = name.rstrip(b" \t")  # RFC 5322 4.5 allows blanks before the colon
     if not colon or _NAME.fullmatch(name) is None:
         return HeaderField("", line)
     return HeaderField(name.decode("ascii"), value.removeprefix(b" "))
 
 
 def read_head(limits: Limits) -> Reader[ArticleHead]:
-    """A reader for the head of an article at whose beginning the buffer stands. It takes nothing: the
-    article can still be read, head and all, as one block.
+    """Return a reader for the head of an article that starts at the beginning of the buffer.
 
-    Raises `LimitExceeded` for a line, a number of lines or a head beyond what is taken. A block that is
-    cut is not this reader's to report: it gives what is there.
+    The reader takes nothing: the article can still be read as one block, head included. It does not report a
+    truncated block, but parses the buffered part.
+
+    Raises:
+        LimitExceeded: a line, the number of lines or the head exceeds its limit.
     """
 
     def reader(buffer: Buffer) -> Generator[None, None, ArticleHead]:
@@ -205,7 +212,7 @@ def read_head(limits: Limits) -> Reader[ArticleHead]:
 
 
 def _find_end(buffer: Buffer) -> Generator[None, None, int]:
-    """Octets up to the empty line or the end of the block, and all there are if neither comes."""
+    """Return the offset of the empty line or of the end of the block; the buffered size without either."""
     while True:
         if buffer.peek(3).startswith((b"\r\n", b".\r\n")):
             return 0
@@ -215,7 +222,7 @@ def _find_end(buffer: Buffer) -> Generator[None, None, int]:
         end = buffer.find(b"\r\n.\r\n", HEAD_LIMIT)
         found = [index for index in (blank, end) if index >= 0]
         if found or buffer.at_end:
-            buffer.searched = 0  # what is searched for next is something else
+            buffer.searched = 0  # the next search has another pattern
             return min(found) + 2 if found else len(buffer)
         if len(buffer) >= HEAD_LIMIT:
             raise LimitExceeded("lines", f"the head of an article is longer than {HEAD_LIMIT} octets")
@@ -230,12 +237,12 @@ def _check_size(head: bytes, limits: Limits) -> None:
         raise LimitExceeded("line", f"a header line is longer than {limits.line} octets")
 
 
-# Dates as programs have written them since 1982: read leniently, None if that fails.
+# Dates as programs have written them since 1982: parsed leniently, None if that fails.
 #
 # RFC 5322 3.3 and its obsolete forms, RFC 850 (`Friday, 19-Nov-82 16:14:55 EST`), RFC 1036 and the C
 # library's (`Fri Nov 19 16:14:55 1982`). The day of the week is redundant and ignored.
 
-_LONGEST = 200  # octets of a date that are looked at
+_LONGEST = 200  # the maximum number of characters that are read of a date
 _COMMENT = re.compile(r"\([^()]*\)")
 _DAY_FIRST = re.compile(r"\b(\d{1,2})[\s-]+([a-z]{3})[a-z]*\.?[\s-]+(\d{2,4})\b", re.IGNORECASE)
 _MONTH_FIRST = re.compile(r"\b([a-z]{3})[a-z]*\.?\s+(\d{1,2})\b(?!:)", re.IGNORECASE)
@@ -247,7 +254,7 @@ _MONTHS = {
     **{"jan": 1, "feb": 2, "mar": 3, "apr": 4, "may": 5, "jun": 6},
     **{"jul": 7, "aug": 8, "sep": 9, "oct": 10, "nov": 11, "dec": 12},
 }
-#: Hours east of Greenwich. RFC 5322 4.3 counts any other name as UTC, military letters among them.
+#: Hours east of Greenwich. RFC 5322 4.3 takes any other name as UTC, military letters included.
 _ZONES = {
     **{"est": -5, "edt": -4, "cst": -6, "cdt": -5, "mst": -7, "mdt": -6, "pst": -8, "pdt": -7},
     **{"ast": -4, "adt": -3, "akst": -9, "akdt": -8, "hst": -10},
@@ -257,14 +264,14 @@ _ZONES = {
 
 
 def parse_date(text: str) -> datetime | None:
-    """The moment that a Date field names, in UTC; None for what is no date."""
+    """Parse a Date field; return it in UTC, or None if it is invalid."""
     text = _COMMENT.sub(" ", text[:_LONGEST])
     time = _TIME.search(text)
     day = _find_day(text)
     if time is None or day is None:
         return None
     year, month, number = day
-    hour, minute, second = int(time[1]), int(time[2]), min(int(time[3] or 0), 59)  # 60: a leap second
+    hour, minute, second = int(time[1]), int(time[2]), min(int(time[3] or 0), 59)  # 60 is a leap second
     try:
         zone = _find_zone(text[time.end() :])
         return datetime(year, month, number, hour, minute, second, tzinfo=zone).astimezone(UTC)
@@ -273,7 +280,7 @@ def parse_date(text: str) -> datetime | None:
 
 
 def _find_day(text: str) -> tuple[int, int, int] | None:
-    """Year, month, day."""
+    """Return year, month and day."""
     for found in _DAY_FIRST.finditer(text):
         if found[2].lower() in _MONTHS:
             return _full_year(found[3]), _MONTHS[found[2].lower()], int(found[1])
@@ -285,7 +292,7 @@ def _find_day(text: str) -> tuple[int, int, int] | None:
 
 
 def _full_year(digits: str) -> int:
-    """RFC 5322 4.3: two digits are 1950 to 2049, three count from 1900."""
+    """Return the year: two digits are 1950 to 2049, three count from 1900 (RFC 5322 4.3)."""
     year = int(digits)
     if len(digits) == 2:
         return year + (2000 if year < 50 else 1900)

@@ -1,7 +1,7 @@
 """The dialogue with a news server from the greeting to the last command (RFC 3977 5).
 
 `converse` surrounds a *request*, the commands for one URL: it joins a connection, reads the greeting of a new
-one before anything is sent, and meets the server's preconditions first. The module also replays archived
+one before any command is sent, and meets the server's preconditions first. The module also replays archived
 responses.
 """
 
@@ -45,11 +45,16 @@ _BRANCHES = (
 
 
 def converse(url: NewsUrl | NntpUrl, options: Options, limits: Limits) -> Dialogue[None]:
-    """Get what the URL names. When all of it has been read, and not before, others may read their responses
-    on the connection (`EndResponse`).
+    """Get the object that the URL names.
 
-    Raises `Declined` where the server says no, `LoginRequired` where it wants a login and there is none,
-    `Refused` (S06) where a login would be in the clear, `ProtocolError` for what is no news server.
+    Other dialogues may read their responses on the connection only after the body was read completely
+    (`EndResponse`).
+
+    Raises:
+        Declined: the server refused.
+        LoginRequired: the server requires a login and there is none.
+        Refused: a login would be sent in cleartext (S06).
+        ProtocolError: the peer is not a news server.
     """
     request = request_of(url, options, limits)
     session, found = yield from _find(url, options, limits, request)
@@ -78,8 +83,10 @@ def _leave() -> Dialogue[None]:
 def _find(
     url: NewsUrl | NntpUrl, options: Options, limits: Limits, request: Request
 ) -> Dialogue[tuple[NntpSession, RequestTarget]]:
-    """A connection that others have used may turn out to be dead, or be given up by them: then there is one
-    that is new."""
+    """Find a usable connection and send the request on it.
+
+    A shared connection may be closed, or abandoned by other dialogues; then a new one is opened.
+    """
     anew = apart = unpacked = False
     while True:
         session, is_new = yield from _reach(url, options, limits, anew, apart, unpacked)
@@ -102,16 +109,23 @@ def _find(
 
 
 def _is_dead(session: NntpSession, error: Disconnected | Declined) -> bool:
-    """Was the connection at its end before it could be of use? A 400 as a later response is one."""
+    """Return whether the connection was closed before it was used.
+
+    A 400 as a later response means the same.
+    """
     return isinstance(error, Disconnected) or (session.state.closing and not session.heard)
 
 
 def _reach(
     url: NewsUrl | NntpUrl, options: Options, limits: Limits, anew: bool, apart: bool, unpacked: bool
 ) -> Dialogue[tuple[NntpSession, bool]]:
-    """Join a connection; is it new? Those who give other credentials, or want other TLS, never share it.
-    `news:` and `nntp:` do, but `apart`: that is for a scheme that credentials may be held for (S11). One
-    that is `unpacked` is for who has to log in and met one that is compressed."""
+    """Join a connection; return the session, and whether the connection is new.
+
+    Dialogues with different credentials or TLS settings never share a connection. `news:` and `nntp:` share
+    one, except with `apart`, which separates schemes because credentials may be held for one of them (S11).
+    `unpacked` requests an uncompressed connection, for a dialogue that must log in and joined a compressed
+    one.
+    """
     tls = url.scheme in ("snews", "nntps")
     state = NntpState(limits)
     state.tls = tls
@@ -129,7 +143,7 @@ def _reach(
 def _get(
     session: NntpSession, negotiation: NewsNegotiation, request: Request, is_new: bool
 ) -> Dialogue[RequestTarget]:
-    """Have the request granted, whatever the server wants first."""
+    """Send the request and meet the server's preconditions until it is granted."""
     if is_new:
         yield from _greet(session, negotiation)
         yield PlanNote(_BRANCHES)
@@ -156,7 +170,7 @@ def _greet(session: NntpSession, negotiation: NewsNegotiation) -> Dialogue[None]
     state.greeted = True
     state.request_ended = False
     yield from negotiation.begin()
-    if greeting.code == 480 and not state.logged_in:  # in no RFC, but seen
+    if greeting.code == 480 and not state.logged_in:  # in no RFC, but sent by real servers
         yield from negotiation.log_in(_GREETING, greeting)
 
 
@@ -176,7 +190,10 @@ def _check_greeting(greeting: NntpResponse) -> None:
 
 
 def _look_again(session: NntpSession, negotiation: NewsNegotiation, refused: Declined) -> Dialogue[None]:
-    """What is not found may only be hidden; and whatever is refused, nothing of it stays unread."""
+    """Log in after a response of "not found" and retry, as the object may be hidden without a login.
+
+    After any refusal, the remaining responses of this dialogue are read first.
+    """
     yield from _drop_own(session, refused)
     login = (yield from negotiation.find_help()) if isinstance(refused, NotFound) else None
     if login is None:
@@ -194,14 +211,14 @@ def _drop_own(session: NntpSession, refused: Declined) -> Dialogue[None]:
 
 # The replay of one group, or of the list of all groups, from archived responses.
 
-#: Codes behind which a block follows; 211 where it answers LISTGROUP alone (RFC 3977 6.1.2).
+#: Codes that are followed by a block; 211 only as the response to LISTGROUP (RFC 3977 6.1.2).
 _WITH_BLOCK = frozenset({b"215", b"220", b"221", b"222", b"224", b"225", b"230", b"231"})
-#: Octets of one line: of an article they may be many.
+#: The maximum size of a line in bytes: a line of an article may be long.
 _MOST_LINE = 1_048_576
 
 
 class NewsReplayServer:
-    """See `protocols.contract.ReplayPeer`."""
+    """A replay of a news server; see `protocols.contract.ReplayPeer`."""
 
     def __init__(self, kept: ArchivedObject) -> None:
         self._commands = frozenset(kept.commands)
@@ -228,7 +245,7 @@ class NewsReplayServer:
 
 
 def _lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """With their ends; the last may have none."""
+    """Yield the lines with their line ends; the last line may have none."""
     held = b""
     for piece in pieces:
         *whole, held = (held + piece).split(b"\n")

@@ -1,9 +1,9 @@
 """Overviews of articles (RFC 3977 8.3) and lists of groups (7.6), with their URLs and facts.
 
-An overview has one line an article, fields between TABs: Number, Subject, From, Date, Message-ID, References,
-bytes, lines; then further header fields, each in full with its name. The first eight are fixed whatever a
-server says of its format. Fields at the end may be missing, numbers empty or wrong; a line without number or
-with fewer than five fields is skipped.
+An overview has one line per article, with fields between TABs: Number, Subject, From, Date, Message-ID,
+References, bytes, lines; then further header fields, each complete with its name. The first eight are fixed
+even if the server announces another format. Fields at the end may be missing, numbers empty or wrong; a line
+without a number or with fewer than five fields is skipped.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from protocols.news.url import NewsUrl, NntpUrl, build_news, build_nntp, is_arti
 from protocols.options import Limits
 from protocols.wire import Buffer, Reader, encode_line
 
-# The URLs of a listing's items. Names come from a server: they become URLs only through the builder, field by
-# field (S20); an item whose names it refuses has no URL.
+# The URLs of a listing's items. Names come from a server: only the builder makes them into URLs, field by
+# field (S20); an item with a name that the builder rejects has no URL.
 #
-# Children keep the form of the parent: `nntp://S/G/n` under a server, `news:ID` under a `news:` URL without
-# one.
+# Children keep the form of the parent: `nntp://S/G/n` under a server, `news:ID` under a `news:` URL without a
+# server.
 
 U = TypeVar("U", bound=Url)
 
-#: Group, number and message-id of an article: its URL, or None.
+#: Takes group, number and message-id of an article; returns its URL, or None.
 ArticleUrl: TypeAlias = "Callable[[bytes, int, bytes | None], str | None]"
-#: The name of a group: its URL, or None.
+#: Takes the name of a group; returns its URL, or None.
 GroupUrl: TypeAlias = "Callable[[bytes], str | None]"
 
 
 def article_urls(parent: NewsUrl | NntpUrl) -> ArticleUrl:
-    """How the articles of a group are named that was found as `parent`."""
+    """Return the function that builds the URLs of a group's articles; `parent` is the group's URL."""
     if isinstance(parent, NntpUrl) or (parent.host is not None and parent.scheme == "news"):
         place = _place(parent)
         return lambda group, number, message_id: place(group, number)
@@ -50,7 +50,7 @@ def article_urls(parent: NewsUrl | NntpUrl) -> ArticleUrl:
 
 
 def group_urls(parent: NewsUrl | NntpUrl) -> GroupUrl:
-    """How groups are named that were found as `parent`."""
+    """Return the function that builds the URLs of groups; `parent` is the list's URL."""
     if isinstance(parent, NntpUrl) or (parent.host is not None and parent.scheme == "news"):
         place = _place(parent)
         return lambda group: place(group, None)
@@ -61,7 +61,7 @@ def _place(parent: NewsUrl | NntpUrl) -> Callable[[bytes, int | None], BuiltUrl 
     scheme = "nntps" if parent.scheme == "nntps" else "nntp"
     host = parent.host or ""
 
-    @lru_cache(maxsize=1)  # all articles of a listing are of one group
+    @lru_cache(maxsize=1)  # all articles of a listing are in one group
     def build_group(group: bytes) -> str | None:
         url = NntpUrl(
             scheme=scheme, host=host, port=parent.port, default_port=parent.default_port, group=group
@@ -101,7 +101,7 @@ _BLANKS = bytes.maketrans(b"\0\t\n\r", b"    ")
 
 
 class OverviewReader:
-    """An `EntryReader` for the overview of `group`. What is odd goes to `findings` at the end."""
+    """An `EntryReader` for the overview of `group`; the end adds irregularities to `findings`."""
 
     def __init__(
         self, group: bytes, article_url: ArticleUrl, line_limit: int, findings: list[Finding]
@@ -173,7 +173,7 @@ def _number(field: bytes) -> int | None:
 
 
 def encode_overview(number: int, head: ArticleHead) -> bytes:
-    """The line that a server with an overview would have given for this head, its size left empty."""
+    """Return the overview line that a server would send for this head; its size is empty."""
     values = [head.get_first(name) for name in ("subject", "from", "date", "message-id", "references")]
     fields = [b"%d" % number, *(value or b"" for value in values), b"", head.get_first("lines") or b""]
     xref = head.get_first("xref")
@@ -185,14 +185,14 @@ def encode_overview(number: int, head: ArticleHead) -> bytes:
 # Lists of groups: LIST ACTIVE, and LIST NEWSGROUPS for their descriptions (RFC 3977 7.6.3, 7.6.6).
 #
 # The input is the two lists with a line of one period between them; the second may be missing. LIST ACTIVE
-# decides what exists. Its numbers are *high, low*: the reverse of GROUP's. Old servers ignore a pattern, so
-# names are matched again here.
+# decides which groups exist. The numbers are *high, low*: the reverse of GROUP's. Old servers ignore a
+# pattern, so names are matched again here.
 
-#: Octets of LIST ACTIVE that wait for their descriptions, with those that came: ten times what 100,000
-#: groups have.
+#: The maximum size in bytes of the LIST ACTIVE lines that wait for their descriptions, and of the
+#: descriptions: ten times the size for 100,000 groups.
 HOLD_LIMIT = 67_108_864
 
-#: What may be done in a group (RFC 3977 7.6.3, RFC 6048 3.1); another letter tells nothing.
+#: Permissions in a group (RFC 3977 7.6.3, RFC 6048 3.1); other letters have no meaning.
 _STATUS = frozenset({b"y", b"n", b"m", b"x", b"j"})
 
 
@@ -202,7 +202,7 @@ _ANY = ord("?")
 
 
 class ActiveLine(NamedTuple):
-    """A line of LIST ACTIVE. `status` is a letter, or `=` and the group that articles are filed in."""
+    """A line of LIST ACTIVE. `status` is a letter, or `=` and the group that its articles are filed in."""
 
     name: bytes
     high: int
@@ -216,7 +216,7 @@ class ActiveLine(NamedTuple):
 
 
 def parse_active(line: bytes) -> ActiveLine | None:
-    """None for what is no such line: without a name or two numbers."""
+    """Parse a line of LIST ACTIVE; return None without a name or two numbers."""
     name, *words = line.split() or [b""]
     if len(words) < 2 or not is_number(words[0]) or not is_number(words[1]):
         return None
@@ -226,14 +226,17 @@ def parse_active(line: bytes) -> ActiveLine | None:
 
 
 def parse_description(line: bytes) -> tuple[bytes, bytes]:
-    """Name and description of a line of LIST NEWSGROUPS; the description may be empty."""
+    """Parse a line of LIST NEWSGROUPS into name and description, which may be empty."""
     name, *rest = line.split(maxsplit=1) or [b""]
     return name, rest[0].strip() if rest else b""
 
 
 class GroupReader:
-    """An `EntryReader` for the groups whose names match `pattern`. Entries come when their descriptions
-    are known, which is at the end; without those to come where more than `hold` octets would have to wait."""
+    """An `EntryReader` for the groups whose names match `pattern`.
+
+    Entries are emitted at the end, when their descriptions are known. If more than `hold` bytes would be
+    held, entries are emitted immediately, without the remaining descriptions.
+    """
 
     def __init__(
         self,
@@ -318,7 +321,7 @@ class GroupReader:
 
 
 def count_groups(pattern: bytes, line_limit: int) -> Reader[int]:
-    """A reader for a block of LIST ACTIVE that keeps nothing of it but how many groups match."""
+    """Return a reader for a block of LIST ACTIVE that counts the matching groups and stores nothing."""
 
     def reader(buffer: Buffer) -> Generator[None, None, int]:
         block, lines, count = DataBlock(), BlockLines(line_limit), 0
@@ -331,10 +334,10 @@ def count_groups(pattern: bytes, line_limit: int) -> Reader[int]:
 
 
 def matches(pattern: bytes, name: bytes) -> bool:
-    """Does the whole name match (RFC 3977 4.2, as far as RFC 5538 has patterns in URLs)?
+    """Return whether the complete name matches (RFC 3977 4.2, limited to RFC 5538's URL patterns).
 
-    `*` is any run of octets, `?` any one, everything else itself. Matching takes time proportional to pattern
-    times name at worst, whatever either of them is.
+    `*` is any run of bytes, `?` any single byte, everything else is literal. The worst case takes time
+    proportional to the pattern's length times the name's, for any input.
     """
     at = index = 0
     star, resumed = -1, 0
@@ -345,7 +348,7 @@ def matches(pattern: bytes, name: bytes) -> bool:
         elif at < len(pattern) and pattern[at] in (_ANY, name[index]):
             at += 1
             index += 1
-        elif star >= 0:  # the last star takes one octet more
+        elif star >= 0:  # the last star takes one more byte
             resumed += 1
             at, index = star + 1, resumed
         else:
@@ -358,7 +361,7 @@ _LISTING = "text/plain"
 
 
 class GroupRange(NamedTuple):
-    """What of a group is listed: `first` is the lowest number, `last` the highest."""
+    """The listed part of a group: `first` is the lowest number, `last` the highest."""
 
     selected: GroupSelection
     first: int
@@ -370,19 +373,22 @@ class GroupRange(NamedTuple):
 
     @property
     def is_cut(self) -> bool:
-        """Are there older articles that are not listed?"""
+        """Return whether there are older articles that are not listed."""
         return not self.is_empty and self.first > self.selected.low
 
 
 def select_newest(selected: GroupSelection, most: int, before: int | None = None) -> GroupRange:
-    """The newest `most` numbers, or all for 0, of those lower than `before`."""
+    """Select the newest `most` numbers below `before`; 0 selects all."""
     last = selected.high if before is None else min(selected.high, before - 1)
     everything = not most or last - selected.low + 1 <= most
     return GroupRange(selected, selected.low if everything else last - most + 1, last)
 
 
 def make_article_reply(url: NewsUrl | NntpUrl, head: ArticleHead, message_id: bytes | None) -> Reply:
-    """`message_id` is the one in the response, without brackets; None where that tells none."""
+    """Return the reply for an article.
+
+    `message_id` is the id in the response, without angle brackets; None if the response has none.
+    """
     message_id = message_id or head.message_id
     findings = []
     if head.strays:
@@ -433,7 +439,10 @@ def make_group_reply(url: NewsUrl | NntpUrl, listed: GroupRange, limits: Limits)
 
 
 def make_groups_reply(url: NewsUrl | NntpUrl, count: int | None, limits: Limits) -> Reply:
-    """`count` is how many groups match, None where they are listed."""
+    """Return the reply for a list of groups.
+
+    `count` is the number of matching groups, or None if they are listed.
+    """
 
     pattern = url.group or b"*"
     extra: dict[str, JsonValue] = {"pattern": decode_text(pattern), "count": count}

@@ -1,8 +1,8 @@
 """Preconditions of a news server: reader mode, TLS, a login, compression (RFC 3977 5.3, 4642, 4643, 8054).
 
-The first three are done only on request of the server. A response that asks for one is a `Precondition`:
-outstanding commands are dropped, the precondition is met here, and the commands are sent again. Credentials
-are sent only where nobody can read them on the way, or where the caller said that this does not matter.
+The first three are met only at the server's request. A response that asks for one raises `Precondition`:
+outstanding commands are discarded, the precondition is met here, and the commands are sent again. Credentials
+are sent only over a connection that others cannot read, unless the caller allows cleartext.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _NOT_WITHOUT_TLS = (
 )
 
 
-#: What a plan says of a server that offers no TLS: where it was wanted, and where it was required.
+#: Plan notes for a server without STARTTLS: if TLS is preferred, and if it is required.
 _WITHOUT_TLS = (
     "if the server does not offer STARTTLS: the same without TLS",
     "if the server does not offer STARTTLS: nothing more is sent",
@@ -48,7 +48,7 @@ _WITHOUT_TLS = (
 
 
 class Precondition(Exception):
-    """A response that asks for something first. Never leaves a dialogue."""
+    """A response with a precondition. Never leaves a dialogue."""
 
     def __init__(self, command: NntpCommand, response: NntpResponse) -> None:
         super().__init__(response.shown)
@@ -58,18 +58,24 @@ class Precondition(Exception):
 
 @dataclass(frozen=True, slots=True)
 class NewsLogin:
-    """A name and its password. Without a password a person is asked for it when the server wants it;
-    an empty or no name is that of a URL without one."""
+    """A name and its password.
+
+    Without a password the user is asked when the server requires it. Without a name, or with an empty one,
+    the URL has no login.
+    """
 
     user: bytes | None
     password: bytes | None = field(repr=False)
 
 
 def check_precondition(session: NntpSession, command: NntpCommand, response: NntpResponse) -> None:
-    """Raises `Precondition` for a response that something could be done about.
+    """Check whether the response has a precondition that can be met.
 
-    A server in transit mode says 401; one from before RFC 3977 says 500, 502 or 480 instead, which is
-    taken for the same while nothing has told that it is in reader mode. So is 501 to a variant of LIST.
+    A server in transit mode responds 401; a server older than RFC 3977 responds 500, 502 or 480 instead,
+    which mean the same until the server is known to be in reader mode. So does 501 to a variant of LIST.
+
+    Raises:
+        Precondition: the response has a precondition.
     """
     state = session.state
     unknown = (500, 501, 502) if command.verb in LISTS else (500, 502)
@@ -80,7 +86,7 @@ def check_precondition(session: NntpSession, command: NntpCommand, response: Nnt
     if command.verb in READER_VERBS:
         if response.code in unknown and state.may_request_reader and not state.reader:
             raise Precondition(command, response)
-        if command.verb not in LISTS:  # transit mode has these too
+        if command.verb not in LISTS:  # transit mode supports these too
             state.reader = True
 
 
@@ -89,7 +95,7 @@ def _wants_reader(response: NntpResponse) -> bool:
 
 
 class NewsNegotiation:
-    """Meets the preconditions of a request, as its URL's login and options allow."""
+    """The preconditions of a request, met as far as its URL's login and options allow."""
 
     def __init__(self, session: NntpSession, login: NewsLogin, options: Options) -> None:
         self._session = session
@@ -102,7 +108,11 @@ class NewsNegotiation:
         return b"COMPRESS DEFLATE" if self._state.tls else b"STARTTLS"
 
     def begin(self) -> Dialogue[None]:
-        """Right behind the greeting: TLS where the caller asks for it. `TlsError` where it was required."""
+        """Start TLS directly after the greeting if the caller wants it.
+
+        Raises:
+            TlsError: TLS is required and not available.
+        """
         if self._options.tls == "never" or self._state.tls:
             return
         yield PlanNote(_WITHOUT_TLS[self._options.tls == "require"])
@@ -111,8 +121,10 @@ class NewsNegotiation:
             raise TlsError("TLS was required, and the server has none to offer (STARTTLS)")
 
     def meet(self, precondition: Precondition) -> Dialogue[None]:
-        """Drop what is outstanding and do what the response asks for. Raises what it means where there is
-        nothing to be done."""
+        """Discard outstanding responses and meet the precondition.
+
+        Raises the error of the response if the precondition cannot be met.
+        """
         state, code = self._state, precondition.response.code
         try:
             yield from self._session.drop_all()
@@ -122,7 +134,7 @@ class NewsNegotiation:
                 yield from self._request_reader()
                 return
         except Disconnected as error:
-            if code == 502:  # and closed, as it says
+            if code == 502:  # 502 may come with the end of the connection
                 raise refusal(precondition.command, precondition.response) from error
             raise
         if code == 480:
@@ -131,7 +143,7 @@ class NewsNegotiation:
             yield from self._need_tls(precondition.command, precondition.response)
 
     def log_in(self, doing: NntpCommand | str, response: NntpResponse) -> Dialogue[None]:
-        """Log in because `response` wants it."""
+        """Log in because `response` requires it."""
         if self._state.logged_in:
             raise make_declined(AccessDenied, doing, response, "not permitted, logged in as we are")
         if self._state.login_refused:
@@ -142,7 +154,11 @@ class NewsNegotiation:
         yield from self.authenticate(login)
 
     def authenticate(self, login: NewsLogin) -> Dialogue[None]:
-        """Log in. What was heard before does not count any more after that. Raises `CompressionState`."""
+        """Log in and discard the facts that were received before.
+
+        Raises:
+            CompressionState: the connection is compressed.
+        """
         self._check_packing()
         yield from self._protect()
         command, response = yield from self._identify(login)
@@ -156,8 +172,10 @@ class NewsNegotiation:
         self._state.forget()
 
     def find_help(self) -> Dialogue[NewsLogin | None]:
-        """A login that is at hand and may show what is hidden without one, if the server takes logins.
-        Nobody is asked. Drops what is outstanding unless there is none."""
+        """Return an available login that may reveal hidden objects, if the server supports logins.
+
+        The user is not asked. If a login is available, outstanding responses are discarded.
+        """
         tried = self._state.logged_in or self._state.login_refused
         login = None if tried else (yield from self._find_login())
         if login is None or login.password is None:
@@ -171,7 +189,7 @@ class NewsNegotiation:
         return login if open_way or offered.has(b"STARTTLS") else None
 
     def _find_login(self) -> Dialogue[NewsLogin | None]:
-        """The URL's, else what is held for this place."""
+        """Return the URL's login, or the login held for this host and port."""
         if self._login.user:
             return self._login
         held = yield from self._request_credentials(None)
@@ -180,7 +198,7 @@ class NewsNegotiation:
     def _request_credentials(self, user: bytes | None) -> Dialogue[Credentials | None]:
         held = yield RequestCredentials(user, None)
         assert held is None or isinstance(held, Credentials)
-        if held is not None:  # for this scheme, and for no other (S11)
+        if held is not None:  # held for this scheme only (S11)
             self._state.held_for = self._session.scheme
         if held is not None and len((held.user + b"." + held.password).split()) > 1:
             detail = "the name or password has a blank in it; servers take what stands before it"
@@ -188,10 +206,14 @@ class NewsNegotiation:
         return held
 
     def _protect(self) -> Dialogue[None]:
-        """Nobody may read along from here on, or the caller does not mind. `Refused` (S06) else."""
+        """Make sure that the connection cannot be read by others, unless the caller allows cleartext.
+
+        Raises:
+            Refused: the server does not offer TLS (S06).
+        """
         state = self._state
         offered = state.capabilities
-        insists = (  # RFC 4643 2.1: the password is not taken without TLS
+        insists = (  # RFC 4643 2.1: the password is not accepted without TLS
             offered is not None and offered.has(b"AUTHINFO") and not offered.has(b"AUTHINFO", b"USER")
         )
         if state.tls or self._options.login_in_clear or (state.private and not insists):
@@ -200,7 +222,7 @@ class NewsNegotiation:
             raise Refused("S06", _NOT_WITHOUT_TLS, flag="--tls never")
 
     def _identify(self, login: NewsLogin) -> Dialogue[tuple[NntpCommand, NntpResponse]]:
-        """AUTHINFO USER, and PASS if that is wanted: the last command and its response."""
+        """Send AUTHINFO USER, and PASS if required; return the last command and its response."""
         user, password = login.user, login.password
         command = NntpCommand(NntpVerb.AUTHINFO_USER, user)
         response = yield from require_whole_response(self._session.request(command, NntpResponse(381)))
@@ -224,7 +246,7 @@ class NewsNegotiation:
         return refusal(command, response)
 
     def _is_old(self) -> Dialogue[bool]:
-        """From before RFC 4643? There 482 meant what 481 means now."""
+        """Return whether the server is older than RFC 4643: its 482 means the present 481."""
         if self._state.capabilities is None and not self._state.old:
             try:
                 yield from self._session.hear_capabilities(self._willing)
@@ -233,12 +255,18 @@ class NewsNegotiation:
         return self._state.old
 
     def _need_tls(self, command: NntpCommand, response: NntpResponse) -> Dialogue[None]:
-        """483: go on inside TLS. `Declined` where that is not to be had, or not wanted."""
+        """Start TLS after 483.
+
+        Raises `Declined` if TLS is not available or not wanted.
+        """
         if self._state.tls or self._options.login_in_clear or not (yield from self._start_tls()):
             raise refusal(command, response)
 
     def _start_tls(self) -> Dialogue[bool]:
-        """STARTTLS. False where the server has none; a handshake that fails is the end (`TlsError`)."""
+        """Send STARTTLS; return whether TLS is active.
+
+        False if the server does not offer it; a failed handshake is a `TlsError`.
+        """
         state = self._state
         self._check_packing()
         yield from self._know()
@@ -257,12 +285,15 @@ class NewsNegotiation:
         return True
 
     def _check_packing(self) -> None:
-        """What is secret is never compressed, and TLS does not begin inside (RFC 8054 2.2.2, 6)."""
+        """Raise `CompressionState` on a compressed connection.
+
+        Secrets are never compressed, and TLS does not start inside compression (RFC 8054 2.2.2, 6).
+        """
         if self._state.packed:
             raise CompressionState
 
     def _know(self) -> Dialogue[None]:
-        """Ask for the capabilities, once, and go by them: reading may need MODE READER first."""
+        """Request the capabilities once and apply them: reading may require MODE READER first."""
         state = self._state
         if state.capabilities is not None or state.old:
             return
@@ -274,13 +305,14 @@ class NewsNegotiation:
                 yield from self._session.hear_capabilities(self._willing)
 
     def _request_reader(self) -> Dialogue[None]:
-        """MODE READER. A server that does not know it has no other mode."""
+        """Send MODE READER. A server that does not support it has no other mode."""
         state, command = self._state, NntpCommand(NntpVerb.MODE_READER)
         state.reader_requested = True
         response = yield from self._session.request(command, NntpResponse(200))
         if response.code == 480:
             yield from self.log_in(command, response)
-            # RFC 4643 2.2 has no MODE READER after a login; a server that asks for one first wants it.
+            # RFC 4643 2.2 does not allow MODE READER after a login; a server that requires a login for it
+            # expects it.
             response = yield from self._session.request(command, NntpResponse(200))
         if response.refused and response.code not in (500, 501):
             after_login = response.code == 480 and state.logged_in
@@ -300,13 +332,16 @@ class NewsNegotiation:
 # compressed. A dialogue that needs a login or TLS continues on another one, so that no secret is compressed
 # together with data that a peer chose (RFC 8054 section 6).
 
-#: Articles of which the overview is worth it: some 160 kB, which become 14 (measured with INN).
+#: The number of articles from which compression pays: their overview has about 160 kB, compressed 14 kB
+#: (measured with INN).
 WORTH = 1_000
 
 
 def compress(session: NntpSession, user: bytes | None) -> Dialogue[None]:
-    """Ask for it where nothing speaks against it: not for the `user` of a URL, who may have to log in yet,
-    and not where MODE READER may still be needed. A server that has none, or refuses, is spoken to without.
+    """Start compression if it is safe and the server offers it.
+
+    Not for a URL with a `user`, which may still have to log in, and not if MODE READER may still be needed. A
+    server that does not offer or refuses compression is used without it.
     """
     state = session.state
     if not session.may_pack or state.packed is not None or (user and not state.logged_in):
@@ -323,7 +358,7 @@ def compress(session: NntpSession, user: bytes | None) -> Dialogue[None]:
         return
     if response.code != 206:
         raise ProtocolError(f"{response.shown} is no answer to {command}")
-    from protocols.news.session import Deflate  # brings zlib, which short answers need not
+    from protocols.news.session import Deflate  # imported lazily: zlib is not needed for short responses
 
     yield StartPacking(Deflate(state.limits.ratio))
     state.packed = True

@@ -1,7 +1,7 @@
 """The requests of a news URL: commands for an article, a group's articles, a list of groups.
 
-`GROUP` and what follows it leave in one write. What was asked of a group counts only if the group was
-there: a failed `GROUP` leaves the one before it selected, and the articles of that one are others.
+`GROUP` and the command after it are sent in one write. The second response counts only if `GROUP` succeeded:
+a failed `GROUP` leaves the previous group selected, with other articles.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from protocols.options import Limits, Options
 from protocols.step import Dialogue, EmitBody, PlanNote, receive
 from protocols.wire import Buffer, Reader
 
-#: Newest articles of a group that are listed unless the caller wants another number.
+#: The number of newest articles of a group that are listed by default.
 ENTRIES = 10_000
 
 _UNKNOWN = frozenset({500, 503})
@@ -55,7 +55,7 @@ _GONE = frozenset({420, 423, 430})
 
 
 class RequestTarget(NamedTuple):
-    """What a URL names: its facts, and what gives its octets; None where there are none."""
+    """The target of a URL: its reply, and the dialogue that emits its body; None without a body."""
 
     reply: Reply
     body: Dialogue[None] | None = None
@@ -65,9 +65,10 @@ Request: TypeAlias = "Callable[[NntpSession], Dialogue[RequestTarget]]"
 
 
 def request_of(url: NewsUrl | NntpUrl, options: Options, limits: Limits) -> Request:
-    """The commands that get what the URL names; with `options.want` facts, only what is known of it.
+    """Return the commands for the URL; with `options.want` "facts", only its facts are requested.
 
-    Raises `Refused` for what would be no command.
+    Raises:
+        Refused: the URL's names cannot be sent in a command (S02).
     """
     facts, block = options.want == "facts", UntouchedBlock if options.raw else DataBlock
     if isinstance(url, NntpUrl) and url.article is not None:
@@ -83,8 +84,8 @@ def request_of(url: NewsUrl | NntpUrl, options: Options, limits: Limits) -> Requ
 
 
 def _need(session: NntpSession, ideal: NntpResponse) -> Dialogue[NntpResponse]:
-    """The next response, which has to grant what was asked for."""
-    yield from session.start_response()  # until then the oldest one is somebody else's
+    """Read the next response, which must grant the command."""
+    yield from session.start_response()  # until then the oldest command is another dialogue's
     command = session.state.outstanding[0]
     response = yield from session.hear(ideal)
     check_precondition(session, command, response)
@@ -100,7 +101,7 @@ def _get_numbered(
     url: NntpUrl, number: int, facts: bool, block: type[DataBlock], session: NntpSession
 ) -> Dialogue[RequestTarget]:
     command = NntpCommand(NntpVerb.HEAD if facts else NntpVerb.ARTICLE, encode_number(number))
-    yield from session.start_request()  # others who send before may select another group
+    yield from session.start_request()  # earlier dialogues may still select another group
     if session.state.selects(url.group):
         yield from session.say_last(command)
     else:
@@ -142,7 +143,7 @@ def _hear_article(
 
 
 def _hear_selected(session: NntpSession, group: bytes) -> Dialogue[GroupSelection]:
-    # Count 1 keeps the rehearsed group from being empty; its numbers are not known before the run.
+    # Count 1 makes the group of a plan not empty; its real numbers are not known before the run.
     response = yield from _need(session, NntpResponse(211, b"1 0 0 " + group))
     selected = parse_selected(response)
     session.state.group = group
@@ -202,7 +203,7 @@ def _list_articles(
 
 
 def _give_numbers(session: NntpSession, group: bytes) -> Dialogue[Dialogue[None]]:
-    """What a server has of a listing that has no overview."""
+    """Return the raw listing of a server without an overview: the article numbers."""
     command = NntpCommand(NntpVerb.LISTGROUP, group)
     response = yield from session.request(command, NntpResponse(211, block=True))
     check_precondition(session, command, response)
@@ -211,11 +212,11 @@ def _give_numbers(session: NntpSession, group: bytes) -> Dialogue[Dialogue[None]
     return give_block(UntouchedBlock(), "the numbers of the articles")
 
 
-# -- the overview of a server that has none, put together from heads
+# -- the overview of a server without OVER and XOVER, composed of article heads
 
 
 def _hear_numbers(session: NntpSession, group: bytes, listed: GroupRange) -> Dialogue[Iterator[int]]:
-    """Those of the articles that are listed, as far as the server tells."""
+    """Return the numbers of the listed articles, as far as the server reports them."""
     command = NntpCommand(NntpVerb.LISTGROUP, group)
     response = yield from session.request(command, NntpResponse(211, block=True))
     if response.block:
@@ -229,7 +230,7 @@ def _hear_numbers(session: NntpSession, group: bytes, listed: GroupRange) -> Dia
 
 
 def _give_heads(session: NntpSession, numbers: Iterator[int], octets: bytes) -> Dialogue[None]:
-    """These octets first, then those of the numbers that are left."""
+    """Emit these overview lines, then the lines of the remaining numbers."""
     given = 0
     while octets:
         yield EmitBody(octets, "an overview made of heads")
@@ -241,7 +242,7 @@ def _give_heads(session: NntpSession, numbers: Iterator[int], octets: bytes) -> 
 
 
 def _hear_heads(session: NntpSession, numbers: Iterator[int]) -> Dialogue[bytes]:
-    """Overview lines of the next articles that are still there; nothing behind the last one."""
+    """Return the overview lines of the next existing articles; empty after the last one."""
     octets = b""
     while not octets and (window := list(islice(numbers, WINDOW))):
         yield from session.say(*(NntpCommand(NntpVerb.HEAD, encode_number(number)) for number in window))
@@ -253,7 +254,8 @@ def _hear_heads(session: NntpSession, numbers: Iterator[int]) -> Dialogue[bytes]
 
 
 def _hear_head(session: NntpSession, number: int) -> Dialogue[bytes]:
-    from protocols.news.listing import encode_overview  # brings entries, which a plan has none of
+    # imported lazily: it brings entries, which a plan does not need
+    from protocols.news.listing import encode_overview
 
     command = session.state.outstanding[0]
     response = yield from session.hear(NntpResponse(221, block=True))
@@ -267,8 +269,13 @@ def _hear_head(session: NntpSession, number: int) -> Dialogue[bytes]:
 
 
 def read_numbers(first: int, last: int, line_limit: int) -> Reader[Iterable[int]]:
-    """A reader for the block of LISTGROUP: the numbers from `first` to `last`, the latest, ascending. Old
-    servers ignore a range, so none is asked for. Raises `LimitExceeded` (lines) above 64 MiB."""
+    """Return a reader for the block of LISTGROUP: the latest numbers from `first` to `last`, ascending.
+
+    Old servers ignore a range, so none is sent.
+
+    Raises:
+        LimitExceeded: the block is longer than 64 MiB (lines).
+    """
 
     def reader(buffer: Buffer) -> Generator[None, None, Iterable[int]]:
         block, lines = DataBlock(), BlockLines(line_limit)
@@ -304,13 +311,15 @@ def _list_groups(
 
 
 def _give_groups(session: NntpSession, block: type[DataBlock]) -> Dialogue[None]:
-    """The groups, and then their descriptions: a list stands without them. Between the two stands the line
-    that ended the first one, as it came."""
+    """Emit the groups, then their descriptions, which are optional.
+
+    The terminator of the first block stands between the two.
+    """
     groups = block()
     yield from give_block(groups, "the groups")
     try:
         response = yield from session.hear(NntpResponse(215, block=True))
-    except TryLater:  # 400, the server goes
+    except TryLater:  # 400: the server closes the connection
         return
     except Disconnected as error:
         raise _cut_listing(groups.received) from error
@@ -320,7 +329,7 @@ def _give_groups(session: NntpSession, block: type[DataBlock]) -> Dialogue[None]
 
 
 def _count_groups(url: NewsUrl | NntpUrl, limits: Limits, session: NntpSession) -> Dialogue[RequestTarget]:
-    from protocols.news.listing import count_groups  # as above
+    from protocols.news.listing import count_groups  # imported lazily, as above
 
     argument = _wildmat(url)
     if argument is None:
@@ -333,7 +342,7 @@ def _count_groups(url: NewsUrl | NntpUrl, limits: Limits, session: NntpSession) 
 
 
 def _wildmat(url: NewsUrl | NntpUrl) -> bytes | None:
-    """The argument of LIST; all groups need none."""
+    """Return the argument of LIST; None for all groups."""
     return None if url.group == b"*" else url.group
 
 

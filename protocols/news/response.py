@@ -1,8 +1,8 @@
 """Commands and responses of a news server: status lines and data blocks (RFC 3977 3.1 and 3.2).
 
-A response is interpreted by its code alone. Whether a block follows depends on the code *and* the command:
-211 brings one to LISTGROUP and none to GROUP, so a response cannot be read without its command. One mistake
-puts a client out of step for good; a code that the command cannot have is a `ProtocolError`.
+Only the code of a response is interpreted. Whether a block follows depends on the code *and* the command: 211
+has a block after LISTGROUP and none after GROUP, so a response cannot be read without its command. One
+mistake desynchronizes the client permanently; a code that the command cannot have is a `ProtocolError`.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from protocols.wire import Buffer, Reader, Rest, Secret, encode_line
 # The commands of this client; no others are sent (RFC 3977, 4642, 4643, 8054).
 #
 # Of a URL only a checked group name, a checked message-id and an integer become arguments. POST, IHAVE and
-# all other commands that change a server are missing (S05).
+# all other commands that change a server are absent (S05).
 
-#: RFC 3977 3.1: octets of a command, CR LF included.
+#: RFC 3977 3.1: the maximum size of a command in bytes, CR LF included.
 COMMAND_LIMIT = 512
-#: Digits of an article number (RFC 3977 9.8).
+#: The maximum number of digits of an article number (RFC 3977 9.8).
 MOST_DIGITS = 16
 
 
 class NntpVerb(enum.StrEnum):
-    """A keyword with its fixed first argument, as it is sent."""
+    """A keyword with its fixed first argument, as sent."""
 
     CAPABILITIES = "CAPABILITIES"
     MODE_READER = "MODE READER"
@@ -61,18 +61,18 @@ class NntpVerb(enum.StrEnum):
     QUIT = "QUIT"
 
 
-#: Nothing may be sent behind these before they are answered (RFC 3977 3.5, 5.3, RFC 4642, 4643, 8054).
+#: Commands after which nothing may be sent until their response (RFC 3977 3.5, 5.3, RFC 4642, 4643, 8054).
 ALONE = frozenset(
     {
         *(NntpVerb.MODE_READER, NntpVerb.STARTTLS, NntpVerb.COMPRESS_DEFLATE),
         *(NntpVerb.AUTHINFO_USER, NntpVerb.AUTHINFO_PASS, NntpVerb.QUIT),
     }
 )
-#: After these, if they are granted, another group is the selected one.
+#: Commands that select another group if they are granted.
 SELECTING = frozenset({NntpVerb.GROUP, NntpVerb.LISTGROUP})
 #: The variants of LIST.
 LISTS = frozenset({NntpVerb.LIST_ACTIVE, NntpVerb.LIST_NEWSGROUPS})
-#: Those that a server in transit mode need not know.
+#: Commands that a server in transit mode may not support.
 READER_VERBS = frozenset(
     {
         *(NntpVerb.GROUP, NntpVerb.LISTGROUP, NntpVerb.ARTICLE, NntpVerb.HEAD, NntpVerb.STAT),
@@ -83,8 +83,11 @@ READER_VERBS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class NntpCommand:
-    """One command and the line that says it. Raises `Refused` (S02) for an argument that would end it or make
-    it too long."""
+    """A command and its line.
+
+    Raises:
+        Refused: the argument would end the line or makes it too long (S02).
+    """
 
     verb: NntpVerb
     argument: bytes | Secret | None = None
@@ -98,12 +101,12 @@ class NntpCommand:
         object.__setattr__(self, "line", line)
 
     def __str__(self) -> str:
-        """For a message: no line end, no secret, no control character."""
+        """Return the command for a message: without line end, secrets and control characters."""
         return repr(self.line.shown.rstrip().decode("ascii", "backslashreplace"))
 
 
 def encode_number(number: int) -> bytes:
-    """An article number as it is sent: no leading zeros."""
+    """Return an article number as sent: without leading zeros."""
     return b"%d" % number
 
 
@@ -112,13 +115,13 @@ def encode_range(first: int, last: int) -> bytes:
 
 
 def encode_message_id(message_id: bytes) -> bytes:
-    """A URL's message-id as it is sent: always in angle brackets (RFC 5538 section 3)."""
+    """Return a URL's message-id as sent: always in angle brackets (RFC 5538 section 3)."""
     return b"<%s>" % message_id
 
 
 _STATUS = re.compile(rb"([1-5][0-9][0-9])(?: (.*))?", re.DOTALL)
 
-#: What each command is granted with, and whether a block follows.
+#: The codes that grant each command, and whether a block follows.
 _GRANTED: dict[NntpVerb, dict[int, bool]] = {
     NntpVerb.CAPABILITIES: {101: True},
     NntpVerb.MODE_READER: {200: False, 201: False},
@@ -137,8 +140,8 @@ _GRANTED: dict[NntpVerb, dict[int, bool]] = {
     NntpVerb.LIST_NEWSGROUPS: {215: True},
     NntpVerb.QUIT: {205: False},
 }
-#: Codes below 400 with a meaning of their own in RFC 977, 2980, 3977, 4642, 4643, 4644, 6048 or 8054:
-#: none of them means another thing than its own.
+#: Codes below 400 that RFC 977, 2980, 3977, 4642, 4643, 4644, 6048 or 8054 defines: they keep their defined
+#: meaning.
 _LISTED = frozenset(
     {
         *(100, 101, 111, 199, 200, 201, 202, 203, 205, 206, 211, 215, 218, 220, 221, 222, 223, 224, 225),
@@ -148,7 +151,7 @@ _LISTED = frozenset(
 
 
 class NntpResponse(NamedTuple):
-    """A status line. `text` is what follows the code; `block`: a multi-line block follows."""
+    """A status line. `text` follows the code; with `block` a multi-line block follows."""
 
     code: int
     text: bytes = b""
@@ -160,12 +163,12 @@ class NntpResponse(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """Code and text for a message: nothing in it can drive a terminal."""
+        """Return code and text for a message, escaped so that they cannot control a terminal."""
         return ascii(f"{self.code} {decode_text(self.text)}".rstrip())
 
 
 def decode_text(octets: bytes) -> str:
-    """Octets of a server as text: UTF-8 if they are, else ISO 8859-1."""
+    """Decode a server's bytes as UTF-8 if they are valid, otherwise as ISO 8859-1."""
     try:
         return octets.decode("utf-8")
     except UnicodeDecodeError:
@@ -173,11 +176,16 @@ def decode_text(octets: bytes) -> str:
 
 
 def read_status(limit: int) -> Reader[NntpResponse]:
-    """A reader for a status line, whatever it answers; `block` is left False.
+    """Return a reader for a status line of any response; `block` stays False.
 
-    A lone LF ends it too (some old servers); RFC 3977 has 512 octets, this takes up to `limit`. Raises
-    `ProtocolError` for NUL and for what does not start with three digits, `LimitExceeded` (line),
-    `Disconnected` where the connection ended before its first octet, `Truncated` behind that.
+    A lone LF also ends the line, as some old servers send it. RFC 3977 allows 512 octets; this reader accepts
+    up to `limit` bytes.
+
+    Raises:
+        ProtocolError: the line holds NUL or does not start with three digits.
+        LimitExceeded: the line is too long (line).
+        Disconnected: the connection ended before the first byte.
+        Truncated: the connection ended after the first byte.
     """
 
     def reader(buffer: Buffer) -> Generator[None, None, NntpResponse]:
@@ -199,7 +207,7 @@ def _cut(buffer: Buffer) -> Disconnected | Truncated:
 
 
 def parse_status(line: bytes) -> NntpResponse:
-    """The status line, its line end included."""
+    """Parse a status line with its line end."""
     line = line.removesuffix(b"\n").removesuffix(b"\r")
     found = _STATUS.fullmatch(line)
     if found is None or b"\0" in line:
@@ -208,8 +216,10 @@ def parse_status(line: bytes) -> NntpResponse:
 
 
 def read_response(command: NntpCommand, limit: int) -> Reader[NntpResponse]:
-    """A reader for the status line of the response to `command`. Raises like `read_status`, and
-    `ProtocolError` for one that this command cannot have."""
+    """Return a reader for the status line of the response to `command`.
+
+    Raises the errors of `read_status`, and `ProtocolError` if the command cannot have the response.
+    """
 
     def reader(buffer: Buffer) -> Generator[Rest | None, None, NntpResponse]:
         response = yield from read_status(limit)(buffer)
@@ -219,10 +229,10 @@ def read_response(command: NntpCommand, limit: int) -> Reader[NntpResponse]:
 
 
 def response_to(command: NntpCommand, response: NntpResponse) -> NntpResponse:
-    """The response, knowing to what.
+    """Return the response with `block` set according to its command.
 
-    A refusal (4yz, 5yz) never has a block. Of a code that no RFC lists the first digit tells, where the
-    command has no block whatever happens; else it cannot be read.
+    A refusal (4yz, 5yz) never has a block. A code that no RFC defines is interpreted by its first digit if no
+    response to the command has a block; otherwise it cannot be read.
     """
     if response.refused:
         return response
@@ -236,7 +246,7 @@ def response_to(command: NntpCommand, response: NntpResponse) -> NntpResponse:
 
 @dataclass(frozen=True, slots=True)
 class GroupSelection:
-    """What 211 says of a group: how many articles (an estimate), and the lowest and highest number."""
+    """The facts of a group in 211: the estimated number of articles, and the lowest and highest number."""
 
     count: int
     low: int
@@ -244,12 +254,15 @@ class GroupSelection:
 
     @property
     def is_empty(self) -> bool:
-        """RFC 3977 6.1.1.2 has three ways to say so; `0 0 0` is that of old servers."""
+        """Return whether the group is empty.
+
+        RFC 3977 6.1.1.2 has three ways to report it; old servers send `0 0 0`.
+        """
         return self.count == 0 or self.high < self.low
 
 
 def parse_selected(response: NntpResponse) -> GroupSelection:
-    """The three numbers of 211 to GROUP; the name behind them may be missing."""
+    """Parse the three numbers of 211 to GROUP; the name after them may be missing."""
     words = response.text.split()[:3]
     if len(words) < 3 or not all(map(is_number, words)):
         raise ProtocolError(f"three numbers belong to a group, and the server said {response.shown}")
@@ -257,12 +270,12 @@ def parse_selected(response: NntpResponse) -> GroupSelection:
 
 
 def is_number(word: bytes) -> bool:
-    """Digits, no more of them than an article number may have."""
+    """Return whether the word has only digits, and at most as many as an article number."""
     return word.isdigit() and len(word) <= MOST_DIGITS
 
 
 def message_id_of(response: NntpResponse) -> bytes | None:
-    """The message-id of 220 to 223, without its brackets; None where it is missing or `<0>`."""
+    """Return the message-id of 220 to 223 without angle brackets; None if it is missing or `<0>`."""
     words = response.text.split(maxsplit=2)
     if len(words) < 2 or not (words[1].startswith(b"<") and words[1].endswith(b">")):
         return None
@@ -270,8 +283,8 @@ def message_id_of(response: NntpResponse) -> bytes | None:
     return None if message_id in (b"", b"0") else message_id
 
 
-# -- What a 4yz or 5yz response becomes (RFC 3977 3.2.1; the codes of RFC 4642 and 4643). The code decides,
-# never the text. What asks for a way round (another mode, a login, TLS) has been tried before.
+# -- The errors for 4yz and 5yz responses (RFC 3977 3.2.1; the codes of RFC 4642 and 4643). The code decides,
+# never the text. Responses that ask for another mode, a login or TLS were handled before.
 
 _MEANINGS: dict[int, tuple[type[Declined], str]] = {
     400: (TryLater, "the server is closing"),
@@ -292,7 +305,7 @@ _MEANINGS: dict[int, tuple[type[Declined], str]] = {
 
 
 def refusal(doing: NntpCommand | str, response: NntpResponse) -> Declined | ProtocolError:
-    """The error for a response that says no to what was being done."""
+    """Return the error for a response that refuses `doing`."""
     if response.code in (412, 482):
         return ProtocolError(f"{doing}: {response.shown} cannot be, in this order of commands")
     kind, meaning = _MEANINGS.get(response.code, (Declined, "refused"))
@@ -302,28 +315,32 @@ def refusal(doing: NntpCommand | str, response: NntpResponse) -> Declined | Prot
 def make_declined(
     kind: type[Declined], doing: NntpCommand | str, response: NntpResponse, meaning: str
 ) -> Declined:
-    """A refusal whose meaning something else than its code has settled."""
+    """Return the error for a refusal whose meaning is not decided by its code alone."""
     text = decode_text(response.text)
     return kind(f"{doing}: {meaning}: the server said {response.shown}", code=str(response.code), text=text)
 
 
-# Multi-line data blocks, to the letter (RFC 3977 3.1.1), and the lines of a listing in one.
+# Multi-line data blocks, exactly as specified (RFC 3977 3.1.1), and the lines of a listing in a block.
 #
-# A block begins right behind the status line's line end and ends with a line of one period. *Only CR LF ends
-# a line*: a lone LF or CR is content like any other byte, so that an article holding `LF . LF 200 …` is an
-# article and not a response. A longer line that begins with a period loses that period. The line end before
-# the last period belongs to the content; nothing is added or trimmed. Lines have no limit, and the bytes are
-# examined in bulk.
+# A block begins directly after the status line's line end and ends with a line of one period. *Only CR LF
+# ends a line*: a lone LF or CR is content like any other byte, so that an article holding `LF . LF 200 …` is
+# an article and not a response. A longer line that begins with a period loses that period. The line end
+# before the last period belongs to the content; nothing is added or trimmed. Lines have no limit, and the
+# bytes are examined in bulk.
 
 _PERIOD = re.compile(rb"(?<=\r\n)\.")
 _END_LENGTH = 5  # CR LF . CR LF
 
 
 class DataBlock:
-    """Takes the content of one block out of a buffer, as far as it is certain.
+    """A decoder that takes the content of one block out of a buffer, as far as it is certain.
 
-    `ended` when the terminator has been taken; what follows it is left in the buffer. `received` counts
-    the octets of the content, `terminator` is what ended it.
+    A block has three states:
+    - `_begun` is False: the first line is not known yet; its leading period has no line end before it.
+    - `_begun` is True: content. The bytes at the end of the buffer that may begin a terminator stay there.
+    - `ended`: the terminator was taken; the bytes after it stay in the buffer.
+
+    `received` is the number of content bytes, `terminator` the bytes that ended the block.
     """
 
     def __init__(self) -> None:
@@ -333,8 +350,11 @@ class DataBlock:
         self.terminator = b""
 
     def take(self, buffer: Buffer) -> bytes:
-        """Content that no later octet can change; nothing if more is needed first. Raises `Truncated`
-        when the buffer is at its end and the block is not."""
+        """Take the content that later bytes cannot change; empty if more bytes are needed first.
+
+        Raises:
+            Truncated: the buffer is at its end before the block.
+        """
         if not self._begun:
             self._begin(buffer)
         content = self._take(buffer) if self._begun and not self.ended else b""
@@ -344,13 +364,13 @@ class DataBlock:
         return content
 
     def read(self, buffer: Buffer) -> Generator[None, None, bytes]:
-        """A reader for the next of the content; nothing once the block has ended."""
+        """Read the next part of the content; empty at the end of the block."""
         while not (content := self.take(buffer)) and not self.ended:
             yield
         return content
 
     def _begin(self, buffer: Buffer) -> None:
-        """The first line has no line end before it."""
+        """Process the start of the block: the first line has no line end before it."""
         first = buffer.peek(3)
         if first == b".\r\n":
             self.terminator = buffer.take(3)
@@ -371,7 +391,7 @@ class DataBlock:
 
 
 class UntouchedBlock(DataBlock):
-    """One whose content is the block as it came, its periods and the line that ends it included."""
+    """A block whose content is its raw bytes, with all periods and its terminator."""
 
     def _begin(self, buffer: Buffer) -> None:
         self._begun = buffer.peek(3) not in (b"", b".", b".\r") or buffer.at_end
@@ -390,8 +410,10 @@ class UntouchedBlock(DataBlock):
 
 
 def _open_length(buffer: Buffer) -> int:
-    """How many octets at the end of the buffer may turn out to belong to a terminator or to a line end
-    before a period: the longest that one begins with."""
+    """Return the number of bytes at the end of the buffer that may begin a terminator or a period's line end.
+
+    The longest such suffix counts.
+    """
     tail = buffer.tail(_END_LENGTH - 1)
     for start in range(len(tail)):
         if tail[start:] in (b"\r", b"\r\n", b"\r\n.", b"\r\n.\r"):
@@ -400,7 +422,7 @@ def _open_length(buffer: Buffer) -> int:
 
 
 def _undot(octets: bytes) -> bytes:
-    # Most content has no such line, and finding that out is thirty times faster than the pattern.
+    # Most content has no such line, and `find` is thirty times faster than the pattern.
     return _PERIOD.sub(b"", octets) if octets.find(b"\r\n.") >= 0 else octets
 
 
@@ -409,7 +431,11 @@ def cut_block(received: int) -> Truncated:
 
 
 def read_block(limit: int) -> Reader[bytes]:
-    """A reader for the whole content of a block of at most `limit` octets: `LimitExceeded` (lines)."""
+    """Return a reader for the complete content of a block.
+
+    Raises:
+        LimitExceeded: the content is longer than `limit` bytes (lines).
+    """
 
     def reader(buffer: Buffer) -> Generator[None, None, bytes]:
         block = DataBlock()
@@ -424,7 +450,11 @@ def read_block(limit: int) -> Reader[bytes]:
 
 
 def skip_block(limit: int) -> Reader[None]:
-    """A reader that takes a block and keeps nothing of it; more than `limit` octets are not waited for."""
+    """Return a reader that discards a block.
+
+    Raises:
+        LimitExceeded: the block is longer than `limit` bytes (lines).
+    """
 
     def reader(buffer: Buffer) -> Generator[None, None, None]:
         block = DataBlock()
@@ -437,10 +467,13 @@ def skip_block(limit: int) -> Reader[None]:
 
 
 def give_block(block: DataBlock, what: str, given: int = 0) -> Dialogue[None]:
-    """The content of a block into a body that has `given` octets already. What follows the block is left.
+    """Copy the content of a block into a body that has `given` bytes already.
 
-    A connection that ends or breaks before the block has ended is `Truncated`, and `Disconnected` before the
-    first octet of the body.
+    The bytes after the block stay in the buffer.
+
+    Raises:
+        Truncated: the connection ended before the end of the block.
+        Disconnected: the connection ended before the first byte of the body.
     """
     while not block.ended:
         try:
@@ -455,9 +488,10 @@ def give_block(block: DataBlock, what: str, given: int = 0) -> Dialogue[None]:
 
 
 class BlockLines:
-    """Splits the content of a block into lines; holds the one that has not ended yet.
+    """A splitter of a block's content into lines; holds the incomplete last line.
 
-    Raises `LimitExceeded` (line) for a line of more than `limit` octets.
+    Raises:
+        LimitExceeded: a line is longer than `limit` bytes (line).
     """
 
     def __init__(self, limit: int) -> None:
@@ -465,7 +499,7 @@ class BlockLines:
         self._rest = bytearray()
 
     def feed(self, octets: bytes) -> list[bytes]:
-        """The lines that have ended now, without their ends."""
+        """Feed content; return the lines that are complete now, without their ends."""
         self._rest += octets
         if b"\n" not in octets:
             self._check(len(self._rest))
@@ -476,7 +510,7 @@ class BlockLines:
         return lines
 
     def finish(self) -> list[bytes]:
-        """The octets have ended: what stands behind the last line end."""
+        """End the content; return the text after the last line end, if there is any."""
         rest, self._rest = bytes(self._rest), bytearray()
         return [rest] if rest else []
 

@@ -1,4 +1,4 @@
-"""One connection to a news server: its pipeline, the part of one dialogue in it, and its compression.
+"""A connection to a news server: its pipeline, the part of one dialogue in it, and its compression.
 
 Responses come in the order of the commands (RFC 3977 3.5), so commands are pipelined: a dialogue sends its
 request as soon as the earlier dialogues have sent theirs, and reads its response when they have read theirs.
@@ -35,17 +35,17 @@ from protocols.wire import Buffer, Reader, Rest
 
 T = TypeVar("T")
 
-#: Commands that are outstanding on a connection at most. INN gives 14,700 articles/s at 128 and
-#: 1,600/s at 32 (measured); 128 of the longest numbers are 3 KiB, which no server's buffer is short of.
+#: The maximum number of outstanding commands on a connection. INN gives 14,700 articles/s at 128 and 1,600/s
+#: at 32 (measured); 128 of the longest numbers are 3 KiB, which fits into the buffer of every server.
 WINDOW = 128
-#: Octets of a response that nobody wants; above it closing is cheaper than reading.
+#: The maximum size in bytes of a response that is discarded; above it closing is cheaper than reading.
 SKIP_LIMIT = 67_108_864
-#: Octets of a response to CAPABILITIES; real ones have some hundred.
+#: The maximum size in bytes of a response to CAPABILITIES; real ones have some hundred.
 CAPABILITIES_LIMIT = 65_536
 
 
 class Capabilities(NamedTuple):
-    """What the server says it can do (RFC 3977 5.2): labels with their arguments, in capitals."""
+    """The capabilities of a server (RFC 3977 5.2): labels with their arguments, in capitals."""
 
     labels: dict[bytes, frozenset[bytes]]
 
@@ -54,7 +54,7 @@ class Capabilities(NamedTuple):
 
     @property
     def in_transit(self) -> bool:
-        """Reading is there only after MODE READER (RFC 3977 5.3)."""
+        """Return whether the server can read articles only after MODE READER (RFC 3977 5.3)."""
         return self.has(b"MODE-READER") and not self.has(b"READER")
 
 
@@ -67,7 +67,7 @@ def parse_capabilities(octets: bytes) -> Capabilities:
 
 
 def require_whole_response(response: Dialogue[T]) -> Dialogue[T]:
-    """A response that comes before there is anything to be had: where it ends inside, the peer has left."""
+    """Read a response at the start; a truncated one means that the peer closed the connection."""
     try:
         return (yield from response)
     except Truncated as error:
@@ -75,29 +75,38 @@ def require_whole_response(response: Dialogue[T]) -> Dialogue[T]:
 
 
 class RequestReissue(Exception):
-    """The request of this dialogue is void and has to be sent again. Never leaves a dialogue."""
+    """The request of this dialogue was discarded and must be sent again. Never leaves a dialogue."""
 
 
 class NotShareable(Exception):
-    """On this connection somebody has logged in with what is held for another scheme (S11). Never leaves a
-    dialogue."""
+    """The connection is logged in with credentials held for another scheme (S11).
+
+    Never leaves a dialogue.
+    """
 
 
 @dataclass(slots=True)
 class NntpState:
-    """What is known of a connection: the `PipelineState` of NNTP. `outstanding` are the commands sent and
-    not answered, oldest first; `groups_outstanding` counts those that select a group. `request_ended`: who
-    sent last has no more to send, so another dialogue may send its request behind it. `generation` counts
-    how often all that was outstanding has been dropped: a request sent in an earlier one has to be sent
-    again.
+    """The state of a connection: the `PipelineState` of NNTP.
 
-    `reader`: something has told that the server is in reader mode. `reader_requested`: MODE READER was sent,
-    which is done once. `tls`: inside TLS, `secured`: by way of STARTTLS. `private`: nobody between can read
-    along, for it is TLS or this machine. `login_refused`: a login is not tried again here. `held_for` is the
-    scheme that a login here was held for, None where only URLs gave one. `group` is what was selected last
-    with 211. `capabilities` are None until asked for; `old` says that the server does not know the question.
-    `packed`: both sides compress what they say; None while nobody has asked for it. `overview` is the verb to
-    try, None if there is none. `closing`: the server has said that it will close.
+    The pipeline:
+    - `outstanding`: the commands sent and not answered, oldest first.
+    - `groups_outstanding`: the number of outstanding commands that select a group.
+    - `request_ended`: the last sender has no more to send, so another dialogue may send its request.
+    - `generation`: how often all outstanding commands were discarded; a request of an earlier generation must
+      be sent again.
+    - `closing`: the server announced that it will close the connection.
+
+    The server and the login:
+    - `reader`: the server is known to be in reader mode. `reader_requested`: MODE READER was sent, which is
+      done once.
+    - `tls`: inside TLS; `secured`: by STARTTLS. `private`: others cannot read the connection, because of TLS
+      or because the peer is this machine.
+    - `login_refused`: a login is not tried again here. `held_for`: the scheme that the login's credentials
+      are held for, None if only URLs supplied one.
+    - `group`: the group that was selected last with 211. `overview`: the verb to try, None without one.
+    - `capabilities`: None until requested; `old`: the server does not support the command.
+    - `packed`: both sides compress; None until compression was requested.
     """
 
     limits: Limits
@@ -125,45 +134,48 @@ class NntpState:
 
     @property
     def may_request_reader(self) -> bool:
-        """MODE READER must not be sent twice, nor inside TLS, nor after a login (RFC 3977 5.3.2), nor
-        compressed (RFC 8054 2.2.2)."""
+        """Return whether MODE READER may be sent.
+
+        It must not be sent twice, nor inside TLS, nor after a login (RFC 3977 5.3.2), nor compressed (RFC
+        8054 2.2.2).
+        """
         return not (self.reader_requested or self.secured or self.logged_in or self.packed)
 
     @property
     def has_room(self) -> bool:
-        """May another dialogue send its request behind what is on its way?"""
+        """Return whether another dialogue may send its request after the outstanding ones."""
         return self.greeted and self.request_ended and not self.closing and len(self.outstanding) < WINDOW
 
     @property
     def idle(self) -> bool:
-        """Nothing unanswered, nothing unread."""
+        """Return whether the open connection has neither unanswered commands nor unread bytes."""
         return self.greeted and not (self.outstanding or self.buffer or self.buffer.at_end or self.closing)
 
     @property
     def farewell(self) -> tuple[Line, ...]:
-        """QUIT; its response is not waited for."""
+        """Return QUIT; its response is not waited for."""
         return (NntpCommand(NntpVerb.QUIT).line,)
 
     def record_sent(self, commands: tuple[NntpCommand, ...]) -> None:
-        """These are outstanding now."""
+        """Record that these commands were sent and are outstanding."""
         self.outstanding.extend(commands)
         self.groups_outstanding += sum(command.verb in SELECTING for command in commands)
 
     def pop_answered(self) -> NntpCommand:
-        """The oldest one is answered."""
+        """Record that the oldest command was answered, and return it."""
         command = self.outstanding.popleft()
         self.groups_outstanding -= command.verb in SELECTING
         return command
 
     def selects(self, group: bytes) -> bool:
-        """Is the group certain to be the selected one once everything sent so far is answered?"""
+        """Return whether the group is certain to be selected after all sent commands are answered."""
         return self.group == group and not (
             self.groups_outstanding
             and any(command.verb in SELECTING and command.argument != group for command in self.outstanding)
         )
 
     def forget(self) -> None:
-        """After TLS or a login nothing counts that was heard before (RFC 4642 2.2.2, RFC 4643 2.2)."""
+        """Discard the facts from before TLS or a login (RFC 4642 2.2.2, RFC 4643 2.2)."""
         self.capabilities = None
         self.old = False
         self.group = None
@@ -172,13 +184,15 @@ class NntpState:
 
 
 class CompressionState(Exception):
-    """What has to be said goes on no connection that is compressed. Never leaves a dialogue."""
+    """The next command must not be sent on a compressed connection. Never leaves a dialogue."""
 
 
 class NntpSession:
-    """What one dialogue sends and reads on a connection. `scheme` is that of its URL; `may_pack`: the
-    connection may be compressed for it. `pending` counts its own commands that are outstanding, `heard` its
-    responses."""
+    """The commands and responses of one dialogue on a connection.
+
+    `scheme` is the scheme of its URL; `may_pack` allows compression. `pending` is the number of its
+    outstanding commands, `heard` of its responses.
+    """
 
     def __init__(self, state: NntpState, scheme: str, *, may_pack: bool = True) -> None:
         self.state = state
@@ -191,21 +205,28 @@ class NntpSession:
         self._response_started = False
 
     def say(self, *commands: NntpCommand) -> Dialogue[None]:
-        """Send commands in one write. The request goes on once these are answered, so nobody else may send
-        in between."""
+        """Send commands in one write.
+
+        The request continues after their responses, so other dialogues must not send in between.
+        """
         yield from self.start_request()
         self.state.request_ended = False
         yield self._say(commands)
 
     def say_last(self, *commands: NntpCommand) -> Dialogue[None]:
-        """Send the last commands of the request in one write: others may send theirs behind it."""
+        """Send the last commands of the request in one write; other dialogues may send after them."""
         yield from self.start_request()
         self.state.request_ended = True
         yield self._say(commands)
 
     def start_request(self) -> Dialogue[None]:
-        """Wait until nobody will send any more before this dialogue does: what the state says by then of
-        the commands sent is still so when the next ones are. Raises `NotShareable`."""
+        """Wait until earlier dialogues have sent everything.
+
+        The state then stays valid for the commands that this dialogue sends.
+
+        Raises:
+            NotShareable: the connection is logged in for another scheme.
+        """
         if self._generation is None and not (self._response_started or self._request_started):
             yield StartRequest()
             self._request_started = True
@@ -230,7 +251,12 @@ class NntpSession:
         return Send(tuple(command.line for command in commands))
 
     def start_response(self) -> Dialogue[None]:
-        """Wait until the next response is one to this dialogue. Raises `RequestReissue`, `NotShareable`."""
+        """Wait until the next response belongs to this dialogue.
+
+        Raises:
+            RequestReissue: the request was discarded and must be sent again.
+            NotShareable: the connection is logged in for another scheme.
+        """
         if not self._response_started:
             yield StartResponse()
             if self._generation not in (None, self.state.generation):
@@ -240,7 +266,11 @@ class NntpSession:
             self._response_started = True
 
     def hear(self, ideal: NntpResponse) -> Dialogue[NntpResponse]:
-        """The status line of the next response. Raises `TryLater` for 400, which may come at any time."""
+        """Read the status line of the next response.
+
+        Raises:
+            TryLater: the response is 400, which may come at any time.
+        """
         yield from self.start_response()
         state = self.state
         command = state.outstanding[0]
@@ -256,12 +286,15 @@ class NntpSession:
         return response
 
     def request(self, command: NntpCommand, ideal: NntpResponse) -> Dialogue[NntpResponse]:
-        """Send one command, read its response."""
+        """Send a command and read its response."""
         yield from self.say(command)
         return (yield from self.hear(ideal))
 
     def hear_capabilities(self, willing: bytes) -> Dialogue[NntpResponse]:
-        """Ask what the server can do; the state keeps it. `willing` is what is wanted of it."""
+        """Request the capabilities and store them in the state.
+
+        `willing` is the expected reply of a server that offers the wanted capability.
+        """
         response = yield from self.request(NntpCommand(NntpVerb.CAPABILITIES), NntpResponse(101, block=True))
         if response.block:
             octets = yield from receive(read_block(CAPABILITIES_LIMIT), "the capabilities", willing)
@@ -272,13 +305,13 @@ class NntpSession:
         return response
 
     def drop_own(self) -> Dialogue[None]:
-        """Read over the responses that this dialogue still waits for; nobody wants them."""
+        """Discard the outstanding responses to this dialogue."""
         if self.pending:
             yield from receive(self._skip(self.pending), "answers that are not needed any more", None)
             self.pending = 0
 
     def drop_all(self) -> Dialogue[None]:
-        """The same for everybody on this connection: all requests have to be sent again."""
+        """Discard all outstanding responses on the connection: every dialogue must send its request again."""
         self.state.request_ended = False
         if self.state.outstanding:
             yield from receive(
@@ -296,29 +329,33 @@ class NntpSession:
                 if response.block:
                     yield from skip_block(SKIP_LIMIT)(buffer)
                 if state.pop_answered().verb in SELECTING:
-                    state.group = None  # nobody has looked whether it was there
+                    state.group = None  # the skipped response may be a refusal
 
         return reader
 
 
 def is_loopback(peer: object) -> bool:
-    """Is the numeric address one of this machine's own?"""
+    """Return whether the numeric address is a loopback address."""
     return isinstance(peer, str) and (peer == "::1" or peer.removeprefix("::ffff:").startswith("127."))
 
 
 # Raw DEFLATE (RFC 1951) in both directions of a connection, as negotiated: a machine without I/O.
 #
-# Sent data ends in a sync flush, so that the peer can read all of it. Received data is unpacked in pieces,
-# each made only on request, and within the bounds of rule S16: not more than `ratio` times the input, once it
-# is more than a mebibyte, and not more than a mebibyte of input in a row that yields no output.
+# Sent data ends in a sync flush, so that the peer can read all of it. Received data is decompressed in
+# pieces, each only on request, and within the bounds of rule S16: not more than `ratio` times the input, once
+# it is more than a mebibyte, and not more than a mebibyte of input in a row without output.
 
-#: Octets that may come out whatever went in, and those that may go in with nothing out.
+#: Output bytes that are allowed without a ratio check, and input bytes that are allowed without output.
 _GRACE = 1_048_576
 
 
 class Deflate:
-    """Both directions, each with its own memory of what went before. Raises `ProtocolError` for octets that
-    are no DEFLATE, and behind the end of it; `LimitExceeded` (ratio)."""
+    """A compressor and a decompressor, each with its own history.
+
+    Raises:
+        ProtocolError: the input is not DEFLATE, or there are bytes after its end.
+        LimitExceeded: the output is too large for the input (ratio).
+    """
 
     def __init__(self, ratio: int) -> None:
         self._packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
@@ -331,11 +368,11 @@ class Deflate:
         self.has_more = False
 
     def pack(self, octets: bytes) -> bytes:
-        """What is to be sent in place of these octets."""
+        """Return the compressed form of these bytes."""
         return self._packer.compress(octets) + self._packer.flush(zlib.Z_SYNC_FLUSH)
 
     def feed(self, octets: bytes) -> None:
-        """These came: all before them has been read."""
+        """Feed received bytes; all earlier output must have been read."""
         assert not self.has_more, "what came before is read first"
         if self._in_vain >= _GRACE:
             raise LimitExceeded("ratio", f"{self._in_vain} compressed octets become nothing at all")
@@ -344,7 +381,7 @@ class Deflate:
         self.has_more = True
 
     def read(self, most: int) -> bytes:
-        """The next octets, at most so many; none where more has to come first."""
+        """Return the next bytes, at most `most`; empty if more input is needed first."""
         if not self.has_more:
             return b""
         before = len(self._waiting)

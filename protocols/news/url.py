@@ -28,21 +28,22 @@ from protocols.syntax import (
 )
 
 _LONGEST_ID = 248  # 250 octets with the angle brackets (RFC 5536 3.1.3)
-_LONGEST_GROUP = 494  # a command line has 512 octets (RFC 3977 3.1); `ARTICLE` and `GROUP` need some
+_LONGEST_GROUP = 494  # a command line has 512 octets (RFC 3977 3.1), including `ARTICLE` or `GROUP`
 _ID_DATA = ";/?:&="
 _NOT_IN_ID = frozenset([*range(0x21), 0x3C, 0x3E, *range(0x7F, 0x100)])
 _GROUP = re.compile(rb"[0-9A-Za-z.+_-]+")
 _WILDMAT = re.compile(rb"[0-9A-Za-z.+_*-]+")
 _NOT_DIGIT = re.compile(r"[^0-9]")
-_MOST_DIGITS = 16  # RFC 3977 6: article numbers have at most 16
+_MOST_DIGITS = 16  # the maximum for article numbers (RFC 3977 6)
 _HIGHEST = 9_999_999_999_999_999
 _HOSTNUMBER = re.compile(r"[0-9]+(?:\.[0-9]+){3}\Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class NewsUrl(Url):
-    """An article or group wherever it is kept: exactly one of `group` and `message_id` is set. `host`
-    is None unless the URL names a server (RFC 5538).
+    """The URL of an article or group on any server: exactly one of `group` and `message_id` is set.
+
+    Only if the URL names a server is `host` set (RFC 5538).
 
     Examples:
         >>> resolver.parse("news:comp.misc").group, resolver.parse("news:1@h.example").message_id
@@ -65,7 +66,7 @@ class NewsUrl(Url):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class NntpUrl(HostUrl):
-    """A group on a server, and the number of an article in it unless None.
+    """The URL of a group on a server, or of an article in it if `article` is not None.
 
     Examples:
         >>> url = resolver.parse("nntp://news.example/comp.misc/1234")
@@ -78,7 +79,7 @@ class NntpUrl(HostUrl):
 
 
 def parse_news(text: UrlText) -> NewsUrl:
-    """`news:` and `snews:`. Nothing behind a server means every group (RFC 5538 2.2)."""
+    """Parse `news:` and `snews:`. A server without a path means every group (RFC 5538 2.2)."""
     if not text.text.startswith("//", text.start, text.end):
         group, message_id = _parse_article(text, text.start)
         return NewsUrl(
@@ -91,7 +92,7 @@ def parse_news(text: UrlText) -> NewsUrl:
 
 
 def _parse_article(text: UrlText, start: int) -> tuple[bytes | None, bytes | None]:
-    """Group and message-id, one of them None; an unescaped `@` tells which."""
+    """Return group and message-id, one of them None; an unescaped `@` means a message-id."""
     at = find(text, "@", start)
     if at < text.end:
         return None, _parse_message_id(text, start, at)
@@ -133,7 +134,7 @@ def _parse_group(text: UrlText, start: int, end: int, allowed: re.Pattern[bytes]
 
 
 def parse_nntp(text: UrlText) -> NntpUrl:
-    """`nntp:` and `nntps:`: `/group` or `/group/number`."""
+    """Parse `nntp:` and `nntps:`: `/group` or `/group/number`."""
     login, start = parse_hostport(text)
     if text.end - start < 2:
         raise invalid(text.text, "missing-path", "newsgroup", start)
@@ -153,7 +154,7 @@ def _parse_number(text: UrlText, start: int) -> int:
 
 
 def _find_wrong_in_id(octets: bytes) -> int | None:
-    """Index of the octet that no message-id has, or None."""
+    """Return the index of the first byte that a message-id cannot have, or None."""
     if len(octets) > _LONGEST_ID:
         return _LONGEST_ID
     return next((index for index, octet in enumerate(octets) if octet in _NOT_IN_ID), None)
@@ -168,10 +169,14 @@ def _find_wrong_in_group(octets: bytes, allowed: re.Pattern[bytes]) -> int | Non
 
 
 def build_news(url: NewsUrl) -> str:
-    """The URL as text. Raises `InvalidUrl` for a group or message-id that no URL can hold."""
+    """Return the URL as text.
+
+    Raises:
+        InvalidUrl: no URL can hold the group or message-id.
+    """
     article = _build_article(url)
     if url.host is None:
-        # Two slashes at the start of a message-id would name a server.
+        # Two slashes at the start of a message-id would mean a server.
         return build_url(url, "%2F" + article[1:] if article.startswith("//") else article)
     server = f"{build_userinfo(url.user, url.password)}{build_zoned(url.host, url.zone)}"
     return build_url(url, f"//{server}{build_port(url.port, url.default_port)}/{article}")
@@ -197,12 +202,16 @@ def _build_group(octets: bytes, allowed: re.Pattern[bytes]) -> str:
 
 
 def is_article(number: int) -> bool:
-    """May an article have this number?"""
+    """Return whether the number is a valid article number."""
     return 0 <= number <= _HIGHEST
 
 
 def build_nntp(url: NntpUrl) -> str:
-    """The URL as text. Raises `InvalidUrl` for a group or number that no URL can hold."""
+    """Return the URL as text.
+
+    Raises:
+        InvalidUrl: no URL can hold the group or number.
+    """
     group = _build_group(url.group, _GROUP)
     if url.article is None:
         return build_url(url, f"{build_login(url)}/{group}")
@@ -212,20 +221,22 @@ def build_nntp(url: NntpUrl) -> str:
 
 
 def names_of(url: NntpUrl) -> tuple[bytes, ...]:
-    """The group, and the number of the article."""
+    """Return the group and the article's number."""
     if not url.group:
         return ()
     return (url.group,) if url.article is None else (url.group, b"%d" % url.article)
 
 
 def as_group(url: NntpUrl) -> NntpUrl:
-    """A group is told by having no number."""
+    """Return the URL unchanged: the URL of a group is a URL without a number."""
     return url
 
 
 def by_number(url: NewsUrl) -> str | None:
-    """The URL under which the articles of the group have numbers, and so are in it: nntp's, at a server that
-    the URL names itself."""
+    """Return the nntp URL of a group, under which its articles have numbers, or None.
+
+    The URL must name a server.
+    """
     if url.host is None or url.user is not None or url.group is None or b"*" in url.group:
         return None
     return f"{'nntps' if url.scheme == 'snews' else 'nntp'}:{url.text.partition(':')[2]}"
