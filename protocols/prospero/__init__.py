@@ -1,9 +1,10 @@
 """prospero: RFC 1738 3.11 (the URL), the Prospero protocol, version 5, over ARDP.
 
-Octets: `packet` (one datagram), `ardp` (one request and its reply) with `candidates` (whom to ask), `token`
-(lines and quoting). What is said: `target` and `question`, `reply` with `link` and `attribute`,
-`access_method` with `mapping`. What a URL comes to: `dialogue`, with `resolution`; then `contents`, or
-`entries` with `union`.
+- `ardp`: packets, server addresses, and one request with its reply.
+- `objects`: objects, links and attributes, with the quoting of tokens; `access_method`: the URLs of an
+  object.
+- `message`: requests and replies.
+- `resolution`: the result of a URL; `dialogue`: its reply.
 """
 
 from __future__ import annotations

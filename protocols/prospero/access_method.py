@@ -1,8 +1,8 @@
 """ACCESS-METHOD values of a prospero object, in the server's order of preference, and their URLs.
 
-A value is at least five tokens: a method, and four that name a host and an object there; an empty one of
-these stands for the corresponding token of the link, or of the requested object. An unusable method carries
-its reason. A method that names the client's own machine, by the server's word alone, is never followed (rule
+A value has at least five tokens: a method, and four that name a host and an object there; an empty token
+stands for the corresponding token of the link, or of the requested object. An unusable method carries its
+reason. A method that names the client's own machine, on the server's word alone, is never followed (rule
 S10). Section 8 of the protocol page.
 """
 
@@ -26,10 +26,10 @@ from protocols.prospero.objects import (
 )
 from protocols.syntax import RESERVED, UNRESERVED, encode
 
-# The URL of the object from the host and name in an access method, one function a method.
+# The URL of the object from the host and name in an access method, one function per method.
 #
-# Every part is data that a server sent: it is encoded byte by byte, and raises `InvalidUrl`, with the reason,
-# where a URL of that scheme has no room for it. Section 8.2 of the protocol page.
+# Every part is data that a server sent: it is encoded byte by byte. A part that a URL of the scheme cannot
+# hold raises `InvalidUrl` with the reason. Section 8.2 of the protocol page.
 
 _FTP_DATA = "?:@&="
 _FTP_TYPES = {b"BINARY": "i", b"TEXT": "a", b"DIRECTORY": "d"}
@@ -44,7 +44,7 @@ _WAIS_AS_IT_IS = frozenset((UNRESERVED + RESERVED).encode("ascii"))
 
 
 class AccessName(NamedTuple):
-    """What a value names, its gaps filled: `host` and `hsoname` as tokens; no argument is None."""
+    """The names in a value, with its gaps filled: tokens; without an argument, `argument` is None."""
 
     host: bytes
     hsoname: bytes
@@ -56,7 +56,7 @@ class AccessName(NamedTuple):
 
 
 class MappedUrl(NamedTuple):
-    """Where a value leads. `is_text` where it says so; `message` is what a person is to be told."""
+    """The URL of a value. `is_text` if the value says so; `message` is shown to the user."""
 
     url: str
     kind: Kind = Kind.DOCUMENT
@@ -65,12 +65,12 @@ class MappedUrl(NamedTuple):
 
 
 def map_anonymous_ftp(named: AccessName) -> MappedUrl:
-    """AFTP: the name counts from the root that the anonymous user sees; one leading slash means nothing."""
+    """Map AFTP: the name is relative to the anonymous user's root; one leading slash has no meaning."""
     return _map_ftp(named, "")
 
 
 def map_ftp(named: AccessName) -> MappedUrl:
-    """FTP: a leading slash is part of the name, for it does not count from the login directory."""
+    """Map FTP: a leading slash is part of the name, which is not relative to the login directory."""
     return _map_ftp(named, "%2F" if named.hsoname.startswith(b"/") else "")
 
 
@@ -86,7 +86,7 @@ def _map_ftp(named: AccessName, root: str) -> MappedUrl:
 
 
 def map_gopher(named: AccessName) -> MappedUrl:
-    """GOPHER: the whole name is the selector, its own type character included."""
+    """Map GOPHER: the complete name is the selector, including its type character."""
     selector = named.hsoname
     if _ENDS_GOPHER_FIELD.search(selector):
         raise InvalidUrl("selector-control", 0, "NUL, TAB, CR or LF in a selector")
@@ -106,14 +106,16 @@ def _gopher_type(named: AccessName) -> str:
 
 
 def map_telnet(named: AccessName) -> MappedUrl:
-    """TELNET: only a place; the argument is words for the person there, never a user name."""
+    """Map TELNET: only host and port; the argument is a message for the user, never a user name."""
     message = None if named.argument is None else read_text(named.argument)
     return MappedUrl(f"telnet:{named.place.authority(23)}/", Kind.SERVICE, message=message)
 
 
 def map_wais(named: AccessName) -> MappedUrl:
-    """WAIS: `WAIS-GW/host(port)/type/database/document` or `…/QUERY/database[/words]`. The host in the
-    name is that of the WAIS server; the one beside it names the Prospero server."""
+    """Map WAIS: `WAIS-GW/host(port)/type/database/document` or `…/QUERY/database[/words]`.
+
+    The host in the name is the WAIS server; the host token names the Prospero server.
+    """
     mark, *parts = named.hsoname.split(b"/", 4)
     if mark != _WAIS_GATEWAY or len(parts) < 3:
         raise InvalidUrl("missing-path", 0, "an opaque locator, which lacks what a wais URL needs")
@@ -130,7 +132,7 @@ def map_wais(named: AccessName) -> MappedUrl:
 
 
 def _document(written: bytes) -> str:
-    """A document's id, which is encoded already; whatever in it is not is encoded now."""
+    """Encode a document's id, which is mostly encoded already, where it is not."""
     return "".join(
         piece.decode("ascii") if len(piece) == 3 or piece[0] in _WAIS_AS_IT_IS else f"%{piece[0]:02X}"
         for piece in _WAIS_WRITTEN.findall(written)
@@ -153,8 +155,11 @@ _WITHOUT_URL = (b"AFS", b"NFS", b"RCP", b"TN3270")
 
 
 class AccessMethod(NamedTuple):
-    """One value. `lead` is the URL that it comes to, `target` what a Prospero server gives the contents
-    of; with neither, `unusable` says why. `tokens` are the value as it came."""
+    """An access method of an object.
+
+    `lead` is its URL, `target` the object whose contents a Prospero server returns. If both are None,
+    `unusable` is the reason. `tokens` are the value as received.
+    """
 
     name: bytes
     tokens: tuple[bytes, ...]
@@ -168,17 +173,17 @@ class AccessMethod(NamedTuple):
 
     @property
     def is_session(self) -> bool:
-        """A service to be announced to a person, which nothing follows."""
+        """Return whether the method is a service that is announced to the user and not followed."""
         return self.name == b"TELNET" and self.lead is not None
 
     @property
     def is_local(self) -> bool:
-        """Is it a file of this machine, by the server's word?"""
+        """Return whether the method is, on the server's word, a file of this machine."""
         return self.name == _LOCAL
 
     @property
     def described(self) -> str:
-        """The value for a person, and why it cannot be used."""
+        """Return the value for display, with the reason why it cannot be used."""
         said = " ".join(read_text(token) or "''" for token in self.tokens)
         return f"{said} ({self.unusable})" if self.unusable else said
 
@@ -194,9 +199,12 @@ class AccessMethod(NamedTuple):
 def access_methods_of(
     attributes: Iterable[Attribute], default: ObjectPointer, via: RequestObject
 ) -> list[AccessMethod]:
-    """The ways to an object, best first. Values that are too short, and unknown methods, are left out.
+    """Return the access methods of an object, best first; short values and unknown methods are left out.
 
-    `default` fills the gaps; `via` is the target whose answer had the attributes.
+    Args:
+        attributes: the attributes of the object.
+        default: the tokens that replace empty ones.
+        via: the object whose reply had the attributes.
     """
     methods = (_access_method(tokens, default, via) for tokens in values_of(attributes, b"ACCESS-METHOD"))
     return [method for method in methods if method is not None]
@@ -224,7 +232,7 @@ def _access_method(
 
 
 def _fill(tokens: tuple[bytes, ...], default: ObjectPointer) -> ObjectPointer:
-    """Each of the four has a default of its own; the version goes with the name."""
+    """Replace empty tokens by their defaults; the version belongs to the name."""
     _, host_type, host, hsoname_type, hsoname = tokens[:_FEWEST]
     return ObjectPointer(
         host_type or default.host_type,
@@ -236,7 +244,7 @@ def _fill(tokens: tuple[bytes, ...], default: ObjectPointer) -> ObjectPointer:
 
 
 def _contents_of(pointer: ObjectPointer, via: RequestObject) -> RequestObject:
-    """What to ask for contents: the object asked for itself, if it is that one."""
+    """Return the object to request for its contents: `via` if it is the same object."""
     target = pointer.target(via)
     return via if target.identity == via.identity else target
 
@@ -255,11 +263,11 @@ def _decode_local_path(path: bytes) -> str:
 
 
 def find_first_url(methods: Iterable[AccessMethod]) -> AccessMethod | None:
-    """The first way that has a URL: one to follow if there is any, else a session."""
+    """Return the first method with a URL that can be followed, otherwise the first session."""
     leading = [method for method in methods if method.lead is not None]
     return next((method for method in leading if not method.is_session), leading[0] if leading else None)
 
 
 def kind_of(method: AccessMethod | None) -> Kind:
-    """What an object seems to be that is had this way."""
+    """Return the apparent kind of an object with this access method."""
     return Kind.UNKNOWN if method is None or method.lead is None else method.lead.kind

@@ -1,13 +1,13 @@
 """ARDP, the datagram protocol of Prospero: packets, server addresses, and one request with its reply.
 
 `ArdpExchange` is a machine without I/O and without a clock. Each call takes the time and returns the actions
-of the moment: datagrams to send, an address to send to. `deadline` says when to call again if nothing
-arrives; if an acknowledgement is due that is immediately, so that it leaves once all waiting packets were
-read. Section 4 of the protocol page.
+of the moment: datagrams to send, an address to send to. `deadline` is the time of the next call if nothing
+arrives. It is immediate if an acknowledgment is due, so that it leaves once all waiting packets were read.
+Section 4 of the protocol page.
 
-A packet is believed if its source address is one of the server's and its connection id is right; the port is
+A packet is accepted if its source address is one of the server's and its connection id is right; the port is
 not checked, and the two bytes of the id may be swapped. An exchange ends after `patience` seconds without
-news, however long the server asks the client to wait.
+progress, however long the server asks the client to wait.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from protocols.contract import DatagramAction, Line, RedirectAddress, SwitchAddr
 from protocols.errors import Declined, LimitExceeded, Refused, TimedOut
 from protocols.wire import encode_datagram, split_message
 
-# One datagram of ARDP version 0: a header that is cut off behind the last field needed, then text.
+# One datagram of ARDP version 0: a header that ends after the last field needed, then text.
 #
 # A field beyond the header's stated length has its default; a length that ends inside a field leaves that
 # field out. Datagrams of any other kind are recognized by their first byte; only the one that lists the
-# versions of a server is used here. Section 2 of the protocol page, and of section 3 how version 1 is
-# recognized.
+# versions of a server is used here. Section 2 of the protocol page, and section 3 for the recognition of
+# version 1.
 
 D = TypeVar("D")
 
-#: Octets of text that a client may put into one packet.
+#: The maximum text of a client's packet, in bytes.
 MOST_TEXT = 1250
 
 _LONGEST_HEADER = 31
-_CONTROL = 0  # the number of a packet that is no part of a message
+_CONTROL = 0  # the number of a packet outside the message
 _ACKNOWLEDGE = 0x80
 _SEQUENCED_CONTROL = 0x40
 _CANCEL = b"\0\0\0\1"  # wait 0, no flags, option 1
 
 
 class ArdpOption(enum.IntEnum):
-    """Octet 12, as far as it says something to a client."""
+    """The options in octet 12 that concern a client."""
 
     NONE = 0
     REFUSED = 1
@@ -54,9 +54,11 @@ class ArdpOption(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ArdpPacket:
-    """A packet of version 0. `received_through` and `wait` are None where the header says nothing of
-    them. `data` is what belongs to the option; `text` is empty for a sequenced control packet, which has
-    a number and no part in the message."""
+    """A packet of version 0.
+
+    Without their fields in the header, `received_through` and `wait` are None. `data` belongs to the option. `text` is
+    empty for a sequenced control packet, which has a number and no part in the message.
+    """
 
     connection: int = 0
     number: int = 1
@@ -74,13 +76,17 @@ class ArdpPacket:
 
 
 class KnownVersions(NamedTuple):
-    """A server knows these versions of ARDP, and ours is not among them."""
+    """The ARDP versions of a server that does not support version 0."""
 
     versions: tuple[int, ...]
 
 
 def decode_packet(datagram: bytes) -> ArdpPacket | KnownVersions | None:
-    """None for what is not for us: empty, cut inside its header, of version 1 or later, or plain text."""
+    """Decode a datagram.
+
+    Returns None for a datagram that is not for this client: empty, truncated inside its header, of version 1
+    or later, or plain text.
+    """
     length = datagram[0] if datagram else 32
     if length == 0:
         return KnownVersions(tuple(datagram[1:]))
@@ -111,20 +117,20 @@ def _number(header: bytes, start: int, default: D) -> int | D:
 
 
 def _flag_data(header: bytes, flags: int) -> int:
-    """Octets of data for the flags, which stand before those for the option, lowest bit first."""
+    """Return the size of the flags' data, which precede the option's data, lowest bit first."""
     address = 2 + sum(header[14:15]) if flags & 0x01 else 0
     return address + 2 * (flags >> 1 & 0x07).bit_count()
 
 
 def decode_redirect(data: bytes) -> tuple[str, int] | None:
-    """The numeric address and the port that a redirect names; None where it names none."""
+    """Return the numeric address and the port of a redirect, or None if they are missing."""
     if len(data) < 6:
         return None
     return ".".join(str(octet) for octet in data[:4]), int.from_bytes(data[4:6])
 
 
 def decode_queue(data: bytes) -> str:
-    """What a server says of our place in its queue, in words; empty where it says nothing."""
+    """Describe the position in the server's queue; empty if the server does not report it."""
     flags, said, at = data[0] if data else 0, [], 1
     if flags & 0x01 and len(data) >= at + 2:
         said.append(f"place {int.from_bytes(data[at : at + 2])} in the queue")
@@ -137,44 +143,47 @@ def decode_queue(data: bytes) -> str:
 def encode_piece(
     connection: int, number: int, total: int, received_through: int, piece: Line, *, acknowledge: bool
 ) -> Line:
-    """A packet of a request. With `acknowledge`, one that wants to be acknowledged."""
+    """Encode a packet of a request; with `acknowledge`, it asks for an acknowledgment."""
     rest = b"\0\0" + bytes((_ACKNOWLEDGE,)) if acknowledge else b""
     return encode_datagram(_header(connection, number, total, received_through, rest), piece)
 
 
 def encode_acknowledgement(connection: int, received_through: int) -> Line:
-    """Nothing but how far the reply has come."""
+    """Encode an acknowledgment: only the last packet of the reply received without a gap."""
     return encode_datagram(_header(connection, _CONTROL, 0, received_through))
 
 
 def encode_cancel(connection: int) -> Line:
-    """Nobody waits for the answer any more."""
+    """Encode a cancellation: the reply is not awaited anymore."""
     return encode_datagram(_header(connection, _CONTROL, 0, 0, _CANCEL))
 
 
 def _header(connection: int, number: int, total: int, received_through: int, rest: bytes = b"") -> bytes:
-    """`rest` are the fields behind received-through."""
+    """Encode a header; `rest` are the fields after received-through."""
     fields = (connection, number, total, received_through)
     header = b"".join(field.to_bytes(2) for field in fields) + rest
     return (1 + len(header)).to_bytes(1) + header
 
 
-# The addresses of one server's name, asked one after another until one of them answers.
+# The addresses of one server's name, tried one after another until one of them responds.
 #
-# Without a connection only an answer tells which of them is alive, so the next is asked after a moment
-# without one (RFC 8305; rule S09). The first to answer is the server from then on. An answer from an address
-# that was not asked yet is believed as well, for a host with several may answer from another one (protocol
-# page 4.6).
+# Without a connection only a response shows that an address works, so the next one is tried after a delay
+# without a response (RFC 8305; rule S09). The first to respond is the server from then on. A response from an
+# address that was not tried yet is accepted as well, because a host with several addresses may respond from
+# another one (protocol page 4.6).
 
-#: Seconds before the next address is asked (RFC 8305 section 5).
+#: Seconds before the next address is tried (RFC 8305 section 5).
 ATTEMPT_DELAY = 0.25
 
 _NEVER = float("inf")
 
 
 class CandidateAddresses:
-    """`addresses` are the preferred ones first, one at least. `asked` are those that the request goes to;
-    `next_at` is when the next one is due; `settled`: there is only one that may answer."""
+    """The addresses of a server, in order of preference; there is at least one.
+
+    `requested` are the addresses that the request was sent to; `next_at` is the time for the next one. With
+    `settled`, only one address may respond.
+    """
 
     def __init__(self, addresses: Sequence[str]) -> None:
         first, *rest = addresses
@@ -187,7 +196,7 @@ class CandidateAddresses:
         self.next_at = now + ATTEMPT_DELAY if self._waiting else _NEVER
 
     def request_next(self, now: float) -> str:
-        """The address whose turn it is."""
+        """Return the next address to try."""
         address = self._waiting.pop(0)
         self.requested.append(address)
         self.begin(now)
@@ -197,20 +206,20 @@ class CandidateAddresses:
         return address in self.requested or address in self._waiting
 
     def settle(self, address: str) -> None:
-        """It has answered: nobody else is believed any more."""
+        """Accept only this address from now on, because it responded."""
         self.requested, self._waiting, self.settled, self.next_at = [address], [], True, _NEVER
 
     def lose(self, address: str, now: float) -> bool:
-        """Nothing can be sent there. Is there another, asked already or due at once?"""
+        """Remove an unreachable address; return whether another one was tried or is due now."""
         self.requested = [each for each in self.requested if each != address]
         if self._waiting:
             self.next_at = now
         return bool(self.requested or self._waiting)
 
 
-#: Packets that may be under way without being acknowledged.
+#: The maximum number of packets in transit without an acknowledgment.
 WINDOW = 16
-#: Redirects of one request that are followed.
+#: The maximum number of redirects of one request.
 MOST_REDIRECTS = 5
 
 _AT_ONCE = float("-inf")
@@ -218,16 +227,20 @@ _AT_ONCE = float("-inf")
 
 @dataclass(frozen=True, slots=True)
 class RetransmitTiming:
-    """When a request is repeated: after `first` seconds, each time after twice as long but `longest`, and
-    `retries` times; None is as often as patience lasts. Clients of old had what is set here: a network that
-    loses 30 of 100 datagrams each way then ends one exchange in 15."""
+    """The retransmission schedule of a request.
+
+    The request is repeated after `first` seconds, then after twice the previous delay, at most `longest`.
+    `retries` is the maximum number of repeats; None is unlimited until patience ends. The defaults are the
+    old clients' values: with a network that loses 30 of 100 datagrams each way, one exchange in 15 then
+    fails.
+    """
 
     first: float = 4.0
     retries: int | None = 3
     longest: float = float("inf")
 
     def pauses(self, patience: float) -> Iterator[float]:
-        """Between what is sent, where nothing is ever heard."""
+        """Yield the delays between transmissions if there is never a response."""
         timeout, sent = self.first, 0
         while patience > 0 and (self.retries is None or sent <= self.retries):
             yield min(timeout, patience)
@@ -237,20 +250,36 @@ class RetransmitTiming:
 
 _USUAL = RetransmitTiming()
 
-#: Sixteen times in a minute: the same network then ends one exchange in 40,000.
+#: Sixteen transmissions in a minute: in the same network one exchange in 40,000 then fails.
 PERSISTENT = RetransmitTiming(first=2.0, retries=None, longest=4.0)
 
 
 class ArdpExchange:
-    """See `protocols.contract.DatagramExchange`. `connection` is an id that nobody can foresee, 1 to
-    65,535, never used before on the same socket. `addresses` are the server's: the first is aimed at already,
-    the others are asked where it stays silent. With `toward`, that place alone is asked. `most` bounds the
-    octets of the reply.
+    """A request and its reply; see `protocols.contract.DatagramExchange`.
 
-    `turned` is the last place that the server has turned us to, None where it has not.
+    The exchange combines three parts:
+    - `_Request`: a window of packets is in transit; `received_through` of the server's packets moves it.
+    - `_Reply`: packets arrive in any order; the reply is complete when all packets up to its total are there.
+    - timers: `_expires` is the time of the next retransmission, `_gives_up` the end of patience; both restart
+      on progress.
 
-    Raises, from every method that takes the time: `TimedOut`; `Declined` for a server that refuses the
-    request or our version; `Refused` (S10) for too many redirects; `LimitExceeded`.
+    `_owes` is set while an acknowledgment is due.
+
+    Args:
+        message: the request.
+        connection: an unpredictable id, 1 to 65,535, never used before on the same socket.
+        addresses: the server's addresses; the socket is already aimed at the first, the others are tried if
+            it does not respond.
+        patience: seconds without progress until the exchange fails.
+        most: the maximum size of the reply, in bytes.
+        timing: the retransmission schedule.
+        toward: the only host and port to use instead of `addresses`.
+
+    Attributes:
+        turned: the last redirect of the server, None without one.
+
+    Every method that takes the time raises `TimedOut`; `Declined` if the server refuses the request or
+    version 0; `Refused` (S10) for too many redirects; `LimitExceeded`.
     """
 
     def __init__(
@@ -284,45 +313,45 @@ class ArdpExchange:
 
     @property
     def packets(self) -> list[Line]:
-        """The request as a server gets it that acknowledges each window unasked."""
+        """Return the packets as a server receives them that acknowledges each window unrequested."""
         return self._request.packets
 
     @property
     def complete(self) -> bool:
-        """Is the whole reply here, and acknowledged if the server wanted that?"""
+        """Return whether the complete reply is here, and acknowledged if the server requested that."""
         return self._reply.complete and not self._owes
 
     @property
     def pieces(self) -> list[bytes]:
-        """The text of each packet of the reply, in order."""
+        """Return the text of each packet of the reply, in order."""
         return self._reply.pieces
 
     @property
     def has_begun(self) -> bool:
-        """Has any of the reply come?"""
+        """Return whether any packet of the reply arrived."""
         return self._reply.has_begun
 
     @property
     def deadline(self) -> float:
-        """When to call `wake` if nothing comes until then."""
+        """Return the time at which to call `wake` if nothing arrives."""
         return _AT_ONCE if self._owes else min(self._expires, self._gives_up, self._candidates.next_at)
 
     def begin(self, now: float) -> list[DatagramAction]:
-        """The first window of the request."""
+        """Start the exchange; return the first window of the request."""
         self._progress(now)
         self._candidates.begin(now)
         return [*self._toward, *self._request.window()]
 
     def lose(self, address: str, now: float) -> bool:
-        """Nothing can be sent to that address. Is there another one of the server's to go on with?"""
+        """Remove an unreachable address; return whether another address of the server is left."""
         return self._candidates.lose(address, now)
 
     def cancel(self) -> Line:
-        """Tells the server that nobody waits any more."""
+        """Return the packet that tells the server that its reply is not awaited anymore."""
         return encode_cancel(self._connection)
 
     def wake(self, now: float) -> list[DatagramAction]:
-        """Nothing waits to be read, or the deadline has passed."""
+        """Continue when no packet waits to be read, or when the deadline has passed."""
         if self._owes:
             return [self._acknowledge()]
         return self._request_next(now) if now >= self._candidates.next_at else self._expire(now)
@@ -350,7 +379,7 @@ class ArdpExchange:
         return actions
 
     def take(self, datagram: bytes, address: str, now: float) -> list[DatagramAction]:
-        """A datagram that came from `address`. The timers run on, whatever comes."""
+        """Process a datagram from `address`; it does not stop the timers."""
         packet = decode_packet(datagram) if self._candidates.believes(address) else None
         actions: list[DatagramAction] = []
         if isinstance(packet, KnownVersions):
@@ -411,7 +440,7 @@ class ArdpExchange:
         return encode_acknowledgement(self._connection, self._reply.received_through)
 
     def _progress(self, now: float) -> None:
-        """Something new: all patience begins anew."""
+        """Restart all timers after progress."""
         self._gives_up = now + self._patience
         self._restart(now)
 
@@ -429,7 +458,7 @@ class ArdpExchange:
 
 
 class _Request:
-    """The packets of a request, and how far the server has them."""
+    """The packets of a request, and the number of those that the server has acknowledged."""
 
     def __init__(self, connection: int, pieces: list[Line]) -> None:
         self._connection = connection
@@ -446,7 +475,7 @@ class _Request:
         return self._acknowledged == len(self._pieces)
 
     def hear(self, packet: ArdpPacket) -> bool:
-        """What a packet says of the request; is it that more of it has arrived?"""
+        """Process a packet's acknowledgment; return whether more of the request arrived."""
         heard = min(packet.received_through or 0, len(self._pieces))
         before = self._acknowledged
         may_fall = packet.option == ArdpOption.SET_RECEIVED and packet.received_through is not None
@@ -454,12 +483,15 @@ class _Request:
         return self._acknowledged > before
 
     def window(self, received_through: int = 0, *, only_new: bool = False) -> list[Line]:
-        """The packets that may be under way now, with how far the reply has come; all of them, or only
-        those that have never left."""
+        """Return the packets that may be in transit now: all of them, or only those never sent.
+
+        `received_through` is the last packet of the reply received without a gap.
+        """
         start = self._sent if only_new else self._acknowledged
         end = min(self._acknowledged + WINDOW, len(self._pieces))
         self._sent = max(self._sent, end)
-        last = end if end < len(self._pieces) else None  # unless it asks, the window would stay shut
+        # without a request for acknowledgment, the window would stay closed
+        last = end if end < len(self._pieces) else None
         return [
             self._packet(number, received_through, acknowledge=number == last)
             for number in range(start + 1, end + 1)
@@ -471,7 +503,7 @@ class _Request:
 
 
 class _Reply:
-    """The packets of a reply as they come: in any order, twice, their total in any of them."""
+    """The packets of a reply as they arrive: in any order, repeated, each possibly with the total."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -493,7 +525,7 @@ class _Reply:
         return [self._texts[number] for number in range(1, self._total + 1)]
 
     def store(self, packet: ArdpPacket) -> bool:
-        """Is there more of the reply without a gap now?"""
+        """Store a packet; return whether the part without a gap became longer."""
         before = self.received_through
         if packet.number not in self._texts:
             self._octets += len(packet.text)

@@ -1,7 +1,7 @@
 """The dialogue of a prospero URL: the requests of its resolution, and the reply made of their results.
 
-A willing server gives the contents itself; the branches of other answers are notes. When a body begins, all
-requests are answered and no connection is open.
+A plan shows a server that returns the contents itself; the branches for other responses are notes. When a
+body begins, all requests are answered and no connection is open.
 """
 
 from __future__ import annotations
@@ -54,12 +54,18 @@ def converse(
     limits: Limits | None = None,
     timing: RetransmitTiming = PERSISTENT,
 ) -> Dialogue[None]:
-    """The dialogue: an object's contents, a directory, a service that is announced, or with `moved` the URLs
-    that an object's access methods come to.
+    """Return the steps of a retrieval.
 
-    Raises `Declined` by the server's failures and for a URL that nothing can be asked for, `TimedOut`,
-    `ProtocolError`, `LimitExceeded`, `Refused` (S02), and `Refused` (S10) where only a file of this machine
-    is named or an object moves in circles.
+    The reply is an object's contents, a directory, a service that is announced, or with `moved` the URLs of
+    the object's access methods.
+
+    Raises:
+        Declined: the server refused, or the URL cannot be requested.
+        TimedOut: the server did not respond.
+        ProtocolError: a reply is invalid.
+        LimitExceeded: a reply exceeds a limit.
+        Refused: the request cannot be sent (S02); only a file of this machine is named, or the object's moves
+            form a circle (S10).
     """
     options, target = options or Options(), target_of(url)
     limits = limits or Limits()
@@ -111,13 +117,13 @@ def _give_document(inquiry: Inquirer, document: ResolvedDocument) -> Dialogue[No
         peer=inquiry.address(place),
         media_type=_media_type(inquiry, facts, place),
     )
-    reply.verified.add("length")  # the server said how many packets there are, and all of them came
+    reply.verified.add("length")  # the server reported the number of packets, and all of them arrived
     yield StartBody(reply)
     yield EmitBody(document.octets)
 
 
 def _media_type(inquiry: Inquirer, facts: ResolvedFacts, place: RequestObject) -> str | None:
-    """The table of types takes 30 ms to read; a plan, where nobody answers, shows none."""
+    """Guess the media type; None in a plan, as the table of types takes 30 ms to read."""
     return guess_media_type(facts.methods, place.hsoname) if inquiry.address(place) else None
 
 
@@ -126,7 +132,7 @@ def _give_contents(inquiry: Inquirer, facts: ResolvedFacts, method: AccessMethod
 
 
 def _leading_on(inquiry: Inquirer, alternatives: ResolvedAlternatives) -> Reply:
-    """The first URL, and what else there is if it fails: URLs, and contents to be read here."""
+    """Return the reply with the first URL, and the alternatives if it fails: URLs and contents."""
     facts, (first, *others) = alternatives.facts, alternatives.methods
     assert first.url is not None
     moved = Moved(
@@ -146,7 +152,10 @@ def _session(session: ResolvedService) -> Reply:
 
 
 def _facts(inquiry: Inquirer, facts: ResolvedFacts) -> Reply:
-    """What is known without reading the object: a document where this server has it, else the way to it."""
+    """Return the facts without the contents.
+
+    The kind is a document if this server has the object, otherwise a link to it.
+    """
     method = next((method for method in facts.methods if method.target or method.lead), None)
     if method is None:
         return facts.reply(Kind.UNKNOWN)
@@ -157,9 +166,9 @@ def _facts(inquiry: Inquirer, facts: ResolvedFacts) -> Reply:
 
 
 # A directory as a listing: the body is the names, one a line. The reader counts its lines and makes the
-# entries from the links, so that none is ever parsed out of a line. Hidden links are left out.
+# entries from the links, so no entry is parsed from a line. Hidden links are left out.
 
-#: Names in one piece of the body.
+#: The number of names in one piece of the body.
 _AT_ONCE = 500
 _LINE_END = re.compile(r"[\r\n]")
 _KINDS = {
@@ -167,7 +176,7 @@ _KINDS = {
     b"DIRECTORY": Kind.DIRECTORY,
     b"SYMBOLIC": Kind.LINK,
 }
-#: OBJECT-INTERPRETATION, where it says more than the link does.
+#: The kinds by OBJECT-INTERPRETATION, if it is more specific than the link.
 _CLASSES = {
     b"DOCUMENT": Kind.DOCUMENT,
     b"DATA": Kind.DOCUMENT,
@@ -180,8 +189,10 @@ _TITLES = (b"MENU-ITEM-DESCRIPTION", b"TITLE")
 
 
 def give_directory(inquiry: Inquirer, directory: ResolvedDirectory, *, raw: bool = False) -> Dialogue[None]:
-    """The names as a body, and as entries: the directory's own, and those of its union links. With `raw` the
-    body is made of the lines of the links, as they came."""
+    """Emit the names as a body and as entries: the directory's own, and those of its union links.
+
+    With `raw` the body consists of the lines of the links, as received.
+    """
     members = yield from splice(inquiry, directory)
     found_in = {place.identity: inquiry.referrer(place) for place in members.places if place.via is not None}
     links = LinkReader(members.members, found_in)
@@ -193,7 +204,7 @@ def give_directory(inquiry: Inquirer, directory: ResolvedDirectory, *, raw: bool
 
 
 def _report(members: UnionMembers, reply: Reply) -> None:
-    """Whether all of them are there."""
+    """Report whether the listing is complete."""
     if not members.gaps:
         reply.verified.add("length")
     reply.findings.extend(finding for answer in members.answers for finding in findings_of(answer))
@@ -203,14 +214,14 @@ def _report(members: UnionMembers, reply: Reply) -> None:
 
 
 def name_lines(members: Sequence[UnionMember]) -> Iterator[bytes]:
-    """The body in pieces: what would end the line of a name is written as an escape."""
+    """Yield the body in pieces; a character that would end the line of a name is escaped."""
     for start in range(0, len(members), _AT_ONCE):
         names = [read_text(member.link.name) for member in members[start : start + _AT_ONCE]]
         yield "".join([f"{_LINE_END.sub(_escape, name)}\n" for name in names]).encode("utf-8")
 
 
 def link_lines(members: Sequence[UnionMember]) -> Iterator[bytes]:
-    """The same of the links as their servers sent them."""
+    """Yield the body in pieces: the lines of the links as their servers sent them."""
     for start in range(0, len(members), _AT_ONCE):
         yield b"".join([member.link.raw + b"\n" for member in members[start : start + _AT_ONCE]])
 
@@ -220,10 +231,10 @@ def _escape(found: re.Match[str]) -> str:
 
 
 class LinkReader:
-    """Turns the lines of a body of `name_lines` into entries, in the order of `members`.
+    """A reader that turns the lines of a `name_lines` body into entries, in the order of `members`.
 
-    `addresses` has, for each target by its identity that is not the URL's own, its URL and the address
-    that answered for it: that is where its links were found.
+    `found_in` has, by identity, the URL and the address of each object other than the requested one in whose
+    reply links were found.
     """
 
     def __init__(
@@ -257,7 +268,7 @@ class LinkReader:
 
 
 def _url_of(member: UnionMember, methods: list[AccessMethod]) -> tuple[str | None, str | None]:
-    """The URL of a link (protocol page 8.5), or why there is none."""
+    """Return the URL of a link (protocol page 8.5), or the reason for its absence."""
     link = member.link
     if link.can_be_requested:
         try:

@@ -1,10 +1,11 @@
-"""Prospero messages: read-only commands, one a line, and their replies (protocol page 6 and 7; rule S05).
+"""Prospero messages: read-only commands, one per line, and their replies (protocol page 6 and 7; rule S05).
 
 Each request is complete: the protocol version, a user name that reveals nothing about the user, and one
-command, so no answer can belong to two. Tokens from a URL or a reply are quoted; keywords are our own.
+command, so each reply belongs to one command. Tokens from a URL or a reply are quoted; keywords are constants
+of this module.
 
-Each request has a socket and a connection id of its own. A request about another object than the URL's
-carries the route that led there, so it is judged as a URL that followed from the answer that named it.
+Each request has its own socket and connection id. A request for another object than the URL's carries the
+route that led there, so the policy checks it as a URL that followed from the reply that named it.
 """
 
 from __future__ import annotations
@@ -52,23 +53,24 @@ from protocols.step import (
 )
 from protocols.wire import REST, Rest, encode_commands, run_reader
 
-# A reply (protocol page 7): links and attributes in the order they came, and results.
+# A reply (protocol page 7): links and attributes in the order received, and results.
 #
-# Nothing marks the end of the answer to a command, so each of our requests has one command. Unknown lines,
-# and lines with too few tokens, are skipped and reported. A failure becomes a typed error only where the
-# caller asks for it: some failures only mean that another way must be tried.
+# The reply to a command has no end marker, so each request has one command. Unknown lines, and lines with too
+# few tokens, are skipped and reported. A failure becomes a typed error only where the caller asks for it:
+# some failures only mean that another method must be tried.
 
-#: Warnings and oddities of one reply that are kept.
+#: The maximum number of warnings and irregularities kept per reply.
 _MOST_REPORTED = 10
-#: Lines that a link and what belongs to it have, about: a reply has so many for each link there may be.
+#: The approximate number of lines of a link with its attributes: the limit of lines in a reply for each
+#: permitted link.
 _LINES_OF_AN_ENTRY = 10
-#: Lines that are read without a rest.
+#: The number of lines parsed between rests.
 _AT_ONCE = 64
-#: Results that carry nothing a client needs.
+#: Results without information for a client.
 _IDLE = (b"SUCCESS", b"AUTHENTICATED", b"PARAMETER")
 _REFUSALS = (b"FAILURE", b"ERROR", b"VERSION-NOT-SUPPORTED")
 _NESTED = re.compile(rb"ATTRIBUTE>+")
-#: Servers of these releases put a NUL behind the text of each packet (page 11, 10).
+#: Servers of these releases append a NUL to the text of each packet (page 11, 10).
 _ENDS_WITH_NUL = re.compile(rb"VERSION[ \t]+[0-9]+[ \t]+(?:A50|A51|B51|A52)")
 _FAILURES: dict[bytes, type[Declined]] = {
     b"NOT-FOUND": NotFound,
@@ -81,7 +83,7 @@ _FAILURES: dict[bytes, type[Declined]] = {
 
 
 class ProsperoRefusal(NamedTuple):
-    """A server's no: the keyword of the line, the kind behind FAILURE (empty for others), its words."""
+    """A server's refusal: the keyword of the line, the kind after FAILURE (empty for others), its text."""
 
     keyword: bytes
     kind: bytes
@@ -95,8 +97,11 @@ class ProsperoRefusal(NamedTuple):
 
 @dataclass(slots=True)
 class ProsperoReply:
-    """The lines of one reply. `attributes` are those that belong to no link: the object's own. `oddities`
-    say what was passed over, `warnings` what the server warned of."""
+    """The lines of one reply.
+
+    `attributes` are the object's own, which belong to no link. `oddities` describe skipped lines, `warnings`
+    are the server's.
+    """
 
     links: list[ProsperoLink] = field(default_factory=list)
     attributes: list[Attribute] = field(default_factory=list)
@@ -110,17 +115,22 @@ class ProsperoReply:
 
     @property
     def is_empty(self) -> bool:
-        """Does it say nothing at all about what was asked?"""
+        """Return whether the reply has no information about the object."""
         said = (self.links, self.attributes, self.forwarded, self.refusal, self.none_found, self.unresolved)
         return not any(said)
 
     @property
     def lists(self) -> bool:
-        """Is it the answer of a directory: links, or that there are none? Attributes alone are none."""
+        """Return whether the reply is a directory's: links, or NONE-FOUND; attributes alone are not."""
         return bool(self.links) or self.none_found
 
     def check(self) -> None:
-        """Raises `Declined` for the server's no, `ProtocolError` for no answer at all."""
+        """Check the reply.
+
+        Raises:
+            Declined: the server refused.
+            ProtocolError: the reply has no information.
+        """
         if self.refusal is not None:
             raise self.refusal.error()
         if self.is_empty:
@@ -139,21 +149,25 @@ class ProsperoReply:
 
 
 def join_packets(texts: Sequence[bytes]) -> bytes:
-    """The text of a reply out of the texts of its packets."""
+    """Return the text of a reply from the texts of its packets."""
     if _ENDS_WITH_NUL.match(b"".join(texts[:2])):
         texts = [text.removesuffix(b"\0") for text in texts]
     return b"".join(texts)
 
 
 def parse_reply(text: bytes, limits: Limits) -> ProsperoReply:
-    """Any octets give an answer, or raise `ProtocolError` (`LimitExceeded`): a quote that stays open, a
-    line beyond `limits.line` that holds no contents, more lines about one object than `limits.lines`, more
-    links than `limits.entries`."""
+    """Parse a reply; any input returns a reply or raises an error.
+
+    Raises:
+        ProtocolError: a quote is not closed.
+        LimitExceeded: a line without contents is longer than `limits.line`, an object has more lines than
+            `limits.lines`, or there are more links than `limits.entries`.
+    """
     return run_reader(lambda buffer: read_reply(text, limits))
 
 
 def read_reply(text: bytes, limits: Limits) -> Generator[Rest, None, ProsperoReply]:
-    """The same with rests."""
+    """Parse a reply, with rests for other tasks."""
     reader = _ReplyReader(limits)
     for number, words in enumerate(read_lines(text), 1):
         reader.take(words)
@@ -163,8 +177,10 @@ def read_reply(text: bytes, limits: Limits) -> Generator[Rest, None, ProsperoRep
 
 
 class _ReplyReader:
-    """Puts lines together. `_link` is the one that the lines that come belong to; `_lost` says that they
-    belong to one that made no sense."""
+    """A parser that assembles the lines of a reply.
+
+    `_link` is the link that the current lines belong to. `_lost` is set while they belong to an invalid link.
+    """
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -193,12 +209,12 @@ class _ReplyReader:
             self._take_link(tokens, words.raw)
         elif keyword == b"ID":
             self._ids.append(tokens)
-        elif not _NESTED.fullmatch(keyword):  # an attribute of an attribute's value means nothing here
+        elif not _NESTED.fullmatch(keyword):  # an attribute of an attribute's value is ignored
             self._close_link()
             self._take_result(keyword, tokens)
 
     def _count(self, is_contents: bool) -> None:
-        """Nothing of a reply means anything before its end has come, so all of it is kept."""
+        """Count a line; all lines are held, because a reply has no meaning before its end."""
         self._lines += 1
         self._lines_of_one += not is_contents
         if self._lines_of_one > self._limits.lines:
@@ -266,29 +282,33 @@ def _report(reported: list[str], what: str) -> None:
         reported.append(what)
 
 
-#: What the request says of itself. Neither may make up the text `VERSION 1` (6.1).
+#: The client's identification in a request. Neither text may form `VERSION 1` (6.1).
 SOFTWARE = b"url-resolver"
 NAME = b"anonymous"
 
 _VERSION = (b"VERSION", b"5", SOFTWARE)
 _AUTHENTICATE = (b"AUTHENTICATE", b"''", b"UNAUTHENTICATED", NAME)
 
-#: What is asked of an object first. ACCESS-METHOD is what a URL needs, but a server built as distributed
-#: looks at a file only if something of the file itself is asked for too: to ACCESS-METHOD alone it says
-#: NOT-FOUND of every plain file (protocol page 6.4).
+#: The first attributes requested of an object. A URL needs ACCESS-METHOD, but a server with the distributed
+#: configuration examines a file only if a property of the file itself is requested too: it responds to
+#: ACCESS-METHOD alone with NOT-FOUND for every plain file (protocol page 6.4).
 ATTRIBUTES = b"ACCESS-METHOD+SIZE+LAST-MODIFIED+UNIX-MODES"
 
-#: Octets that the replies to one URL may have besides those of the object: lines around its contents,
-#: attributes, links. And how often an octet of the object is sent at most: a quote is doubled.
+#: Bytes that the replies to one URL may have in addition to the object's: lines around its contents,
+#: attributes, links. The second number is the maximum encoded size of a byte of the object: a quote is
+#: doubled.
 _ROOM = 1 << 20
 _SPELLING = 2
 
 
 @dataclass(frozen=True, slots=True)
 class ProsperoRequest:
-    """`message` goes to the server of `target`. `what` describes the answer for a person, `ideal` is the text
-    of a willing server. `again`: is it worth another try where nobody answers? Of a server that has answered
-    before, another try would only take as long again."""
+    """A request to the server of `target`.
+
+    `what` describes the reply for the user; `ideal` is the text of an expected reply. `again` is False if a
+    retry after a timeout is not worthwhile: for a server that has responded before, it would only take as
+    long again.
+    """
 
     target: RequestObject
     message: Line
@@ -298,7 +318,11 @@ class ProsperoRequest:
 
 
 def request_facts(target: RequestObject) -> ProsperoRequest:
-    """Raises `Refused` (S02), as the others do."""
+    """Return the request for the access methods and facts of an object.
+
+    Raises:
+        Refused: the name cannot be sent (S02), as in the other functions.
+    """
     ideal = b"ATTRIBUTE OBJECT INTRINSIC ACCESS-METHOD SEQUENCE PROSPERO-CONTENTS '' '' '' ''\n"
     return ProsperoRequest(
         target, request_attributes(target, ATTRIBUTES), "the access methods of the object", ideal
@@ -316,18 +340,26 @@ def request_links(target: RequestObject) -> ProsperoRequest:
 
 
 def request_attributes(target: RequestObject, names: bytes) -> Line:
-    """GET-OBJECT-INFO. `names` are attribute names with `+` between. Raises `Refused` (S02)."""
+    """Encode GET-OBJECT-INFO; `names` are attribute names separated by `+`.
+
+    Raises:
+        Refused: the name cannot be sent (S02).
+    """
     words = (quote(target.hsoname_type), quote(target.hsoname), b"%d" % target.version)
     return _message((b"GET-OBJECT-INFO", names, *words), target)
 
 
 def request_listing(target: RequestObject) -> Line:
-    """DIRECTORY and LIST: every link with its attributes. Raises `Refused` (S02).
+    """Encode DIRECTORY and LIST: every link with its attributes.
 
-    Also where only the kind is wanted: to VERIFY the real server answers NONE-FOUND whatever is named (6.3).
+    The command also serves to find the kind: the real server responds NONE-FOUND to VERIFY for any name
+    (6.3).
+
+    Raises:
+        Refused: the name cannot be sent (S02).
     """
     words = (quote(target.hsoname_type), quote(target.hsoname), b"%d" % target.version)
-    # A SELECT narrows the command before it, and it is DIRECTORY that names the object.
+    # A SELECT narrows the command before it, and DIRECTORY is the command that names the object.
     return _message((b"DIRECTORY", *words), target, (b"LIST", b"ATTRIBUTES", b"COMPONENTS"))
 
 
@@ -337,8 +369,10 @@ def _message(command: tuple[bytes, ...], target: RequestObject, *further: tuple[
 
 
 class Inquirer:
-    """All questions for one URL, and who answered. The octets of all replies together are bounded by what an
-    object of `limits.body` octets may need."""
+    """The requests for one URL, and the addresses that responded.
+
+    The size of all replies together is limited to the maximum for an object of `limits.body` bytes.
+    """
 
     def __init__(self, limits: Limits, timing: RetransmitTiming) -> None:
         self._limits = limits
@@ -349,15 +383,18 @@ class Inquirer:
         self._left = _ROOM + _SPELLING * limits.body
 
     def referrer(self, target: RequestObject) -> Referrer:
-        """What led to whatever the answer about a target named."""
+        """Return the referrer for the objects that the reply about `target` named."""
         return Referrer(target.url, self._addresses.get(target))
 
     def address(self, target: RequestObject) -> str | None:
-        """The address that answered about a target; None before it has."""
+        """Return the address that responded about `target`; None before that."""
         return self._addresses.get(target)
 
     def request(self, question: ProsperoRequest) -> Dialogue[ProsperoReply]:
-        """Raises what the gate, the exchange and the text of the reply raise."""
+        """Send a request and parse its reply.
+
+        Raises the errors of the network gateway, the exchange and the parser.
+        """
         opened = cast(OpenedConnection, (yield OpenDatagrams(question.target.route)))
         yield PlanNote("the connection id, octets 2 and 3 of each packet, is drawn at random; here it is 0")
         exchange = self._exchange(question, opened)
@@ -387,7 +424,7 @@ class Inquirer:
     def _find_redirect(
         self, target: RequestObject, addresses: Sequence[str]
     ) -> RedirectAddress | SwitchAddress | None:
-        """The place that this server has turned us to, or has answered from; None before it has."""
+        """Return the redirect of this server, or its address that responded; None before that."""
         if target.server in self._turned:
             return self._turned[target.server]
         answered = self._answered.get(target.server)

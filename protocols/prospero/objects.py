@@ -1,11 +1,11 @@
 """Objects of a Prospero server: their names and routes, and the tokens, attributes and links that name them.
 
-A URL names one (protocol page 1); so does a link, a FORWARDED line or an access method (8.5). Each is also a
-URL, by which it is judged before anything is sent. The name is opaque: nothing is normalized.
+A URL names an object (protocol page 1); so does a link, a FORWARDED line or an access method (8.5). Each also
+has a URL, by which the policy checks it before any request. The name is opaque and not normalized.
 
-A host inside a message is a name or a dotted address, with a decimal port in parentheses straight behind it;
-no port means the default for the purpose of the host (1.2). Names are compared without regard to case, and
-servers print them in capitals: here they are lower case.
+A host inside a message is a name or a dotted address, followed directly by a decimal port in parentheses;
+without a port it is the default for the purpose of the host (1.2). Names are case-insensitive, and servers
+print them in capitals: here they are lower case.
 """
 
 from __future__ import annotations
@@ -24,32 +24,34 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
-# Lines and tokens of a Prospero message: reading, and quoting for output.
+# Lines and tokens of a Prospero message: parsing, and quoting for output.
 #
-# A single quote switches quoting on and off anywhere in a token; inside, two of them are one, and every other
-# byte stands for itself, line ends and NUL included. So a message is read in one pass from its first byte to
+# A single quote switches quoting on and off anywhere in a token; inside quotes, two quotes are one, and every
+# other byte is literal, line ends and NUL included. So a message is read in one pass from its first byte to
 # its last, never line by line. Section 5 of the protocol page.
 
-#: Tokens of one line. No line has a hundredth of that; a reply of blanks and letters would fill memory.
+#: The maximum number of tokens in a line. Real lines have less than a hundredth; without a limit, a reply of
+#: blanks and letters would fill memory.
 MOST_TOKENS = 4096
 
 _QUOTE = ord("'")
 _NEEDS_QUOTES = re.compile(rb"[ \t\n\r\f\v/'+,]")
 _GAP = re.compile(rb"[ \t\r\n]*")
 _TOKEN = re.compile(rb"[^ \t']+(?:'[^']*'[^ \t']*)*|(?:'[^']*'[^ \t']*)+")
-# A group that repeats keeps 84 octets a turn, and a file in one token may be nothing but quotes: `_TOKEN`
-# is for a line of few, the next two patterns take so many turns at a time.
+# A repeated group uses 84 bytes per repetition, and a file in one token may consist of quotes only: `_TOKEN`
+# is for lines with few quotes, the next two patterns match at most so many repetitions at a time.
 _FEW_QUOTES = 1024
 _PART = re.compile(rb"[^'\r\n]*(?:'[^']*'[^'\r\n]*){0,512}")
 _QUOTED_OR_BLANKS = re.compile(rb"(?:'[^']*'){1,512}|[ \t]+")
-#: What makes a kind server believe that the client is of the oldest sort (6.1), and the same in quotes.
+#: The text that makes a lenient server assume the oldest kind of client (6.1), and its quoted equivalent.
 _OLDEST, _SAME = b"VERSION 1", b"VERSIO'N' 1"
 
 
 def quote(token: bytes) -> bytes:
-    """A token as it is written: quoted from the first octet on that needs it.
+    """Quote a token, from the first byte that needs it.
 
-    Raises `Refused` (S02) for NUL, which old servers take for the end of the packet.
+    Raises:
+        Refused: the token holds NUL, which old servers take for the end of the packet (S02).
     """
     if b"\0" in token:
         raise Refused("S02", "octet 00 would end the request")
@@ -65,15 +67,19 @@ def quote(token: bytes) -> bytes:
 
 
 class TokenLine(NamedTuple):
-    """The tokens of one line, never none, and the line as it stood from the first of them to its end."""
+    """The tokens of a line, at least one, and the raw line from the first token to its end."""
 
     tokens: tuple[bytes, ...]
     raw: bytes
 
 
 def read_lines(text: bytes) -> Iterator[TokenLine]:
-    """The lines of a message that have tokens. Raises `ProtocolError` for a quote that is never closed,
-    and `LimitExceeded` for a line of more than `MOST_TOKENS`."""
+    """Yield the lines of a message that have tokens.
+
+    Raises:
+        ProtocolError: a quote is never closed.
+        LimitExceeded: a line has more than `MOST_TOKENS` tokens.
+    """
     start = _end(_GAP, text, 0)
     while start < len(text):
         end = _line_end(text, start)
@@ -93,14 +99,14 @@ def _line_end(text: bytes, start: int) -> int:
 
 
 def _end(pattern: re.Pattern[bytes], text: bytes, start: int) -> int:
-    """Where what matches from `start` on ends; the patterns match nothing too."""
+    """Return the end of the match at `start`; the patterns match the empty string too."""
     found = pattern.match(text, start)
     assert found is not None
     return found.end()
 
 
 def _split(raw: bytes) -> list[bytes]:
-    """The tokens of a line as they are written."""
+    """Return the tokens of a line as written."""
     few = raw.count(b"'") <= _FEW_QUOTES
     tokens = _TOKEN.findall(raw) if few else list(islice(_among_quotes(raw), MOST_TOKENS + 1))
     if len(tokens) > MOST_TOKENS:
@@ -109,7 +115,7 @@ def _split(raw: bytes) -> list[bytes]:
 
 
 def _among_quotes(raw: bytes) -> Iterator[bytes]:
-    """The same, piece by piece."""
+    """Yield the tokens of a line as written, for a line with many quotes."""
     start = 0
     for found in _QUOTED_OR_BLANKS.finditer(raw):
         if raw[found.start()] == _QUOTE:
@@ -122,14 +128,17 @@ def _among_quotes(raw: bytes) -> Iterator[bytes]:
 
 
 def _unquote(token: bytes) -> bytes:
-    """Every other piece is inside quotes; nothing between two of those is a quote inside quotes."""
+    """Remove the quotes of a token.
+
+    Every other piece is inside quotes; an empty piece between two of those is a quote inside quotes.
+    """
     pieces = token.split(b"'")
     pieces[2:-1:2] = [piece or b"'" for piece in pieces[2:-1:2]]
     return b"".join(pieces)
 
 
 def read_text(token: bytes) -> str:
-    """A token for a person: UTF-8 where it is valid, else ISO 8859-1."""
+    """Decode a token for display: UTF-8 if it is valid, otherwise ISO 8859-1."""
     try:
         return token.decode("utf-8")
     except UnicodeDecodeError:
@@ -146,18 +155,26 @@ _HOST = re.compile(rb"([^()]+)(?:\(([0-9]{1,5})\))?")
 
 
 class ServerAddress(NamedTuple):
-    """A host, and the port that was said with it."""
+    """A host, and the port if it was given."""
 
     host: str
     port: int | None = None
 
     def authority(self, default_port: int) -> str:
-        """`//host:port` for a URL; raises `InvalidUrl` for a host or port that no URL can have."""
+        """Return `//host:port` for a URL.
+
+        Raises:
+            InvalidUrl: the host or the port is invalid in a URL.
+        """
         return f"//{build_host(self.host)}{build_port(self.port, default_port)}"
 
 
 def parse_place(token: bytes) -> ServerAddress:
-    """Raises `InvalidUrl` for what names no host; whether the host can be one is seen in `authority`."""
+    """Parse a host token; `authority` checks whether the host is valid.
+
+    Raises:
+        InvalidUrl: the token does not name a host.
+    """
     found = _HOST.fullmatch(token)
     if found is None:
         raise InvalidUrl("bad-host", 0, f"bad-host: {read_text(token)!r} names no host")
@@ -165,8 +182,11 @@ def parse_place(token: bytes) -> ServerAddress:
 
 
 class RequestObject(NamedTuple):
-    """`version` 0 is the current one. `selections` are SELECT lines without their keyword. `via` is the
-    target whose answer named this one, None for that of the URL asked."""
+    """An object to request.
+
+    `version` 0 is the current version. `selections` are SELECT lines without their keyword. `via` is the
+    object whose reply named this one, None for the object of the URL.
+    """
 
     host: str
     port: int
@@ -178,7 +198,7 @@ class RequestObject(NamedTuple):
 
     @property
     def place(self) -> ServerAddress:
-        """Where it is, as a host token would say it."""
+        """Return the host and port as a host token has them."""
         return ServerAddress(self.host, None if self.port == DEFAULT_PORT else self.port)
 
     @property
@@ -187,17 +207,21 @@ class RequestObject(NamedTuple):
 
     @property
     def identity(self) -> tuple[str, int, bytes]:
-        """Two targets with the same one are one object."""
+        """Return the identity: objects with the same identity are one object."""
         return self.host, self.port, self.hsoname
 
     @property
     def route(self) -> tuple[str, ...]:
-        """The URLs that led from the one asked to this one; none for that one."""
+        """Return the URLs that led from the requested object to this one; empty for the former."""
         return () if self.via is None else (*self.via.route, self.url)
 
     @property
     def url(self) -> BuiltUrl:
-        """The URL of the object. Raises `InvalidUrl` where the host can be in none."""
+        """Return the URL of the object.
+
+        Raises:
+            InvalidUrl: the host is invalid in a URL.
+        """
         fields: list[Field] = []
         if self.version:
             fields.append((b"OBJECT-VERSION", b"%d" % self.version))
@@ -211,15 +235,16 @@ class RequestObject(NamedTuple):
             hsoname=self.hsoname,
             fields=tuple(fields),
         )
-        # 8.5 has quotes encoded, although any URL may hold them
+        # 8.5 requires encoded quotes, although a URL may contain them
         return BuiltUrl(build(url).replace("'", "%27"))
 
 
 def target_of(url: ProsperoUrl) -> RequestObject:
-    """What a URL asks for, by its name and fields (1.1).
+    """Return the object of a URL, by its name and fields (1.1).
 
-    Raises `Declined` for a host type that is not the Internet's, and for a version that is no number:
-    nothing can be asked then.
+    Raises:
+        Declined: the host type is not the Internet's, or the version is not a number, so no request is
+            possible.
     """
     fields = [(name.upper(), value) for name, value in url.fields if value is not None]
     host_type = _find_first(fields, (b"HOST-TYPE",))
@@ -248,8 +273,10 @@ def _version(value: bytes | None) -> int:
 
 
 def _selections(fields: list[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, ...]]:
-    """What narrows the request (6.5): every identifier, a type and words, and of any other name the first
-    field, its value one token."""
+    """Yield the selections of the request (6.5).
+
+    Every ID is used, as a type and tokens; of any other name only the first field, its value as one token.
+    """
     done = {b"", b"HOST-TYPE", b"HSONAME-TYPE", *_VERSION_NAMES}
     for name, value in fields:
         if name == b"ID":
@@ -260,7 +287,7 @@ def _selections(fields: list[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, ...]
 
 
 def read_version(token: bytes) -> int:
-    """The object version in a reply; what is no number means the current one."""
+    """Parse the object version in a reply; anything but a number is the current version."""
     return int(token) if _VERSION.fullmatch(token) else 0
 
 
@@ -269,7 +296,7 @@ def read_version(token: bytes) -> int:
 
 _SEQUENCES = (b"SEQUENCE", b"ASCII")
 _TYPES = (*_SEQUENCES, b"LINK", b"FILTER")
-#: Fields whose values are no sequences, and the tokens that such a value has at least.
+#: Fields whose values are not sequences, and the minimum number of tokens of such a value.
 _TYPED_FIELDS = {
     (b"CLOSURE", b"LINK"): 7,
     (b"FORWARDING-POINTER", b"LINK"): 7,
@@ -281,8 +308,11 @@ _TIME = re.compile(rb"[0-9]{14}Z")
 
 
 class Attribute(NamedTuple):
-    """One value of an attribute. `applies` says of what: OBJECT, CACHED, REPLACEMENT, ADDITIONAL, LINK.
-    `values` are the tokens behind the value's type."""
+    """A value of an attribute.
+
+    `applies` is its scope: OBJECT, CACHED, REPLACEMENT, ADDITIONAL, LINK. `values` are the tokens after the
+    value's type.
+    """
 
     applies: bytes
     name: bytes
@@ -291,7 +321,7 @@ class Attribute(NamedTuple):
 
 
 def parse_attribute(tokens: tuple[bytes, ...]) -> Attribute | None:
-    """The tokens behind ATTRIBUTE; None where there are too few, or no type where one has to be."""
+    """Parse the tokens after ATTRIBUTE; None if there are too few, or if a required type is missing."""
     if len(tokens) < 3:
         return None
     applies, namespace, name, *rest = tokens
@@ -305,7 +335,7 @@ def parse_attribute(tokens: tuple[bytes, ...]) -> Attribute | None:
 
 
 def _field_type(name: bytes, rest: list[bytes]) -> bytes | None:
-    """The type in front of a field's value. Servers leave it out for the fields they know, not always."""
+    """Return the type before a field's value; servers omit it for known fields, but not always."""
     first = rest[0] if rest else b""
     if first in _SEQUENCES:
         return first
@@ -314,8 +344,10 @@ def _field_type(name: bytes, rest: list[bytes]) -> bytes | None:
 
 
 def values_of(attributes: Iterable[Attribute], name: bytes) -> list[tuple[bytes, ...]]:
-    """All values of the object's attribute `name`, best first. What is kept with a link counts instead of
-    the object's own, beside them, or where there are none."""
+    """Return all values of the object's attribute `name`, best first.
+
+    Values stored with a link replace the object's own, are added to them, or are used without them.
+    """
     found = [attribute for attribute in attributes if attribute.name == name]
     by_kind = {kind: [each.values for each in found if each.applies == kind] for kind in _KINDS}
     own = by_kind[b"REPLACEMENT"] or by_kind[b"OBJECT"] or by_kind[b"CACHED"]
@@ -326,14 +358,14 @@ _KINDS = (b"OBJECT", b"CACHED", b"REPLACEMENT", b"ADDITIONAL")
 
 
 def describe(attributes: Iterable[Attribute]) -> Iterator[tuple[str, str]]:
-    """Name and value of every attribute that is a sequence, for a person."""
+    """Yield name and value of every attribute that is a sequence, for display."""
     for attribute in attributes:
         if attribute.value_type in _SEQUENCES and attribute.name not in (b"ACCESS-METHOD", b"CONTENTS"):
             yield read_text(attribute.name), " ".join(map(read_text, attribute.values))
 
 
 def find_first_word(attributes: Iterable[Attribute], *names: bytes) -> bytes | None:
-    """The first token of the first of these attributes that has one, the link's own counted too."""
+    """Return the first token of the first of these attributes that has one, link attributes included."""
     for name in names:
         for attribute in attributes:
             if attribute.name == name and attribute.values:
@@ -342,7 +374,7 @@ def find_first_word(attributes: Iterable[Attribute], *names: bytes) -> bytes | N
 
 
 def read_size(attributes: Iterable[Attribute]) -> int | None:
-    """SIZE: octets of the object, as a number and a unit in one token."""
+    """Return the SIZE of the object in bytes: a number and a unit in one token."""
     for values in values_of(attributes, b"SIZE"):
         found = _SIZE.fullmatch(b" ".join(values))
         if found:
@@ -351,20 +383,20 @@ def read_size(attributes: Iterable[Attribute]) -> int | None:
 
 
 def is_of_directory(attributes: Iterable[Attribute]) -> bool:
-    """UNIX-MODES: do they say that the object is a directory?"""
+    """Return whether UNIX-MODES is a directory's."""
     return any(values[0].startswith(b"d") for values in values_of(attributes, b"UNIX-MODES") if values)
 
 
 def read_modified(attributes: Iterable[Attribute]) -> datetime | None:
-    """LAST-MODIFIED, in UTC."""
+    """Return LAST-MODIFIED, in UTC."""
     return next(filter(None, map(_read_time, values_of(attributes, b"LAST-MODIFIED"))), None)
 
 
 def _read_time(values: tuple[bytes, ...]) -> datetime | None:
-    """`YYYYMMDDhhmmssZ` (7.3); None for anything else."""
+    """Parse `YYYYMMDDhhmmssZ` (7.3); return None for anything else."""
     if len(values) != 1 or not _TIME.fullmatch(values[0]):
         return None
-    from datetime import UTC, datetime  # as above
+    from datetime import UTC, datetime  # imported lazily: only attributes with a time need it
 
     try:
         return datetime.strptime(values[0].decode("ascii"), "%Y%m%d%H%M%SZ").replace(tzinfo=UTC)
@@ -376,14 +408,14 @@ def _read_time(values: tuple[bytes, ...]) -> datetime | None:
 
 INTERNET = b"INTERNET-D"
 
-#: What a link may stand for that a Prospero server can be asked about.
+#: The link targets that a Prospero server can be asked about.
 _ASKED = ({b"FILE"}, {b"DIRECTORY"}, {b"DIRECTORY", b"FILE"}, {b"OBJECT"})
 _FEWEST = 4  # tokens that name an object; the version may be missing
 _ENDS_LINE = b"\0\r\n"
 
 
 class ObjectPointer(NamedTuple):
-    """Where an object is: the five tokens that name it in LINK and FORWARDED lines."""
+    """The location of an object: the five tokens that name it in LINK and FORWARDED lines."""
 
     host_type: bytes
     host: bytes
@@ -393,15 +425,20 @@ class ObjectPointer(NamedTuple):
 
     @property
     def place(self) -> ServerAddress:
-        """Raises `InvalidUrl` for a host that is not the Internet's, or is none."""
+        """Return the host and port.
+
+        Raises:
+            InvalidUrl: the host type is not the Internet's, or the token is not a host.
+        """
         if self.host_type.upper() != INTERNET:
             raise InvalidUrl("bad-host", 0, f"bad-host: a host of type {read_text(self.host_type)!r}")
         return parse_place(self.host)
 
     def target(self, via: RequestObject) -> RequestObject:
-        """The object as something to ask for, named in the answer of `via`.
+        """Return the object to request; the reply of `via` named it.
 
-        Raises `InvalidUrl` where it can be in no URL, or where the name holds what no request can.
+        Raises:
+            InvalidUrl: no URL can hold the object, or its name cannot be sent in a request.
         """
         place = self.place
         if any(octet in self.hsoname + self.hsoname_type for octet in _ENDS_LINE):
@@ -414,12 +451,12 @@ class ObjectPointer(NamedTuple):
             version=self.version,
             via=via,
         )
-        _ = target.url  # raises for a host that no URL can have
+        _ = target.url  # raises if the host is invalid in a URL
         return target
 
 
 def parse_pointer(tokens: tuple[bytes, ...]) -> ObjectPointer | None:
-    """The tokens from the host type on; what follows the version counts for nothing."""
+    """Parse the tokens from the host type on; tokens after the version are ignored."""
     if len(tokens) < _FEWEST:
         return None
     host_type, host, hsoname_type, hsoname, *rest = tokens
@@ -427,8 +464,11 @@ def parse_pointer(tokens: tuple[bytes, ...]) -> ObjectPointer | None:
 
 
 class ProsperoLink(NamedTuple):
-    """`ltype` is L, U or I; `target` FILE, DIRECTORY, EXTERNAL, …. `expires` is the time behind DEST-EXP.
-    `ids` are the words of ID lines and attributes. `raw` is the line as it came."""
+    """A link of a directory.
+
+    `ltype` is L, U or I; `target` FILE, DIRECTORY, EXTERNAL, …. `expires` is the time after DEST-EXP. `ids`
+    are the words of ID lines and attributes. `raw` is the line as received.
+    """
 
     ltype: bytes
     target: bytes
@@ -449,22 +489,22 @@ class ProsperoLink(NamedTuple):
 
     @property
     def has_filter(self) -> bool:
-        """Would a client have to leave out some of what it leads to?"""
+        """Return whether a client would have to filter the links of its target."""
         return any(attribute.name == b"FILTER" for attribute in self.attributes)
 
     @property
     def targets(self) -> set[bytes]:
-        """The words of `target`, in no order."""
+        """Return the parts of `target` between `+`, unordered."""
         return set(self.target.split(b"+"))
 
     @property
     def can_be_requested(self) -> bool:
-        """Does it stand for an object of a Prospero server?"""
+        """Return whether the link is to an object of a Prospero server."""
         return self.targets in _ASKED
 
 
 def parse_link(tokens: tuple[bytes, ...], raw: bytes) -> ProsperoLink | None:
-    """The tokens behind LINK; None where there are too few."""
+    """Parse the tokens after LINK; None if there are too few."""
     pointer = parse_pointer(tokens[3:])
     if pointer is None:
         return None
@@ -476,14 +516,13 @@ def parse_link(tokens: tuple[bytes, ...], raw: bytes) -> ProsperoLink | None:
 def with_belongings(
     link: ProsperoLink, ids: list[tuple[bytes, ...]], attributes: list[Attribute]
 ) -> ProsperoLink:
-    """The link with the ID and ATTRIBUTE lines that followed it."""
+    """Return the link with the ID and ATTRIBUTE lines that followed it."""
     named = [attribute.values for attribute in attributes if attribute.name == b"ID"]
     return link._replace(ids=(*ids, *named), attributes=tuple(attributes))
 
 
 def pointer_to(target: RequestObject) -> ObjectPointer:
-    """The tokens that a server would name the target by: what fills the gaps of an access method of the
-    object asked for."""
+    """Return the tokens by which a server would name the object: defaults for its access methods."""
     host, port = target.place
     token = host if port is None else f"{host}({port})"
     return ObjectPointer(

@@ -1,7 +1,7 @@
 """The resolution of a prospero URL (protocol page 9): access methods, contents, directory, union links.
 
-The object's access methods are tried first; an object without any is listed as a directory. FORWARDED is
-followed wherever it appears.
+The object's access methods are tried first; an object without access methods is listed as a directory.
+FORWARDED is followed wherever it appears.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ from protocols.prospero.objects import (
 from protocols.step import Dialogue
 from protocols.wire import REST, Rest
 
-# The object itself as the values of an attribute, CONTENTS (protocol page 8.4): any bytes. The protocol does
-# not give their media type, so the object's access methods and name decide.
+# The object itself as the values of an attribute, CONTENTS (protocol page 8.4): any bytes. The protocol has
+# no media type, so the object's access methods and name decide.
 
 NAME = b"CONTENTS"
 
 
 def join_contents(attributes: Iterable[Attribute]) -> bytes | None:
-    """The values put together in their order; None where there is none.
+    """Return the joined values of CONTENTS in order; None without values.
 
-    DATA is octets as they are. TAGGED octets are shown as `tag: octets`, each on a line of its own.
+    DATA is bytes as they are. TAGGED bytes are shown as `tag: octets`, each on a separate line.
     """
     values = [each.values for each in attributes if each.name == NAME and len(each.values) > 1]
     pieces: list[bytes] = []
@@ -71,7 +71,11 @@ def join_contents(attributes: Iterable[Attribute]) -> bytes | None:
 
 
 def check_length(octets: bytes, size: int | None) -> None:
-    """Raises `Truncated` for fewer octets than the object's own SIZE says."""
+    """Check the length of the contents.
+
+    Raises:
+        Truncated: the contents are shorter than the object's SIZE.
+    """
     if size is not None and len(octets) < size:
         raise Truncated(
             f"the contents are {len(octets)} of {size} octets", received=len(octets), expected=size
@@ -79,26 +83,28 @@ def check_length(octets: bytes, size: int | None) -> None:
 
 
 def guess_media_type(methods: Iterable[AccessMethod], hsoname: bytes) -> str | None:
-    """text/plain where an access method says text, else what the end of the name says; None where
-    neither says anything."""
+    """Guess the media type: text/plain if an access method is text, otherwise by file extension.
+
+    None if both are missing.
+    """
     if any(method.lead is not None and method.lead.is_text for method in methods):
         return "text/plain"
     name = hsoname.rpartition(b"/")[2]
     if b"." not in name:
         return None
-    import mimetypes  # with its table 30 ms, and only a document needs it
+    import mimetypes  # imported lazily: it takes 30 ms with its table, and only documents need it
 
-    # Behind "./" nothing in a name can look like a URL, which the function would take apart.
+    # A name after "./" cannot look like a URL, which the function would split.
     media_type, compression = mimetypes.guess_type("./" + name.decode("latin-1"))
     return media_type if compression is None else "application/octet-stream"
 
 
-#: FORWARDED lines in a row that are followed (protocol page 7.5).
+#: The maximum number of FORWARDED lines in a row (protocol page 7.5).
 MOST_MOVES = 20
 
 
 class ResolvedFacts(NamedTuple):
-    """What is known of the object before it is read. `place` is where it is in the end."""
+    """The facts of an object before its contents are read; `place` is its final location."""
 
     place: RequestObject
     answer: ProsperoReply
@@ -110,26 +116,30 @@ class ResolvedFacts(NamedTuple):
 
     @property
     def can_be_had(self) -> bool:
-        """Is there a way to go?"""
+        """Return whether an access method can be followed."""
         return any(method.lead or method.target for method in self.methods)
 
     @property
     def seems_directory(self) -> bool:
-        """Do its modes say so, and does no other protocol have it? Of a directory in its file system a server
-        may tell what it tells of files, that it gives the contents too."""
+        """Return whether the modes are a directory's and no other protocol has the object.
+
+        For a directory in its file system, a server may report the same as for files: that it returns the
+        contents.
+        """
         return is_of_directory(self.attributes) and not any(method.lead for method in self.methods)
 
     def reply(
         self, kind: Kind, target: str | None = None, extra: dict[str, JsonValue] | None = None
     ) -> Reply:
-        """A reply that says what the object's attributes say."""
+        """Return a reply with the facts of the object's attributes."""
         methods: dict[str, JsonValue] = (
             {"access_methods": [method.as_json() for method in self.methods]} if self.methods else {}
         )
         place: dict[str, JsonValue] = {"moved_to": self.place.url} if self.place.via is not None else {}
         return Reply(
             kind=kind,
-            size=None if kind is Kind.DIRECTORY else read_size(self.attributes),  # not that of our lines
+            # the SIZE of a directory is not the size of the listing's text
+            size=None if kind is Kind.DIRECTORY else read_size(self.attributes),
             modified=read_modified(self.attributes),
             meta=tuple(describe(self.attributes)),
             target=target,
@@ -139,7 +149,7 @@ class ResolvedFacts(NamedTuple):
 
 
 class ResolvedDocument(NamedTuple):
-    """The object's octets, which the server at `place` gave."""
+    """The contents of the object, which the server at `place` returned."""
 
     facts: ResolvedFacts
     method: AccessMethod
@@ -148,8 +158,10 @@ class ResolvedDocument(NamedTuple):
 
 
 class ResolvedAlternatives(NamedTuple):
-    """The ways to go, best first; the first leads to another URL. `failed` is what the contents before it
-    could not be had for."""
+    """The usable access methods, best first; the first is another URL.
+
+    `failed` is the error of the contents that were tried before it.
+    """
 
     facts: ResolvedFacts
     methods: tuple[AccessMethod, ...]
@@ -157,14 +169,14 @@ class ResolvedAlternatives(NamedTuple):
 
 
 class ResolvedService(NamedTuple):
-    """The object is a service for a person."""
+    """The object is a service for the user."""
 
     facts: ResolvedFacts
     method: AccessMethod
 
 
 class ResolvedDirectory(NamedTuple):
-    """The object is a directory; `listing` is None where only that was asked."""
+    """The object is a directory; without `listing`, only facts were requested."""
 
     facts: ResolvedFacts
     place: RequestObject
@@ -177,10 +189,19 @@ Found: TypeAlias = (
 
 
 def resolve(inquiry: Inquirer, target: RequestObject, want: Wanted) -> Dialogue[Found]:
-    """What the target comes to. Where only facts are wanted nothing is read, and `ResolvedFacts` may be all.
+    """Resolve an object.
 
-    Raises `Declined`, `ProtocolError`, `Refused` (S10) for what moves in circles and for what is a file of
-    this machine, and what a question raises.
+    If only facts are wanted, no contents are read and the result may be `ResolvedFacts`.
+
+    Args:
+        inquiry: the requests for the URL.
+        target: the object to resolve.
+        want: the wanted part; "facts" reads no contents.
+
+    Raises:
+        Declined: the server refused, or there is no usable access method.
+        ProtocolError: a reply is invalid.
+        Refused: the object's moves form a circle, or it is a file of this machine (S10).
     """
     answer, place = yield from request_following(inquiry, target, request_facts)
     if not answer.is_not_found:
@@ -190,7 +211,7 @@ def resolve(inquiry: Inquirer, target: RequestObject, want: Wanted) -> Dialogue[
     )
     if not facts.seems_directory and facts.can_be_had:
         return (yield from _choose(inquiry, facts, want))
-    # Queries and gateways may exist as directories only, so what was not found is tried too.
+    # Queries and gateways may exist only as directories, so an object that was not found is listed too.
     listing, place = yield from request_following(inquiry, place, request_links)
     if listing.lists:
         return ResolvedDirectory(facts, place, None if want == "facts" else listing)
@@ -208,9 +229,10 @@ def resolve(inquiry: Inquirer, target: RequestObject, want: Wanted) -> Dialogue[
 def request_following(
     inquiry: Inquirer, target: RequestObject, question: Callable[[RequestObject], ProsperoRequest]
 ) -> Dialogue[tuple[ProsperoReply, RequestObject]]:
-    """The answer, and the target that gave it, once FORWARDED has been followed to its end.
+    """Send a request and follow FORWARDED; return the final reply and the object that it is about.
 
-    Raises `Refused` (S10) for a circle and for more than `MOST_MOVES`.
+    Raises:
+        Refused: the moves form a circle or are more than `MOST_MOVES` (S10).
     """
     visited = {target.identity}
     while True:
@@ -230,7 +252,7 @@ def request_following(
 
 
 def _choose(inquiry: Inquirer, facts: ResolvedFacts, want: Wanted) -> Dialogue[Found]:
-    """The first way that can be gone (8.3); where contents cannot be had, the next one."""
+    """Try the access methods in order (8.3); if contents fail, try the next method."""
     methods = tuple(
         method for method in facts.methods if method.target or (method.lead and not method.is_session)
     )
@@ -256,8 +278,12 @@ def _choose(inquiry: Inquirer, facts: ResolvedFacts, want: Wanted) -> Dialogue[F
 def read_contents(
     inquiry: Inquirer, facts: ResolvedFacts, method: AccessMethod
 ) -> Dialogue[ResolvedDocument]:
-    """The contents by PROSPERO-CONTENTS. Raises `Declined` where the server has none after all, and
-    `Truncated` where they are fewer octets than it said."""
+    """Read the contents by PROSPERO-CONTENTS.
+
+    Raises:
+        Declined: the server does not return the announced contents.
+        Truncated: the contents are shorter than announced.
+    """
     assert method.target is not None
     answer, place = yield from request_following(inquiry, method.target, request_contents)
     answer.check()
@@ -278,7 +304,7 @@ def _explain_missing_method(facts: ResolvedFacts) -> Declined | Refused:
 
 
 def findings_of(answer: ProsperoReply) -> Iterator[Finding]:
-    """What the server warned of, and what made no sense."""
+    """Yield the server's warnings and the skipped lines as findings."""
     for warning in answer.warnings:
         yield Finding("prospero:warning", "warn", warning)
     for oddity in answer.oddities:
@@ -287,20 +313,21 @@ def findings_of(answer: ProsperoReply) -> Iterator[Finding]:
 
 # Union links: the links of their targets belong to the directory too (protocol page 9, 5).
 #
-# The directory's own links come first, then those of each target in the order given, nested ones right behind
-# the link that named them; a name hides later ones that are equal. An unreadable target leaves a gap that is
-# reported, and the listing is still given. Each link keeps its author, because it is judged by that later.
+# The directory's own links come first, then those of each target in the order given, nested links directly
+# after the link that named them; a name hides later equal names. An unreadable target leaves a reported gap,
+# and the listing is still returned. Each link keeps its source, because the policy checks it by that later.
 
-#: How deep unions nest, and how many of them one listing asks for: each is a request to any server.
+#: The maximum nesting depth of unions, and their maximum number in one listing: each is a request to any
+#: server.
 MOST_LEVELS = 8
 MOST_UNIONS = 32
-#: Links that are looked at without a rest.
+#: The number of links processed between rests.
 _AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
 class UnionMember:
-    """A link of the directory, and the target whose answer had it."""
+    """A link of the directory, and the object whose reply had it."""
 
     link: ProsperoLink
     found_at: RequestObject
@@ -308,9 +335,12 @@ class UnionMember:
 
 @dataclass(slots=True)
 class UnionMembers:
-    """The links together, in their order, hidden ones left out; `places` are where they were found. `gaps`
-    says what is missing and why; `answers` are those that had the links, `filtered` whether a link, a union's
-    too, has a filter that a client would have to run."""
+    """The merged links of a directory in order, without hidden links.
+
+    `places` are the objects in whose replies they were found. `gaps` describe missing parts with the reason;
+    `answers` are the replies that had the links. `filtered` is set if any link, a union link included, has a
+    filter that the client would have to apply.
+    """
 
     members: list[UnionMember] = field(default_factory=list)
     places: list[RequestObject] = field(default_factory=list)
@@ -323,9 +353,10 @@ class UnionMembers:
     def add(
         self, answer: ProsperoReply, found_at: RequestObject
     ) -> Generator[Rest, None, list[ProsperoLink]]:
-        """Add the links of one directory, and return its union links, which are not added.
+        """Add the links of one directory; return its union links, which are not added.
 
-        Its own names do not hide each other."""
+        Equal names within the directory do not hide each other.
+        """
         self.answers.append(answer)
         self.places.append(found_at)
         names: set[bytes] = set()
@@ -344,7 +375,7 @@ class UnionMembers:
         return unions
 
     def begin(self, target: RequestObject, level: int) -> bool:
-        """Is the target to be listed? Each is once."""
+        """Return whether the object is to be listed; each object is listed once."""
         if target.identity in self._expanded:
             return False
         if level > MOST_LEVELS or len(self._expanded) > MOST_UNIONS:
@@ -355,7 +386,13 @@ class UnionMembers:
 
 
 def splice(inquiry: Inquirer, directory: ResolvedDirectory) -> Dialogue[UnionMembers]:
-    """All links of the directory. Raises `LimitExceeded`; any other error leaves a gap."""
+    """Return all links of the directory, union links expanded.
+
+    Any other error than `LimitExceeded` leaves a gap.
+
+    Raises:
+        LimitExceeded: a reply exceeds a limit.
+    """
     assert directory.listing is not None
     members = UnionMembers()
     members.begin(directory.place, 0)

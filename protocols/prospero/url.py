@@ -17,8 +17,10 @@ Field: TypeAlias = "tuple[bytes, bytes | None]"
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ProsperoUrl(HostUrl):
-    """`hsoname` is without the slash behind the host, which is no part of it. `fields` are names with
-    their values, in order and repeated as written; None is a value without `=`.
+    """A prospero URL.
+
+    `hsoname` is without the slash after the host, which is not part of it. `fields` are names with their
+    values, in order and repeated as written; the value is None without `=`.
 
     Examples:
         >>> url = resolver.parse("prospero://h.example/pub/a;version=2")
@@ -31,7 +33,7 @@ class ProsperoUrl(HostUrl):
 
 
 def parse(text: UrlText) -> ProsperoUrl:
-    """Everything up to the first `;` is the name, slashes too."""
+    """Parse a prospero URL. The name ends at the first `;` and may have slashes."""
     login, start = parse_hostport(text)
     if start == text.end:
         raise invalid(text.text, "missing-path", "object name", start)
@@ -58,17 +60,17 @@ def _parse_field(text: UrlText, number: int, start: int, end: int) -> Field:
 
 
 def names_of(url: ProsperoUrl) -> tuple[bytes, ...]:
-    """What stands between the slashes of the object's name: on most hosts a path."""
+    """Return the segments between the slashes of the object's name, which is a path on most hosts."""
     return tuple(filter(None, url.hsoname.split(b"/")))
 
 
 def as_directory(url: ProsperoUrl) -> ProsperoUrl:
-    """What it is the server tells."""
+    """Return the URL unchanged: only the server knows whether the object is a directory."""
     return url
 
 
 def build(url: ProsperoUrl) -> str:
-    """The URL as text."""
+    """Return the URL as text."""
     fields = "".join(map(_build_field, url.fields))
     return build_url(url, f"{build_login(url)}/{encode(url.hsoname, _NAME_DATA)}{fields}")
 
