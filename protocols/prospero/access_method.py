@@ -44,7 +44,10 @@ _WAIS_AS_IT_IS = frozenset((UNRESERVED + RESERVED).encode("ascii"))
 
 
 class AccessName(NamedTuple):
-    """The names in a value, with its gaps filled: tokens; without an argument, `argument` is None."""
+    """The names in a value, with its gaps filled.
+
+    `host` and `hsoname` are tokens, `argument` is the optional argument.
+    """
 
     host: bytes
     hsoname: bytes
@@ -157,7 +160,7 @@ _WITHOUT_URL = (b"AFS", b"NFS", b"RCP", b"TN3270")
 class AccessMethod(NamedTuple):
     """An access method of an object.
 
-    `lead` is its URL, `target` the object whose contents a Prospero server returns. If both are None,
+    `lead` is its URL, `target` the object whose contents a Prospero server returns. Without either,
     `unusable` is the reason. `tokens` are the value as received.
     """
 

@@ -56,8 +56,8 @@ class ArdpOption(enum.IntEnum):
 class ArdpPacket:
     """A packet of version 0.
 
-    Without their fields in the header, `received_through` and `wait` are None. `data` belongs to the option. `text` is
-    empty for a sequenced control packet, which has a number and no part in the message.
+    `received_through` and `wait` are optional (None). `data` belongs to the option. `text` is empty for a
+    sequenced control packet, which has a number and no part in the message.
     """
 
     connection: int = 0

@@ -467,7 +467,7 @@ class ProsperoLink(NamedTuple):
     """A link of a directory.
 
     `ltype` is L, U or I; `target` FILE, DIRECTORY, EXTERNAL, …. `expires` is the time after DEST-EXP. `ids`
-    are the words of ID lines and attributes. `raw` is the line as received.
+    are the tokens of ID lines and attributes. `raw` is the line as received.
     """
 
     ltype: bytes
