@@ -1,14 +1,14 @@
-"""What shells and `man` know of the command, made of the tables that the command itself reads.
+"""Shell completions and the man page, generated from the tables of the command.
 
-Nobody writes it down twice: `hook` makes the files when a wheel is built, which has them below share/, and
-`python -m manual DIR` makes them for whoever packs otherwise. What is made is the same each time.
+`hook` generates the files while a wheel is built; the wheel installs them below share/. `python -m manual
+DIR` generates them for other packagers. The output is the same each time.
 """
 
 from __future__ import annotations
 
 from manual import bash, fish, roff, zsh
 
-#: By its place below the prefix that it is installed to.
+#: Generator functions by path below the installation prefix.
 FILES = {
     "share/bash-completion/completions/resolve": bash.script,
     "share/zsh/site-functions/_resolve": zsh.script,

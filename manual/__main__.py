@@ -1,4 +1,4 @@
-"""`python -m manual DIR`: all files, at their places below DIR."""
+"""Write all files below DIR: `python -m manual DIR`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from manual import FILES
 
 
 def write(folder: Path) -> dict[str, Path]:
-    """Where each is, by its place."""
+    """Write all files below a directory and return their paths, by path below the prefix."""
     for place, make in FILES.items():
         (folder / place).parent.mkdir(parents=True, exist_ok=True)
         (folder / place).write_text(make(), encoding="utf-8")

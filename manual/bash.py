@@ -1,4 +1,4 @@
-"""Completion for bash: one function that needs nothing of bash-completion's own."""
+"""Completion for bash: one function that works without the package bash-completion."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _lines() -> Iterator[str]:
     yield f"        help:*) {_words(topics())} ;;"
     for verb in verbs:
         flags = [flag for row in options_of(verb) for flag in row.flags]
-        place = "get:-*|:-*" if verb == "get" else f"{verb}:-*"  # no verb means get
+        place = "get:-*|:-*" if verb == "get" else f"{verb}:-*"  # without a command: get
         yield f"        {place}) {_words(flags)} ;;"
     yield f"        :*) {_words(verbs)} ;;"
     yield f"        extract:*) {_FILES.format(kind='f')} ;;"

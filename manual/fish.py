@@ -1,4 +1,4 @@
-"""Completion for fish: a line for each verb, and for each option under the verbs that it is for."""
+"""Completion for fish: one line for each command, and one for each option with its commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hatchling's way to the files: made anew for each wheel, so that none is ever stale."""
+"""A Hatchling build hook that generates the files for each wheel, so that they are never stale."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 class ManualHook(BuildHookInterface[Any]):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        sys.path.insert(0, self.root)  # what is built is not installed yet
+        sys.path.insert(0, self.root)  # the package under construction is not installed yet
         from manual.__main__ import write
 
         self._folder = tempfile.TemporaryDirectory()

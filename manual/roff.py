@@ -1,4 +1,4 @@
-"""The page of the manual: man(7), in the order that pages of section 1 have."""
+"""The man page in man(7) macros, with the section order of section 1."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _sentence(text: str) -> str:
 
 
 def _text(text: str) -> str:
-    """Words as they are: nothing in them drives the formatter."""
+    """Escape characters that the formatter would interpret."""
     shown = text.replace("\\", "\\e").replace("-", "\\-").replace("^", "\\(ha").replace("~", "\\(ti")
     shown = shown.replace("'", "\\(aq").replace("`", "\\(ga").replace('"', "\\(dq").replace("…", "\\&...")
     return f"\\&{shown}" if shown.startswith((".", "\\(aq")) else shown

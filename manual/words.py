@@ -1,4 +1,4 @@
-"""What is to be completed, from the tables: verbs, the options of each, and what an option takes."""
+"""Completion candidates from the tables: commands, their options, and the values of an option."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import Literal, TypeAlias
 from resolver.cli.options import Option, rows
 from resolver.cli.vocabulary import RULES, STATUSES, VERBS
 
-#: What stands behind an option: words of a list, a file, a directory, something that only a person knows,
-#: or nothing.
+#: The value of an option: a listed keyword, a file, a directory, free text, or no value.
 Value: TypeAlias = Literal["words", "file", "directory", "text", "nothing"]
 
 _FILES = ("FILE", "LIST")
@@ -35,11 +34,11 @@ def value_of(row: Option) -> Value:
 
 
 def valued() -> list[Option]:
-    """Options that take something."""
+    """Return the options that have a value."""
     return [row for row in rows() if row.takes is not None]
 
 
 def topics() -> list[str]:
-    """What there is help on."""
+    """Return the topics of `resolve help`."""
     options = [row.long for row in rows()]
     return [*verb_names(), *options, *(rule.name for rule in RULES), *map(str, STATUSES)]

@@ -1,4 +1,4 @@
-"""Completion for zsh: its _arguments, with the options of the verb that is there."""
+"""Completion for zsh: `_arguments` with the options of the command on the line."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _EMPTY = "''"
 
 
 def _specs(row: Option) -> Iterator[str]:
-    """One for each name; a name excludes the others, unless it may be repeated."""
+    """Yield one spec for each flag; a flag excludes the others unless the option is repeatable."""
     others = "" if row.many else f"({' '.join(row.flags)})"
     for flag in row.flags:
         joint = "" if row.takes is None else "=" if flag.startswith("--") else "+"
@@ -86,7 +86,7 @@ def _value(row: Option) -> str:
 
 
 def _described(text: str) -> str:
-    """A text where a colon or a bracket would mean something."""
+    """Escape colons, brackets and backslashes, which are special in a spec."""
     return text.replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]").replace(":", "\\:")
 
 

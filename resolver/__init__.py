@@ -1,4 +1,4 @@
-"""Fetch what URLs locate: one parser, one safety policy, one result type for every scheme of RFC 1738.
+"""Fetch resources by URL: one parser, one policy, one result type for each scheme of RFC 1738.
 
     response = await resolver.fetch("gopher://gopher.example/0/about.txt")
 

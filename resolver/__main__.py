@@ -1,4 +1,4 @@
-"""`python -m resolver` is the command."""
+"""Run the command: `python -m resolver`."""
 
 from __future__ import annotations
 

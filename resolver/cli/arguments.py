@@ -1,8 +1,8 @@
-"""The command line, read into one `Command`.
+"""The command line, parsed into one `Command`.
 
-A URL always has a colon and a verb never has, so the first word that is no option may be either, and is
-refused if it can be neither; no verb means `get`. Values are checked here: what leaves this file can be
-acted on.
+A URL always has a colon and a command never has. The first argument that is not an option is either of them;
+any other argument is an error. Without a command, `get` runs. This module checks all values, so that a
+`Command` is valid.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ ONLINE = frozenset(verb.name for verb in TABLE if verb.online)
 
 @dataclass(kw_only=True)
 class Command(CommandOptions):
-    """One command line: the words and the values of all options. Only this file changes one."""
+    """One command line: its arguments and the values of all options. Only this module changes it."""
 
     verb: str
-    #: As typed.
+    #: The URLs as typed.
     urls: tuple[str, ...]
-    #: The source of the values that the command line does not have.
+    #: The source of the values that are not on the command line.
     configuration: Configuration
-    #: The archive of which all files are wanted.
+    #: The archive to extract completely.
     extracts: str | None = None
-    #: The URL in front of each scheme that has a gateway.
+    #: Gateway URLs by scheme.
     gateways: dict[str, str] = field(default_factory=dict)
 
     @property
     def is_quiet(self) -> bool:
-        """Return whether messages that are not errors are left out."""
+        """Return whether messages other than errors are suppressed."""
         return self.quiet or self.is_silent
 
     @property
     def is_silent(self) -> bool:
-        """Return whether errors of a URL are left out, also because its record on standard error has them."""
+        """Return whether errors of a URL are suppressed, also because a record on standard error has them."""
         return self.silent or self._has_records_on_stderr
 
     @property
@@ -52,28 +52,35 @@ class Command(CommandOptions):
 
     @property
     def family(self) -> Literal["4", "6"] | None:
-        """The one IP version to use."""
+        """Return the only IP version to use, or None for both."""
         return "4" if self.only_ipv4 else "6" if self.only_ipv6 else None
 
     @property
     def url_options(self) -> tuple[tuple[str, str], ...]:
-        """The options that are put into the URL, by their names there."""
+        """Return the options that become part of the URL, by their names there."""
         named = (("search", self.search), ("view", self.view), ("type", self.type))
         return tuple((name, value) for name, value in named if value is not None)
 
     @property
     def walks(self) -> bool:
-        """Return whether the URLs are the tops of trees, each file of which is saved by itself."""
+        """Return whether the URLs are the roots of trees, with each file saved separately."""
         return self.verb == "get" and self.recursive and self.format is None
 
 
 def read(argv: list[str]) -> Command | None:
-    """The command, or None when `--version` was answered. Raises `UsageError`."""
-    if argv[:1] == ["help"]:  # its words may be names of options
+    """Parse the command line.
+
+    Returns:
+        The command, or None for `--version`.
+
+    Raises:
+        UsageError: the command line is not valid.
+    """
+    if argv[:1] == ["help"]:  # arguments of help may be names of options
         return _help(argv[1:])
-    if argv[:1] == ["ledger"]:  # whose list is for standard output unless it is sent elsewhere
+    if argv[:1] == ["ledger"]:  # --failed of `ledger` lists on standard output by default
         argv = ["--failed=-" if argument == "--failed" else argument for argument in argv]
-    if argv[:1] == ["bulk"]:  # whose archives are where all else is
+    if argv[:1] == ["bulk"]:  # archives of `bulk` are stored with its other output
         argv = ["--warc=-" if argument == "--warc" else argument for argument in argv]
     end = argv.index("--") if "--" in argv else len(argv)
     for argument in argv:
@@ -97,7 +104,7 @@ def read(argv: list[str]) -> Command | None:
 
 
 def _extraction(words: list[str], given: dict[str, Any]) -> Command:
-    """`warc extract FILE URL...` is `get` out of that archive, with all that goes with it."""
+    """Read `warc extract FILE URL...` as `get` from that archive, with the options of `get`."""
     if not words or "from_warc" in given:
         raise UsageError("warc extract takes one archive, and behind it URLs of what is wanted, if not all")
     archive, *urls = words
@@ -106,13 +113,16 @@ def _extraction(words: list[str], given: dict[str, Any]) -> Command:
 
 
 def _help(words: list[str]) -> Command:
-    """Whatever else stands there, and in the configuration: it may be what a person needs help with."""
+    """Return the help command; ignore other options and the configuration, which may be faulty."""
     return _command("help", words, {"config": "none"})
 
 
 def _apply_defaults(given: dict[str, Any], verb: str) -> tuple[dict[str, Any], Configuration]:
-    """Give each option that nobody gave what the configuration says, else what it is without; those that
-    may be repeated are joined. What means nothing to the verb is no default of it. Raises `UsageError`."""
+    """Return the values of all options, and the configuration with their sources.
+
+    An option that is not given has the value of the configuration, else its default. Values of repeatable
+    options are joined. Options of other commands have no configured value. Raises `UsageError`.
+    """
     configuration = load(given.get("config"))
     values, sources = {}, {}
     for row in rows():
@@ -131,13 +141,16 @@ def _source(row: Option, of_file: str | None, *, given: bool) -> str:
 
 
 def _verb(words: list[str]) -> str | None:
-    """The first word if it is a verb, None if it is a URL. Raises `UsageError` for what can be neither: most
-    often it is a verb mistyped or a URL without its scheme, and neither is guessed."""
+    """Return the first argument if it is a command, or None if it is a URL.
+
+    Raises `UsageError` for any other argument: usually a mistyped command or a URL without its scheme.
+    Neither is guessed.
+    """
     if not words or ":" in words[0] or words[0].startswith("-"):
         return None
     if words[0] in VERBS:
         return words[0]
-    from resolver.cli.hints import proposal  # few command lines need it
+    from resolver.cli.hints import proposal  # lazy: few command lines need it
 
     url = proposal(words[0])
     meant = suggest_nearest(words[0].lower(), VERBS) if url is None else f"; did you mean {url} ?"
@@ -152,7 +165,7 @@ def _command(verb: str, urls: list[str], given: dict[str, Any], extracts: str | 
     _place_output(command)
     command.quiet = command.quiet or command.silent
     _check_words(command)
-    if verb == "bulk":  # a list, and not what is in it
+    if verb == "bulk":  # the arguments are lists, not URLs
         command.lists, command.urls = [*urls, *command.lists], ()
         _check_bulk(command)
     _check_urls(command)
@@ -164,12 +177,13 @@ def _command(verb: str, urls: list[str], given: dict[str, Any], extracts: str | 
     return command
 
 
-#: Names of standard output: opened anew, a file that it was sent to would be written from its beginning.
+#: Names of standard output. A redirection target that is reopened by such a name is overwritten from its
+#: start.
 _STANDARD_OUTPUT = frozenset({"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"})
 
 
 def _place_output(command: Command) -> None:
-    """`-O` of a directory is one for files, of standard output it is `-`."""
+    """Convert `-O DIR/` to a directory, and `-O` of standard output to `-`."""
     if command.output in _STANDARD_OUTPUT:
         command.output = "-"
     elif command.output is not None and command.output.endswith("/"):
@@ -177,12 +191,12 @@ def _place_output(command: Command) -> None:
         command.output = None
 
 
-#: What `warc` does, as its first word.
+#: Subcommands of `warc`.
 _OF_ARCHIVES = (("ls",), ("check",))
 
 
 def _check_listening(command: Command) -> None:
-    """Who serves others than this machine's has them reach nothing of it, and says how they are kept safe."""
+    """Check the options of a server that listens to other machines; it cannot serve local files."""
     if command.listen is None and (command.insecure or command.listen_cert is not None):
         raise UsageError("--insecure and --listen-cert say how others are served: they take --listen")
     if command.insecure and command.listen_cert is not None:
@@ -202,13 +216,13 @@ def _check_listening(command: Command) -> None:
 
 
 def listens_to_others(command: Command) -> bool:
-    """Is it for more than this machine?"""
-    from ipaddress import ip_address  # few command lines serve
+    """Return whether the address to listen on is not a loopback address."""
+    from ipaddress import ip_address  # lazy: few command lines serve
 
     return command.listen is not None and not ip_address(command.listen).is_loopback
 
 
-#: What is for the way out, of which there is none.
+#: Options of outbound connections, which archives do not need.
 _WAY_OUT = (
     *("warc", "proxy", "cert", "cacert", "tls", "only_ipv4", "only_ipv6", "user", "password_file", "netrc"),
     *(
@@ -226,7 +240,7 @@ _WAY_OUT = (
 
 
 def _check_archives(command: Command) -> None:
-    """What comes from archives comes from nowhere else."""
+    """Check that a command that reads archives has no options of outbound connections."""
     if command.at is not None and not command.from_warc:
         raise UsageError("--at chooses what was in an archive by then: it takes --from-warc")
     for row in rows() if command.from_warc else ():
@@ -251,7 +265,8 @@ def _check_words(command: Command) -> None:
     if command.under is not None and urls[:1] != ("ls",):
         raise UsageError("--under chooses records of warc ls")
     _check_archives(command)
-    if command.insecure and verb != "serve":  # elsewhere people know it for another thing
+    # elsewhere users know it as an option that disables certificate checks
+    if command.insecure and verb != "serve":
         raise UsageError("--insecure says how others are served: certificates are always looked at")
     if verb == "serve":
         _check_listening(command)
@@ -274,7 +289,7 @@ def _check_urls(command: Command) -> None:
 
 
 def _check_output(command: Command) -> None:
-    """What no file is made of is not to be looked for in one: `explain` is, for it says what `get` does."""
+    """Check the output options: -O FILE and -d are for `get`, and for `explain`, which describes `get`."""
     verb = command.verb
     to_file = command.output is not None and command.output != "-"
     if command.configuration.given.get("warc_dedup") and command.warc is None:
@@ -298,7 +313,7 @@ def _check_output(command: Command) -> None:
 
 
 def _check_trees(command: Command) -> None:
-    """What says more of a tree is nothing without one; as a default of the configuration it may wait."""
+    """Check that options of a tree have one; a default of the configuration is ignored without one."""
     if command.recursive and command.output is not None and command.format is None:
         raise UsageError("-r makes many files, and -O FILE is one: -d DIR is for them")
     if command.format is not None and command.configuration.given.get("format") and not command.recursive:
@@ -323,13 +338,12 @@ def _gateways(texts: list[str]) -> dict[str, str]:
         raise UsageError(f"--gateway {error}") from error
 
 
-# bulk words: What a command line of `bulk` may say: what holds for one machine or one URL means nothing to
-# many.
+# The command line of `bulk`: options of one process or one URL have no meaning on a cluster.
 
-#: Slices that a process has at once: threads that wait for a loop.
+#: Concurrent slices of a process: threads that wait for an event loop.
 THREADS = 16
 
-#: Why a word that other verbs take means nothing over many machines.
+#: The reason why an option of other commands is not valid for a cluster.
 _NOT_HERE = {
     "cookies": "one file of cookies is not for many machines",
     "user": "it is for places of the command line; --netrc is for those of a list",
@@ -345,8 +359,7 @@ _NOT_HERE = {
 
 
 def _check_bulk(command: Command) -> None:
-    """What means nothing to it is not passed over in silence: somebody may count on it. Raises
-    `UsageError`."""
+    """Reject options that have no effect in `bulk`: the user may rely on them. Raises `UsageError`."""
     if not command.lists:
         raise UsageError("bulk takes lists of URLs: files, - for standard input, or their URLs")
     for row in rows():
@@ -357,7 +370,8 @@ def _check_bulk(command: Command) -> None:
         ):
             why = f": {_NOT_HERE[row.name]}" if row.name in _NOT_HERE else ""
             raise UsageError(f"bulk does not take {row.long}{why}")
-    command.warc = command.configuration.given.get("warc")  # a habit of other verbs is a file
+    # a configured value names a file, for other commands
+    command.warc = command.configuration.given.get("warc")
     if command.warc not in (None, "-"):
         raise UsageError("bulk --warc takes no FILE: there is an archive of each worker, below --out")
     if command.parquet and command.jsonl:
@@ -371,5 +385,5 @@ def is_local(scheduler: str) -> bool:
 
 
 def is_encrypted(scheduler: str) -> bool:
-    """Does nobody read what goes there? What stays on this machine is not to be read by others."""
+    """Return whether the connection is encrypted, or stays on this machine where others cannot read it."""
     return is_local(scheduler) or scheduler.startswith("tls://")

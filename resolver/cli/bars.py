@@ -1,7 +1,7 @@
-"""Bars: a line for each transfer and one for all of them, as wide as the terminal is at that moment.
+"""Progress bars: one line per transfer and one for the total, as wide as the terminal.
 
-Brings rich, so it is imported when the first bar is drawn: what is over sooner has no need of it. rich knows
-how wide characters are and what colours a terminal has; where lines are drawn is the matter of `streams`.
+This module imports rich, so the first bar imports it; shorter runs do not need it. rich knows the width of
+characters and the colors of a terminal. `streams` draws the lines.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from rich.text import Text
 
 from resolver.cli.transfers import TransferProgress, TransferTracker, countdown, octets, octets_of
 
-#: A transfer that is younger has no line: it may well be over before anybody could read that.
+#: Seconds before a transfer has a line; a shorter transfer ends before a user could read its line.
 _AGE = 0.3
 
-#: Columns that name and bar have together, before another figure is shown beside them.
+#: Minimum columns of name and bar together, before another figure is shown.
 _LEAST = 25
 _LEAST_BAR = 6
 
-#: What was there before, what came, what is missing; for a terminal that has them, and for one that has not.
+#: Bytes of an earlier run, received bytes, missing bytes: for a terminal with these characters, and without.
 _GLYPHS = ("▒", "█", "░")
 _ASCII_GLYPHS = ("+", "=", ".")
 _STYLES = ("cyan", "green", "bright_black")
 
 
 class Bars:
-    """Turns transfers into lines. `encoding` is what the terminal's stream can write."""
+    """A formatter of transfers as lines; `encoding` is the encoding of the terminal's stream."""
 
     def __init__(self, encoding: str) -> None:
         self._console = Console(file=StringIO(), force_terminal=True, highlight=False, emoji=False)
@@ -36,12 +36,14 @@ class Bars:
 
     @property
     def dumb(self) -> bool:
-        """Can nothing be drawn there (TERM=dumb)?"""
+        """Return whether the terminal cannot draw lines (TERM=dumb)."""
         return self._console.is_dumb_terminal
 
     def lines(self, transfers: TransferTracker, size: tuple[int, int], now: float) -> list[str]:
-        """As many as there is room for, each one column narrower than the terminal, which may measure a name
-        differently; the last is about all."""
+        """Return as many lines as fit on the terminal; of several transfers the last line is the total.
+
+        Lines are one column narrower than the terminal, which may measure a name differently.
+        """
         columns, rows = max(1, size[0] - 1), max(1, size[1] - 1)
         shown = [each for each in transfers.under_way() if now - each.begun >= _AGE]
         longest = max((cell_len(each.name) for each in shown), default=0)
@@ -87,7 +89,7 @@ class Bars:
         return Text.assemble((self._fit(words, columns - len(figures)), "bold"), figures)
 
     def _fit(self, text: str, width: int) -> str:
-        """As wide as that; of what is too long, both ends: names of a series differ in the last letters."""
+        """Fit a text to a width; a long text keeps both ends, because names of a series differ at the end."""
         if cell_len(text) <= width:
             return set_cell_size(text, width)
         if width < 5:
@@ -98,7 +100,7 @@ class Bars:
 
 
 def _tail(text: str, width: int) -> str:
-    """As much of the end as is no wider than that."""
+    """Return the longest end of a text that is not wider than `width`."""
     start = len(text)
     while start and cell_len(text[start - 1 :]) <= width:
         start -= 1
@@ -106,8 +108,10 @@ def _tail(text: str, width: int) -> str:
 
 
 def _figures(transfer: TransferProgress, now: float, room: int) -> str:
-    """Percents, the time left, the rate, the octets, each right-aligned: as many, in this order of
-    importance, as there is room for. Percents are always shown."""
+    """Return percent, time left, rate and bytes, right-aligned, as many as fit.
+
+    This is the order of importance. Percent is always shown.
+    """
     rate, left, whole = transfer.rate(now), transfer.estimate_remaining(now), transfer.expected
     percent = "" if not whole else f"{min(100, transfer.received * 100 // whole)}%"
     amount = octets(transfer.received) if whole is None else octets_of(transfer.received, whole)

@@ -1,7 +1,7 @@
-"""The command `bulk`: fetch lists of URLs with the workers of a cluster (Dask), or print the plan of that.
+"""The command `bulk`: fetch lists of URLs with the workers of a cluster (Dask), or print the plan.
 
-The command reads the lists, and so it reads the files of logins: a worker gets values, and asks nobody. Dask
-is imported only when this command runs.
+The command reads the lists and the login files itself: workers receive values and never prompt. Dask is
+imported only when this command runs.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ if TYPE_CHECKING:
     from resolver.cli.lists import FetchedList
 
 
-# Logins for the workers of a cluster: those that the user wrote down, for hosts in a list. A worker asks no
-# user, runs no command and reads no keyring. Logins for other hosts stay here.
+# Logins for the workers of a cluster: those that the user configured, for hosts in a list. Workers do not
+# prompt, run commands or read keyrings. Logins for other hosts stay on this machine.
 
 
 class PickledSecrets(CommandSecrets):
-    """Can be pickled, and is when all places are known."""
+    """Secrets that can be pickled, as soon as all hosts are known."""
 
     def __init__(self, sections: Mapping[str, HostSection], default: HostSection | None) -> None:
         told = {name: section for name, section in sections.items() if section.password is not None}
@@ -60,7 +60,7 @@ class PickledSecrets(CommandSecrets):
         return self._default is not None or bool(self._sections)
 
     def admit(self, url: Url) -> None:
-        """Only where somebody logs in: a list may name any number of places."""
+        """Admit a URL only if its host has a login: a list may name any number of hosts."""
         if isinstance(url, HostUrl) and self._has(url):
             super().admit(url)
 
@@ -72,22 +72,22 @@ class PickledSecrets(CommandSecrets):
         return None
 
 
-# bulk progress: How far a run over a cluster is: a line that is drawn anew on a terminal, lines for a log,
-# JSON for programs; and what became of all, at the end.
+# Progress of a cluster run: a line that is redrawn on a terminal, lines for a log, JSON for programs; and a
+# summary at the end.
 
 T = TypeVar("T")
 
-#: Columns of the bar, and of a terminal that has one.
+#: Columns of the bar, and the minimum columns of a terminal with a bar.
 _BAR = 20
 _WIDE = 60
 
-#: Columns of a line of a log.
+#: Maximum columns of a log line.
 _LOG = 100
 
 
 @contextmanager
 def display_of(command: Command, clock: Callable[[], float] = monotonic) -> Iterator[BulkDisplay]:
-    """Nothing of what was drawn stays."""
+    """Yield the progress display; clear its lines at the end."""
     kind = _LineDisplay if _has_line(command) else _DISPLAYS.get(command.progress, BulkDisplay)
     try:
         yield kind(command, clock)
@@ -101,9 +101,9 @@ def _has_line(command: Command) -> bool:
 
 
 class BulkDisplay:
-    """Shows nothing on the way: what the others do more."""
+    """A display without progress output, the base of the others."""
 
-    #: Seconds between two times that it is told how many requests were read.
+    #: Minimum seconds between two reports of the number of requests read.
     _SOON = 0.1
 
     def __init__(self, command: Command, clock: Callable[[], float]) -> None:
@@ -113,7 +113,10 @@ class BulkDisplay:
         self._drawn = self._began
 
     def read(self, requests: Iterable[T]) -> Iterator[T]:
-        """The same. How many they are so far is told meanwhile; how long it takes counts from their end."""
+        """Yield the requests unchanged and report their count so far.
+
+        The elapsed time starts at their end.
+        """
         for count, request in enumerate(requests, 1):
             yield request
             if (now := self._clock()) - self._drawn >= self._SOON:
@@ -122,13 +125,13 @@ class BulkDisplay:
         self._began = self._clock()
 
     def hear_of_reading(self, count: int) -> None:
-        """So many requests were read."""
+        """Report the number of requests read so far."""
 
     def hear(self, progress: BulkProgress) -> None:
-        """A slice has ended."""
+        """Report the progress at the end of a slice."""
 
     def conclude(self, summary: BulkSummary) -> None:
-        """What became of all."""
+        """Report the outcomes of all requests."""
         if self._command.json:
             streams.print_record({**summary._asdict(), "seconds": round(summary.seconds, 6)})
         elif not self._command.is_quiet:
@@ -160,7 +163,10 @@ _DISPLAYS: dict[str, type[BulkDisplay]] = {"dot": _LinesDisplay, "json": _Record
 
 
 def line_of(progress: BulkProgress, elapsed: float, columns: int) -> str:
-    """At most so wide. How long it still takes is guessed by what it took."""
+    """Return a progress line of at most `columns` columns.
+
+    The time left is estimated from the elapsed time.
+    """
     ended, whole = progress.ended, progress.requests
     share = ended / whole if whole else 1.0
     if not progress.threads:
@@ -176,7 +182,7 @@ def line_of(progress: BulkProgress, elapsed: float, columns: int) -> str:
 
 
 def format_summary(summary: BulkSummary) -> str:
-    """A line for people."""
+    """Format the summary as one line of text."""
     kept = [f"{summary.skipped:,} kept"] if summary.skipped else []
     words = [f"{summary.done:,} of {summary.requests:,} done", *kept, *_list_failures(summary._asdict())]
     hosts = "1 host" if summary.hosts == 1 else f"{summary.hosts:,} hosts"
@@ -189,29 +195,34 @@ def _list_failures(counts: Mapping[str, int]) -> list[str]:
     return [f"{counts[how]:,} {how}" for how in ("failed", "refused") if counts.get(how)]
 
 
-# Ctrl-C and SIGTERM, for a command whose work is done by threads and processes of a library.
+# Ctrl-C and SIGTERM, for a command whose work runs in threads and processes of a library.
 #
-# A signal raises `KeyboardInterrupt` where the command is, and open work is closed on the way out. Python
-# leaves SIGINT alone where it begins with it ignored, as shells have it for the background of a script: here
-# it is handled. Python also drops an exception that is raised while it runs a finalizer or a callback of its
-# collector: then the signal is sent once more. And closing may wait, as may the threads that Python joins at
-# its end: so a second signal ends the process immediately, and a first one after `PATIENCE`, as it stands.
+# - A signal raises `KeyboardInterrupt` in the main thread, and open work is closed while the stack unwinds.
+# - Python leaves SIGINT ignored if it starts with it ignored, as shells do for background jobs of a script.
+#   This handler is installed in this case too.
+# - Python drops an exception that is raised in a finalizer or a callback of its garbage collector. The signal
+#   is then sent again.
+# - Closing may wait, and so may the threads that Python joins at exit. A second signal therefore ends the
+#   process immediately; a first signal ends it after `PATIENCE`, in its current state.
 
-#: Seconds that closing may take. Dask gives a worker four to end, and five more once it was killed.
+#: Maximum seconds of closing. Dask gives a worker four seconds to end, and five more after it was killed.
 PATIENCE = 10.0
 
-#: Seconds until a signal that was dropped is sent again: what dropped it is over by then.
+#: Seconds until a dropped signal is sent again: the finalizer that dropped it has ended by then.
 _AGAIN = 0.05
 
-#: Seconds for the last words, where somebody reads them.
+#: Maximum seconds of the last message, if its reader still reads.
 _LAST = 1.0
 
 _Word = Literal["first", "dropped", "second", "over"]
 
 
 class Interrupts:
-    """A context manager, for the main thread: once a signal has come, whatever error leaves it is that
-    signal's; it is swallowed, and `tell` is told how the command ends. `status` is its exit status then."""
+    """A context manager for the main thread that turns SIGINT and SIGTERM into an exit status.
+
+    After a signal, any error that leaves the context is attributed to the signal and is swallowed. `tell` is
+    then called with how the command ended; `status` is the exit status.
+    """
 
     def __init__(self, tell: Callable[[str], object]) -> None:
         self._tell = tell
@@ -229,7 +240,7 @@ class Interrupts:
         Thread(target=self._watch, name="Interrupts of resolve", daemon=True).start()
         self._hook = sys.unraisablehook
         sys.unraisablehook = self._hear_of_dropped
-        for number in STATUS_BY_SIGNAL:  # also where a shell has it ignored, as other verbs do
+        for number in STATUS_BY_SIGNAL:  # also where a shell ignores it, as for other commands
             self._before.append((number, signal.signal(number, self._hear)))
         return self
 
@@ -241,7 +252,8 @@ class Interrupts:
         sys.unraisablehook = self._hook
         is_ended = self._number is not None and error is not None
         if is_ended:
-            streams.leave_by(os._exit)  # Python would wait for threads, and Dask close what is no more
+            # Python would wait for threads, and Dask would close connections that no longer exist
+            streams.leave_by(os._exit)
             self._say()
         self._words.put("over")
         return is_ended
@@ -279,14 +291,14 @@ class Interrupts:
                 self._end()
 
     def _send_again(self) -> None:
-        """Until it is heard: one that comes just before a wait does not end it."""
+        """Send the signal until the handler runs: a signal just before a wait does not end the wait."""
         self._comes_again = True
         while self._comes_again and self._words.empty():
             sleep(_AGAIN)
             signal.pthread_kill(main_thread().ident or 0, self._number or 0)
 
     def _end(self) -> None:
-        """In a thread of its own the last words are said: who was to read them may have stopped to."""
+        """Print the last message in a separate thread, because its reader may have stopped, and exit."""
         teller = Thread(target=self._say, daemon=True)
         teller.start()
         teller.join(_LAST)
@@ -301,7 +313,7 @@ class Interrupts:
 
 
 def perform(command: Command) -> int:
-    """Run it, or say what it would do; the exit status."""
+    """Run the command or print its plan; return the exit status."""
 
     def tell(how: str) -> None:
         if not command.is_quiet:
@@ -323,7 +335,7 @@ def perform(command: Command) -> int:
 
 
 class _BulkCommand:
-    """One command line under way."""
+    """One run of the command."""
 
     def __init__(self, command: Command) -> None:
         self._command = command
@@ -332,7 +344,7 @@ class _BulkCommand:
         self._settings = settings_of(command, self._carried)
 
     def run(self) -> int:
-        """All of it, until done or stopped; the exit status. Raises `ResolveError`."""
+        """Run until done or stopped and return the exit status. Raises `ResolveError`."""
         from resolver.bulk import run
         from resolver.cli.cluster import client_of
 
@@ -355,7 +367,7 @@ class _BulkCommand:
         return status_of({*self._statuses, summary.exit})
 
     def plan(self) -> int:
-        """What it would be; the exit status."""
+        """Print the plan and return the exit status."""
         from resolver.bulk.queue import HostPace
         from resolver.bulk.run import plan_requests
         from resolver.cli.forecast import tell
@@ -369,7 +381,10 @@ class _BulkCommand:
         return status_of(self._statuses)
 
     def _requests(self, fetched: Mapping[str, FetchedList]) -> Iterator[SaveRequest]:
-        """Each by a name that is made of its URL alone: two machines never want the same."""
+        """Yield the requests.
+
+        Each name is made from the URL alone, so that two machines never use the same name.
+        """
         for target in targets(self._command, self.report, fetched):
             self._admit(target)
             yield SaveRequest(
@@ -382,15 +397,15 @@ class _BulkCommand:
             )
 
     def _admit(self, target: CommandTarget) -> None:
-        """What a person wrote down of a login may go to the places that a person named."""
+        """Admit the target's host for a configured login, if the user named the URL."""
         if self._carried.has_any and target.origin == "user":
             try:
                 self._carried.admit(target.parsed(self._command))
             except ResolveError:
-                return  # its outcome says so
+                return  # the outcome of the request reports the error
 
     def _fetch_lists(self) -> Mapping[str, FetchedList]:
-        """The lists that are URLs."""
+        """Fetch the lists that are URLs."""
         if not any(map(is_url, self._command.lists)):
             return {}
         return trio.run(self._fetch)
@@ -400,7 +415,7 @@ class _BulkCommand:
             return await fetch_lists(session, self._command, self._carried, self.report)
 
     def report(self, error: ResolveError) -> None:
-        """A list, or a line of one that is no target."""
+        """Report an error of a list or of one of its lines."""
         if not self._command.silent:
             told = [error.message] if error.url is None else messages.describe(error, error.url)
             streams.complain(*told)
@@ -408,7 +423,7 @@ class _BulkCommand:
 
 
 def settings_of(command: Command, carried: PickledSecrets) -> Settings:
-    """What holds for every URL, on every worker: files are named as they are there."""
+    """Return the settings for each URL on each worker, with absolute paths of this machine."""
     policy = policy_of(command)
     return Settings(
         policy=policy,
@@ -428,9 +443,12 @@ def settings_of(command: Command, carried: PickledSecrets) -> Settings:
 
 
 def _collect_logins(command: Command) -> PickledSecrets:
-    """The logins that go along. Where everybody could read them on the way there are none. Raises
-    `NotConfigured` for those that this command line asks for, and `UsageError` for a file that is not to be
-    trusted."""
+    """Return the logins to send to the workers; none if the connection to the scheduler is not encrypted.
+
+    Raises:
+        NotConfigured: the command line asks for logins and the connection is not encrypted.
+        UsageError: the permissions of a file are not safe.
+    """
     asked = command.netrc or command.netrc_file is not None
     sections = {name: each for name, each in command.configuration.hosts.items() if each.logs_in}
     safe = command.dry_run or is_encrypted(command.scheduler)
@@ -450,7 +468,7 @@ def _collect_logins(command: Command) -> PickledSecrets:
 
 
 def _place(out: str) -> str:
-    """Workers have a working directory of their own."""
+    """Return an absolute path: workers have different working directories."""
     if out.startswith("-"):
         raise LocalError(f"{out}: no place for files")
     return out if is_url(out) else os.path.abspath(out)

@@ -1,6 +1,6 @@
 """The cluster of a run: an existing one, or processes of this machine for the duration of the run.
 
-Dask is imported here and nowhere else in the command, when a run begins.
+Only this module of the command imports Dask, when a run begins.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from tornado.ioloop import IOLoop
 
 
-#: Where they listen; also what tells others how they are.
+#: The address of the local scheduler, workers and pages.
 _LOOPBACK = "127.0.0.1"
 
-#: Of a cluster whose pages nobody opens: workers take samples of their threads for these alone.
+#: Settings of a cluster without an open dashboard: worker profiles are only for the dashboard.
 _NO_PAGES = {"distributed.worker.profile.enabled": False}
 
 
 def client_of(address: str) -> AbstractContextManager[Client]:
-    """Raises `Unreachable` for a scheduler that does not answer."""
+    """Return a client of the cluster. Raises `Unreachable` if the scheduler does not answer."""
     return _start_cluster(address.partition(":")[2]) if is_local(address) else _connect_cluster(address)
 
 
@@ -61,7 +61,7 @@ def _start_cluster(many: str) -> Iterator[Client]:
             dashboard_address=f"{_LOOPBACK}:0",
             worker_dashboard_address=f"{_LOOPBACK}:0",
             scheduler_kwargs={"dashboard": False},
-            security=Security.temporary(),  # whoever reaches a scheduler runs code there
+            security=Security.temporary(),  # a scheduler runs code of any client
             silence_logs=logging.CRITICAL,
             preload=["resolver.cli.cluster"],
             loop=loop,
@@ -73,9 +73,12 @@ def _start_cluster(many: str) -> Iterator[Client]:
 
 @contextmanager
 def _loop() -> Iterator[IOLoop]:
-    """Of a cluster of this machine. Its thread, and the processes that are begun there, have nothing to do
-    with Ctrl-C, not even while they start: the command hears it, and ends them."""
-    resource_tracker.ensure_running()  # else it takes SIGINT up again in the thread that needs it first
+    """Yield the event loop of a local cluster, in a thread that blocks SIGINT.
+
+    The processes that are started there inherit the block, also during their start. The command handles
+    Ctrl-C and ends them.
+    """
+    resource_tracker.ensure_running()  # otherwise the thread that needs the tracker first unblocks SIGINT
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         runner = LoopRunner()
@@ -86,8 +89,8 @@ def _loop() -> Iterator[IOLoop]:
     runner.stop()
 
 
-# The last action of a worker on this machine: it cancels its task, because no process waits for it any more.
-# Dask knows this module by its name (`--preload`).
+# The last action of a worker on this machine: cancel its task, because no process waits for it. Dask loads
+# this module by its name (`--preload`).
 
 
 def dask_teardown(worker: object) -> None:

@@ -1,1 +1,1 @@
-"""Terminal."""
+"""Telnet prompts, a filter for telnet output, and escaped text for terminals."""

@@ -1,8 +1,8 @@
 """The prompt that a telnet session waits for: a pattern, searched in bounded time.
 
-Octets that a stranger sends are searched with a pattern of the person's own: one that tries very much for
-them would hang the search. So the extra `telnet` has an engine that gives up; what is no more than its own
-text needs none.
+The user's pattern searches bytes from an untrusted server. Such bytes can cause excessive backtracking and
+hang the search. The extra `telnet` therefore has a regex engine with a timeout. A literal pattern does not
+need the extra.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any
 
 from protocols.errors import NotConfigured, missing_libraries
 
-#: Seconds that one search may take.
+#: Maximum seconds of one search.
 _LONGEST_SEARCH = 0.5
 
-#: What makes a pattern more than its own text.
+#: Characters that make a pattern more than a literal.
 _SPECIAL = frozenset(b"\\.^$*+?{}[]|()")
 
 
@@ -57,13 +57,14 @@ class _Pattern:
 
 
 def prompt(pattern: bytes) -> _Literal | _Pattern:
-    r"""What to wait for in a telnet session: a regular expression over octets, for `Transcript`.
+    r"""Return a prompt for `Transcript`: a regular expression over bytes that a telnet session waits for.
 
     Args:
-        pattern: as the module `regex` reads it; an empty one is found at once.
+        pattern: in the syntax of the module `regex`; an empty pattern matches immediately.
 
     Raises:
-        NotConfigured: it is no regular expression, or more than a text, and the extra `telnet` is missing.
+        NotConfigured: the pattern is not a regular expression, or the pattern is not a literal and the extra
+            `telnet` is missing.
 
     Examples:
         >>> login = resolver.prompt(b"login: ")

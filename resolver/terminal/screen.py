@@ -1,10 +1,11 @@
 """A filter for the output of a telnet session to the user's terminal (S15).
 
-A session may move the cursor, set colors and clear, and nothing else. A sequence that carries a string to the
-terminal, or makes it answer, is dropped whole.
+A session may move the cursor, set colors and clear the screen. All other sequences are dropped: for example,
+those that carry a string to the terminal or make the terminal answer.
 
-Machines without I/O, the same for every cut of the octets; what they hold is bounded, and they fail for none.
-A sequence is let through when it is complete, as one of a list; what ends it otherwise drops it.
+The classes do no I/O. Their output does not depend on how the bytes are split; their memory is bounded; no
+input raises an error. A complete sequence passes if it is on the list of permitted sequences. An interrupted
+sequence is dropped.
 """
 
 from __future__ import annotations
@@ -16,34 +17,34 @@ import re
 from protocols.telnet.octets import NvtText, decode_for_terminal
 from resolver.terminal.text import BIDI, UNSEEN, escape_of
 
-#: Characters of a sequence that is let through: the longest that programs send sets some twenty colours.
+#: Maximum characters of a permitted sequence. The longest sequences in practice set about 20 colors.
 LONGEST_SEQUENCE = 64
 
-#: Characters of a string behind which nobody waits for its end.
+#: Maximum characters of a string; after these, the filter no longer waits for its end.
 LONGEST_STRING = 65_536
 
 _ESC, _BEL, _CAN, _SUB, _ST = "\x1b", "\x07", "\x18", "\x1a", "\x9c"
 _REPLACEMENT = "\ufffd"
 
-#: Text and what moves the cursor by itself: BEL BS TAB LF VT FF CR SO SI.
+#: Text, and the controls that only move the cursor or shift: BEL BS TAB LF VT FF CR SO SI.
 _SHOWN = re.compile(f"[^\x00-\x06\x10-\x1f\x7f-\x9f{BIDI}{UNSEEN}]+")
 #: Text and BS TAB LF CR.
 _PLAIN = re.compile(f"[^\x00-\x07\x0b\x0c\x0e-\x1f\x7f-\x9f{BIDI}{UNSEEN}]+")
 _END_OF_STRING = re.compile(f"[{_BEL}{_ESC}{_CAN}{_SUB}{_ST}]")
 
-#: What an ESC and one character may do: keep and put back the cursor, the keypad, lines and tab stops.
+#: Permitted characters after ESC: save and restore the cursor, set the keypad, lines and tab stops.
 _LONE = frozenset("78=>DEHM")
-#: Which character sets may be chosen: that of the United States, of the United Kingdom, and lines to draw.
+#: Permitted character sets: United States, United Kingdom and line drawing.
 _CHARSETS = frozenset(f"{which}{charset}" for which in "()" for charset in "0AB")
-#: How a CSI may end that has no private sign.
+#: Permitted final characters of a CSI without a private marker.
 _FINALS = frozenset("@ABCDEFGHIJKLMPSTXZ`abdefgmrsu")
 _MODES = frozenset({"4", "20"})
 _PRIVATE_MODES = frozenset(
     {"1", "3", "5", "6", "7", "12", "25", "47"}
     | {"1000", "1002", "1003", "1006", "1047", "1048", "1049", "2004"}
 )
-_PARAMETERS = re.compile("(?:[0-9]{0,5}[;:])*[0-9]{0,5}")  # 999999999 of anything would keep a terminal busy
-_STRINGS = frozenset("PX]^_")  # DCS, SOS, OSC, PM, APC; their C1 forms have 0x40 more
+_PARAMETERS = re.compile("(?:[0-9]{0,5}[;:])*[0-9]{0,5}")  # a parameter of 999999999 would block a terminal
+_STRINGS = frozenset("PX]^_")  # DCS, SOS, OSC, PM, APC; their C1 forms are 0x40 higher
 _C1_CSI = "\x9b"
 
 
@@ -56,9 +57,9 @@ class _EscapeState(enum.Enum):
 
 
 class Screen:
-    """Fed what a session has to show, it gives what may be shown. `left` undoes what is still on of it.
+    """A filter that passes permitted output of a session; `left` resets the modes that are still on.
 
-    On a terminal of UTF-8 octets that are none come out as U+FFFD; on another each octet is a character.
+    On a UTF-8 terminal, invalid UTF-8 becomes U+FFFD. On other terminals each byte is a character.
     """
 
     def __init__(self, *, utf8: bool = True) -> None:
@@ -86,17 +87,17 @@ class Screen:
 
     @property
     def left(self) -> bytes:
-        """What takes back all modes that were let through and are still on; nothing where none is."""
+        """Return the sequences that reset all permitted modes that are still on, or empty bytes."""
         return self._left.make_reset().encode("ascii")
 
     _run = _SHOWN
 
     def _show_lone(self, character: str) -> str:
-        """What is shown of a character that drives a terminal, where it stands for itself."""
+        """Return the visible form of a control character outside a sequence."""
         return "" if character < "\xa0" else _REPLACEMENT
 
     def _filter_sequence(self, sequence: str) -> str:
-        """As much as is let through of a sequence, which is complete."""
+        """Return the permitted part of a complete sequence."""
         return _filter_sequence(sequence)
 
     def _show(self, text: str) -> str:
@@ -111,7 +112,7 @@ class Screen:
         return permitted
 
     def _swallow(self, text: str, at: int) -> int:
-        """Inside a string: where to go on."""
+        """Skip characters inside a string and return the next position."""
         end = min(len(text), at + LONGEST_STRING - self._swallowed)
         found = _END_OF_STRING.search(text, at, end)
         if found is None:
@@ -133,7 +134,8 @@ class Screen:
         elif self._state is _EscapeState.TEXT:
             return self._show_lone(character)
         elif not " " <= character <= "~":
-            if character > "~":  # no sequence goes on so; other controls are heeded before what they stand in
+            # no sequence has such a character; other controls take effect before the sequence around them
+            if character > "~":
                 self._begin(_EscapeState.TEXT)
             return self._show(character) if self._run.match(character) else self._show_lone(character)
         elif self._state is _EscapeState.ESCAPE:
@@ -145,7 +147,10 @@ class Screen:
         return ""
 
     def _take_c1(self, character: str) -> str:
-        """What ends whatever stands before it: it may begin something, of which nothing is let through."""
+        """Process CAN, SUB or a C1 control: end any sequence.
+
+        A sequence or string that the control starts is dropped.
+        """
         self._begin(_EscapeState.TEXT)
         if character == _C1_CSI:
             self._begin(_EscapeState.CSI, character)
@@ -154,7 +159,7 @@ class Screen:
         return self._show_lone(character)
 
     def _take_second(self, character: str) -> str:
-        """What stands behind an ESC."""
+        """Process the character after an ESC."""
         if character == "[":
             self._begin(_EscapeState.CSI, f"{_ESC}[")
         elif character in _STRINGS:
@@ -167,7 +172,7 @@ class Screen:
 
 
 class PlainScreen(Screen):
-    """Text alone: sequences are dropped, and characters that would drive a terminal are shown."""
+    """A filter that passes text only: drops sequences and escapes control characters."""
 
     _run = _PLAIN
 
@@ -179,7 +184,7 @@ class PlainScreen(Screen):
 
 
 class RawScreen(Screen):
-    """All that comes, as it is; what is on of it is known all the same."""
+    """A filter that passes all bytes unchanged but still records the modes that are on."""
 
     def feed(self, octets: bytes) -> bytes:
         super().feed(octets)
@@ -208,8 +213,8 @@ def _permitted_modes(parameters: str, final: str) -> str:
     return f"{_ESC}[{'?' if private else ''}{';'.join(modes)}{final}" if modes else ""
 
 
-#: How what is on is taken back, in the order in which that is done: margins before the screen that had
-#: them, with the cursor where it was.
+#: Reset sequences by mode, in the order of the reset. Margins are reset before the screen that has them, at
+#: an unchanged cursor position.
 _UNDO = {
     "?6": f"{_ESC}[?6l",
     "margins": f"{_ESC}7{_ESC}[r{_ESC}8",
@@ -233,12 +238,12 @@ _UNDO = {
     "shift": "\x0f",
     "colours": f"{_ESC}[m",
 }
-#: Modes that a terminal has on by itself.
+#: Modes that are on by default in a terminal.
 _USUALLY_ON = frozenset({"?25", "?7"})
 
 
 class ScreenModes:
-    """Which modes were let through and not taken back."""
+    """The modes that the session set and did not reset."""
 
     def __init__(self) -> None:
         self._on: set[str] = set()
@@ -247,12 +252,12 @@ class ScreenModes:
         return "".join(undo for name, undo in _UNDO.items() if name in self._on)
 
     def see(self, text: str) -> None:
-        """Text may shift to another character set, and back."""
+        """Record shifts to another character set and back."""
         if "\x0e" in text or "\x0f" in text:
             self._note("shift", text.rfind("\x0e") > text.rfind("\x0f"))
 
     def pass_(self, sequence: str) -> None:
-        """A sequence that is let through."""
+        """Record the effect of a permitted sequence."""
         final = sequence[-1]
         if not sequence.startswith(f"{_ESC}["):
             self._see_lone(sequence[1:])
@@ -286,13 +291,17 @@ class ScreenModes:
             self._on.discard(name)
 
 
-# terminal shown: What a telnet session shows on the terminal of a person: line ends, and what may drive it
-# (S15).
+# The output side of a telnet session on the user's terminal: line ends and the filter (S15).
 
 
 class TerminalOutput:
-    """Data of the session in, octets for the terminal out. `plain` is text alone, whose lines end with LF;
-    `raw` lets through all that comes."""
+    """A converter from session data to terminal bytes.
+
+    Args:
+        plain: pass text only, with LF line ends.
+        raw: pass all bytes.
+        utf8: the terminal's charset is UTF-8.
+    """
 
     def __init__(self, *, plain: bool = False, raw: bool = False, utf8: bool = True) -> None:
         kind = PlainScreen if plain else RawScreen if raw else Screen
@@ -300,7 +309,7 @@ class TerminalOutput:
         self._text = NvtText() if plain else None
 
     def show_data(self, data: bytes, *, binary: bool) -> bytes:
-        """`binary`: the session has no line ends of its own just now."""
+        """Convert data; `binary`: the session is in binary mode, without NVT line ends."""
         text = (
             decode_for_terminal(data, binary=binary)
             if self._text is None
@@ -310,5 +319,5 @@ class TerminalOutput:
 
     @property
     def left(self) -> bytes:
-        """What takes back what is still on of it."""
+        """Return the sequences that reset the modes that are still on."""
         return self._screen.left
