@@ -1,9 +1,9 @@
-"""The configuration file: defaults for options, gateways, and sections of single hosts.
+"""The configuration file: defaults of options, gateways, and sections of single hosts.
 
-TOML in the user's configuration directory (XDG Base Directory), or the file of `--config`; one file, never
-merged with another, and never one of the current directory. It may loosen the policy, so it must belong to
-the user (or the system) and must not be writable by others; one with a password must not be readable by
-others. A mistake in it is a usage error with its file and line.
+The file is TOML, in the user's configuration directory (XDG Base Directory) or named by `--config`. One file
+is read; files are not merged, and the current directory is never searched. The file may loosen the policy, so
+it must belong to the user (or the system) and must not be writable by others. A file with a password must not
+be readable by others. A mistake is a usage error with file and line.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from resolver.policy.environment import own_folder
 from resolver.policy.schemes import check_gateway
 from resolver.policy.settings import Host, Policy, names_of, normal_name
 
-# Checks of values in the configuration, made where file and line are known.
+# Checks of configured values, where file and line are known.
 #
-# The same checks judge the values of the command line later. Here each is called for a single value, and its
-# imports are paid only by users who set such a value.
+# The same checks are applied later to the values of the command line. Here each check is called for a single
+# value. Imports load only if the user set such a value.
 
 _OF_POLICY = frozenset(
     {
@@ -40,7 +40,7 @@ _OF_POLICY = frozenset(
 
 
 def check_value(name: str, value: Any) -> None:
-    """Raises `BadValue` for what the option could not be."""
+    """Check the value of an option. Raises `BadValue`."""
     if name in _OF_POLICY:
         _check_policy(name, value)
     elif name in _CHECKS:
@@ -73,7 +73,7 @@ def _check_mirror(text: str) -> None:
 
 
 def check_prefix(text: str) -> None:
-    """Raises `BadValue` for what no URL of a host could begin with."""
+    """Check that a URL of a host can start with this prefix. Raises `BadValue`."""
     from resolver.transfer.redirects import MirrorPrefixes
 
     try:
@@ -86,7 +86,7 @@ _CHECKS: Mapping[str, Callable[[str], None]] = {"headers": _check_header, "mirro
 
 
 def check_row(table: str, name: str, text: str) -> None:
-    """One NAME = VALUE of a table. Raises `BadValue`."""
+    """Check one NAME = VALUE of a table. Raises `BadValue`."""
     try:
         if table == "limits":
             check_limit(name, text)
@@ -96,9 +96,9 @@ def check_row(table: str, name: str, text: str) -> None:
         raise BadValue(str(error).removeprefix(f"--limit {name}: ")) from error
 
 
-_MOST = 1_048_576  # octets of a file that a person writes
+_MOST = 1_048_576  # maximum bytes of a configuration file
 
-#: What is of one run or one URL, and no habit.
+#: Options of one run or one URL, which cannot have a default.
 _OF_ONE_RUN = frozenset(
     {
         "output", "lists", "json", "verbose", "trace", "trace_html", "html", "checksum", "mirrors", "origin",
@@ -107,13 +107,13 @@ _OF_ONE_RUN = frozenset(
     }
 )  # fmt: skip
 
-#: Tables of the file, each the values of one option that is NAME=VALUE on the command line.
+#: Tables of the file, by the NAME=VALUE option that each stands for.
 _TABLES: Mapping[str, str] = {"gateways": "gateway", "limits": "limit"}
 
-#: A list of tables, each of a prefix.
+#: The key of a list of tables, one per URL prefix.
 MIRROR = "mirror"
 
-#: What a section of a host may say: who logs in there, and what of the options is for it alone.
+#: Keys of a host's section: login, and the options that can be set for one host.
 _OF_A_LOGIN = ("user", "password", "password_command", "keyring")
 _WAYS_TO_A_PASSWORD = _OF_A_LOGIN[1:]
 _OF_A_HOST = (
@@ -123,16 +123,18 @@ _OF_A_HOST = (
 
 
 class ConfiguredValue(NamedTuple):
-    """A value as its option has it, and the file and line it is from."""
+    """The parsed value of an option, with its file and line."""
 
     value: Any
     source: str
 
 
 class HostSection(NamedTuple):
-    """`["host"]` or `["host:port"]`: who logs in there, and `settings` by the name of the option. Of the ways
-    to a password one may be given: the words themselves, the command whose first line of output it is, or the
-    keyring of the system."""
+    """A section `["host"]` or `["host:port"]`: the login, and `settings` by option name.
+
+    At most one source of the password is set: the password itself, a command that prints it on the first
+    line, or the keyring of the system.
+    """
 
     user: str | None = None
     password: str | None = None
@@ -147,10 +149,16 @@ class HostSection(NamedTuple):
 
 
 class Configuration(NamedTuple):
-    """What a file says: `settings` by the name of the option, `hosts` by host or host:port in lower case,
-    `mirrors` by the prefix of the URLs that have them.
-    `path` is None where there is no file. `sources` says of each option where its value comes from, `given`
-    has what the command line itself says."""
+    """The content of a configuration file.
+
+    Attributes:
+        path: None without a file.
+        settings: values by option name.
+        hosts: sections by host or host:port, in lower case.
+        mirrors: mirrors by URL prefix.
+        sources: the source of each option's value.
+        given: values from the command line itself.
+    """
 
     path: str | None = None
     settings: Mapping[str, ConfiguredValue] = {}
@@ -161,9 +169,10 @@ class Configuration(NamedTuple):
 
 
 def load(named: str | None) -> Configuration:
-    """What the file `named` says, `none` for no file; by default the user's own, which may be missing.
+    """Read the file `named`, or no file for `none`, or by default the user's own file, which may be missing.
 
-    Raises `UsageError`, with file, line and what to do.
+    Raises:
+        UsageError: with file, line and remedy.
     """
     if named == "none":
         return Configuration()
@@ -182,13 +191,13 @@ def load(named: str | None) -> Configuration:
 
 
 def own_path() -> str | None:
-    """Where the user's file stands, if anywhere."""
+    """Return the path of the user's file, or None without a configuration directory."""
     folder = own_folder()
     return None if folder is None else os.path.join(folder, "config.toml")
 
 
 class _ConfigurationFile:
-    """One file on the way to a `Configuration`."""
+    """A parser of one configuration file."""
 
     def __init__(self, path: str, octets: bytes, *, private: bool) -> None:
         self._path = path
@@ -197,7 +206,7 @@ class _ConfigurationFile:
         self._text, self._content = self._decode(octets)
 
     def _decode(self, octets: bytes) -> tuple[str, dict[str, Any]]:
-        import tomllib  # for those who have a file
+        import tomllib  # lazy: few users have a file
 
         try:
             text = octets.decode()
@@ -227,8 +236,8 @@ class _ConfigurationFile:
         return Configuration(self._path, settings, hosts, dict(self._mirrors()))
 
     def _meant_a_table(self, key: str) -> bool:
-        """A host of one word is rarer than a table mistyped."""
-        from difflib import get_close_matches  # few files need it
+        """Return whether a key is a mistyped table: a host name without a dot is less likely."""
+        from difflib import get_close_matches  # lazy: few files need it
 
         return "." not in key and bool(get_close_matches(key, _TABLES, 1))
 
@@ -239,7 +248,7 @@ class _ConfigurationFile:
         return ConfiguredValue(self._value(row, value, None), self._locate(key))
 
     def _value(self, row: Option, value: object, table: str | None) -> object:
-        """As the option has it from the command line."""
+        """Return the value as the command line would parse it."""
         found = self._of_its_kind(row, value, table)
         try:
             check_value(row.name, found)
@@ -285,7 +294,7 @@ class _ConfigurationFile:
         return ConfiguredValue(texts, self._locate(key, host))
 
     def _mirrors(self) -> Iterator[tuple[str, ConfiguredValue]]:
-        """Each `[[mirror]]`: a prefix, and what is in its place."""
+        """Yield the prefix and the mirrors of each `[[mirror]]`."""
         tables = self._content.get(MIRROR, [])
         if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
             self._raise_wrong(MIRROR, "tables are needed: [[mirror]] with a prefix and its mirrors")
@@ -342,7 +351,7 @@ class _ConfigurationFile:
                 yield key, ConfiguredValue(self._value(every[key], value, host), self._locate(key, host))
 
     def _command(self, value: object, host: str) -> tuple[str, ...]:
-        """The words of a command. No shell reads them."""
+        """Return the arguments of a command, which runs without a shell."""
         if not isinstance(value, list) or not all(
             isinstance(word, str) and "\0" not in word for word in value
         ):
@@ -352,7 +361,7 @@ class _ConfigurationFile:
         return tuple(value)
 
     def _raise_unknown(self, key: str, known: list[str], table: str | None) -> NoReturn:
-        from difflib import get_close_matches  # as above
+        from difflib import get_close_matches  # lazy, as above
 
         near = get_close_matches(key, known, 1)
         meant = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(known))}"
@@ -362,7 +371,7 @@ class _ConfigurationFile:
         raise UsageError(f"{self._locate(key, table)}: {key}: {what}")
 
     def _locate(self, key: str, table: str | None = None) -> str:
-        """The file and the line. What stands in a table that is written in one line is where that is."""
+        """Return file and line; a key of an inline table has the line of its table."""
         lines = {(*found,): number for number, *found in reversed(list(self._lines()))}
         outer, _, inner = (table or "").rpartition(".")
         places = ((table, key), (None, f"{table}.{key}"), (outer or None, inner or key))
@@ -370,7 +379,7 @@ class _ConfigurationFile:
         return self._path if line is None else f"{self._path}, line {line}"
 
     def _lines(self) -> Iterator[tuple[int, str | None, str]]:
-        """Where keys and tables stand, as far as one line tells: it is for messages only."""
+        """Yield line, table and key, for messages only: a key that spans lines is not found."""
         table, mirrors = None, 0
         for number, line in enumerate(self._text.splitlines(), 1):
             if found := re.match(r"\s*\[\s*([\"']?)(.*?)\1\s*\]\s*(#.*)?$", line):
@@ -383,8 +392,10 @@ class _ConfigurationFile:
 
 
 def _set_outside() -> Iterator[str]:
-    """The options that the environment sets, before any file does. A proxy for one scheme is a word about
-    proxies: the file's is not taken for the others."""
+    """Yield the options that the environment sets; it overrides the file.
+
+    A proxy variable of one scheme disables the proxy of the file for all schemes.
+    """
     said = {name for name, value in os.environ.items() if value}
     if "NNTPSERVER" in said:
         yield "news_server"
@@ -393,26 +404,26 @@ def _set_outside() -> Iterator[str]:
 
 
 def _text(value: object) -> str | None:
-    """A number or a text as the command line would have it."""
+    """Return a number or a string as the command line would have it, else None."""
     return str(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else None
 
 
 def configurable() -> Iterator[Option]:
-    """The options that a file may give a default."""
+    """Return the options that a file may set."""
     return (row for row in rows() if row.name not in _OF_ONE_RUN)
 
 
-# Sections of the configuration for single hosts, as the values that the package takes.
+# Sections of single hosts, as the values that the package takes.
 #
-# The command line overrides a section, and a section, being narrower, overrides the environment and the
-# file's values for all hosts.
+# The command line overrides a section. A section is narrower, so it overrides the environment and the file's
+# values for all hosts.
 
-#: What says how much a peer may send and how long it may take.
+#: Options that limit size and time of a server's response.
 BOUNDS = frozenset({"limit", "max_size", "connect_timeout", "idle_timeout", "max_time", "min_rate"})
 
 
 def hosts_of(configuration: Configuration) -> dict[str, Host]:
-    """What the sections say but logins, which are asked for when they are needed."""
+    """Return the settings of all sections without logins, which are read on demand."""
     return {
         name: _host(settings, configuration)
         for name, section in configuration.hosts.items()
@@ -421,13 +432,13 @@ def hosts_of(configuration: Configuration) -> dict[str, Host]:
 
 
 def mirrors_of(configuration: Configuration) -> dict[str, tuple[str, ...]]:
-    """Where all below a prefix is, too."""
+    """Return the mirrors by URL prefix."""
     return {prefix: tuple(setting.value) for prefix, setting in configuration.mirrors.items()}
 
 
 def mirrors_at(url: Url, configuration: Configuration) -> ConfiguredValue | None:
-    """The URLs where that one is, too, by the longest prefix of it."""
-    from resolver.transfer.redirects import MirrorPrefixes  # few files have a prefix
+    """Return the mirrors of a URL, by its longest configured prefix."""
+    from resolver.transfer.redirects import MirrorPrefixes  # lazy: few files have a prefix
 
     found = MirrorPrefixes(mirrors_of(configuration)).find(url) if configuration.mirrors else None
     return None if found is None else configuration.mirrors[found[0]]._replace(value=list(found[1]))
@@ -436,7 +447,7 @@ def mirrors_at(url: Url, configuration: Configuration) -> ConfiguredValue | None
 def _with_wider(
     name: str, section: HostSection, configuration: Configuration
 ) -> Mapping[str, ConfiguredValue]:
-    """Of a host and port: with what is said of the host, where it does not say it itself."""
+    """Return the settings of a section; a section of host and port inherits the limits of its host."""
     wider = configuration.hosts.get(name.rpartition(":")[0], HostSection()).settings
     return merge_values({key: wider[key] for key in BOUNDS & wider.keys()}, section.settings)
 
@@ -444,7 +455,7 @@ def _with_wider(
 def merge_values(
     wider: Mapping[str, ConfiguredValue], narrower: Mapping[str, ConfiguredValue]
 ) -> dict[str, ConfiguredValue]:
-    """The narrower ones first, and of limits each by its name."""
+    """Merge settings: narrower settings win, and limits are merged by name."""
     both = {**wider, **narrower}
     if "limit" in wider and "limit" in narrower:
         both["limit"] = narrower["limit"]._replace(value=[*wider["limit"].value, *narrower["limit"].value])
@@ -473,7 +484,7 @@ def _values(settings: Mapping[str, ConfiguredValue]) -> dict[str, Any]:
 
 
 def settings_at(host: str, port: int, configuration: Configuration) -> dict[str, ConfiguredValue]:
-    """What sections say of a place, the narrower one first, where the command line does not say it."""
+    """Return the settings of sections for a host and port that the command line does not set."""
     found: dict[str, ConfiguredValue] = {}
     for name in reversed(names_of(host, port)):
         section = configuration.hosts.get(name, HostSection())

@@ -1,8 +1,8 @@
-"""The terminal that a person sits at while a session has it: how it is set, what is typed, what is shown.
+"""The terminal of an interactive session: its settings, keyboard input and output.
 
-The settings that it had are put back by `leave`, whatever ends the session. The shell shares the flags of
-standard input and output, so the terminal is opened anew: what never waits is that descriptor alone, and a
-terminal that is stopped keeps nobody from being cancelled.
+`leave` restores the settings, however the session ends. The shell shares the flags of standard input and
+output; so the terminal is opened again, and only the new descriptors are nonblocking. A stopped terminal
+therefore does not block cancellation.
 """
 
 from __future__ import annotations
@@ -21,22 +21,27 @@ from trio.lowlevel import wait_readable, wait_writable
 from protocols.errors import LocalError
 from resolver.cli import streams as below
 
-#: What stops the session for the prompt: `^]`.
+#: The key that opens the prompt: `^]`.
 ESCAPE = b"\x1d"
 
-_READ_AT_ONCE = 4_096  # what a terminal holds of what is typed
+_READ_AT_ONCE = 4_096  # the size of a terminal's input buffer
 
-# Indexes of what `tcgetattr` gives.
+# Indexes of the result of `tcgetattr`.
 _IN, _OUT, _CONTROL, _LOCAL, _CHARACTERS = 0, 1, 2, 3, 6
 
 
 class HungUp(Exception):
-    """The terminal is gone."""
+    """The terminal hung up."""
 
 
 class Mode(NamedTuple):
-    """Is each character sent as it is typed, and is it shown by the terminal itself? `folds`: the terminal
-    makes line ends of line feeds, which nobody else does."""
+    """A terminal mode.
+
+    Attributes:
+        by_characters: each character is sent as it is typed.
+        echo: the terminal itself shows typed text.
+        folds: the terminal converts line feeds to line ends; no other component does.
+    """
 
     by_characters: bool
     echo: bool
@@ -44,7 +49,7 @@ class Mode(NamedTuple):
 
 
 class Console:
-    """A context manager: nothing is set on entering, and all is put back on leaving."""
+    """A context manager for the terminal: entering sets nothing, leaving restores all settings."""
 
     def __init__(self) -> None:
         self._input = self._output = -1
@@ -76,12 +81,12 @@ class Console:
 
     @property
     def utf8(self) -> bool:
-        """Does it show UTF-8?"""
+        """Return whether the terminal shows UTF-8."""
         return sys.stdout.encoding.lower().replace("-", "") == "utf8"
 
     @property
     def size(self) -> tuple[int, int]:
-        """Columns and rows; 0 where the terminal was told none."""
+        """Return columns and rows, 0 if the terminal does not know its size."""
         try:
             columns, rows = os.get_terminal_size(self._output)
         except OSError:
@@ -89,7 +94,7 @@ class Console:
         return (columns, rows)
 
     def sit(self, mode: Mode) -> None:
-        """Set the terminal as the session has it, once what was written is out."""
+        """Set the mode of the session, after pending output is written."""
         if self._is_set and mode == self._mode:
             return
         self._mode, self._is_set = mode, True
@@ -100,7 +105,7 @@ class Console:
 
     @property
     def _waiting(self) -> int:
-        """Octets that were typed and not read."""
+        """Return the number of typed bytes that are not read."""
         try:
             count = fcntl.ioctl(self._input, termios.FIONREAD, bytes(4))
         except OSError as error:
@@ -108,7 +113,7 @@ class Console:
         return int.from_bytes(count, sys.byteorder)
 
     def leave(self, *, flush: bool = False) -> None:
-        """Put back what was set before; `flush`: what is typed and not read must not reach the shell."""
+        """Restore the settings; `flush` discards typed bytes, so that they do not reach the shell."""
         if not self._is_set:
             return
         self._is_set = False
@@ -121,14 +126,17 @@ class Console:
             signal.signal(signal.SIGTTOU, before)
 
     def sit_again(self) -> None:
-        """The process goes on after a stop: others may have set the terminal meanwhile."""
+        """Set the mode again after a stop: another process may have changed the settings."""
         if self._is_set and self._mode is not None:
             self._is_set = False
             self.sit(self._mode)
 
     @contextmanager
     def restore_terminal(self) -> Iterator[None]:
-        """The person has the terminal as it was before; how it is then is how it is put back in the end."""
+        """Restore the original settings during the block.
+
+        Changes of the settings inside the block are kept for the final restore.
+        """
         was_set = self._is_set
         self.leave()
         yield
@@ -144,15 +152,17 @@ class Console:
             raise HungUp from error
 
     async def read(self) -> bytes:
-        """What was typed; empty for the end of input that a person gives by `^D`, where lines are edited.
-        `by_lines` tells of it whether they were: also of what was typed before that changed. Raises
-        `HungUp`."""
+        """Read typed bytes; empty for `^D` in line mode.
+
+        `by_lines` says whether the bytes were edited as lines, also for bytes typed before a mode change.
+        Raises `HungUp`.
+        """
         while True:
             await wait_readable(self._input)
             try:
                 typed = os.read(self._input, self._edited or _READ_AT_ONCE)
                 if not typed:
-                    termios.tcgetattr(self._input)  # a terminal that is gone gives nothing either
+                    termios.tcgetattr(self._input)  # a terminal that hung up also returns nothing
             except BlockingIOError:
                 continue
             except (OSError, termios.error) as error:
@@ -162,7 +172,7 @@ class Console:
             return typed
 
     async def write(self, octets: bytes) -> None:
-        """Raises `HungUp`."""
+        """Write all bytes to the terminal. Raises `HungUp`."""
         left = memoryview(octets)
         while left:
             try:
@@ -173,14 +183,16 @@ class Console:
                 raise HungUp from error
 
     def write_at_once(self, octets: bytes) -> None:
-        """As much as the terminal takes now."""
+        """Write as many bytes as the terminal takes without waiting."""
         with suppress(OSError):
             os.write(self._output, octets)
 
 
 def _reopen_terminal(fd: int, way: int) -> int:
-    """That terminal. Its own name may be another person's, by whom the shell was begun; the name of the
-    terminal of this session is everybody's."""
+    """Open the terminal again.
+
+    The device may belong to another user who started the shell; /dev/tty is accessible to all users.
+    """
     try:
         os.tcgetpgrp(fd)
         name = "/dev/tty"
@@ -194,7 +206,7 @@ def _copy_settings(settings: list[Any]) -> list[Any]:
 
 
 def _by_characters(first: list[Any], mode: Mode) -> list[Any]:
-    """All that is typed is data, and all that is shown has come so."""
+    """Return settings that pass all typed bytes as data, and all output unchanged."""
     settings = _copy_settings(first)
     settings[_IN] &= ~(termios.IXON | termios.ICRNL | termios.INLCR | termios.IGNCR | termios.ISTRIP)
     settings[_OUT] &= ~termios.OPOST
@@ -210,7 +222,7 @@ def _by_characters(first: list[Any], mode: Mode) -> list[Any]:
 
 
 def _by_lines(first: list[Any], mode: Mode) -> list[Any]:
-    """The terminal edits a line; a read returns at the escape character, too."""
+    """Return settings that let the terminal edit lines; a read also returns at the escape character."""
     settings = _copy_settings(first)
     settings[_IN] = settings[_IN] & ~(termios.INLCR | termios.IGNCR) | termios.ICRNL
     settings[_OUT] |= termios.OPOST | termios.ONLCR

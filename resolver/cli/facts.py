@@ -1,7 +1,7 @@
-"""The known facts of a URL as lines of text: `name: value`, one value a line.
+"""Facts about a URL as lines of text: `name: value`, one value per line.
 
-A nested value has the names of both levels, `admin.name`. Entries of a list are numbered; a list of words has
-one line a word.
+A nested value has the names of both levels: `admin.name`. Entries of a list are numbered; a list of plain
+values has one line per value.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from protocols.location import JsonValue
 
 
 def fact_lines(facts: Mapping[str, JsonValue], show: Callable[[str], str] = str) -> Iterator[str]:
-    """The lines, without their ends. `show` puts texts into words."""
+    """Yield the lines without line ends; `show` formats strings."""
     for name, value in facts.items():
         yield from _lines(name, value, show)
 
@@ -30,7 +30,7 @@ def _lines(name: str, value: JsonValue, show: Callable[[str], str]) -> Iterator[
 
 
 def word(value: JsonValue, show: Callable[[str], str] = str) -> str:
-    """One value; a dash for none."""
+    """Format one value; a dash for null or an empty collection."""
     match value:
         case bool():
             return "yes" if value else "no"
@@ -38,4 +38,4 @@ def word(value: JsonValue, show: Callable[[str], str] = str) -> str:
             return show(value)
         case int() | float():
             return str(value)
-    return "-"  # none, or nothing in it
+    return "-"  # null, or an empty collection

@@ -1,4 +1,4 @@
-"""The forecast of `bulk --dry-run`: no object is fetched, and no cluster is contacted; and its picture."""
+"""The forecast of `bulk --dry-run`, and its chart; without downloads or a cluster."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
     from resolver.bulk.plan import BulkPlan, Forecast
 
 
-# The picture of a plan as lines of text: the longest hosts, the differences of hosts, and the useful workers.
+# The chart of a plan as lines of text: the slowest hosts, the distribution of hosts, and the useful number of
+# workers.
 #
-# The picture is made of the facts, for a number of columns, and has no color: bars are for the eye, and a
-# screen reader gets the figures.
+# The chart is drawn for a number of columns, without color. A screen reader gets the same values as figures.
 
-#: Wider than that eyes lose the line.
+#: Maximum columns: wider lines are hard to follow.
 _WIDEST = 110
 
-#: Columns of a bar, and of a name that is cut for it; where there is no room for both, there are no bars.
+#: Minimum columns of a bar, and of a name that is shortened for it; without room for both, bars are left out.
 _LEAST_BAR = 8
 _LEAST_LABEL = 16
 
 
 class BarGlyphs(NamedTuple):
-    """What is drawn: what there is, what could be saved, and where a name was cut."""
+    """Characters of the chart: a bar, its possible savings, and the mark of a shortened name."""
 
     full: str
     light: str
@@ -42,7 +42,7 @@ ASCII = BarGlyphs("=", ".", "~")
 
 
 class BarRow(NamedTuple):
-    """A line with a bar: `full` of it, and `light` behind that, of 1."""
+    """A line with a bar: `full` and, behind it, `light` are fractions of the width."""
 
     label: str
     figures: tuple[str, ...]
@@ -51,7 +51,7 @@ class BarRow(NamedTuple):
 
 
 def glyphs_for(encoding: str | None) -> BarGlyphs:
-    """What a stream can write."""
+    """Return the glyphs that a stream can encode."""
     try:
         "".join(BLOCKS).encode(encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
@@ -60,8 +60,10 @@ def glyphs_for(encoding: str | None) -> BarGlyphs:
 
 
 def picture(found: Forecast, columns: int, *, threads: int, glyphs: BarGlyphs = BLOCKS) -> list[str]:
-    """The lines, none of them wider than `columns` unless these are too few for figures. `threads` are those
-    of each worker."""
+    """Return the lines of the chart.
+
+    Lines are not wider than `columns` unless the figures are. `threads` is the number per worker.
+    """
     columns = min(columns, _WIDEST)
     lines = [
         f"{_format_count(found.requests, 'request')} to {_format_count(found.hosts, 'host')}, "
@@ -98,7 +100,7 @@ def _crowds(found: Forecast) -> list[BarRow]:
 
 
 def _workers(found: Forecast) -> list[BarRow]:
-    """What more of them can save is what is beyond the bound."""
+    """Return a row per number of workers; `light` is the time that more workers can save."""
     most = max((found.bound, *found.expected.values())) or 1.0
     rows = [
         BarRow(
@@ -113,8 +115,10 @@ def _workers(found: Forecast) -> list[BarRow]:
 
 
 def _draw_rows(rows: Sequence[BarRow], columns: int, glyphs: BarGlyphs) -> list[str]:
-    """Labels, figures below each other, and bars. Where it is narrow the last figure alone is told, and where
-    it is narrower still nothing is drawn."""
+    """Return lines with labels, aligned figures and bars.
+
+    With fewer columns only the last figure is shown; with fewer still the bars are left out.
+    """
     wanted = min(_LEAST_LABEL, max(len(row.label) for row in rows)) + len("  ") + _LEAST_BAR
     most = len(rows[0].figures)
     kept = next((many for many in range(most, 0, -1) if wanted <= _room(rows, many, columns)), 0)
@@ -131,12 +135,12 @@ def _draw_rows(rows: Sequence[BarRow], columns: int, glyphs: BarGlyphs) -> list[
 
 
 def _room(rows: Sequence[BarRow], many: int, columns: int) -> int:
-    """Columns for labels and bars beside so many figures."""
+    """Return the columns that `many` figures leave for labels and bars."""
     return columns - len("  ") - len(_figures(rows, many)[0])
 
 
 def _figures(rows: Sequence[BarRow], many: int) -> list[str]:
-    """The last ones of each row, right-aligned."""
+    """Return the last `many` figures of each row, right-aligned."""
     told = [row.figures[-many:] for row in rows]
     widths = [max(map(len, column)) for column in zip(*told, strict=True)]
     return [
@@ -149,7 +153,7 @@ def _fit_label(label: str, width: int, glyphs: BarGlyphs) -> str:
 
 
 def _bar(row: BarRow, width: int, glyphs: BarGlyphs) -> str:
-    """What is there is seen, however little it is."""
+    """Return a bar; a value above 0 has at least one character."""
     full = max(round(row.full * width), 1 if row.full else 0)
     light = min(round((row.full + row.light) * width), width) - full
     return glyphs.full * full + glyphs.light * light
@@ -160,7 +164,7 @@ def _format_count(count: int, what: str) -> str:
 
 
 def tell(plan: BulkPlan, command: Command) -> None:
-    """The picture, or with `--json` one object."""
+    """Print the chart, or one object with `--json`."""
     from resolver.bulk.plan import forecast
 
     found = forecast(plan, threads=THREADS)

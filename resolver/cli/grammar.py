@@ -43,7 +43,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parse(argv: list[str]) -> tuple[list[str], dict[str, Any]]:
-    """Read the words that are not options, and the options by their names. Raises `UsageError`."""
+    """Parse the arguments that are not options, and the options by name. Raises `UsageError`."""
     try:
         namespace, unknown = _parser().parse_known_intermixed_args(argv)
     except argparse.ArgumentError as error:
@@ -61,7 +61,7 @@ def _refused(message: str) -> UsageError:
 
 
 def _parser() -> argparse.ArgumentParser:
-    # argparse makes a usage text of all options, for errors, unless it has one: no message shows it.
+    # Without a usage text argparse would build one of all options for its errors; no message shows it.
     parser = _Parser(prog="resolve", usage="", add_help=False, allow_abbrev=False)
     parser.add_argument("urls", nargs="*")
     for flag, option in _FOREIGN.items():

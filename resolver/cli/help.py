@@ -1,6 +1,6 @@
-"""The pages of `--help` and `resolve help`, made of the tables of `options` and `vocabulary`.
+"""The pages of `--help` and `resolve help`, generated from the tables of `options` and `vocabulary`.
 
-A page has as many columns as the terminal; on a narrow one the purpose of a thing stands below its name.
+A page is as wide as the terminal. On a narrow terminal each purpose starts below its name.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from resolver.cli.options import OPTIONS, Option, rows
 from resolver.cli.values import UsageError, suggest_nearest
 from resolver.cli.vocabulary import RULES, STATUSES, VERBS, CommandVerb, PolicyRule
 
-_INDENT = 32  # where a purpose begins
-_NARROW = 64  # columns of a terminal on which it has a line of its own
+_INDENT = 32  # the column of a purpose
+_NARROW = 64  # on a narrower terminal, a purpose has a separate line
 _BELOW = 6
-_MOST = 100  # columns that are read with ease
+_MOST = 100  # maximum columns: longer lines are hard to read
 
 
 def show(command: Command) -> int:
-    """Print the page of the words; the exit status. Raises `UsageError`."""
+    """Print the help page of the given topics and return the exit status. Raises `UsageError`."""
     streams.print_text(page(command.urls, streams.output_columns()))
     return 0
 
 
 def page(words: tuple[str, ...], columns: int) -> str:
-    """What is told of the words, of everything where there is none. Raises `UsageError`."""
+    """Return the help page of the topics, or of the whole command without topics. Raises `UsageError`."""
     width = min(columns, _MOST)
     lines = (
         _list_everything(width)
@@ -38,7 +38,7 @@ def page(words: tuple[str, ...], columns: int) -> str:
 
 
 def orientation() -> list[str]:
-    """What somebody is told who says nothing: ten lines."""
+    """Return the ten lines for a command line without arguments."""
     first = [
         "a URL or a verb is needed, as in",
         "  resolve URL           save what it names",
@@ -111,7 +111,7 @@ def _options(wanted: Callable[[Option], bool], width: int) -> Iterator[str]:
 
 
 def _section(title: str, entries: Iterable[tuple[str, str]], width: int) -> Iterator[str]:
-    """Nothing at all where there is no entry."""
+    """Return the lines of a section, none without entries."""
     lines = [line for name, purpose in entries for line in _entry(name, purpose, width)]
     return iter(["", f"{title}:", *lines] if lines else [])
 

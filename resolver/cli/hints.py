@@ -1,7 +1,7 @@
-"""Suggestions for a text that is not a URL, or whose scheme is unknown: printed, and never acted on.
+"""Suggestions for a text that is not a URL, or has an unknown scheme: printed, never applied.
 
-A suggestion is the text after a series of corrections (invalid characters escaped, a scheme or its slashes
-put before it, a scheme's name corrected), and is made only if the parser accepts it.
+A suggestion is the text after a series of corrections: invalid characters are escaped, a scheme or its
+slashes are added, a scheme's name is corrected. It is made only if the parser accepts it.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from resolver.policy.schemes import rules_of
 from resolver.url import registry
 from resolver.url.parsing import convert_iri, parse, redact
 
-_MOST_SHOWN = 200  # characters of a proposal
+_MOST_SHOWN = 200  # maximum characters of a suggestion
 _HOST = re.compile(
     r"(?P<host>localhost|[0-9]{1,3}(?:\.[0-9]{1,3}){3}|\[[0-9A-Fa-f:.]+\]|(?:[\w-]+\.)+[^\W\d_]{2,}\.?)"
     r"(?P<port>:[0-9]{1,5})?(?![^/?#])"
 )
 _HOST_AND_PORT = re.compile(r"(?P<host>[A-Za-z0-9][A-Za-z0-9.-]*):[0-9]{1,5}(?![^/?#])")
 _SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)(?P<behind>:/{0,3}|//)")
-_OTHERS = frozenset({"sftp", "tftp"})  # near one of ours, and something else
-_NEAR = 0.75  # as `nttp` is to nntp
+_OTHERS = frozenset({"sftp", "tftp"})  # similar to a supported scheme, but another protocol
+_NEAR = 0.75  # similarity of `nttp` to nntp
 _NEVER = re.compile(r'[ <>"]|%(?![0-9A-Fa-f]{2})')
 
 
 def hint(error: ResolveError, text: str) -> str | None:
-    """What to say of an error about a URL `text` (as given), if there is anything to say."""
+    """Return a hint for an error about the URL `text` (as given), or None."""
     if not isinstance(error, (InvalidUrl, UnsupportedScheme)):
         return None
     reason = _reason(text, error.position) if isinstance(error, InvalidUrl) else None
@@ -40,7 +40,7 @@ def hint(error: ResolveError, text: str) -> str | None:
 
 
 def proposal(text: str) -> str | None:
-    """A URL that the text may have been meant for, redacted; None where nothing is near."""
+    """Return a similar URL, redacted, or None."""
     mended = (repair for mend in _MENDED for repair in mend(text.strip()))
     for meant in map(_escape_text, (text.strip(), *mended)):
         if meant != text and len(meant) <= _MOST_SHOWN and _is_ours(meant):
@@ -49,7 +49,7 @@ def proposal(text: str) -> str | None:
 
 
 def _reason(text: str, position: int) -> str | None:
-    """How the character is written that no URL holds. One of a password is not told (S17)."""
+    """Explain how to escape an invalid character; a character of a password is never shown (S17)."""
     character = text[position : position + 1]
     around = character == " " and not (text[:position].strip() and text[position:].strip())
     if around or redact(text) != text or not _NEVER.match(character):
@@ -59,7 +59,7 @@ def _reason(text: str, position: int) -> str | None:
 
 
 def _escape_text(text: str) -> str:
-    """The text with every character escaped that no URL has."""
+    """Escape all characters that are not valid in a URL."""
     escaped = _NEVER.sub(lambda found: f"%{ord(found[0]):02X}", text)
     try:
         return convert_iri(escaped)
@@ -68,7 +68,7 @@ def _escape_text(text: str) -> str:
 
 
 def _is_ours(text: str) -> bool:
-    """Is this a URL of a scheme that there is?"""
+    """Return whether the text is a URL of a supported scheme."""
     try:
         return registry.find(parse(text).scheme) is not None
     except InvalidUrl:
@@ -125,7 +125,7 @@ _MENDED: tuple[Callable[[str], Iterator[str]], ...] = (
 
 
 def advise(url: Url, *, quiet: bool) -> None:
-    """Whom the URL suggests to log in as."""
+    """Report the login that the URL suggests."""
     if quiet or not isinstance(url, HostUrl) or not url.user or not rules_of(url.scheme).session:
         return
     password = "" if url.password is None else "; it holds a password, too, which is neither sent nor shown"

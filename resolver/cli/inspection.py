@@ -1,4 +1,4 @@
-"""The inspection of URLs without network: the verbs parse, explain, extract and schemes."""
+"""The offline inspection of URLs: the commands parse, explain, extract and schemes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def show_components(command: Command) -> int:
-    """Print the components of each URL, or what is wrong with it; the exit status."""
+    """Print the components of each URL, or its parse error; return the exit status."""
     return _answer_each(_parse, command)
 
 
@@ -62,10 +62,13 @@ def _url_record(url: Url) -> dict[str, JsonValue]:
 
 
 def explain(command: Command) -> int:
-    """Print the plan for each URL; the exit status. Raises `LocalError` where a page cannot be made."""
+    """Print the plan for each URL and return the exit status.
+
+    Raises `LocalError` if a page cannot be made.
+    """
     if not command.html:
         return _answer_each(_explain, command)
-    from resolver.cli import trace as diagrams  # few want a page
+    from resolver.cli import trace as diagrams  # lazy: few users want a page
 
     diagrams.check_needs("--html")
     plans: list[Plan] = []
@@ -75,7 +78,7 @@ def explain(command: Command) -> int:
 
 
 def _explain(target: CommandTarget, command: Command, drawn: list[Plan] | None = None) -> int:
-    """One that is `drawn` is shown later, with the others."""
+    """Print one plan; with `drawn`, append it to the list that is drawn later."""
     try:
         from resolver.cli.plans import plan_of  # policy and dialogues: parsing needs neither
 
@@ -117,7 +120,10 @@ def _step_text(details: dict[str, JsonValue]) -> str:
 
 
 def extract_urls(command: Command) -> int:
-    """Print the URLs of running text; the exit status. Raises `LocalError` for a file that cannot be read."""
+    """Print the URLs of running text and return the exit status.
+
+    Raises `LocalError` for an unreadable file.
+    """
     for name in (*command.urls, *command.lists) or ("-",):
         for found in extract(streams.read_text(name)):
             if command.json:
@@ -128,7 +134,7 @@ def extract_urls(command: Command) -> int:
 
 
 def show_schemes(command: Command) -> int:
-    """Print every scheme that there is; the exit status."""
+    """Print all schemes and return the exit status."""
     for record in sorted(_scheme_records(command), key=lambda record: str(record["scheme"])):
         if command.json:
             streams.print_record(record)
@@ -154,7 +160,11 @@ def _scheme_records(command: Command) -> list[dict[str, JsonValue]]:
 
 
 def _scheme_record(name: str, origin: str) -> dict[str, JsonValue]:
-    """A plug-in that cannot be used here says what it lacks; one whose entry point is no row has no words."""
+    """Return the record of a scheme.
+
+    The description of an unusable plug-in is the reason; it is empty if the entry point is not a scheme
+    definition.
+    """
     scheme = find(name)
     port, names = (None, "") if scheme is None else (scheme.default_port, scheme.names)
     return {"scheme": name, "default_port": port, "names": explain_missing(name) or names, "origin": origin}

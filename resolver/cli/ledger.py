@@ -28,32 +28,32 @@ if TYPE_CHECKING:
     from resolver.ledger.report import LedgerReport, PendingRow
 
 
-#: Lines of a list on a disk that are taken at once. What comes through a pipe is taken as it comes.
+#: Lines of a file that are read together. Lines of a pipe are read one by one.
 _AT_ONCE = 500
 
 
 def ledger_of(command: Command) -> AbstractAsyncContextManager[Ledger | None]:
-    """The ledger of this run; none where none is kept."""
+    """Return the ledger of this run, or None without `--ledger`."""
     if command.ledger is None:
         return nullcontext()
-    from resolver.ledger.book import Ledger  # it needs a database
+    from resolver.ledger.book import Ledger  # lazy: it needs a database
 
     return Ledger(command.ledger, sidecars=command.meta)
 
 
 class SkippedLines(NamedTuple):
-    """A `number` that follow each other in the lists, which earlier runs had; `octets` are their records."""
+    """A `number` of successive list lines that earlier runs completed; `octets` are their records."""
 
     number: int
     octets: bytes
 
 
-#: What comes out of the lists: a target with its row, or many that need no more than to be counted.
+#: An element of the lists: a target with its row, or completed lines that are only counted.
 Part: TypeAlias = "SkippedLines | tuple[CommandTarget, LedgerEntry | None]"
 
 
 class LedgerInput:
-    """The targets of a run, each with its row in the ledger."""
+    """A reader of the targets of a run, each with its row in the ledger."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class LedgerInput:
         self._at_once = _AT_ONCE if all(map(streams.is_file, command.lists)) else 1
 
     async def read(self) -> AsyncGenerator[Part, None]:
-        """All of them. Raises `LocalError` behind those that came before it."""
+        """Yield all targets. Raises `LocalError` after the targets that precede the error."""
         fault: LocalError | None = None
         while fault is None:
             taken, fault = await self._take_next()
@@ -84,7 +84,7 @@ class LedgerInput:
             raise fault
 
     async def _take_next(self) -> tuple[list[Part], LocalError | None]:
-        """A list may be a pipe that nothing comes from for hours: it is waited for in a thread."""
+        """Return the next targets; a list is read in a thread, because a pipe may be idle for hours."""
         if not (self._command.lists or self._command.extracts) and self._ledger is None:
             return self._take_some()
         return await trio.to_thread.run_sync(self._take_some, abandon_on_cancel=True)
@@ -118,7 +118,7 @@ class LedgerInput:
         return parts
 
     def _find_repeated(self, pairs: list[tuple[CommandTarget, CompletedRow]]) -> Iterator[Part]:
-        """Those that an earlier run had, as far as they have the names that they had."""
+        """Yield skipped lines for targets that an earlier run completed, if their names are the same now."""
         assert self._naming is not None
         fits = self._naming.find_again([known.where for _, known in pairs])
         for fit, group in groupby(zip(pairs, fits, strict=True), lambda each: each[1]):
@@ -144,13 +144,13 @@ class LedgerInput:
 def _recall(how: str | None, ledger: Ledger | None, command: Command) -> LedgerRecall | None:
     if how is None or ledger is None:
         return None
-    from resolver.ledger.book import LedgerRecall  # as above
+    from resolver.ledger.book import LedgerRecall  # lazy, as above
 
     return LedgerRecall(ledger, how, command.directory or "")
 
 
 class EarlierRecords:
-    """The records of what earlier runs had, many of them: alike but for a few members."""
+    """A generator of the records of completed targets, which differ only in a few members."""
 
     def __init__(self, command: Command) -> None:
         self._directory = command.directory or ""
@@ -164,7 +164,7 @@ class EarlierRecords:
         return streams.record_octets({**self._alike, **record, "bytes": known.size, "digest": known.digest})
 
     def _scheme(self, target: CommandTarget) -> str:
-        """A text that begins with the name of a scheme is of that one."""
+        """Return the scheme of a target; cached if the URL starts with the scheme's name."""
         begin = target.url.partition(":")[0]
         scheme = self._schemes.get(begin)
         if scheme is None:
@@ -175,17 +175,17 @@ class EarlierRecords:
 
 
 def _make_row(target: CommandTarget, command: Command, how: str | None = None) -> RequestRow:
-    """How the ledger knows it: by what it is refined to, without a password, and by its place."""
+    """Return the row of a target: its key is the refined URL without a password, and its path."""
     from resolver.ledger.book import RequestRow
 
     given = redact(target.url)
     shown = given
-    with suppress(ResolveError):  # the verb meets it too, and says so
+    with suppress(ResolveError):  # the command reports the error
         shown = target.parsed(command).shown if command.url_options else given
     place = os.path.abspath(os.path.join(command.directory or "", target.where))
     more = collect_list_facts(target._replace(mirrors=tuple(map(redact, target.mirrors))))
     if more:
-        import json  # few lists say more of a URL
+        import json  # lazy: few lists have further facts about a URL
     return RequestRow(
         url=shown,
         place=place,
@@ -199,14 +199,14 @@ def _make_row(target: CommandTarget, command: Command, how: str | None = None) -
 
 
 def find_earlier(target: CommandTarget, entry: LedgerEntry, command: Command) -> Saved:
-    """What an earlier run made of it, as it is still there."""
+    """Return the outcome of an earlier run with an existing file."""
     path = os.path.join(command.directory or "", target.where)
     path = path if os.path.abspath(path) == entry.path else entry.path
     return make_saved(_make_row(target, command).url, path, entry)
 
 
 def make_saved(shown: str, path: str, entry: LedgerEntry) -> Saved:
-    """The same, of that URL and path."""
+    """Return the outcome of an earlier run, for a URL and path."""
     return _make_saved(shown, path, entry.size, entry.digest)
 
 
@@ -228,7 +228,7 @@ def _make_saved(shown: str, path: str, size: int, digest: str | None) -> Saved:
 
 
 async def note_saved(entry: LedgerEntry | None, saved: Saved | None) -> None:
-    """Also where the end of the run has come meanwhile. Raises `LedgerFault`."""
+    """Record a completed target, also after the run was cancelled. Raises `LedgerFault`."""
     if entry is not None and saved is not None:
         brought = 0 if saved.skipped else max(0, saved.bytes - saved.resumed_from)
         with trio.CancelScope(shield=True):
@@ -236,19 +236,19 @@ async def note_saved(entry: LedgerEntry | None, saved: Saved | None) -> None:
 
 
 async def forget(entry: LedgerEntry | None) -> None:
-    """What was taken for a file is a directory. Raises `LedgerFault`."""
+    """Remove the row of a target that proved to be a directory. Raises `LedgerFault`."""
     if entry is not None:
         await entry.forget()
 
 
 async def note_failure(entry: LedgerEntry | None, error: ResolveError) -> None:
-    """Raises `LedgerFault`."""
+    """Record a failed target. Raises `LedgerFault`."""
     if entry is not None:
         await entry.record_failed(error, class_name(error), refused=error.exit_code in REFUSED)
 
 
 def show(command: Command) -> int:
-    """What is asked of it; the exit status. Raises `LocalError`."""
+    """Print or change the ledger and return the exit status. Raises `LocalError`."""
     from resolver.ledger import report
 
     path = command.urls[0] if command.urls else command.ledger
@@ -302,8 +302,11 @@ def _lines(found: LedgerReport) -> list[str]:
 
 
 def _list(left: Iterator[PendingRow], name: str, command: Command) -> int:
-    """What is not done, as a list that `-i` takes: to standard output, or into the file that was named. With
-    `--json` why, too. Who had a password in the URL has to give the list with it once more."""
+    """Write the pending targets as a list for `-i`, to standard output or a file.
+
+    With `--json` the records have the errors. Passwords in URLs are not in the ledger, so the user must pass
+    them again with the original list.
+    """
     hidden = 0
 
     def lines() -> Iterator[str]:

@@ -1,7 +1,7 @@
-"""The output of `ls`: entries in the server's order as they arrive, or sorted once all are there.
+"""The output of `ls`: entries in the server's order as they arrive, or sorted after the last one.
 
-For a user a directory's name has a slash behind it, in a long line and on a terminal, and there the colors of
-LS_COLORS; a narrow terminal gets short long lines. A program gets names alone, one a line, or JSON.
+In a long line and on a terminal, a directory's name ends in a slash. Terminals also get the colors of
+LS_COLORS; narrow terminals get shorter long lines. Other output is plain names, one per line, or JSON.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from resolver.terminal.text import escape_line
 from resolver.transfer.session import Resolver
 from resolver.transfer.streaming import StreamingResponse, listing_line, long_line
 
-# The long line of an entry on a narrow terminal: shorter columns, and a truncated name, so that one entry
-# stays one line. The full text is in any line that goes elsewhere, or has room.
+# The long line of an entry on a narrow terminal: shorter columns and a shortened name, so that an entry stays
+# on one line. All other output has the full text.
 
-#: Below this a terminal has no room for the columns of `retrieval.listing.long_line` and a name.
+#: Minimum columns of a terminal for the full columns of `retrieval.listing.long_line` and a name.
 ROOMY = 80
-#: A name gets these at least: what is narrower still has lines that go on in the next one.
+#: Minimum columns of a name; on an even narrower terminal, lines wrap.
 _LEAST = 8
 _CUT = "…"
 _LONGEST_SIZE = 6
@@ -37,12 +37,12 @@ _UNITS = "KMGTPE"
 
 
 def short_columns(entry: Entry, number: int) -> str:
-    """Kind, size, date and number; `~` as in the long line."""
+    """Return kind, size, date and number; `~` has the same meaning as in the full line."""
     return f"{entry.kind.value[:3]:<3} {_size(entry):>{_LONGEST_SIZE}} {_day(entry):<11} {number:>4} "
 
 
 def fit(text: str, columns: int) -> str:
-    """All of it, or as much of its beginning and end as these columns have room for."""
+    """Return the text, or as much of its start and end as fits."""
     columns = max(columns, _LEAST)
     if _width(text) <= columns:
         return text
@@ -51,7 +51,7 @@ def fit(text: str, columns: int) -> str:
 
 
 def _cut_to_width(text: str, columns: int) -> str:
-    """What of the beginning has room."""
+    """Return the longest start of a text that fits."""
     taken = 0
     for at, character in enumerate(text):
         taken += _width(character)
@@ -61,7 +61,7 @@ def _cut_to_width(text: str, columns: int) -> str:
 
 
 def _width(text: str) -> int:
-    """Cells of a terminal: two for wide characters, none for what stands upon another one."""
+    """Return terminal cells: 2 for a wide character, 0 for a combining one."""
     if text.isascii():
         return len(text)
     return sum(
@@ -71,7 +71,7 @@ def _width(text: str) -> int:
 
 
 def _size(entry: Entry) -> str:
-    """In the digits that there is room for, with a unit where those are too many: then it is rounded down."""
+    """Return the size in at most `_LONGEST_SIZE` characters: large sizes are rounded down and have a unit."""
     if entry.size is None:
         said = (entry.extra or {}).get("size_text")
         found = re.sub(r"[^0-9.,A-Za-z]", "", said) if isinstance(said, str) else ""
@@ -92,16 +92,16 @@ def _day(entry: Entry) -> str:
 
 
 _ROUNDED = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([KMGTPE]?)", re.IGNORECASE)
-#: What LS_COLORS may set a colour to: nothing but SGR parameters gets to a terminal.
+#: A valid color of LS_COLORS. Only SGR parameters reach a terminal.
 _COLOUR = re.compile(r"[0-9]{1,3}(?:;[0-9]{1,3}){0,9}")
-#: What ls(1) has where LS_COLORS does not say.
+#: The defaults of ls(1), for kinds without a color in LS_COLORS.
 _DEFAULTS = {"di": "01;34", "ln": "01;36"}
 _MOST_COLOURS = 65_536
 
 
 @dataclass(frozen=True)
 class EntryColors:
-    """Colours of names, by what LS_COLORS says of kinds and of endings; none at all without `colours`."""
+    """The colors of names by kind and extension, from LS_COLORS; without `colours`, no color."""
 
     colours: Mapping[str, str]
 
@@ -122,7 +122,7 @@ class EntryColors:
 
 
 def painter(environment: Mapping[str, str]) -> EntryColors:
-    """NO_COLOR and a dumb terminal want none (no-color.org)."""
+    """Return the colors of the environment; NO_COLOR and TERM=dumb disable them (no-color.org)."""
     if environment.get("NO_COLOR") or environment.get("TERM", "dumb") == "dumb":
         return EntryColors({})
     words = environment.get("LS_COLORS", "")[:_MOST_COLOURS].split(":")
@@ -134,7 +134,7 @@ def painter(environment: Mapping[str, str]) -> EntryColors:
 
 
 class EntryPrinter:
-    """The line of each entry, numbered in the order that they are handed over in unless that is told."""
+    """A formatter of entries as lines; entries are numbered in call order unless `line` is given a number."""
 
     def __init__(self, command: Command, *, raw: bool) -> None:
         self._long = bool(command.long)
@@ -161,7 +161,7 @@ class EntryPrinter:
 
 
 async def show(reply: StreamingResponse, command: Command, session: Resolver) -> None:
-    """All entries of a reply to standard output, as the command wants them."""
+    """Print all entries of a reply in the format of the command."""
     async with BufferedLines() as lines:
         if command.sort is not None:
             await _show_sorted(reply, lines, command, session, command.sort)
@@ -203,7 +203,7 @@ def _by_name(numbered: tuple[int, Entry]) -> tuple[str, int]:
 
 
 def _by_size(numbered: tuple[int, Entry]) -> tuple[float, str]:
-    """The largest first; what has none last. A rounded size counts as what it says."""
+    """Sort the largest first and unknown sizes last; a rounded size counts as its number."""
     entry = numbered[1]
     size = _parse_rounded_size(entry) if entry.size is None else float(entry.size)
     return -size, entry.name
@@ -218,14 +218,14 @@ def _parse_rounded_size(entry: Entry) -> float:
 
 
 def _by_date(numbered: tuple[int, Entry]) -> tuple[int, ...]:
-    """The newest first; what has none last."""
+    """Sort the newest first and unknown dates last."""
     text = moment_of(numbered[1])
     digits = re.sub(r"[^0-9]", "", text)[:14].ljust(14, "0")
     return -int(digits), numbered[0]
 
 
 def moment_of(entry: Entry) -> str:
-    """Its time, or what the server's own clock had."""
+    """Return the entry's time, or the server's local time."""
     local: JsonValue = (entry.extra or {}).get("modified_local")
     return instant(entry.modified) or (local if isinstance(local, str) else "")
 
@@ -238,7 +238,7 @@ _ORDERS: Mapping[str, Callable[[tuple[int, Entry]], tuple[object, ...]]] = {
 
 
 async def follow(session: Resolver, target: CommandTarget, command: Command, number: int) -> CommandTarget:
-    """What entry `number` of the listing leads to: a person saw it and chose it. Raises `NotFound`."""
+    """Return the target of entry `number` of the listing, with origin `chosen`. Raises `NotFound`."""
     url = target.parsed(command)
     async with session.listing(url, origin=target.origin, referrer=target.referrer) as reply:
         count = 0

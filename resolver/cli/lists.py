@@ -1,7 +1,7 @@
-"""Lists of the command line, read as their bytes arrive: lines, digests of names, a Metalink's files.
+"""Lists of the command line, parsed as their bytes arrive: lines, digest files, Metalink files.
 
-A list is a file, standard input, or a URL that is fetched for it. The user has not examined a list from
-elsewhere: its URLs are `derived`, whatever it says of them, and the list is their referrer.
+A list is a file, standard input, or a URL that is fetched for it. The user has not seen the content of a
+fetched list. Its URLs are therefore always `derived`, and the list is their referrer.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ if TYPE_CHECKING:
     from protocols.contract import Origin, Url
 
 
-#: A line, or a file of which more is known.
+#: A line, or a file with further facts.
 Item: TypeAlias = "str | ListedFile"
 
 Report: TypeAlias = Callable[[LocalError], None]
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-#: Octets by which the first line of a list tells what it is.
+#: Bytes of the first line that identify the type of a list.
 _BEGINNING = 128
 _AT_ONCE = 65_536
 
 
 class FetchedList(NamedTuple):
-    """A list from elsewhere: all of it, the URL that it came from in the end, and the address."""
+    """A fetched list: its content, its final URL, and the server's address."""
 
     octets: bytes
     url: Url
@@ -56,7 +56,7 @@ class FetchedList(NamedTuple):
 
 
 class ListSource(NamedTuple):
-    """One list. `base` is where the names in it are, and `fetched` says that it is from elsewhere."""
+    """One list; `base` is the URL that its names are relative to, `fetched` is true for a list from a URL."""
 
     name: str
     pieces: Iterator[bytes]
@@ -67,12 +67,12 @@ class ListSource(NamedTuple):
 
 
 def is_url(name: str) -> bool:
-    """Is a list to be fetched? Of a file whose name reads like this `./` tells."""
+    """Return whether a list must be fetched; `./` marks a file whose name looks like a URL."""
     return _URL.match(name) is not None
 
 
 def sources(command: Command, fetched: Mapping[str, FetchedList]) -> Iterator[ListSource]:
-    """The lists of the command line, but those that could not be fetched. Raises `LocalError`."""
+    """Yield the lists of the command line, except those that failed to download. Raises `LocalError`."""
     referrer = None if command.referrer is None else (redact(command.referrer), None)
     for name in command.lists:
         if (found := fetched.get(name)) is not None:
@@ -88,15 +88,17 @@ def sources(command: Command, fetched: Mapping[str, FetchedList]) -> Iterator[Li
 
 
 def _pieces(octets: bytes) -> Iterator[bytes]:
-    """As a file would give them: nothing that is read later is held twice."""
+    """Yield chunks, as a file would, so that later readers do not copy the list."""
     for start in range(0, len(octets), _AT_ONCE):
         yield octets[start : start + _AT_ONCE]
 
 
 def items(source: ListSource, report: Report) -> Iterator[tuple[str, Item]]:
-    """What is in a list, and where it stands in it. `report` is told of what is wrong with one file. Raises
-    `LocalError` for what cannot be read on."""
-    from resolver.trees.lists import is_metalink  # whose parser takes as long as a bare start
+    """Yield the items of a list, each with its position.
+
+    `report` receives errors of single items. Raises `LocalError` if the rest of the list cannot be read.
+    """
+    from resolver.trees.lists import is_metalink  # lazy: its parser takes as long as a bare start
 
     held = b""
     for piece in source.pieces:
@@ -138,8 +140,10 @@ def _lines(source: ListSource, pieces: Iterable[bytes], report: Report) -> Itera
 
 
 def _file(found: ListedDigest, source: ListSource, where: str) -> ListedFile:
-    """The file of that name, where the list is from. Raises `BadItem`, and `LocalError` for a list that could
-    be from anywhere."""
+    """Return the file of a digest line, relative to the list.
+
+    Raises `BadItem`, and `LocalError` if the URL of the list is not known.
+    """
     if source.base is None:
         raise LocalError(
             f"{where}: a digest and a name, and no URL: --referrer says from which URL the list is "
@@ -155,17 +159,19 @@ def _file(found: ListedDigest, source: ListSource, where: str) -> ListedFile:
     return ListedFile(urls=(url.text,), name=safe_path(parts), checksum=found.checksum)
 
 
-# The choice among the locations that a list names for one file.
+# The selection of mirrors that a list names for one file.
 
-#: Places that are told of by themselves: a list may name a thousand.
+#: Mirrors with separate findings; a list may name a thousand.
 _MOST_TOLD = 5
 
 
 def sift(
     urls: Iterable[str], source: ListSource, command: Command
 ) -> tuple[tuple[str, ...], tuple[Finding, ...]]:
-    """Those that the policy lets be asked, in their order, and what it has against the others; all of them
-    where it lets none be."""
+    """Return the URLs that the policy permits, in order, and findings about the others.
+
+    If the policy permits no URL, all are returned.
+    """
     places = [_as_url(url) for url in urls]
     if len(places) == 1:
         return tuple(places), ()
@@ -195,21 +201,21 @@ def sift(
 
 
 def _as_url(text: str) -> str:
-    """A place may be written as an IRI (RFC 5854 1.1)."""
+    """Convert an IRI, which a list may contain (RFC 5854, 1.1), to a URL."""
     if not text.isascii():
-        with suppress(InvalidUrl):  # which is told of it
+        with suppress(InvalidUrl):  # the policy check reports the error
             return convert_iri(text)
     return text
 
 
-# Lists that are URLs, fetched before any of their requests: judged like any other URL, and complete in
-# memory, up to the limit of a body (S16).
+# Lists from URLs are fetched before their requests. The policy checks them like other URLs, and memory holds
+# each list up to the limit of a body (S16).
 
 
 async def fetch_lists(
     session: Resolver, command: Command, secrets: CommandSecrets, report: Callable[[ResolveError], None]
 ) -> Mapping[str, FetchedList]:
-    """Those that came, by their names; `report` is told of the others."""
+    """Return the fetched lists by name; `report` receives the errors of the others."""
     found: dict[str, FetchedList] = {}
     for name in filter(is_url, command.lists):
         try:
@@ -233,20 +239,22 @@ async def _fetch(session: Resolver, name: str, command: Command, secrets: Comman
     return FetchedList(response.content, last, None if response.proxy else response.peer)
 
 
-# `warc extract FILE`: the content of an archive, as files. With URLs it is `get` of these out of the archive;
-# these are the URLs if none is named: all objects that would be a file, once.
+# `warc extract FILE`: the content of an archive, as files. With URLs it is `get` from the archive; without
+# URLs all objects that would be files are extracted, once each.
 
-#: What an answer of http is whose body is the object, and what a record of another scheme is that is one; the
-#: same of those that refer to another one.
+#: Record kinds that are objects: by record type, the HTTP status or the kind of another scheme's record. A
+#: revisit record refers to an earlier one.
 _OBJECTS = {"response": ("200",), "resource": ("document",), "revisit": ("200", "-")}
 
 
 def urls_in(
     path: str, at: str | None, report: Callable[[ResolveError], None], *, quiet: bool
 ) -> Iterator[str]:
-    """The URLs of what was there by then, in the order in which they were kept first. What is damaged is
-    told, and so is how many listings there are, which are no files. Raises `LocalError` for what is no
-    archive."""
+    """Yield the URLs of an archive up to the time `at`, in the order of their first records.
+
+    Damaged records are reported, as is the number of listings, which are not files. Raises `LocalError` for a
+    file that is not an archive.
+    """
     then = None if at is None else read_moment(at)
     seen: set[bytes] = set()
     listings = 0
@@ -276,7 +284,7 @@ def _is_later(found: ListedRecord, at: datetime) -> bool:
 
 
 def _digest_url(found: ListedRecord) -> bytes | None:
-    """What tells its URL from others, as a digest; None where there is nothing to be had of it."""
+    """Return a digest that identifies the URL, or None if the record has no retrievable content."""
     head = found.head
     is_listing = head.type == "resource"
     if head.target is None or not (is_listing or found.kind in _OBJECTS.get(head.type, ())):

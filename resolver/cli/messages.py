@@ -1,4 +1,4 @@
-"""Error messages that a user can act on: the problem, its place (with a caret), and the remedy."""
+"""Error messages with a remedy: the problem, its position (with a caret), and the fix."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ if TYPE_CHECKING:
     from resolver.network.events import Kept
     from resolver.transfer.response import Saved
 
-_MOST_SHOWN = 200  # characters of a URL in a message; a longer one is cut around the place
+_MOST_SHOWN = 200  # maximum characters of a URL in a message; a longer one is shortened around the position
 
 
 def describe(error: ResolveError, text: str) -> list[str]:
-    """One error about the URL `text` (as given), redacted, with a caret under the place it is about, and what
-    may have been meant: lines to complain of. What another URL is to blame for, to which this one led, is
-    told of that one."""
+    """Format one error about the URL `text` (as given) as lines for standard error.
+
+    The text is redacted; a caret marks the position, and a last line suggests a correction. An error of
+    another URL, to which this one led, names that URL.
+    """
     shown = redact(text)
     blamed = shown if error.url is None else error.url
     where = "" if blamed == shown else f"at {_cut(blamed)}: "
@@ -33,7 +35,7 @@ def describe(error: ResolveError, text: str) -> list[str]:
 
 
 def _hint(error: ResolveError, text: str) -> str | None:
-    from resolver.cli.hints import hint  # 2 ms, and most command lines are right
+    from resolver.cli.hints import hint  # 2 ms, and most command lines are valid
 
     return hint(error, text)
 
@@ -45,7 +47,7 @@ def _cut(shown: str) -> str:
 
 
 def _way_out(error: ResolveError, text: str) -> str:
-    """What to do next, where the message does not say it."""
+    """Return the remedy, if the message does not contain it."""
     if isinstance(error, LoginRequired):
         return " (--user NAME with --password-file FILE gives a login)"
     if isinstance(error, Refused) and error.rule == "S10" and _is_service(text):
@@ -56,7 +58,7 @@ def _way_out(error: ResolveError, text: str) -> str:
 
 
 def _is_service(text: str) -> bool:
-    """Is it a service that a person asked for?"""
+    """Return whether the URL is of an interactive service."""
     return rules_of(text.partition(":")[0].lower()).session
 
 
@@ -69,7 +71,7 @@ def _label(error: ResolveError) -> str:
 
 
 def _point_at(text: str, shown: str, position: int) -> list[str]:
-    """The URL and a caret under `position`, both moved along with a cut-out password."""
+    """Return the URL and a caret under `position`, adjusted for a removed password."""
     place = place_in_shown(text, shown, position)
     start = max(0, place - _MOST_SHOWN // 2)
     window = shown[start : start + _MOST_SHOWN]
@@ -78,7 +80,7 @@ def _point_at(text: str, shown: str, position: int) -> list[str]:
 
 
 def way_of(saved: Saved) -> str:
-    """How much of a file there is, and how it came."""
+    """Return the size of a saved file, and how it was retrieved."""
     words = ["kept as it is"] if saved.skipped else []
     words.append(f"{saved.bytes} octets")
     if saved.resumed_from:
@@ -89,7 +91,7 @@ def way_of(saved: Saved) -> str:
 
 
 def way_on(kept: Sequence[Kept], again: str) -> str:
-    """What is kept of transfers that did not end well, and how to go on: `again` is the command."""
+    """Describe the partial files of failed transfers and how to resume them; `again` is the command."""
     match kept:
         case []:
             return "nothing is kept of what was under way"

@@ -1,4 +1,4 @@
-"""The command `get -r`: the URLs of the command line and its lists as tops of trees, and their files."""
+"""The command `get -r`: URLs of the command line and its lists as roots of trees, and their files."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from resolver.ledger.book import Ledger, LedgerEntry
 
 
-#: Trees that are walked at once.
+#: Maximum concurrent trees.
 _MOST = 64
 
 
 class TreeRun(Protocol):
-    """Who tells and counts what becomes of things."""
+    """The methods of a run that report and count outcomes."""
 
     async def conclude(
         self,
@@ -57,16 +57,25 @@ class TreeRun(Protocol):
 
 
 class PlannedTree(NamedTuple):
-    """The target that a tree is of, and its number."""
+    """The target of a tree, and its number."""
 
     target: CommandTarget
     number: int
 
 
 class Trees:
-    """The trees of a run, and what comes out of them. Raises `NotConfigured` where something is wanted that
-    nobody can be asked about. `slow` is told of a host how many seconds it wants between two starts; the
-    `ledger` has a row for each file."""
+    """The trees of a run, and their files and directories.
+
+    Raises `NotConfigured` if `--delete` needs consent and there is no terminal.
+
+    Args:
+        run: reports and counts outcomes.
+        session: retrieves.
+        command: the options.
+        tally: the summary of the run.
+        slow: called with a host and its minimum seconds between two requests.
+        ledger: has a row for each file.
+    """
 
     def __init__(
         self,
@@ -91,7 +100,7 @@ class Trees:
         self._is_told = command.is_quiet or not command.ignore_robots
 
     async def plant(self, target: CommandTarget) -> None:
-        """Take one more, as soon as there is room. What is wrong with it is told."""
+        """Start a tree, as soon as fewer than the maximum are running; report its errors."""
         await self._walk.room(_MOST)
         number = self._tally.plant(target)
         try:
@@ -118,7 +127,7 @@ class Trees:
             self._inventory.close()
 
     async def remove_surplus(self) -> None:
-        """Once all is over."""
+        """Remove surplus files, after the end of all trees."""
         if self._inventory is not None:
             await remove_surplus(self._tops, self._inventory, self._command, self._run.report)
 
@@ -127,7 +136,7 @@ class Trees:
             streams.complain(f"{url}: {finding.rule}: {finding.detail}")
 
     def _top(self, target: CommandTarget, url: Url, planted: PlannedTree) -> WalkRequest:
-        """Raises `ResolveError` for what gives no name."""
+        """Return the root of a tree. Raises `ResolveError` if the URL has no file name."""
         command = self._command
         assert target.claim is not None
         if tree_of(url) is None:
@@ -158,12 +167,12 @@ class Trees:
                 yield _TreeTask(self, item, number, entry)
 
     def begin(self, item: TreeFile | TreeDirectory) -> int:
-        """Its number."""
+        """Count an item and return its number."""
         assert isinstance(item.owner, PlannedTree)
         return self._tally.begin(item.owner.target, below=True)
 
     async def perform(self, number: int, item: TreeFile | TreeDirectory, entry: LedgerEntry | None) -> None:
-        """Save it, or list it."""
+        """Save a file, or list a directory."""
         planted = item.owner
         assert isinstance(planted, PlannedTree)
         target = CommandTarget(item.url.text, item.origin, item.referrer)
@@ -181,13 +190,13 @@ async def _fail(error: ResolveError) -> Saved | None:
 
 
 def lane_of(task: BatchTask[None]) -> Hashable:
-    """Which others it best comes behind."""
+    """Return the lane of a task; the queue keeps tasks of a lane together."""
     assert isinstance(task, _TreeTask)
     return task.lane
 
 
 class _TreeTask:
-    """A file or a directory as a task of the batch."""
+    """A file or a directory of a tree as a task of the batch."""
 
     def __init__(
         self, trees: Trees, item: TreeFile | TreeDirectory, number: int, entry: LedgerEntry | None
@@ -204,7 +213,7 @@ class _TreeTask:
 
 # `get -r --delete`: files that the source no longer has are shown, and removed if the user agrees.
 
-#: Options whose files are ours, should they be in a tree.
+#: Options with files of this program, which are spared if they are inside a tree.
 _OURS = ("failed", "trace", "trace_html", "ledger", "cookies", "netrc_file", "config")
 
 Going = tuple[Pruner, SurplusFile, str]
@@ -213,7 +222,7 @@ Going = tuple[Pruner, SurplusFile, str]
 async def remove_surplus(
     tops: Sequence[WalkRequest], inventory: Inventory, command: Command, report: Callable[[LocalError], None]
 ) -> None:
-    """Of all trees of a run that is over. `report` is told of what cannot be removed."""
+    """Remove surplus files of all trees of a finished run; `report` receives errors."""
     going = await trio.to_thread.run_sync(_find, tops, inventory, command)
     hidden = [each for each in going if not each[1].certain]
     if hidden and not command.yes and not command.dry_run:

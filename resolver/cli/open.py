@@ -1,6 +1,6 @@
-"""The command `open`: a terminal session, a form, or a page in the browser, as the policy knows the scheme.
+"""The command `open`: a terminal session, a form, or a page in the browser, by scheme.
 
-No other module of the command opens a session (S18).
+No other module of the command opens an interactive session (S18).
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ if TYPE_CHECKING:
 
 # A user at a telnet session: the service's output is shown, typed text is sent, and `^]` opens a prompt.
 #
-# Four tasks: one receives, one reads the keyboard, one sends, one handles signals. During a prompt no data is
-# read from the service, so it cannot write over the question. At every end of the session the terminal is
-# restored first.
+# Four tasks run: one receives, one reads the keyboard, one sends, one handles signals. During a prompt no
+# data is read from the service, so that it cannot overwrite the question. At every end of the session the
+# terminal is restored first.
 
 _PROMPT = b"\ntelnet> "
 _HELP = (
@@ -62,7 +62,7 @@ _HELP = (
     "help: this; an empty line goes on with the session",
 )
 
-#: Octets that may wait for a service that reads nothing; a terminal's own driver holds no more either.
+#: Maximum bytes that wait for a service that does not read; a terminal driver holds no more either.
 _MOST_WAITING = 65_536
 _BELL = b"\x07"
 _END_OF_INPUT = b"\x04"
@@ -76,8 +76,11 @@ _SIGNALS = (
 async def sit(
     connection: TerminalConnection, shown: TerminalOutput, console: Console, *, folds: bool, quiet: bool
 ) -> None:
-    """Until the person or the service closes, or a signal ends it, which is raised once more then: who is
-    outside hears it. One that is ignored, as who began us wanted it, ends nothing. Raises `ResolveError`."""
+    """Run a session until the user or the service closes it, or a signal ends it.
+
+    That signal is raised again afterwards, for handlers outside. A signal that the parent process set to
+    ignored is ignored. Raises `ResolveError`.
+    """
     heard = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
     with trio.open_signal_receiver(*heard) as signals:
         sitting = _TerminalUser(connection, shown, console, folds=folds)
@@ -88,7 +91,7 @@ async def sit(
             console.leave(flush=sitting.ended_by_service)
     if sitting.stopped_by is not None:
         signal.raise_signal(sitting.stopped_by)
-        await trio.sleep_forever()  # until it is heard
+        await trio.sleep_forever()  # until its handler runs
     if sitting.error is not None:
         raise sitting.error
     if sitting.ended_by_service and not quiet:
@@ -96,7 +99,7 @@ async def sit(
 
 
 class _TerminalUser:
-    """One session under way."""
+    """One running session."""
 
     def __init__(
         self, connection: TerminalConnection, shown: TerminalOutput, console: Console, *, folds: bool
@@ -117,7 +120,7 @@ class _TerminalUser:
         self.stopped_by: int | None = None
 
     async def run(self, signals: AsyncIterator[int]) -> None:
-        """To the end of it, which `error` and `stopped_by` tell."""
+        """Run to the end of the session; `error` and `stopped_by` are the cause."""
         self._set_mode()
         async with trio.open_nursery() as nursery:
             with self._scope:
@@ -136,7 +139,7 @@ class _TerminalUser:
             self.stopped_by = signal.SIGTERM
         self._scope.cancel()
 
-    # The service.
+    # Output of the service.
 
     async def _listen(self) -> None:
         while octets := await self._connection.receive():
@@ -148,7 +151,7 @@ class _TerminalUser:
 
     async def _show(self, octets: bytes) -> None:
         for data in self._connection.take(octets):
-            self._set_mode()  # who sees what follows may type at once
+            self._set_mode()  # the user may type as soon as the following text is visible
             await self._console.write(self._shown.show_data(data, binary=self._terminal.his_binary))
         self._set_mode()
         await self._connection.answer()
@@ -163,18 +166,18 @@ class _TerminalUser:
             lines, self._waiting, self._more = tuple(self._waiting), [], trio.Event()
             try:
                 await self._connection.send(*lines)
-            except Disconnected:  # what it said before it left is still to be read
+            except Disconnected:  # output that precedes the disconnect must still be read
                 self._count = _MOST_WAITING
                 await trio.sleep_forever()
             self._count = 0 if not self._waiting else sum(len(line.octets) for line in self._waiting)
 
     def _say(self, *lines: Line) -> None:
-        """To be sent behind all that waits."""
+        """Append lines to the send queue."""
         self._waiting += lines
         self._count += sum(len(line.octets) for line in lines)
         self._more.set()
 
-    # The keyboard.
+    # Keyboard.
 
     async def _type(self) -> None:
         while True:
@@ -208,8 +211,11 @@ class _TerminalUser:
         self._say(*lines)
 
     async def _ask(self, typed: bytes) -> bytes | None:
-        """What the person wants; `typed` is what came behind the escape character. What is left of that, and
-        None where the session is to be closed."""
+        """Run the prompt; `typed` are the bytes after the escape character.
+
+        Returns:
+            The remaining typed bytes, or None to close the session.
+        """
         self._going = trio.Event()
         with self._console.restore_terminal():
             await self._console.write(_PROMPT)
@@ -225,7 +231,7 @@ class _TerminalUser:
         return behind if goes_on else None
 
     def _obey(self, words: list[str]) -> bool:
-        """False where the session is over."""
+        """Run a prompt command and return whether the session continues."""
         match words:
             case []:
                 pass
@@ -281,11 +287,11 @@ class _TerminalUser:
 
     @property
     def _edits_lines(self) -> bool:
-        """Does the terminal make signals of keys that are for the service?"""
+        """Return whether the terminal converts keys for the service to signals."""
         return self._going.is_set() and not self._terminal.by_characters
 
     def _stop(self, number: int) -> None:
-        """A terminal that hung up ends the run as who is asked to end does."""
+        """End the session with a signal; a hangup ends the run as SIGTERM does."""
         self.stopped_by = signal.SIGTERM if number == signal.SIGHUP else number
         self._scope.cancel()
 
@@ -300,7 +306,7 @@ class _TerminalUser:
 
 
 def _first_line(typed: bytes) -> tuple[bytes, bytes]:
-    """With a line feed where Enter was pressed; and what is behind it."""
+    """Return the first line, with a line feed if Enter was pressed, and the remaining bytes."""
     line = next(iter(typed.splitlines(keepends=True)), b"")
     text = line.rstrip(b"\r\n")
     return (text if text == line else text + b"\n"), typed[len(line) :]
@@ -309,7 +315,7 @@ def _first_line(typed: bytes) -> tuple[bytes, bytes]:
 async def perform(
     session: Resolver, url: Url, target: CommandTarget, command: Command
 ) -> tuple[Finding, ...]:
-    """What was odd about it."""
+    """Open a URL by its scheme and return the findings."""
     if isinstance(url, HostUrl) and rules_of(url.scheme).session:
         _check_terminal("resolve cat --for SECONDS URL writes a session down")
         return await _sit_at(session, url, target, command)
@@ -326,7 +332,7 @@ def _is_at_terminal() -> bool:
 
 
 def _check_terminal(instead: str) -> None:
-    """Raises `NotConfigured`."""
+    """Raise `NotConfigured` unless standard input and output are a terminal."""
     if not _is_at_terminal():
         words = "open is for a person at a terminal, and standard input or standard output is none"
         raise NotConfigured(f"{words}; {instead}")
@@ -357,18 +363,18 @@ async def _sit_at(
             return tuple(connection.findings)
 
 
-# The questions of a form, asked at the terminal one by one (Gopher+ memo 2.4).
+# The questions of a form, asked at the terminal one by one (Gopher+ memo, 2.4).
 #
-# All text of them is untrusted, and escaped (S15). An empty line takes the default; a file is the user's own
-# choice, and a secret is not shown while it is typed.
+# All their text is untrusted, and escaped (S15). An empty line takes the default. Files are sent only
+# if the user names them, and secrets are typed without echo.
 
-#: Octets of a file that is sent along with a form.
+#: Maximum bytes of a file that is sent with a form.
 _MOST_FILE = 1_048_576
 _YES, _NO = (b"y", b"yes"), (b"n", b"no")
 
 
 async def answers_to(form: AskForm) -> list[Answer]:
-    """One for each of `form.asked`. Raises `Refused` (S05) where the person ends the input."""
+    """Return an answer for each question of the form. Raises `Refused` (S05) if the user ends the input."""
     answers: list[Answer] = []
     for line in form.lines:
         if line.question.is_asked:
@@ -379,7 +385,7 @@ async def answers_to(form: AskForm) -> list[Answer]:
 
 
 async def agree(place: str, answers: list[Answer]) -> None:
-    """Does the person want that to be sent? Raises `Refused` (S05)."""
+    """Ask the user for consent to send the answers. Raises `Refused` (S05)."""
     what = "1 answer" if len(answers) == 1 else f"{len(answers)} answers"
     if not await streams.ask(f"Send {what} to {place}?"):
         raise _make_refused()
@@ -397,7 +403,7 @@ async def _read_typed(prompt: str, *, hidden: bool = False) -> bytes:
 
 
 async def _line(line: AskLine) -> bytes:
-    """One that is a lone period would end the form, so it is asked for again."""
+    """Ask for one line; a lone period would end the form, so the question is repeated."""
     default = "" if line.default is None else f" [{line.default}]"
     hidden = line.question is AskQuestion.ASK_HIDDEN
     while (typed := await _read_typed(f"{line.prompt}{default} ", hidden=hidden)) == b".":
@@ -415,7 +421,7 @@ async def _lines(line: AskLine) -> tuple[bytes, ...]:
 
 
 async def _choice(line: AskLine) -> bytes:
-    """By its number or as it stands."""
+    """Ask for a choice, by number or text."""
     if not line.choices:
         raise ProtocolError(f"the form has nothing to choose from at {line.prompt!r}")
     streams.note(line.prompt)
@@ -459,16 +465,16 @@ _ASKING: Mapping[AskQuestion, Callable[[AskLine], Awaitable[Answer]]] = {
 
 
 # `open` of an item with a form: the questions, the user's consent (S05), and the reply to standard output.
-# The form is sent once: it may have changed something, whatever the reply.
+# The form is sent only once: sending may change remote state, also if the reply is an error.
 
 
 async def form_of(session: Resolver, url: HostUrl, target: CommandTarget) -> PutForm | None:
-    """None where the item has none, and its URL does not say that it has."""
+    """Return the form of an item, or None; an item whose URL names a form must have one."""
     if not may_have_form(url):
         return None
     try:
         return await form_at(session, url, origin=target.origin, referrer=target.referrer)
-    except (NotFound, ProtocolError):  # most servers know nothing of forms
+    except (NotFound, ProtocolError):  # most servers do not support forms
         if asks_for_form(url):
             raise
         return None
@@ -477,7 +483,10 @@ async def form_of(session: Resolver, url: HostUrl, target: CommandTarget) -> Put
 async def fill_in(
     put: PutForm, session: Resolver, url: HostUrl, target: CommandTarget, command: Command
 ) -> tuple[Finding, ...]:
-    """What was odd about the reply. Raises `Refused` where it may not be sent, before anything is asked."""
+    """Ask the questions, send the form, print the reply and return its findings.
+
+    Raises `Refused` before the first question if the policy does not permit sending.
+    """
     _check(put.specimen(), session, target)
     for finding in () if command.is_quiet else put.findings:
         streams.complain(f"{url.shown}: {finding.rule}: {finding.detail}")

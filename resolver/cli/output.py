@@ -1,4 +1,4 @@
-"""Bodies and facts on standard output or a device, from which written bytes cannot be taken back."""
+"""Bodies and facts on standard output or a device, where written bytes are final."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from resolver.transfer.verification import Checksum
 
 
-# Output to a reader that may be slow: no signal and no limit waits for it.
+# Output to a reader that may be slow: signals and time limits do not wait for it.
 #
-# Bytes for which there is room are written immediately. A worker thread waits with bytes for which a pipe
-# twice had no room, and with all bytes for other descriptors: terminals, sockets, pipes of another user.
+# Bytes are written immediately while the pipe has room. A worker thread writes bytes that a pipe twice had no
+# room for, and all bytes for other descriptors: terminals, sockets, pipes of another user.
 
 
 class Outflow:
-    """Into a descriptor, which stays its owner's. Whatever goes wrong is an `OSError`."""
+    """A writer to a descriptor, which its owner closes. All errors are `OSError`."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -44,25 +44,25 @@ class Outflow:
             os.close(self._ready)
 
     async def put(self, octets: bytes) -> None:
-        """After a cancel some of them may be out, and a thread may still wait to write others."""
+        """Write all bytes; after a cancel, some are written and a thread may still wait to write others."""
         left = memoryview(octets)
         if self._ready is not None:
             left = write_some(self._ready, left)
             if left:
                 await trio.lowlevel.wait_writable(self._ready)
                 left = write_some(self._ready, left)
-        if left:  # who takes few octets at a time would wake us for each few
+        if left:  # in a thread: a slow reader would otherwise wake this task for every few bytes
             await trio.to_thread.run_sync(write_all, self._fd, left, abandon_on_cancel=True)
 
 
-#: Octets of a refusal's body that are shown: the pages of proxies have some thousands.
+#: Maximum bytes of an error body that are shown. Error pages of proxies have some thousand bytes.
 _MOST_REFUSAL = 65_536
-#: Octets of lines that are shown at once: as much as Python's own buffer holds.
+#: Bytes of lines that are written together: the size of Python's own buffer.
 _AT_ONCE = 8_192
 
 
 class BodyOutput(Protocol):
-    """What takes octets and gives none back; `name` is for messages."""
+    """A sink of bytes; `name` is for messages."""
 
     name: str
 
@@ -73,7 +73,7 @@ class BodyOutput(Protocol):
 
 
 class StandardOutput:
-    """An `BodyOutput`, and a context manager."""
+    """A `BodyOutput` for standard output, and a context manager."""
 
     name = "standard output"
 
@@ -92,7 +92,7 @@ class StandardOutput:
         return streams.output_is_terminal()
 
     async def put(self, octets: bytes) -> None:
-        """Behind all that is held. Raises `BrokenPipeError` and `OutputFault`."""
+        """Write bytes after all buffered ones. Raises `BrokenPipeError` and `OutputFault`."""
         if self._outflow is None:
             self._outflow = Outflow(streams.output_descriptor())
         with below.hide_lines() if streams.output_is_terminal() else nullcontext(), output_faults():
@@ -100,9 +100,10 @@ class StandardOutput:
 
 
 class Output:
-    """See `resolver.transfer.streaming.Store`. Octets go to the `outlet`; they are counted, and hashed where
-    a digest is wanted. A body that is shown as it came can be gone on with by another try; a listing, and
-    what a terminal gets, cannot.
+    """A store that writes to an `outlet`; see `resolver.transfer.streaming.Store`.
+
+    Bytes are counted, and hashed if a digest is needed. A later try can resume a body that is written
+    unchanged. It cannot resume a listing or escaped text.
     """
 
     final = True
@@ -120,7 +121,7 @@ class Output:
         self._tail = b""
 
     def tail(self, count: int) -> bytes:
-        """The last `count` octets, at most `OVERLAP`."""
+        """Return the last `count` bytes, at most `OVERLAP`."""
         return self._tail[-count:] if count else b""
 
     async def remember(self, known: Validators) -> None:
@@ -130,7 +131,7 @@ class Output:
         raise AssertionError("what is out is final")
 
     async def take(self, reply: StreamingResponse) -> None:
-        """All of a reply, or what is left of it: a listing as its lines, a link as its target."""
+        """Write a reply or its remainder: a listing as lines, a link as its target."""
         if reply.failure is not None:
             await _show_refusal(reply)
             raise reply.failure
@@ -152,7 +153,11 @@ class Output:
         await self._outlet.put(piece)
 
     def check(self) -> tuple[set[str], tuple[Finding, ...]]:
-        """What was proved of the octets that are out, and what was not. Raises `ChecksumMismatch`."""
+        """Verify the checksum of the written bytes. Raises `ChecksumMismatch`.
+
+        Returns:
+            The verified properties, and findings about unverified ones.
+        """
         wanted = self._checksum
         if wanted is None:
             return set(), ()
@@ -165,7 +170,7 @@ class Output:
         return {"digest"}, ()
 
     def make_saved(self, reply: StreamingResponse, retrier: Retrier) -> Saved:
-        """What became of it. Raises `ChecksumMismatch`."""
+        """Return the outcome. Raises `ChecksumMismatch`."""
         proved, findings = self.check()
         return Saved(
             **reply.finished(*retrier.findings, *findings, proved=proved),
@@ -178,21 +183,23 @@ class Output:
 
 
 async def put(octets: bytes) -> None:
-    """Octets to standard output, whose reader may be slow: a signal need not wait for it."""
+    """Write bytes to standard output; a signal does not wait for a slow reader."""
     with StandardOutput() as output:
         await output.put(octets)
 
 
 class BufferedLines:
-    """Lines on their way to standard output, a handful at a time, and none held while the next is waited for.
-    An async context manager: what came goes out, however it ends."""
+    """A buffer of lines for standard output, which is flushed before each wait for the peer.
+
+    An async context manager: leaving it flushes the buffer, also after an error.
+    """
 
     def __init__(self) -> None:
         self._held = bytearray()
         self._output = StandardOutput()
 
     async def add(self, octets: bytes, *, more: bool) -> None:
-        """`more`: others can be had without waiting for the peer."""
+        """Add a line; `more`: further lines are available without waiting for the peer."""
         self._held += octets
         if not more or len(self._held) >= _AT_ONCE:
             await self._push()
@@ -212,8 +219,10 @@ class BufferedLines:
 
 
 async def _show_refusal(reply: StreamingResponse) -> None:
-    """What a server says to its refusal, to standard error: as a terminal may get it (S15), so much as
-    somebody may read. That it is cut off or broken is no news beside the refusal."""
+    """Print the body of a server's error reply to standard error, escaped (S15) and up to a maximum.
+
+    An interrupted or invalid body is ignored: the refusal itself is the error.
+    """
     text, left = TerminalText(reply.charset), _MOST_REFUSAL
     if not (reply.media_type is None or is_textual(reply.media_type)):
         return
@@ -227,7 +236,7 @@ async def _show_refusal(reply: StreamingResponse) -> None:
 
 
 async def _escape_body(reply: StreamingResponse, octets: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """As a terminal may get it (S15). Raises `Refused` for what is not text."""
+    """Escape text for a terminal (S15). Raises `Refused` for a body that is not text."""
     known = is_textual(reply.media_type) or reply.lists or reply.points
     text = TerminalText(reply.charset)
     async for piece in octets:
@@ -247,12 +256,12 @@ async def _one_line(text: str) -> AsyncIterator[bytes]:
     yield f"{text}\n".encode()
 
 
-# Devices and pipes that the user named with `-O`: written to, and never replaced (S14). Written bytes cannot
-# be taken back, and another run begins at the beginning. A directory of that name is neither.
+# Devices and pipes that the user named with `-O`: written to, and never replaced (S14). Written bytes are
+# final, so another run starts at the beginning. A directory of that name is an error.
 
 
 def is_device(path: str) -> bool:
-    """Is there a pipe or a character device of that name, or a link to one?"""
+    """Return whether the path is a pipe, a character device, or a link to either."""
     try:
         return _takes_all(os.stat(path))
     except (OSError, ValueError):
@@ -260,8 +269,10 @@ def is_device(path: str) -> bool:
 
 
 def check_no_directory(path: str, given: str) -> None:
-    """A directory is no file to save as, whatever is to be done about files that are there. Raises
-    `LocalError`, which says how to save inside it: `given` is what `-O` said."""
+    """Raise `LocalError` if the path is a directory, independent of `--exists`.
+
+    The message says how to save inside it; `given` is the value of `-O`.
+    """
     try:
         found = os.stat(path)
     except (OSError, ValueError):
@@ -278,7 +289,7 @@ def _takes_all(found: os.stat_result) -> bool:
 async def open_device(path: str) -> AsyncIterator[Device]:
     """Open a device or a pipe for writing.
 
-    The open of a pipe waits for a reader: in a worker thread, so that a signal need not.
+    Opening a pipe waits for a reader, in a worker thread, so that signals are handled meanwhile.
     """
     fd = await trio.to_thread.run_sync(_device_descriptor, path, abandon_on_cancel=True)
     outflow = Outflow(fd)
@@ -313,7 +324,7 @@ class Device:
         return os.isatty(self._fd)
 
     async def put(self, octets: bytes) -> None:
-        """Raises `LocalError`, also where nobody reads a pipe any more."""
+        """Write bytes. Raises `LocalError`, also if a pipe no longer has a reader."""
         try:
             await self._outflow.put(octets)
         except OSError as error:

@@ -1,4 +1,4 @@
-"""The plan for a target of the command line, by its options, the configuration and the environment."""
+"""The plan for a target of the command line, from options, configuration and environment."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def plan_of(target: CommandTarget, command: Command) -> Plan:
     hosts = hosts_of(command.configuration) if command.configuration.hosts else None
     setting, policy = find_setting(command.news_server), policy_of(command)
     url: str | Url = target.url
-    with suppress(InvalidUrl):  # which the plan says
+    with suppress(InvalidUrl):  # the plan reports the error
         url = target.parsed(command)
     plan = explain(
         url,

@@ -1,7 +1,6 @@
-"""The archives of a run: one that is made or continued (`--warc`), or those that supply all objects
-(`--from-warc`).
+"""The archives of a run: one that is written (`--warc`), or those that replace the network (`--from-warc`).
 
-Archives are opened before anything is fetched, and closed at the end.
+Archives are opened before the first request, and closed at the end.
 """
 
 from __future__ import annotations
@@ -23,23 +22,26 @@ if TYPE_CHECKING:
 
 
 def archive_of(command: Command) -> AbstractContextManager[Archive | None]:
-    """None where the network is asked. Raises `LocalError` for what is no archive."""
+    """Return the archives to read from, or None to use the network. Raises `LocalError` for other files."""
     if not command.from_warc:
         return nullcontext()
-    from resolver.warc.archive import Archive  # few fetch from one
+    from resolver.warc.archive import Archive  # lazy: few runs read from an archive
 
     return Archive(command.from_warc, at=command.at)
 
 
 @contextmanager
 def recorder_of(command: Command) -> Iterator[Recorder | None]:
-    """None where nothing is kept. Raises `LocalError`, and `NotConfigured` without the extra."""
+    """Yield the recorder, or None without `--warc`.
+
+    Raises `LocalError`; without the extra `NotConfigured`.
+    """
     path = command.warc
     if path is None:
         yield None
         return
     try:
-        from resolver.warc.recorder import SIZE, Recorder  # few keep what is said, and it is an extra
+        from resolver.warc.recorder import SIZE, Recorder  # lazy: few runs record, and it is an extra
     except ImportError as error:
         raise NotConfigured(f"--warc needs {missing_libraries('warc')}") from error
     size = SIZE if command.warc_size is None else command.warc_size
@@ -63,7 +65,7 @@ def recorder_of(command: Command) -> Iterator[Recorder | None]:
 
 
 def _words(command: Command, path: str) -> str:
-    """What the run was told to do, without what may be secret: the verb and the URLs."""
+    """Return the command line for the archive, without secrets: command, archive, lists and URLs."""
     urls = [redact(url) for url in command.urls]
     lists = [f"-i {redact(each)}" for each in command.lists]
     recursive = ["-r"] if command.walks else []
