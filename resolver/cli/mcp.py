@@ -1,7 +1,7 @@
-"""The verb `mcp`: tools for agents over the standard streams, until the client closes its end.
+"""The command `mcp`: tools for AI agents over the standard streams, until the client closes its end.
 
-What is said there is the protocol's, so nothing else goes to standard output. The policy is `untrusted`, made
-milder only by the options of whoever starts this; no login of theirs goes along.
+Standard output carries the protocol, so nothing else is written there. The policy is `untrusted`; only
+options of this command line override its rules. Logins of the user are not used.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ from resolver.version import VERSION
 if TYPE_CHECKING:
     from resolver.adapters.mcp import ToolGrant
 
-#: Speaks with a client whose lines these are, and sends it octets, until it leaves.
+#: A function that serves a client: gets its lines, and a function that sends bytes, until it disconnects.
 Serve: TypeAlias = Callable[
     [AsyncIterator[bytes | None], Callable[[bytes], Awaitable[None]]], Awaitable[None]
 ]
 
 
 def perform(command: Command) -> int:
-    """Serve one client; the exit status."""
+    """Serve one client and return the exit status."""
     try:
         from resolver.adapters.mcp import serve
     except ModuleNotFoundError:
         streams.complain(f"mcp needs {missing_libraries('mcp')}")
         return MISSING_EXTRA
     serving = _McpServer(partial(serve, grant_of(command), version=VERSION))
-    if streams.input_is_terminal():  # whose person sees nothing happen
+    if streams.input_is_terminal():  # a user at a terminal would otherwise see nothing
         streams.complain("mcp waits for what a client of agents says on standard input (Ctrl-D ends it)")
     return trio.run(serving.run_supervised)
 
 
 def grant_of(command: Command) -> ToolGrant:
-    """What this command line lets agents do. Raises `UsageError`."""
+    """Return the permissions of agents from this command line. Raises `UsageError`."""
     from resolver.adapters.mcp import ToolGrant, limit_body
 
     _check_given(command)
@@ -68,8 +68,10 @@ def grant_of(command: Command) -> ToolGrant:
 
 
 def _check_given(command: Command) -> None:
-    """What means nothing here is not passed over in silence: somebody may count on it, or on a secret that
-    would go wherever an agent likes. Raises `UsageError`."""
+    """Reject options that have no effect here. Raises `UsageError`.
+
+    The user may rely on such an option, or on a secret that an agent could send to any host.
+    """
     for row in rows():
         given = command.configuration.sources[row.name] == "the command line"
         if given and row.name == "policy" and command.policy == "untrusted":
@@ -80,8 +82,10 @@ def _check_given(command: Command) -> None:
 
 
 class _StdinReader:
-    """The lines of standard input, waited for in a thread: it may be anything. `fault` is what ended them
-    otherwise than by their end."""
+    """The lines of standard input, read in a thread because it may be any kind of file.
+
+    `fault` is the error that ended the input, if any.
+    """
 
     def __init__(self, lines: Iterator[bytes]) -> None:
         self._lines = lines
@@ -92,9 +96,10 @@ class _StdinReader:
         return self
 
     async def __anext__(self) -> bytes | None:
-        """None for a line that was too long, whose rest is not given either."""
+        """Return the next line, or None for an overlong line, whose rest is skipped."""
         while line := await self._read_next():
-            whole = line.endswith(b"\n") or len(line) < streams.MOST_LINE  # the last one may have no end
+            # the last line may have no line end
+            whole = line.endswith(b"\n") or len(line) < streams.MOST_LINE
             was_cut, self._is_cut = self._is_cut, not whole
             if not was_cut:
                 return line if whole else None
@@ -109,7 +114,7 @@ class _StdinReader:
 
 
 class _McpServer:
-    """One conversation under way; a signal ends it, and so does a client that takes no more answers."""
+    """One conversation; a signal ends it, and so does a client that closes its input."""
 
     def __init__(self, serve: Serve) -> None:
         self._serve = serve

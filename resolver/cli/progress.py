@@ -1,7 +1,7 @@
-"""`--progress`: how far transfers are, told from the events of the package alone.
+"""`--progress`: the progress of transfers, from the events of the package alone.
 
-Bars stand on a terminal and nowhere else. Dots are lines for a log, JSON is for programs; both go to standard
-error wherever that leads.
+Bars are only drawn on a terminal. Dots are lines for a log, JSON is for programs; both are written to
+standard error, terminal or not.
 """
 
 from __future__ import annotations
@@ -21,36 +21,36 @@ if TYPE_CHECKING:
     from protocols.location import JsonValue
     from resolver.cli.bars import Bars
 
-#: Seconds between two looks at what is under way, and before the first: what is over by then needs no bar.
+#: Seconds between two redraws, and before the first one: shorter runs do not need a bar.
 _LOOK_EVERY = 0.1
 _BEFORE_BARS = 0.4
 
-#: Seconds between two records of the progress of one transfer.
+#: Minimum seconds between two progress records of a transfer.
 _RECORD_EVERY = 0.2
 
-#: Dots of a line, lines that an object of a known size has at most, and octets of a dot of an unknown one.
+#: Dots per line, maximum lines for an object of known size, bytes per dot for an object of unknown size.
 _DOTS = 50
 _MOST_LINES = 40
 _DOT = 65_536
 
 
-#: What tells how far a transfer is.
+#: Events that displays need.
 _OF_TRANSFERS: frozenset[type[Event]] = frozenset({Started, Progress, Retrying, Finished})
 
 
 class Display:
-    """Shows nothing: what the others do more."""
+    """A display without output, the base of the others."""
 
     hears_of: frozenset[type[Event]] = frozenset()
 
     def hear(self, event: Event) -> None:
-        """What happened; never waits."""
+        """Process an event; never waits."""
 
     async def run(self) -> None:
-        """Draw, for as long as it is not cancelled."""
+        """Draw until cancelled."""
 
     def close(self) -> None:
-        """Nothing of what was drawn stays."""
+        """Clear all drawn lines."""
 
 
 def display_of(command: Command) -> Display:
@@ -65,8 +65,11 @@ def display_of(command: Command) -> Display:
 
 
 def _has_bars(command: Command) -> bool:
-    """Only on a terminal that nobody else writes to. Unasked also not beside a reader of standard output, who
-    may show pages on the same one, and not where no messages are wanted."""
+    """Return whether to draw bars: only on a terminal that no other output shares.
+
+    Without `--progress bar` there are also no bars with --quiet, or while another program reads standard
+    output: it may be a pager on the same terminal.
+    """
     if not below.is_terminal():
         return False
     asked = command.progress == "bar"
@@ -82,7 +85,7 @@ def _has_bars(command: Command) -> bool:
 
 
 class BarDisplay(Display):
-    """Bars below the messages."""
+    """A display of bars below the messages."""
 
     hears_of = _OF_TRANSFERS
 
@@ -100,9 +103,9 @@ class BarDisplay(Display):
             await trio.sleep(_LOOK_EVERY)
 
     def draw(self) -> bool:
-        """False where there never will be anything to see."""
+        """Draw the bars; return False if the terminal cannot draw."""
         if self._bars is None:
-            from resolver.cli.bars import Bars  # brings rich: only when a bar is drawn
+            from resolver.cli.bars import Bars  # lazy: imports rich
 
             self._bars = Bars(below.encoding())
         if not self._bars.dumb:
@@ -114,7 +117,10 @@ class BarDisplay(Display):
 
 
 class DotDisplay(Display):
-    """Lines of dots, each once it is full, so that those of several transfers stay readable."""
+    """A display of lines of dots.
+
+    A line is printed when full, so that lines of several transfers stay readable.
+    """
 
     hears_of = _OF_TRANSFERS
 
@@ -125,7 +131,7 @@ class DotDisplay(Display):
         match event:
             case Progress(transfer=number):
                 held = self._lines.get(number)
-                if held is None or held.received > event.received:  # begun anew
+                if held is None or held.received > event.received:  # restarted
                     held = self._lines[number] = DotLines(event)
                 for line in held.lines(event.received):
                     below.print_above(f"{line}\n")
@@ -137,7 +143,7 @@ class DotDisplay(Display):
 
 
 class DotLines:
-    """The dots of one transfer: `,` for what was there before, as wget has it, `.` for what came."""
+    """The dots of one transfer: `,` for bytes of an earlier run, as wget does, and `.` for received bytes."""
 
     def __init__(self, first: Progress) -> None:
         self.received = first.start
@@ -148,7 +154,7 @@ class DotLines:
         self._reported = 0
 
     def lines(self, received: int) -> list[str]:
-        """Those that are full by now."""
+        """Return the lines that are full."""
         self.received = received
         found = []
         while received >= self._reported + _DOTS * self._dot:
@@ -157,7 +163,7 @@ class DotLines:
         return found
 
     def get_last_line(self) -> list[str]:
-        """The one that is not full."""
+        """Return the last, partial line."""
         return [self._line(self.received)] if self.received > self._reported else []
 
     def _line(self, end: int) -> str:
@@ -178,7 +184,7 @@ def _octets_of_dot(whole: int) -> int:
 
 
 class RecordDisplay(Display):
-    """A JSON object a line: `event`, `transfer`, `url`, and what the event says."""
+    """A display of one JSON object per line: `event`, `transfer`, `url`, and the fields of the event."""
 
     hears_of = _OF_TRANSFERS
 

@@ -1,7 +1,7 @@
-"""The run of a verb that retrieves: one event loop, one `Resolver`, an exit status for each URL.
+"""The run of a command that retrieves: one event loop, one `Resolver`, an exit status for each URL.
 
-Signals end the run within one checkpoint (130, 143); a reader of standard output that goes away ends
-it without a word (141). Neither leaves anything under a final name.
+Signals end the run within one checkpoint (130, 143). If the reader of standard output closes it, the run ends
+without a message (141). Neither leaves an incomplete file under its final name.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _STOPPED = {INTERRUPTED: "interrupted", TERMINATED: "terminated"}
 
 
 def perform(command: Command) -> int:
-    """Run one of these verbs; the exit status."""
+    """Run one of these commands and return the exit status."""
     try:
         watcher = _watcher(command)
         tally = RunSummary(command)
@@ -73,7 +73,7 @@ def perform(command: Command) -> int:
         streams.complain(error.message)
         return error.exit_code
     try:
-        with archive_of(command) as archive:  # read before anything waits, so that it can be interrupted
+        with archive_of(command) as archive:  # read before the event loop, where Ctrl-C works
             status = trio.run(_RetrievalRun(command, watcher, tally, archive).run_supervised)
     except ResolveError as error:
         streams.complain(error.message)
@@ -90,7 +90,7 @@ def perform(command: Command) -> int:
 
 
 def _watcher(command: Command) -> Watcher:
-    """Raises `LocalError` for a file that cannot be written."""
+    """Return the watcher of the run. Raises `LocalError` for a file that cannot be written."""
     diagrams = None
     if command.trace_html is not None:
         diagrams = Diagrams(command.trace_html, command)
@@ -105,7 +105,7 @@ def _watcher(command: Command) -> Watcher:
 
 
 def _secrets(command: Command) -> CommandSecrets:
-    """Raises `UsageError` for a netrc file that is not to be trusted."""
+    """Return the logins of the run. Raises `UsageError` for a netrc file with unsafe permissions."""
     sections = command.configuration.hosts
     hosts = {name: section for name, section in sections.items() if section.logs_in}
     netrc = read_netrc(command.netrc_file) if command.netrc or command.netrc_file else Netrc()
@@ -116,8 +116,10 @@ def _secrets(command: Command) -> CommandSecrets:
 
 
 def _retry_policy(command: Command, *, several: bool) -> RetryPolicy:
-    """One URL is tried once, for somebody waits for the answer, unless `--tries` or the configuration says
-    otherwise; `get` goes on with a file of which octets are here."""
+    """Return the retry policy; a single URL is tried once, because the user waits for the answer.
+
+    `--tries` and the configuration override this. `get` also resumes a single file after its first bytes.
+    """
     policy = RetryPolicy(command.tries, command.retry_delay, command.retry_all)
     if several or command.configuration.sources["tries"] != "default":
         return policy
@@ -125,7 +127,7 @@ def _retry_policy(command: Command, *, several: bool) -> RetryPolicy:
 
 
 class _RetrievalRun:
-    """One command line under way: its workers and the statuses so far."""
+    """One run: its workers and the statuses so far."""
 
     def __init__(
         self, command: Command, watcher: Watcher, tally: RunSummary, archive: Archive | None
@@ -156,7 +158,7 @@ class _RetrievalRun:
         self._scope = trio.CancelScope()
 
     async def run_supervised(self) -> int:
-        """All URLs, until done or stopped; the exit status."""
+        """Process all URLs until done or stopped and return the exit status."""
         started = trio.current_time()
         with trio.open_signal_receiver(*STATUS_BY_SIGNAL) as signals:
             async with trio.open_nursery() as nursery:
@@ -172,14 +174,14 @@ class _RetrievalRun:
         return self._stopped
 
     def _report_stop(self, status: int) -> None:
-        """Who stops a run hears what is left of it, and how to go on."""
+        """Report partial files and how to resume them after a stop."""
         command = self._command
         if not command.is_quiet and command.verb == "get" and command.output != "-" and status in _STOPPED:
             streams.complain(f"{_STOPPED[status]}: {messages.way_on(self._watcher.take_kept(), self._again)}")
 
     @property
     def _again(self) -> str:
-        """What goes on with this run: files that are whole are in the way of the same command."""
+        """Return the command that resumes this run; without a ledger, complete files would make it fail."""
         command = self._command
         in_the_way = self._several and command.exists == "fail" and command.ledger is None
         return f"the same command{' with --exists skip' if in_the_way else ''}"
@@ -201,7 +203,7 @@ class _RetrievalRun:
                     self._session(password, recorder) as session,
                 ):
                     await self._fetch_all(session, ledger)
-        except LocalError as error:  # a file of the person's own, and not of one URL
+        except LocalError as error:  # an error of a local file of the user, not of one URL
             if not self._command.is_silent:
                 streams.complain(error.message)
             self._statuses.add(error.exit_code)
@@ -255,18 +257,18 @@ class _RetrievalRun:
         )
 
     def _batch(self, hosts: HostScheduler[BatchTask[None]]) -> Batch[None]:
-        """What is shown is shown in the order of the list, one after the other."""
+        """Return the batch of the run; output to the terminal is sequential, in the order of the list."""
         command = self._command
         if command.verb == "get" and command.output != "-":
-            resting = AT_REST if command.jobs > 1 else 0  # one after the other is also told so
+            resting = AT_REST if command.jobs > 1 else 0  # a sequential run also reports in order
             return Batch(hosts, concurrency=command.jobs, resting=resting)
         return Batch(hosts, concurrency=1, window=1)
 
     async def _walk(self, session: Resolver, ledger: Ledger | None) -> None:
-        """What is found below the targets is done while the lists are read."""
+        """Walk the trees and save their files, while the lists are read."""
         from resolver.cli.mirror import (
             Trees,
-            lane_of,  # few walk any
+            lane_of,  # lazy: few runs have trees
         )
 
         hosts = self._hosts(lane_of)
@@ -286,7 +288,7 @@ class _RetrievalRun:
         trees.no_more()
 
     async def _jobs(self, session: Resolver, ledger: Ledger | None) -> AsyncIterator[BatchTask[None]]:
-        """What is to be done, as the lists are read."""
+        """Yield the tasks, while the lists are read."""
         async with aclosing(self._targets(session, ledger)) as found:
             async for part in found:
                 if isinstance(part, SkippedLines):
@@ -302,7 +304,7 @@ class _RetrievalRun:
     async def _targets(self, session: Resolver, ledger: Ledger | None) -> AsyncGenerator[Part, None]:
         fetched: Mapping[str, FetchedList] = {}
         if self._command.lists:
-            from resolver.cli.lists import fetch_lists  # few have a list
+            from resolver.cli.lists import fetch_lists  # lazy: few runs have a list
 
             fetched = await fetch_lists(session, self._command, self._secrets, self.report)
         self._tally.fetched = fetched
@@ -316,43 +318,43 @@ class _RetrievalRun:
         self._tally.all_begun()
 
     def _pass_over_all(self, passed: SkippedLines) -> None:
-        """The same of many."""
+        """Report targets that earlier runs completed."""
         if passed.octets:
             streams.write_output(passed.octets)
         self._tally.pass_over(passed.number)
         self._statuses.add(0)
 
     def pass_over(self, number: int, saved: Saved, scheme: str) -> None:
-        """An earlier run had it."""
+        """Report a target that an earlier run completed."""
         if self._command.json:
             streams.print_record(outcome.make_done_record(saved, scheme))
         self._tally.count_done(number, saved)
         self._statuses.add(0)
 
     def report(self, error: ResolveError) -> None:
-        if not self._command.silent:  # no record tells of it
+        if not self._command.silent:  # the error has no record
             told = [error.message] if error.url is None else messages.describe(error, error.url)
             streams.complain(*told)
         self._tally.failed_to_read(error)
         self._statuses.add(error.exit_code)
 
     def _admit(self, target: CommandTarget) -> None:
-        """What a person gave for this run may go to the places that a person named."""
+        """Admit the target's host for the logins of this run, if the user named the URL."""
         if target.origin == "user":
-            with suppress(ResolveError):  # the verb meets it too, and says so
+            with suppress(ResolveError):  # the command reports the error
                 self._secrets.admit(target.parsed(self._command))
 
     async def _perform(self, session: Resolver, target: CommandTarget) -> Saved | None:
         command = self._command
         if (number := command.follow) is not None and command.verb in LISTED.split():
             target = await follow(session, target, command, number)
-            command = replace(command, search=None, view=None, type=None)  # the listing had them
+            command = replace(command, search=None, view=None, type=None)  # these were applied to the listing
         return await VERBS[command.verb](session, target, command)
 
     async def process_target(
         self, session: Resolver, number: int, target: CommandTarget, entry: LedgerEntry | None
     ) -> None:
-        """A target, from start to finish; what becomes of it is told and counted."""
+        """Retrieve one target, and report and count its outcome."""
         self._watcher.expect(target)
         self._admit(target)
         await self.conclude(number, target, lambda: self._perform(session, target), entry)
@@ -364,7 +366,7 @@ class _RetrievalRun:
         perform: Callable[[], Awaitable[Saved | None]],
         entry: LedgerEntry | None = None,
     ) -> None:
-        """What becomes of it is told and counted."""
+        """Perform a retrieval, and report and count its outcome."""
         current.set(entry)
         try:
             saved = await perform()
@@ -390,7 +392,7 @@ class _RetrievalRun:
         self, number: int, target: CommandTarget, entry: LedgerEntry | None, error: ResolveError
     ) -> None:
         self._tally.count_failed(number, error)
-        if self._several and (is_full(error) or is_scarce(error)):  # as would all that follow
+        if self._several and (is_full(error) or is_scarce(error)):  # the following URLs would fail, too
             return self._end_with(error)
         self._statuses.add(error.exit_code)
         if not self._command.is_silent:
@@ -405,7 +407,7 @@ class _RetrievalRun:
         return None
 
     def _end_with(self, error: ResolveError) -> None:
-        """Nothing that follows could be shown, written, or kept account of."""
+        """End the run after an error of the output or the ledger, which would affect all following URLs."""
         self._statuses.add(error.exit_code)
         if not self._command.is_silent and not self._scope.cancel_called:
             streams.complain(error.message)
@@ -435,4 +437,4 @@ class _TargetTask:
 
 
 async def _forget(result: TaskResult[None]) -> None:
-    """It was told."""
+    """Ignore the result, which was reported."""

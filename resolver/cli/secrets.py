@@ -1,9 +1,9 @@
 """Passwords for the command: from a file, configuration, netrc file, keyring or prompt without echo.
 
-They never come from the command line itself. They belong to the hosts that the command line names: a redirect
-to another host gets none, unless the configuration has a section of that host and TLS protects the connection
-(S11). The first source that answers is used: `--user` with `--password-file`, the section of the host, the
-netrc file, a prompt.
+Passwords are never on the command line itself. They are for the hosts that the command line names. A redirect
+to another host gets a password only if the configuration has a section of that host and TLS protects the
+connection (S11). The first source that answers is used: `--user` with `--password-file`, the section of the
+host, the netrc file, a prompt.
 """
 
 from __future__ import annotations
@@ -32,9 +32,14 @@ _MOST_PASSWORD = 4_096
 
 
 class CommandSecrets:
-    """Answers who asks for credentials, for the places it was told of. `sections` are those of the
-    configuration and of a netrc file, by host or host:port; `default` is for hosts without one, where the
-    scheme logs in by itself."""
+    """A provider of credentials for admitted hosts.
+
+    Args:
+        user: login name for all admitted hosts.
+        password_file: file with the password on its first line.
+        sections: logins of the configuration and of a netrc file, by host or host:port.
+        default: login for hosts without a section, in schemes that log in by default.
+    """
 
     def __init__(
         self,
@@ -50,15 +55,15 @@ class CommandSecrets:
         self._places: set[tuple[str, str, int]] = set()
 
     def admit(self, url: Url) -> None:
-        """The person named this place, so what the person gives may go there."""
+        """Admit the host and port of a URL that the user named."""
         if isinstance(url, HostUrl):
             self._places.add((url.scheme, comparable_host(url.host), url.effective_port))
 
     async def request(self, scheme: str, host: str, port: int, user: bytes | None) -> Credentials | None:
-        """Credentials for one place; None where there is no name, or nobody to ask for the password.
+        """Return credentials for a host and port, or None without a user name or a source of the password.
 
-        A name that is not the URL's own is used only with the password given beside it, or asked for.
-        Raises `NotConfigured` where the configuration names a source of passwords that gives none.
+        A name that is not from the URL is used only with the password that was given with it, or typed.
+        Raises `NotConfigured` if a configured source does not return a password.
         """
         named = (scheme, host, port) in self._places
         if not named and not _is_protected(scheme, port):
@@ -79,7 +84,7 @@ class CommandSecrets:
         return await streams.request_secret(prompt)
 
     def _section(self, scheme: str, host: str, port: int, user: bytes | None) -> _LoginSection:
-        """That of the host and port before that of the host; none for another name than its own."""
+        """Return the section of the host and port, else of the host; skip sections for another user name."""
         wanted = user or self._user
         default = self._default if rules_of(scheme).logs_in else None
         known = [self._sections[name] for name in names_of(host, port) if name in self._sections]
@@ -90,8 +95,10 @@ class CommandSecrets:
 
 
 async def password_of_key(certfile: str | None) -> bytes | None:
-    """That of the key of a certificate, asked of a person where it has one. Raises `NotConfigured` where
-    there is nobody to ask: standard input is not for it."""
+    """Ask the user for the password of a certificate's key, if it has one.
+
+    Raises `NotConfigured` without a terminal: standard input is not used for this.
+    """
     if certfile is None or not _is_locked(certfile):
         return None
     password = await streams.request_secret(f"password of the key in {certfile}: ")
@@ -105,11 +112,11 @@ def _is_locked(certfile: str) -> bool:
     try:
         return is_locked(certfile)
     except (OSError, ValueError):
-        return False  # it cannot be used, which is told before anything is sent
+        return False  # the TLS setup reports the error before anything is sent
 
 
 class _LoginSection:
-    """What one section of the configuration has to say of a login."""
+    """The login of one section of the configuration."""
 
     def __init__(self, found: HostSection) -> None:
         self._found = found
@@ -119,7 +126,7 @@ class _LoginSection:
         return None if self._found.user is None else _octets(self._found.user)
 
     async def password_for(self, host: str, user: bytes) -> bytes | None:
-        """Raises `NotConfigured` where what should give it does not."""
+        """Return the password, or None without a source. Raises `NotConfigured` if the source fails."""
         if self._found.password is not None:
             return _octets(self._found.password)
         if self._found.command:
@@ -129,7 +136,7 @@ class _LoginSection:
         return None
 
     async def _run_command(self) -> bytes:
-        """The first line that it writes. It may talk with the person meanwhile, so it has all the time."""
+        """Run the command and return its first line; no time limit, because it may prompt the user."""
         try:
             with below.hide_lines():
                 done = await trio.run_process(list(self._found.command), capture_stdout=True, check=False)
@@ -161,7 +168,7 @@ class _LoginSection:
 
 
 def _is_protected(scheme: str, port: int) -> bool:
-    """TLS from the first octet at the scheme's own port: who answers there is the host that was named."""
+    """Return whether TLS authenticates the host from the first byte, at the scheme's default port."""
     row = registry.find(scheme)
     return row is not None and row.tls == "always" and row.default_port == port
 
@@ -171,25 +178,30 @@ def _octets(text: str) -> bytes:
 
 
 def _first_line(name: str) -> bytes:
-    """The password: the first line, without its line end. Raises `LocalError`, and `LoginRequired`
-    where there is none."""
+    """Return the password: the first line without its line end.
+
+    Raises `LocalError`, and `LoginRequired` for an empty or overlong line.
+    """
     line = streams.read_first_line(name, _MOST_PASSWORD + 1)
     if not 0 < len(line) <= _MOST_PASSWORD:
         raise LoginRequired(f"{name} does not begin with a line that holds a password")
     return line
 
 
-# Logins from a netrc file, on request (`--netrc`, `--netrc-file`): sections of hosts, as the configuration
-# has them, but weaker.
+# Logins from a netrc file, on request (`--netrc`, `--netrc-file`): sections of hosts as in the configuration,
+# which overrides them.
 #
-# The standard library parses it. The file must belong to the user and must not be readable by others; a
-# mistake in it is reported with its line number and without its text, which may be a password.
+# The standard library parses the file. The file must belong to the user and must not be readable by others. A
+# mistake is reported with its line number and without its text, which may be a password.
 
-_MOST = 1_048_576  # octets of a file that a person writes
+_MOST = 1_048_576  # maximum bytes of a netrc file
 
 
 class Netrc(NamedTuple):
-    """`hosts` in lower case, `default` for hosts that have no entry; `warnings` are what was passed over."""
+    """The content of a netrc file; `hosts` is in lower case, `default` is for other hosts.
+
+    `warnings` are about skipped entries.
+    """
 
     hosts: Mapping[str, HostSection] = {}
     default: HostSection | None = None
@@ -197,7 +209,7 @@ class Netrc(NamedTuple):
 
 
 def read_netrc(named: str | None) -> Netrc:
-    """The file `named`, or that of `$NETRC`, or `~/.netrc`, which may be missing. Raises `UsageError`."""
+    """Read the file `named`, else $NETRC, else ~/.netrc, which may be missing. Raises `UsageError`."""
     path = named or os.environ.get("NETRC") or os.path.expanduser("~/.netrc")
     try:
         with open_own(path, "netrc file", _MOST, secret=True) as file:
@@ -212,8 +224,9 @@ def read_netrc(named: str | None) -> Netrc:
 
 def _parse(path: str, file: OwnFile) -> Mapping[str, tuple[str, str | None, str | None]]:
     try:
-        file.octets.decode()  # the library would try the locale's charset next
-        return netrc.netrc(_at_its_beginning(file.fd)).hosts  # type: ignore[arg-type]  # it closes what it gets
+        file.octets.decode()  # the library would next try the locale's charset
+        # netrc closes its argument
+        return netrc.netrc(_at_its_beginning(file.fd)).hosts  # type: ignore[arg-type]
     except netrc.NetrcParseError as error:
         raise UsageError(f"{path}, line {error.lineno}: not what a netrc file has") from error
     except UnicodeDecodeError as error:

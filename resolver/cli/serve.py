@@ -1,6 +1,7 @@
-"""The command `serve`: pages for the browsers of this machine, until it is stopped; and its desktop handlers.
+"""The command `serve`: a local web UI, until it is stopped; and the registration of desktop handlers.
 
-The admitting address, good for one use, goes to standard output; refused requests go to standard error.
+The entry address, valid for one use, is printed on standard output; refused requests are logged on standard
+error.
 """
 
 from __future__ import annotations
@@ -52,12 +53,12 @@ if TYPE_CHECKING:
     from resolver.web.server import ServeOptions, WebServer
 
 
-# The user's own browser, started on request.
+# The user's browser, started on request.
 #
-# Every user of the machine can read the command lines of all processes, so an address with a token stands in
-# none: the browser is given a page of ours on the disk, which its owner alone can read and which redirects.
+# All users of the machine can read the command lines of all processes, so no command line contains an address
+# with a token. The browser gets a local page that only its owner can read, and the page redirects.
 
-#: Seconds for a browser to start and to read its page: as long as a token is good.
+#: Seconds for a browser to start and to read its page: the lifetime of a token.
 _PAGE_LASTS = 60.0
 _PAGE = """<!doctype html>
 <meta charset="utf-8">
@@ -69,7 +70,7 @@ _PAGE = """<!doctype html>
 
 
 async def lead(address: str) -> None:
-    """Start a browser that goes to `address`; where there is none, print `address`."""
+    """Start a browser that opens `address`; without a browser, print `address`."""
     shown = False
     page = _page_that_leads_to(address)
     if page is not None:
@@ -81,7 +82,7 @@ async def lead(address: str) -> None:
 
 
 def _page_that_leads_to(address: str) -> str | None:
-    """Return the URL of a new file, or None where no file can be written."""
+    """Write the redirect page and return its URL, or None if the file cannot be written."""
     folder = runtime_folder()
     if folder is None:
         return None
@@ -94,14 +95,14 @@ def _page_that_leads_to(address: str) -> str | None:
     return Path(path).as_uri()
 
 
-#: Asks for one more way in.
+#: The signal that requests another entry address.
 _ANOTHER = signal.SIGUSR1
-#: What says nothing of how pages are served.
+#: Options that do not affect the pages.
 _ASIDE = frozenset({"open", "quiet", "silent", "config"})
 
 
 def perform(command: Command) -> int:
-    """Serve until a signal ends it; the exit status."""
+    """Serve until a signal and return the exit status."""
     try:
         import resolver.web.server  # noqa: F401
     except ModuleNotFoundError:
@@ -111,7 +112,7 @@ def perform(command: Command) -> int:
     try:
         if registers:
             return trio.run(_register_handlers, command)
-        with archive_of(command) as archive:  # read before anything waits, so that it can be interrupted
+        with archive_of(command) as archive:  # read before the event loop, where Ctrl-C works
             return trio.run(_serve, command, archive)
     except ResolveError as error:
         streams.complain(error.message)
@@ -146,7 +147,7 @@ async def _serve(command: Command, archive: ArchiveSource | None) -> int:
 
 
 async def _lead_on(command: Command, process: int, address: str) -> int:
-    """There is one already, and nothing was said that it should do otherwise."""
+    """Use the running server; the command line has no options that require another one."""
     if not command.is_quiet:
         streams.complain(f"the window of process {process} runs already, and its settings hold")
     if command.open:
@@ -158,10 +159,10 @@ async def _lead_on(command: Command, process: int, address: str) -> int:
 
 @contextmanager
 def announce_server(server: WebServer, command: Command) -> Iterator[None]:
-    """`resolve open` finds it as long as the block runs; the first one, where there are several."""
+    """Announce the server to `resolve open` during the block; the first of several servers is found."""
     from resolver.web.running import announce_server
 
-    if command.listen is not None or command.from_warc:  # it is for others, or of another time
+    if command.listen is not None or command.from_warc:  # a public server, or one for an archive
         yield
         return
     with ExitStack() as stack:
@@ -184,8 +185,7 @@ async def _wait_for_stop(signals: AsyncIterator[int], server: WebServer) -> int:
 
 
 def wishes_of(command: Command, archive: ArchiveSource | None = None) -> ServeOptions:
-    """What this command line says of a server; all comes from the `archive`, if there is one. Raises
-    `UsageError`."""
+    """Return the server's options; with an `archive`, all content is from it. Raises `UsageError`."""
     from resolver.web.access import LOOPBACK
     from resolver.web.server import ServeOptions
 
@@ -203,7 +203,7 @@ def wishes_of(command: Command, archive: ArchiveSource | None = None) -> ServeOp
 
 
 def _certificate(named: str | None) -> Certificate | None:
-    """One file, or two."""
+    """Return the certificate and key from one file or two."""
     from resolver.web.access import Certificate
 
     if named is None:
@@ -213,7 +213,7 @@ def _certificate(named: str | None) -> Certificate | None:
 
 
 def _collect_facts(command: Command) -> OwnPageFacts:
-    """What pages tell of the command."""
+    """Return facts about the command for the pages."""
     from resolver.web.own_pages import OwnPageFacts
     from resolver.web.pages.own import RuleRow as Told
     from resolver.web.pages.page import FactRow
@@ -229,11 +229,11 @@ def _collect_facts(command: Command) -> OwnPageFacts:
 
 
 def _pass_over(line: str) -> None:
-    """Nobody wants to hear it."""
+    """Discard a message, for --quiet."""
 
 
 def settings_of(command: Command) -> Settings:
-    """What holds for every URL that a browser asks for."""
+    """Return the settings for each URL that a browser requests."""
     policy = policy_of(command)
     return Settings(
         policy=policy,
@@ -242,7 +242,8 @@ def settings_of(command: Command) -> Settings:
         cafile=command.cacert,
         family=command.family,
         strict=command.strict,
-        options=replace(options_of(command, policy, keep=True), detailed=True),  # for their columns
+        # the listing pages have columns for them
+        options=replace(options_of(command, policy, keep=True), detailed=True),
         news_server=command.news_server,
         proxy=command.proxy,
         rate=command.rate,
@@ -250,16 +251,15 @@ def settings_of(command: Command) -> Settings:
     )
 
 
-# `serve --register`: other programs of the user's desktop open with this command the schemes that browsers
-# dropped, as the Desktop Entry and MIME Applications specifications say; and `--unregister`, which restores
-# the earlier state.
+# `serve --register`: the desktop opens with this command the schemes that browsers dropped, as specified by
+# Desktop Entry and MIME Applications. `--unregister` restores the earlier state.
 #
-# Only the user's own directories are written to. The previous handlers are stored in a file of ours.
+# Only the user's own directories are written to. A state file stores the previous handlers.
 
 SCHEMES = ("gopher", "ftp", "news", "nntp", "wais", "prospero")
 NAME = "resolve-url.desktop"
 
-#: What has to be quoted in an argument of Exec, and what is escaped within the quotes.
+#: Characters that must be quoted in an argument of Exec, and characters to escape inside the quotes.
 _RESERVED = re.compile(r"[ \t\"'\\><~|&;$*?#()`]")
 _ESCAPED = re.compile(r'["`$\\]')
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
@@ -267,15 +267,15 @@ _LIST = "mimeapps.list"
 
 
 class DesktopState(NamedTuple):
-    """What was so before: what opened a scheme, and which lists there were not."""
+    """The state before registration: handlers by scheme, and missing handler lists."""
 
     handlers: dict[str, str]
     missing: list[str]
 
 
 async def register(quiet: bool) -> None:
-    """Raises `LocalError`, also for a place that no desktop file can name."""
-    entry = desktop_entry(_words())  # before anything is written
+    """Register this command as the handler; raises `LocalError`, also for an invalid program path."""
+    entry = desktop_entry(_words())  # fails before anything is written
     _check_places()
     before = _read_state() or DesktopState({}, [path for path in _lists() if plain_file.read(path) is None])
     if await _is_installed("xdg-mime"):
@@ -292,7 +292,7 @@ async def register(quiet: bool) -> None:
 
 
 async def unregister(quiet: bool) -> None:
-    """What was chosen otherwise meanwhile stays. Raises `LocalError`."""
+    """Restore the previous handlers; handlers that changed meanwhile stay. Raises `LocalError`."""
     _check_places()
     before = _read_state() or DesktopState({}, [])
     for scheme, opened in before.handlers.items():
@@ -308,14 +308,14 @@ async def unregister(quiet: bool) -> None:
 
 
 def _check_places() -> None:
-    """Raises `NotConfigured` where nobody knows of a place."""
+    """Raise `NotConfigured` if a path is not absolute, without a home directory."""
     for path in (_entry(), _state(), *_lists()):
         if not os.path.isabs(path):
             raise NotConfigured("no home directory is known, and so no place for programs of the desktop")
 
 
 def desktop_entry(words: Iterable[str]) -> bytes:
-    """The file. The URL comes as one argument, behind what ends options."""
+    """Return the desktop file; the URL is one argument after the end of options."""
     lines = (
         "[Desktop Entry]",
         "Type=Application",
@@ -329,8 +329,10 @@ def desktop_entry(words: Iterable[str]) -> bytes:
 
 
 def argument(word: str) -> str:
-    """A word of Exec: quoted by its own rules, then escaped as every text of such a file is. Raises
-    `NotConfigured` for what would be another line, or nothing at all."""
+    """Quote an argument of Exec, then escape it as a string of a desktop file.
+
+    Raises `NotConfigured` for an empty argument or one with control characters.
+    """
     if not word or _CONTROL.search(word):
         raise NotConfigured(f"no desktop file can name {word!r}")
     quoted = f'"{_ESCAPED.sub(_escape, word)}"' if _RESERVED.search(word) else word
@@ -342,7 +344,7 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def _words() -> list[str]:
-    """How this program is started, wherever the desktop is."""
+    """Return the absolute command line of this program."""
     program = os.path.abspath(sys.argv[0])
     words = [program] if os.path.basename(program) == "resolve" else [sys.executable, "-m", "resolver"]
     if "=" in words[0]:
@@ -351,7 +353,7 @@ def _words() -> list[str]:
 
 
 def remove_handler(octets: bytes) -> bytes:
-    """A list of what opens what, without us."""
+    """Remove this program from a handler list."""
     name = NAME.encode()
     kept = []
     for line in octets.splitlines(keepends=True):
@@ -376,7 +378,7 @@ def _leave(path: str, *, made_by_us: bool) -> None:
 
 
 def _read_state() -> DesktopState | None:
-    """What an earlier run wrote down."""
+    """Return the state that an earlier run stored, or None."""
     octets = plain_file.read(_state())
     try:
         said = None if octets is None else json.loads(octets)
@@ -391,7 +393,7 @@ def _read_state() -> DesktopState | None:
 
 
 def _lists() -> list[str]:
-    """Where desktops and `xdg-mime` keep what a person chose."""
+    """Return the handler lists of desktops and `xdg-mime`."""
     folder = os.path.join(data_home(), "applications")
     lists = (os.path.join(folder, _LIST), os.path.join(folder, "defaults.list"))
     return [os.path.join(configuration_home(), _LIST), *lists]
@@ -422,7 +424,7 @@ async def _is_installed(program: str) -> bool:
 
 
 async def _run(*words: str) -> str | None:
-    """What a program of the desktop says; None where it is not there, or fails."""
+    """Return the output of a desktop program, or None if it is missing or fails."""
     try:
         done = await trio.run_process(
             words, capture_stdout=True, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
@@ -433,15 +435,21 @@ async def _run(*words: str) -> str | None:
 
 
 async def browse(session: Resolver, url: Url, target: CommandTarget, command: Command) -> None:
-    """Show what the URL says, before anything is sent. Where no window runs, until a signal comes. Raises
-    `Refused` for what whoever chose it may not open, and `UnsupportedScheme` without the extra."""
-    if target.origin != "user":  # pages know who looks at them, and no one else
+    """Open the URL's page in a browser; without a running server, serve until a signal.
+
+    The page explains the request before anything is sent.
+
+    Raises:
+        Refused: the policy does not permit a URL of this origin.
+        UnsupportedScheme: the extra is missing.
+    """
+    if target.origin != "user":  # pages treat all URLs as the user's
         error = judge(url, session.policy, origin=target.origin).error(url)
         if error is not None:
             raise error
     from resolver.web.running import find_entry
 
-    is_now = session.archive is None  # as what a window that runs shows
+    is_now = session.archive is None  # a running server shows the current state
     there = await trio.to_thread.run_sync(find_entry, url.text) if is_now else None
     if there is None:
         return await _begin(url, command, session.archive)

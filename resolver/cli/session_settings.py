@@ -1,4 +1,4 @@
-"""Limits, permissions and other settings of the command line, as the values that the package takes."""
+"""Limits, permissions and other settings of the command line, as values of the package."""
 
 from __future__ import annotations
 
@@ -16,8 +16,15 @@ from resolver.terminal.prompts import prompt
 def options_of(
     command: CommandOptions, policy: Policy, *, keep: bool = False, raw: bool = False, listen: bool = False
 ) -> Options:
-    """What the schemes are asked for beyond the URL; with `keep`, of several URLs; `raw` where the verb takes
-    octets as they come, and `listen` where it listens to sessions. Raises `UsageError`."""
+    """Return the request options of schemes. Raises `UsageError`.
+
+    Args:
+        command: the options of the command line.
+        policy: has the e-mail address for anonymous FTP.
+        keep: keep connections, for several URLs.
+        raw: the command writes bytes as received.
+        listen: the command records telnet sessions.
+    """
     options = Options(
         tls=command.tls or "never",
         mlsd=command.mlsd,
@@ -38,7 +45,7 @@ def options_of(
 
 
 def _transcript_of(command: CommandOptions) -> Transcript | None:
-    """What is wanted of a telnet session. Raises `UsageError`."""
+    """Return the settings of a recorded telnet session, or None. Raises `UsageError`."""
     if command.during is None and command.until is None:
         if command.send:
             raise UsageError("--send types into a session that --until or --for bounds")
@@ -53,14 +60,14 @@ def _transcript_of(command: CommandOptions) -> Transcript | None:
 
 
 def header(text: str) -> tuple[bytes, bytes]:
-    """Raises `UsageError`, which does not show it."""
+    """Split a header into name and value. Raises `UsageError` without its text."""
     name, colon, value = text.partition(":")
     if not (name and colon) or "\r" in text or "\n" in text or "\0" in text:
         raise UsageError("-H takes NAME:VALUE on one line")  # the value is often a secret
     return name.encode("utf-8", "surrogateescape"), value.strip().encode("utf-8", "surrogateescape")
 
 
-#: Options that are a limit by themselves.
+#: Options that set one limit.
 _SHORT_FORMS = {
     "min_rate": "min_rate",
     "connect_timeout": "connect",
@@ -71,13 +78,12 @@ _SHORT_FORMS = {
 
 
 def limits_of(command: CommandOptions) -> Limits:
-    """The limits that were set. Raises `UsageError`."""
+    """Return the configured limits. Raises `UsageError`."""
     return with_limits(Limits(), vars(command))
 
 
 def with_limits(limits: Limits, said: Mapping[str, Any]) -> Limits:
-    """The limits with what one place says of them, by the names of options; the short forms win over
-    `--limit`. Raises `UsageError`."""
+    """Return the limits with changes by option name; short forms override `--limit`. Raises `UsageError`."""
     for text in said.get("limit", ()):
         limits = _limit(limits, *pair(text, "--limit"))
     for option, name in _SHORT_FORMS.items():
@@ -88,7 +94,7 @@ def with_limits(limits: Limits, said: Mapping[str, Any]) -> Limits:
 
 
 def check_limit(name: str, value: str) -> None:
-    """Raises `UsageError`."""
+    """Check a limit. Raises `UsageError`."""
     _limit(Limits(), name, value)
 
 
@@ -111,12 +117,12 @@ def _limit(limits: Limits, name: str, value: str) -> Limits:
     raise UsageError(f"--limit {name}: there is no such limit{meant}")
 
 
-# The safety policy of the command line, as the value that the package takes. The policy is separate from the
-# limits, because a plan is judged and has no limits.
+# The safety policy of the command line, as a value of the package. The policy is separate from the limits,
+# because plans are checked against the policy and have no limits.
 
 
 def policy_of(command: CommandOptions) -> Policy:
-    """The policy that was named, with every `--allow-…`. Raises `UsageError`."""
+    """Return the named policy with all `--allow-…` options. Raises `UsageError`."""
     try:
         return replace(
             Policy.named(command.policy),
@@ -135,5 +141,6 @@ def policy_of(command: CommandOptions) -> Policy:
             trusted_proxy=command.trusted_proxy,
         )
     except ValueError as error:
-        field, colon, detail = str(error).partition(":")  # each names its field, which is the option
+        # messages start with the field, which is the option's name
+        field, colon, detail = str(error).partition(":")
         raise UsageError(f"--{field.replace('_', '-')}{colon}{detail}") from error

@@ -1,7 +1,6 @@
-"""The verb `config`: what holds for a run, or for one URL, and where each value comes from.
+"""The command `config`: the effective settings of a run, or of one URL, with their sources.
 
-Lines are those that the configuration file would have, so that they can be put into one; what secrets stand
-in them is not shown (S11).
+Output lines have the syntax of the configuration file and can be copied into it. Secrets are masked (S11).
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ from resolver.url.parsing import parse
 
 _MASK = "****"
 
-#: What may have a password in it.
+#: Options whose values may contain a password.
 _URLS = ("proxy", "trusted_proxy", "mirrors")
 
 
 class EffectiveSetting(NamedTuple):
-    """One setting: `table` is the section of the file that it belongs to, None for none."""
+    """One setting; `table` is its section of the file, or None."""
 
     table: str | None
     name: str
@@ -46,7 +45,7 @@ class EffectiveSetting(NamedTuple):
 
 
 def show(command: Command) -> int:
-    """Print all settings; the exit status."""
+    """Print all settings and return the exit status."""
     try:
         held = list(settings(command) if not command.urls else settings_for(command.urls[0], command))
     except InvalidUrl as error:
@@ -76,7 +75,7 @@ def _print(held: list[EffectiveSetting]) -> None:
 
 
 def _head(table: str) -> str:
-    """A table as the file has it: one of a host is quoted, and so may be limits of its own."""
+    """Format a table name for the file; a host is quoted, and may have a table of limits."""
     host, dot, last = table.rpartition(".")
     if dot and last == "limits":
         return f"{_toml(host)}.limits"
@@ -84,7 +83,7 @@ def _head(table: str) -> str:
 
 
 def settings(command: Command) -> Iterator[EffectiveSetting]:
-    """All that a file can set: options, tables, hosts."""
+    """Yield all settings of a file: options, tables, hosts."""
     yield from _list_options(command, {})
     for host, section in command.configuration.hosts.items():
         yield from _list_section(host, section)
@@ -94,7 +93,7 @@ def settings(command: Command) -> Iterator[EffectiveSetting]:
 
 
 def settings_for(text: str, command: Command) -> Iterator[EffectiveSetting]:
-    """What holds for one URL. Raises `InvalidUrl`, and `UsageError` where it leads to no host."""
+    """Yield the settings of one URL. Raises `InvalidUrl`, and `UsageError` for a URL without a host."""
     url = parse(text, strict=command.strict, origin="user")
     place = endpoint_of(url)
     if place is None:
@@ -109,7 +108,7 @@ def settings_for(text: str, command: Command) -> Iterator[EffectiveSetting]:
 def _proxy_for(
     scheme: str, place: Endpoint, own: ConfiguredValue | None, command: Command
 ) -> dict[str, ConfiguredValue]:
-    """Where it goes through, after all exceptions, and who says so."""
+    """Return the proxy after all exceptions, with its source."""
     variables = variables_at(proxies_here(command.proxy), None if own is None else own.value)
     proxy = proxy_for(scheme, place, variables)
     if proxy is None:
@@ -185,5 +184,5 @@ def _mask_password(text: str) -> str:
 
 
 def _toml(value: JsonValue) -> str:
-    """As the file has it. A text of TOML is one of JSON."""
+    """Format a value as TOML; the format of these values is the same as in JSON."""
     return json.dumps(value)

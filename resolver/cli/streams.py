@@ -1,7 +1,7 @@
 """The command's own streams: standard input, output and error, the list file, the trace file.
 
-No other module of the command touches them. Text on standard error is always escaped; text on standard output
-only where that is a terminal (rule S15).
+No other module of the command uses them. Text on standard error is always escaped. Text on standard output is
+escaped only on a terminal (rule S15).
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from protocols.location import JsonValue
 
 
-# Writing to given descriptors: with a wait for the reader, and without one.
+# Writes to given descriptors, blocking and nonblocking.
 
 
 class OutputFault(LocalError):
-    """Standard output takes no more, so nothing that follows could be shown either."""
+    """Standard output cannot be written, so that later output would fail, too."""
 
 
 @contextmanager
 def output_faults() -> Iterator[None]:
-    """What keeps standard output from taking more: `BrokenPipeError`, or `OutputFault`."""
+    """Raise errors of standard output as `BrokenPipeError` or `OutputFault`."""
     try:
         yield
     except BrokenPipeError:
@@ -41,7 +41,7 @@ def output_faults() -> Iterator[None]:
 
 
 def write_all(fd: int, octets: bytes | memoryview) -> None:
-    """Wait for as long as it takes; also where somebody made it a descriptor that does not wait."""
+    """Write all bytes and wait as needed, also on a descriptor that another process set to nonblocking."""
     left = memoryview(octets)
     while left:
         try:
@@ -57,7 +57,7 @@ def _wait(fd: int) -> None:
 
 
 def write_some(fd: int, octets: memoryview) -> memoryview:
-    """To a descriptor that `open_ready` opened, as far as it takes them now: what is left."""
+    """Write as much as fits to a descriptor of `open_ready` and return the rest."""
     with suppress(BlockingIOError):
         while octets:
             octets = octets[os.write(fd, octets) :]
@@ -65,10 +65,10 @@ def write_some(fd: int, octets: memoryview) -> memoryview:
 
 
 def open_ready(fd: int) -> int | None:
-    """What this descriptor writes to, by one of our own that makes nobody wait; None where there is none.
+    """Return a separate nonblocking descriptor for the same file, or None.
 
-    A regular file and /dev/null have no reader. A pipe is opened anew: set on the descriptor that we were
-    given, `O_NONBLOCK` would hold for everybody who has it.
+    Regular files and /dev/null are always ready. A pipe is opened again: `O_NONBLOCK` on the given descriptor
+    would affect all processes that share it.
     """
     found = os.fstat(fd)
     if stat.S_ISREG(found.st_mode) or found.st_rdev == os.stat(os.devnull).st_rdev:
@@ -77,33 +77,35 @@ def open_ready(fd: int) -> int | None:
         return None
     try:
         return os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:  # another user's, or without a reader, or no such names here
+    except OSError:  # another user's pipe, no reader, or no /proc
         return None
 
 
-# Standard error, and a few lines below all messages that are drawn again and again.
+# Standard error, and a few lines below all messages that are redrawn.
 #
-# These lines leave no trace. The cursor rests where the first of them begins: a terminal that is made
-# narrower folds them, and only there they begin all the same. A message is written in their place, and they
-# are drawn again below.
+# These lines leave no trace. The cursor stays at the start of the first line: if the terminal becomes
+# narrower, lines wrap, but that position does not move. A message replaces the lines, which are drawn again
+# below it.
 
 _FIRST = "\x1b[G"  # the first column
-_ERASE = f"{_FIRST}\x1b[J"  # from where the cursor rests to the end of the screen
-_NO_FOLD, _FOLD = "\x1b[?7l", "\x1b[?7h"  # a terminal may take a name for wider than it is
+_ERASE = f"{_FIRST}\x1b[J"  # from the cursor to the end of the screen
+_NO_FOLD, _FOLD = "\x1b[?7l", "\x1b[?7h"  # a terminal may measure a name wider than it is
 
-_drawn = ""  # what stands there now
-_held_back = 0  # how many want nothing there
-_returns = False  # does a line feed need a carriage return, for the terminal gives it none?
+_drawn = ""  # the lines on the screen
+_held_back = 0  # nesting level of `hide_lines`
+_returns = False  # whether a line feed needs a carriage return, because the terminal does not add one
 
 
 def print_above(text: str) -> None:
-    """Whole lines to standard error. Nothing is raised when nobody reads them."""
+    """Write complete lines to standard error; a closed standard error is ignored."""
     _write(f"{_ERASE}{text}{_drawn}" if _drawn else text)
 
 
 def draw(lines: Sequence[str]) -> None:
-    """Show these lines in place of those that stand there; none: take them away. Each is narrower than the
-    terminal and drives no more of it than its colours."""
+    """Replace the drawn lines, or remove them for an empty sequence.
+
+    Each line is narrower than the terminal and contains no control sequences but colors.
+    """
     global _drawn
     if _held_back or not (lines or _drawn):
         return
@@ -118,14 +120,14 @@ def clear() -> None:
 
 
 def ends_lines(does: bool) -> None:
-    """Does the terminal make the end of a line of a line feed? While a session has it, often not."""
+    """Set whether the terminal converts line feeds to line ends; during a session it often does not."""
     global _returns
     _returns = not does
 
 
 @contextmanager
 def hide_lines() -> Iterator[None]:
-    """The terminal is somebody else's meanwhile: nothing stands there, and nothing is drawn."""
+    """Hide the drawn lines and suppress drawing, while other output uses the terminal."""
     global _held_back
     clear()
     _held_back += 1
@@ -140,12 +142,12 @@ def is_terminal() -> bool:
 
 
 def size() -> tuple[int, int]:
-    """Columns and rows of the terminal, as they are now."""
+    """Return the current columns and rows of the terminal."""
     try:
         columns, rows = os.get_terminal_size(sys.stderr.fileno())
     except OSError:
         columns = rows = 0
-    return columns or 80, rows or 24  # one that was never told its size says 0
+    return columns or 80, rows or 24  # a terminal that does not know its size returns 0
 
 
 def encoding() -> str:
@@ -153,59 +155,62 @@ def encoding() -> str:
 
 
 def _write(text: str) -> None:
-    if sys.stderr is None:  # as Python has it where the descriptor was closed
+    if sys.stderr is None:  # Python's value for a closed descriptor
         return
     try:
         sys.stderr.write(text.replace("\n", f"{_FIRST}\n") if _returns and is_terminal() else text)
         sys.stderr.flush()
     except OSError:
-        pass  # there is nobody left to tell
+        pass  # standard error is closed, and there is no other output
 
 
-#: Octets of a line of standard input or of a list: a URL of 65,536 characters, each of them a JSON escape.
+#: Maximum bytes of a line of standard input or of a list: a URL of 65,536 characters in JSON escapes.
 MOST_LINE = 1_048_576
 
-_MOST_TEXT = 67_108_864  # what a body may have that is collected in memory: /dev/zero never ends
+_MOST_TEXT = 67_108_864  # the limit of a body that is held in memory; /dev/zero never ends
 
 _READ_AT_ONCE = 65_536
 
-_MOST_TYPED = 4_096  # what a terminal holds of a line
+_MOST_TYPED = 4_096  # the maximum of a line on a terminal
 
-_MOST_HELD = 8_192  # as much as Python's own buffer has
+_MOST_HELD = 8_192  # the size of Python's own buffer
 
-_PAGE = 100  # columns of a page of text where nobody says otherwise
+_PAGE = 100  # columns of a page of text by default
 
-_held = bytearray()  # meant for standard output, and not yet there
+_held = bytearray()  # buffered bytes for standard output
 
 
 def complain(*lines: str) -> None:
-    """One message to standard error. Nothing is raised when nobody reads it."""
+    """Write one message to standard error; a closed standard error is ignored."""
     print_above("resolve: " + "\n".join(map(escape_line, lines)) + "\n")
 
 
 def note(line: str) -> None:
-    """A line of the dialogue to standard error, without the program's name."""
+    """Write a line of the dialogue to standard error, without the program's name."""
     print_above(escape_line(line) + "\n")
 
 
 def say(text: str) -> None:
-    """Text of a stranger that is escaped already, to standard error."""
+    """Write untrusted text that is already escaped to standard error."""
     print_above(text)
 
 
 def note_record(record: dict[str, JsonValue]) -> None:
-    """A JSON object as one line of standard error, where standard output is a body's."""
+    """Write a JSON object as one line to standard error, if standard output has a body."""
     print_above(json_line(record))
 
 
 def print_line(text: str, *, raw: bool = False) -> None:
-    """A line of ours to standard output; see `line_octets`."""
+    """Write a line to standard output; see `line_octets`."""
     write_output(line_octets(text, raw=raw))
 
 
 def line_octets(text: str, *, raw: bool = False) -> bytes:
-    """A text as a line of standard output, and one line it is: line ends in it are shown. What else drives a
-    terminal is shown on one; with `raw` the person wants it as it is (S15)."""
+    """Encode a text as exactly one line of standard output.
+
+    Line ends in the text are escaped. On a terminal other control characters are escaped, too, unless `raw`
+    (S15).
+    """
     if output_is_terminal() and not raw:
         line = escape_line(text)
     else:
@@ -214,12 +219,12 @@ def line_octets(text: str, *, raw: bool = False) -> bytes:
 
 
 def print_text(text: str) -> None:
-    """A text of our own to standard output."""
+    """Write trusted text to standard output."""
     write_output(text.encode())
 
 
 def print_record(record: dict[str, JsonValue]) -> None:
-    """A JSON object as one line of standard output. ASCII only, so nothing in it drives a terminal."""
+    """Write a JSON object as one line to standard output; ASCII only, without control characters."""
     write_output(record_octets(record))
 
 
@@ -228,14 +233,16 @@ def record_octets(record: dict[str, JsonValue]) -> bytes:
 
 
 def json_line(record: dict[str, JsonValue]) -> str:
-    import json  # for those who ask for it
+    import json  # lazy: few runs need it
 
     return json.dumps(record, ensure_ascii=True, separators=(", ", ": ")) + "\n"
 
 
 def write_output(octets: bytes) -> None:
-    """Octets to standard output as they are; a pipe or a file gets many at a time. `BrokenPipeError` when its
-    reader has gone."""
+    """Write bytes to standard output, buffered unless on a terminal.
+
+    Raises `BrokenPipeError` if the reader closed it.
+    """
     output_descriptor()
     _held.extend(octets)
     if len(_held) >= _MOST_HELD or _at_once():
@@ -243,19 +250,19 @@ def write_output(octets: bytes) -> None:
 
 
 def _at_once() -> bool:
-    """Does somebody watch, or want it so (PYTHONUNBUFFERED)?"""
+    """Return whether to flush each write: on a terminal or with PYTHONUNBUFFERED."""
     return output_is_terminal() or getattr(sys.stdout, "write_through", False)
 
 
 def behind_all(octets: bytes) -> bytes:
-    """Octets behind those that are held, for whoever writes them now."""
+    """Return the buffered bytes followed by these, for a caller that writes both."""
     octets = bytes(_held) + octets if _held else octets
     _held.clear()
     return octets
 
 
 def flush() -> None:
-    """Push out what is held."""
+    """Write the buffered bytes."""
     if _held:
         octets = bytes(_held)
         _held.clear()
@@ -263,7 +270,7 @@ def flush() -> None:
 
 
 def leave(status: int) -> NoReturn:
-    """End the process, once all is written."""
+    """End the process, after all writes."""
     _leave(status)
 
 
@@ -277,13 +284,13 @@ _leave: Callable[[int], NoReturn] = sys.exit
 
 
 def abandon_output() -> None:
-    """Nobody reads standard output, so nobody gets what is held."""
+    """Discard the buffered bytes, because standard output has no reader."""
     _held.clear()
 
 
 def _push(octets: bytes) -> None:
-    # Not through a buffer of Python's: a thread that waits for a reader keeps its lock, and the program
-    # that leaves the thread behind could not end.
+    # Unbuffered: a thread that waits for a reader would keep the lock of Python's buffer, and a program that
+    # abandons the thread could not end.
     fd = output_descriptor()
     if output_is_terminal():
         clear()
@@ -292,7 +299,7 @@ def _push(octets: bytes) -> None:
 
 
 def output_descriptor() -> int:
-    """Raises `OutputFault` where it is closed."""
+    """Return the descriptor of standard output. Raises `OutputFault` if it is closed."""
     if sys.stdout is None:
         raise OutputFault("cannot write to standard output: it is closed")
     return sys.stdout.fileno()
@@ -307,7 +314,7 @@ def input_is_terminal() -> bool:
 
 
 def output_is_file() -> bool:
-    """Is it a file on a disk, and no reader whose screen might be this one?"""
+    """Return whether standard output is a regular file, without a reader on this terminal."""
     return sys.stdout is not None and stat.S_ISREG(os.fstat(sys.stdout.fileno()).st_mode)
 
 
@@ -316,7 +323,7 @@ def output_encoding() -> str | None:
 
 
 def output_columns() -> int:
-    """How wide the terminal is that shows standard output; elsewhere a page has 100 columns."""
+    """Return the columns of the terminal on standard output, else 100."""
     try:
         return os.get_terminal_size(sys.stdout.fileno()).columns or _PAGE
     except (AttributeError, OSError, ValueError):
@@ -324,13 +331,13 @@ def output_columns() -> int:
 
 
 def read_list(name: str) -> Iterator[bytes]:
-    """The octets of a list file (`-` is standard input), as they come."""
+    """Yield the bytes of a list file (`-` is standard input) as they arrive."""
     with _reading(name, "the list ") as fd:
         yield from _pieces(fd)
 
 
 def list_lines(name: str, pieces: Iterable[bytes]) -> Iterator[str]:
-    """The lines of a list, each without its one line end."""
+    """Yield the lines of a list, without line ends."""
     for line in _lines(pieces):
         if len(line) == MOST_LINE:
             raise LocalError(f"{name}: a line is longer than {MOST_LINE} octets")
@@ -338,7 +345,7 @@ def list_lines(name: str, pieces: Iterable[bytes]) -> Iterator[str]:
 
 
 def is_file(name: str) -> bool:
-    """Can this list be read once more?"""
+    """Return whether the list is a regular file, which can be read again."""
     try:
         return name != "-" and stat.S_ISREG(os.stat(name).st_mode)
     except (OSError, ValueError):
@@ -346,8 +353,10 @@ def is_file(name: str) -> bool:
 
 
 class ListFile:
-    """A list to be written at the end of a run, which may be the one that the run reads. It is opened before
-    anything else is done: what cannot be written is told then. Raises `LocalError`."""
+    """A list that is written at the end of a run; it may be the file that the run reads.
+
+    The file is opened at the start of the run, so that errors are reported early. Raises `LocalError`.
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -357,7 +366,7 @@ class ListFile:
             raise self._fault(error) from error
 
     def write(self, lines: Iterable[str]) -> LocalError | None:
-        """All of it, in place of what was there. What kept it from being written, if anything did."""
+        """Replace the content and return the error, or None."""
         text = "".join(lines).encode("utf-8", "surrogateescape")
         try:
             if stat.S_ISREG(os.fstat(self._fd).st_mode):
@@ -373,14 +382,16 @@ class ListFile:
 
 
 def input_lines() -> Iterator[bytes]:
-    """The lines of standard input as they come; one longer than `MOST_LINE` in pieces."""
+    """Yield the lines of standard input; a line longer than `MOST_LINE` is split."""
     with _reading("-", "") as fd:
         yield from _lines(_pieces(fd))
 
 
 def read_first_line(name: str, most: int) -> bytes:
-    """The first line without its line end, at most `most` octets of it. Not an octet behind it is taken:
-    what follows on standard input is another reader's."""
+    """Return at most `most` bytes of the first line, without its line end.
+
+    Later bytes are not read: on standard input, they are for another reader.
+    """
     line = b""
     with _reading(name, "") as fd:
         while len(line) < most and not line.endswith(b"\n") and (octet := os.read(fd, 1)):
@@ -389,7 +400,7 @@ def read_first_line(name: str, most: int) -> bytes:
 
 
 def read_file(name: str, most: int) -> bytes:
-    """A file of the person's, of at most `most` octets. Raises `LocalError`."""
+    """Return the content of a user's file of at most `most` bytes. Raises `LocalError`."""
     with _reading(name, "") as fd, open(fd, "rb", closefd=False) as file:
         octets = file.read(most + 1)
     if len(octets) > most:
@@ -398,7 +409,7 @@ def read_file(name: str, most: int) -> bytes:
 
 
 def read_text(name: str) -> str:
-    """A whole text, for `extract`; any octets that are no UTF-8 stay distinguishable."""
+    """Return a complete text for `extract`; invalid UTF-8 is kept as surrogates."""
     text = bytearray()
     with _reading(name, "") as fd:
         while octets := os.read(fd, _READ_AT_ONCE):
@@ -410,8 +421,11 @@ def read_text(name: str) -> str:
 
 @contextmanager
 def _reading(name: str, what: str) -> Iterator[int]:
-    """The descriptor of a file to read. That of standard input stays open: it may be named twice. Nothing
-    of Python's reads ahead there, nor holds a lock when the program ends while a thread waits for a line."""
+    """Yield the descriptor of a file to read.
+
+    Standard input stays open, because it may be named twice. Python's buffered reader is not used: it would
+    read ahead, and hold a lock if the program ends while a thread waits for a line.
+    """
     try:
         if name != "-":
             fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
@@ -433,7 +447,7 @@ def _pieces(fd: int) -> Iterator[bytes]:
 
 
 def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Lines with their line ends, cut at `MOST_LINE` octets; the last one may have none."""
+    """Yield lines with line ends, split at `MOST_LINE` bytes; the last line may have no line end."""
     held = bytearray()
     for octets in pieces:
         searched = len(held)
@@ -447,13 +461,15 @@ def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 async def request_secret(prompt: str) -> bytes | None:
-    """A line typed at the terminal without being shown; None for none, and where there is no terminal."""
+    """Read a line from the terminal without echo; None for an empty line or without a terminal."""
     return await request_line(prompt, hidden=True) or None
 
 
 async def request_line(prompt: str, *, hidden: bool = False) -> bytes | None:
-    """A line typed at the terminal, without its end; None where there is none, and for an end of input. No
-    bar is drawn meanwhile. What is `hidden` is not shown; the terminal is as it was, however this ends."""
+    """Read a line from the terminal without its line end; None for end of input or without a terminal.
+
+    Bars are hidden meanwhile. With `hidden` the terminal does not echo; its settings are always restored.
+    """
     from trio.lowlevel import wait_readable
 
     terminal = _terminal()
@@ -462,7 +478,7 @@ async def request_line(prompt: str, *, hidden: bool = False) -> bytes | None:
     try:
         with hide_lines(), _silence(terminal) if hidden else nullcontext():
             os.write(terminal, escape_line(prompt).encode())
-            await wait_readable(terminal)  # a terminal gives a whole line at once
+            await wait_readable(terminal)  # a terminal returns a complete line
             typed = os.read(terminal, _MOST_TYPED)
     finally:
         os.close(terminal)
@@ -482,13 +498,16 @@ def _silence(terminal: int) -> Iterator[None]:
 
 
 async def ask(question: str) -> bool:
-    """Does the person at the terminal say yes? Nothing else is one, and no terminal says none."""
+    """Ask the user at the terminal for consent.
+
+    Only yes is consent; without a terminal the result is False.
+    """
     typed = await request_line(f"{question} [y/N] ")
     return typed is not None and typed.strip().lower() in (b"y", b"yes")
 
 
 def has_terminal() -> bool:
-    """Is there one at which a person could be asked?"""
+    """Return whether a terminal is available for questions."""
     terminal = _terminal()
     if terminal is not None:
         os.close(terminal)
@@ -505,7 +524,7 @@ def _terminal() -> int | None:
 class TraceWriter:
     """The dialogue, written as it happens: to a file, or to standard error for `-v`.
 
-    A file that takes no more stops nothing: `close` tells of it.
+    A write error of the file does not stop the run; `close` returns it.
     """
 
     def __init__(self, path: str | None, aloud: bool) -> None:
@@ -518,7 +537,7 @@ class TraceWriter:
             raise self._fault(error) from error
 
     def line(self, text: str, said: str | None) -> None:
-        """A line for the file, and what a person gets of it."""
+        """Write a line to the file, and its form for users to standard error."""
         shown = escape_line(text)
         if self._aloud and said is not None:
             note(said)
@@ -529,7 +548,7 @@ class TraceWriter:
                 self._problem = error
 
     def close(self) -> LocalError | None:
-        """What kept some of it from being written, if anything did."""
+        """Close the file and return the first error, or None."""
         if self._file is not None:
             try:
                 self._file.close()

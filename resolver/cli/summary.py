@@ -1,7 +1,7 @@
-"""The outcome of all URLs of a run: a line for people, JSON records, and the list of `--failed`.
+"""The outcomes of all URLs of a run: a summary line, JSON records, and the list of `--failed`.
 
-The list is one that `-i` takes, with origin and referrer of each URL. It holds URLs as they were given,
-because another run has to request them, and so only its owner may read it.
+`-i` accepts the list, with origin and referrer of each URL. The list holds URLs as given, because another run
+must request them, and so only its owner may read it.
 """
 
 from __future__ import annotations
@@ -29,12 +29,13 @@ if TYPE_CHECKING:
     from resolver.cli.lists import FetchedList
 
 
-#: What is refused before anything is sent to it: the policy, the parser, the registry, a redirect.
+#: Exit statuses of refusals before anything is sent: by the policy, the parser, the registry, a redirect
+#: rule.
 REFUSED = frozenset({9, 12, 13, 15})
 
 
 class RunSummary:
-    """Counts. Of the URLs themselves only those are held that are not done."""
+    """Counters of a run; only pending or failed targets are held in memory."""
 
     def __init__(self, command: Command) -> None:
         self._command = command
@@ -52,30 +53,29 @@ class RunSummary:
         self.elapsed: float | None = None
 
     def begin(self, target: CommandTarget, *, below: bool = False) -> int:
-        """Its number. What is found `below` a target is counted by itself; whoever wants it asks for that
-        one."""
+        """Count a target and return its number; targets `below` a tree are counted separately."""
         self._handed_out += 1
         self._read += not below
         return self._note(target)
 
     def pass_over(self, count: int) -> None:
-        """So many are kept, and were never left to do."""
+        """Count targets that earlier runs completed."""
         self._handed_out += count
         self._read += count
         self._numbers += count
         self._counts["kept"] += count
 
     def plant(self, target: CommandTarget) -> int:
-        """The number of a tree: it is left to do until it is over."""
+        """Return the number of a tree, which is pending until its end."""
         self._read += 1
         return self._note(target)
 
     def uproot(self, number: int) -> None:
-        """Nothing of the tree is left but what has failed."""
+        """Remove a finished tree; its failed targets stay."""
         del self._left[number]
 
     def withdraw(self, number: int) -> None:
-        """It is nothing that is counted."""
+        """Remove a target from the counts."""
         del self._left[number]
         self._handed_out -= 1
 
@@ -91,12 +91,12 @@ class RunSummary:
             self._octets += max(0, saved.bytes - saved.resumed_from)
 
     def count_failed(self, number: int, error: ResolveError) -> None:
-        if self._file is None:  # nobody asks for it again
+        if self._file is None:  # not needed for a list
             del self._left[number]
         self._count_failure(error)
 
     def failed_to_read(self, error: ResolveError) -> None:
-        """A list, or a line of one that is no target."""
+        """Count an error of a list or of one of its lines."""
         self._unreadable += 1
         self._count_failure(error)
 
@@ -110,11 +110,11 @@ class RunSummary:
             self._statuses.add(error.exit_code)
 
     def all_begun(self) -> None:
-        """There are no more than have begun."""
+        """Mark the lists as read to the end."""
         self._ended = True
 
     def close(self, *, aloud: bool) -> LocalError | None:
-        """Tell, if `aloud` and of more than one; write the list. What kept it from being written."""
+        """Print the summary if `aloud` and for more than one target; write the list and return its error."""
         rest = [] if self._ended else list(self._never_begun())
         total = self._handed_out + self._unreadable + len(rest)
         if aloud and self.elapsed is not None and total > 1 and self._is_worth_a_line(total):
@@ -124,7 +124,7 @@ class RunSummary:
         return self._file.write(dict.fromkeys(map(self._format_list_line, chain(self._left.values(), rest))))
 
     def _is_worth_a_line(self, total: int) -> bool:
-        """Where files are saved, always; what else goes well is seen."""
+        """Return whether to print a summary: always for saved files, otherwise only for failures."""
         if self._command.is_quiet or self._command.json:
             return False
         return self._saves or self._counts["done"] < total
@@ -155,13 +155,13 @@ class RunSummary:
         return f"{', '.join(words)}; {octets(self._octets)} in {duration(elapsed)}"
 
     def _never_begun(self) -> Iterator[CommandTarget]:
-        """What an end before the end has left of the lists, as far as they can be read once more."""
+        """Yield the targets that an interrupted run did not start, from lists that can be read again."""
         fetched = self.fetched
         if all(name in fetched or streams.is_file(name) for name in self._command.lists):
             yield from islice(targets_as_given(self._command, fetched), self._read, None)
 
     def _format_list_line(self, target: CommandTarget) -> str:
-        """A line of a list that means this target again."""
+        """Return a line of a list for this target."""
         chosen, url = self._command.origin, target.url
         led = None if self._command.referrer is None else (redact(self._command.referrer), None)
         more = collect_list_facts(target)
@@ -171,7 +171,7 @@ class RunSummary:
 
 
 def collect_list_facts(target: CommandTarget) -> dict[str, JsonValue]:
-    """What a list said of the file."""
+    """Return the facts of a list about a file."""
     name, mirrors, checksum, size = target.name, target.mirrors, target.checksum, target.size
     if (name, mirrors, checksum, size) == (None, (), None, None):
         return {}
@@ -186,19 +186,21 @@ def _word_for(saved: Saved | None) -> str:
 
 
 def is_plain(url: str) -> bool:
-    """Does a line of it mean this URL and nothing else?"""
+    """Return whether a list line with this text has the same meaning as the URL."""
     return url.isprintable() and bool(url.strip()) and url[0] not in "#{"
 
 
 def make_done_record(saved: Saved, scheme: str, *, dry_run: bool = False) -> dict[str, JsonValue]:
-    """The outcome of a retrieval that is complete, or of one that a `dry_run` has not made; `path` is None on
-    standard output, and of what was left alone."""
+    """Return the record of a successful retrieval or, with `dry_run`, of a planned one.
+
+    `path` is None on standard output, and for a skipped target without a file.
+    """
     record = outcome_of(saved, scheme, saved.path).as_json()
     return {**record, "status": "skipped"} if dry_run else record
 
 
 def removed(path: str, *, done: bool) -> dict[str, JsonValue]:
-    """The outcome of a file or directory here that its source has no more."""
+    """Return the record of a local file or directory that the source no longer has."""
     nothing = dict.fromkeys(("url", "final_url", "scheme"))
     record: dict[str, JsonValue] = {**nothing, "status": "done" if done else "skipped", "exit": 0}
     record |= {"error": None, "path": path, "bytes": 0, "resumed_from": 0, "media_type": None}
@@ -209,7 +211,7 @@ def removed(path: str, *, done: bool) -> dict[str, JsonValue]:
 def make_failed_record(
     error: ResolveError, target: CommandTarget, elapsed: float, command: Command, policy: Policy
 ) -> dict[str, JsonValue]:
-    """The outcome of a retrieval that ended in `error`: what is not known is null."""
+    """Return the record of a failed retrieval; unknown members are null."""
     judged = judge(
         error,
         target.url,
@@ -224,21 +226,21 @@ def make_failed_record(
 
 
 def make_unknown_record(error: ResolveError, target: CommandTarget) -> dict[str, JsonValue]:
-    """What stands in a list of facts or entries where `error` ended it."""
+    """Return the record of an error that ended a list of facts or entries."""
     return {"url": redact(target.url), "error": reason_of(error), "exit": error.exit_code}
 
 
-# `cat --json` of a telnet session: a record for each event as it happens, followed by its outcome.
+# `cat --json` of a telnet session: a record for each event as it happens, then the outcome.
 
 
 def add_event_records(options: Options) -> Options:
-    """The same, of which a session that is written down tells what happens in it."""
+    """Return options with a transcript that reports its events as records."""
     assert options.transcript is not None
     return replace(options, transcript=replace(options.transcript, tell=streams.note_record))
 
 
 def combine_watchers(watch: Callable[[Event], None]) -> Callable[[Event], None]:
-    """Who watches, and a record for whom it is spoken to."""
+    """Return an event handler that calls `watch` and reports the connected peer as a record."""
 
     def hear(event: Event) -> None:
         watch(event)

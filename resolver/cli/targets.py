@@ -1,6 +1,6 @@
-"""The targets of a command: the URLs of the command line, then those of its lists, and their plans.
+"""The targets of a command: the URLs of the command line, then those of its lists.
 
-Each has its origin, its referrer and the further facts of its list.
+Each has its origin, its referrer and further facts of its list.
 """
 
 from __future__ import annotations
@@ -34,11 +34,22 @@ _NOTHING: Mapping[str, FetchedList] = {}
 
 
 class CommandTarget(NamedTuple):
-    """One URL as given, the origin it is judged by, and what led to it: `(url, address)`. One that is saved
-    under a name that nobody gave has a `claim`; `where` is where it goes below the directory for files, as
-    far as that is known beforehand. The rest is what a list says of it: the path of its file,
-    other places that have it, its digest and its size, and what was odd about that. What was found in a tree
-    is a `file` of that. `known` is what it was parsed as, once it was."""
+    """One URL of a run, and facts about it.
+
+    Attributes:
+        url: as given.
+        origin: the origin that the policy checks.
+        referrer: `(url, address)` of the page or list that contained the URL.
+        claim: the reservation of a file name that the user did not choose.
+        name: the file's path according to the list.
+        mirrors: other URLs of the file, according to the list.
+        checksum: the file's digest according to the list.
+        size: the file's size in bytes according to the list.
+        findings: findings about the list's facts.
+        file: the file of a tree.
+        where: the path below the output directory, if it is known in advance.
+        known: the parsed URL, after the first parse.
+    """
 
     url: str
     origin: Origin
@@ -55,14 +66,22 @@ class CommandTarget(NamedTuple):
 
     @property
     def is_bare(self) -> bool:
-        """Is there nothing but a URL?"""
+        """Return whether the target has no further facts than its URL."""
         return self.name is None and not self.mirrors and self.checksum is None and self.size is None
 
     def reserve(self, url: Url, command: Command, name: str | None = None, suffix: str = "") -> str:
-        """The path of its file below the directory for files: of that `name`, or its own, and how it goes on.
-        The path that a list says is kept to, but where the person wants the directories of URLs. Raises
-        `Refused` (S14) where it has none."""
-        if self.where and name is None and not suffix:  # as it has been reserved
+        """Reserve the path of the file below the output directory.
+
+        The path from a list is used unless the user chose directories by URL. Raises `Refused` (S14) without
+        a name.
+
+        Args:
+            url: the parsed URL.
+            command: the options.
+            name: a file name that replaces the URL's, such as the server's.
+            suffix: appended to the path.
+        """
+        if self.where and name is None and not suffix:  # already reserved
             return self.where
         from resolver.transfer.naming import local_directory, local_file_name
 
@@ -76,7 +95,7 @@ class CommandTarget(NamedTuple):
 
     @property
     def place(self) -> tuple[str, str]:
-        """The host that it is with, as `host_key` has it, and its scheme; "" where it is no URL."""
+        """Return the host as of `host_key`, and the scheme; empty if the text is not a URL."""
         try:
             url = self.known or parse(self.url, origin=self.origin)
         except InvalidUrl:
@@ -84,10 +103,10 @@ class CommandTarget(NamedTuple):
         return host_key(url), url.scheme
 
     def parsed(self, command: Command) -> Url:
-        """The URL, with `--search` or `--view` put into it by its scheme.
+        """Return the URL with `--search` or `--view` applied by its scheme.
 
-        Raises `InvalidUrl`, and `NotConfigured` (exit 2) where an option means nothing to the scheme, or
-        cannot be kept to.
+        Raises `InvalidUrl`. Raises `NotConfigured` (exit 2) if an option does not apply to the scheme or
+        cannot be satisfied.
         """
         if self.known is not None:
             return self.known
@@ -105,9 +124,17 @@ class CommandTarget(NamedTuple):
 def targets(
     command: Command, report: Callable[[ResolveError], None], fetched: Mapping[str, FetchedList] = _NOTHING
 ) -> Iterator[CommandTarget]:
-    """All targets, in order. `report` is told of a line that can be no target; the others are taken all the
-    same. `fetched` are the lists that are URLs, as they came. Raises `LocalError` for a list that cannot be
-    read, and for a second URL where there is one file."""
+    """Yield all targets in order.
+
+    Args:
+        command: the options.
+        report: called with an error for each invalid line, which is skipped.
+        fetched: the content of lists that are URLs.
+
+    Raises:
+        LocalError: a list cannot be read.
+        NotConfigured: more than one URL for a single output file.
+    """
     found = (_as_url(target, command) for target in _targets(command, report, fetched))
     if command.verb != "get" or command.output in ("-", None):
         return found
@@ -115,20 +142,19 @@ def targets(
 
 
 def targets_as_given(command: Command, fetched: Mapping[str, FetchedList]) -> Iterator[CommandTarget]:
-    """The same once more, in the same order, for whoever only wants to know what they are."""
-    with suppress(LocalError):  # which was told when they were read
+    """Yield the same targets again, without reports."""
+    with suppress(LocalError):  # was reported at the first read
         yield from _targets(command, lambda error: None, fetched)
 
 
 def _as_url(target: CommandTarget, command: Command) -> CommandTarget:
-    """What a person typed with characters outside ASCII is asked for as the URL that RFC 3987 makes of it,
-    and that is said. `parse` is asked what the text itself is."""
+    """Convert a typed IRI to a URL (RFC 3987) and report the conversion; `parse` gets the text unchanged."""
     if target.url.isascii() or target.origin != "user" or command.strict or command.verb == "parse":
         return target
     try:
         url = convert_iri(target.url)
         parse(url, origin=target.origin)
-    except InvalidUrl:  # which the verb says of what was typed
+    except InvalidUrl:  # the command reports the error for the typed text
         return target
     if not command.is_quiet:
         streams.complain(f"{redact(target.url)}: asked for as {redact(url)}")
@@ -143,11 +169,14 @@ def _only_one(found: Iterator[CommandTarget], file: str) -> Iterator[CommandTarg
 
 
 class TargetNaming:
-    """Each target takes its name here, in the order of the list, before anybody works on it: the one that it
-    had by the `ledger`. Where the server may choose, names go to whom it tells them first."""
+    """The file names of the targets, reserved in list order before any is retrieved.
+
+    A target keeps its name from the `ledger`. If servers may choose names, the first target with a name gets
+    it.
+    """
 
     def __init__(self, command: Command, ledger: Ledger | None) -> None:
-        from resolver.transfer.naming import NameReservations  # what is not saved has no need of them
+        from resolver.transfer.naming import NameReservations  # lazy: only saved targets have names
 
         self._command = command
         self._ledger = ledger
@@ -158,7 +187,7 @@ class TargetNaming:
     def _may_have(self, path: str, url: str) -> bool:
         if not self._renames:
             return True
-        from resolver.files.names import is_free  # with hashlib and json 7 ms, and parse saves nothing
+        from resolver.files.names import is_free  # 7 ms with hashlib and json, and parse saves no file
 
         path = os.path.join(self._command.directory or "", path)
         had_it = self._ledger is not None and self._ledger.has(url, os.path.abspath(path))
@@ -166,7 +195,7 @@ class TargetNaming:
 
     @property
     def how(self) -> str | None:
-        """How names are found, where the text of a URL and those that came before it tell; else None."""
+        """Return a key for the naming rule, or None if names depend on more than URLs and their order."""
         command = self._command
         if self._renames or command.url_options or not self._is_by_url:
             return None
@@ -179,7 +208,7 @@ class TargetNaming:
         return not (command.allow_server_name or command.recursive) and command.follow is None
 
     def find_again(self, paths: Sequence[str]) -> list[bool]:
-        """Targets that had these by the ledger, found in the same way: which of them have them now."""
+        """Reserve names from the ledger again; return for each whether it was available."""
         taken = self._names.reserve_again(paths)
         self._number += sum(taken)
         return taken
@@ -190,7 +219,7 @@ class TargetNaming:
         self._number += 1
         named = target._replace(claim=NameReservation(self._names, self._number))
         if self._is_by_url:
-            with suppress(ResolveError):  # the verb meets it too, and says so
+            with suppress(ResolveError):  # the command reports the error
                 named = named._replace(known=named.parsed(self._command))
                 named = named._replace(where=named.reserve(named.parsed(self._command), self._command))
         return named
@@ -203,13 +232,13 @@ def _targets(
     for url in command.urls:
         yield CommandTarget(url, command.origin, referrer)
     if command.extracts is not None:
-        from resolver.cli.lists import urls_in  # few take all that there is
+        from resolver.cli.lists import urls_in  # lazy: few runs extract an archive
 
         for url in urls_in(command.extracts, command.at, report, quiet=command.is_quiet):
             yield CommandTarget(url, command.origin, referrer)
     if not command.lists:
         return
-    from resolver.cli import lists  # few command lines have one
+    from resolver.cli import lists  # lazy: few command lines have a list
 
     for source in lists.sources(command, fetched):
         for where, item in lists.items(source, report):
@@ -223,8 +252,11 @@ def _targets(
 
 
 def _file(item: ListedFile, source: ListSource, command: Command) -> CommandTarget:
-    """A file of which the list says more. Of its places those are left out that would be refused, so that
-    the others need not wait for that; if it has no other, that is what is told of it."""
+    """Return the target of a file with further facts.
+
+    Mirrors that the policy refuses are left out, so that the others need not wait. If all are refused, the
+    error is reported for the first.
+    """
     from resolver.cli.lists import sift
 
     urls, findings = sift(item.urls, source, command)
@@ -241,10 +273,10 @@ def _file(item: ListedFile, source: ListSource, command: Command) -> CommandTarg
 
 
 def _line(line: str, where: str, source: ListSource) -> CommandTarget | None:
-    """None for an entry of a listing that has no URL, such as a line of prose in a menu."""
+    """Return the target of a line, or None for a listing entry without a URL, such as text in a menu."""
     if not line.startswith("{"):
         return CommandTarget(line, source.origin, source.referrer)
-    import json  # most lists are lines
+    import json  # lazy: most lists are plain lines
 
     try:
         record = json.loads(line)
@@ -261,13 +293,13 @@ def _line(line: str, where: str, source: ListSource) -> CommandTarget | None:
         raise LocalError(f"{where}: origin is user, chosen or derived, not {chosen!r}")
     led = _referrer(record.get("referrer"), where) or source.referrer
     target = CommandTarget(url, cast("Origin", chosen), led)
-    if source.fetched:  # whoever wrote it may say what it likes
+    if source.fetched:  # origin and referrer of an untrusted list are ignored
         target = CommandTarget(url, source.origin, source.referrer)
     return target if record.get("listed") is None else _with_more(target, record["listed"], where)
 
 
 def _with_more(target: CommandTarget, said: object, where: str) -> CommandTarget:
-    """What an earlier run wrote down of what its list said."""
+    """Add the facts that an earlier run wrote with `--failed`."""
     from resolver.transfer.verification import Checksum
     from resolver.trees.lists import BadItem, parts_of, safe_path
 
@@ -299,7 +331,7 @@ def _referrer(value: object, where: str) -> tuple[str, str | None] | None:
 
 
 def status_of(statuses: Iterable[int]) -> int:
-    """The exit status of a run: that of all failures if they agree, else 1; 0 when none failed."""
+    """Return the exit status of a run: 0, the common status of all failures, or 1 if failures differ."""
     failures = {status for status in statuses if status != 0}
     if not failures:
         return 0

@@ -1,6 +1,7 @@
 """The dialogue as it happens, for `-v` and `--trace`, and as diagrams: `C:` for sent data, `S:` for received.
 
-A file gets all of it. A user, who has the body elsewhere, gets the words of the peer.
+A file gets the complete dialogue. Standard error gets the peer's text without the body, which is written
+elsewhere.
 """
 
 from __future__ import annotations
@@ -34,13 +35,15 @@ from resolver.network.events import (
 from resolver.transfer.plan import Plan
 from resolver.url.parsing import redact
 
-#: Warnings that are known to be told: a list of very many URLs must not fill the memory.
+#: Maximum remembered warnings: a very long list must not fill the memory.
 _MOST_WARNED = 10_000
 
 
 class Watcher:
-    """Turns events into lines of a trace, and hands them to what shows how far transfers are. Of `trees` a
-    warning is told once, with the first URL of a place: below it there may be thousands."""
+    """A converter of events to trace lines, which also passes events to the progress display.
+
+    With `trees` a warning is reported only for the first URL of a host, because a tree may have thousands.
+    """
 
     def __init__(
         self,
@@ -63,39 +66,39 @@ class Watcher:
 
     @property
     def listener(self) -> OnEvent:
-        """`watch`, for no more than is told or shown to anybody."""
+        """Return `watch`, limited to the events that are reported or shown."""
         if self._trace is not None or self._diagrams is not None:
             return self.watch
         return Listener(self.watch, {*self._display.hears_of, Kept, Started, Warned, Retrying})
 
     def watch(self, event: Event) -> None:
-        """Tell a warning, and a try that follows; write down the dialogue, if somebody reads it."""
+        """Report warnings and retries, and write the trace."""
         self._display.hear(event)
         if self._diagrams is not None:
             self._diagrams.hear(event)
         if isinstance(event, Kept):
             self._kept.append(event)
-        if self._kept and isinstance(event, Started):  # another run of it, or a later turn of a batch
+        if self._kept and isinstance(event, Started):  # a retry of it, or its next turn in a batch
             self._kept = [kept for kept in self._kept if kept.url != event.url]
         if isinstance(event, Warned) and not self._quiet and self._is_news(event):
             complain(f"{event.url}: warning ({event.finding.rule}): {event.finding.detail}")
         if isinstance(event, Retrying) and not self._quiet:
-            when = f"{event.delay:.1f} s" if event.delay else "its turn"  # behind others of its host
+            when = f"{event.delay:.1f} s" if event.delay else "its turn"  # after other requests of its host
             complain(f"{event.url}: {words_of(event.error)}; again in {when}")
         if self._trace is not None and (line := line_of(event)) is not None:
             self._trace.line(line, self._words.select_words(event, line))
 
     def take_kept(self) -> list[Kept]:
-        """What was kept of transfers since this was asked last."""
+        """Return the partial files since the last call."""
         kept, self._kept = self._kept, []
         return kept
 
     async def show(self) -> None:
-        """Show how far transfers are, for as long as it is not cancelled."""
+        """Show progress until cancelled."""
         await self._display.run()
 
     def _is_news(self, warning: Warned) -> bool:
-        """Each further try, and each look at the facts alone, meets the same warnings of a URL."""
+        """Return whether the warning was not reported before: retries and fact requests repeat warnings."""
         about = warning.url.split("/", 3)[:3] if self._trees else [warning.url]
         told = ("/".join(about), warning.finding)
         if told in self._warned:
@@ -106,12 +109,12 @@ class Watcher:
         return True
 
     def expect(self, target: CommandTarget) -> None:
-        """It is about to be asked for."""
+        """Announce a target before its request."""
         if self._diagrams is not None:
             self._diagrams.expect(target)
 
     def close(self) -> list[LocalError]:
-        """What kept a trace from being written, if anything did. What was shown of transfers is gone."""
+        """Clear the display, close the trace files and return their errors."""
         self._display.close()
         written = [each.close() for each in (self._trace, self._diagrams) if each is not None]
         return [fault for fault in written if fault is not None]
@@ -119,13 +122,16 @@ class Watcher:
 
 # Dialogues and plans as a page of diagrams: `--trace-html FILE` and `explain --html` (extra `web`).
 
-#: Targets whose plans are kept in mind: as many as recordings are, and those that wait to begin.
+#: Maximum remembered targets: as many as recordings, plus those that wait to start.
 _MOST_EXPECTED = 1000
 
 
 class Diagrams:
-    """The dialogues of a run. Raises `NotConfigured` without the extra, `LocalError` where no file can be
-    written, before anything is fetched."""
+    """The dialogues of a run, as a page.
+
+    Raises `NotConfigured` without the extra, and `LocalError` if the file cannot be written. Both are raised
+    before the first request.
+    """
 
     def __init__(self, path: str, command: Command) -> None:
         self._panel = _panel("--trace-html")
@@ -138,7 +144,7 @@ class Diagrams:
         self._recordings = Recordings(trio.current_time)
 
     def expect(self, target: CommandTarget) -> None:
-        """It is about to be asked for: its plan will stand beside what was said."""
+        """Remember a target, so that its plan is shown next to its dialogue."""
         if len(self._expected) >= _MOST_EXPECTED:
             del self._expected[next(iter(self._expected))]
         self._expected[redact(target.url)] = target
@@ -147,7 +153,7 @@ class Diagrams:
         self._recordings.hear(event)
 
     def close(self) -> LocalError | None:
-        """Write the page, whatever became of the run. What kept it from being written, if anything did."""
+        """Write the page, also after a failed run, and return the error, or None."""
         from resolver.web.dialogue.exchange import make_planned_exchange
 
         sections = []
@@ -168,12 +174,12 @@ class Diagrams:
             return None
         try:
             return plan_of(target, self._command)
-        except ResolveError:  # it said so when it was asked for
+        except ResolveError:  # the retrieval reported the error
             return None
 
 
 def show_plans(plans: Sequence[Plan], command: Command) -> None:
-    """The page of `explain --html`, to standard output or to a file. Raises `LocalError`."""
+    """Write the page of `explain --html` to standard output or a file. Raises `LocalError`."""
     panel = _panel("--html")
     from resolver.web.dialogue.exchange import make_planned_exchange
 
@@ -186,7 +192,7 @@ def show_plans(plans: Sequence[Plan], command: Command) -> None:
 
 
 def check_needs(option: str) -> None:
-    """Raises `NotConfigured` without the extra."""
+    """Raise `NotConfigured` without the extra."""
     _panel(option)
 
 

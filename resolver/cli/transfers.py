@@ -1,7 +1,7 @@
-"""Running transfers, by the package's events: one for each number, over all its tries; their amounts.
+"""Running transfers, from the package's events: one per number, over all its tries; their amounts.
 
-Nothing here depends on the display. A failed try may be followed by another one, whose event comes in the
-same moment; so a transfer is examined between moments only.
+Nothing here depends on the display. The event of a retry follows that of a failed try immediately. A transfer
+is therefore examined only when no event is being processed.
 """
 
 from __future__ import annotations
@@ -17,21 +17,24 @@ from resolver.terminal.text import escape_line
 from resolver.transfer.naming import last_part
 from resolver.url.parsing import parse
 
-#: Seconds over which a rate is averaged: it is to be read, and to tell of a standstill before long.
+#: Seconds over which a rate is averaged: steady enough to read, short enough to show a stall soon.
 _WINDOW = 8.0
 
-#: Seconds between two moments that are remembered for it.
+#: Minimum seconds between two samples of the rate.
 _APART = 0.1
 
-#: Characters of a name that are looked at: one of combining characters alone would be as wide as none.
+#: Maximum characters of a name that are processed: combining characters have no width.
 _MOST_NAME = 200
 
 State = Literal["connecting", "receiving", "waiting", "over"]
 
 
 class TransferProgress:
-    """One object on its way. `start` octets were there before the first try, as far as they still count;
-    `until` is when a waiting one is tried again."""
+    """One running transfer.
+
+    `start` is the number of valid bytes before the first try. `until` is the time of the next try of a
+    waiting transfer.
+    """
 
     def __init__(self, url: str, now: float) -> None:
         self.url = url
@@ -47,7 +50,7 @@ class TransferProgress:
         self._moments: deque[tuple[float, int]] = deque()
 
     def progress(self, event: Progress, now: float) -> None:
-        if self.state != "receiving":  # of another try: it may begin earlier than the last one ended
+        if self.state != "receiving":  # a new try may start at an earlier offset than the last one reached
             self._moments.clear()
             self.received = event.start
             self.start = event.start if self.start is None else min(self.start, event.start)
@@ -58,7 +61,7 @@ class TransferProgress:
             self._moments.append((now, event.received))
 
     def rate(self, now: float) -> float | None:
-        """Octets a second of late; None as long as that cannot be told."""
+        """Return recent bytes per second, or None if unknown."""
         while len(self._moments) > 1 and self._moments[1][0] < now - _WINDOW:
             self._moments.popleft()
         if self.state != "receiving" or not self._moments or now - self._moments[0][0] < _APART:
@@ -67,7 +70,7 @@ class TransferProgress:
         return (self.received - received) / (now - since)
 
     def estimate_remaining(self, now: float) -> float | None:
-        """Seconds until it is there, if it goes on like this."""
+        """Return the seconds until the end at the current rate, or None."""
         rate = self.rate(now)
         if not rate or self.expected is None:
             return None
@@ -75,7 +78,7 @@ class TransferProgress:
 
 
 class TransferTracker:
-    """All of a run."""
+    """All transfers of a run."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -99,7 +102,7 @@ class TransferTracker:
                 transfer.state, transfer.failed = "over", error is not None
 
     def under_way(self) -> list[TransferProgress]:
-        """Those that are not over, the oldest first. Looking forgets the others, but for their sum."""
+        """Return the running transfers, oldest first; finished ones are added to the totals and removed."""
         for number, transfer in list(self._all.items()):
             if transfer.state == "over":
                 del self._all[number]
@@ -114,13 +117,15 @@ class TransferTracker:
 
     @property
     def brought(self) -> int:
-        """Octets that came since the run began."""
+        """Return the bytes received since the start of the run."""
         return self._brought + sum(transfer.brought for transfer in self._all.values())
 
 
 def shown_name(url: str) -> str:
-    """What the object of a URL is called, fit for one line of a terminal, in which each character stands for
-    itself: neither tabs nor what has no shape."""
+    """Return the name of a URL's object, escaped for one line of a terminal.
+
+    All characters are printable: there are no tabs and no invisible characters.
+    """
     name = url
     with suppress(InvalidUrl):
         name = last_part(parse(url)).decode("utf-8", "surrogateescape").rpartition("/")[2] or url
@@ -138,13 +143,13 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
 def octets(count: int) -> str:
-    """`12.3 MiB`; at most 8 characters below 1024 EiB."""
+    """Format a size, such as `12.3 MiB`; at most 8 characters below 1024 EiB."""
     factor, unit = _unit_of(count)
     return f"{_figures(count, factor)} {unit}"
 
 
 def octets_of(count: int, whole: int) -> str:
-    """`1.2/45.6 MiB`, in the unit of the whole; at most 13 characters."""
+    """Format a partial size, such as `1.2/45.6 MiB`, in the unit of `whole`; at most 13 characters."""
     factor, unit = _unit_of(whole)
     return f"{_figures(count, factor)}/{_figures(whole, factor)} {unit}"
 
@@ -155,7 +160,7 @@ def _unit_of(count: int) -> tuple[int, str]:
 
 
 def _figures(count: int, factor: int) -> str:
-    """Rounded down: what is not all there does not read as if it were."""
+    """Format a number, rounded down: an incomplete amount is never shown as complete."""
     if factor == 1 or count >= 100 * factor:
         return str(count // factor)
     tenths = count * 10 // factor
@@ -163,7 +168,7 @@ def _figures(count: int, factor: int) -> str:
 
 
 def countdown(seconds: float) -> str:
-    """`0:07`, `1:02:03`; `days` beyond what a clock shows. At most 8 characters."""
+    """Format a time left, such as `0:07` or `1:02:03`, or `days` from 100 hours; at most 8 characters."""
     left = int(seconds + 0.999)
     if left >= 360_000:
         return "days"
@@ -173,7 +178,7 @@ def countdown(seconds: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """`0.4 s`, `12 s`, `3 min`, `2 h 5 min`: what is over and done."""
+    """Format an elapsed time, such as `0.4 s`, `12 s`, `3 min` or `2 h 5 min`."""
     if seconds < 9.95:
         return f"{seconds:.1f} s"
     if seconds < 99.5:

@@ -1,4 +1,4 @@
-"""Values of options, one function a kind, which raises `BadValue` with the expected form."""
+"""Values of options: one parser per kind, which raises `BadValue` with the expected form."""
 
 from __future__ import annotations
 
@@ -17,19 +17,18 @@ _SIZE_FACTORS = {"k": 1024, "K": 1024, "M": 1024**2, "G": 1024**3}
 
 
 class UsageError(Exception):
-    """The command line cannot be understood; the message says what is wrong with it, without what a URL in it
-    has before an @ (S17)."""
+    """An invalid command line; the message has no text that a URL has before an @ (S17)."""
 
     def __init__(self, message: str) -> None:
         super().__init__(re.sub(r"//[^/?#\s]*@", "//****@", message))
 
 
 class BadValue(Exception):
-    """An option cannot have this value; the message says what it needs."""
+    """An invalid value of an option; the message says the expected form."""
 
 
 def pair(text: str, option: str) -> tuple[str, str]:
-    """NAME=VALUE taken apart; `option` is for the message. Raises `UsageError`."""
+    """Split NAME=VALUE; `option` is for the message. Raises `UsageError`."""
     name, equals, value = text.partition("=")
     if not (name and equals):
         raise UsageError(f"{option} takes NAME=VALUE, not {text!r}")
@@ -37,29 +36,29 @@ def pair(text: str, option: str) -> tuple[str, str]:
 
 
 def count(text: str) -> int:
-    """A whole number from 1 to 1,000."""
+    """Parse a whole number from 1 to 1,000."""
     return _number(text, 1, 1_000)
 
 
 def entry(text: str) -> int:
-    """The number of an entry: a listing may have millions."""
+    """Parse the number of an entry; listings may have millions of entries."""
     if not (text.isascii() and text.isdigit() and len(text) <= 9 and int(text) >= 1):
         raise BadValue(f"the number of an entry is needed, 1 is the first, not {text!r}")
     return int(text)
 
 
 def number(text: str) -> int:
-    """A whole number up to 1,000."""
+    """Parse a whole number from 0 to 1,000."""
     return _number(text, 0, 1_000)
 
 
 def depth(text: str) -> int:
-    """Directories on a way down: at most 64."""
+    """Parse a number of directory levels from 1 to 64."""
     return _number(text, 1, 64)
 
 
 def regex(text: str) -> str:
-    """A regular expression."""
+    """Check a regular expression."""
     try:
         re.compile(text)
     except re.error as error:
@@ -68,19 +67,22 @@ def regex(text: str) -> str:
 
 
 def port(text: str) -> int:
-    """A TCP port."""
+    """Parse a TCP port."""
     return _number(text, 1, 65_535)
 
 
 def listening_port(text: str) -> int:
-    """A TCP port to listen at; 0 is one that the system chooses."""
+    """Parse a TCP port to listen on; 0 lets the system choose."""
     return _number(text, 0, 65_535)
 
 
 def listening_address(text: str) -> str:
-    """A numeric address to listen at, as browsers write it. One that means all of them has no name that a
-    browser could be held to, and neither has one that is known on one link alone."""
-    from ipaddress import ip_address  # few command lines have one
+    """Parse a numeric address to listen on, and return it as browsers write it.
+
+    Addresses of all interfaces are invalid: they have no host name that a browser could be restricted to. The
+    same holds for an address that is valid on one link only.
+    """
+    from ipaddress import ip_address  # lazy: few command lines have one
 
     try:
         found = ip_address(text)
@@ -93,7 +95,7 @@ def listening_address(text: str) -> str:
 
 
 def page_size(text: str) -> int:
-    """Rows of a listing on one page: at most 10,000."""
+    """Parse the number of rows per page, at most 10,000."""
     return _number(text, 1, 10_000)
 
 
@@ -104,7 +106,7 @@ def _number(text: str, least: int, most: int) -> int:
 
 
 def size(text: str) -> int:
-    """A number of octets, optionally with k, M or G (powers of 1024)."""
+    """Parse a number of bytes, optionally with k, M or G (powers of 1024)."""
     factor = _SIZE_FACTORS.get(text[-1:], 1)
     digits = text if factor == 1 else text[:-1]
     if not (digits.isascii() and digits.isdigit() and len(digits) <= 18):
@@ -113,7 +115,7 @@ def size(text: str) -> int:
 
 
 def rate(text: str) -> int:
-    """A number of octets a second, as `size`."""
+    """Parse bytes per second, in the form of `size`, at least 1."""
     value = size(text)
     if not value:
         raise BadValue("octets a second are needed, 1 or more, not 0")
@@ -121,12 +123,12 @@ def rate(text: str) -> int:
 
 
 def seconds(text: str) -> float:
-    """Seconds, above 0, in decimal figures."""
+    """Parse seconds above 0 as a decimal number."""
     return _decimal(text, "seconds above 0 are needed")
 
 
 def frequency(text: str) -> float:
-    """How often a second: above 0, in decimal figures."""
+    """Parse a rate per second above 0 as a decimal number."""
     return _decimal(text, "a number above 0 is needed (0.5: every 2 s)")
 
 
@@ -138,7 +140,7 @@ def _decimal(text: str, needed: str) -> float:
 
 
 def scheduler(text: str) -> str:
-    """The address of a scheduler of Dask, or `local`, or `local:N`."""
+    """Check the address of a Dask scheduler, or `local`, or `local:N`."""
     place, colon, many = text.partition(":")
     if place == "local":
         if colon:
@@ -150,15 +152,15 @@ def scheduler(text: str) -> str:
 
 
 def path(text: str) -> str:
-    """The name of a file or directory. An unset variable of a script is none."""
+    """Check the name of a file or directory; empty names, as from an unset shell variable, are invalid."""
     if not text:
         raise BadValue("a name is needed, not ''")
     return text
 
 
 def moment(text: str) -> str:
-    """A time in UTC, or its beginning."""
-    from resolver.warc.archive import read_moment  # few command lines have one
+    """Check a time in UTC, or a prefix of one."""
+    from resolver.warc.archive import read_moment  # lazy: few command lines have one
 
     try:
         read_moment(text)
@@ -168,7 +170,7 @@ def moment(text: str) -> str:
 
 
 def proxy(text: str) -> str:
-    """The URL of a proxy, or `none`."""
+    """Check the URL of a proxy, or `none`."""
     try:
         check_proxy(text)
     except NotConfigured as error:
@@ -177,7 +179,7 @@ def proxy(text: str) -> str:
 
 
 def referrer(text: str) -> str:
-    """A URL that led to another."""
+    """Parse the URL of a referrer."""
     try:
         return parse(text).text
     except InvalidUrl as error:
@@ -185,8 +187,8 @@ def referrer(text: str) -> str:
 
 
 def checksum(text: str) -> Checksum:
-    """`auto` or `ALG:HEX`."""
-    from resolver.transfer.verification import Checksum  # few command lines have one
+    """Parse `auto` or `ALG:HEX`."""
+    from resolver.transfer.verification import Checksum  # lazy: few command lines have one
 
     try:
         return Checksum.parse(text)
@@ -195,9 +197,8 @@ def checksum(text: str) -> Checksum:
 
 
 def suggest_nearest(word: str, known: Iterable[str]) -> str:
-    """The end of a sentence that proposes the nearest word: one that it begins, before all others. Nothing
-    where none is near."""
-    from difflib import get_close_matches  # few command lines need it
+    """Return a suggestion of the most similar keyword, preferably one that `word` abbreviates, or ""."""
+    from difflib import get_close_matches  # lazy: few command lines need it
 
     words = sorted(set(known))
     longer = [each for each in words if len(word) > 2 and each.startswith(word)]

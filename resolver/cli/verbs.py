@@ -1,4 +1,4 @@
-"""One function a verb: what it does with one URL. Each returns, or raises what went wrong."""
+"""One function per command: it processes one URL, and raises the error if it fails."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from resolver.transfer.verification import Checksum
     from resolver.trees.walk import TreeDirectory
 
-#: Seconds that the end of a run waits for a reader of what is saved: one that reads at all needs no more.
+#: Seconds that an ending run waits for the reader of a last record; an active reader needs less.
 _MOMENT = 1.0
 
 Record: TypeAlias = Callable[[dict[str, JsonValue]], Awaitable[None]]
@@ -51,7 +51,7 @@ Verb: TypeAlias = Callable[[Resolver, CommandTarget, Command], Awaitable[Saved |
 
 
 async def get(session: Resolver, target: CommandTarget, command: Command) -> Saved | None:
-    """Save the object under its own name, or where `-O` says; one outcome."""
+    """Save the object under its own name or as `-O`; report one outcome."""
     if command.output == "-":
         return await cat(session, target, command)
     if command.output is not None and is_device(_resolve_path(command.output, command)):
@@ -69,7 +69,7 @@ async def get(session: Resolver, target: CommandTarget, command: Command) -> Sav
                 )
             )
         raise
-    if saved is None:  # it is a directory, and what is in it comes
+    if saved is None:  # a directory, whose files are saved separately
         return None
     saved = _with_findings(saved, target)
     _report_oddities(saved.requested_url, saved.findings, command)
@@ -83,8 +83,10 @@ async def get(session: Resolver, target: CommandTarget, command: Command) -> Sav
 
 
 def _last_words() -> AbstractContextManager[object]:
-    """Where the end of the run has come while the disk was waited for, a reader has a moment to take what is
-    told inside."""
+    """Return a context that gives readers a moment to take output.
+
+    A cancellation may arrive during a disk write; the output that follows would otherwise be cancelled.
+    """
     if trio.current_effective_deadline() > float("-inf"):
         return nullcontext()
     return trio.move_on_after(_MOMENT, shield=True)
@@ -121,9 +123,10 @@ def _save_settings(target: CommandTarget, command: Command) -> SaveSettings:
 async def _gather(session: Resolver, target: CommandTarget, command: Command) -> Saved:
     """Save the articles of a group as messages of a mailbox.
 
-    Raises `ResolveError`; the articles that came before are there.
+    Raises `ResolveError`; articles that precede the error are saved.
     """
-    from resolver.files.mailbox import Maildir, Mbox  # for `-r --format` alone, and trees are many modules
+    # lazy: only for `-r --format`, and trees are many modules
+    from resolver.files.mailbox import Maildir, Mbox
     from resolver.trees.saving import GroupMailbox, source_of
 
     url = target.parsed(command)
@@ -138,7 +141,7 @@ async def _gather(session: Resolver, target: CommandTarget, command: Command) ->
 
 
 async def _save_below(target: CommandTarget, command: Command) -> Saved | None:
-    """A file of a tree, where the walk has it. None where it is a directory."""
+    """Save a file of a tree at its path; return None for a directory."""
     assert target.file is not None
     file = target.file
     wanted: SaveSettings = {
@@ -156,7 +159,7 @@ async def _save_below(target: CommandTarget, command: Command) -> Saved | None:
 async def enter(
     directory: TreeDirectory, target: CommandTarget, command: Command, policy: Policy
 ) -> Saved | None:
-    """List a directory of a tree. Only what goes wrong has an outcome, and what is left alone."""
+    """List a directory of a tree; only failures and skipped directories have an outcome."""
     started = trio.current_time()
     try:
         listed = await directory.run()
@@ -176,7 +179,7 @@ async def enter(
 
 
 def _checksum(target: CommandTarget, command: Command) -> Checksum | None:
-    """What the person says of the file, else what a list says of it, else what its own place does."""
+    """Return the checksum of the command line, else of a list; `auto` is weaker than a list's digest."""
     told: Checksum | None = command.checksum
     return target.checksum if told is None or (told.algorithm == "auto" and target.checksum) else told
 
@@ -199,7 +202,7 @@ async def _path(session: Resolver, url: Url, target: CommandTarget, command: Com
 
 
 def _resolve_path(path: str, command: Command) -> str:
-    """Where that path leads, with `-d`."""
+    """Return the path below the directory of `-d`."""
     return os.path.join(command.directory or "", path)
 
 
@@ -207,16 +210,16 @@ def _reserve(url: Url, name: str | None, suffix: str, target: CommandTarget, com
     try:
         return target.reserve(url, command, name, suffix)
     except Refused:
-        from resolver.transfer.plan import opens_anything  # what is refused is rare
+        from resolver.transfer.plan import opens_anything  # lazy: refusals are rare
 
         if opens_anything(url) or target.claim is None:
             raise
-    # What is no object at all is refused for that (S10), not for its name.
+    # A URL without a retrievable object is refused for that (S10), not for its name.
     return target.reserve(url, command, f"link-{target.claim.number}")
 
 
 def _report_saved(saved: Saved, command: Command) -> None:
-    if command.is_quiet or saved.path is None:  # what is left alone has a finding
+    if command.is_quiet or saved.path is None:  # a skipped target without a path has a finding
         return
     way = messages.way_of(saved)
     if command.dry_run:
@@ -225,7 +228,7 @@ def _report_saved(saved: Saved, command: Command) -> None:
 
 
 async def _get_into(path: str, session: Resolver, target: CommandTarget, command: Command) -> Saved:
-    """Into a device or a pipe."""
+    """Write the object to a device or a pipe."""
     async with open_device(path) as device:
         saved = await _pour(session, target, command, _show, device)
     saved = replace(saved, path=path)
@@ -237,7 +240,7 @@ async def _get_into(path: str, session: Resolver, target: CommandTarget, command
 
 
 async def cat(session: Resolver, target: CommandTarget, command: Command) -> Saved | None:
-    """The body to standard output; what is a listing, as its lines; the target of a link."""
+    """Write the body to standard output; a listing as lines, a link as its target."""
     if command.during is not None or command.until is not None:
         advise(target.parsed(command), quiet=command.is_quiet)
     with StandardOutput() as output:
@@ -250,7 +253,7 @@ async def cat(session: Resolver, target: CommandTarget, command: Command) -> Sav
 async def _pour(
     session: Resolver, target: CommandTarget, command: Command, tell: Record, outlet: BodyOutput
 ) -> Saved:
-    """The object to where it cannot be taken back from. `tell` is told of a failure."""
+    """Write the object to an output that is final; `tell` receives the record of a failure."""
     started = trio.current_time()
     raw = session.policy.allow_raw
     output = Output(hashed=command.json, checksum=_checksum(target, command), raw=raw, outlet=outlet)
@@ -275,7 +278,7 @@ async def _note(record: dict[str, JsonValue]) -> None:
 
 
 async def ls(session: Resolver, target: CommandTarget, command: Command) -> None:
-    """The entries of a listing, one a line, as they come."""
+    """Print the entries of a listing, one per line, as they arrive."""
     async with _failures(target, command):
         url = target.parsed(command)
         async with session.listing(url, origin=target.origin, referrer=target.referrer) as reply:
@@ -288,7 +291,7 @@ async def ls(session: Resolver, target: CommandTarget, command: Command) -> None
 
 
 async def info(session: Resolver, target: CommandTarget, command: Command) -> None:
-    """What the URL names; the body stays where it is."""
+    """Print facts about the URL's object, without its body."""
     async with _failures(target, command):
         url = target.parsed(command)
         async with session.facts(url, origin=target.origin, referrer=target.referrer) as reply:
@@ -301,8 +304,8 @@ async def info(session: Resolver, target: CommandTarget, command: Command) -> No
 
 
 async def open_(session: Resolver, target: CommandTarget, command: Command) -> None:
-    """A person sits at what the URL names."""
-    from resolver.cli.open import perform  # few sit at anything
+    """Open the URL interactively."""
+    from resolver.cli.open import perform  # lazy: few runs are interactive
 
     async with _failures(target, command):
         url = target.parsed(command)
@@ -321,7 +324,7 @@ def _facts(entry: Entry) -> dict[str, JsonValue]:
 
 
 def _collect_more_facts(reply: StreamingResponse) -> dict[str, JsonValue]:
-    """What else is known, and what the peer said of it in its own words: a header has a line each time."""
+    """Return further facts, and the peer's headers with one line per value."""
     said: dict[str, list[JsonValue]] = {}
     for name, value in reply.meta:
         said.setdefault(f"header.{name}", []).append(mask_cookie(name, value))
@@ -336,7 +339,7 @@ def _collect_more_facts(reply: StreamingResponse) -> dict[str, JsonValue]:
 
 @asynccontextmanager
 async def _failures(target: CommandTarget, command: Command) -> AsyncIterator[None]:
-    """With `--json` what fails has a record, too."""
+    """Print a record for each failure with `--json`."""
     try:
         yield
     except ResolveError as error:
@@ -350,14 +353,14 @@ async def _show(record: dict[str, JsonValue]) -> None:
 
 
 def _report_reasons(reply: StreamingResponse, command: Command) -> None:
-    """Why what might have been a listing is none, for who wants to know."""
+    """Print with -v why the body is not a listing."""
     for finding in reply.findings if command.verbose else ():
         if finding.action == "allow" and ":" in finding.rule:
             streams.note(f"*: {finding.rule}: {finding.detail}")
 
 
 def _report_oddities(url: str, findings: tuple[Finding, ...], command: Command) -> None:
-    """What was odd about the reply: rules are told when they fire, a URL's spelling on request."""
+    """Print findings about the reply; findings about a URL's spelling only on request."""
     if command.is_quiet:
         return
     for finding in findings:

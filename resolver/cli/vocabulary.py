@@ -1,6 +1,6 @@
-"""The words of the command as tables: verbs with an example each, rules of the policy, exit statuses.
+"""The vocabulary of the command as tables: commands with examples, policy rules, exit statuses.
 
-What people are told of them is made of these rows: help, completion, the manual.
+Help, completions and the man page are generated from these rows.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import signal
 from typing import NamedTuple
 
-#: Exit statuses of the command itself; those of errors are the errors' own.
+#: Exit statuses of the command itself; errors define theirs.
 MIXED = 1
 USAGE = 2
 MISSING_EXTRA = 13
@@ -19,9 +19,16 @@ STATUS_BY_SIGNAL = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED}
 
 
 class CommandVerb(NamedTuple):
-    """One row. `takes` is what stands behind it; `example` is a command line that works as it stands, but for
-    its hosts; `perform` is the module below `resolver.cli` and the function that run it; an `online` verb
-    retrieves."""
+    """One command.
+
+    Attributes:
+        name: the command as typed.
+        takes: its arguments.
+        purpose: a phrase for the help page.
+        example: a command line that works, except for the example hosts.
+        perform: the module below `resolver.cli` and the function that run it.
+        online: the command retrieves.
+    """
 
     name: str
     takes: str
@@ -156,7 +163,7 @@ VERBS = (
 
 
 class PolicyRule(NamedTuple):
-    """A rule of the policy in a sentence, and the options that make it milder."""
+    """A rule of the policy in one sentence, and the options that override it."""
 
     name: str
     sentence: str
@@ -247,7 +254,7 @@ RULES = (
     ),
 )
 
-#: Exit statuses, which never change their meaning.
+#: Exit statuses and their permanent meanings.
 STATUSES = {
     0: "all done and verified",
     1: "several URLs failed in different ways",

@@ -1,4 +1,4 @@
-"""The command `warc`: the content and the check of archives, without writing; and the archives of a run."""
+"""The command `warc`: list and check archives, read-only."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DAMAGED = IntegrityError.exit_code
 
 
 def perform(command: Command) -> int:
-    """What is asked of the files; the exit status, 10 where one of them is damaged. Raises `InvalidUrl`."""
+    """List or check the files and return the exit status, 10 for a damaged file. Raises `InvalidUrl`."""
     what, paths = command.urls[0], command.urls[1:]
     task = _ArchiveListing(command) if what == "ls" else _ArchiveCheck(command)
     statuses = []
@@ -40,7 +40,7 @@ def perform(command: Command) -> int:
 
 
 class _ArchiveListing:
-    """`ls`: a record a line."""
+    """The command `warc ls`: one record per line."""
 
     def __init__(self, command: Command) -> None:
         self._command = command
@@ -60,11 +60,11 @@ class _ArchiveListing:
         return status
 
     def end(self) -> None:
-        """All was said."""
+        """Do nothing: all lines are printed."""
 
 
 def _line(found: ListedRecord) -> str:
-    """Date, type, status or kind, length, URL."""
+    """Format date, type, status or kind, length and URL."""
     head = found.head
     date = head.get_first("WARC-Date") or "-"
     url = "-" if head.target is None else redact(head.target)
@@ -72,7 +72,7 @@ def _line(found: ListedRecord) -> str:
 
 
 def _make_url_filter(text: str) -> Callable[[str], bool]:
-    """Is a URL that one, or below it? Raises `InvalidUrl`."""
+    """Return a predicate for URLs equal to or below this one. Raises `InvalidUrl`."""
     top = parse(text, origin="user")
     scope = None if tree_of(top) is None else TreeScope.from_url(top)
 
@@ -87,7 +87,7 @@ def _make_url_filter(text: str) -> Callable[[str], bool]:
 
 
 class _ArchiveCheck:
-    """`check`: what is wrong, a line each, and a line for all of it."""
+    """The command `warc check`: one line per finding, and a summary."""
 
     def __init__(self, command: Command) -> None:
         self._command = command
@@ -107,7 +107,7 @@ class _ArchiveCheck:
             streams.complain(f"{check.records} whole records in {files}{damaged}")
 
     def _tell(self, findings: Iterator[ArchiveFinding]) -> bool:
-        """Was there a fault among them?"""
+        """Print the findings and return whether one is a fault."""
         is_faulty = False
         for finding in findings:
             is_faulty = is_faulty or finding.is_fault
