@@ -24,7 +24,7 @@ ONLINE = frozenset(verb.name for verb in TABLE if verb.online)
 
 @dataclass(kw_only=True)
 class Command(CommandOptions):
-    """One command line: its arguments and the values of all options. Only this module changes it."""
+    """A command line: its arguments and the values of all options. Only this module changes it."""
 
     verb: str
     #: The URLs as typed.

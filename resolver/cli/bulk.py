@@ -335,7 +335,7 @@ def perform(command: Command) -> int:
 
 
 class _BulkCommand:
-    """One run of the command."""
+    """A run of the command."""
 
     def __init__(self, command: Command) -> None:
         self._command = command

@@ -56,7 +56,7 @@ class FetchedList(NamedTuple):
 
 
 class ListSource(NamedTuple):
-    """One list; `base` is the URL that its names are relative to, `fetched` is true for a list from a URL."""
+    """A list; `base` is the URL that its names are relative to, `fetched` is true for a list from a URL."""
 
     name: str
     pieces: Iterator[bytes]

@@ -96,7 +96,7 @@ class _StdinReader:
         return self
 
     async def __anext__(self) -> bytes | None:
-        """Return the next line, or None for an overlong line, whose rest is skipped."""
+        """Return the next line, or None for an overlong line; its rest is skipped."""
         while line := await self._read_next():
             # the last line may have no line end
             whole = line.endswith(b"\n") or len(line) < streams.MOST_LINE
@@ -114,7 +114,7 @@ class _StdinReader:
 
 
 class _McpServer:
-    """One conversation; a signal ends it, and so does a client that closes its input."""
+    """A conversation with a client; a signal ends it, and so does a client that stops reading."""
 
     def __init__(self, serve: Serve) -> None:
         self._serve = serve

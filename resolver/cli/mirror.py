@@ -66,7 +66,7 @@ class PlannedTree(NamedTuple):
 class Trees:
     """The trees of a run, and their files and directories.
 
-    Raises `NotConfigured` if `--delete` needs consent and there is no terminal.
+    Raises `NotConfigured` if `--delete` needs consent and a terminal is missing.
 
     Args:
         run: reports and counts outcomes.

@@ -99,7 +99,7 @@ async def sit(
 
 
 class _TerminalUser:
-    """One running session."""
+    """A running session."""
 
     def __init__(
         self, connection: TerminalConnection, shown: TerminalOutput, console: Console, *, folds: bool

@@ -65,7 +65,7 @@ SAVED = f"{GET} warc"
 
 
 class Option(NamedTuple):
-    """One option.
+    """An option of the command.
 
     Attributes:
         flags: all names.

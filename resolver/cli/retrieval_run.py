@@ -127,7 +127,7 @@ def _retry_policy(command: Command, *, several: bool) -> RetryPolicy:
 
 
 class _RetrievalRun:
-    """One run: its workers and the statuses so far."""
+    """A run: its workers and the statuses so far."""
 
     def __init__(
         self, command: Command, watcher: Watcher, tally: RunSummary, archive: Archive | None

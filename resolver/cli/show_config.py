@@ -36,7 +36,7 @@ _URLS = ("proxy", "trusted_proxy", "mirrors")
 
 
 class EffectiveSetting(NamedTuple):
-    """One setting; `table` is its section of the file, or None."""
+    """A setting; `table` is its section of the file, or None."""
 
     table: str | None
     name: str

@@ -161,7 +161,7 @@ def _write(text: str) -> None:
         sys.stderr.write(text.replace("\n", f"{_FIRST}\n") if _returns and is_terminal() else text)
         sys.stderr.flush()
     except OSError:
-        pass  # standard error is closed, and there is no other output
+        pass  # standard error is closed; no other output is left
 
 
 #: Maximum bytes of a line of standard input or of a list: a URL of 65,536 characters in JSON escapes.

@@ -193,7 +193,7 @@ def is_plain(url: str) -> bool:
 def make_done_record(saved: Saved, scheme: str, *, dry_run: bool = False) -> dict[str, JsonValue]:
     """Return the record of a successful retrieval or, with `dry_run`, of a planned one.
 
-    `path` is None on standard output, and for a skipped target without a file.
+    `path` is null on standard output, and for a skipped target without a file.
     """
     record = outcome_of(saved, scheme, saved.path).as_json()
     return {**record, "status": "skipped"} if dry_run else record

@@ -34,7 +34,7 @@ _NOTHING: Mapping[str, FetchedList] = {}
 
 
 class CommandTarget(NamedTuple):
-    """One URL of a run, and facts about it.
+    """A URL of a run, and facts about it.
 
     Attributes:
         url: as given.

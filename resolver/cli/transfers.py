@@ -30,7 +30,7 @@ State = Literal["connecting", "receiving", "waiting", "over"]
 
 
 class TransferProgress:
-    """One running transfer.
+    """A running transfer.
 
     `start` is the number of valid bytes before the first try. `until` is the time of the next try of a
     waiting transfer.
@@ -124,7 +124,7 @@ class TransferTracker:
 def shown_name(url: str) -> str:
     """Return the name of a URL's object, escaped for one line of a terminal.
 
-    All characters are printable: there are no tabs and no invisible characters.
+    All characters are printable, without tabs and invisible characters.
     """
     name = url
     with suppress(InvalidUrl):

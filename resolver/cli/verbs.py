@@ -1,4 +1,4 @@
-"""One function per command: it processes one URL, and raises the error if it fails."""
+"""Functions of the commands: each processes one URL, and raises the error if that fails."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ async def get(session: Resolver, target: CommandTarget, command: Command) -> Sav
                 )
             )
         raise
-    if saved is None:  # a directory, whose files are saved separately
+    if saved is None:  # a directory; its files are saved separately
         return None
     saved = _with_findings(saved, target)
     _report_oddities(saved.requested_url, saved.findings, command)

@@ -19,7 +19,7 @@ STATUS_BY_SIGNAL = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED}
 
 
 class CommandVerb(NamedTuple):
-    """One command.
+    """A command of `resolve`.
 
     Attributes:
         name: the command as typed.

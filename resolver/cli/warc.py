@@ -60,7 +60,7 @@ class _ArchiveListing:
         return status
 
     def end(self) -> None:
-        """Do nothing: all lines are printed."""
+        """Ignore the end: all lines are printed."""
 
 
 def _line(found: ListedRecord) -> str:
