@@ -23,7 +23,7 @@ from resolver.url.tracebacks import trim_traceback
 A = TypeVar("A")
 T = TypeVar("T")
 
-#: The call that a task of ours works for.
+#: The call that the current task of the portal's thread works for.
 _CALL: ContextVar[PortalCall[object]] = ContextVar("resolver.blocking.portal")
 
 _INHERITED = (
@@ -38,25 +38,28 @@ _ENDING = "the interpreter is shutting down: nothing can be fetched any more"
 
 
 class ThreadLost(RuntimeError):
-    """The thread ended before the call did, or is not there."""
+    """A call could not complete because the portal's thread has ended or does not exist."""
 
     def __init__(self) -> None:
         super().__init__("the thread in which url-resolver works has ended")
 
 
-#: What keeps connections until it is left.
+#: An object that keeps connections until it is exited.
 Keeper: TypeAlias = "AbstractAsyncContextManager[object]"
 
 
 class EnteredContext(Protocol):
-    """What was opened in the thread, and is left there."""
+    """An asynchronous context that was entered in the portal's thread, and is exited there."""
 
     async def leave_at_end(self) -> None: ...
 
 
 class Portal:
-    """A thread and its trio run, until the process ends. `opened` is for that thread alone: what it leaves at
-    its end, unless nobody has it any more by then."""
+    """A thread and its trio run, until the process ends.
+
+    `opened` is accessed only in that thread: the contexts it exits at its end, except those already garbage
+    collected.
+    """
 
     def __init__(self) -> None:
         self._calls: set[PortalCall[object]] = set()
@@ -88,13 +91,13 @@ class Portal:
             await trio.sleep_forever()
         for opened in list(self.opened):
             with trio.CancelScope() as scope, suppress(ResolveError):
-                scope.cancel()  # nobody waits for what a peer still has to say
+                scope.cancel()  # cancelled immediately: the shutdown does not wait for a peer's answer
                 await opened.leave_at_end()
         for keeper in list(self._keepers):
             await keeper.__aexit__(None, None, None)
 
     def close_at_end(self, keeper: Keeper) -> None:
-        """Leave it when the thread ends, unless nobody has it any more by then."""
+        """Exit `keeper` when the thread ends, unless it was garbage collected before."""
         self.post(partial(self._keepers.add, keeper))
 
     @property
@@ -103,11 +106,11 @@ class Portal:
 
     @property
     def is_here(self) -> bool:
-        """Is this its thread?"""
+        """Return whether the current thread is the portal's thread."""
         return threading.get_ident() == self._thread.ident
 
     def check(self) -> None:
-        """Raises `RuntimeError` where a call would wait for ever."""
+        """Raise `RuntimeError` if a call would wait forever."""
         if sys.is_finalizing():
             raise RuntimeError(_ENDING)
         if self.inherited:
@@ -118,7 +121,7 @@ class Portal:
             raise RuntimeError(_INSIDE)
 
     def run(self, operation: Callable[[], Awaitable[T]]) -> T:
-        """Its result, once it has ended; what it raises is raised here."""
+        """Run the operation and return its result; its exception is raised in the calling thread."""
         self.check()
         return PortalCall(self, operation).result()
 
@@ -126,7 +129,7 @@ class Portal:
         self.expect_end(call, partial(call.start, self._nursery))
 
     def expect_end(self, call: PortalCall[T], function: Callable[[], object]) -> None:
-        """Post what leads to the end of the call; if the thread ends before, it is told so."""
+        """Post a function that leads to the end of the call; the call ends too if the thread ends first."""
         self._calls.add(cast("PortalCall[object]", call))
         self.post(function)
 
@@ -134,14 +137,14 @@ class Portal:
         self._calls.discard(cast("PortalCall[object]", call))
 
     def post(self, function: Callable[[], object]) -> None:
-        """Let trio's thread call this soon. Raises `ThreadLost` where it has ended."""
+        """Schedule a function in trio's thread. Raises `ThreadLost` if the thread has ended."""
         try:
             self._token.run_sync_soon(function)
         except trio.RunFinishedError:
             raise ThreadLost from None
 
     def cast(self, operation: Callable[[], Awaitable[T]]) -> PortalCall[T]:
-        """Run it, and let nobody wait for it; where there is no thread any more, there is nothing to do."""
+        """Start an operation without waiting for its end; without a running thread, do nothing."""
         call = PortalCall(self, operation)
         if self.usable and not sys.is_finalizing():
             with suppress(ThreadLost):
@@ -149,7 +152,7 @@ class Portal:
         return call
 
     def end(self) -> None:
-        """Cancel what is under way, and have no more of it."""
+        """Cancel the running calls, and accept no further ones."""
         self.post(self._end)
 
     def _end(self) -> None:
@@ -157,7 +160,7 @@ class Portal:
         self._nursery.cancel_scope.cancel()
 
     def close(self) -> None:
-        """End, and wait until it has come to that."""
+        """Cancel the running calls, and wait until the thread has ended."""
         atexit.unregister(self.close)
         if not self.inherited:
             with suppress(ThreadLost):
@@ -165,9 +168,17 @@ class Portal:
             self._thread.join()
 
 
+# The states of a call:
+# - The calling thread posts `start` to trio's thread, and then empties the call's inbox.
+# - A function in the inbox is called there: an event listener, or a question for the caller.
+# - None in the inbox is the end of the call. A second None may follow if the call is cancelled after its end.
+# - An exception in the calling thread (Ctrl-C, or from a callback) cancels the call and waits for its end.
 class PortalCall(Generic[T]):
-    """One operation under way. The thread that called empties its inbox: what stands there is to be called,
-    and None is the end. Where nobody waits, it stays there until somebody attends to it."""
+    """An operation of the portal's thread, and the inbox of the thread that called.
+
+    The calling thread calls the functions in the inbox; None is the end of the call. Without a waiting
+    thread, functions stay in the inbox until another call attends to this one.
+    """
 
     def __init__(self, portal: Portal, operation: Callable[[], Awaitable[T]]) -> None:
         self._portal = portal
@@ -180,7 +191,7 @@ class PortalCall(Generic[T]):
         self._error: BaseException | None = None
 
     def result(self) -> T:
-        """Wait for it, and run meanwhile what it wants to be run here."""
+        """Wait for the result, and meanwhile run the functions that the operation posts to this thread."""
         try:
             self._portal.begin(self)
             self._attend()
@@ -194,7 +205,7 @@ class PortalCall(Generic[T]):
                 raise ThreadLost
             return self._values[0]
         finally:
-            self._error = None  # whose traceback has this frame
+            self._error = None  # the traceback of the error refers to this frame
 
     def _attend(self) -> None:
         while (function := self._inbox.get()) is not None:
@@ -203,7 +214,7 @@ class PortalCall(Generic[T]):
                 raise RuntimeError(_INHERITED)
 
     def _give_up(self) -> None:
-        """Cancel it, and wait for its end."""
+        """Cancel the call, and wait for its end."""
         if not self._portal.usable:
             return
         with suppress(ThreadLost):
@@ -215,10 +226,10 @@ class PortalCall(Generic[T]):
         self._scope = trio.CancelScope()
         try:
             self._context.run(nursery.start_soon, self._work, self._operation)
-        except RuntimeError:  # the nursery takes no more
+        except RuntimeError:  # the nursery is closed
             self._scope = None
             self.end()
-        del self._context, self._operation  # what they hold is to live no longer than the task
+        del self._context, self._operation  # their references must not live longer than the task
 
     async def _work(self, operation: Callable[[], Awaitable[T]]) -> None:
         _CALL.set(cast("PortalCall[object]", self))
@@ -241,7 +252,10 @@ class PortalCall(Generic[T]):
             self._error = error
 
     def cancel(self) -> None:
-        """In trio's thread. Its end is in the inbox soon, once more where it had come to it already."""
+        """Cancel the call; runs in trio's thread.
+
+        The end of the call follows in the inbox, for a second time if the call had ended.
+        """
         if self._scope is None:
             self.end()
         else:
@@ -253,8 +267,10 @@ class PortalCall(Generic[T]):
 
     @contextmanager
     def attended(self) -> Iterator[None]:
-        """In trio's thread: what it has to tell and ask, the thread of the call that this task works for is
-        told and asked meanwhile. An end that this call came to before is not that call's."""
+        """Forward this call's functions to the call of the current task; runs in trio's thread.
+
+        An end of this call in its inbox is not the end of that call, and is dropped.
+        """
         hearer = self._hearer = _CALL.get()
         while not self._inbox.empty():
             if (function := self._inbox.get_nowait()) is not None:
@@ -265,11 +281,11 @@ class PortalCall(Generic[T]):
             self._hearer = None
 
     def tell(self, function: Callable[[], object]) -> None:
-        """The thread that called is to call this, as soon as it can."""
+        """Let the calling thread call the function as soon as it can."""
         (self._hearer or self)._inbox.put(function)
 
     async def ask(self, function: Callable[[], T]) -> T:
-        """What it gives in the thread that called."""
+        """Return the result of the function, called in the calling thread."""
         answered = trio.Event()
         answers: list[T] = []
 
@@ -287,7 +303,7 @@ _starting = threading.RLock()
 
 
 def portal() -> Portal:
-    """The one that works, started where there is none."""
+    """Return the running portal, started if necessary."""
     global _portal
     found = _portal
     if found is not None and found.usable:
@@ -301,7 +317,7 @@ def portal() -> Portal:
 
 
 def _forget() -> None:
-    """A child has nothing of its parent's but what is written in its memory."""
+    """Drop the parent's portal in a forked child: the child has the parent's memory, but not its threads."""
     global _portal, _starting
     if _portal is not None:
         _portal.inherited = True
@@ -312,7 +328,7 @@ os.register_at_fork(after_in_child=_forget)
 
 
 def tell(function: Callable[[], object]) -> None:
-    """Have it called in the thread that waits for the call this task works for; here, if it is for none."""
+    """Call the function in the thread that waits for the current task's call; without a call, here."""
     call = _CALL.get(None)
     if call is None:
         function()
@@ -321,7 +337,7 @@ def tell(function: Callable[[], object]) -> None:
 
 
 def make_thread_listener(listener: Callable[[A], object]) -> Callable[[A], None]:
-    """The listener, called in that thread with one event after the other; nobody waits until it has heard."""
+    """Wrap a listener: it is called in the waiting thread, one event after the other, and not waited for."""
 
     def report(event: A) -> None:
         tell(partial(listener, event))
@@ -330,37 +346,40 @@ def make_thread_listener(listener: Callable[[A], object]) -> Callable[[A], None]
 
 
 async def ask(function: Callable[[], T]) -> T:
-    """What the function gives in the thread that waits for the call this task works for."""
+    """Return the function's result from the thread that waits for the current task's call."""
     call = _CALL.get()
     return cast(T, await call.ask(function))
 
 
-# A context manager for threads, made of an asynchronous one. Entering, each use and leaving are separate
-# calls, and only the context itself stays open between them.
+# A context manager for threads, made of an asynchronous one. Entering, each use and exiting are separate
+# calls; only the context itself stays open between them.
 
 S = TypeVar("S")
 Trace = TracebackType | None
 
 
 class OpenResource(Protocol):
-    """What is open as long as it is used."""
+    """A resource that stays open as long as it is used."""
 
     @property
     def portal(self) -> Portal: ...
 
     def before_leaving(self, close: Callable[[], Awaitable[None]]) -> None:
-        """What is to be closed first."""
+        """Register a function that closes a dependent object before the resource is closed."""
 
     def check_open(self) -> None:
-        """Raises `ValueError`, as a file does that is closed."""
+        """Raise `ValueError` if the resource is closed, as a closed file does."""
 
     def leave(self) -> None:
-        """Close it, as the end of a `with` does; once."""
+        """Close the resource, as the end of a `with` block does; once."""
 
 
 class PortalContext(Generic[S, T]):
-    """`make` makes what is entered, in the thread of the portal; `dress` makes of what it gives, and of this,
-    what the caller gets."""
+    """A blocking context manager around an asynchronous one.
+
+    `make` creates the asynchronous context manager in the portal's thread. `dress` makes the caller's value
+    from the entered value and this context.
+    """
 
     def __init__(
         self,
@@ -412,7 +431,7 @@ class PortalContext(Generic[S, T]):
         if self._opened is None or not self.portal.usable:
             return
         leave = partial(self._leave, kind, error, trace)
-        if self.portal.is_here:  # where what nobody holds any more happened to be found
+        if self.portal.is_here:  # reached from garbage collection, which may run in the portal's thread
             self.portal.cast(leave)
             return
         with suppress(ThreadLost):
@@ -446,8 +465,11 @@ class ClosableIterator(Protocol[T_co]):
 
 
 class PortalIterator(Generic[T]):
-    """An iterator. `make` makes the other one, in trio's thread, with the first value that is asked for. What
-    it has to tell meanwhile, the thread that waits is told."""
+    """A blocking iterator around an asynchronous one.
+
+    `make` creates the asynchronous iterator in trio's thread, at the first `next`. Its callbacks run in the
+    thread that waits.
+    """
 
     def __init__(
         self,
@@ -472,13 +494,16 @@ class PortalIterator(Generic[T]):
         raise StopIteration
 
     def close(self) -> None:
-        """Cancel what is under way, and wait until it has ended."""
+        """Cancel the iteration, and wait until it has ended."""
         if self._portal is not None and self._portal.usable:
             with suppress(ThreadLost):
                 self._portal.run(self._end)
 
     async def _take_next(self) -> list[T]:
-        """One, or none at the end. It is kept where the thread does not wait for it any more."""
+        """Return the next value, or an empty list at the end.
+
+        The value is kept for the next call if the thread no longer waits for it.
+        """
         if self._reader is None:
             assert self._portal is not None
             self._changed, self._wanted = trio.Event(), trio.Event()
@@ -517,20 +542,20 @@ class PortalIterator(Generic[T]):
 
 # A body that a task reads ahead for a thread that takes it in large pieces.
 #
-# Each crossing of threads costs as much as the bytes that come with it, if they are few. So bytes that arrive
-# while the thread waits are gathered: up to a mebibyte, and for an unnoticeable time. A piece that was begun
-# when the thread had enough is finished, and given with the next; otherwise no bytes are read that no caller
-# waits for. All of this happens in trio's thread.
+# A crossing of threads costs as much as the bytes that it carries, if they are few. So bytes that arrive
+# while the thread waits are collected: up to 1 MiB, and for up to 2 ms. When the thread has enough, the piece
+# being read is completed and delivered with the next request. Otherwise no bytes are read unless a caller
+# waits for them. All of this happens in trio's thread.
 
-#: Octets that cross at once.
+#: Maximum number of bytes that cross to the calling thread in one piece.
 MOST = 1_048_576
 
-#: Seconds for which octets that are here wait for more, once.
+#: Seconds for which received bytes wait for more, once per piece.
 _MOMENT = 0.002
 
 
 class ReadAhead:
-    """`body` under a reader of its own, until `aclose`."""
+    """A task that reads `body` ahead, until `aclose`."""
 
     def __init__(self, body: AsyncIterable[bytes], portal: Portal) -> None:
         self._body = body
@@ -545,8 +570,10 @@ class ReadAhead:
         self._reader = portal.cast(self._read)
 
     async def gather(self, least: int) -> bytes:
-        """What is here, once it is so many octets, or all there are; none at the end. What breaks the body
-        is raised when all before it was given."""
+        """Return the buffered bytes, once there are `least` of them or the body has ended; b"" at the end.
+
+        An error of the body is raised after all bytes before it have been returned.
+        """
         with self._reader.attended():
             await self._wait(max(1, least), max(least, MOST))
             if self._held < MOST and not self._ended.is_set():
@@ -560,7 +587,7 @@ class ReadAhead:
         return octets
 
     async def _wait(self, least: int, most: int) -> None:
-        """Until so many octets are here; the reader goes on until there are `most`."""
+        """Wait until `least` bytes are buffered or the body has ended; the reader stops at `most` bytes."""
         self._wanted, self._awaited = most, least
         self._resumed.set()
         if self._held < least and not self._ended.is_set():
@@ -588,13 +615,13 @@ class ReadAhead:
             await self._resumed.wait()
 
     async def aclose(self) -> None:
-        """The body is nobody's business any more."""
+        """Stop reading the body."""
         self._reader.cancel()
         await self._ended.wait()
 
 
 class PortalBody:
-    """The octets of an answer: iterate it for pieces as they come, of up to 1 MiB, or `read`; once."""
+    """The bytes of a reply, to be consumed once: iterate over pieces of up to 1 MiB, or call `read`."""
 
     def __init__(self, body: AsyncIterable[bytes], held: OpenResource) -> None:
         self._body = body
@@ -613,14 +640,14 @@ class PortalBody:
         return octets
 
     def read(self, count: int = -1) -> bytes:
-        """The next `count` octets, fewer only at the end; without a count all that are left."""
+        """Return the next `count` bytes, fewer only at the end; without a count, all remaining bytes."""
         while count < 0 or self._held < count:
             if not self._read_more(count - self._held if count >= 0 else 1 << 62):
                 break
         return self._take(self._held if count < 0 else count)
 
     def read_some(self, most: int | None = None) -> bytes:
-        """What is here, once there is anything, and at most so much; none at the end."""
+        """Return the available bytes, at most `most`, waiting for the first; b"" at the end."""
         if not self._held:
             self._read_more(1)
         return self._take(self._held if most is None else most)
@@ -638,12 +665,12 @@ class PortalBody:
         return octets
 
     def _read_more(self, least: int) -> bool:
-        """Add at least so many to those that are held, unless they come to an end; did any come?"""
+        """Buffer at least `least` more bytes, unless the body ends before; return whether any arrived."""
         self._opened.check_open()
         return self._opened.portal.run(partial(self._gather, least))
 
     async def _gather(self, least: int) -> bool:
-        """They are held also if the call ends otherwise: with what a callback raises, or Ctrl-C."""
+        """Buffer the bytes in this object, so that they survive a callback's exception or Ctrl-C."""
         if self._ahead is None:
             self._ahead = ReadAhead(self._body, self._opened.portal)
             self._opened.before_leaving(self._ahead.aclose)

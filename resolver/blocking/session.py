@@ -1,4 +1,4 @@
-"""The blocking API: a `Resolver` that may serve many threads at once, and the module's functions."""
+"""The blocking API: a `Resolver` that may serve several threads concurrently, and the module's functions."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
-#: Entries, or pieces of lines, that cross at once.
+#: Maximum number of entries, or pieces of lines, that cross to the calling thread together.
 _MOST = 1_000
 
 
 class _RecordStream(Protocol[T_co]):
-    """What gives one after the other."""
+    """An asynchronous iterator of records that knows whether the next one needs no waiting."""
 
     @property
     def at_hand(self) -> bool: ...
@@ -72,7 +72,7 @@ class _RecordStream(Protocol[T_co]):
 
 
 class BlockingIterator(Generic[T]):
-    """What a listing gives, one after the other, as it comes."""
+    """An iterator over the records of a listing, as they arrive."""
 
     def __init__(self, stream: _RecordStream[T], held: OpenResource) -> None:
         self._stream = stream
@@ -96,7 +96,10 @@ class BlockingIterator(Generic[T]):
         return next(self._next)
 
     async def _collect(self) -> None:
-        """What can be had without waiting, behind the first; a failure comes behind what was found before."""
+        """Collect the first record, and all that follow without waiting.
+
+        A failure is raised after the records before it have been returned.
+        """
         try:
             while not self._found or (self._stream.at_hand and len(self._found) < _MOST):
                 self._found.append(await anext(self._stream))
@@ -108,7 +111,7 @@ class BlockingIterator(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class LiveReply(LiveFacts):
-    """A reply whose connection still lives: facts, and a body that can be taken once, by one thread."""
+    """A reply whose connection is still open: facts, and a body that one thread can read once."""
 
     body: PortalBody
     _live: StreamingResponse
@@ -127,28 +130,31 @@ class LiveReply(LiveFacts):
         return self._opened.portal.run(elapsed)
 
     def read(self, count: int = -1) -> bytes:
-        """The next `count` octets of the body, fewer only at its end; without a count all that are left."""
+        """Return the next `count` bytes, fewer only at the end; without a count, all remaining bytes."""
         return self.body.read(count)
 
     def iter_bytes(self, size: int) -> Iterator[bytes]:
-        """The body in pieces of so many octets; the last one may have fewer."""
+        """Yield the body in pieces of `size` bytes; the last piece may be shorter."""
         while octets := self.body.read(size):
             yield octets
 
     def entries(self) -> BlockingIterator[Entry]:
-        """The entries of a listing. Raises `Declined` when the URL names no listing."""
+        """Return the entries of a listing. Raises `Declined` if the URL does not name a listing."""
         return BlockingIterator(self._live.entries(), self._opened)
 
     def lines(self, line: Line = listing_line) -> BlockingIterator[bytes]:
-        """The same as lines for people, in UTF-8, each as `line` makes it; some in a piece."""
+        """Return the entries as readable UTF-8 lines, each made by `line`; a piece may have several lines."""
         return BlockingIterator(self._live.lines(line), self._opened)
 
 
-# Callbacks of the caller run in the thread that waits, wherever they are needed.
+# The caller's callbacks always run in the calling thread.
 
 
 def wrap_source(source: GivenSource) -> CredentialSource:
-    """The retrieval waits for the answer. What has to be awaited is awaited where there is a loop."""
+    """Wrap a credential function to run in the calling thread.
+
+    The retrieval waits for the result; an awaitable result is awaited in the loop.
+    """
 
     async def find(scheme: str, host: str, port: int, user: bytes | None) -> Credentials | None:
         found = await ask(partial(source, scheme, host, port, user))
@@ -158,17 +164,17 @@ def wrap_source(source: GivenSource) -> CredentialSource:
 
 
 def wrap_callbacks(keywords: dict[str, object]) -> None:
-    """Put what runs in the caller's thread in place of each callback that is among the arguments."""
+    """Replace each callback among the arguments with one that runs in the calling thread."""
     if (on_event := keywords.get("on_event")) is not None:
         keywords["on_event"] = make_thread_listener(cast(OnEvent, on_event))
     if callable(source := keywords.get("credentials")):
         keywords["credentials"] = wrap_source(cast(GivenSource, source))
 
 
-# Blocking functions made of asynchronous ones, with the same parameters, result and text: both have one
-# definition, and a parameter of one is a parameter of the other.
+# Blocking functions made of asynchronous ones, with the same parameters, result and docstring. Both have one
+# definition: a parameter of one is a parameter of the other.
 
-#: What examples have that await, and what they name that waits here.
+#: The keywords of asynchronous examples, and the names that have a blocking counterpart here.
 _AWAITING = re.compile(r"\b(?:await|async) ")
 _OURS = re.compile(r"\bresolver\.(?=(?:Resolver|entries|fetch|info|save|stream)\()")
 
@@ -178,7 +184,10 @@ S = TypeVar("S")
 
 
 def copy_signature(made: Callable[P, T], model: Callable[..., object]) -> Callable[P, T]:
-    """What was made has the name, text and signature of the model; it is found, and pickled, as ours."""
+    """Copy the model's name, docstring and signature to `made`.
+
+    Its module becomes `resolver.blocking`, where users and pickle find it.
+    """
     update_wrapper(made, model)
     made.__doc__ = _OURS.sub("resolver.blocking.", _AWAITING.sub("", model.__doc__ or ""))
     made.__module__ = "resolver.blocking"
@@ -186,7 +195,7 @@ def copy_signature(made: Callable[P, T], model: Callable[..., object]) -> Callab
 
 
 def make_blocking(function: Callable[P, Awaitable[T]]) -> Callable[P, T]:
-    """The function, for a thread that waits."""
+    """Return a blocking version of an asynchronous function."""
 
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
         wrap_callbacks(kwargs)
@@ -198,7 +207,10 @@ def make_blocking(function: Callable[P, Awaitable[T]]) -> Callable[P, T]:
 def opening(
     function: Callable[P, AbstractAsyncContextManager[S]], dress: Callable[[S, OpenResource], T]
 ) -> Callable[P, AbstractContextManager[T]]:
-    """The same for what is entered; `dress` makes what a thread gets to hold."""
+    """Return a blocking version of a function that returns an asynchronous context manager.
+
+    `dress` makes the value that the calling thread gets from the entered value.
+    """
 
     def call(*args: P.args, **kwargs: P.kwargs) -> AbstractContextManager[T]:
         wrap_callbacks(kwargs)
@@ -214,7 +226,7 @@ def opening(
 def copy_init_signature(
     model: Callable[P, T],
 ) -> Callable[[Callable[[S, T], None]], Callable[Concatenate[S, P], None]]:
-    """An `__init__` with the parameters of the model; it gets what the model makes of them."""
+    """Decorate an `__init__`: its parameters are the model's, and it receives the model's result."""
 
     def decorate(initialize: Callable[[S, T], None]) -> Callable[Concatenate[S, P], None]:
         def __init__(self: S, /, *args: P.args, **kwargs: P.kwargs) -> None:
@@ -226,19 +238,19 @@ def copy_init_signature(
     return decorate
 
 
-# The object of a URL as a file that is open for reading, for all libraries that take one: pandas, tarfile,
+# The object of a URL as a file that is open for reading, for libraries that take a file: pandas, tarfile,
 # zipfile.
 #
-# The file is seekable where the scheme can begin in the middle and the size is known. A short forward seek
-# reads past the bytes; a longer one begins another retrieval, of the same state of the object, else the
-# result is `Changed`.
+# The file is seekable if the scheme supports a start offset and the size is known. A forward seek of up to 1
+# MiB reads past the bytes. Any other seek starts another retrieval, of the same state of the object;
+# otherwise the error is `Changed`.
 
-#: Opens the object at an octet of it, if it is still the one that is known.
+#: Opens the object at a byte offset, if its validators still match.
 OpenAt: TypeAlias = Callable[[int, Validators], AbstractContextManager[LiveReply]]
 
 
 class _SeekableObject(io.RawIOBase):
-    """`close` is called at the end."""
+    """A raw file over an object's bytes; `close` is called when the file is closed."""
 
     def __init__(self, open_at: OpenAt, close: Callable[[], None]) -> None:
         self._open_at = open_at
@@ -259,7 +271,7 @@ class _SeekableObject(io.RawIOBase):
         self.name = self._reply.url
 
     def _begin(self, start: int) -> LiveReply:
-        """At that octet, or at the first where the peer cannot do that."""
+        """Open the object at offset `start`, or at 0 if the server does not support offsets."""
         self._opened.close()
         reply = self._opened.enter_context(self._open_at(start, self._known))
         if not self._known.agree(reply.validators):
@@ -301,17 +313,16 @@ class _SeekableObject(io.RawIOBase):
         return len(octets)
 
     def _finish(self) -> int:
-        """Nothing is left; what was read to its end is also heard to its end, where it may say that it is not
-        whole."""
+        """Read the end of a body whose bytes are all read: the end may report that the body is incomplete."""
         if self._reply is not None and self._at == self._size:
             self._reply.body.read_some()
         return 0
 
     def _move(self) -> LiveReply:
-        """A reply that is where the position is."""
+        """Return a reply at the file's position."""
         reply = self._reply
         if reply is None or not 0 <= self._position - self._at <= MOST:
-            self._reply = None  # unless it begins anew
+            self._reply = None  # stays None if the next line raises
             reply = self._reply = self._begin(self._position)
         while self._at < self._position:
             passed = reply.body.read_some(self._position - self._at)
@@ -330,7 +341,7 @@ class _SeekableObject(io.RawIOBase):
 
 
 class _BodyFile(io.RawIOBase):
-    """The octets of a reply as they come."""
+    """A raw file over the bytes of a reply, as they arrive."""
 
     def __init__(
         self, reply: LiveReply, close: Callable[[], None], worded: Callable[[ResolveError], Exception]
@@ -363,7 +374,7 @@ class _BodyFile(io.RawIOBase):
         return len(octets)
 
     def _leave(self) -> None:
-        """Few who have read all of it, or have failed to, close it, too."""
+        """Close the reply at its end or failure: few callers close the file after either."""
         self._ended = True
         self._close()
 
@@ -376,14 +387,21 @@ class _BodyFile(io.RawIOBase):
 def as_file(
     reply: LiveReply, close: Callable[[], None], worded: Callable[[ResolveError], Exception]
 ) -> io.BufferedReader:
-    """The body of a reply as a file, for a library that is given a reply's facts besides. Its end and
-    closing it call `close`, which may be called again; what goes wrong is raised as `worded` has it, with
-    ours as its cause."""
+    """Return the body of a reply as a file, for a library that gets the reply's facts separately.
+
+    Args:
+        reply: the open reply.
+        close: called at the end of the body and when the file is closed; may be called more than once.
+        worded: converts an error into the exception to raise; the original error is its cause.
+    """
     return io.BufferedReader(_BodyFile(reply, close, worded))
 
 
 def open_reader(open_at: OpenAt, close: Callable[[], None]) -> io.BufferedReader:
-    """Raises what opening it does. Closing it closes all. It reads ahead what crosses at once."""
+    """Open an object as a buffered, seekable file that reads 1 MiB ahead.
+
+    Raises the errors of opening the object. Closing the file closes the retrieval.
+    """
     return io.BufferedReader(_SeekableObject(open_at, close), MOST)
 
 
@@ -396,7 +414,7 @@ class _OperationRunner(Protocol[T_co]):
 def _method(
     method: Callable[Concatenate[S, P], Awaitable[T]],
 ) -> Callable[Concatenate[_OperationRunner[S], P], T]:
-    """Make the method of an object in trio's thread a method of its holder, for a thread that waits."""
+    """Make the method of an object in trio's thread a blocking method of its holder."""
 
     def call(self: _OperationRunner[S], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self.run(lambda held: method(held, *args, **kwargs))
@@ -408,7 +426,7 @@ def _opening(
     method: Callable[Concatenate[session.Resolver, P], AbstractAsyncContextManager[S]],
     dress: Callable[[S, OpenResource], T],
 ) -> Callable[Concatenate[Resolver, P], AbstractContextManager[T]]:
-    """The same for what is entered."""
+    """Make a method that returns an asynchronous context manager a blocking method of `Resolver`."""
 
     def call(self: Resolver, /, *args: P.args, **kwargs: P.kwargs) -> AbstractContextManager[T]:
         async def make(resolver: session.Resolver) -> AbstractAsyncContextManager[S]:
@@ -422,7 +440,7 @@ def _opening(
 def _make_iterating(
     method: Callable[Concatenate[session.Resolver, P], RunningBatch[T]],
 ) -> Callable[Concatenate[Resolver, P], PortalIterator[T]]:
-    """The same for what is iterated over."""
+    """Make a method that returns an asynchronous iterator a blocking method of `Resolver`."""
 
     def call(self: Resolver, /, *args: P.args, **kwargs: P.kwargs) -> PortalIterator[T]:
         async def make(resolver: session.Resolver) -> RunningBatch[T]:
@@ -439,14 +457,14 @@ def _terminal(opened: terminal_session.TerminalSession, held: OpenResource) -> T
 
 
 class Resolver:
-    """Retrievals that share a policy, limits and what was learnt about hosts, for threads that wait.
+    """A blocking session: retrievals that share a policy, limits and knowledge of hosts.
 
-    Made as the package's `Resolver` is, also before there is any thread. Connections are kept from its first
-    use on, until `close`, which leaving `with` does: after that it cannot be used. What a process used cannot
-    be used in its forks.
+    The arguments are those of the package's `Resolver`; creating it needs no thread. Connections are kept
+    from its first use until `close`, which the end of a `with` block calls. A closed session cannot be used.
+    Nor can a session that was used before a fork be used in the child process.
     """
 
-    _portal: Portal | None = None  # also where it could not be made
+    _portal: Portal | None = None  # stays None if the portal could not be created
     _closed = False
 
     @copy_init_signature(session.Resolver)
@@ -469,13 +487,20 @@ class Resolver:
     def open(
         self, url: UrlLike, *, origin: Origin = "user", referrer: tuple[str, str | None] | None = None
     ) -> io.BufferedReader:
-        """What the URL names as a file to read: for `pandas`, `tarfile`, `zipfile`. It can be sought in where
-        the scheme can begin in the middle, and the size is known. Reading raises `ResolveError` where what
-        came is not whole."""
+        """Open the object as a file for reading: for `pandas`, `tarfile`, `zipfile`.
+
+        The file is seekable if the scheme supports a start offset and the size is known. Reading raises
+        `ResolveError` if the object is incomplete or has changed.
+
+        Args:
+            url: as for `fetch`.
+            origin: how the URL was chosen (`Provenance`).
+            referrer: the URL and address where the URL was found (`Provenance`).
+        """
         return open_reader(partial(self.resume, url, origin=origin, referrer=referrer), lambda: None)
 
     def run(self, operation: Callable[[session.Resolver], Awaitable[T]]) -> T:
-        """What an operation of one's own gives. It is done under trio, with the `Resolver` to await."""
+        """Return the result of a custom operation, which runs under trio with the asynchronous `Resolver`."""
         return self._home().run(partial(self._awaited, operation))
 
     async def _awaited(self, operation: Callable[[session.Resolver], Awaitable[T]]) -> T:
@@ -484,19 +509,19 @@ class Resolver:
         return await operation(await self._resolver.__aenter__())
 
     def _home(self) -> Portal:
-        """Where the connections are that it keeps."""
+        """Return the portal that keeps this session's connections."""
         if self._closed:
             raise RuntimeError(_CLOSED)
         if self._portal is None:
             self._portal = portal()
             self._portal.close_at_end(self._resolver)
-            # It holds on to the connections, which are not garbage together with this in a circle.
+            # The finalizer refers to the connections, not to this object: no reference cycle.
             self._forgotten = weakref.finalize(self, _abandon, self._portal, self._resolver)
             self._forgotten.atexit = False
         return self._portal
 
     def close(self) -> None:
-        """Close what is kept. What is under way in other threads goes on."""
+        """Close the kept connections. Retrievals in other threads continue."""
         closed, self._closed = self._closed, True
         if closed or self._portal is None or not self._portal.usable:
             return
@@ -504,7 +529,7 @@ class Resolver:
         if self._portal.is_here:  # as in `PortalContext`
             self._portal.cast(self._close)
             return
-        with suppress(ThreadLost):  # and with it what was kept
+        with suppress(ThreadLost):  # the connections ended with the thread
             self._portal.run(self._close)
 
     async def _close(self) -> None:
@@ -521,7 +546,7 @@ class Resolver:
 
 
 def _abandon(portal: Portal, resolver: session.Resolver) -> None:
-    """Close what nobody will."""
+    """Close the connections of a session that was garbage collected without `close`."""
     portal.cast(partial(resolver.__aexit__, None, None, None))
 
 
@@ -529,8 +554,10 @@ _CLOSED = "this Resolver is closed: make a new one"
 
 
 class TerminalSession:
-    """What `open_terminal` gives, as long as its connection lives. One thread may wait for something while
-    another one types."""
+    """A terminal session of `open_terminal`, while its connection is open.
+
+    One thread may wait for output while another sends input.
+    """
 
     def __init__(self, session: terminal_session.TerminalSession, held: OpenResource) -> None:
         self._session = session
@@ -547,20 +574,20 @@ class TerminalSession:
 
     @property
     def echoing(self) -> bool:
-        """Does the service show what is typed, or hide it?"""
+        """Return whether the service echoes the input, or hides it."""
         return self._session.echoing
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What was odd about the service, each oddity once."""
+        """Return the service's deviations from the protocol, each once."""
         return tuple(self._session.findings)
 
     def decoded(self, octets: bytes) -> str:
-        """The text of octets, in the `charset` of the session, UTF-8 where it has none."""
+        """Return the text of the bytes, in the session's `charset` (default UTF-8)."""
         return self._session.decoded(octets)
 
     def run(self, operation: Callable[[terminal_session.TerminalSession], Awaitable[T]]) -> T:
-        """What an operation of one's own gives. It is done under trio, with the session to await."""
+        """Return the result of a custom operation, which runs under trio with the asynchronous session."""
         self._held.check_open()
         return self._held.portal.run(lambda: operation(self._session))
 
@@ -573,21 +600,22 @@ entries = opening(once.entries, BlockingIterator[Entry])
 
 
 def open(url: UrlLike, **settings: Unpack[FetchSettings]) -> io.BufferedReader:
-    """Open what the URL names as a file to read, for all that take one: `pandas`, `tarfile`, `zipfile`.
+    r"""Open the object as a file for reading, for libraries that take a file: `pandas`, `tarfile`, `zipfile`.
 
-    It can be sought in where the scheme can begin in the middle, and the size is known: over http, ftp, file.
-    What is near is read past; farther away another retrieval begins.
+    The file is seekable if the scheme supports a start offset (http, ftp, file) and the size is known. A
+    forward seek of up to 1 MiB reads past the bytes; any other seek starts another retrieval.
 
     Args:
         url: as for `fetch`.
+        settings: the keywords of `fetch`.
 
     Raises:
-        ResolveError: here, and where it is read: what is not whole, or has changed, is an error.
+        ResolveError: on opening, and on reading: an incomplete or changed object is an error.
 
     Examples:
         >>> with resolver.blocking.open("http://127.0.0.1:8920/about.txt") as file:
         ...     print(file.readline())
-        b'A text of two lines.\\n'
+        b'A text of two lines.\n'
     """
     origin, referrer = settings.pop("origin", "user"), settings.pop("referrer", None)
     resolver = Resolver(**cast("Settings", settings))

@@ -1,12 +1,12 @@
-"""The running event loop: trio, or asyncio (uvloop too). No other module below the command names one.
+"""The running event loop: trio, or asyncio (uvloop too). Modules below the command name neither loop.
 
     loop = running()            once for a connection, a clock, a URL
     with loop.move_on_after(seconds) as scope: await event.wait()
     in_time = await loop.readable_by(socket, deadline)
 
-A program on asyncio never imports trio, and one on trio neither asyncio nor anyio: a program that runs a loop
-has imported it. Times, events and locks belong to one run of a loop, and no pooled connection uses them in
-another. The types are all that this package needs of a loop.
+A program on asyncio never imports trio. A program on trio imports neither asyncio nor anyio: a program that
+runs a loop has already imported it. Times, events and locks belong to one run of a loop; no pooled connection
+uses them in another run. The types in `resolver.loops.loop` are all that this package requires of a loop.
 """
 
 from __future__ import annotations
@@ -24,13 +24,17 @@ _NONE_RUNS = (
 )
 
 
-#: Those that were found to run once, trio first: whether a task of it is running here, and the loop.
+#: The loops found running before, trio first: a test whether the current task belongs to the loop, and the
+#: loop.
 _known: list[tuple[Callable[[], bool], Loop]] = []
 
 
 def running() -> Loop:
-    """The loop whose task this is. trio is asked first: as a guest it runs inside asyncio's loop. Raises
-    `RuntimeError` where there is none."""
+    """Return the loop that runs the current task.
+
+    trio is checked first: in guest mode it runs inside asyncio's loop. Raises `RuntimeError` outside a task
+    of either loop.
+    """
     for runs, loop in _known:
         if runs():
             return loop
@@ -56,7 +60,7 @@ def _find_running() -> Loop:
 
 
 def is_cancel(kind: type[BaseException]) -> bool:
-    """Is it what a cancel raises, here or where it was raised? Asked also behind the end of a run."""
+    """Return whether `kind` is the cancellation exception of a loop; also valid after the run has ended."""
     if "resolver.loops.on_trio" in sys.modules:
         from resolver.loops import on_trio
 

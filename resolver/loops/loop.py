@@ -1,4 +1,4 @@
-"""The types of all that this package asks of an event loop."""
+"""The interface that this package requires of an event loop, as types."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ T = TypeVar("T")
 
 
 class CancelScope(Protocol):
-    """What is awaited inside ends when it is cancelled, or at its deadline."""
+    """A block whose awaits end when the scope is cancelled, or at its deadline."""
 
     deadline: float
 
     @property
     def cancelled_caught(self) -> bool:
-        """Did it end so?"""
+        """Return whether the block ended by this scope's cancellation or deadline."""
         ...
 
     def cancel(self) -> object: ...
@@ -31,7 +31,7 @@ class CancelScope(Protocol):
 
 
 class Nursery(Protocol):
-    """Who leaves it has waited for all that was started in it."""
+    """A task group: leaving the block waits for every task started in it."""
 
     @property
     def cancel_scope(self) -> CancelScope: ...
@@ -40,7 +40,7 @@ class Nursery(Protocol):
 
 
 class Event(Protocol):
-    """Once it is set, nobody waits for it any more."""
+    """A flag that tasks wait for; once set, it stays set."""
 
     def set(self) -> object: ...
 
@@ -50,53 +50,68 @@ class Event(Protocol):
 
 
 class Background(Protocol):
-    """What goes on by itself, whoever began it, until it ends, is cancelled, or the run of the loop is over.
-    It raises nothing but a cancel."""
+    """A task that runs independently of its creator.
+
+    The task ends on its own, by `cancel`, or with the run of the loop. It raises nothing but a cancellation.
+    """
 
     def cancel(self) -> object: ...
 
     async def wait(self) -> None:
-        """Until it has ended: also where the caller is cancelled, which it hears of behind that: from
-        here, or where it waits next."""
+        """Wait until the task has ended, even if the caller is cancelled.
+
+        The caller's cancellation is raised afterwards: here, or at the caller's next wait.
+        """
         ...
 
 
 class InThread(Protocol):
-    """Calls a function in a thread, and waits for it to the end: also where the caller is cancelled, which
-    it hears of behind that: from here, or where it waits next."""
+    """A function that runs another function in a thread and waits for its end.
+
+    A cancelled caller waits too.
+
+    The caller's cancellation is raised afterwards: here, or at the caller's next wait.
+    """
 
     async def __call__(self, function: Callable[..., T], *args: object) -> T: ...
 
 
-#: What `socket.getaddrinfo` gives.
+#: The result of `socket.getaddrinfo`.
 Found: TypeAlias = "Sequence[tuple[int, int, int, str, tuple[object, ...]]]"
 
 
 class GetAddrInfo(Protocol):
-    """Asks the system for the addresses of a host. Cancelled, it leaves the question to itself: nobody waits
-    for the answer, not even the end of the process."""
+    """A query for the addresses of a host, through the system's resolver.
+
+    On cancellation the query is abandoned: nothing waits for its answer, not even the end of the process.
+    """
 
     async def __call__(self, host: bytes, port: int, *, type: int) -> Found: ...
 
 
 class Descriptor(Protocol):
-    """A socket, or what is around one. Closed, its number is -1."""
+    """A socket, or a wrapper of a socket. A closed descriptor has the number -1."""
 
     def fileno(self) -> int: ...
 
 
-#: Waits for a descriptor until a time: has its turn come by then?
+#: Waits for a descriptor until a deadline; the result is whether the descriptor became ready in time.
 Wait: TypeAlias = Callable[[Descriptor, float], Awaitable[bool]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Loop:
-    """One kind of loop. Times are in seconds of a clock that each run of it has for itself; `run` gives what
-    is the same object as long as that lasts. `cancelled` is what a cancel raises, `closed` what is raised to
-    who waits for a descriptor that `notify_closing` was told of, before it was closed.
+    """The functions of one event loop library.
 
-    `readable_by` and `writable_by` are what `move_on_at` around a wait would be, without a scope, which costs
-    more than the wait. One task may wait to read and another to write."""
+    Times are seconds of a clock that each run of the loop has separately.
+
+    - `run` returns an object that is identical as long as the run lasts.
+    - `cancelled` is the exception that a cancellation raises.
+    - `closed` is raised in tasks that wait for a descriptor for which `notify_closing` was called before it
+      was closed.
+    - `readable_by` and `writable_by` do the work of `move_on_at` around a wait, but without a scope, which
+      costs more than the wait. One task may wait to read while another waits to write.
+    """
 
     run: Callable[[], object]
     current_time: Callable[[], float]

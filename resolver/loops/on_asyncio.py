@@ -1,8 +1,9 @@
-"""asyncio, or what has its place (uvloop): by anyio, but for threads.
+"""The asyncio loop, or a replacement (uvloop): through anyio, except for threads.
 
-A native cancel (`Task.cancel`, and what is made of it: `wait_for`, `asyncio.timeout`) goes through anyio's
-shields. So a thread is waited for here by what asyncio itself lets a cancel interrupt and take up again. Nor
-are threads taken from a pool, which others may have filled, and which the end of a run waits for.
+A native cancellation (`Task.cancel`, hence also `wait_for` and `asyncio.timeout`) passes through anyio's
+shields. So the wait for a thread uses `asyncio.wait`, which a cancellation can interrupt and which can be
+repeated. Threads are not taken from a pool either: other code may have filled the pool, and the end of a run
+waits for its threads.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ T = TypeVar("T")
 
 
 def is_running() -> bool:
-    """Is a task of asyncio's running here?"""
+    """Return whether the current code runs in an asyncio task."""
     try:
         return asyncio.current_task() is not None
     except RuntimeError:
@@ -36,13 +37,15 @@ def move_on_at(deadline: float) -> CancelScope:
     return anyio.CancelScope(deadline=deadline)
 
 
-#: Seconds after which who waits too long is woken again: anyio may not have begun to wait the first time.
+#: Seconds after which a late waiter is woken again: anyio may not have started its wait at the first wake-up.
 _AGAIN = 0.01
 
 
 class AsyncioAlarm:
-    """Wakes who waits for a descriptor when a time is over, unless it was cancelled before. anyio asks which
-    loop runs, and finds none outside a task."""
+    """A timer that wakes the task waiting for a descriptor at a deadline, unless cancelled before.
+
+    anyio determines the running loop from the current task, so the wake-up itself runs in a task.
+    """
 
     def __init__(self, fd: int, deadline: float) -> None:
         self._fd = fd
@@ -56,7 +59,10 @@ class AsyncioAlarm:
         self._waking = self._loop.create_task(self._wake_until_heard())
 
     async def _wake_until_heard(self) -> None:
-        """Those beside it are woken, too, and wait again."""
+        """Wake the task until it cancels this alarm.
+
+        Other tasks that wait for the descriptor wake up too, and wait again.
+        """
         while True:
             anyio.notify_closing(self._fd)
             await asyncio.sleep(_AGAIN)
@@ -68,7 +74,7 @@ class AsyncioAlarm:
 
 
 async def _wait_by(wait: Callable[[int], Awaitable[None]], descriptor: Descriptor, deadline: float) -> bool:
-    """See `Loop.readable_by`."""
+    """Implement `Loop.readable_by` and `Loop.writable_by`."""
     fd = descriptor.fileno()
     alarm = AsyncioAlarm(fd, deadline)
     try:
@@ -86,7 +92,7 @@ async def _wait_by(wait: Callable[[int], Awaitable[None]], descriptor: Descripto
 
 
 class AsyncioBackground:
-    """See `Background`."""
+    """The asyncio implementation of `Background`."""
 
     def __init__(self, function: Callable[[], Coroutine[object, object, None]]) -> None:
         self._task = asyncio.get_running_loop().create_task(function())
@@ -100,7 +106,8 @@ class AsyncioBackground:
 
 async def _run_to_end(result: asyncio.Future[T]) -> None:
     cancelled: BaseException | None = None
-    with anyio.CancelScope(shield=True):  # anyio cancels again and again, and would find us waiting
+    # anyio repeats its cancellation and would otherwise interrupt each wait
+    with anyio.CancelScope(shield=True):
         while not result.done():
             try:
                 await asyncio.wait([result])
@@ -108,29 +115,29 @@ async def _run_to_end(result: asyncio.Future[T]) -> None:
                 cancelled = error
     if cancelled is not None:
         if not result.cancelled():
-            result.exception()  # nobody is there to hear it
+            result.exception()  # marks the exception as retrieved: the caller gets the cancellation instead
         raise cancelled
 
 
 async def in_thread(function: Callable[..., T], *args: object) -> T:
-    """See `InThread`."""
+    """Implement `InThread`."""
     result = _begin(partial(function, *args), daemon=False)
     await _run_to_end(result)
     return result.result()
 
 
 async def getaddrinfo(host: bytes, port: int, *, type: int) -> Found:
-    """See `GetAddrInfo`."""
+    """Implement `GetAddrInfo`."""
     return await _begin(partial(socket.getaddrinfo, host, port, type=type), daemon=True)
 
 
 def _begin(function: Callable[[], T], *, daemon: bool) -> asyncio.Future[T]:
-    """What a function will give in a thread of its own, for which the process waits unless it is a daemon."""
+    """Start a function in a separate thread; the process waits for its end unless it is a daemon thread."""
     loop = asyncio.get_running_loop()
     result: asyncio.Future[T] = loop.create_future()
 
     def tell(given: T | None, error: BaseException | None) -> None:
-        if result.done():  # cancelled, and nobody waits any more
+        if result.done():  # cancelled: the caller stopped waiting
             return
         if error is not None:
             result.set_exception(error)
@@ -141,9 +148,9 @@ def _begin(function: Callable[[], T], *, daemon: bool) -> asyncio.Future[T]:
         given, problem = None, None
         try:
             given = function()
-        except BaseException as error:  # noqa: BLE001 - raised where the thread is waited for
+        except BaseException as error:  # noqa: BLE001 - raised in the task that waits for the thread
             problem = error
-        with suppress(RuntimeError):  # the loop is closed: nobody waits
+        with suppress(RuntimeError):  # the loop is closed, and with it the waiting task
             loop.call_soon_threadsafe(tell, given, problem)
 
     threading.Thread(target=work, name="url-resolver", daemon=daemon).start()

@@ -1,4 +1,4 @@
-"""trio: its own functions, with little in between."""
+"""The trio loop: trio's own functions, with thin adapters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from resolver.loops.loop import Descriptor, GetAddrInfo, InThread, Loop
 
 
 class DescriptorWait:
-    """Who waits for a descriptor until a time, which may be over."""
+    """A task's wait for a descriptor until a deadline; `late` says that the deadline has passed."""
 
     __slots__ = ("deadline", "fd", "late")
 
@@ -25,9 +25,11 @@ class DescriptorWait:
 
 
 class DescriptorWatch:
-    """All who wait for descriptors in one run, and one task that wakes who waits too long. Its own time is
-    that of the first who did, and moves where somebody is to be woken before that: mostly never, for all
-    wait equally long, and hardly anybody until the end."""
+    """The descriptor waits of one run, and one system task that wakes the late ones.
+
+    The task sleeps until the earliest deadline it knows and is rescheduled only for an earlier one. That is
+    rare: most waits have the same duration, and few last until their deadline.
+    """
 
     def __init__(self) -> None:
         self.waiting: set[DescriptorWait] = set()
@@ -36,7 +38,7 @@ class DescriptorWatch:
         trio.lowlevel.spawn_system_task(self._look)
 
     def wake_at(self, deadline: float) -> None:
-        """At the latest."""
+        """Wake up at `deadline` at the latest."""
         if deadline < self._wakes:
             self._wakes = self._scope.deadline = deadline
 
@@ -48,7 +50,7 @@ class DescriptorWatch:
             now = trio.current_time()
             for each in self.waiting:
                 each.late = each.late or each.deadline <= now
-                if each.late:  # those beside it are woken, too, and wait again
+                if each.late:  # other tasks waiting for this descriptor wake up too and wait again
                     trio.lowlevel.notify_closing(each.fd)
                 else:
                     self.wake_at(each.deadline)
@@ -67,7 +69,7 @@ def _watch() -> DescriptorWatch:
 
 
 async def _wait_by(wait: Callable[[int], Awaitable[None]], descriptor: Descriptor, deadline: float) -> bool:
-    """See `Loop.readable_by`."""
+    """Implement `Loop.readable_by` and `Loop.writable_by`."""
     waiting, watch = DescriptorWait(descriptor.fileno(), deadline), _watch()
     watch.waiting.add(waiting)
     watch.wake_at(deadline)
@@ -86,7 +88,7 @@ async def _wait_by(wait: Callable[[int], Awaitable[None]], descriptor: Descripto
 
 
 class TrioBackground:
-    """See `Background`."""
+    """The trio implementation of `Background`."""
 
     def __init__(self, function: Callable[[], Coroutine[object, object, None]]) -> None:
         self._scope = trio.CancelScope()
@@ -107,7 +109,10 @@ class TrioBackground:
         self._scope.cancel()
 
     async def wait(self) -> None:
-        """A cancel is left to where the caller waits next. A shield would cost more than the wait."""
+        """Wait until the task has ended; a cancellation is raised at the caller's next wait.
+
+        A shield would cost more than the wait.
+        """
         if not self._is_over:
             self._waiting.append(trio.lowlevel.current_task())
             await trio.lowlevel.wait_task_rescheduled(lambda _: trio.lowlevel.Abort.FAILED)
