@@ -1,6 +1,7 @@
-"""The functions of the package: a `Resolver` for one call. See `Resolver` for what each gives.
+"""The functions of the package: a `Resolver` for one call. See `Resolver` for their results.
 
-All take its settings, by the same names (`Settings`), and those of the method (`Provenance`, `SaveSettings`).
+Each takes the settings of a `Resolver` (`Settings`) and the keywords of its method (`Provenance`,
+`SaveSettings`), by the same names.
 """
 
 from __future__ import annotations
@@ -26,23 +27,23 @@ def divide(settings: FetchSettings | FileSettings) -> tuple[Resolver, dict[str, 
     """Make the `Resolver` of a single URL; return it with the keywords of its method."""
     made = cast("dict[str, Any]", settings)
     wanted = {name: made.pop(name) for name in SaveSettings.__optional_keys__.intersection(made)}
-    made["options"] = made.get("options") or Options()  # nothing follows for which a connection could be kept
+    made["options"] = made.get("options") or Options()  # no further request could use a kept connection
     return Resolver(**made), wanted
 
 
 async def fetch(url: UrlLike, **settings: Unpack[FetchSettings]) -> Response:
-    """Fetch the complete object into memory, at most `limits.body` bytes (64 MiB) of it.
+    r"""Fetch the complete object into memory, at most `limits.body` bytes (64 MiB) of it.
 
     Args:
         url: a `str`, a `resolver.Url`, an `httpx.URL`, or for a local file a path.
 
     Raises:
-        ResolveError: whatever kept it from being had. What is not whole is an error, never a shorter body.
+        ResolveError: if the object cannot be had. An incomplete object is an error, never a shorter body.
 
     Examples:
         >>> response = await resolver.fetch("http://127.0.0.1:8920/about.txt", timeout=60)
         >>> response.status, response.media_type, response.text
-        (200, 'text/plain', 'A text of two lines.\\nThe second one.\\n')
+        (200, 'text/plain', 'A text of two lines.\nThe second one.\n')
         >>> await resolver.fetch("http://127.0.0.1:8920/nothing/here")
         Traceback (most recent call last):
         protocols.errors.NotFound: http://127.0.0.1:8920/nothing/here: ...
@@ -53,13 +54,15 @@ async def fetch(url: UrlLike, **settings: Unpack[FetchSettings]) -> Response:
 
 
 async def info(url: UrlLike, **settings: Unpack[FetchSettings]) -> Entry:
-    """Ask what the URL names: kind, size, date, media type, without the body (http: HEAD, RFC 9110 9.3.2).
+    """Retrieve the facts of an object without its body: kind, size, date, media type.
+
+    Over http by HEAD (RFC 9110 9.3.2).
 
     Args:
         url: as for `fetch`.
 
     Raises:
-        ResolveError: whatever kept it from being known.
+        ResolveError: if the facts cannot be had.
 
     Examples:
         >>> entry = await resolver.info("http://127.0.0.1:8920/about.txt")
@@ -76,10 +79,11 @@ async def save(url: UrlLike, path: str | PathLike[str], **settings: Unpack[FileS
 
     Args:
         url: as for `fetch`.
-        path: where to. Until it is whole it grows in `path` + `.part`, and a later call goes on with that.
+        path: the file's name. Until it is complete the file is `path` + `.part`, which a later call resumes.
 
     Raises:
-        ResolveError: what kept it from being whole; `LocalError` what kept it from being written.
+        ResolveError: if the object cannot be retrieved completely.
+        LocalError: if the file cannot be written.
 
     Examples:
         >>> (await resolver.save("ftp://127.0.0.1:8900/pub/a.txt", "a.txt", digest=True)).digest
@@ -91,7 +95,7 @@ async def save(url: UrlLike, path: str | PathLike[str], **settings: Unpack[FileS
 
 
 def stream(url: UrlLike, **settings: Unpack[FetchSettings]) -> AbstractAsyncContextManager[StreamingResponse]:
-    """Open a reply while its connection lives: `async for octets in reply.body`.
+    """Open a reply while its connection is open: `async for octets in reply.body`.
 
     Args:
         url: as for `fetch`.
@@ -109,13 +113,14 @@ def stream(url: UrlLike, **settings: Unpack[FetchSettings]) -> AbstractAsyncCont
 
 
 def entries(url: UrlLike, **settings: Unpack[FetchSettings]) -> AbstractAsyncContextManager[EntryStream]:
-    """Open the records of a listing, whatever the scheme: `async for entry in entries`.
+    """Open the records of a listing, for every scheme: `async for entry in entries`.
 
     Args:
         url: as for `fetch`.
 
     Raises:
-        ResolveError: as `stream`; `Declined` where the URL names no listing.
+        ResolveError: as for `stream`.
+        Declined: if the URL does not name a listing.
 
     Examples:
         >>> async with resolver.entries("ftp://127.0.0.1:8900/pub/") as found:

@@ -1,7 +1,7 @@
-"""A body under the limits of its retrieval: its time, its rate, its size, progress, the URL on every error.
+"""A body under the limits of its retrieval: time, rate, size, progress, and the URL in every error.
 
-A handler does none of that. Iterated or moved in bulk, the same limits hold: beside a move somebody looks
-every now and then at how far it has come.
+Scheme handlers do none of this. The same limits hold for a body that is iterated over and for one that is
+moved in bulk: during a bulk move, a second task checks its position every 0.2 s.
 """
 
 from __future__ import annotations
@@ -21,32 +21,34 @@ from resolver.url.tracebacks import trim_traceback
 
 _SKIPPED_AT_ONCE = 1_048_576
 
-#: Seconds between two looks at a body that is moved in bulk: what a person takes for steady progress.
+#: Seconds between two checks of a body that is moved in bulk: short enough for steady progress on a terminal.
 _LOOK_EVERY = 0.2
 
 
-#: How many octets a body may have, by the limits of the host that it comes from; None is no bound.
+#: Returns the maximum size of a body in bytes, by the limits of the body's host; None for no limit.
 Most: TypeAlias = Callable[[Limits], "int | None"]
 
 
 def ignore_limits(_limits: Limits) -> None:
-    """What is no more than facts has no body."""
+    """Return None: a reply of facts only has no body."""
 
 
 def max_collected(limits: Limits) -> int:
-    """Of what is collected in memory."""
+    """Return the limit of a body that is collected in memory."""
     return limits.body
 
 
 def max_streamed(limits: Limits) -> int | None:
-    """Of what goes through a stream or into a file: unbounded unless the caller set it."""
+    """Return the limit of a body that is streamed or saved: None unless the caller set `body_everywhere`."""
     return limits.body if limits.body_everywhere else None
 
 
 class LimitedBody:
-    """A body under the limits of its retrieval. Iterate it, or drain it, or take some and drain the rest;
-    once. `received` counts from the beginning of the object, wherever the body begins, and is told to
-    `report`, where somebody listens."""
+    """A body under the limits of its retrieval, to be consumed once.
+
+    Iterate over it, or drain it, or take some bytes and drain the rest. `received` is the position in the
+    object, wherever the body starts; it is passed to `report`, if there is one.
+    """
 
     def __init__(
         self,
@@ -78,8 +80,10 @@ class LimitedBody:
         return self
 
     def close(self) -> None:
-        """The reply is over, and what it was read from may be somebody else's by now: from here on
-        the loop's `ClosedResourceError`."""
+        """Close the body: its connection may serve another request now.
+
+        Later reads raise the loop's `ClosedResourceError`.
+        """
         self._closed = True
 
     def _check_open(self) -> None:
@@ -113,14 +117,14 @@ class LimitedBody:
 
     @property
     def _spared(self) -> float:
-        """Seconds that were waited for a rate of our own, and not for the peer."""
+        """Return the seconds spent waiting for the caller's rate limit instead of the server."""
         return 0.0 if self._throttle is None else self._throttle.waited
 
     def _pause_deadline(self, scope: CancelScope) -> AbstractContextManager[None]:
         return nullcontext() if self._throttle is None else self._throttle.pause_deadline(scope)
 
     async def take(self, count: int) -> bytes:
-        """The next `count` octets; fewer only when there are no more."""
+        """Return the next `count` bytes; fewer only at the end of the body."""
         pieces: list[bytes] = []
         while count > 0:
             octets = await anext(self, b"")
@@ -132,12 +136,15 @@ class LimitedBody:
         return b"".join(pieces)
 
     async def skip(self, count: int) -> None:
-        """Pass over the next `count` octets, without keeping them."""
+        """Discard the next `count` bytes."""
         while count > 0 and (octets := await self.take(min(count, _SKIPPED_AT_ONCE))):
             count -= len(octets)
 
     async def drain(self, sink: Sink) -> int:
-        """Move what is left into `sink`, in bulk where no limit has to be watched; how many octets."""
+        """Move the rest of the body into `sink`; return the number of bytes.
+
+        The move is in bulk unless the body has a size limit.
+        """
         self._check_open()
         if self._most is not None:
             return await _pour(self, sink)
@@ -151,7 +158,7 @@ class LimitedBody:
         return len(ahead) + moved
 
     async def _move(self, sink: Sink) -> int:
-        """Drain the body, and look every now and then at how far it has come."""
+        """Drain the body, and check its position every 0.2 s."""
         before, held = self.received, position_of(sink)
 
         def count() -> int | None:
@@ -190,8 +197,10 @@ class LimitedBody:
             self._report(self.received)
 
     def _locate_error(self, error: ResolveError) -> ResolveError:
-        """A body that was cut tells its octets from its own beginning; here they become those of the
-        object."""
+        """Add the URL to an error, and convert the byte counts of a truncated body.
+
+        The body counts from its own start; the reported error counts from the start of the object.
+        """
         if isinstance(error, Truncated) and self._start:
             whole = Truncated(
                 f"{error.message}, behind {self._start} that were there already",
@@ -204,13 +213,13 @@ class LimitedBody:
 
 
 def locate_error(error: ResolveError, url: str, hide: Callable[[str], str] | None = None) -> ResolveError:
-    """The error as it is reported: it says which URL it is about, and nothing that `hide` hides."""
+    """Return the error as it is reported: with its URL, and without the secrets that `hide` masks."""
     reported = error.at(url) if error.url is None else error
     return reported if hide is None else reported.hiding(hide)
 
 
 async def _pour(pieces: AsyncIterable[bytes], sink: Sink) -> int:
-    """Everything into the sink, piece by piece; how many octets."""
+    """Write all pieces to the sink; return the number of bytes."""
     count = 0
     async for octets in pieces:
         sink.write(octets)

@@ -1,4 +1,4 @@
-"""The network of a run: the state that its retrievals share, and the gate where each of them is judged."""
+"""The network of a run: the state that its retrievals share, and the gate where each URL is checked."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _NOT_ENTERED = "this Resolver was not entered: nobody would end what goes on beh
 
 
 class Closeable(Protocol):
-    """What goes on until it has ended, or is closed."""
+    """An operation in progress that can be closed; it calls `when_ended` at its end."""
 
     when_ended: Callable[[], object]
 
@@ -48,11 +48,17 @@ C = TypeVar("C", bound=Closeable)
 
 
 class Network:
-    """Policy, limits, look-ups and TLS trust of one run. Opens nothing by itself.
+    """The policy, limits, DNS cache and TLS trust of one run; it opens no connections on its own account.
 
-    An async context manager: connections are kept for one another only inside it. `lookup` asks for the
-    addresses of a name; tests replace it. Of the settings it heeds those about the way out, and about who we
-    are. Raises `NotConfigured` where a proxy is none, or a rate.
+    An async context manager: connections are kept for reuse only inside it. Of the settings it uses those of
+    outbound connections and of credentials.
+
+    Args:
+        lookup: resolves the addresses of a host name; tests replace it.
+        settings: the settings of the run.
+
+    Raises:
+        NotConfigured: if the proxy or the rate is invalid.
     """
 
     def __init__(self, *, lookup: Lookup = look_up, **settings: Unpack[Settings]) -> None:
@@ -67,7 +73,7 @@ class Network:
         self.policy = Policy.default() if policy is None else Policy.of(policy)
         self._on_event = settings.get("on_event")
         self._is_logged, self.listener = is_on(), combine_listeners(self._on_event)
-        self.on_progress = select_listener(self._on_event, PROGRESS)  # of which the log has none
+        self.on_progress = select_listener(self._on_event, PROGRESS)  # the log does not show progress
         self._reported: set[Finding] = set()
         self._transfers = 0
         self._run: object = None
@@ -100,7 +106,7 @@ class Network:
         self.gateways = self._shared.gateways
 
     def _variables(self) -> Mapping[str, str]:
-        """What is said of proxies, where there is a way out."""
+        """Return the proxy variables; none if everything is read from an archive."""
         if self.archive is not None:
             return {}
         if self.environment is None:
@@ -117,7 +123,7 @@ class Network:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        async with AsyncExitStack() as leaving:  # all of it, also where the first is left by a cancel
+        async with AsyncExitStack() as leaving:  # the rest is closed even if closing the first is cancelled
             leaving.push_async_callback(self._leave)
             for each in self._closing:
                 leaving.push_async_callback(each.aclose)
@@ -127,7 +133,10 @@ class Network:
         await self._shared.pool.aclose()
 
     def hold(self, closing: C) -> C:
-        """Close it when this is left, if it has not ended. Raises `RuntimeError` where nobody would."""
+        """Close `closing` when this network is exited, unless it has ended before.
+
+        Raises `RuntimeError` if the network was not entered, because then nothing would close it.
+        """
         if self._run is None:
             raise RuntimeError(_NOT_ENTERED)
         self._check_run()
@@ -136,7 +145,7 @@ class Network:
         return closing
 
     def _listen(self) -> None:
-        """Made before a program turned its log on, it is in the log all the same."""
+        """Update the listeners if logging was turned on or off after this network was created."""
         if is_on() is not self._is_logged:
             self._is_logged, self.listener = is_on(), combine_listeners(self._on_event)
             self._shared = replace(
@@ -144,19 +153,22 @@ class Network:
             )
 
     def limits_of(self, url: Url) -> Limits:
-        """Those that hold where the URL leads to."""
+        """Return the limits for the host of the URL."""
         own = None if self._shared.hosts is None else self.host_of(url).limits
         return self.limits if own is None else own
 
     def host_of(self, url: Url) -> Host:
-        """What holds there alone."""
+        """Return the settings that apply only to the host of the URL."""
         hosts = self._shared.hosts
         place = None if hosts is None else endpoint_of(url)
         return NOTHING if hosts is None or place is None else hosts.find_host(place.host, place.port)
 
     def _check_run(self) -> Loop | None:
-        """The loop, once this was entered. What is kept open is of that run of it: raises `RuntimeError`
-        under another one, also that of another thread."""
+        """Return the loop of the run; None if this network was not entered.
+
+        Open connections belong to one run of a loop: raises `RuntimeError` in another run, also one of
+        another thread.
+        """
         if self._run is None:
             return None
         loop = running()
@@ -165,18 +177,21 @@ class Network:
         return loop
 
     def on_event(self, event: Event) -> None:
-        """Tell whoever listens."""
+        """Pass the event to the listener, if there is one."""
         if self.listener is not None:
             self.listener(event)
 
     def next_transfer(self) -> int:
-        """A number for what is asked for next: the events of it have it."""
+        """Return a new transfer number, by which the events of a retrieval are identified."""
         self._transfers += 1
         return self._transfers
 
     def warn(self, url: str, finding: Finding) -> None:
-        """Tell that a rule fired and did not refuse. What is about this machine and not about the URL, a
-        proxy that is set (S09), descriptors that are all in use, is told once a run."""
+        """Report a rule that applied without a refusal.
+
+        A finding about this machine is reported once a run: a proxy that is set (S09), or that all file
+        descriptors are in use.
+        """
         is_of_machine = finding.rule in ("S09", "descriptors")
         if is_of_machine and finding in self._reported:
             return
@@ -195,8 +210,10 @@ class Network:
         in_clear: bool = False,
         mask: Mask | None = None,
     ) -> UrlGate:
-        """Judge a URL; the gate is the one way to open what it names. See `judged`. Raises `NotConfigured`
-        where all comes from archives."""
+        """Check a URL against the policy, and return the gate through which its connections are opened.
+
+        See `judge_url`. Raises `NotConfigured` if everything is read from archives.
+        """
         if self.archive is not None:
             raise NotConfigured("all comes from archives (--from-warc), and nothing goes out")
         return UrlGate(
@@ -222,17 +239,27 @@ class Network:
         in_clear: bool = False,
         mask: Mask | None = None,
     ) -> Admission:
-        """A URL as it is judged, of which a gate is made.
+        """Check a URL against the policy, and return the result, of which a gate is made.
 
-        `server` is where to ask for a `news:` URL that names no server, if not the user's own; `options`
-        is what the caller asks for beyond the URL; for `in_clear` and `mask` see `Admission`. Raises
-        `Refused` and `UnsupportedScheme` before anything is looked up, and `NotConfigured` for a `news:` URL
-        that names no server where the user has none either.
+        Args:
+            url: the URL to retrieve.
+            origin: how the URL was chosen.
+            referrer: the URL and address where the URL was found.
+            server: the server for a `news:` URL without a server; the user's setting by default.
+            options: the caller's options beyond the URL.
+            in_clear: see `Admission`.
+            mask: see `Admission`.
+
+        Raises:
+            Refused: if the policy forbids the URL, before any DNS lookup.
+            UnsupportedScheme: if the scheme is not supported, before any DNS lookup.
+            NotConfigured: if a `news:` URL names no server and the user has not configured one.
         """
         loop = self._check_run()
         judge = partial(Admission, self._shared, url, origin, referrer)
         admission = judge(server, options, None, in_clear, mask, loop)
         if admission.row is None or not admission.row.server or not admission.needs_server or self.archive:
             return admission
-        server = server_of(find_setting(self._news_server), url.scheme)  # known not to be refused by now
+        # by now the URL is known to be allowed
+        server = server_of(find_setting(self._news_server), url.scheme)
         return judge(server, options, None, in_clear, mask, loop)

@@ -1,6 +1,6 @@
 """The session: `Resolver` with fetch, stream, save, entries, info; and a session confined to one tree.
 
-A `Resolver` shares its network (policy, limits, lookups, TLS) among its retrievals. The module-level
+A `Resolver` shares its network (policy, limits, DNS lookups, TLS) among its retrievals. The module-level
 functions of the package are a `Resolver` for one call.
 """
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 def describe_entry(
     url: Url, reply: StreamingResponse, origin: Origin, referrer: tuple[str, str | None] | None
 ) -> Entry:
-    """What `url` names, as one entry, by the facts that came of it."""
+    """Return the facts of a reply as one entry for `url`."""
     return Entry(
         name=listed_name(url),
         url=reply.url,
@@ -61,10 +61,11 @@ def describe_entry(
 
 
 class Resolver:
-    """Retrievals that share a policy, limits and what was learnt about hosts.
+    """A session: retrievals that share a policy, limits and knowledge of hosts.
 
-    An async context manager; leaving it closes what is kept open. Safe to use from several tasks. What it may
-    be told is said at `Settings`.
+    An async context manager; leaving it closes its connections. It may be used by several tasks. Its keywords
+    are those of `Settings`. Methods that take a URL also take `origin` and `referrer`, which `Provenance`
+    describes.
 
     Examples:
         >>> async with resolver.Resolver(timeout=60) as session:
@@ -85,7 +86,7 @@ class Resolver:
         self._crowd = HostConnectionCounter(settings.get("segments_per_host"))
         self._sync = settings.get("sync") or "group"
         self._commits: GroupCommit | None = None
-        if self._sync != "group":  # what is no such word is no such word before anything is saved
+        if self._sync != "group":  # an invalid value raises here, before anything is saved
             self._group_commit()
         self._strict = settings.get("strict", False)
         self._options = replace(
@@ -120,7 +121,8 @@ class Resolver:
                 self._cookies.save(failed=error is not None)
 
     def _cookies_in(self, path: str) -> CookieFile:
-        from resolver.transfer.cookies import CookieFile  # few keep any, and what is not http has none
+        # imported lazily: few sessions keep cookies, and only http has them
+        from resolver.transfer.cookies import CookieFile
 
         return CookieFile(path, self._options.suffix_of, self._network.on_event)
 
@@ -131,9 +133,9 @@ class Resolver:
         origin: Origin = "user",
         referrer: tuple[str, str | None] | None = None,
     ) -> AbstractAsyncContextManager[StreamingResponse]:
-        """A reply while its connection lives: iterate `reply.body`, or drain it.
+        """Open a reply while its connection is open: iterate over `reply.body`, or drain it.
 
-        Unbounded in size unless the limits say `body_everywhere`.
+        The body has no size limit unless the limits set `body_everywhere`.
         """
         return Retrieval(self._network, self._request(url, origin, referrer), most=max_streamed)
 
@@ -146,9 +148,18 @@ class Resolver:
         origin: Origin = "user",
         referrer: tuple[str, str | None] | None = None,
     ) -> AbstractAsyncContextManager[StreamingResponse]:
-        """A reply as of `stream`, of the object as the peer holds it (http without a content coding), whose
-        body begins at octet `start` where the peer can do that, and the object is still the one of which
-        `known` were the `validators`; else at 0. `reply.start` says which.
+        """Open a reply as `stream` does; its body starts at an offset if possible.
+
+        The body is the object as the server stores it (http: without a content coding). It starts at `start`
+        if the server supports offsets and the object is unchanged; otherwise at 0. `reply.start` has the
+        actual offset.
+
+        Args:
+            url: as for `fetch`.
+            start: the offset in bytes.
+            known: the `validators` of the earlier reply, which identify the state of the object.
+            origin: how the URL was chosen (`Provenance`).
+            referrer: the URL and address where the URL was found (`Provenance`).
         """
         request = self._request(url, origin, referrer, want="file")
         options = replace(request.options, start=start, known=known or Validators())
@@ -161,7 +172,7 @@ class Resolver:
         origin: Origin = "user",
         referrer: tuple[str, str | None] | None = None,
     ) -> AbstractAsyncContextManager[StreamingResponse]:
-        """The same of what is to be read as entries: also a document that lists some (http's index page)."""
+        """Open a reply to read its entries; also a document with links (http's index page)."""
         return Retrieval(self._network, self._request(url, origin, referrer, "listing"), most=max_streamed)
 
     async def fetch(
@@ -171,9 +182,9 @@ class Resolver:
         origin: Origin = "user",
         referrer: tuple[str, str | None] | None = None,
     ) -> Response:
-        """The complete object in memory, at most `limits.body` octets of it.
+        """Fetch the complete object into memory, at most `limits.body` bytes of it.
 
-        Raises only `ResolveError`: what is not complete is an error, never a shorter body.
+        Raises only `ResolveError`: an incomplete object is an error, never a shorter body.
         """
         memory = MemoryStore()
         entries: tuple[Entry, ...] | None = None
@@ -182,7 +193,8 @@ class Resolver:
             nonlocal entries
             entries = None
             await memory.fill(reply.body)
-            if reply.has_entries:  # while it is open: what a name in a directory is, the file system says
+            # while the connection is open: the file system tells the kind of a name in a directory
+            if reply.has_entries:
                 entries = await self._entries_of(reply, memory.tail(memory.position))
 
         request = self._request(url, origin, referrer, prompt=True)
@@ -204,7 +216,7 @@ class Resolver:
         origin: Origin = "user",
         referrer: tuple[str, str | None] | None = None,
     ) -> Retrier:
-        """What brings the object into a keep of the caller's own, try after try; see `Retrier.retry`."""
+        """Return a `Retrier` that retrieves the URL into the caller's own store."""
         return self._retrier(self._request(url, origin, referrer), keep, fill, max_streamed)
 
     def _retrier(self, request: RetrievalRequest, keep: Store, fill: Fill, most: Most) -> Retrier:
@@ -212,7 +224,7 @@ class Resolver:
         return Retrier(open_, (request,), keep, fill, self._patience or ONE_TRY, self._network.on_event)
 
     def limits_of(self, url: Url) -> Limits:
-        """Those that hold where it leads to: the host's own, or the `limits` of all."""
+        """Return the limits for the URL: those of its host, or the session's `limits`."""
         return self._network.limits_of(url)
 
     async def _entries_of(self, reply: StreamingResponse, content: bytes) -> tuple[Entry, ...]:
@@ -232,9 +244,9 @@ class Resolver:
         origin: Origin = "user",
         referrer: tuple[str, str | None] | None = None,
     ) -> AsyncIterator[EntryStream]:
-        """The records of a directory, menu, group or result list, one by one, without a bound.
+        """Open the records of a directory, menu, group or result list, one by one, without a limit.
 
-        Raises `Declined` when the URL names no listing.
+        Raises `Declined` if the URL does not name a listing.
         """
         async with self.listing(url, origin=origin, referrer=referrer) as reply:
             yield reply.entries()
@@ -246,7 +258,7 @@ class Resolver:
         origin: Origin = "user",
         referrer: tuple[str, str | None] | None = None,
     ) -> Entry:
-        """What the URL names, as one entry: kind, size, date, media type; the body is not read."""
+        """Return the facts of the URL as one entry: kind, size, date, media type. The body is not read."""
         async with self.facts(url, origin=origin, referrer=referrer) as reply:
             parsed = url_of(url, strict=self._strict, origin=origin)
             return describe_entry(parsed, reply, origin, referrer)
@@ -258,7 +270,7 @@ class Resolver:
         origin: Origin = "user",
         referrer: tuple[str, str | None] | None = None,
     ) -> AbstractAsyncContextManager[StreamingResponse]:
-        """A reply that is no more than its facts, with the peer's own words about them in `meta`."""
+        """Open a reply that has only facts, with the server's own fields in `meta`."""
         request = self._request(url, origin, referrer, "facts", prompt=True)
         return Retrieval(self._network, request, most=ignore_limits)
 
@@ -269,8 +281,11 @@ class Resolver:
         origin: Origin = "user",
         referrer: tuple[str, str | None] | None = None,
     ) -> str | None:
-        """The file name that the server suggests (Content-Disposition), made harmless; None where it suggests
-        none, or the policy does not let it. Raises `Refused` (S14) where nothing is left of it."""
+        """Return the file name that the server suggests (Content-Disposition), made safe.
+
+        Returns None if the server suggests no name, or the policy does not allow it. Raises `Refused` (S14)
+        if nothing of the name is left.
+        """
         if not self.policy.allow_server_name:
             return None
         parsed = url_of(url, strict=self._strict, origin=origin)
@@ -295,39 +310,45 @@ class Resolver:
         origin: Origin = "user",
         referrer: tuple[str, str | None] | None = None,
     ) -> str:
-        """How the name `index` goes on for what the URL names by its directory alone: `.html`, as the server
-        tells its media type. Empty for any other URL, and where the server does not say it beforehand."""
+        """Return the suffix for the name `index` of a URL that names only a directory: `.html`, say.
+
+        The suffix follows the media type. It is empty for any other URL, and if the server does not report
+        the type in advance.
+        """
         parsed = url_of(url, strict=self._strict, origin=origin)
         if (row := registry.find(parsed.scheme)) is None or not row.suggests or not is_index(parsed):
             return ""
         request = self._request(parsed, origin, referrer, "facts", prompt=True)
         try:
             reply = await self._facts_of(request)
-        except (Declined, ProtocolError):  # which the whole of it meets, too, or does not
+        except (Declined, ProtocolError):  # retrieving the object raises the same error, or succeeds
             return ""
         return index_suffix(reply.media_type)
 
     def open_terminal(
         self, url: UrlLike, **wanted: Unpack[TerminalWindow]
     ) -> AbstractAsyncContextManager[TerminalSession]:
-        """A telnet session to be talked to. Raises `UnsupportedScheme` for a URL that names no such
-        service."""
-        from resolver.transfer.terminal import open_session  # few programs hold one
+        """Open an interactive telnet session.
+
+        Raises `UnsupportedScheme` if the URL does not name a telnet service.
+        """
+        from resolver.transfer.terminal import open_session  # imported lazily: few programs open a session
 
         origin, referrer = wanted.get("origin", "user"), wanted.get("referrer")
         return open_session(self._network, self._request(url, origin, referrer, prompt=True), **wanted)
 
     async def save(self, url: UrlLike, path: str | PathLike[str], **wanted: Unpack[SaveSettings]) -> Saved:
-        """The object in the file `path`, complete or not there at all.
+        """Save the object in the file `path`: complete, or not at all.
 
-        It grows in `path` + `.part` and gets its name, and the peer's modification time, once it is whole;
-        cut off, it is continued by the next call if the object is still the same. `SaveSettings` says what
-        each keyword does."""
+        The file is `path` + `.part` until it is complete; then it gets its name, and the server's
+        modification time. An interrupted transfer is resumed by the next call if the object is unchanged.
+        `SaveSettings` describes the keywords.
+        """
         from resolver.transfer.saving import (
             SaveOrder,
             Saver,
             SaveSettings,
-            checksum_of,  # and all of files: many save none
+            checksum_of,  # imported lazily, with all of `resolver.files`: many sessions save no files
         )
 
         check_names(wanted, SaveSettings.__optional_keys__)
@@ -368,22 +389,29 @@ class Resolver:
         exists: Exists = "fail",
         digest: bool = False,
     ) -> RunningBatch[Outcome]:
-        """Each object in a file of its own: an async iterator of what became of each, as they end. One that
-        fails is an outcome, too, and stops no other.
+        """Save each object in a separate file: an async iterator of their outcomes, as they end.
 
-        `requests` are URLs, or `SaveRequest` for what is to be said of one; any iterable, or an async one. It
-        is read only as far as there is room: some 1,000 ahead, and nothing begins while `concurrency`
-        outcomes wait to be asked for. Files go below `directory`, under the names that the command gives, of
-        which no two are the same. `per_host` is how many one host has under way (2, http 6, ftp 4 where
-        many wait), `host_rate` how many begin there a second; a host that pushes back gets fewer. `exists`
-        and `digest` are as for `save`.
+        A failure is an outcome too, and stops no other request. `aclose`, and leaving the `Resolver`, cancel
+        the running transfers; partial files stay, and another call resumes them.
 
-        `ledger` is a file in which account is kept, as with `--ledger`: what it says is done, and is still
-        there, is `skipped` by another call, whatever ended this one. Its faults (`LocalError`) end the
-        iteration.
+        Args:
+            requests: URLs, or `SaveRequest` with settings for one URL; an iterable or async iterable. It is
+                read about 1,000 requests ahead. Nothing starts while `concurrency` outcomes wait to be
+                consumed.
+            directory: the parent directory of the files. Their unique names are the ones that the command
+                gives.
+            ledger: a file that records the outcomes, as `--ledger` does. A later call returns recorded files
+                that still exist as `skipped`, however this call ended. An error of the ledger (`LocalError`)
+                ends the iteration.
+            concurrency: the maximum number of concurrent requests.
+            per_host: the maximum number for one host: 2 by default; 6 for http; 4 for ftp if many wait. A
+                host that rejects requests gets fewer.
+            host_rate: the maximum number of requests started per second at one host.
+            exists: as for `save`.
+            digest: as for `save`.
 
-        What is under way when `aclose` is called, or the `Resolver` is left, is cancelled; what has come of
-        it stays, and another call goes on with that. Only for one that was entered: else `RuntimeError`.
+        Raises:
+            RuntimeError: if the `Resolver` was not entered.
 
         Examples:
             >>> urls = ["ftp://127.0.0.1:8900/pub/a.txt", "http://127.0.0.1:8920/about.txt"]
@@ -423,16 +451,32 @@ class Resolver:
         origin: Origin = "user",
         referrer: tuple[str, str | None] | None = None,
     ) -> RunningBatch[Outcome]:
-        """All that is below the URL, as `get -r` saves it: an async iterator of what became of each file, as
-        they end, and of the directories that could not be listed. What fails stops nothing else.
+        """Save all files below the URL, as `get -r` does: an async iterator of their outcomes, as they end.
 
-        The tree goes below `directory`, in a directory that is called like its top. `depth` is how many
-        directories down there are, of which the URL's is the first. `accept` and `reject` are patterns of the
-        shell for names of files, `accept_regex` is to be found in their URLs. Nothing above the URL or
-        elsewhere is asked for; what `robots.txt` forbids is left alone, unless `ignore_robots`. With a
-        `ledger` directories are listed again by another call, and files that are done are not asked for. All
-        else is as of `save_all`. Raises `ValueError` for what is no pattern or no number, and `RuntimeError`
-        where this was not entered.
+        The outcomes include the directories that could not be listed. A failure stops nothing else. URLs
+        above or outside the given URL are not requested.
+
+        Args:
+            url: the top of the tree.
+            directory: the parent directory of the tree, which gets the name of its top.
+            depth: the maximum number of directory levels; the URL's directory is the first.
+            accept: shell patterns of the file names to save.
+            reject: shell patterns of the file names to skip.
+            accept_regex: a regular expression that is searched in the URLs of files.
+            ignore_robots: request also URLs that `robots.txt` forbids.
+            ledger: as for `save_all`. A later call lists directories again, but does not request completed
+                files.
+            concurrency: as for `save_all`.
+            per_host: as for `save_all`.
+            host_rate: as for `save_all`.
+            exists: as for `save`.
+            digest: as for `save`.
+            origin: how the URL was chosen (`Provenance`).
+            referrer: the URL and address where the URL was found (`Provenance`).
+
+        Raises:
+            ValueError: if a pattern or a number is invalid.
+            RuntimeError: if the `Resolver` was not entered.
 
         Examples:
             >>> url = "ftp://127.0.0.1:8900/pub/names"
@@ -465,7 +509,7 @@ class Resolver:
         return self._network.hold(tree)
 
     def _group_commit(self) -> GroupCommit:
-        from resolver.files.commit import GroupCommit  # as above
+        from resolver.files.commit import GroupCommit  # imported lazily, as in `save`
 
         self._commits = self._commits or GroupCommit(self._sync)
         return self._commits
@@ -473,7 +517,11 @@ class Resolver:
     def _elsewhere(
         self, url: Url, origin: Origin, referrer: tuple[str, str | None] | None
     ) -> Iterator[RetrievalRequest]:
-        """By the settings: of the longest prefix, whose mirrors are the caller's own word, or of its host."""
+        """Return the requests of the configured mirrors.
+
+        The mirrors of the longest matching prefix have the origin `user`; otherwise the mirrors of the URL's
+        host are used.
+        """
         if (found := self._prefixes.find(url)) is not None:
             return (self._request(each, "user", None, want="file", prompt=True) for each in found[1])
         there = list_mirrors(url, self._network.host_of(url).mirrors)
@@ -493,7 +541,7 @@ class Resolver:
         except ResolveError as error:
             raise trim_traceback(error) from error.__cause__
         found_in = None if referrer is None else Referrer(*referrer)
-        # The bound is that of most retrievals of the kind, which then need no other options.
+        # The size limit of the request's kind. Most retrievals need no other, and so share these options.
         if (options := self._wishes.get((want, prompt))) is None:
             most = self.limits.body if want == "content" else max_streamed(self.limits)
             options = self._wishes[want, prompt] = replace(self._options, want=want, prompt=prompt, most=most)
@@ -503,10 +551,15 @@ class Resolver:
 
 
 class ConfinedSession(Resolver):
-    """What another session is, and has: connections, limits, what was learnt. It is neither entered nor left.
-    Redirects lead only where `leads` lets them, or `lists` where a listing is wanted; files are written
-    `below` a directory, through no link; listings have details, and are of all that there is. What the URL
-    `top` says of a login counts for all below it, where it is not repeated."""
+    """A view of another session, confined to one tree.
+
+    It shares the connections, limits and knowledge of that session. It is neither entered nor exited. It
+    differs:
+    - Redirects are restricted by `leads`, or by `lists` for a listing.
+    - Files are written `below` a directory, never through a symbolic link.
+    - Listings have details and are complete.
+    - The login of the URL `top` applies to all URLs below it, where it is not repeated.
+    """
 
     def __init__(self, session: Resolver, top: Url, *, leads: Leads, lists: Leads, below: str) -> None:
         vars(self).update(vars(session))
@@ -526,7 +579,7 @@ class ConfinedSession(Resolver):
     async def read_listing(
         self, url: Url, keep: Store, fill: Fill, origin: Origin, referrer: tuple[str, str | None] | None
     ) -> StreamingResponse:
-        """Bring a listing into a keep, try after try. Raises `ResolveError`."""
+        """Retrieve a listing into a store, with retries. Raises `ResolveError`."""
         request = self._request(url, origin, referrer, "listing")
         retrier = self._retrier(request, keep, fill, max_streamed)
         try:

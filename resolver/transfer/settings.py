@@ -1,9 +1,7 @@
 """Settings for all URLs of a caller: the keywords of `Resolver`, of the functions and of `HttpxTransport`.
 
-No other module repeats them.
-
-Who takes them says `**settings: Unpack[Settings]` and hands them on whole. What is left out, or None, is as
-if nobody had said anything.
+They are defined only here. A function that takes them declares `**settings: Unpack[Settings]` and passes them
+on complete. A setting that is missing or None has its default.
 """
 
 from __future__ import annotations
@@ -33,10 +31,14 @@ _LONGEST_DELAY = 60.0
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """`tries` is how many tries in a row may bring nothing new; `delay` the seconds before the second,
-    which double each time, up to 60, with some jitter. What would most likely be the same again
-    (`NetworkError.lasting`) has one try, unless `retry_all` says otherwise. While not an octet of the object
-    is here `tries_before_data` counts in place of `tries`, unless it is None.
+    """How often to try, and how long to wait between tries.
+
+    - `tries` is the number of consecutive tries without new data after which the retrieval fails.
+    - `delay` is the number of seconds before the second try; it doubles with each further try, up to 60 s,
+      with jitter.
+    - An error that is expected to recur (`NetworkError.lasting`) ends the retrieval after one try, unless
+      `retry_all` is true.
+    - `tries_before_data` replaces `tries` while no byte of the object has arrived. None means `tries`.
 
     Examples:
         >>> patience = resolver.RetryPolicy(tries=3, delay=0.5)
@@ -51,33 +53,39 @@ class RetryPolicy:
     tries_before_data: int | None = None
 
     def gives_up(self, failures_in_a_row: int, error: ResolveError, *, has_data: bool = True) -> bool:
-        """Return whether this place is not to be tried again; `has_data`: octets of the object are here."""
+        """Return whether the location must not be tried again.
+
+        Args:
+            failures_in_a_row: consecutive tries without new data.
+            error: the error of the last try.
+            has_data: whether bytes of the object have arrived.
+        """
         lasting = isinstance(error, NetworkError) and error.lasting and not self.retry_all
         tries = self.tries if has_data or self.tries_before_data is None else self.tries_before_data
         return lasting or not error.retryable or failures_in_a_row >= tries
 
     def pause(self, failures_in_a_row: int, error: ResolveError) -> float:
-        """Seconds to wait after `failures_in_a_row` tries in a row; a peer that named a time gets it."""
+        """Return the seconds to wait after `failures_in_a_row` tries, or the time that the server named."""
         requested = requested_pause(error)
         if requested is not None:
             return requested
         grown: float = min(_LONGEST_DELAY, self.delay * 2 ** max(0, failures_in_a_row - 1))
-        return grown * random.uniform(0.75, 1.0)  # not all clients of a server at once
+        return grown * random.uniform(0.75, 1.0)  # jitter: clients of one server do not retry simultaneously
 
 
 def requested_pause(error: ResolveError) -> float | None:
-    """Seconds that the peer asked to be left alone; None where it named no time."""
+    """Return the seconds that the server asked the client to wait; None if it named no time."""
     if isinstance(error, TryLater) and error.until is not None:
         return max(0.0, (error.until - datetime.now(UTC)).total_seconds())
     return error.after if isinstance(error, TryLater) else None
 
 
-#: Where nobody says: of what goes into memory, where the caller is there to ask again, and of a file.
+#: The defaults: for a retrieval into memory, which the caller can repeat, and for a file.
 ONE_TRY, FIVE_TRIES = RetryPolicy(), RetryPolicy(tries=5)
 
 
 class NetworkSettings(TypedDict, total=False):
-    """How to get out, and who listens: for what asks in its own words, as httpx does.
+    """The settings of outbound connections and events: for callers that form their own requests, as httpx.
 
     Examples:
         >>> way_out: resolver.NetworkSettings = {"policy": resolver.Policy.untrusted(), "proxy": "none"}
@@ -85,45 +93,44 @@ class NetworkSettings(TypedDict, total=False):
     """
 
     policy: Policy | str | None
-    """What is allowed, or the name of a policy: `"default"` where nobody says, `"untrusted"` for strangers'
-    URLs."""
+    """The policy, or its name: `"default"` (the default), or `"untrusted"` for untrusted URLs."""
 
     limits: Limits | None
-    """How much a peer may send, in octets and counts, and how long it may take, in seconds (S16)."""
+    """The limits on a server's data, in bytes and counts, and on its time, in seconds (S16)."""
 
     on_event: OnEvent | None
-    """Called with each event as it happens, between two steps of the retrieval: it must not block."""
+    """Called with each event when it happens, between two steps of the retrieval; must not block."""
 
     family: Family | None
-    """`"4"` or `"6"`: the only version of IP to use."""
+    """`"4"` or `"6"`: the only IP version to use."""
 
     cafile: str | None
-    """A PEM file of authorities that are trusted besides the system's."""
+    """A PEM file of certificate authorities that are trusted in addition to the system's."""
 
     certfile: str | None
-    """A PEM file with a certificate of our own and its key; shown to places that the caller named."""
+    """A PEM file with a client certificate and its key; sent only to hosts that the caller named."""
 
     certfile_password: bytes | None
-    """That of the key in `certfile`, where it has one."""
+    """The password of the key in `certfile`, if it is encrypted."""
 
     environment: Mapping[str, str] | None
-    """Where proxy variables may stand (S09), in place of the environment of the process."""
+    """The variables in which proxies may be configured (S09); replaces the environment of the process."""
 
     proxy: str | None
-    """The URL of the proxy to use for all, before any variable; `none` for no proxy at all."""
+    """The URL of the proxy for all schemes, with priority over variables; `none` disables all proxies."""
 
     rate: int | None
-    """Octets a second that all transfers together take at most over TCP, each its share."""
+    """The maximum number of bytes per second over TCP, shared equally by all transfers."""
 
     recorder: ArchiveTarget | None
-    """Keeps all that is fetched, and what was said for it, in an archive (WARC)."""
+    """Writes all retrieved objects, and the requests for them, to an archive (WARC)."""
 
     hosts: Mapping[str, Host] | None
-    """By `host:port` or `host`: what holds there alone, before all else, after a redirect, too."""
+    """The settings of one host, by `host:port` or `host`: they override all others, also after a redirect."""
 
 
 class Settings(NetworkSettings, total=False):
-    """What a `Resolver` may be told, each by its keyword; a function of the package takes the same.
+    """The keywords of a `Resolver`, and of the functions of the package.
 
     Examples:
         >>> mine: resolver.Settings = {"timeout": 60, "headers": {"Accept": "text/plain"}}
@@ -132,63 +139,79 @@ class Settings(NetworkSettings, total=False):
     """
 
     timeout: float | None
-    """Seconds for all of one URL: its connections, tries, redirects and body. Short for `Limits.total`, in
-    whose place it stands."""
+    """The seconds for one URL in total: connections, tries, redirects and body. Overrides `Limits.total`."""
 
     headers: HeaderFields | None
-    """Fields of http requests, behind those of `options`. Only harmless ones go to another place (S11)."""
+    """Header fields of http requests, after those of `options`.
+
+    Only harmless fields are sent to another host and port (S11).
+    """
 
     credentials: Given | None
-    """Names and passwords: a mapping from (scheme, host, port), or a function, async or not, that is asked
-    with (scheme, host, port, user), once a place. They go to that place and nowhere else (S11)."""
+    """The users and passwords, sent to no other host and port than the one they are for (S11).
+
+    Either a mapping from (scheme, host, port), or a function, async or not. The function is called with
+    (scheme, host, port, user), once for each host and port.
+    """
 
     cookies: str | PathLike[str] | None
-    """A file to keep cookies in, in Netscape's form; read when a `Resolver` is entered, and what changed is
-    written when it is left."""
+    """A file for cookies, in Netscape format.
+
+    It is read when a `Resolver` is entered; changes are written when it is exited.
+    """
 
     options: Options | None
-    """What is asked of the schemes beyond the URL."""
+    """The options of the schemes, beyond the URL."""
 
     news_server: str | None
-    """HOST or HOST:PORT for `news:` URLs that name no server."""
+    """HOST or HOST:PORT for `news:` URLs, which name no server."""
 
     gateways: Mapping[str, str] | None
-    """The URL of a gateway by the name of the scheme that goes through it (S19)."""
+    """The URL of a gateway, by the name of the scheme that uses it (S19)."""
 
     mirrored: Mapping[str, Sequence[str]] | None
-    """By a URL that others begin with: where all that is below it is, too. The longest one counts, before the
-    mirrors of a host; `save` asks there when the URL itself fails."""
+    """The mirrors of all URLs below a prefix, by the URL of the prefix.
+
+    The longest prefix applies, with priority over the mirrors of a host. `save` uses a mirror if the URL
+    itself fails.
+    """
 
     archive: ArchiveSource | None
-    """Everything comes from these archives (WARC), and nothing from the network; with no `recorder`."""
+    """The archives (WARC) from which everything is read, without the network; excludes `recorder`."""
 
     segments: int | None
-    """How many connections `save` may take at once for one object, over all its places; 1 where nobody says,
-    where a place gives no parts, and of what has less than 2 MiB."""
+    """The maximum number of connections of `save` for one object, over all its mirrors.
+
+    The default is 1. One connection is also used if the server does not support ranges, and for objects below
+    2 MiB.
+    """
 
     segments_per_host: int | None
-    """How many of them one host gets, of all objects together: 2 where nobody says, http 6."""
+    """The maximum number of segment connections to one host, over all objects: 2 by default, 6 for http."""
 
     sync: Sync | None
-    """When saved files get to the disk: `group` before they get their names, those that end together in one
-    step; `always` each for itself, and its name before `save` returns; `never` when the system writes them,
-    so that a loss of power may leave some empty. `group` where nobody says."""
+    """When saved files are written to the disk.
+
+    - `group` (the default): before they get their names; files that end together share one step.
+    - `always`: each file separately, and its name before `save` returns.
+    - `never`: when the system writes them; a loss of power may leave some files empty.
+    """
 
     patience: RetryPolicy | None
-    """How often to try, and how long to wait in between: one try where nobody says; `save` has five."""
+    """How often to try, and how long to wait between tries: one try by default; five for `save`."""
 
     strict: bool
-    """Take of URLs only what RFC 1738 has, and mend nothing."""
+    """Accept only URLs that conform to RFC 1738, and correct none."""
 
 
 class Provenance(TypedDict, total=False):
-    """Who chose a URL, and what led to it: keywords of each call that takes one."""
+    """How a URL was chosen, and the URL that led to it: keywords of each call that takes a URL."""
 
     origin: Origin
-    """`user` (the default), `chosen` (by a program) or `derived` (found in what was fetched)."""
+    """`user` (the default), `chosen` (by a program) or `derived` (found in retrieved data)."""
 
     referrer: tuple[str, str | None] | None
-    """The URL that led to it, and the address from which that one was fetched."""
+    """The URL that led to this one, and the address from which it was fetched."""
 
 
 class FetchSettings(Provenance, Settings, total=False):
@@ -196,7 +219,7 @@ class FetchSettings(Provenance, Settings, total=False):
 
 
 def check_names(given: Collection[str], known: Collection[str]) -> None:
-    """Raises `TypeError` where something is set that there is not."""
+    """Raise `TypeError` if a name is not a known setting."""
     for name in given:
         if name not in known:
             raise TypeError(
@@ -205,13 +228,16 @@ def check_names(given: Collection[str], known: Collection[str]) -> None:
 
 
 def limits_of(settings: Settings) -> Limits:
-    """The limits, with the time for all of it in its short form."""
+    """Return the limits of the settings; `timeout` replaces their total time."""
     limits, total = settings.get("limits") or Limits(), settings.get("timeout")
     return limits if total is None else replace(limits, total=float(total))
 
 
 def options_of(settings: Settings) -> Options:
-    """The options, with the headers behind theirs. Where there are none, further URLs will follow."""
+    """Return the options of the settings, with `headers` appended to the options' own.
+
+    Without options, connections are kept for further URLs.
+    """
     options, headers = settings.get("options") or Options(keep=True), settings.get("headers")
     if headers is None:
         return options

@@ -1,7 +1,7 @@
-"""Live replies on their connections, with a body that can be read once, and the sinks of its bytes.
+"""Replies on their open connections, with a body that can be read once, and the sinks of its bytes.
 
 `StreamingResponse` is the value of `stream`: the facts of a `Reply`, its body under the limits of the
-retrieval, and its listing as entries that carry their place of origin.
+retrieval, and its listing as entries with their provenance.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ from resolver.transfer.redirects import RetrievalRequest
 from resolver.url.parsing import LONGEST, build, parse
 from resolver.url.tracebacks import trim_traceback
 
-# A listing as text: one entry a line, whatever the scheme.
+# A listing as text: one entry a line, for every scheme.
 #
-# A name may hold octets that would end its line; CR and LF are written `\x0d` and `\x0a`, so that a line is
-# always one entry. Articles are shown with their number and subject. A long line has what is known of the
-# entry before its name: kind, size, time, the types it can be had in or what may be done with it, and its
-# number in the listing; a dash for what is not, and `~` before what the server only rounded or had by a
-# clock of no known zone.
+# A name may hold bytes that would end its line. CR and LF are written `\x0d` and `\x0a`, so that a line is
+# always one entry. Articles are shown with their number and subject. A long line has the facts of the entry
+# before its name: kind, size, time, its available types or its permissions, and its number in the listing. A
+# dash stands for an unknown fact. A `~` stands before a value that the server rounded, or a time in an
+# unknown time zone.
 
-#: What FTP says of what may be done with an entry, and how long that is: facts of MLSD, of which the
-#: first has seven letters for a directory and Pure-FTPd has none, and the mode of LIST.
+#: The permission facts of an FTP entry with their width in characters: facts of MLSD, and the mode of LIST.
+#: `perm` has 7 letters for a directory; Pure-FTPd sends none.
 _RIGHTS = (("perm", 7), ("unix.mode", 4), ("mode", 10))
-#: What makes the line of an entry.
+#: Makes the line of an entry.
 Line: TypeAlias = Callable[[Entry], str]
 
 
 def listing_line(entry: Entry) -> str:
-    """The line for one entry, without its line end."""
+    """Return the line for one entry, without its line end."""
     shown = entry.name
     if entry.kind is Kind.ARTICLE and entry.title:
         shown = f"{shown} {entry.title}"
@@ -62,7 +62,7 @@ def listing_line(entry: Entry) -> str:
 
 
 def long_line(entry: Entry, number: int, name: str) -> str:
-    """The line with what is known of the entry, which has that number, before its `name` as it is shown."""
+    """Return the line with the entry's facts and its `number`, before its displayed `name`."""
     may = _rights(entry) or _types(entry)
     known = f"{entry.kind.value:<9} {_size(entry):>12}  {_moment(entry):<20}  {may:<4}"
     return f"{known} {number:>4}  {name}"
@@ -77,13 +77,13 @@ def _moment(entry: Entry) -> str:
 
 
 def _describe_entry(entry: Entry, name: str) -> str:
-    """What a server said loosely; a dash where it said nothing."""
+    """Return an inexact value of the server after `~`, or a dash."""
     said = (entry.extra or {}).get(name)
     return "~" + _one_word(said.replace(" ", "")) if isinstance(said, str) and said else "-"
 
 
 def _rights(entry: Entry) -> str:
-    """In a column as wide as all of its kind need, so that names begin below one another."""
+    """Return the permissions, padded to the width of their kind so that names align."""
     extra = entry.extra or {}
     for name, columns in _RIGHTS:
         if isinstance(said := extra.get(name), str) and said:
@@ -92,8 +92,10 @@ def _rights(entry: Entry) -> str:
 
 
 def _types(entry: Entry) -> str:
-    """Those that a WAIS server has a document in; a menu's one character; else none are known: FTP's fact of
-    that name says no more than the kind does."""
+    """Return the types of a WAIS document, or the one-character type of a menu entry; otherwise a dash.
+
+    FTP's fact of the same name is ignored: it says no more than the kind does.
+    """
     extra = entry.extra or {}
     character = extra.get("type")
     types = extra.get("types", character if isinstance(character, str) and len(character) == 1 else None)
@@ -102,27 +104,29 @@ def _types(entry: Entry) -> str:
 
 
 def _one_word(word: str) -> str:
-    """As a column can have it: a blank or a line end is a server's joke."""
+    """Return the text as one column: blanks and unprintable characters from the server become `?`."""
     return "".join(character if character.isprintable() and character != " " else "?" for character in word)
 
 
 def listing_octets(entries: Iterable[Entry], line: Line = listing_line) -> bytes:
-    """Lines of a listing as UTF-8; octets that were no UTF-8 come out as they were."""
+    """Return the lines of a listing in UTF-8; bytes that are not UTF-8 are unchanged."""
     return "".join(f"{line(entry)}\n" for entry in entries).encode("utf-8", "surrogateescape")
 
 
-#: Octets of a listing that are read, and entries that are made of them, before others get their turn: a
-#: millisecond or two of work, for many short lines as for a few long ones.
+#: Bytes of a listing that are read, and entries that are made, before other tasks run. Either takes 1 to 2
+#: ms, for many short lines as for a few long ones.
 OCTETS_AT_ONCE = 4_096
 ENTRIES_AT_ONCE = 32
 
-#: Lets others have their turn, and ends what has taken too long.
+#: Lets other tasks run, and raises an error if the time limit has passed.
 Pause: TypeAlias = "Callable[[], Awaitable[None]]"
 
 
 class _Batches:
-    """A listing, a few entries at a time, as its octets come. `at_hand`: more can be had without waiting
-    for the peer."""
+    """The entries of a listing in small batches, as its bytes arrive.
+
+    `at_hand` says that more entries can be read without waiting for the server.
+    """
 
     def __init__(self, body: Body, reader: EntryReader, pause: Pause) -> None:
         self._body = body
@@ -135,7 +139,7 @@ class _Batches:
         self.at_hand = False
 
     async def read_next(self, url: str) -> list[Entry]:
-        """Some entries, made now; none only behind the last. An error says that it is about this URL."""
+        """Return the next entries; an empty list only at the end. Errors name this URL."""
         try:
             return await self._read_next()
         except ResolveError as error:
@@ -154,7 +158,7 @@ class _Batches:
             await self._read_on()
 
     def _take(self) -> list[Entry]:
-        """What went well before something went wrong is handed on first."""
+        """Return the next entries; a failure is kept until the entries before it have been returned."""
         entries: list[Entry] = []
         try:
             entries.extend(islice(self._made, ENTRIES_AT_ONCE))
@@ -175,7 +179,7 @@ class _Batches:
 
 
 class _Collected:
-    """The octets of a listing that are here already."""
+    """The bytes of a listing that have all arrived."""
 
     def __init__(self, octets: bytes) -> None:
         self._octets = octets
@@ -196,8 +200,10 @@ class _Collected:
 
 
 class EntryStream:
-    """The entries of a listing as its octets come, each with where it was found. `at_hand`: may the next
-    one be had without waiting for the peer?"""
+    """The entries of a listing as its bytes arrive, each with its provenance.
+
+    `at_hand` says that the next entry may be read without waiting for the server.
+    """
 
     def __init__(
         self, body: Body, reader: EntryReader, found_in: Referrer, pause: Pause | None = None
@@ -226,8 +232,10 @@ class EntryStream:
 
 
 class LineStream:
-    """A listing as lines, one an entry: some in a piece, at most as many as a piece of the body gave. Where
-    they lead to is not looked at."""
+    """A listing as lines, one an entry; a piece has several lines, at most those of one piece of the body.
+
+    The entries' URLs are not checked.
+    """
 
     def __init__(
         self,
@@ -243,7 +251,7 @@ class LineStream:
 
     @property
     def at_hand(self) -> bool:
-        """May the next piece be had without waiting for the peer?"""
+        """Return whether the next piece may be read without waiting for the server."""
         return self._batches.at_hand
 
     def __aiter__(self) -> LineStream:
@@ -257,9 +265,12 @@ class LineStream:
 
 
 def settle(entry: Entry, found_in: Referrer) -> Entry:
-    """An entry with where it was found, unless it says so itself. A link made of a peer's data counts only
-    if our own parser takes it (S20), and without a password, for entries are shown and stored (S17);
-    fetched without a person looking at it, it is `derived`."""
+    """Return the entry with its provenance, unless it has one.
+
+    A link made of server data is kept only if the URL parser accepts it (S20), and without its password,
+    because entries are displayed and stored (S17). Its origin is `derived`: it may be fetched without the
+    user having seen it.
+    """
     referrer = entry.referrer or found_in
     if isinstance(entry.url, BuiltUrl) and len(entry.url) <= LONGEST:
         return _vouch_entry(entry, referrer)
@@ -272,7 +283,7 @@ def settle(entry: Entry, found_in: Referrer) -> Entry:
 
 
 def _vouch_entry(entry: Entry, referrer: Referrer) -> Entry:
-    """What `replace` would make, in a fifth of the time: a listing may have millions."""
+    """Return the entry as `replace` would, in a fifth of the time: a listing may have millions of entries."""
     return Entry(
         name=entry.name,
         url=str(entry.url),
@@ -296,10 +307,10 @@ def _link(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class LiveFacts(Facts):
-    """What is known of a reply whose connection still lives, however its body is taken.
+    """The facts of a reply whose connection is open, however its body is read.
 
-    Every text of it is `Masked`, so what is made of it may be shown and written down. `findings` and
-    `verified` are complete only when the body has ended.
+    Every text in it is `Masked`, so text made of it may be displayed and stored. `findings` and `verified`
+    are complete only at the end of the body.
     """
 
     media_type: Masked | None = None
@@ -323,12 +334,12 @@ class LiveFacts(Facts):
 
     @property
     def requested_url(self) -> Masked:
-        """What was asked for, redacted: before any hop, and before a gateway."""
+        """Return the requested URL, redacted: before any redirect, and before a gateway."""
         return Masked(self._requested.shown)
 
     @property
     def chain(self) -> tuple[Masked, ...]:
-        """The URLs that led here, redacted: what was asked for, then each that had moved."""
+        """Return the URLs that led here, redacted: the requested URL, then each that was redirected."""
         if not self._earlier:
             return ()
         first, *others = [url.shown for url in self._earlier]
@@ -336,60 +347,60 @@ class LiveFacts(Facts):
 
     @property
     def addresses(self) -> tuple[str | None, ...]:
-        """The numeric address connected to for each of `chain`, and then for `url`."""
+        """Return the numeric address connected to for each URL of `chain`, and then for `url`."""
         return (*self._peers, self.peer)
 
     @property
     def start(self) -> int:
-        """The octet of the object at which the body begins."""
+        """Return the offset in the object at which the body starts."""
         return self._reply.start
 
     @property
     def stop(self) -> int | None:
-        """The octet at which it ends, where a part was asked for and this is it."""
+        """Return the offset at which the body ends, if it is a requested range."""
         return self._reply.stop
 
     @property
     def validators(self) -> Validators:
-        """What tells this state of the object from another; nothing where its scheme has no such thing."""
+        """Return the facts that identify this state of the object; empty if the scheme has no such facts."""
         row = self._url_gate.row
         known = row is not None and row.resumes
         return Validators(size=self.size, modified=self.modified, etag=self.etag) if known else Validators()
 
     @property
     def unchanged(self) -> bool:
-        """Is there no body, for the caller's copy is no older (`Options.held`)?"""
+        """Return whether the body is omitted because the caller's copy is up to date (`Options.held`)."""
         return self._reply.unchanged
 
     @property
     def failure(self) -> ResolveError | None:
-        """The error that the body explains, where it is that of a refusal (`Options.refusals`)."""
+        """Return the error of a refusal that has an explaining body (`Options.refusals`); None otherwise."""
         failure = self._reply.failure
         return None if failure is None else failure.hiding(self._url_gate.mask.hide_in_text)
 
     @property
     def points(self) -> bool:
-        """Is this no object but a link or a service, which has no octets of its own?"""
+        """Return whether the object is a link or a service, which has no bytes of its own."""
         return self.kind in (Kind.LINK, Kind.SERVICE)
 
     @property
     def peer(self) -> str | None:
-        """The numeric address the octets come from; None where nothing was connected to."""
+        """Return the numeric address that the bytes come from; None without a connection."""
         return self._reply.peer or self._url_gate.peer
 
     @property
     def source(self) -> str | None:
-        """The address by which it is judged what this leads to (S08): the peer's, unless behind a proxy."""
+        """Return the address by which this reply's links are checked (S08): the server's, unless proxied."""
         return self._reply.peer or self._url_gate.source
 
     @property
     def limits(self) -> Limits:
-        """Those that hold where it comes from."""
+        """Return the limits for the host of this reply."""
         return self._url_gate.limits
 
     @property
     def proxy(self) -> str | None:
-        """The URL of the proxy it came through, without user and password."""
+        """Return the URL of the proxy that was used, without user and password."""
         return self._url_gate.proxy
 
     @property
@@ -398,7 +409,7 @@ class LiveFacts(Facts):
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """The URL's own, then the policy's warnings, then oddities of the reply."""
+        """Return the findings: of the URL's spelling, then of the policy, then of the reply."""
         hide = self._url_gate.mask.hide_in_text
         found = self.request.url.spelling
         for reported in (self._url_gate.findings, self._reply.findings):
@@ -412,12 +423,12 @@ class LiveFacts(Facts):
 
     @property
     def lists(self) -> bool:
-        """Is the body a listing, and nothing else?"""
+        """Return whether the body is a listing and not also a document."""
         return self.has_entries and not self._reply.legible
 
     @property
     def has_entries(self) -> bool:
-        """Can the body be read as entries, whatever else it is?"""
+        """Return whether the body can be read as entries, even if it is also a document."""
         return self._reply.listing is not None and self._reply.records is None and not self._is_raw
 
     @property
@@ -427,7 +438,7 @@ class LiveFacts(Facts):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class StreamingResponse(LiveFacts):
-    """A reply whose connection still lives: facts, and a body that can be taken once.
+    """A reply whose connection is open: facts, and a body that can be read once.
 
     Examples:
         >>> async with resolver.stream("http://127.0.0.1:8920/about.txt") as reply:
@@ -438,11 +449,11 @@ class StreamingResponse(LiveFacts):
     body: LimitedBody
 
     def entries(self) -> EntryStream:
-        """The entries of a listing. Raises `Declined` when the URL names no listing."""
+        """Return the entries of a listing. Raises `Declined` if the URL does not name a listing."""
         return EntryStream(*self._listing(), Referrer(self.url, self.source), self._clock.pause)
 
     def lines(self, line: Line = listing_line) -> LineStream:
-        """The same as lines for people, in UTF-8, each as `line` makes it."""
+        """Return the entries as readable lines in UTF-8, each made by `line`."""
         return LineStream(*self._listing(), self.url, self._clock.pause, line)
 
     def _listing(self) -> tuple[Body, EntryReader]:
@@ -457,18 +468,17 @@ class StreamingResponse(LiveFacts):
         return self.body if records is None else _Collected(records), self._reply.listing
 
     def entries_in(self, content: bytes) -> EntryStream:
-        """The entries of a listing whose octets have all been collected."""
+        """Return the entries of a listing whose bytes have all been collected."""
         assert self._reply.listing is not None
         found_in = Referrer(self.url, self.source)
         return EntryStream(_Collected(content), self._reply.listing, found_in, self._clock.pause)
 
     def raw(self, content: bytes) -> bytes | None:
-        """The body before the protocol's quoting was undone, made again from the whole of it."""
+        """Return the body before the protocol's quoting was removed, rebuilt from the complete content."""
         return None if self._reply.raw is None else self._reply.raw(content)
 
     def finished(self, *findings: Finding, proved: Iterable[str] = ()) -> dict[str, Any]:
-        """What a finished value has of this, by the names of its members: the facts and how they came, with
-        what was found and proved besides."""
+        """Return the members of a finished value: facts, provenance, and the findings and proofs of both."""
         return {
             **facts_of(self),
             "url": (url := self.url),
@@ -483,15 +493,18 @@ class StreamingResponse(LiveFacts):
 
 
 # Sinks of bytes: a file, memory, standard output. Each counts its bytes and knows the last ones, so that
-# another try can resume behind them.
+# another try can resume after them.
 
-#: What is known where nothing is.
+#: Validators that match every object.
 NOTHING = Validators()
 
 
 class Store(Protocol):
-    """Where octets stay. `position` counts them; `known` describes the object they are of. What is
-    `final` is out and cannot be taken back."""
+    """A sink of an object's bytes.
+
+    `position` is their number; `known` describes the object's state. A `final` store has passed its bytes on
+    and cannot restart.
+    """
 
     final: bool
 
@@ -502,20 +515,20 @@ class Store(Protocol):
     def position(self) -> int: ...
 
     def tail(self, count: int) -> bytes:
-        """The last `count` octets, or as many as are held."""
+        """Return the last `count` bytes, or as many as are stored."""
         ...
 
     async def remember(self, known: Validators) -> None:
-        """The octets that follow are of an object in this state."""
+        """Record the object state of the bytes that follow."""
         ...
 
     def restart(self) -> None:
-        """Begin again at octet 0. Never asked of what is final."""
+        """Start again at offset 0. Never called for a final store."""
         ...
 
 
 class MemoryStore:
-    """Octets kept in memory, for a body that is bounded."""
+    """A store in memory, for a body with a size limit."""
 
     final = False
 
@@ -535,21 +548,21 @@ class MemoryStore:
         self.position, self.known = 0, NOTHING
 
     async def fill(self, body: AsyncIterator[bytes]) -> None:
-        """Take all that is left of a body."""
+        """Append the rest of a body."""
         async for octets in body:
             self._octets += octets
             self.position += len(octets)
 
     def content(self) -> bytes:
-        """All of it; the memory is empty afterwards."""
+        """Return all bytes, and empty the store."""
         octets, self._octets, self.position = self._octets, bytearray(), 0
         return bytes(octets)
 
 
 def octets_to_keep(reply: StreamingResponse) -> AsyncIterator[bytes]:
-    """What a file or standard output gets: the lines of a listing, else the body as it is."""
+    """Return the bytes for a file or standard output: the lines of a listing, otherwise the body."""
     return reply.lines() if reply.lists else reply.body
 
 
 async def leave(reply: StreamingResponse) -> None:
-    """Only the facts are wanted."""
+    """Leave the body unread: only the facts are needed."""
