@@ -1,6 +1,6 @@
-"""The two protocols between the core and archives, one to fetch from and one to write: two methods each.
+"""The interfaces between the core and archives, one to read from and one to write: two methods each.
 
-Who has them is in `resolver.warc`, which the core does not import.
+They are implemented in `resolver.warc`, which the core does not import.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ T = TypeVar("T")
 
 
 class ArchiveSource(Protocol):
-    """An archive to fetch from: `resolver.warc.Archive`."""
+    """An archive to read from: `resolver.warc.Archive`."""
 
     @property
     def at(self) -> datetime | None:
-        """The moment as of which it is asked."""
+        """Return the time whose captures are used."""
         ...
 
     def find(self, url: Url) -> Dated:
-        """The capture that a fetch of the URL gives."""
+        """Return the capture that a fetch of the URL returns."""
         ...
 
     def gate(self, admission: Admission) -> UrlGate:
-        """The gate of an admitted URL: it opens nothing, and answers from the archive."""
+        """Return the gate of an admitted URL: it opens no connection, and answers from the archive."""
         ...
 
 
@@ -46,15 +46,15 @@ class Dated(Protocol):
 
 
 class ArchiveTarget(Protocol):
-    """An archive that is written: `resolver.warc.Recorder`."""
+    """An archive to write: `resolver.warc.Recorder`."""
 
     def recording(self, mask: Mask, attempt: int) -> TryRecording:
-        """The captures of one try."""
+        """Return the recording of one try."""
         ...
 
 
 class TryRecording(Protocol):
-    """The captures of one try: at most one at a time is under way."""
+    """The captures of one try: at most one at a time is in progress."""
 
     def begin(self, request: RetrievalRequest, url_gate: UrlGate, via: str | None = None) -> None: ...
 

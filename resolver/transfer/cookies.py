@@ -1,8 +1,8 @@
-"""The file that a person keeps cookies in, for more than one run.
+"""The user's cookie file, for more than one run.
 
-Read before the first request and written behind the last one: what this run changed is put into the file
-as it is by then, so that of two runs at once neither undoes what the other was told; where both were told of
-the same cookie, the later one stays.
+It is read before the first request and written after the last one. The changes of this run are merged into
+the file's content at that time. So of two concurrent runs, neither discards the other's cookies. If both
+received the same cookie, the later one is kept.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from resolver.files.atomic import MISSING, open_own, update_own
 from resolver.network.events import OnEvent, Warned
 
 _WHAT = "cookie file"
-_MOST = 4_194_304  # octets
+_MOST = 4_194_304  # bytes
 
 
 class CookieFile:
-    """One file, for one run. `on_event` is told of the lines that were passed over; they stay in the file."""
+    """A cookie file, for one run. `on_event` reports the invalid lines; they stay in the file."""
 
     def __init__(self, path: str, suffix_of: SuffixOf | None, on_event: OnEvent) -> None:
         self.path = path
@@ -42,7 +42,7 @@ class CookieFile:
         self._before: Mapping[tuple[object, ...], Cookie] = {}
 
     def load(self, memory: dict[str, object]) -> None:
-        """Give the run the jar of the file, an empty one where there is none yet. Raises `NotConfigured`."""
+        """Give the run the file's cookies, or an empty jar without a file. Raises `NotConfigured`."""
         try:
             with open_own(self.path, _WHAT, _MOST, secret=True) as file:
                 self._take(file.octets)
@@ -54,7 +54,7 @@ class CookieFile:
         memory[MEMORY] = self._jar
 
     def _take(self, octets: bytes) -> None:
-        """Into the jar: how much servers may set is bounded there, and not what a person has."""
+        """Parse the lines into the jar; its limits apply to servers' cookies, but not to the user's."""
         for number, line in read_lines(octets):
             try:
                 cookie = parse_line(line, number, self._suffix_of)
@@ -69,8 +69,10 @@ class CookieFile:
         self._on_event(Warned(self.path, Finding("cookies", "warn", words)))
 
     def save(self, *, failed: bool) -> None:
-        """What changed into the file; nothing is written where nothing did. Raises `LocalError`; where the
-        run has `failed`, that is told first, and this is a warning."""
+        """Write the changes to the file, if there are any.
+
+        Raises `LocalError`; if the run has `failed`, that error is reported first, and this one is a warning.
+        """
         try:
             self._save()
         except LocalError as fault:

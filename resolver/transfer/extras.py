@@ -14,12 +14,12 @@ from typing import Any
 from protocols.errors import ProtocolError
 from protocols.options import Frames, Unpacking
 
-#: Octets that go into a brotli decoder at a time; what comes out is bounded by the decoder (from 1.2 on).
+#: Bytes fed to a brotli decoder at a time; the decoder limits its output (since 1.2).
 _BROTLI_PIECE = 1024
-#: Octets that go into a zstd decoder at a time: four of them may become a block of 128 KiB, so that no
-#: step makes more than 2 MiB.
+#: Bytes fed to a zstd decoder at a time: 4 bytes may become a block of 128 KiB, so one step produces at most
+#: 2 MiB.
 _ZSTD_PIECE = 64
-#: The window that a decoder of web content has to have, and need not exceed (RFC 9659 3).
+#: The window size that a decoder of web content must support, and need not exceed (RFC 9659 3).
 _ZSTD_WINDOW = 8 << 20
 
 _NOT_OF_IT = "the body is not of the content coding it is said to be of"
@@ -40,7 +40,7 @@ class _Brotli:
         while self._waiting:
             if octets := self._step(most):
                 return octets
-        return self._step(most)  # it may take more, and still have something to give
+        return self._step(most)  # the decoder may hold more output, also without new input
 
     def _step(self, most: int) -> bytes:
         piece = self._waiting[:_BROTLI_PIECE] if self._stream.can_accept_more_data() else b""
@@ -97,7 +97,7 @@ class _Zstd:
 
 
 class _InstalledCodings(Mapping[str, Callable[[], Unpacking]]):
-    """What an extra brings is looked for, and loaded, when the first peer may choose from it."""
+    """The codings of installed extras, searched and loaded before the first server may choose one."""
 
     def __getitem__(self, name: str) -> Callable[[], Unpacking]:
         return _find_codings()[name]
@@ -113,7 +113,7 @@ _INSTALLED = _InstalledCodings()
 
 
 def find_codings() -> Mapping[str, Callable[[], Unpacking]]:
-    """What can be undone here beyond gzip and deflate, by the name of the coding."""
+    """Return the decoders beyond gzip and deflate, by the name of the coding."""
     return _INSTALLED
 
 
@@ -128,7 +128,7 @@ def _find_codings() -> Mapping[str, Callable[[], Unpacking]]:
 
 
 def _is_bounded() -> bool:
-    """Can brotli be told to stop? An older one would make all of a bomb in one step."""
+    """Return whether brotli can limit its output; older versions decode a bomb in one step."""
     return hasattr(importlib.import_module("brotli").Decompressor, "can_accept_more_data")
 
 
@@ -136,27 +136,26 @@ def _is_bounded() -> bool:
 
 
 def _framing(most: int) -> Frames:
-    from resolver.network.frames import Http2Frames  # brings h2, which is no small thing, and is an extra
+    from resolver.network.frames import Http2Frames  # imported lazily: loads h2, a large package of an extra
 
     return Http2Frames(most)
 
 
 @cache
 def find_frames() -> Callable[[int], Frames] | None:
-    """What makes the frames of a connection; None where the extra is not installed."""
+    """Return the factory of a connection's frames; None if the extra is not installed."""
     return None if find_spec("h2") is None else _framing
 
 
-# public suffix: Public suffixes, which an extra brings: the names below which anybody can register one
-# (publicsuffix.org).
+# Public suffixes (publicsuffix.org), from an extra: the names below which users can register names.
 #
-# They say for how many hosts a cookie may be. The list is read when the first server asks for more than
-# one.
+# The suffixes determine the hosts a cookie may be set for. The list is read when the first server sets a cookie for
+# more than one host.
 
 
 @cache
 def find_suffix_lookup() -> Callable[[str], str] | None:
-    """What gives the public suffix of a name; None where the extra is not installed."""
+    """Return the function that finds the public suffix of a name; None if the extra is not installed."""
     return None if find_spec("publicsuffixlist") is None else _suffix_of
 
 

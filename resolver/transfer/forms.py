@@ -1,7 +1,7 @@
-"""A form that a server puts to whoever wants an item (`+ASK`, Gopher+ memo 2.4), and the URL that submits it.
+"""A form that a server presents for an item (`+ASK`, Gopher+ memo 2.4), and the URL that submits it.
 
-The form is asked for by the item's attributes alone: the item itself is not touched, for a server may take
-that for empty answers. What was typed hidden is shown nowhere: not in the URL, nor in what is sent.
+Only the item's attributes are requested, not the item itself: a server might take that request for empty
+answers. Answers to hidden questions are masked in the displayed URL and in the displayed request.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from resolver.url import registry
 
 
 class PutForm:
-    """The form of one item, and what to tell the person before anything is answered."""
+    """The form of one item, and the warnings for the user before any answer."""
 
     def __init__(self, url: GopherUrl, form: AskForm, findings: tuple[Finding, ...]) -> None:
         self._url = url
@@ -31,7 +31,10 @@ class PutForm:
         self.findings = findings
 
     def fill_in(self, answers: list[Answer]) -> Url:
-        """The URL that submits them. Raises `Refused` (S03) for what no form can hold, and `ValueError`."""
+        """Return the URL that submits the answers.
+
+        Raises `Refused` (S03) for an answer that a form cannot hold, and `ValueError`.
+        """
         url = fill(self._url, self.form, answers, parse_command(self._url.gopherplus).view)
         text = build(url)
         if not any(line.question is AskQuestion.ASK_HIDDEN for line in self.form.lines):
@@ -40,29 +43,34 @@ class PutForm:
         return replace(url, text=text, places=(ComponentSpan(ANSWERS, start, len(text)),))
 
     def specimen(self) -> Url:
-        """One with nothing in it, to be judged before anything is asked."""
+        """Return the URL of an empty submission, to be checked against the policy before any question."""
         url = fill(self._url, AskForm(()), [])
         return replace(url, text=build(url))
 
 
 def may_have_form(url: Url) -> bool:
-    """Does it name what a form may be put for? Menus and searches are looked at in another way, and so is
-    what asks for something else of the item."""
+    """Return whether the URL may have a form.
+
+    Menus, searches and URLs with another Gopher+ request do not have one.
+    """
     if not isinstance(url, GopherUrl):
         return False
     return asks_for_form(url) or (url.search is None is url.gopherplus and url.gophertype not in "17")
 
 
 def asks_for_form(url: Url) -> bool:
-    """Does the URL itself say that there is one (RFC 1738 3.4.9)?"""
+    """Return whether the URL itself requests the form (RFC 1738 3.4.9)."""
     return isinstance(url, GopherUrl) and url.gopherplus == b"?"
 
 
 async def form_at(
     session: Resolver, url: Url, *, origin: Origin = "user", referrer: tuple[str, str | None] | None = None
 ) -> PutForm:
-    """Raises what `Resolver.fetch` raises, `NotFound` for an item without a form, and `UnsupportedScheme` for
-    a URL that is no question any more."""
+    """Retrieve the form of an item.
+
+    Raises the errors of `Resolver.fetch`, `NotFound` for an item without a form, and `UnsupportedScheme` for
+    a URL that already submits answers.
+    """
     assert isinstance(url, GopherUrl), "no other scheme has forms"
     if parse_command(url.gopherplus).answers is not None:
         what = "this URL submits a form that is filled in already: resolve cat URL does that"

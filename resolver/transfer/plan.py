@@ -1,6 +1,6 @@
 """The plan of a retrieval: the data that would be sent and the policy's verdict; nothing is sent.
 
-The steps come from the scheme's own dialogue, driven with the answers of a willing server
+The steps come from the scheme's own dialogue, driven with the expected replies of a server
 (`protocols.conversation.rehearsal`), so the plan is the dialogue. Neither trio nor httpx is imported here.
 """
 
@@ -70,17 +70,17 @@ if TYPE_CHECKING:
 
 PlanStep: TypeAlias = "dict[str, JsonValue]"
 
-#: What a plan says where TLS begins on a connection that is there already.
+#: The note of a plan where TLS starts on an open connection.
 TLS_BEGINS = "TLS begins on this connection"
-#: The same where the transfer is over on a data connection, and the first one is heard again.
+#: The note where a transfer ends on a data connection, and the control connection is read again.
 DATA_CLOSED = "the data connection is closed before more is read from the first"
 
 
 class Plan(NamedTuple):
-    """A verdict and the steps that would follow from it: none when it is `refuse`.
+    """A verdict and the steps that would follow from it; no steps if it is `refuse`.
 
-    `error` is what a retrieval would raise though all servers were willing, None where it would go ahead.
-    `proxy` is the proxy that it would go through, without user and password.
+    `error` is the error that a retrieval would raise even if all servers accepted it; None otherwise. `proxy`
+    is the proxy that it would use, without user and password.
 
     Examples:
         >>> resolver.explain("http://h.example:25/").verdict
@@ -123,11 +123,23 @@ def explain(
     proxy: str | None = None,
     hosts: Mapping[str, Host] | None = None,
 ) -> Plan:
-    """The plan for a URL that is fetched by itself, with these options. `news_server` is where to ask for a
-    news URL that names no server, and nothing is looked up to find one; `environment` is where proxy
-    variables may stand (S09): `os.environ`, say, which is not read by itself; `proxy` is the one to use for
-    all, or `none`, and `hosts` may name another one for a single host. Never raises for a URL: what is no URL
-    has verdict `refuse` (S01).
+    """Return the plan for the retrieval of one URL.
+
+    Never raises for a URL: an invalid one has the verdict `refuse` (S01).
+
+    Args:
+        url: the URL to explain.
+        policy: the policy or its name.
+        origin: how the URL was chosen.
+        referrer: the URL and address where the URL was found.
+        gateways: the URL of a gateway, by scheme.
+        news_server: the server for a news URL without a server; no DNS lookup is made to find one.
+        strict: accept only URLs that conform to RFC 1738.
+        options: the options of the retrieval.
+        environment: the variables in which proxies may be configured (S09). Pass `os.environ` to use the
+            process environment, which is not read otherwise.
+        proxy: the URL of the proxy for all schemes, or `none`.
+        hosts: settings by host, which may name another proxy.
 
     Examples:
         >>> plan = resolver.explain("gopher://h.example/0about")
@@ -180,7 +192,7 @@ def _variables_at(
 
 
 def opens_anything(url: Url) -> bool:
-    """Would a retrieval of this URL connect to, or open, anything at all? Some only point elsewhere."""
+    """Return whether a retrieval of this URL would connect or open anything; some only refer."""
     steps, _ = _steps(url, None, Options(), Policy.default(), None)
     return any(step["action"] in ("connect", "open") for step in steps)
 
@@ -194,7 +206,7 @@ def _server(url: Url, news_server: str | None) -> NewsServer | None:
 def _steps(
     url: Url, server: NewsServer | None, options: Options, policy: Policy, way: ProxyRoute | None
 ) -> tuple[tuple[PlanStep, ...], ResolveError | None]:
-    """The steps of a URL that may be asked for, and what keeps it from going through with them."""
+    """Return the steps of an allowed URL, and the error that would stop them."""
     scheme = registry.find(url.scheme)
     if scheme is None or not registry.can_resolve(scheme):
         return (), no_handler(url)
@@ -220,8 +232,11 @@ def _steps(
 
 
 def _options_for(scheme: Scheme, options: Options, policy: Policy) -> Options:
-    """As a retrieval has them: with what the policy tells of the person (S17), and what this installation
-    can undo and speak. That is looked for only where http says it, for it takes time."""
+    """Return the options as a retrieval has them.
+
+    They have the user data that the policy discloses (S17), and the installed codings and HTTP/2. Those are
+    searched only if the scheme negotiates them, because the search takes time.
+    """
     if policy.ftp_email is not None:
         options = replace(options, anonymous_password=policy.ftp_email.encode("ascii"))
     if not scheme.negotiates:
@@ -231,8 +246,11 @@ def _options_for(scheme: Scheme, options: Options, policy: Policy) -> Options:
 
 
 def _plan_steps(step: Step, place: Endpoint | None, scheme: Scheme, way: ProxyRoute | None) -> list[PlanStep]:
-    """One or none; of an exchange in datagrams each packet is one, and on a way through a proxy all that is
-    said to the proxy."""
+    """Return the plan steps of a dialogue step: one or none.
+
+    A datagram exchange has one for each packet. A connection through a proxy has all that is sent to the
+    proxy.
+    """
     if way is not None and place is not None:
         if isinstance(step, (Connect, Acquire, JoinPipeline)):
             return _steps_through(way, place, scheme, place.port, step.tls)
@@ -248,7 +266,7 @@ def _plan_steps(step: Step, place: Endpoint | None, scheme: Scheme, way: ProxyRo
 
 
 def _plan_step(step: Step, place: Endpoint | None, scheme: Scheme) -> PlanStep | None:
-    """None for a step that is the business of those who share one connection."""
+    """Return the plan step; None for a step that only concerns the sharing of a connection."""
     match step:
         case Connect(tls=tls) | Acquire(tls=tls) | JoinPipeline(tls=tls):
             return _connect_step(place, scheme, None, tls)
@@ -286,7 +304,7 @@ def _plan_step(step: Step, place: Endpoint | None, scheme: Scheme) -> PlanStep |
 
 
 def _steps_through(way: ProxyRoute, place: Endpoint, scheme: Scheme, port: int, tls: bool) -> list[PlanStep]:
-    """To the proxy, and what is said to it before the place hears anything."""
+    """Return the steps to the proxy, up to the first byte for the target."""
     proxy = way.proxy
     steps: list[PlanStep] = [_make_connect_step(proxy.host, proxy.port, proxy.secured, "tcp")]
     if proxy.resolves:
@@ -309,8 +327,10 @@ def _send_step(lines: tuple[Line, ...]) -> PlanStep:
 
 
 def _connect_step(place: Endpoint | None, scheme: Scheme, port: int | None, tls: bool) -> PlanStep:
-    """To the place of the URL, there to `port` if it is not the URL's. Without a place, a news server is
-    still to be named."""
+    """Return the step of a connection to the URL's host, at `port` if it is not the URL's.
+
+    Without an endpoint the news server is not yet known.
+    """
     own = scheme.default_port if place is None else place.port
     host = None if place is None else place.host
     return _make_connect_step(host, own if port is None else port, tls, scheme.transport or "tcp")

@@ -1,7 +1,7 @@
 """The next request of a retrieval after a redirect (S10, S11), and the mirrors that the user named.
 
-One function, and no I/O: from the answered request and its answer to the next request, which is judged like
-any other, as `derived`. Secrets of one place stay there.
+A function without I/O: from a request and its answer to the next request. That request is checked against the
+policy like any other, with the origin `derived`. Secrets of one host and port are not sent to another.
 """
 
 from __future__ import annotations
@@ -26,21 +26,24 @@ from resolver.url.parsing import join, parse, strip_user
 
 
 class NoDocument(Refused):
-    """It is a listing, and none was wanted."""
+    """The object is a listing, but a document was wanted."""
 
 
-#: Judges where a redirect leads: from the first URL to the second. Raises `ResolveError` for where it may
-#: not.
+#: Checks a redirect from the first URL to the second. Raises `ResolveError` if it is not allowed.
 Leads: TypeAlias = Callable[[Url, Url], None]
 
 
 @dataclass(frozen=True, slots=True)
 class RetrievalRequest:
-    """What is asked for: a URL, who chose it, what led to it (safety page, "Origins"), and what is wanted of
-    it beyond the URL. `in_clear` says that a person was told, one hop before, that a password goes to this
-    very place without TLS. `transfer` is the number that its events have. `count_learnt` is how much the run
-    knew when it was made (cookies), and `since` counts the URLs before it that were asked when it knew less:
-    to ask one of those again is no circle. `leads` says more of where it may be led than S10 does."""
+    """A URL, how it was chosen, the URL that led to it (safety page, "Origins"), and its options.
+
+    - `in_clear`: one hop before, the user was warned that a password goes to this host and port without TLS.
+    - `transfer` is the number of its events.
+    - `learnt` is how often the run's memory (cookies) had changed when the request was made.
+    - `since` is the number of earlier URLs that were requested with an older memory: requesting one of them
+      again is not a redirect loop.
+    - `leads` restricts redirects further than S10 does.
+    """
 
     url: Url
     origin: Origin = "user"
@@ -63,11 +66,22 @@ def next_request(
     *,
     in_clear: bool = False,
 ) -> RetrievalRequest:
-    """The request that follows `request`, whose answer was `moved` and came from the address `peer`.
-    `earlier` are the URLs asked before it; `in_clear` is what a person was told of this one.
+    """Return the request that follows a redirect.
 
-    Raises `ProtocolError` where the location is no URL, `Refused` (S10) for a circle and for more than
-    `hops` in a row; whether it may be followed is judged when it is admitted.
+    The policy checks it only when it is admitted.
+
+    Args:
+        request: the request that was answered.
+        moved: its answer.
+        peer: the address that the answer came from.
+        earlier: the URLs requested before it.
+        policy: the policy, for the credentials that may be sent along.
+        hops: the maximum number of consecutive redirects.
+        in_clear: whether the user was warned of a password without TLS for this request.
+
+    Raises:
+        ProtocolError: if the location is not a URL.
+        Refused: (S10) for a redirect loop, and for more than `hops` redirects.
     """
     try:
         url = join(request.url, moved.location)
@@ -97,7 +111,7 @@ def next_request(
 
 
 def _find_original_user(request: RetrievalRequest) -> tuple[str, bytes] | None:
-    """The host and the name that a person gave, however often it was led on from there."""
+    """Return the host and the name of the URL that the user gave, before any redirects."""
     url = request.url
     if request.options.asked is not None or not isinstance(url, HostUrl):
         return request.options.asked
@@ -105,12 +119,12 @@ def _find_original_user(request: RetrievalRequest) -> tuple[str, bytes] | None:
 
 
 def count_learnt(options: Options) -> int:
-    """How often what dialogues of the run remember has changed."""
+    """Return how often the memory of the run's dialogues has changed."""
     return sum(getattr(each, "revision", 0) for each in options.memory.values())
 
 
 def _retry(request: RetrievalRequest) -> Options:
-    """To the same place goes what it was given: also by the URL, which is not repeated (S06)."""
+    """Return the options for the same host and port, with the login of the URL (not repeated, S06)."""
     user: bytes | None = getattr(request.url, "user", None)
     password: bytes | None = getattr(request.url, "password", None)
     if user is None and password is None:
@@ -123,16 +137,19 @@ def _drop(options: Options) -> Options:
 
 
 def list_mirrors(url: Url, mirrors: Sequence[str]) -> Iterable[str]:
-    """The path of the URL behind each of the mirrors, which few hosts have."""
+    """Return the URL's path appended to each mirror; few hosts have mirrors."""
     return _join_mirrors(url, _path(url), mirrors) if mirrors else ()
 
 
 class MirrorPrefixes:
-    """What is below one URL is below others, too. The longest prefix counts, and whole segments of it: behind
-    `http://h/pub` there is no `http://h/public`. However it writes host and port, and whoever logs in."""
+    """The mirrors of URL prefixes.
+
+    The longest prefix applies, and only at the end of a path segment: `http://h/pub` does not match
+    `http://h/public`. The spelling of host and port, and the user, do not matter.
+    """
 
     def __init__(self, said: Mapping[str, Sequence[str]]) -> None:
-        """Raises `NotConfigured` for a prefix or a mirror that is no URL with a path."""
+        """Check the prefixes and mirrors. Raises `NotConfigured` if one is not a URL with a path."""
         self._said: dict[tuple[str, str], dict[str, tuple[str, Sequence[str]]]] = {}
         for prefix, mirrors in said.items():
             if isinstance(mirrors, str):
@@ -145,7 +162,7 @@ class MirrorPrefixes:
             self._said.setdefault(_place(url), {})[_path(url).rstrip("/")] = (prefix, mirrors)
 
     def find(self, url: Url) -> tuple[str, tuple[str, ...]] | None:
-        """The prefix that counts for a URL, and the URLs that its mirrors make of it."""
+        """Return the prefix that applies to a URL, and the URL's mirrors."""
         if not (self._said and isinstance(url, HostUrl)):
             return None
         there = self._said.get(_place(url), {})
@@ -160,7 +177,7 @@ class MirrorPrefixes:
 
 
 def check_mirror(text: str) -> Url:
-    """Raises `NotConfigured` for a text that is no URL behind which a path can be put."""
+    """Parse a mirror. Raises `NotConfigured` if the text is not a URL to which a path can be appended."""
     try:
         url = parse(text)
     except InvalidUrl as error:
@@ -179,9 +196,11 @@ def _path(url: Url) -> str:
 
 
 def _join_mirrors(url: Url, rest: str | None, mirrors: Iterable[str]) -> Iterator[str]:
-    """None is the prefix itself, in whose place a mirror stands as it is. What the URL's scheme alone
-    understands (a transfer type, a search, ftp's way up to the root) goes along to no other scheme: that
-    mirror is passed over."""
+    """Yield the URLs of the mirrors; without a `rest`, a mirror replaces the complete URL.
+
+    A mirror of another scheme is skipped if the rest has syntax of the URL's scheme: a transfer type, a
+    search, ftp's `%2F` for the root.
+    """
     for mirror in mirrors:
         same = mirror.lower().startswith(f"{url.scheme}:")
         if same or not (set(rest or "") & set(";?") or (rest or "").lower().startswith("%2f")):

@@ -1,7 +1,7 @@
-"""Finished values of a retrieval: `Response`, `Saved`, their words in http, and `Outcome`.
+"""Finished values of a retrieval: `Response`, `Saved`, their representation in http, and `Outcome`.
 
-`Response` is a whole body in memory, `Saved` one in a file: the facts of the reply (`protocols.contract`),
-how they came, and the result of the body. Both are frozen; neither ever shows a password.
+`Response` is a complete body in memory, `Saved` one in a file: the facts of the reply (`protocols.contract`),
+their provenance, and the body's result. Both are frozen; neither ever shows a password.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from resolver.policy.settings import Policy
 from resolver.url import registry
 from resolver.url.parsing import parse, redact
 
-#: Media types outside text/ whose octets are meant for reading.
+#: Media types outside text/ whose bytes are meant for reading.
 _TEXTUAL = frozenset(
     {
         "application/gopher-menu",
@@ -48,7 +48,7 @@ _TEXTUAL = frozenset(
 
 
 def is_textual(media_type: str | None) -> bool:
-    """Are octets of this media type meant to be read as text?"""
+    """Return whether content of this media type is text."""
     if media_type is None:
         return False
     essence = media_type.partition(";")[0].strip().lower()
@@ -56,8 +56,11 @@ def is_textual(media_type: str | None) -> bool:
 
 
 def looks_like_text(octets: bytes) -> bool:
-    """Do the first octets of something of no known type read as text? UTF-8, as far as it goes, and no
-    control characters but those of text and of terminals."""
+    """Return whether the first bytes of content of unknown type are text.
+
+    Text is UTF-8, possibly truncated within a character, with no control characters other than those of text
+    and of terminals.
+    """
     if any(octet < 0x20 and octet not in b"\b\t\n\f\r\x1b" for octet in octets):
         return False
     try:
@@ -68,9 +71,9 @@ def looks_like_text(octets: bytes) -> bool:
 
 
 def decode_text(octets: bytes, charset: str | None) -> str:
-    """Octets as text: by the declared charset, else UTF-8 if they are valid, else ISO 8859-1.
+    """Decode bytes as text: in the declared charset, otherwise UTF-8 if valid, otherwise ISO 8859-1.
 
-    Never fails: an unknown charset counts as undeclared, invalid octets become U+FFFD.
+    Never fails: an unknown charset counts as undeclared, invalid bytes become U+FFFD.
     """
     codec = None if charset is None else codec_of(charset)
     if codec is not None:
@@ -83,13 +86,15 @@ def decode_text(octets: bytes, charset: str | None) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Retrieved(Facts):
-    """What every finished value says: the facts, and how they came.
+    """The members of every finished value: the facts, and their provenance.
 
-    `url` is where it came from in the end, `requested_url` what was asked for, `chain` what was asked
-    before `url`, one URL a redirect; all redacted. `elapsed` is in seconds, `retrieved` the moment at which
-    all of it was there: the same URL may name something else later (S21). `verified` says what was checked:
-    words out of length, digest, final-reply, close-notify, terminator. `peer` is the numeric address
-    of whoever was connected to: of the `proxy`, where it went through one.
+    - `url` is the final URL, `requested_url` the requested one.
+    - `chain` are the URLs requested before `url`, one a redirect. All URLs are redacted.
+    - `elapsed` is in seconds.
+    - `retrieved` is the time at which the object was complete: the same URL may name something else later
+      (S21).
+    - `verified` lists the checks that succeeded: length, digest, final-reply, close-notify, terminator.
+    - `peer` is the numeric address connected to: that of the `proxy`, if one was used.
     """
 
     url: str
@@ -103,17 +108,17 @@ class Retrieved(Facts):
     chain: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, JsonValue]:
-        """Every member under its name; octets as one character each, and a cookie that was set masked."""
+        """Return every member by name; each byte becomes one character, and set cookies are masked."""
         members = {member.name: _plain(getattr(self, member.name)) for member in fields(self)}
         return {**members, "meta": [[name, mask_cookie(name, value)] for name, value in self.meta]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Response(Retrieved):
-    """A complete body and what is known of it.
+    """A complete body and its facts.
 
-    `content` are its octets; `raw` the same before the protocol's quoting was undone (Gopher's
-    periods), None where there is none. `entries` are the records of a listing, None for anything else.
+    `content` is the body; `raw` is the body before the protocol's quoting was removed (Gopher's periods), or
+    None. `entries` are the records of a listing, None for anything else.
 
     Examples:
         >>> response = await resolver.fetch("http://127.0.0.1:8920/about.txt")
@@ -131,18 +136,20 @@ class Response(Retrieved):
 
     @property
     def text(self) -> str | None:
-        """The content as text, or None for what is not text."""
+        """Return the content as text, or None for other media types."""
         return decode_text(self.content, self.charset) if is_textual(self.media_type) else None
 
-    def json(self) -> Any:  # whatever the peer says: nobody could give it a type
-        """The content read as JSON (RFC 8259), in UTF-8, UTF-16 or UTF-32, whatever its media type. Raises
-        `ValueError` for what is none."""
-        import json  # few read it
+    def json(self) -> Any:  # Any: the type depends on the server's data
+        """Return the content parsed as JSON (RFC 8259) in UTF-8, UTF-16 or UTF-32, for every media type.
+
+        Raises `ValueError` if the content is not JSON.
+        """
+        import json  # imported lazily: few callers use it
 
         return json.loads(self.content)
 
     def as_json(self) -> dict[str, JsonValue]:
-        """Every member under its name, but `raw`, and the text; octets as one character each."""
+        """Return every member under its name except `raw`, and the text; each byte becomes one character."""
         record = {**Retrieved.as_json(self), "text": self.text}
         del record["raw"]
         return record
@@ -150,11 +157,12 @@ class Response(Retrieved):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Saved(Retrieved):
-    """A body that is complete in a file under its final name (`path` None: on standard output).
+    """A complete object in a file under its final name (`path` None: on standard output).
 
-    `bytes` is the size of the file, `resumed_from` how many of them an earlier try had left.
-    `digest` is `sha256:HEX` when it was asked for. `skipped`: a file was there already, and stays. `mirror`
-    is the URL of the place that had it where the first one did not.
+    - `bytes` is the size of the file; `resumed_from` is the number of bytes from earlier tries.
+    - `digest` is `sha256:HEX` if it was requested.
+    - `skipped`: the file existed already, and was kept.
+    - `mirror` is the URL of the location that served the object instead of the first.
 
     Examples:
         >>> saved = await resolver.save("http://127.0.0.1:8920/about.txt", "about.txt")
@@ -176,11 +184,11 @@ class Saved(Retrieved):
 
 
 def _plain(value: object) -> JsonValue:
-    """A member as JSON has it."""
+    """Return a member's JSON value."""
     match value:
         case None | bool() | int() | float():
             return value
-        case str():  # also a kind
+        case str():  # also a `Kind`
             return str(value)
         case bytes():
             return value.decode("latin-1")
@@ -195,7 +203,7 @@ def _plain(value: object) -> JsonValue:
     raise AssertionError(f"{type(value)} has no form in JSON")
 
 
-# The result of any scheme in the words of http, for libraries whose callers know no others.
+# The result of any scheme in terms of http, for libraries whose callers know only http.
 
 _STATUSES: tuple[tuple[type[Declined], int], ...] = (
     (NotFound, 404),
@@ -206,8 +214,9 @@ _STATUSES: tuple[tuple[type[Declined], int], ...] = (
 
 
 def http_fields(facts: Facts) -> Iterator[tuple[str, str]]:
-    """The facts as the header fields of a representation (RFC 9110 8), name and value; those of an http
-    server as it sent them. Never raises.
+    """Return the facts as header fields of a representation (RFC 9110 8), name and value. Never raises.
+
+    The fields of an http server are returned as sent.
 
     Args:
         facts: a `Response`, or any other value that has facts.
@@ -230,11 +239,13 @@ def http_fields(facts: Facts) -> Iterator[tuple[str, str]]:
 
 
 def http_status(error: Declined) -> int:
-    """The status code of http (RFC 9110 15) that says the same as a peer's no: an http server's own; 404,
-    403, 401, 503 by the kind of error, and 502 for any other no. Never raises.
+    """Return the http status code (RFC 9110 15) for a server's negative answer. Never raises.
+
+    The code of an http server is returned as sent. Other errors give 404, 403, 401 or 503 by their class, and
+    502 otherwise.
 
     Args:
-        error: what was raised.
+        error: the error that was raised.
 
     Examples:
         >>> resolver.http_status(resolver.NotFound("no such file", code="550"))
@@ -245,20 +256,23 @@ def http_status(error: Declined) -> int:
     return next((status for kind, status in _STATUSES if isinstance(error, kind)), 502)
 
 
-# The outcome of one URL to save, in every case: a value that can be stored and sent. Its members as JSON are
-# those that `get --json` prints: all are always present, None is unknown or absent.
+# The outcome of one URL to save, also on failure: a value that can be stored and sent. As JSON it has the
+# members that `get --json` prints. All are always present; None is unknown or absent.
 
 Status: TypeAlias = Literal["done", "skipped", "failed", "refused"]
 
-#: What is refused before anything is sent to it: the policy, the parser, the registry, a redirect.
+#: The exit codes of refusals before anything is sent: by the policy, the parser, the registry, a redirect.
 _REFUSED = frozenset({9, 12, 13, 15})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Outcome:
-    """What became of one URL of `Resolver.save_all`: `status` is `done`, `skipped` (the file that was there
-    stays), `failed` or `refused`; `error` is what was in the way, `exit` its status as the command has it, 0
-    where nothing was. URLs are redacted.
+    """The outcome of one URL of `Resolver.save_all`.
+
+    - `status` is `done`, `skipped` (the existing file is kept), `failed` or `refused`.
+    - `error` is the reason of a failure or refusal.
+    - `exit` is the command's exit status for it, 0 without an error.
+    - URLs are redacted.
 
     Examples:
         >>> async with resolver.Resolver() as session:
@@ -292,13 +306,13 @@ class Outcome:
 
     @property
     def action(self) -> Literal["fetch", "keep"] | None:
-        """What was done about the file; None where nothing came of it."""
+        """Return the action on the file: `fetch`, `keep`, or None without a file."""
         if self.status == "done":
             return "fetch"
         return "keep" if self.status == "skipped" and self.path is not None else None
 
     def as_json(self) -> dict[str, JsonValue]:
-        """Every member under its name."""
+        """Return every member under its name."""
         members = {member.name: _make_plain(getattr(self, member.name)) for member in fields(self)}
         return {**members, "action": self.action}
 
@@ -318,7 +332,7 @@ def _make_plain(value: object) -> JsonValue:
 
 
 def outcome_of(saved: Saved, scheme: str | None, path: str | None) -> Outcome:
-    """Of a retrieval that is complete."""
+    """Return the outcome of a complete retrieval."""
     return Outcome(
         url=saved.requested_url,
         final_url=saved.url,
@@ -343,7 +357,7 @@ def outcome_of(saved: Saved, scheme: str | None, path: str | None) -> Outcome:
 def outcome_of_failure(
     error: ResolveError, url: str, elapsed: float, judged: tuple[Finding, ...], attempts: int | None = None
 ) -> Outcome:
-    """Of one that ended in `error`; `judged` is what the policy says of the URL, see `judge`."""
+    """Return the outcome of a failed retrieval; `judged` are the policy's findings (see `judge`)."""
     refused = error.exit_code in _REFUSED
     return Outcome(
         url=redact(url),
@@ -369,8 +383,10 @@ def judge(
     environment: Mapping[str, str],
     proxy: str | None,
 ) -> tuple[Finding, ...]:
-    """What the policy says of the URL, as `explain` has it, and the rule that stopped it later: at an
-    address, a redirect, a reply."""
+    """Return the policy's findings on the URL, as in `explain`, and the rule that stopped it later.
+
+    A later rule applies to an address, a redirect or a reply.
+    """
     found = check(
         url,
         policy=policy,
@@ -389,14 +405,14 @@ def judge(
 
 
 def reason_of(error: ResolveError) -> dict[str, JsonValue]:
-    """An error as JSON: its public class, its words, and the rule behind it, if there is one."""
+    """Return an error as JSON: its public class, its message, and its rule, if there is one."""
     reason: dict[str, JsonValue] = {"code": class_name(error), "message": error.message}
     rule = _rule_of(error)
     return reason if rule is None else {**reason, "rule": rule}
 
 
 def _rule_of(error: ResolveError) -> str | None:
-    """What is no URL is refused by S01."""
+    """Return the rule of an error; an invalid URL is refused by S01."""
     return "S01" if isinstance(error, InvalidUrl) else getattr(error, "rule", None)
 
 
@@ -408,6 +424,6 @@ def _scheme_of(text: str) -> str | None:
 
 
 def class_name(error: ResolveError) -> str:
-    """The public class of an error: a scheme may have a finer one of its own."""
+    """Return the name of an error's public class: a scheme may raise a subclass of it."""
     public = ResolveError.__module__
     return next(cls.__name__ for cls in type(error).__mro__ if cls.__module__ == public)

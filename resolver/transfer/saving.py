@@ -1,8 +1,8 @@
-"""Saving an object to a file of its own name: complete, checked, or not there at all; and its sidecar.
+"""Saving an object to a file: complete and verified, or not at all; and its sidecar.
 
-An existing file is handled before anything is sent, as far as the name alone tells. Then
-`resolver.transfer.retry` brings the bytes into NAME.part, `verification` checks them, and the sink gives the
-file its name.
+An existing file is handled before anything is sent, as far as its name is sufficient. Then
+`resolver.transfer.retry` retrieves the bytes into NAME.part, `verification` checks them, and the sink gives
+the file its name.
 """
 
 from __future__ import annotations
@@ -56,13 +56,15 @@ from resolver.version import VERSION
 
 
 def meta_octets(saved: Saved, addresses: Sequence[str | None], proved: Checksum | None) -> bytes:
-    """All of it, as it is written. `proved` is a digest that was compared besides."""
+    """Return the content of the sidecar; `proved` is a further digest that was verified."""
     return (json.dumps(_record(saved, addresses, proved), indent=2) + "\n").encode("ascii")
 
 
 def etag_told(octets: bytes | None, url: str, held: Validators) -> str | None:
-    """The entity tag of the file that is there, as its sidecar has it; None where that is of another URL, or
-    the file is not as it was saved."""
+    """Return the entity tag of the existing file, from its sidecar.
+
+    Returns None if the sidecar is of another URL, or if the file has changed since it was saved.
+    """
     try:
         record = json.loads(octets or b"")
     except (ValueError, RecursionError):
@@ -80,8 +82,11 @@ def etag_told(octets: bytes | None, url: str, held: Validators) -> str | None:
 
 
 def _record(saved: Saved, addresses: Sequence[str | None], proved: Checksum | None) -> dict[str, JsonValue]:
-    """`addresses` are those of `chain` and then of `final_url`, of the last try; of the proxy, where it went
-    through one. `size` among the validators is what was announced, `bytes` what the file has."""
+    """Return the sidecar's JSON object.
+
+    `addresses` are those of `chain` and then of `final_url`, in the last try; those of the proxy if one was
+    used. `size` among the validators is the announced size, `bytes` that of the file.
+    """
     algorithm, _, digest = (saved.digest or "").partition(":")
     digests: dict[str, JsonValue] = {algorithm: digest}
     if proved is not None:
@@ -113,17 +118,18 @@ def _record(saved: Saved, addresses: Sequence[str | None], proved: Checksum | No
     }
 
 
-#: Octets of a file that are in memory until it is whole: a process that is killed loses no more than these.
-#: A name that was free has to be taken at once (`rename`), so that nobody else finds it free.
+#: Bytes of a file that are held in memory until it is complete: a killed process loses at most these. With
+#: `rename` the file is created immediately, so that no other process takes the free name.
 HELD_AT_MOST = 65_536
 
-#: Octets from which on a body is brought to the disk while it comes: below, one call in the end is as fast.
+#: Size from which a body is written to the disk while it arrives: below 32 MiB one call at the end is as
+#: fast.
 WRITE_BACK_FROM = 33_554_432
 
-#: Where a name is asked for before the way to it is held.
+#: The values of `exists` with which the name is checked before its directory is opened.
 _LOOKS = ("skip", "newer", "rename")
 
-#: What to do about a file that has the name already.
+#: The action if a file of that name exists.
 Exists: TypeAlias = Literal["fail", "resume", "skip", "newer", "replace", "rename"]
 
 
@@ -131,8 +137,15 @@ class SaveSettings(Provenance, total=False):
     """The keywords of `save`. `SaveOrder` has the default of each."""
 
     exists: Exists
-    """What to do about a file that has the name: `fail` (the default, before anything is sent), `resume`,
-    `skip`, `newer` (fetch only what is later, or as old and of another size), `replace`, `rename`."""
+    """The action if a file of that name exists.
+
+    - `fail` (the default): raise an error before anything is sent.
+    - `resume`: continue the existing file.
+    - `skip`: keep the existing file.
+    - `newer`: fetch only an object that is later, or of the same time and another size.
+    - `replace`: replace the existing file.
+    - `rename`: save under a free name.
+    """
 
     make_directory: bool
     """Make the directory of the file."""
@@ -141,35 +154,41 @@ class SaveSettings(Provenance, total=False):
     """Compute the SHA-256 of the file."""
 
     checksum: str | Checksum | None
-    """`ALG:HEX`, or `auto` for what the server publishes. A file that does not match is fetched once more,
-    then removed (`ChecksumMismatch`)."""
+    """The expected digest: `ALG:HEX`, or `auto` for the digest that the server publishes.
+
+    After a mismatch the object is fetched once more; a second mismatch is an error (`ChecksumMismatch`).
+    """
 
     size: int | None
-    """The size in bytes, where it is known: with another size it is another object."""
+    """The size in bytes, if known: an object of another size is an error."""
 
     mirrors: Sequence[UrlLike]
-    """Other locations of the object, asked when this one fails, before those of its host."""
+    """Other locations of the object, used if this one fails, before the mirrors of its host."""
 
     listings: bool
-    """Whether a listing may become a file of its lines: true by default; else it is refused (S14)."""
+    """Save a listing as a file of its lines: true by default; otherwise a listing is refused (S14)."""
 
     listed: Validators | None
-    """The size and time that a listing had for certain: where the file agrees, `newer` sends nothing."""
+    """The exact size and time from a listing: if the file matches them, `newer` sends nothing."""
 
     meta: bool
-    """Write URLs, time, digests and headers beside the file, into `path` + `.meta.json`."""
+    """Write URLs, time, digests and headers to a sidecar, `path` + `.meta.json`."""
 
     dry_run: bool
-    """Write nothing and ask for no body: the result has no bytes, or is `skipped`."""
+    """Write nothing and request no body: the result has no bytes, or is `skipped`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaveOrder:
-    """What is to be saved, and how. `requests` are the places to get it: the first, then its mirrors. Without
-    `listings` a directory, menu, group or result list is none of it. `newer` goes by `listed`, what a
-    listing said of it for certain. With
-    `below`, how the path begins, nothing behind that may be a link. `meta`: a sidecar says how it came.
-    Of a `dry_run` there is only what it would come to: nothing is written, and no body asked for."""
+    """An object to save, and its settings.
+
+    - `requests` are the locations of the object: the first, then its mirrors.
+    - Without `listings`, a directory, menu, group or result list is refused.
+    - `newer` compares with `listed`, the exact facts from a listing.
+    - `below` is the start of the path; nothing after it may be a symbolic link.
+    - `meta` writes a sidecar.
+    - A `dry_run` only predicts the result: nothing is written, and no body requested.
+    """
 
     requests: Sequence[RetrievalRequest]
     path: str
@@ -189,7 +208,7 @@ class SaveOrder:
 
 
 class Saver:
-    """One order under way."""
+    """The execution of one `SaveOrder`."""
 
     def __init__(self, network: Network, order: SaveOrder, retry_policy: RetryPolicy) -> None:
         self._network = network
@@ -205,10 +224,14 @@ class Saver:
         self._held: Validators | None = None
 
     async def run(self) -> Saved:
-        """Raises any `ResolveError`; then there is nothing under the final name that was not there before,
-        and what arrived is kept if another run can go on with it."""
+        """Save the object, and return the result.
+
+        Raises any `ResolveError`. After an error the final name is as it was before; the received bytes are
+        kept if another run can resume them.
+        """
         check_name(self._path)
-        looks = self._order.dry_run or self._order.exists in _LOOKS  # else it is looked at on the way there
+        # otherwise the path is checked while it is opened
+        looks = self._order.dry_run or self._order.exists in _LOOKS
         if looks and self._order.below is not None:
             check_way(self._path, self._order.below)
         if self._stays():
@@ -233,7 +256,7 @@ class Saver:
         except NameTaken:
             if exists != "skip":
                 raise
-            return self._left_alone()  # another run was done with it first
+            return self._left_alone()  # another run completed the file first
         finally:
             if file.left:
                 url, row = self._first.url, registry.find(self._first.url.scheme)
@@ -245,7 +268,7 @@ class Saver:
         return self._order.requests[0]
 
     def _stays(self) -> bool:
-        """Does the file that is there stay as it is? Chooses another name where that was asked for."""
+        """Return whether the existing file is kept as it is; with `rename`, choose a free name."""
         match self._order.exists:
             case "skip":
                 return is_there(self._path)
@@ -258,20 +281,26 @@ class Saver:
         return False
 
     def _is_listed_as_held(self, held: Validators) -> bool:
-        """Is nothing to be asked? Only where the listing had both: a time alone is that of many states."""
+        """Return whether the listing shows that the file is current, without a request.
+
+        The listing must have both size and time: several states may have the same time.
+        """
         listed = self._order.listed
         return None not in (listed.size, listed.modified) and held.covers(listed)
 
     def _covers(self, reply: StreamingResponse) -> bool:
-        """Is the file no older than what comes? Where a scheme knows that before the body, none comes."""
+        """Return whether the existing file is up to date; some schemes then send no body."""
         held = self._held
         if held is None or reply.start or reply.unchanged:
             return reply.unchanged
         return held.covers(reply.validators._replace(modified=reply.modified))
 
     async def _foresee(self) -> Saved:
-        """What a run would come to, as far as that is known without the body. Raises what would be in its way
-        here; the peer is asked only how old the object is, where that decides."""
+        """Predict the result of a run, as far as possible without the body.
+
+        Raises errors that are detectable locally. The server is asked only for the object's time, if that
+        decides.
+        """
         if self._held is not None:
             facts = replace(self._first, options=replace(self._first.options, want="facts"))
             reply = await self._retrier([facts], MemoryStore(), leave).retry(self._clock)
@@ -288,7 +317,8 @@ class Saver:
             self._report("save:restarted", "an archive is kept, and part of it came before: started over")
             sink.restart()
         order = self._order
-        patience = replace(self._retry_policy, tries_before_data=None)  # the object itself is here by then
+        # the server of the object has responded by now
+        patience = replace(self._retry_policy, tries_before_data=None)
         proof = ExpectedDigest(self._network, order.checksum, order.size, self._clock, patience)
         reply, proved = await self._bring(sink, proof)
         if self._covers(reply):
@@ -308,7 +338,8 @@ class Saver:
         ready = make_recorder(lambda inode: whole(inode=inode))
         finished = reply.finished(*self._findings, *proof.findings, proved=proved)
         finished |= {
-            "requested_url": self._first.url.shown,  # whichever place had it
+            # the first location's URL, even if a mirror served the object
+            "requested_url": self._first.url.shown,
             "path": self._path,
             "bytes": size,
             "resumed_from": self._resumed_from,
@@ -323,9 +354,11 @@ class Saver:
         return Saved(**{**finished, "elapsed": self._clock.elapsed})
 
     async def _bring(self, sink: PartialFile, proof: ExpectedDigest) -> tuple[StreamingResponse, set[str]]:
-        """The whole of it, with the right digest. What has a wrong one is asked for once more, from the
-        beginning and in one stream: of each of the other places, or of the same one where there is no other;
-        what came of several together, of each."""
+        """Retrieve the complete object with the right digest.
+
+        After a mismatch the object is requested again, from its start and over one connection: from each other location, or again from the only one. After a segmented download it is
+        requested from every location.
+        """
         reply = await self._in_segments(sink)
         proved = set() if reply is None else {"length"}
         if reply is None:
@@ -337,8 +370,8 @@ class Saver:
             try:
                 return reply, proved | await proof.check(sink, reply)
             except ChecksumMismatch as error:
-                self._held = None  # whatever is there, it is not this
-                if not proved:  # of one place, and not of several together
+                self._held = None  # the existing file no longer limits the request
+                if not proved:  # from one location, not from several combined
                     self._wrong.append(self._served)
                 proved = set()
                 self._report("save:mismatch", f"{error.message}: asked for once more")
@@ -351,14 +384,17 @@ class Saver:
             raise error.tried(self._attempts) from error.__cause__
 
     async def _in_segments(self, sink: PartialFile) -> StreamingResponse | None:
-        """All of it over several connections, where that was asked for and can be done, or over one into the
-        gaps that several left; else None."""
+        """Retrieve the object over several connections, or over one into the gaps of an earlier run.
+
+        Returns None if neither was requested or possible.
+        """
         order = self._order
-        if self._network.recorder is not None:  # which keeps objects, and not parts of them
+        if self._network.recorder is not None:  # an archive stores objects, not segments
             return None
         if sink.adopts or self._held is not None or (order.segments < 2 and not sink.has_gaps):
             return None
-        from resolver.transfer.segmented import SegmentedDownload  # few want it
+        # imported lazily: few users request segments
+        from resolver.transfer.segmented import SegmentedDownload
 
         open_ = partial(Retrieval, self._network, most=max_streamed, heard=set())
         policy, on_event = self._retry_policy, self._network.on_event
@@ -390,7 +426,7 @@ class Saver:
 
     @property
     def _is_proved(self) -> bool:
-        """Will a digest that was given show whether the whole is right?"""
+        """Return whether a given digest will verify the complete object."""
         checksum = self._order.checksum
         return checksum is not None and checksum.algorithm != "auto"
 
@@ -409,8 +445,10 @@ class Saver:
             self._findings += retrier.findings
 
     def _conditional(self, request: RetrievalRequest) -> RetrievalRequest:
-        """What asks for the body only where the file is older. It may be left unread, so nothing else waits
-        behind it."""
+        """Make the request conditional on the existing file's validators.
+
+        The body may be left unread, so no other request waits on the same connection.
+        """
         if self._held is None:
             return request
         return replace(request, options=replace(request.options, held=self._held, prompt=False))
@@ -420,7 +458,7 @@ class Saver:
             return
         if not self._order.listings:
             refuse_listing(reply)
-        if reply.size is not None and not reply.lists:  # nobody waits for the octets of another object
+        if reply.size is not None and not reply.lists:  # fail before receiving the bytes of another object
             check_size(reply.size, self._order.size, reply.url)
         if sink.is_held and not reply.lists:
             refuse_pointer(reply)
@@ -445,7 +483,7 @@ class Saver:
         self._findings.append(Finding(rule, "warn", detail))
 
     def _left_alone(self) -> Saved:
-        """The file that is there is the answer."""
+        """Return the existing file as the result."""
         return Saved(
             url=self._first.url.shown,
             requested_url=self._first.url.shown,
@@ -463,12 +501,12 @@ class Saver:
 
 
 def checksum_of(said: str | Checksum | None) -> Checksum | None:
-    """What a caller said. Raises `ValueError` that says what is wrong."""
+    """Return the checksum as an object. Raises `ValueError` with the reason if the text is invalid."""
     return Checksum.parse(said) if isinstance(said, str) else said
 
 
 async def _hold(body: LimitedBody, sink: PartialFile) -> None:
-    """All of it piece by piece, as long as it is held; the rest in bulk."""
+    """Write the body piece by piece while the sink holds it in memory; then move the rest in bulk."""
     async for octets in body:
         sink.write(octets)
         if not sink.is_held:
@@ -477,14 +515,14 @@ async def _hold(body: LimitedBody, sink: PartialFile) -> None:
 
 
 def _ways(reply: StreamingResponse) -> str:
-    """What else a person may have meant."""
+    """Return the user's alternatives, for a message."""
     row = registry.find(reply.request.url.scheme)
     has_tree = row is not None and row.tree is not None and reply.kind in (Kind.DIRECTORY, Kind.GROUP)
     return f"{'-r saves all of it, ' if has_tree else ''}-O FILE saves the listing"
 
 
 def refuse_listing(reply: StreamingResponse) -> None:
-    """A file of names is not what was asked for. Raises `Refused` (S14)."""
+    """Refuse to save a listing as a file. Raises `Refused` (S14)."""
     if reply.lists:
         raise NoDocument(
             "S14",
@@ -495,7 +533,7 @@ def refuse_listing(reply: StreamingResponse) -> None:
 
 
 async def fill(reply: StreamingResponse, sink: AnySink) -> None:
-    """Everything that is left into the file, in bulk where the octets are taken as they are."""
+    """Write the rest of the body to the file; in bulk unless it is a listing."""
     refuse_pointer(reply)
     if not reply.lists:
         await reply.body.drain(sink)

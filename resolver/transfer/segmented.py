@@ -1,11 +1,11 @@
-"""One object over several connections at once, of one place or of several that have the same.
+"""A segmented download: one object over several concurrent connections, to one or more locations.
 
-The facts are asked for first. Where they do not tell one state of the object from another, or the object is
-small, and where a place gives no parts of it, it comes over one connection as ever: `run` gives None. Each
-piece goes straight to its place in NAME.part, and its reply has to be of the very object: where it is not,
-that place is asked no more. What fails is asked for again, elsewhere if there is anywhere else.
+The facts are requested first. `run` returns None, and the object is retrieved over one connection, in these
+cases: the facts do not identify the object's state, the object is small, or the location does not support
+ranges. Each segment is written directly to its offset in NAME.part. Its reply must be of the same object;
+otherwise its location is dropped. A failed segment is requested again, from another location if there is one.
 
-What is there is written down every other second, once it is on the disk, and when the file is left.
+The completed ranges are recorded every 2 s, after they were flushed to the disk, and when the file is closed.
 """
 
 from __future__ import annotations
@@ -32,27 +32,30 @@ from resolver.transfer.settings import RetryPolicy
 from resolver.transfer.streaming import StreamingResponse
 from resolver.url import registry
 
-#: Seconds between two looks at how far it has come, and looks between two notes of it.
+#: Seconds between two progress checks, and progress checks between two records of the ranges.
 _LOOK_EVERY = 0.2
 _LOOKS_A_NOTE = 10
 
-#: Seconds that a peer is left alone for at most, when it asks for that; then it is given up.
+#: Maximum number of seconds to wait at a server's request; after a longer request the location is dropped.
 _LONGEST_WAIT = 600.0
 
 _FINAL = (Refused, LimitExceeded, LocalError, Changed)
 
-#: One try at a place: a request, the clock of all, the number of the try.
+#: Opens a request at a location: with the common clock, and the number of the try.
 Open = Callable[[RetrievalRequest, Clock, int], Retrieval]
 
 
 class _SegmentsUnusable(Exception):
-    """This place gives no part of the object, or has another one."""
+    """A location does not support ranges, or has another object."""
 
 
 @dataclass(slots=True, eq=False)
 class _SegmentSource:
-    """Where pieces come from. `known` is what it said of the object; `busy` how many ask there now;
-    `failures_in_a_row` brought nothing."""
+    """A location of segments.
+
+    `known` are the object's validators there; `busy` is the number of its connections. `failures_in_a_row`
+    counts consecutive tries without new data.
+    """
 
     request: RetrievalRequest
     known: Validators | None = None
@@ -63,15 +66,30 @@ class _SegmentSource:
 
     @property
     def stops(self) -> bool:
-        """Is the peer told where a piece ends?"""
+        """Return whether a request to this location has an end offset."""
         row = registry.find(self.request.url.scheme)
         return row is not None and row.stops
 
 
 class SegmentedDownload:
-    """`count` connections at most, over all places; `crowd` counts those of all objects. `size` is what the
-    object has to have; `proved`: a digest will show whether the whole is right. `findings`, `attempts` (the
-    first, and one for each after a failure), `resumed_from` and `served` as of a `Retrier`."""
+    """A segmented download of one object.
+
+    Args:
+        open_: opens a request at a location.
+        requests: the locations of the object.
+        sink: the partial file.
+        count: the maximum number of connections, over all locations.
+        crowd: counts the connections per host, over all objects.
+        retry_policy: how often to try, and how long to wait between tries.
+        on_event: called with each event.
+        size: the expected size of the object in bytes, if it is known.
+        proved: whether a digest will verify the complete object.
+
+    Attributes:
+        findings: the dropped locations, with the reasons.
+        attempts: the number of tries: the first, and one for each failure.
+        resumed_from: the number of bytes that were in the file at the start.
+    """
 
     def __init__(
         self,
@@ -108,19 +126,21 @@ class SegmentedDownload:
 
     @property
     def served(self) -> RetrievalRequest:
-        """The place that most came from."""
+        """Return the location that sent most bytes."""
         return max((self._first, *self._places, self._served), key=lambda place: place.brought).request
 
     async def run(self, clock: Clock) -> StreamingResponse | None:
-        """All of it, in the file: the reply that told the facts. None where it has to come in one
-        stream: then the file goes on behind what it has from its beginning. Raises `ResolveError`; what came
-        is kept."""
+        """Retrieve the complete object into the file, and return the reply that had the facts.
+
+        Returns None if the object must be retrieved over one connection; then the file is truncated to the
+        bytes before its first gap. Raises `ResolveError`; received bytes are kept.
+        """
         self._clock, self.attempts = clock, 1
         if (turn := current()) is not None:
             turn.follow(lambda: octets_of(self._there()))
         facts = await self._ask(clock)
         if facts is None or not await self._begin(facts.validators):
-            self.attempts -= 1  # as one stream it is the first try
+            self.attempts -= 1  # the retrieval over one connection is the first try
             self._sink.flatten()
             return None
         size = self._known.size
@@ -147,15 +167,19 @@ class SegmentedDownload:
 
     @property
     def _shares(self) -> int:
-        """How many connections there are, as far as their hosts may have them."""
+        """Return the number of connections, within the limits of their hosts."""
         most = [self._crowd.max_connections(place.request.url) for place in self._places]
         return min(self._count, sum(self._count if each is None else each for each in most))
 
-    # -- before the first piece
+    # -- before the first segment
 
     async def _ask(self, clock: Clock) -> StreamingResponse | None:
-        """The facts, as the first place tells them. One that fails fails again in one stream, which tells;
-        a file with gaps waits for it here, for one stream would not keep what is behind them."""
+        """Request the facts from the first location.
+
+        Its failure returns None: the retrieval over one connection fails too, and reports the error. For a
+        file with gaps the request is repeated here, because one connection would discard the bytes after the
+        first gap.
+        """
         request = self._first.request
         row = registry.find(request.url.scheme)
         if row is None or not row.resumes:
@@ -172,7 +196,7 @@ class SegmentedDownload:
                     raise error.tried(self.attempts) from error.__cause__
 
     async def _begin(self, known: Validators) -> bool:
-        """Is it worth it, and may what is held be gone on with? Then the file is ready for pieces."""
+        """Prepare the file for segments; return whether they are useful and its bytes can be kept."""
         sink, size = self._sink, known.size
         if (
             size is None
@@ -183,7 +207,7 @@ class SegmentedDownload:
         held = sink.whole
         if held and not (sink.known.agree(known) and is_same(sink.known, known, proved=self._proved)):
             return False
-        if held and not sink.has_gaps:  # its end may have been cut off on its way to the disk
+        if held and not sink.has_gaps:  # the end may have been lost on its way to the disk
             held = join_ranges([(0, held[0][1] - OVERLAP)])
         stops = sink.has_gaps or any(place.stops for place in self._places)
         if size - octets_of(held) < 2 * segments.least_piece(stops=stops) or (held and held[-1][1] > size):
@@ -193,7 +217,7 @@ class SegmentedDownload:
         await sink.spread(known, held)
         return True
 
-    # -- the pieces
+    # -- the segments
 
     async def _bring_all(self) -> None:
         problem: BaseException | None = None
@@ -204,12 +228,13 @@ class SegmentedDownload:
         except BaseExceptionGroup as group:
             problem = unwrap_group(group)
         if problem is not None:
-            raise problem  # outside the except block: the group is no part of its story
+            # raised outside the except block, so that the group is not in the context of the error
+            raise problem
         if self._pieces and self._failed is not None and not self._partless:
             raise self._failed
 
     async def _work(self) -> None:
-        """One connection after another, as long as something is missing and somebody has it."""
+        """Retrieve segments one after the other, until none is missing or no location is left."""
         while (place := self._next_place()) is not None:
             if (piece := self._pieces.take(stops=place.stops)) is None:
                 return
@@ -230,8 +255,10 @@ class SegmentedDownload:
                 self._crowd.leave(place.request.url)
 
     def _next_place(self) -> _SegmentSource | None:
-        """Of those that have room, who has failed least, and of those who is asked least. One connection
-        there is in any case."""
+        """Return the location with the fewest failures, then the fewest connections.
+
+        Locations at the connection limit of their host are excluded. One connection is always allowed.
+        """
         alone = not any(each.busy for each in self._places)
         there = [each for each in self._places if alone or self._crowd.has_room(each.request.url)]
         return min(there, key=lambda each: (each.failures_in_a_row, each.busy), default=None)
@@ -264,7 +291,7 @@ class SegmentedDownload:
             self._pieces.give_back(came, end)
 
     def _check(self, place: _SegmentSource, reply: StreamingResponse, piece: Range) -> None:
-        """Is it that piece, of that object?"""
+        """Check that the reply is that segment of the same object."""
         there = reply.validators
         if place is self._first and not self._known.agree(there):
             raise Changed("the object has changed")
@@ -275,10 +302,10 @@ class SegmentedDownload:
             self._partless = True
             raise _SegmentsUnusable("it gives no parts of the object")
 
-    # -- what fails
+    # -- failures
 
     def _drop(self, place: _SegmentSource, why: str) -> None:
-        """Nobody asks there any more."""
+        """Drop a location, and record the reason."""
         if place in self._places:
             self._places = [each for each in self._places if each is not place]
             if place.brought > self._served.brought:
@@ -286,8 +313,10 @@ class SegmentedDownload:
             self.findings.append(Finding("save:mirror", "warn", f"{place.request.url.shown}: {why}"))
 
     async def _cope(self, place: _SegmentSource, error: ResolveError) -> bool:
-        """Is it worth another try of this connection's? Where others bring something, they do that in its
-        place: a server may have no room for so many."""
+        """Return whether this connection should try again after a failure.
+
+        If the location's other connections work, this one ends: the server may have reached its limit.
+        """
         if place.busy > 1 and sum(each.busy for each in self._places) > 1:
             self.attempts += 1
             place.failures_in_a_row += 1
@@ -299,8 +328,10 @@ class SegmentedDownload:
         return True
 
     async def _wait(self, place: _SegmentSource, error: ResolveError, *, elsewhere: bool = False) -> bool:
-        """Until the place may be tried again; no longer than now, where there is another one meanwhile. False
-        where it is not to be tried again."""
+        """Wait until the location may be tried again; return False if it must not be.
+
+        Without a wait if another location can be used meanwhile.
+        """
         place.failures_in_a_row += 1
         pause = self._retry_policy.pause(place.failures_in_a_row, error)
         has_data = bool(self._there())
@@ -319,14 +350,14 @@ class SegmentedDownload:
             raise TimedOut(f"{over.message}; the last try: {error.message}", url=error.url) from error
         return True
 
-    # -- how far it has come
+    # -- progress
 
     def _there(self) -> Ranges:
         self._whole = join_ranges([*self._whole, *((each.begin, each.position) for each in self._segments)])
         return self._whole
 
     async def _watch(self) -> None:
-        """Tell, set going to the disk, and write down, what is there."""
+        """Report progress, start writing to the disk, and record the completed ranges."""
         noted, looks, seen = self._whole, 0, self._whole
         while True:
             await self._clock.loop.sleep(_LOOK_EVERY)

@@ -1,11 +1,11 @@
 """The segments of an object for concurrent requests, and their connections per host. No I/O.
 
-Segments get smaller towards the end, so that all connections finish at about the same time, however fast each
-of them is: a segment is half of an equal share of the rest, and at least `LEAST`.
+Segments get smaller towards the end, so that all connections finish at about the same time despite
+different speeds: a segment is half of an equal share of the rest, and at least `LEAST`.
 
-A peer that is not told where a segment ends (REST of RFC 3659) sends on until the connection is closed: as
-much as the buffers of two sockets hold, behind each segment. There a segment is a whole share of the rest,
-and at least `LEAST_WITHOUT_END`.
+A server that does not receive the end of a segment (REST of RFC 3659) sends until the connection is closed.
+So after each segment it sends as much as the buffers of two sockets hold. For such a server a segment is a
+full share of the rest, and at least `LEAST_WITHOUT_END`.
 """
 
 from __future__ import annotations
@@ -17,20 +17,21 @@ from resolver.files.part_state import Range, Ranges, find_missing
 from resolver.policy.schemes import at_once
 from resolver.policy.subject import host_key
 
-#: Octets of a piece at least. Less is not worth a request, nor a login of FTP: at 100 Mbit/s it takes 0.08 s.
+#: Minimum segment size in bytes. Less is not worth a request or an FTP login: 1 MiB takes 0.08 s at 100
+#: Mbit/s.
 LEAST = 1_048_576
 
-#: The same where the peer is not told where it ends: vsftpd on loopback sends 3 to 5 MB behind each piece.
+#: Minimum segment size if the server does not receive its end: vsftpd on loopback sends 3 to 5 MB after it.
 LEAST_WITHOUT_END = 33_554_432
 
 
 def least_piece(*, stops: bool) -> int:
-    """Return the octets of a piece at least; `stops`: the peer is told where it ends."""
+    """Return the minimum segment size in bytes; `stops`: the server receives the segment's end."""
     return LEAST if stops else LEAST_WITHOUT_END
 
 
 class SegmentPlan:
-    """What is missing of an object of `size` octets, for `count` to bring."""
+    """The missing ranges of an object of `size` bytes, divided for `count` connections."""
 
     def __init__(self, size: int, whole: Ranges, count: int) -> None:
         self._gaps = list(find_missing(whole, size))
@@ -40,8 +41,10 @@ class SegmentPlan:
         return bool(self._gaps)
 
     def take(self, *, stops: bool = True) -> Range | None:
-        """The next piece, which is nobody else's now; None where nothing is left. `stops`: the peer is told
-        where it ends."""
+        """Return the next segment and reserve it; None if no range is missing.
+
+        `stops` says that the server receives the segment's end.
+        """
         if not self._gaps:
             return None
         begin, end = self._gaps.pop(0)
@@ -58,20 +61,22 @@ class SegmentPlan:
         return begin, end
 
     def give_back(self, begin: int, end: int) -> None:
-        """So much of a piece did not come."""
+        """Return the missing rest of a segment to the plan."""
         if begin < end:
             self._gaps.insert(0, (begin, end))
 
 
 def can_detect_change(known: Validators) -> bool:
-    """Would another object be found out by these?"""
+    """Return whether these validators can tell the object from another state of it."""
     return known.size is not None and (known.etag is not None or known.modified is not None)
 
 
 def is_same(known: Validators, there: Validators, *, proved: bool) -> bool:
-    """Has another place the object that is known? Of the same size, and with the same strong tag or the same
-    time; where a digest will show it (`proved`) the size is enough. Tags are each server's own, so that
-    another tag means nothing where the time is the same."""
+    """Return whether another location has the same object.
+
+    The size must be equal, and also the strong entity tag or the time; with a digest to verify (`proved`) the
+    size is sufficient. Tags are specific to a server, so different tags mean nothing if the times are equal.
+    """
     if known.size is None or known.size != there.size:
         return False
     same_tag = known.etag is not None and known.etag == there.etag
@@ -81,30 +86,33 @@ def is_same(known: Validators, there: Validators, *, proved: bool) -> bool:
 
 # The segment connections per host, counted over all objects of a session.
 #
-# An object in one stream has one connection, counted by the caller that starts it. A segmented object has
-# that one in any case, and more as long as its hosts have room: `at_once` gives the number.
+# An object over one connection is counted by the caller that starts it. A segmented object always has one
+# connection, and more while its hosts are below their limit: `max_connections`.
 
 
 class HostConnectionCounter:
-    """Those of one session. `wanted` at one host, None for as many as are polite."""
+    """The segment connections of a session, by host.
+
+    `wanted` is the limit per host; None uses the default of the scheme.
+    """
 
     def __init__(self, wanted: int | None) -> None:
         self._wanted = wanted
         self._there: Counter[str] = Counter()
 
     def has_room(self, url: Url) -> bool:
-        """May one more ask there?"""
+        """Return whether one more connection to the host is allowed."""
         most = self.max_connections(url)
         return most is None or self._there[host_key(url)] < most
 
     def max_connections(self, url: Url) -> int | None:
-        """How many may ask there at once; None: as many as there are."""
+        """Return the maximum number of concurrent connections to the host; None for no limit."""
         return at_once(url.scheme, wanted=self._wanted)
 
     def enter(self, url: Url) -> None:
-        """One more asks there."""
+        """Count a new connection to the host."""
         self._there[host_key(url)] += 1
 
     def leave(self, url: Url) -> None:
-        """One less does."""
+        """Count the end of a connection to the host."""
         self._there[host_key(url)] -= 1
