@@ -1,7 +1,7 @@
 """Batches of concurrent tasks: their engine, the limits of hosts, and iteration over results.
 
-A task is work with one host. The content and the result of a task are opaque here. `resolver.transfer.queue`
-decides, without I/O, which task may start when.
+A task is work with one host; its content and result are opaque here. `resolver.transfer.queue` decides,
+without I/O, which task may start when.
 """
 
 from __future__ import annotations
@@ -19,26 +19,30 @@ from resolver.loops import Background, Event, Loop, running
 from resolver.network.task import Requeue, TaskContext, enter
 from resolver.transfer.queue import HostScheduler, QueuedTask
 
-# The engine starts the tasks of a batch, within the total and the limits of their hosts.
+# The engine starts the tasks of a batch, within the total limit and the limits of their hosts.
 #
-# The source is read only as far as there is room to wait, and it may wait itself: for a user who types, for
-# results of another task. The failure of one task stops no other. A cancel ends all; running tasks receive it
-# like any cancel.
+# - A task is read from the source and waits in the queue of its host.
+# - The queue releases it, and it runs in a slot of the batch.
+# - With `Requeue` it waits again; otherwise its result is passed to `take`, and then its slot is free.
+#
+# The source is read only while the queue has space. The source may wait itself: for a user who types, or for
+# results of another task. The failure of one task stops no other. A cancellation ends all tasks in the usual
+# way.
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
-#: How many tasks are read ahead, at most. More of one host than that in a row keep those behind them from
-#: their turn.
+#: Maximum number of tasks that are read ahead. More consecutive tasks of one host than this delay the tasks
+#: behind them.
 WINDOW = 1_000
 
-#: How many tasks may well wait for a disk, besides those under way: what one call brings there costs hardly
-#: more for 64 files than for one. Each may hold a small file in memory, and two descriptors.
+#: Tasks that may wait for the disk in addition to those that run: one flush takes hardly longer for 64 files
+#: than for one. Each may hold a small file in memory, and two file descriptors.
 AT_REST = 64
 
 
 class BatchTask(Protocol[T_co]):
-    """`host` is the name that all schemes of one host share, "" where there is none (`file:`)."""
+    """A task of a batch. `host` is a name common to all schemes of one host, "" without one (`file:`)."""
 
     @property
     def host(self) -> str: ...
@@ -47,27 +51,31 @@ class BatchTask(Protocol[T_co]):
     def scheme(self) -> str: ...
 
     async def run(self) -> T_co:
-        """Do it. Raises `ResolveError`, and nothing else that the others could survive; but `Requeue`, after
-        which it is run once more."""
+        """Run the task, and return its result.
+
+        Raises:
+            ResolveError: if this task failed. Any other error ends the batch.
+            Requeue: if the task is to run again later.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class TaskResult(Generic[T]):
-    """What became of a task: its value, or why there is none."""
+    """The result of a task: its value, or its error."""
 
     task: BatchTask[T]
     value: T | None = None
     error: ResolveError | None = None
 
 
-#: Is given each result; its place is taken by another task once that is awaited.
+#: Receives each result; the task's slot is free when the call has returned.
 Take = Callable[[TaskResult[T]], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
 class TaskSlot(Generic[T]):
-    """See `resolver.network.task.TaskState`."""
+    """The implementation of `resolver.network.task.TaskState`."""
 
     hosts: HostScheduler[BatchTask[T]]
     waiting: QueuedTask[BatchTask[T]]
@@ -100,10 +108,17 @@ class TaskSlot(Generic[T]):
 
 
 class Batch(Generic[T]):
-    """One batch. `concurrency` tasks are under way at most, `window` more were read. Of what is under way at
-    hosts that are silent so many do not count: twice as many may have begun, and no more. What only waits for
-    a disk does not count either, up to `resting` of them. From `until` on nothing begins: what waits is
-    dropped, the source is read no further, and the end is that of what is under way."""
+    """The engine of one batch.
+
+    Args:
+        hosts: the scheduler of its hosts.
+        concurrency: the maximum number of running tasks. Tasks at silent hosts are not counted, but at most
+            twice as many tasks run.
+        window: the maximum number of waiting tasks.
+        resting: the maximum number of tasks that only wait for a disk, which are not counted either.
+        until: the time after which no task starts; waiting tasks are then dropped, and running ones
+            completed.
+    """
 
     def __init__(
         self,
@@ -129,14 +144,17 @@ class Batch(Generic[T]):
         self._at_rest: set[QueuedTask[BatchTask[T]]] = set()
 
     async def run(self, source: AsyncIterator[BatchTask[T]], take: Take[T]) -> None:
-        """All tasks of the source, until the last result was taken. What source, tasks or `take` raise but
-        `ResolveError` ends it, and leaves it as it is."""
+        """Run all tasks of the source, until the last result was taken.
+
+        An error other than `ResolveError`, from source, tasks or `take`, ends the batch and is raised
+        unchanged.
+        """
         self._loop: Loop = running()
         self._changed = self._loop.event()
         self._read_on = self._loop.event()
         try:
             async with self._loop.open_nursery() as nursery:
-                # In the context of the batch, whichever task it is that begins the next one.
+                # Each task starts in the context of the batch, even if another task's end started it.
                 begin = partial(nursery.start_soon, self._record_error, partial(self._work, take))
                 self._begin = partial(copy_context().run, begin)
                 nursery.start_soon(self._record_error, partial(self._read, source))
@@ -147,7 +165,7 @@ class Batch(Generic[T]):
             raise self._error from None
 
     async def _record_error(self, work: Callable[[], Awaitable[None]]) -> None:
-        """The first that goes wrong is what the caller hears of, by itself."""
+        """Record the first error: it is raised alone, outside its exception group."""
         try:
             await work()
         except self._loop.cancelled:
@@ -180,33 +198,38 @@ class Batch(Generic[T]):
                 self._ended = True
                 self._read_on.set()
             self._start_what_may()
-            if self._has_room:  # what may begin is perhaps not read yet
+            if self._has_room:  # the source may have a task that may start
                 self._read_on.set()
             if self._ended and not self._under_way and not self._hosts.waiting:
                 return
             await self._wait_for_change()
 
     def _start_what_may(self) -> None:
-        """Those that are taken begin in that order, in whichever one the loop turns to its new tasks."""
+        """Start tasks while there are slots, in the order of the queue even if the loop reorders them."""
         while self._has_room and (now := self._loop.current_time()) < self._until:
             if (waiting := self._hosts.take(now)) is None:
                 break
             self._under_way += 1
             self._taken.append(waiting)
             self._begin()
-            if self._hosts.waiting <= self._window // 2:  # read many at once: less to do for each
+            if self._hosts.waiting <= self._window // 2:  # reading many together costs less for each
                 self._read_on.set()
 
     def _fill_place(self) -> None:
-        """A place may be free: what may start there does, at once. Who waits for a change is left to wait
-        where there is none: all places are taken again, and it is looked whether what is there moves."""
+        """Start tasks in a free slot.
+
+        The main task is woken only if slots are left, or if it does not check progress. Otherwise all slots
+        are taken again, and it continues its wait for the next check.
+        """
         self._start_what_may()
         if self._has_room or not self._looks:
             self._changed.set()
 
     def _lower(self) -> bool:
-        """As many as are under way are too many: whoever says so is to give way. What is silent or waits for
-        a disk holds descriptors, too."""
+        """Lower the concurrency below the number of running tasks; return whether the caller must requeue.
+
+        Tasks at silent hosts and tasks that wait for a disk count too, because they hold file descriptors.
+        """
         if self._under_way < 2:
             return False
         self._is_lowered, self._resting = True, 0
@@ -222,7 +245,7 @@ class Batch(Generic[T]):
 
     @property
     def _busy(self) -> int:
-        """How many are under way that do not only wait for a disk."""
+        """Return the number of running tasks without those that only wait for a disk."""
         return self._under_way - len(self._at_rest)
 
     async def _wait_for_change(self) -> None:
@@ -241,7 +264,7 @@ class Batch(Generic[T]):
             self._hosts.look(now, [task for task, turn in self._turns.items() if turn.has_moved()])
 
     async def _work(self, take: Take[T]) -> None:
-        """What ends it before its time ends all."""
+        """Run a task and pass on its result; an error here ends the batch."""
         result = await self._result(self._taken.popleft())
         if result is not None:
             await take(result)
@@ -249,7 +272,7 @@ class Batch(Generic[T]):
         self._fill_place()
 
     async def _result(self, waiting: QueuedTask[BatchTask[T]]) -> TaskResult[T] | None:
-        """None where it gave way, and waits once more."""
+        """Return the result of a task; None if it was requeued."""
         enter(self._turn(waiting))
         try:
             result = TaskResult(waiting.task, await waiting.task.run())
@@ -287,19 +310,21 @@ class Batch(Generic[T]):
         return turn
 
 
-# A batch that continues while its results are iterated over, one by one.
+# A batch that runs while its results are iterated over, one by one.
 #
-# The caller has no nursery open meanwhile: the batch is a task of its own, which ends with the last result,
-# with `aclose`, or with the run of the loop. A result that was not requested yet keeps its place in the
-# batch, so no more tasks begin than results can be reported.
+# The caller has no open nursery: the batch is a separate task, which ends with the last result, with
+# `aclose`, or with the run of the loop. A result that was not consumed yet keeps its slot in the batch.
+# So tasks do not start faster than results are consumed.
 
-#: Gives each value to the function that it is given, until all have been taken.
+#: Passes each value to the given function, until all have been taken.
 Work = Callable[[Callable[[T], Awaitable[None]]], Awaitable[None]]
 
 
 class RunningBatch(Generic[T]):
-    """An iterator over what `work` gives. It begins with the first that is asked for; `when_ended` is called
-    once nothing of it goes on any more."""
+    """An async iterator over the values of `work`.
+
+    It starts with the first `anext`. `when_ended` is called when nothing of it runs any more.
+    """
 
     def __init__(self, work: Work[T]) -> None:
         self._work = work
@@ -313,8 +338,11 @@ class RunningBatch(Generic[T]):
         return self
 
     async def __anext__(self) -> T:
-        """Raises what ended the batch before its time, `RuntimeError` once it was closed. A cancel loses
-        nothing: the next call gives what this one would have."""
+        """Return the next value.
+
+        A cancellation loses nothing: the next call returns the same value. Raises the error that ended the
+        batch, or `RuntimeError` after `aclose`.
+        """
         loop = running()
         if self._background is None and not self._closed:
             self._changed = loop.event()
@@ -333,7 +361,7 @@ class RunningBatch(Generic[T]):
         return value
 
     async def aclose(self) -> None:
-        """Cancel what is under way, and wait until it has ended."""
+        """Cancel the running tasks, and wait for their end."""
         self._closed = self._closed or not self._over
         self._values.clear()
         if self._background is not None and not self._over:
@@ -362,7 +390,7 @@ class RunningBatch(Generic[T]):
 
 
 def _is_only(cancelled: type[BaseException], error: BaseException) -> bool:
-    """A cancel, or several: of all that were under way at once."""
+    """Return whether the error is a cancellation, or a group that has only cancellations."""
     if isinstance(error, BaseExceptionGroup):
         return error.split(cancelled)[1] is None
     return isinstance(error, cancelled)

@@ -149,8 +149,8 @@ def find_frames() -> Callable[[int], Frames] | None:
 
 # Public suffixes (publicsuffix.org), from an extra: the names below which users can register names.
 #
-# The suffixes determine the hosts a cookie may be set for. The list is read when the first server sets a cookie for
-# more than one host.
+# The suffixes determine the hosts a cookie may be set for. The list is read when the first server sets a
+# cookie for more than one host.
 
 
 @cache

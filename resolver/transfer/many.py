@@ -1,7 +1,7 @@
-"""Many objects saved by one call, as the command does it: named, scheduled politely, reported one by one.
+"""Saving many objects by one call, as the command does: named, scheduled by host, reported one by one.
 
-Requests are read as they are needed, and an outcome that was not requested yet keeps its place: so of
-millions only a few are held. A failure is an outcome and stops no other request.
+Requests are read as they are needed, and an outcome that was not consumed yet keeps its slot: so of millions
+only a few are in memory. A failure is an outcome and stops no other request.
 """
 
 from __future__ import annotations
@@ -51,10 +51,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class SaveRequest:
-    """One of many to be saved. `path` is where to, below the directory of all: without it, the name that the
-    command would give. Of several requests of one path all but the first fail (`LocalError`), unless a name
-    that is taken may be another one (`exists="rename"`). `mirrors`, `checksum`, `size`, `origin` and
-    `referrer` are as for `Resolver.save`.
+    """An object to save, among others.
+
+    `path` is the file's path below the common directory; by default, the name that the command gives. Of
+    several requests with the same path all but the first fail (`LocalError`), unless a taken name may be
+    changed (`exists="rename"`). `mirrors`, `checksum`, `size`, `origin` and `referrer` are as for
+    `Resolver.save`.
 
     Examples:
         >>> request = resolver.SaveRequest("http://127.0.0.1:8920/about.txt", "texts/about", size=37)
@@ -73,21 +75,21 @@ class SaveRequest:
     referrer: tuple[str, str | None] | None = None
 
 
-#: What is to be saved, from wherever it comes.
+#: The objects to save, from any source.
 Requests: TypeAlias = "Iterable[UrlLike | SaveRequest] | AsyncIterable[UrlLike | SaveRequest]"
 
-#: Is given each outcome; awaited until somebody has asked for it.
+#: Receives each outcome; returns when the outcome was consumed.
 HandOver: TypeAlias = Callable[[Outcome], Awaitable[None]]
 
-#: The same, and what it became of.
+#: Receives each outcome with its request; returns when the outcome was consumed.
 Tell: TypeAlias = Callable[[SaveRequest, Outcome], Awaitable[None]]
 
-#: Requests that a ledger is asked for at once.
+#: Requests in one query of the ledger.
 _AT_ONCE = 100
 
 
 class ObjectSaver(Protocol):
-    """The methods of a `Resolver` that a request of a batch calls, with the keywords that they have there."""
+    """The methods of a `Resolver` that a request of a batch calls, with their keywords."""
 
     @property
     def save(self) -> Callable[..., Awaitable[Saved]]: ...
@@ -101,8 +103,10 @@ class ObjectSaver(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchSettings:
-    """What holds for all requests of one call. `moves`: a ledger knows places as they are from the directory,
-    wherever that is."""
+    """The settings of all requests of one call.
+
+    `moves`: the ledger has paths relative to the directory, so that the directory can be moved.
+    """
 
     session: ObjectSaver
     network: Network
@@ -113,8 +117,11 @@ class BatchSettings:
 
 
 class SavingOne:
-    """A request as a task of the batch; `entry` is its row in the ledger, if one is kept. Not `is_alone`: an
-    earlier one of the call has its path."""
+    """A request as a task of the batch.
+
+    `entry` is its row in the ledger, if there is one. `is_alone` is False if an earlier request of the call
+    has its path.
+    """
 
     entry: LedgerEntry | None = None
 
@@ -124,7 +131,7 @@ class SavingOne:
         self._claim = claim
         self.host = self.scheme = ""
         self.is_alone = request.path is None or how.exists == "rename" or claim.hold(request.path)
-        with suppress(ResolveError):  # `run` meets it, too
+        with suppress(ResolveError):  # `run` raises the same error
             url = self._url
             self.host, self.scheme = host_key(url), url.scheme
             if request.path is None and not how.network.policy.allow_server_name:
@@ -135,7 +142,7 @@ class SavingOne:
         return url_of(self.request.url, origin=self.request.origin)
 
     async def run(self) -> Outcome:
-        """Of errors it raises `LedgerFault` alone; and `GiveWay`."""
+        """Save the object, and return its outcome. Raises only `LedgerFault` and `Requeue`."""
         current_row.set(self.entry)
         began = running().current_time()
         try:
@@ -156,8 +163,8 @@ class SavingOne:
 
     @property
     def asked(self) -> RequestRow:
-        """How a ledger knows it: by its URL without a password, and by its place."""
-        from resolver.ledger.book import RequestRow  # it needs a database
+        """Return the request's key in a ledger: its URL without a password, and its path."""
+        from resolver.ledger.book import RequestRow  # imported lazily: loads sqlite3
 
         shown, request = redact(self._text), self.request
         place = request.path or self._claim.first or ""
@@ -171,7 +178,7 @@ class SavingOne:
         )
 
     def make_earlier_outcome(self, entry: LedgerEntry) -> Outcome:
-        """An earlier run saved it, and its file is there."""
+        """Return the outcome of a request that an earlier run completed."""
         shown = redact(self._text)
         return Outcome(
             url=shown,
@@ -206,7 +213,7 @@ class SavingOne:
         return outcome_of(saved, url.scheme, saved.path)
 
     async def _path(self, url: Url) -> str:
-        """Where to, below the directory: of the name that was given, that the server chose, or its own."""
+        """Return the path below the directory: from the request, the server's name, or the URL's."""
         session, request = self._how.session, self.request
         if request.path is not None:
             if not self.is_alone:
@@ -221,7 +228,7 @@ class SavingOne:
         except Refused:
             if opens_anything(url):
                 raise
-        return self._reserve(url, f"link-{self._claim.number}")  # refused for what it is, not for its name
+        return self._reserve(url, f"link-{self._claim.number}")  # refused for its kind, not for its name
 
     def _reserve(self, url: Url, name: str | None = None, suffix: str = "") -> str:
         where = local_directory(url, host=False, cut=None)
@@ -236,7 +243,7 @@ def judge_failed(
     origin: Origin,
     referrer: tuple[str, str | None] | None,
 ) -> tuple[Finding, ...]:
-    """What the policy of a session says of a URL that failed."""
+    """Return the policy's findings on a URL that failed."""
     return judge(
         error,
         url,
@@ -250,7 +257,7 @@ def judge_failed(
 
 
 async def note(entry: LedgerEntry, outcome: Outcome) -> None:
-    """Write down what became of it. Raises `LedgerFault`."""
+    """Record the outcome in the ledger. Raises `LedgerFault`."""
     if outcome.error is not None:
         refused = outcome.status == "refused"
         await entry.record_failed(outcome.error, class_name(outcome.error), refused=refused)
@@ -263,7 +270,10 @@ async def note(entry: LedgerEntry, outcome: Outcome) -> None:
 async def _tasks(
     how: BatchSettings, requests: Requests, ledger: Ledger | None, tell: Tell
 ) -> AsyncIterator[BatchTask[Outcome]]:
-    """Each has its name in the order in which they come. What is done already is no task: it is told here."""
+    """Yield the tasks; names are assigned in the order of requests.
+
+    Requests that the ledger lists as completed are reported here, without a task.
+    """
 
     def may_have(path: str, url: str) -> bool:
         if how.exists != "rename":
@@ -293,7 +303,7 @@ async def _tasks(
 
 
 async def _batch_requests(requests: Requests, most: int) -> AsyncGenerator[list[UrlLike | SaveRequest], None]:
-    """So many at once of those that are at hand. What comes by and by is taken as it comes."""
+    """Yield lists of up to `most` requests; those of an async source one by one, as they arrive."""
     if not isinstance(requests, AsyncIterable):
         given = iter(requests)
         while several := list(islice(given, most)):
@@ -307,7 +317,7 @@ async def _batch_requests(requests: Requests, most: int) -> AsyncGenerator[list[
 async def _iterate_requests(
     requests: AsyncIterable[UrlLike | SaveRequest],
 ) -> AsyncGenerator[UrlLike | SaveRequest, None]:
-    """What is left in the middle is closed here: nobody else can, as it was begun in another task."""
+    """Yield the requests; close an unfinished source in the task that iterates over it."""
     async with aclosing(requests) if isinstance(requests, AsyncGenerator) else nullcontext():
         async for each in requests:
             yield each
@@ -316,15 +326,15 @@ async def _iterate_requests(
 def hosts_for(
     per_host: int | None, rate: float | None, lane_of: Callable[[BatchTask[T]], Hashable] | None = None
 ) -> HostScheduler[BatchTask[T]]:
-    """Of one call, with what the caller wants of each."""
+    """Return the scheduler of one call, with the caller's limits per host."""
     return HostScheduler(partial(at_once, wanted=per_host), rate=rate, lane_of=lane_of)
 
 
 def ledger_of(path: str | PathLike[str] | None) -> AbstractAsyncContextManager[Ledger | None]:
-    """The ledger of one call; none where none is kept."""
+    """Return the ledger of one call; without a path, a context of None."""
     if path is None:
         return nullcontext()
-    from resolver.ledger.book import Ledger  # as above
+    from resolver.ledger.book import Ledger  # imported lazily, as above
 
     return Ledger(fspath(path))
 
@@ -343,10 +353,10 @@ async def save_requests(
 async def save_under(
     how: BatchSettings, requests: Requests, ledger: Ledger | None, batch: Batch[Outcome], tell: Tell
 ) -> None:
-    """All of them, or as many as the batch begins. Raises `LedgerFault`."""
+    """Save all requests, or those that the batch starts. Raises `LedgerFault`."""
 
     async def take(result: TaskResult[Outcome]) -> None:
-        if result.value is None:  # no more can be noted, and so no more is asked for
+        if result.value is None:  # the ledger cannot record more, so no more is requested
             assert result.error is not None
             raise result.error
         assert isinstance(result.task, SavingOne)
@@ -356,7 +366,7 @@ async def save_under(
 
 
 def check_pace(concurrency: int, per_host: int | None, rate: float | None) -> None:
-    """Raises `ValueError` for what no host could be asked by."""
+    """Raise `ValueError` for limits with which no request could start."""
     if concurrency < 1 or (per_host is not None and per_host < 1):
         raise ValueError("concurrency and per_host are 1 or more")
     if rate is not None and not 0 < rate < float("inf"):

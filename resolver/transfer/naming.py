@@ -1,7 +1,7 @@
 """Names of saved files (rule S14), made from the requested URL and unique within a run.
 
-A name is never made from a redirect target, a header or a listing: these are words of other parties. The one
-exception is a header, for a user who lets the server choose.
+A name is never made from a redirect target, a header or a listing: these are data of other parties. The one
+exception is a header, for a user who allows the server to choose.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sqlite3 import Connection
 
 
-#: The name of what the URL names by its directory alone, and how it goes on for a server's media type.
+#: The name for a URL that names only a directory, and its suffix by the server's media type.
 _INDEX = b"index"
 _SUFFIXES = {
     "application/atom+xml": ".atom",
@@ -43,14 +43,15 @@ _SUFFIXES = {
 
 
 def last_part(url: Url) -> bytes:
-    """The last part of the name of the thing, decoded; empty where the URL names none, and where its scheme
-    does not say which component is the name."""
+    """Return the last part of the object's name, decoded.
+
+    It is empty if the URL does not name an object, or its scheme does not define the component of the name.
+    """
     return _path_of(url)[-1]
 
 
 def _path_of(url: Url) -> list[bytes]:
-    """The name of the thing behind the directories that it is in, all decoded; the last is empty where
-    `last_part` is."""
+    """Return the object's name after its directories, all decoded; the last is empty if `last_part` is."""
     row = registry.find(url.scheme)
     for component in () if row is None else row.named_by:
         value: object = getattr(url, component)
@@ -61,20 +62,22 @@ def _path_of(url: Url) -> list[bytes]:
             return [*above, *value]
         if isinstance(value, bytes):
             return [*above, value]
-        return [*above, *map(unquote_to_bytes, str(value).split("/"))]  # text is still encoded
+        return [*above, *map(unquote_to_bytes, str(value).split("/"))]  # text is still percent-encoded
     return [b""]
 
 
 def _make_distinction(url: Url) -> bytes:
-    """What things of this name differ by, to stand behind it: `_id=1` of `x?id=1`."""
+    """Return a suffix that distinguishes objects of the same name: `_id=1` for `x?id=1`."""
     row = registry.find(url.scheme)
     values = () if row is None else (getattr(url, component) for component in row.told_apart_by)
     return b"".join(b"_" + re.sub(rb"[/\\]", b"_", unquote_to_bytes(str(each))) for each in values if each)
 
 
 def listed_name(url: Url) -> str:
-    """What a listing with the URL's object in it shows of it, as far as the URL tells: the name of a file,
-    the number of an article, a group. Where it tells nothing of the kind, the URL."""
+    """Return the name by which a listing would show the URL's object.
+
+    It is the name of a file, the number of an article, or a group; if the URL has none of these, the URL.
+    """
     row = registry.find(url.scheme)
     if row is None or not row.listed:
         return url.shown
@@ -82,14 +85,16 @@ def listed_name(url: Url) -> str:
 
 
 def local_file_name(url: Url) -> str:
-    """A safe local name for what the URL names, `index` where it ends with a directory. Raises `Refused`
-    (S14) when nothing is left of it: then `-O FILE` gives one."""
+    """Return a safe local name for the URL's object, `index` if the URL ends with a directory.
+
+    Raises `Refused` (S14) if nothing of the name is left; then the user must name the file (`-O FILE`).
+    """
     name = _INDEX if is_index(url) else last_part(url)
     return local_name(name + _make_distinction(url) if name else name)
 
 
 def is_index(url: Url) -> bool:
-    """Does the URL name something by its directory alone, as `http://host/` does?"""
+    """Return whether the URL names something by its directory alone, as `http://host/` does."""
     row = registry.find(url.scheme)
     if row is None or not row.named_by:
         return False
@@ -100,27 +105,37 @@ def is_index(url: Url) -> bool:
 
 
 def index_suffix(media_type: str | None) -> str:
-    """How the name of such a thing goes on; empty for a type that is not usual there."""
+    """Return the suffix of an index file; empty for an unusual media type."""
     return _SUFFIXES.get((media_type or "").lower(), "")
 
 
 def local_directory(url: Url, *, host: bool, cut: int | None) -> str:
-    """Where below the directory for files it goes, safe in each part: the `host` that it is from and the
-    directories of its path but for the first `cut`; no such directory with None. Empty for none."""
+    """Return the directory of the file below the directory for files, safe in each part; empty for none.
+
+    Args:
+        url: the URL of the object.
+        host: whether the first part is the URL's host.
+        cut: the number of path directories to omit; None omits all.
+    """
     inside = re.split(rb"[/\\]", b"/".join(_path_of(url)))[:-1] if host or cut is not None else []
     above = [url.host.encode()] if host and isinstance(url, HostUrl) else []
     return local_path([*above, *[part for part in inside if part not in (b"", b".")][cut or 0 :]])
 
 
 def server_file_name(suggested: bytes | None) -> str | None:
-    """The name that a server suggests, cleaned like any other; None where it suggests none. Only for those
-    who let it (`Policy.allow_server_name`). Raises `Refused` (S14) as above."""
+    """Return the name that a server suggests, made safe; None if it suggests none.
+
+    It must be used only if the policy allows it (`Policy.allow_server_name`). Raises `Refused` (S14) as
+    `local_file_name` does.
+    """
     return None if suggested is None else local_name(suggested)
 
 
 def make_sibling_url(url: Url, *names: bytes) -> Url | None:
-    """The URL of what has the last name, in the directories of the others, which are in the same one: built,
-    and parsed from scratch. None for a scheme without directories, and where there is nothing beside it."""
+    """Return the URL of a sibling: the last name, in the directories of the others; built and parsed again.
+
+    Returns None for a scheme without directories, and if the URL has no siblings.
+    """
     row = registry.find(url.scheme)
     found = None if row is None or row.beside is None else row.beside(url, *names)
     return None if found is None else parse(build(found), origin="user")
@@ -128,22 +143,23 @@ def make_sibling_url(url: Url, *names: bytes) -> Url | None:
 
 # The memory of a run for all its URLs, in bounded space.
 #
-# The first are held as they are. All others are in a private temporary database that ends with the process: a
-# digest of 64 bits for each text, so that two may be mistaken for one another. A caller must tolerate that.
+# The first 10,000 texts are held in memory. All others are in a private temporary database that ends with the
+# process, as a digest of 64 bits. So two texts may be mistaken for one another, and a caller must tolerate
+# that.
 
 #: Texts that are held in memory.
 MOST_HELD = 10_000
 
 
 class SpillMap:
-    """Numbers by texts."""
+    """A map from texts to numbers, in bounded memory."""
 
     def __init__(self) -> None:
         self._held: dict[str, int] = {}
         self._database: Connection | None = None
 
     def get(self, text: str) -> int:
-        """That of the text; 0 where it has none."""
+        """Return the number of the text; 0 if it has none."""
         number = self._held.get(text)
         if number is not None or self._database is None:
             return number or 0
@@ -159,7 +175,10 @@ class SpillMap:
         self._database.execute("REPLACE INTO aside VALUES (?, ?)", (_digest(text), number))
 
     def put_new(self, texts: Sequence[str]) -> list[bool]:
-        """Each of them gets 1, unless it has a number: which did. It costs much less than one by one."""
+        """Give each text without a number the number 1; return for each whether it is new.
+
+        One call is much cheaper than a call for each text.
+        """
         new = [self._put_in_memory(text) for text in texts]
         if None in new:
             if self._database is None:
@@ -177,7 +196,7 @@ class SpillMap:
         return [done is True for done in new]
 
     def _put_in_memory(self, text: str) -> bool | None:
-        """None where it is not held here."""
+        """Return whether the text is new; None if memory is full and does not hold it."""
         if text in self._held:
             return False
         if len(self._held) >= MOST_HELD:
@@ -186,18 +205,18 @@ class SpillMap:
         return True
 
     def __del__(self) -> None:
-        """Nobody asks any more, who may have been a task or a thread."""
+        """Close the database; the map may have been used in several threads."""
         if self._database is not None:
             self._database.close()
 
 
 def _temporary() -> Connection:
-    import sqlite3  # few runs have so many
+    import sqlite3  # imported lazily: few runs have as many texts
 
     database = sqlite3.connect("", isolation_level=None, check_same_thread=False)
     database.execute("PRAGMA journal_mode=OFF")
     database.execute("CREATE TABLE aside (text INTEGER PRIMARY KEY, number INTEGER NOT NULL)")
-    database.execute("BEGIN")  # and never an end: nobody needs what is written
+    database.execute("BEGIN")  # never committed: the data is not needed after the run
     return database
 
 
@@ -207,33 +226,34 @@ def _digest(text: str) -> int:
 
 
 # Reservations of names: two URLs of a run never write one file, on any file system (S14). Names that differ
-# only in case are one, as in a tree.
+# only in case are equal, as in a tree.
 #
-# A name belongs to the first URL of the list that asks for it, whatever its outcome; the next ones get it
-# numbered, `name.2`. So the list alone tells which file belongs to which URL, and another run of the same
-# list finds the same names. Only a caller that wants a new name for each run (`--exists rename`) has the disk
-# asked, too.
+# A name belongs to the first URL of the list that requests it, even if it fails. The next ones get it
+# numbered, `name.2`. So the list alone determines the file of each URL, and another run of the same list
+# finds the same names. The disk is also checked only if the caller wants new names in each run (`rename`).
 #
-# Names are in the memory above: with very many of them one may be mistaken for another, and is numbered
+# Names are in the memory above. With more than 10,000 names one may be mistaken for another, and is numbered
 # without need, in each run.
 
-#: Whose a key is: that of a URL whose name was made, or of those that wanted theirs as they are.
+#: The owner of a key: a URL whose name was made, or a request with a fixed path.
 _NAMED, _HELD = 1, 2
 
 
 class NameReservations:
-    """Paths below one directory that the URLs of a run have. `is_free` says more of a path than that none has
-    it yet: may this URL have it?"""
+    """The paths of a run's URLs below one directory.
+
+    `is_free` checks further conditions: whether this URL may have a path that is not yet reserved.
+    """
 
     def __init__(self, is_free: Callable[[str, str], bool]) -> None:
         self._is_free = is_free
         self._files = SpillMap()
         self._directories = SpillMap()
         self._last = SpillMap()
-        self._held = SpillMap()  # as they are; all others by their keys
+        self._held = SpillMap()  # exact paths; the other maps use keys
 
     def reserve(self, wanted: str, url: str) -> str:
-        """The path itself, or the first numbered one that is free."""
+        """Return the wanted path, or the first numbered one that is free."""
         directory, _, name = wanted.rpartition("/")
         place = self._directory(directory)
         path = join(place, name)
@@ -248,7 +268,7 @@ class NameReservations:
         raise AssertionError("numbers end")
 
     def reserve_again(self, paths: Sequence[str]) -> list[bool]:
-        """Paths that were given by an earlier run, for who then had them: which of them nobody else has."""
+        """Reserve paths of an earlier run for their URLs again; return for each whether it is still free."""
         place, fits = "", list[bool]()
         for path in paths:
             directory = path.rpartition("/")[0]
@@ -261,8 +281,7 @@ class NameReservations:
         return [fit and next(taken) for fit in fits]
 
     def hold(self, path: str) -> bool:
-        """Let nobody have this path any more, which is wanted as it is and no other one. False where somebody
-        has it, or a file is in its way."""
+        """Reserve exactly this path; return False if it is taken or a file is in its way."""
         found = normpath(path)
         key = name_key(found)
         above = [key[:at] for at, octet in enumerate(key) if octet == "/" and at]
@@ -281,7 +300,7 @@ class NameReservations:
         return not self._files.get(key) and not self._directories.get(key)
 
     def _directory(self, wanted: str) -> str:
-        """A directory of that path; numbered where a file of the run has the name of one."""
+        """Return the path of a directory, numbered if a file of the run has its name."""
         place = ""
         for part in wanted.split("/") if wanted else ():
             names = (join(place, number_name(part, number)) for number in itertools.count(1))
@@ -292,7 +311,7 @@ class NameReservations:
 
 
 class NameReservation:
-    """What one URL of a run has to say to the names of its files; `number` is its place in the list."""
+    """The file names of one URL of a run; `number` is its position in the list."""
 
     def __init__(self, names: NameReservations, number: int) -> None:
         self._names = names
@@ -301,16 +320,18 @@ class NameReservation:
 
     @property
     def first(self) -> str | None:
-        """The path that it has, as far as that is known."""
+        """Return the first reserved path; None if none is reserved."""
         return next(iter(self._had.values()), None)
 
     def hold(self, path: str) -> bool:
-        """See `NameReservations`."""
+        """Reserve exactly this path; see `NameReservations`."""
         return self._names.hold(path)
 
     def take(self, wanted: str, url: str) -> str:
-        """The path that this URL has instead of the one it wants, or that one; always the same. `url` is the
-        URL, redacted."""
+        """Return the path that this URL gets for the wanted one; always the same.
+
+        `url` is the URL, redacted.
+        """
         if wanted not in self._had:
             self._had[wanted] = self._names.reserve(wanted, url)
         return self._had[wanted]

@@ -1,20 +1,20 @@
 """The queue of a batch: a machine without I/O that is given the time and decides which task may start.
 
-Tasks of one host start in the order in which they came, except for lanes (below), as many at once as its cap
-allows, and no sooner than the host accepts another request. Among hosts that may start one, the host with the
-fewest running tasks has the turn, and among several the one whose last turn is longest ago: a slow host
-delays no other.
+Order. Tasks of one host start in the order of arrival, except for lanes (below). The number of its running
+tasks is limited by a cap, and the host may also be paused. Among hosts with a task that may start, the host
+with the fewest running tasks has the turn; among several, the host whose last turn is longest ago. So a slow
+host delays no other.
 
-The cap is that of the task's scheme, or the host's where it is lower. A host that pushes back has its cap
-halved, and a success there raises it by one now and then, the more rarely the more often that happened. Tasks
-that were running when it was lowered do not count: a burst is pushed back as a whole.
+Caps. The cap is that of the task's scheme, or the host's if it is lower. If a host rejects requests, its cap
+is halved. Successes raise it by one now and then, and more rarely after each rejection. A rejection counts
+once for all tasks that were running when the cap was lowered, because a burst is rejected as a group.
 
-Caps alone do not keep hosts that hang from holding every place of a batch until they time out: two of ftp
-hold four. Nor could places that are reserved for hosts that answered: the hanging ones would hold the others,
-and a host that has not answered yet may be about to. Only time tells. So where others wait, the owner of the
-tasks checks now and then whether they progress: a host of which none progressed and none ended since
-`SILENCE` is silent. It starts no more tasks until it answers again, and its running ones are `lent`: others
-may start in their places.
+Silence. Caps do not keep hanging hosts from occupying a batch until they time out: two ftp hosts hold four
+tasks. Nor would slots reserved for responsive hosts: the hanging hosts would hold the others, and a host
+without an answer yet may be about to answer. Only time decides. So while tasks wait, the owner of the tasks
+checks periodically whether they progress. A host is silent if none of its tasks progressed or ended for
+`SILENCE` seconds. It starts no more tasks until it answers again, and its running ones are `lent`: others may
+start in their slots.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from typing import Generic, Protocol, TypeVar
 
 from protocols.errors import TryLater
 
-# The waiting tasks of one host, and which of them is next: the one that came first, except for lanes.
+# The waiting tasks of one host, and which of them is next: the first to arrive, except for lanes.
 #
-# Tasks of one lane run best in sequence: where one has just ended the next one of its lane follows; otherwise
-# one of a lane in which none is running, or the fewest are. Concurrent tasks are in different lanes as far as
-# there are enough. Tasks without a lane keep their order.
+# Tasks of one lane run best in sequence. After a task ends, the next one of its lane follows; otherwise a
+# task of a lane with no running tasks, or with the fewest. Concurrent tasks are in different lanes if there
+# are enough. Tasks without a lane keep their order.
 
 
 class QueueEntry(Protocol):
-    """`number` is its place in the order in which all came; `lane` None where it has none."""
+    """A task in a host's queue: `number` is its position in the order of arrival; `lane` may be None."""
 
     @property
     def number(self) -> int: ...
@@ -48,10 +48,12 @@ Q = TypeVar("Q", bound=QueueEntry)
 
 
 class HostQueue(Generic[Q]):
+    """The waiting tasks of one host, by lane."""
+
     def __init__(self) -> None:
         self._lanes: dict[Hashable, deque[Q]] = {}
         self._busy: Counter[Hashable] = Counter()
-        self._ended: list[Hashable] = []  # and nothing has taken its place since
+        self._ended: list[Hashable] = []  # the lanes of ended tasks whose slots are free
         self._count = 0
 
     def __len__(self) -> int:
@@ -59,7 +61,7 @@ class HostQueue(Generic[Q]):
 
     @property
     def first(self) -> Q:
-        """The next one; there has to be one."""
+        """Return the next task; the queue must not be empty."""
         return self._lanes[self._next][0]
 
     def add(self, each: Q) -> None:
@@ -67,12 +69,12 @@ class HostQueue(Generic[Q]):
         self._count += 1
 
     def clear(self) -> None:
-        """Nothing waits any more."""
+        """Remove all waiting tasks."""
         self._lanes.clear()
         self._count = 0
 
     def take(self) -> Q:
-        """The next one, which is under way then until `leave`."""
+        """Remove and return the next task, which runs until `leave`."""
         lane = self._next
         waiting = self._lanes[lane]
         each = waiting.popleft()
@@ -86,7 +88,7 @@ class HostQueue(Generic[Q]):
         return each
 
     def leave(self, each: Q) -> None:
-        """It is under way no more."""
+        """End a running task."""
         lane = each.lane
         if lane is None:
             return
@@ -96,7 +98,7 @@ class HostQueue(Generic[Q]):
         self._ended.append(lane)
 
     def put_back(self, each: Q) -> None:
-        """It waits once more, where it was among those of its lane."""
+        """Return a task to its position in its lane."""
         waiting = self._lanes.setdefault(each.lane, deque())
         behind = next((at for at, other in enumerate(waiting) if other.number > each.number), len(waiting))
         waiting.insert(behind, each)
@@ -104,7 +106,7 @@ class HostQueue(Generic[Q]):
 
     @property
     def _next(self) -> Hashable:
-        """The lane of the next one."""
+        """Return the lane of the next task."""
         for lane in reversed(self._ended):
             if lane in self._lanes:
                 return lane
@@ -116,23 +118,26 @@ class HostQueue(Generic[Q]):
 
 T = TypeVar("T")
 
-#: What has to succeed before the cap is raised by one: at first, and at most.
+#: Successes before the cap is raised by one: initially, and at most.
 _SLOWLY, _MOST_SLOWLY = 10, 1_000
 
-#: Seconds after which a host is silent of which nothing came. Longer than a login takes, or a second try;
-#: much shorter than a time limit.
+#: Seconds without progress after which a host is silent: longer than a login or a second try takes, and much
+#: shorter than a time limit.
 SILENCE = 5.0
 
-#: How many tasks of a scheme one host may have under way, where so many more wait for it; None: as many as
-#: there may be at all.
+#: The maximum number of running tasks of a scheme at one host, by the number of waiting tasks; None for no
+#: limit.
 CapOf = Callable[[str, int], int | None]
 
 
 @dataclass(slots=True, eq=False)
 class HostState:
-    """What is known of one host. `ready` is the time before which nothing starts there;
-    where it is `closed`, all that starts is told the same until then. `heard` is when something moved there
-    last, or began where nothing was under way."""
+    """The state of one host.
+
+    - `ready` is the time before which no task starts.
+    - `closed` is an error that all tasks get until its time.
+    - `heard` is the time of the last progress, or of the first start after none was running.
+    """
 
     name: str
     queue: HostQueue[QueuedTask[object]] = field(default_factory=HostQueue)
@@ -151,14 +156,16 @@ class HostState:
 
     @property
     def is_forgotten(self) -> bool:
-        """Is there nothing to remember of it, but when it was asked last?"""
+        """Return whether the state holds nothing to remember, except the time of its last turn."""
         return not (self.queue or self.under_way or self.pause or self.cap is not None or self.closed)
 
 
 @dataclass(slots=True, eq=False)
 class QueuedTask(Generic[T]):
-    """A task in the queue of its host; or, once it was taken, under way. `number` is its place in the order
-    in which all came, `begun` in which they started."""
+    """A task that waits in the queue of its host, or runs.
+
+    `number` is its position in the order of arrival, `begun` in the order of starts.
+    """
 
     place: HostState
     scheme: str
@@ -169,8 +176,15 @@ class QueuedTask(Generic[T]):
 
 
 class HostScheduler(Generic[T]):
-    """`rate` is how many tasks start a second at each host, if that is bounded. A host without a name, which
-    is this machine, has no bounds. `lane_of` says of a task which others it best comes behind."""
+    """The scheduler of a batch: its hosts, their queues and their caps.
+
+    Args:
+        cap_of: the maximum number of running tasks at one host.
+        rate: the maximum number of tasks started per second at each host; None for no limit.
+        lane_of: the lane of a task.
+
+    A host without a name, which is this machine, has no limits.
+    """
 
     def __init__(
         self,
@@ -188,11 +202,11 @@ class HostScheduler(Generic[T]):
         self._serial = itertools.count(1)
         self._busy: set[HostState] = set()
         self._looked = float("-inf")
-        self._any_silent = False  # at the last look, which alone makes one silent
+        self._any_silent = False  # set only by `look`
         self.waiting = 0
 
     def add(self, host: str, scheme: str, task: T) -> None:
-        """It waits, behind those of its host."""
+        """Append a task to the queue of its host."""
         place = self._places.get(host)
         if place is None:
             place = self._places[host] = HostState(host)
@@ -203,12 +217,12 @@ class HostScheduler(Generic[T]):
             self._offer(place)
 
     def _lets_more(self, place: HostState, scheme: str) -> bool:
-        """Has its cap just risen, by one more that waits?"""
+        """Return whether the last task added raised the cap of its host."""
         count = len(place.queue)
         return self._cap_of(scheme, count) != self._cap_of(scheme, count - 1)
 
     def take(self, now: float) -> QueuedTask[T] | None:
-        """The one that starts now, if any may: it is under way then, until `end` or `put_back`."""
+        """Start and return the next task that may start; it runs until `end` or `put_back`."""
         self._wake(now)
         while self._offers:
             *_, offer, place = heapq.heappop(self._offers)
@@ -222,16 +236,16 @@ class HostScheduler(Generic[T]):
 
     @property
     def lent(self) -> int:
-        """How many are under way at hosts that are silent."""
+        """Return the number of running tasks at silent hosts."""
         return sum(place.under_way for place in self._busy if place.silent) if self._any_silent else 0
 
     def look_at(self, now: float) -> float:
-        """When it is to be looked again whether they move."""
+        """Return the time of the next progress check."""
         self._looked = max(self._looked, now - SILENCE)
         return self._looked + SILENCE
 
     def look(self, now: float, moved: Iterable[QueuedTask[T]]) -> None:
-        """These moved since the last look, of all that are under way."""
+        """Update the silent hosts; `moved` are the running tasks that progressed since the last check."""
         self._looked = now
         for task in moved:
             self._hear(task.place, now)
@@ -240,25 +254,25 @@ class HostScheduler(Generic[T]):
         self._any_silent = any(place.silent for place in self._busy)
 
     def ready_at(self) -> float | None:
-        """When the next one may start that waits for nothing but time; None where none does."""
+        """Return the time at which a paused host may start a task; None if no host is paused."""
         return self._paused[0][0] if self._paused else None
 
     def cap(self, host: str, scheme: str) -> int | None:
-        """How many may be under way there, as far as is known."""
+        """Return the current maximum number of running tasks at the host."""
         place = self._places.get(host)
         return self._cap_of(scheme, 0) if place is None else self._cap(place, scheme)
 
     def is_alone(self, task: QueuedTask[T]) -> bool:
-        """Is no other of its host under way?"""
+        """Return whether the task is the only running one of its host."""
         return task.place.under_way == 1
 
     def room(self, task: QueuedTask[T]) -> int | None:
-        """How many more of its host might be under way."""
+        """Return how many more tasks of its host may run; None for no limit."""
         cap = self._cap(task.place, task.scheme)
         return None if cap is None else max(0, cap - task.place.under_way)
 
     def push_back(self, task: QueuedTask[T], now: float, pause: float = 0.0) -> None:
-        """Its host wants less of us, and for so many seconds nothing."""
+        """Lower the cap of the task's host, and pause the host for `pause` seconds."""
         place = task.place
         if not place.name:
             return
@@ -269,42 +283,42 @@ class HostScheduler(Generic[T]):
             place.cap = max(1, most // 2)
             place.successes, place.needed = 0, min(_MOST_SLOWLY, 2 * place.needed)
             place.lowered = next(self._serial)
-        task.begun = next(self._serial)  # what it meets from now on is new
+        task.begun = next(self._serial)  # a later rejection of this task counts again
 
     def slow_down(self, host: str, pause: float) -> None:
-        """The host wants so many seconds between two starts, or more."""
+        """Set the minimum number of seconds between two starts at a host, unless it is greater already."""
         place = self._places.get(host)
         if place is None:
             place = self._places[host] = HostState(host)
         place.pause = max(place.pause, pause)
 
     def leave_alone(self, host: str, until: float) -> None:
-        """The host has told somebody before that it wants nothing until then."""
+        """Pause a host until a time that it has named before."""
         place = self._places.get(host)
         if place is None:
             place = self._places[host] = HostState(host)
         place.ready = max(place.ready, until)
 
     def pauses(self, now: float) -> dict[str, float]:
-        """The seconds that are left for which each host wants nothing, of those that do."""
+        """Return the remaining seconds of each paused host."""
         return {name: place.ready - now for name, place in self._places.items() if place.ready > now}
 
     def drop(self) -> None:
-        """What waits is none of ours any more."""
+        """Remove all waiting tasks."""
         for place in self._places.values():
             place.queue.clear()
         self._offers.clear()
         self.waiting = 0
 
     def end(self, task: QueuedTask[T], now: float, *, succeeded: bool) -> None:
-        """It is over."""
+        """End a running task."""
         place = task.place
         if succeeded and place.cap is not None:
             self._raise(place, task.scheme)
         self._leave(task, now)
 
     def put_back(self, task: QueuedTask[T], now: float) -> None:
-        """It waits once more, where it was in the order of its host."""
+        """Return a running task to its position in the queue of its host."""
         task.place.queue.put_back(task)  # type: ignore[arg-type]
         self.waiting += 1
         self._leave(task, now)
@@ -354,7 +368,7 @@ class HostScheduler(Generic[T]):
             del self._places[place.name]
 
     def _offer(self, place: HostState) -> None:
-        """It may be its turn, unless it is full; what was offered of it before counts no more."""
+        """Make the host a candidate for the next turn, unless it is full; replaces its earlier candidacy."""
         if place.queue and not self._is_full(place):
             place.offer = next(self._serial)
             heapq.heappush(self._offers, (place.under_way, place.last_turn, place.offer, place))

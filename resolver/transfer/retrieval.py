@@ -1,6 +1,6 @@
-"""One retrieval, from a judged URL to the end of its body: one try, hops included.
+"""A retrieval, from a checked URL to the end of its body: one try, redirects included.
 
-What comes out is a `StreamingResponse`, which `stream` hands to its caller, and which `session` turns into
+Its value is a `StreamingResponse`, which `stream` hands to its caller, and which `session` turns into
 finished values.
 """
 
@@ -38,19 +38,22 @@ from resolver.url.tracebacks import trim_traceback
 if TYPE_CHECKING:
     from resolver.transfer.archives import TryRecording
 
-#: What no other way could mend: a limit of the caller's, this machine, octets that have begun to come.
+#: Errors that no alternative location can correct: a limit of the caller, this machine, a body that has
+#: started.
 _FINAL = (LimitExceeded, LocalError, IntegrityError)
 
 
-#: What was warned of already, and of which URL.
+#: The warnings already reported, with their URLs.
 Heard: TypeAlias = "set[tuple[str, Finding]]"
 
 
 @dataclass(slots=True)
 class RedirectPoint:
-    """A place where the peer said that the object has moved: who was asked, the ways that are left, and
-    what the first of them failed by. `final`: one of them met a silence that another try would only meet
-    again."""
+    """A redirect of the server with its alternatives.
+
+    `request` was redirected. `alternatives` are the locations not yet tried; `failed` is the error of the
+    first. `final`: an alternative timed out in such a way that another try would time out again.
+    """
 
     request: RetrievalRequest
     url_gate: UrlGate
@@ -66,13 +69,18 @@ class RedirectPoint:
 
 
 class Retrieval:
-    """An async context manager: judge, open, hand over a `StreamingResponse`; leaving it closes everything.
+    """An async context manager: check, open, return a `StreamingResponse`; leaving it closes everything.
 
-    Where the peer says that the object has moved, each hop is judged and opened like a retrieval of its
-    own, on the one clock. Where it named several ways and one fails, the next one is gone, from where it
-    was named; all of them together are at most as many as hops may be. If all fail, the first says why.
-    With `heard` it is a part of something, of which somebody else tells how far it has come: what the policy
-    warns of is told once.
+    A redirect is checked and opened like a separate retrieval, within the same time limit. It may name
+    several alternatives. The states are a stack of `RedirectPoint`:
+    - A redirect adds a point, and its first alternative is opened.
+    - If an alternative fails, the next one of the last point is opened.
+    - A point without further alternatives is removed, and its first error counts as the failure of the point
+      below.
+    - The number of opened alternatives is at most the maximum number of redirects.
+
+    With `heard` this is a segment of a download that reports its own progress: each policy warning is
+    reported once, and no other events.
     """
 
     def __init__(
@@ -147,7 +155,7 @@ class Retrieval:
     async def _open_here(
         self, dialogue: Callable[[], Dialogue[object]], clock: Clock
     ) -> tuple[UrlGate, Reply]:
-        """What else there is at the place where the alternatives were named."""
+        """Open an alternative at the server that named it."""
         url_gate = self._points[-1].url_gate
         opened = hold(self._record_dialogue(url_gate, dialogue()), url_gate)
         return url_gate, await self._enter(opened, clock, url_gate.limits)
@@ -157,7 +165,7 @@ class Retrieval:
         url_gate = self._admit(request)
         gateways = self._network.gateways
         through = through_gateway(request.url, gateways) if gateways else None
-        if through is not None:  # what it stands in for was judged; the gateway is the user's choice
+        if through is not None:  # the requested URL was checked; the gateway is the user's choice
             request = self._request = RetrievalRequest(
                 through, options=request.options, transfer=request.transfer
             )
@@ -174,7 +182,7 @@ class Retrieval:
         return url_gate, reply
 
     def _record_dialogue(self, url_gate: UrlGate, dialogue: Dialogue[object]) -> Dialogue[object]:
-        """The dialogue, of which all is kept where somebody wants that; or held with what was kept."""
+        """Wrap the dialogue, to record it in an archive or to answer it from one."""
         if self._recording is None:
             return url_gate.wrap_dialogue(dialogue)
         self._recording.begin(self._request, url_gate, self._earlier[-1].shown if self._earlier else None)
@@ -191,8 +199,11 @@ class Retrieval:
             self._end_record(error, self._clock)
 
     async def _enter(self, opened: AbstractAsyncContextManager[Reply], clock: Clock, limits: Limits) -> Reply:
-        """As far as the reply. Who wants a least rate of a body also wants it to begin: a peer that says
-        something now and then has as long as one that says nothing."""
+        """Enter the context as far as the reply.
+
+        With a minimum rate, the body must also begin within the idle timeout. Otherwise a server that sends a
+        few bytes now and then would have unlimited time.
+        """
         if limits.min_rate is None and self._opening is None and not clock.is_bound:
             reply = await opened.__aenter__()
             self._opened = opened
@@ -237,7 +248,7 @@ class Retrieval:
         self._points.append(point)
 
     def _try_next(self) -> Alternative:
-        """Take the next way from the last fork: what is to be opened is the request then."""
+        """Choose the next alternative of the last redirect, and set the request to open."""
         point = self._points[-1]
         alternative = point.alternatives.pop(0)
         self._gone += 1
@@ -253,7 +264,7 @@ class Retrieval:
         return alternative
 
     def _fall_back(self, error: ResolveError) -> Alternative:
-        """The next way from the last fork that has one. Raises what the first one failed by."""
+        """Return the next alternative of the last redirect that has one, or raise the first error."""
         while self._points and not isinstance(error, _FINAL):
             point = self._points[-1]
             point.fail(error)
@@ -272,8 +283,10 @@ class Retrieval:
     def _locate_error(
         self, error: ResolveError, request: RetrievalRequest, earlier: tuple[Url, ...]
     ) -> ResolveError:
-        """What a request failed by, as it is told. Whatever rule stops a hop, what failed is a redirect: exit
-        status 15."""
+        """Return the error as it is reported, with its URL.
+
+        An error of a redirect target always has exit status 15.
+        """
         failed = error.of_hop() if earlier else error
         return locate_error(failed, self._shown_of(request, earlier), self._hide)
 
@@ -286,7 +299,7 @@ class Retrieval:
         return self._shown_of(self._request, self._earlier)
 
     def _shown_of(self, request: RetrievalRequest, earlier: tuple[Url, ...]) -> str:
-        """The URL for the eye. One that a peer led to may hold what went out to it before."""
+        """Return the URL for display; a redirect target may repeat secrets sent to the server before."""
         return self._hide(request.url.shown) if earlier else request.url.shown
 
     async def _limit_reply(self, url_gate: UrlGate, reply: Reply, clock: Clock) -> StreamingResponse:
@@ -315,13 +328,15 @@ class Retrieval:
         )
 
     def _peers(self) -> tuple[str | None, ...]:
-        """Who answered for each of the URLs before."""
+        """Return the addresses connected to for each of the earlier URLs."""
         peers = {len(point.earlier): point.url_gate.peer for point in self._points}
         return tuple(peers.get(number) for number in range(len(self._earlier)))
 
     def _progress(self, reply: Reply, url: str) -> Callable[[int], None] | None:
-        """Tells how much is here, where somebody listens. The facts are taken now: the reply is gone before
-        the body is."""
+        """Return a function that reports progress; None without a listener.
+
+        It stores the reply's facts, because the reply is closed before the body.
+        """
         report = self._network.on_progress
         if report is None or self._heard is not None:
             return None
@@ -334,7 +349,7 @@ class Retrieval:
             await opened.__aexit__(None, None, None)
 
     def _warn(self, url_gate: UrlGate, reported: int) -> int:
-        """Tell the policy's warnings behind the first `reported`; how many there are now."""
+        """Report the policy's warnings after the first `reported`; return their number."""
         findings = url_gate.findings
         for finding in findings[reported:]:
             if self._heard is None or (self._shown, finding) not in self._heard:

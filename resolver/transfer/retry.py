@@ -1,8 +1,8 @@
-"""Trying again: how often, how long to wait in between, and that nothing is fetched twice.
+"""Retries: how often to try, how long to wait between tries, and that nothing is retrieved twice.
 
-`retry` brings the whole of one object into a keep, over as many tries as bring something new and a few
-that do not. Every further try asks for what is missing only; a few octets that are held already are asked
-for again and compared, so a peer that lies about where it begins cannot spoil what is there.
+`Retrier.retry` retrieves one complete object into a store. Tries that bring new data are unlimited; those in
+a row that bring none are limited. Each further try requests only the missing bytes, and the last 4 KiB before
+them. These are compared with the stored bytes, so that a server with wrong offsets cannot corrupt the object.
 """
 
 from __future__ import annotations
@@ -31,20 +31,24 @@ from resolver.transfer.retrieval import Retrieval
 from resolver.transfer.settings import RetryPolicy, requested_pause
 from resolver.transfer.streaming import NOTHING, LiveFacts, Store, StreamingResponse
 
-#: Octets held already that a further try asks for again, to see that it goes on with the same object.
+#: Stored bytes that a further try requests again, to verify that it resumes the same object.
 OVERLAP = 4_096
 
-#: Puts the octets of a reply into the keep: all of a listing, or the rest of a body.
+#: Writes the bytes of a reply to the store: all of a listing, or the rest of a body.
 Fill: TypeAlias = Callable[[StreamingResponse], Awaitable[None]]
 
-#: What no other place and no further try could mend: our policy, a limit of the caller's, this machine.
+#: Errors that no other location and no further try can correct: our policy, a limit of the caller, this
+#: machine.
 _FINAL = (Refused, LimitExceeded, LocalError)
 
 
 @dataclass(slots=True)
 class Location:
-    """Where the object can be had. Not `trusted`: what it sent as the middle of the object was not that.
-    `failures_in_a_row` tries in a row brought nothing new."""
+    """A location of the object.
+
+    It is not `trusted` after it sent wrong bytes from the middle of the object. `failures_in_a_row` counts
+    its consecutive tries without new data.
+    """
 
     request: RetrievalRequest
     trusted: bool = True
@@ -53,14 +57,21 @@ class Location:
 
 
 class Retrier:
-    """Brings one object into a keep. `requests` are the places to get it: the first, and its mirrors.
+    """The retrieval of one object into a store, from one or more locations.
 
-    A place is kept to while it brings something new; after a try in vain the next one has its turn, and
-    one that has said no, or was tried in vain as often as there is patience for, is not asked again. What
-    is held of one place another may go on with only where the size is known and `proved` says that a digest
-    will show whether the whole is right.
+    `requests` are the locations: the first, and its mirrors. The list of locations is a queue, and its first
+    one is tried next:
+    - After a try with new data the same location is tried again.
+    - After a try without, it goes to the end of the queue.
+    - A location is removed after an error that is final (the server declined, a lasting failure), or the maximum number of
+      tries in a row.
 
-    `findings` tell of starting over; `resumed_from` is how much was held when the last try went on with it.
+    The stored bytes have a state, `keep.known`. Another location may resume them only if the size is known
+    and `proved` says that a digest will verify the complete object. A change of the object restarts the
+    store, unless its bytes are final.
+
+    `findings` are the restarts and the removed locations; `resumed_from` is the position at the last
+    resumption.
     """
 
     def __init__(
@@ -91,15 +102,18 @@ class Retrier:
 
     @property
     def served(self) -> Url:
-        """Where what is held came from last."""
+        """Return the location from which bytes were last stored."""
         return self._held_of.request.url
 
     async def retry(self, clock: Clock) -> StreamingResponse:
-        """All tries, within the one time limit. The reply of the last, whose facts stay readable.
+        """Try until the object is complete, and return the last reply; its facts stay readable.
 
-        Raises what the last try raised, or, where every place said no, what the first of them said;
-        `Changed` when the object is no longer the one that octets of are out already. In a batch `Requeue`,
-        where its host wants to be left alone.
+        The clock limits the total time of all tries.
+
+        Raises:
+            ResolveError: of the last try; if every location declined, that of the first one.
+            Changed: if the object has changed since final bytes of it were written.
+            Requeue: in a batch, if the host asks for a pause.
         """
         self._recall()
         while True:
@@ -128,12 +142,12 @@ class Retrier:
 
     @property
     def _name(self) -> str:
-        """What this is among all that a task asks for."""
+        """Return the key of this retrieval among those of its task."""
         request = self._first.request
         return f"{request.options.want} {request.url.text}"
 
     def _recall(self) -> None:
-        """What is known of earlier turns. Raises `TryLater` where nothing is to be asked of the host now."""
+        """Restore the counts of earlier turns. Raises `TryLater` if the host accepts no requests now."""
         turn, first = current(), self._first
         if turn is None:
             return
@@ -146,8 +160,11 @@ class Retrier:
             raise refusal.tried(self.attempts)
 
     def _give_way(self, place: Location, error: ResolveError) -> None:
-        """Where its host pushes back, others have their turn meanwhile. A try is in vain only where nobody
-        else was there. Raises `Requeue`, but where there is another place, octets are out, or patience is."""
+        """Requeue the task if its host rejects requests, so that other tasks run meanwhile.
+
+        The try counts as a failure only if the task was alone at its host. `Requeue` is not raised if there
+        is another location, if final bytes were written, or if the tries are used up.
+        """
         turn, requested = current(), requested_pause(error)
         if turn is None or place is not self._first or not is_push_back(error, requested):
             return
@@ -171,8 +188,10 @@ class Retrier:
         raise Requeue from error
 
     def _drop(self, error: ResolveError) -> None:
-        """This place will not give it. When it was the last: raises the error, or, if it is a no, what the
-        first place said."""
+        """Remove the current location.
+
+        If it was the last: raise its error, or, if the server declined, the error of the first location.
+        """
         place = self._places.pop(0)
         place.failed = error
         if not self._places:
@@ -182,7 +201,10 @@ class Retrier:
         self.findings.append(Finding("save:mirror", "warn", f"{place.request.url.shown}: {error.message}"))
 
     async def _wait(self, clock: Clock, failures_in_a_row: int, error: ResolveError) -> None:
-        """Raises the error itself where the peer asks for more patience than anybody has."""
+        """Wait before the next try.
+
+        Raises the error itself if the server requests a longer wait than `LONGEST_WAIT` (600 s).
+        """
         pause = self._retry_policy.pause(failures_in_a_row, error)
         if pause > LONGEST_WAIT:
             raise error.tried(self.attempts)
@@ -204,7 +226,7 @@ class Retrier:
         request = place.request
         if start or request.options.start:
             request = replace(request, options=replace(request.options, start=start, known=known))
-        if self.attempts > 1 and request.options.listed != NOTHING:  # it may be outdated
+        if self.attempts > 1 and request.options.listed != NOTHING:  # the listing's facts may be outdated
             request = replace(request, options=replace(request.options, listed=NOTHING))
         async with self._open(request, clock, self.attempts) as reply:
             self._listing = reply.lists
@@ -216,7 +238,7 @@ class Retrier:
             await keep.remember(known.completed_by(reported) if held and keep.position else reported)
             try:
                 await self._fill(reply)
-            except Changed as error:  # under our eyes
+            except Changed as error:  # the object changed during the transfer
                 self._begin_anew(error.message)
                 raise
             if begin:
@@ -224,16 +246,18 @@ class Retrier:
         return reply
 
     def _known_at(self, place: Location) -> Validators:
-        """What can be known of the object at this place. Times and tags hold where they were given."""
+        """Return the known facts of the object here: times and tags are valid only at their own server."""
         return self._keep.known if place is self._held_of else Validators(size=self._keep.known.size)
 
     def _describe_object(self, reply: StreamingResponse, place: Location) -> Validators:
-        """What is to be remembered of the object. What a mirror says of it but its size means nothing to
-        the first place, where a later run asks again."""
+        """Return the facts to store with the bytes.
+
+        Of a mirror's facts only the size is stored: a later run starts with the first location.
+        """
         return reply.validators if place is self._first else Validators(size=reply.size)
 
     def _start_at(self, place: Location) -> int:
-        """The octet to go on from; 0 where the peer has no offsets that could be believed."""
+        """Return the offset to resume from; 0 if the location's offsets cannot be relied on."""
         elsewhere = place is not self._held_of and not (self._proved and self._keep.known.size is not None)
         if self._listing or not place.trusted or elsewhere:
             return 0
@@ -242,7 +266,7 @@ class Retrier:
     async def _align(
         self, reply: StreamingResponse, place: Location, known: Validators, requested: int
     ) -> None:
-        """Bring the reply to where the keep is, or the keep to where the reply begins."""
+        """Align the reply with the store's position, or restart the store if the reply starts at 0."""
         keep = self._keep
         same = known.agree(reply.validators)
         if reply.start == 0 and not keep.final:
@@ -262,21 +286,22 @@ class Retrier:
             self._distrust(place, "the peer goes on with other octets than those held")
 
     def _check_end(self, reply: StreamingResponse, place: Location) -> None:
-        """What went on in the middle has to end where it should: octets too many are from elsewhere, or of
-        another state of the object."""
+        """Check the size of a resumed object: extra bytes belong to another state or another object."""
         if reply.size is not None and self._keep.position != reply.size:
             held = self._keep.position
             self._distrust(place, f"{held} octets came of an object of {reply.size} that was gone on with")
 
     def _distrust(self, place: Location, why: str) -> NoReturn:
-        """Nothing in the middle is asked of this place again. Raises `Changed`."""
+        """Request no offsets from this location again. Raises `Changed`."""
         place.trusted = False
         self._begin_anew(why)
         raise Changed(why, again=True)
 
     def _begin_anew(self, why: str) -> None:
-        """Start over with what is another object now; `Changed` where octets of the other are out already.
-        Not for ever: a peer that is never the same twice is given up."""
+        """Restart with the changed object; `Changed` if bytes of the earlier state are final.
+
+        The number of changes is limited, because a server's object may differ each time.
+        """
         if self._keep.final:
             raise Changed(f"{why}, and what is out cannot be taken back")
         self._changes += 1
@@ -286,14 +311,16 @@ class Retrier:
             raise Changed(f"{why}, again and again")
 
     def _start_over(self, why: str) -> None:
-        """Drop what is held, and say so."""
+        """Discard the stored bytes, and record the reason."""
         self._keep.restart()
         self.findings.append(Finding("save:restarted", "warn", f"{why}: started over"))
 
 
 def give_way_for_room(error: ResolveError, url: Url, network: Network) -> None:
-    """Raise `Requeue` in a batch where this machine has no descriptor left, and others are under way who will
-    close some: so many at once are too many, which is told."""
+    """Raise `Requeue` in a batch if this machine has no file descriptor left.
+
+    Other running tasks will close some. The concurrency is lowered, and a warning reports it.
+    """
     turn = current()
     if turn is not None and is_scarce(error) and turn.lower():
         words = f"{most_descriptors()} descriptors are all in use (ulimit -n): less is done at once"
@@ -302,7 +329,7 @@ def give_way_for_room(error: ResolveError, url: Url, network: Network) -> None:
 
 
 def refuse_pointer(reply: LiveFacts) -> None:
-    """What only leads elsewhere has no octets to keep. Raises `Refused` (S10)."""
+    """Refuse to save a link or a service, which has no bytes of its own. Raises `Refused` (S10)."""
     if reply.points:
         raise Refused(
             "S10", f"this is a {reply.kind.value}: it leads to {reply.target}, which is not followed"

@@ -356,8 +356,9 @@ class Saver:
     async def _bring(self, sink: PartialFile, proof: ExpectedDigest) -> tuple[StreamingResponse, set[str]]:
         """Retrieve the complete object with the right digest.
 
-        After a mismatch the object is requested again, from its start and over one connection: from each other location, or again from the only one. After a segmented download it is
-        requested from every location.
+        After a mismatch the object is requested again, from its start and over one connection: from each
+        other location, or again from the only one. After a segmented download it is requested from every
+        location.
         """
         reply = await self._in_segments(sink)
         proved = set() if reply is None else {"length"}

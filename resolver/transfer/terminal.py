@@ -1,7 +1,7 @@
-"""A telnet session that a program holds (RFC 854): it waits for what the service says, and types.
+"""A telnet session for programs (RFC 854): it waits for the service's output, and sends input.
 
-Options are settled as the service asks for them, whenever something is read. Nothing is read that nobody
-waits for: a service that says much is held back by the connection itself.
+Options are negotiated when the service requests them, at each read. The session reads only while the caller
+waits: a service with much output is slowed down by the connection's flow control.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from resolver.transfer.network import Network
 from resolver.transfer.redirects import RetrievalRequest
 from resolver.url import registry
 
-# terminal connection: Our end of a telnet session on its connection (RFC 854): what comes is taken apart,
-# what is typed goes out.
+# The client's end of a telnet session on its connection (RFC 854): parsing of received data, encoding of
+# input.
 #
-# Options are settled as the service asks for them, whenever octets are taken. What is said to the service
-# goes out whole and in order, an answer never inside a text.
+# Options are negotiated when the service requests them, whenever received bytes are parsed. Each message to
+# the service is sent complete and in order; an answer is never inserted into a text.
 
-#: What may be sent besides text. End of file, suspend and abort are none of it: servers in wide use swallow
-#: the octet behind them.
+#: Telnet commands that may be sent. End of file, suspend and abort are excluded: servers in wide use swallow
+#: the byte after them.
 COMMANDS = {
     "brk": TelnetCommand.BRK,
     "ayt": TelnetCommand.AYT,
@@ -59,8 +59,10 @@ COMMANDS = {
 
 
 class TerminalConnection:
-    """As long as its stream lives. One task may receive while others send. `terminal` is what was agreed on,
-    `findings` what was odd about the service."""
+    """A telnet connection, while its stream is open. One task may receive while others send.
+
+    `terminal` has the negotiated options; `findings` are the service's deviations from the protocol.
+    """
 
     def __init__(self, stream: SocketStream, terminal: NvtTerminal, url: HostUrl, limits: Limits) -> None:
         self._stream = stream
@@ -72,21 +74,21 @@ class TerminalConnection:
 
     @property
     def peer(self) -> str:
-        """The numeric address connected to."""
+        """Return the numeric address connected to."""
         return self._stream.peer
 
     @property
     def secured(self) -> bool:
-        """Inside TLS?"""
+        """Return whether the connection uses TLS."""
         return self._stream.secured
 
     @property
     def ended_whole(self) -> bool:
-        """Was the end that came one that nobody on the way can have made?"""
+        """Return whether the end of the connection is authentic: a close_notify in TLS, any end without."""
         return self._stream.close_notify_seen or not self._stream.secured
 
     async def secure(self, how: Literal["try", "require"]) -> None:
-        """TLS inside the session, before anything else. Raises `TlsError`."""
+        """Start TLS inside the session, before anything else. Raises `TlsError`."""
         offer = StartTlsOffer(self.terminal, how)
         rest = b""
         while offer.outcome is StartTlsOutcome.OPEN:
@@ -109,15 +111,15 @@ class TerminalConnection:
             await self._stream.send(*lines)
 
     def wait_without_end(self) -> None:
-        """A person sits here, whom the limit of silence is not for."""
+        """Disable the idle timeout, for a session with a user at the keyboard."""
         self._stream.wait_without_end()
 
     async def receive(self) -> bytes:
-        """What comes next, not looked at; empty at the end. A cancel loses nothing."""
+        """Return the next bytes, unparsed; b"" at the end. A cancellation loses nothing."""
         return await self._stream.receive()
 
     def take(self, octets: bytes) -> Iterator[bytes]:
-        """The data in what came. While a piece is looked at, `terminal.his_binary` holds for it."""
+        """Yield the data in received bytes. While a piece is handled, `terminal.his_binary` holds for it."""
         for happening in self.terminal.feed(octets):
             match happening:
                 case TelnetData(octets=data):
@@ -126,34 +128,34 @@ class TerminalConnection:
                     self._report(happening)
 
     def end(self) -> None:
-        """The connection has ended, perhaps not as it should."""
+        """Record the end of the connection, and whether it was premature."""
         for odd in self.terminal.end(whole=self.ended_whole):
             self._report(odd)
 
     def _report(self, odd: UnknownCommand) -> None:
-        """Each oddity once: a service may have it in every line."""
+        """Record each kind of deviation once: a service may repeat it in every line."""
         if all(finding.rule != odd.rule for finding in self.findings):
             self.findings.append(Finding(odd.rule, "warn", odd.detail))
 
     async def answer(self) -> None:
-        """What waits to be answered, between two texts of others."""
-        if not self.terminal.has_answers:  # and nobody is waited for
+        """Send the pending answers, between two texts of other tasks."""
+        if not self.terminal.has_answers:  # avoids the wait for the lock
             return
         async with self._sending:
             if lines := self.terminal.answers():
                 await self._stream.send(*lines)
 
     async def send(self, *lines: Line) -> None:
-        """In one write. After a cancel the connection is good for nothing more."""
+        """Send the lines in one write. After a cancellation the connection is unusable."""
         async with self._sending:
             await self._stream.send(*lines)
 
     def command(self, name: str) -> Line:
-        """One of `COMMANDS`, to be sent."""
+        """Return the bytes of a command of `COMMANDS`."""
         return encode_command(COMMANDS[name])
 
     def resize(self, columns: int, rows: int) -> tuple[Line, ...]:
-        """The window has another size: what is to be sent, where the service wants to know."""
+        """Set the size of the window; return the lines that tell the service, if it requested sizes."""
         self.terminal.resize(WindowSize(columns, rows))
         return self.terminal.answers()
 
@@ -162,7 +164,7 @@ class TerminalConnection:
 async def connect_terminal(
     network: Network, request: RetrievalRequest, kind: str = "dumb", size: tuple[int, int] = USUAL_SIZE
 ) -> AsyncIterator[TerminalConnection]:
-    """The connection, which is closed on leaving. `kind` is the terminal's type."""
+    """Open a terminal connection, which is closed on leaving. `kind` is the terminal's type."""
     url = request.url
     if not isinstance(url, TelnetUrl):
         raise UnsupportedScheme(url.scheme, f"a {url.scheme} URL names no service to sit at", url=url.shown)
@@ -178,14 +180,15 @@ async def connect_terminal(
         yield connection
 
 
-#: What is waited for: octets as they stand, a compiled expression over octets, or a `resolver.prompt`.
+#: The text to wait for: bytes, a compiled expression over bytes, or a `resolver.prompt`.
 Expected: TypeAlias = "bytes | re.Pattern[bytes] | Prompt"
 
 
 class TerminalSession:
-    """What `Resolver.open_terminal` gives, as long as its connection lives. One task may wait for something
-    while another one types. `findings` tell what was odd about the service. Who shows it on a terminal of his
-    own has its `connection`, and then none of the other methods.
+    """A terminal session of `Resolver.open_terminal`, while its connection is open.
+
+    One task may wait for output while another sends input. `findings` are the service's deviations from the
+    protocol. A caller with its own terminal uses `connection`, and then none of the other methods.
 
     Examples:
         >>> async with resolver.Resolver() as session:
@@ -209,30 +212,37 @@ class TerminalSession:
 
     @property
     def peer(self) -> str:
-        """The numeric address connected to."""
+        """Return the numeric address connected to."""
         return self.connection.peer
 
     @property
     def secured(self) -> bool:
-        """Inside TLS?"""
+        """Return whether the connection uses TLS."""
         return self.connection.secured
 
     @property
     def echoing(self) -> bool:
-        """Does the service show what is typed, or hide it?"""
+        """Return whether the service echoes the input, or hides it."""
         return self.connection.terminal.echoing
 
     @property
     def findings(self) -> list[Finding]:
-        """What was odd about the service, each oddity once."""
+        """Return the service's deviations from the protocol, each once."""
         return self.connection.findings
 
     async def expect(self, pattern: Expected, timeout: float | None = None) -> bytes:  # noqa: ASYNC109
-        """What the service says, up to `pattern` and with it; what is behind it stays for the next call. A
-        cancel loses nothing.
+        """Return the service's output up to and including `pattern`; the rest stays for the next call.
 
-        Raises `TimedOut` after `timeout` seconds, or when nothing comes for as long as the limits allow,
-        `Truncated` where the service closes before, `LimitExceeded` for more text than `Limits.body`.
+        A cancellation loses nothing.
+
+        Args:
+            pattern: the text to wait for.
+            timeout: the maximum time in seconds; None for no limit.
+
+        Raises:
+            TimedOut: after `timeout` seconds, or after the idle timeout of the limits.
+            Truncated: if the service closes the connection before.
+            LimitExceeded: for more text than `Limits.body`.
         """
         with nullcontext() if timeout is None else self._loop.move_on_after(timeout):
             while (end := _end_of(pattern, self._text)) is None:
@@ -244,33 +254,33 @@ class TerminalSession:
         raise TimedOut(f"timed out: what was waited for has not come within {timeout:g} s")
 
     async def read(self) -> bytes:
-        """All that the service still says, to its end. Raises as `expect` does."""
+        """Return the rest of the service's output, to its end. Raises as `expect` does."""
         while not self._ended:
             await self._read()
         text, self._text = self._text, b""
         return text
 
     async def send(self, octets: bytes) -> None:
-        """Type these octets: a carriage return is what Enter gives. They are shown nowhere."""
+        """Send these bytes as typed input: a carriage return is the Enter key. They are never displayed or logged."""
         await self.connection.send(self.connection.terminal.encode_typed(octets))
 
     async def send_line(self, text: str | bytes) -> None:
-        """Type this, and Enter. Raises `Refused` (S02) for a text with a line end in it."""
+        """Send a line of input, and Enter. Raises `Refused` (S02) for a text with a line end in it."""
         octets = text if isinstance(text, bytes) else text.encode(self._charset or "utf-8")
         await self.connection.send(self.connection.terminal.encode_line(octets))
 
     async def send_command(self, name: str) -> None:
-        """One of `brk ayt ip ao ec el nop` (RFC 854). Raises `NotConfigured` for any other."""
+        """Send one of `brk ayt ip ao ec el nop` (RFC 854). Raises `NotConfigured` for any other."""
         if name not in COMMANDS:
             raise NotConfigured(f"{name!r} is none of {', '.join(COMMANDS)}")
         await self.connection.send(self.connection.command(name))
 
     async def resize(self, columns: int, rows: int) -> None:
-        """The window has another size: told where the service wants to know."""
+        """Set the size of the window; the service is informed if it requested sizes."""
         await self.connection.send(*self.connection.resize(columns, rows))
 
     def decoded(self, octets: bytes) -> str:
-        """The text of octets, in the `charset` of the session, UTF-8 where it has none."""
+        """Return the text of the bytes, in the session's `charset` (default UTF-8)."""
         return octets.decode(self._charset or "utf-8", "replace")
 
     async def _read(self) -> None:
@@ -307,29 +317,29 @@ class TerminalSession:
 
 
 class TerminalWindow(TypedDict, total=False):
-    """What a service is told of the terminal, and how its octets are read."""
+    """The settings of the terminal that the service sees, and of its text."""
 
     size: tuple[int, int]
-    """Columns and rows; 80 and 24 where nobody says."""
+    """The columns and rows; 80 and 24 by default."""
 
     terminal: str
-    """The terminal's type: `dumb` where nobody says, for which services send no sequences."""
+    """The terminal's type; `dumb` by default, for which services send no escape sequences."""
 
     charset: str | None
-    """In which `decoded` and `send_line` read and write text; None is UTF-8."""
+    """The charset of `decoded` and `send_line`; None is UTF-8."""
 
     origin: Origin
-    """Who chose the URL: `user` where nobody says. What nobody chose opens no session (S18)."""
+    """How the URL was chosen; `user` by default. A `derived` URL opens no session (S18)."""
 
     referrer: tuple[str, str | None] | None
-    """What led to the URL, and its address."""
+    """The URL that led to this one, and the address from which it was fetched."""
 
 
 @asynccontextmanager
 async def open_session(
     network: Network, request: RetrievalRequest, **window: Unpack[TerminalWindow]
 ) -> AsyncIterator[TerminalSession]:
-    """The session on a connection of its own, which is closed on leaving."""
+    """Open a session on a separate connection, which is closed on leaving."""
     kind, size = window.get("terminal", "dumb"), window.get("size", USUAL_SIZE)
     async with connect_terminal(network, request, kind, size) as connection:
         yield TerminalSession(connection, window.get("charset"))

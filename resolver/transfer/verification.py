@@ -1,9 +1,9 @@
-"""Verification of a file: a size and a digest that were given, or a digest that its origin publishes.
+"""Verification of a file: by a given size and digest, or by a digest that its server publishes.
 
-With `auto` these are tried in turn, and the first that answers counts: the digest headers of the reply
-(RFC 9530, RFC 3230), then beside the object and on its own origin `NAME.sha256`, `NAME.sha512`, `NAME.md5`,
-`SHA256SUMS`, `md5sums.txt`. A digest from the same place proves that the transfer damaged nothing, no more.
-Of gopher that covers binary items: servers end lines of text as they like, and +VIEWS rounds sizes.
+With `auto` these are tried in turn, and the first that exists counts: the digest headers of the reply (RFC
+9530, RFC 3230), then next to the object on its own server `NAME.sha256`, `NAME.sha512`, `NAME.md5`,
+`SHA256SUMS`, `md5sums.txt`. A digest from the same server proves only that the transfer damaged nothing. For
+gopher this covers binary items: servers change the line ends of text, and +VIEWS rounds sizes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LENGTHS = {"md5": 32, "sha1": 40, "sha224": 56, "sha256": 64, "sha384": 96, "sh
 _HEX = re.compile(r"[0-9a-fA-F]+\Z")
 _HEADER_NAMES = {"sha-256": "sha256", "sha-512": "sha512", "sha-384": "sha384", "sha": "sha1", "md5": "md5"}
 _HEADER_ITEM = re.compile(r"\s*([A-Za-z0-9-]+)=:?([A-Za-z0-9+/=]+?):?\s*(?:,|\Z)")
-#: A line of md5sum and its kin: the digest, a blank, a blank or an asterisk, the name.
+#: A line of md5sum and similar tools: the digest, a blank, a blank or an asterisk, the name.
 _SUM_LINE = re.compile(r"\\?([0-9a-fA-F]{32,128})(?:[ \t]+[ *]?(.+))?\Z")
 #: A line of the BSD tools: `SHA256 (name) = digest`.
 _BSD_LINE = re.compile(r"([A-Z0-9-]+) ?\((.+)\) ?= ?([0-9a-fA-F]{32,128})\Z")
@@ -39,14 +39,14 @@ _BSD_LINE = re.compile(r"([A-Z0-9-]+) ?\((.+)\) ?= ?([0-9a-fA-F]{32,128})\Z")
 
 @dataclass(frozen=True, slots=True)
 class Checksum:
-    """The digest a file must have, in hex; `algorithm` is `auto` for the one that its place publishes."""
+    """The expected digest of a file, in hex; `algorithm` is `auto` for the digest that is published."""
 
     algorithm: str
     digest: str = ""
 
     @classmethod
     def parse(cls, text: str) -> Checksum:
-        """`ALG:HEX` or `auto`. Raises `ValueError` that says what is wrong."""
+        """Parse `ALG:HEX` or `auto`. Raises `ValueError` with the reason if the text is invalid."""
         if text == "auto":
             return cls("auto")
         algorithm, colon, digest = text.partition(":")
@@ -59,7 +59,7 @@ class Checksum:
 
 
 def header_checksums(meta: tuple[tuple[str, str], ...]) -> Iterator[Checksum]:
-    """The digests of a reply's headers that we can compute, the strongest first."""
+    """Yield the digests of a reply's headers with a supported algorithm, the strongest first."""
     found: dict[str, Checksum] = {}
     for name, value in meta:
         if name.lower() not in ("repr-digest", "digest"):
@@ -80,8 +80,10 @@ def _from_base64(text: str) -> str:
 
 
 def find_digest(text: str, name: str, algorithm: str, *, listed: bool = False) -> Checksum | None:
-    """The digest of `name` in a sidecar or manifest. A sidecar may hold nothing but the digest; in a
-    manifest (`listed`) only a line with the name counts."""
+    """Return the digest of `name` in a sidecar or manifest.
+
+    A sidecar may hold only the digest; in a manifest (`listed`) a line must have the name.
+    """
     for line in text.splitlines():
         digest, named = _read_line(line.strip())
         right_name = named is not None and named.rpartition("/")[2] == name
@@ -101,7 +103,7 @@ _MOST_SIDECAR = 4_194_304  # the manifest of a large distribution has some megab
 
 
 class ExpectedDigest:
-    """Checks one file, once or, after a mismatch, again. `found` is what was compared, and is right."""
+    """The verification of one file, repeatable after a mismatch; `found` is the verified digest."""
 
     def __init__(
         self,
@@ -120,7 +122,7 @@ class ExpectedDigest:
         self.found: Checksum | None = None
 
     async def check(self, sink: PartialFile, reply: StreamingResponse) -> set[str]:
-        """What was compared and is right, out of `{"length", "digest"}`.
+        """Verify the file, and return the successful checks out of `{"length", "digest"}`.
 
         Raises `ChecksumMismatch`.
         """
@@ -143,7 +145,7 @@ class ExpectedDigest:
         return {"digest"}
 
     async def _fetch_published(self, reply: StreamingResponse) -> Checksum | None:
-        """What the object's own place says of it; a warning if it says nothing, or does not answer."""
+        """Return the digest that the object's server publishes; without one, add a warning."""
         found = None if _is_coded(reply.meta) else next(header_checksums(reply.meta), None)
         why = "its place publishes no digest"
         if found is None:
@@ -175,7 +177,10 @@ class ExpectedDigest:
         return None
 
     async def _sibling(self, reply: StreamingResponse, name: bytes) -> str | None:
-        """A small text beside the object; None where there is none. Raises `NetworkError` and `TryLater`."""
+        """Return a small text file next to the object; None if it does not exist.
+
+        Raises `NetworkError` and `TryLater`.
+        """
         there = make_sibling_url(reply.request.url, name)
         if there is None:
             return None
@@ -205,12 +210,11 @@ class ExpectedDigest:
 
 
 def check_size(found: int, wanted: int | None, url: str) -> None:
-    """Can an object of so many octets be the one of the size that was given? Raises `ChecksumMismatch`:
-    octets of another number have another digest."""
+    """Raise `ChecksumMismatch` if an object of `found` bytes cannot have the expected size and digest."""
     if wanted is not None and found != wanted:
         raise ChecksumMismatch(f"it has {found} octets, not {wanted}", url=url)
 
 
 def _is_coded(meta: tuple[tuple[str, str], ...]) -> bool:
-    """Are the digests of the headers those of other octets than the file's? (RFC 9530 3)"""
+    """Return whether the digests in the headers are of a coded form, not of the file's bytes (RFC 9530 3)."""
     return any(name.lower() == "content-encoding" and value.lower() != "identity" for name, value in meta)
