@@ -1,1 +1,1 @@
-"""From a judged URL to a finished value: hops, tries, limits, saving, proof."""
+"""Retrievals, from a checked URL to a finished value: redirects, retries, limits, saving, verification."""

@@ -63,8 +63,8 @@ class Retrier:
     one is tried next:
     - After a try with new data the same location is tried again.
     - After a try without, it goes to the end of the queue.
-    - A location is removed after an error that is final (the server declined, a lasting failure), or the maximum number of
-      tries in a row.
+    - A location is removed after an error that is final (the server declined, a lasting failure), or after
+      the maximum number of tries in a row.
 
     The stored bytes have a state, `keep.known`. Another location may resume them only if the size is known
     and `proved` says that a digest will verify the complete object. A change of the object restarts the
