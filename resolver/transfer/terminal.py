@@ -261,7 +261,7 @@ class TerminalSession:
         return text
 
     async def send(self, octets: bytes) -> None:
-        """Send these bytes as typed input (a carriage return is Enter); they are never displayed or logged."""
+        """Send these bytes as typed input (a carriage return is Enter); they are never logged or shown."""
         await self.connection.send(self.connection.terminal.encode_typed(octets))
 
     async def send_line(self, text: str | bytes) -> None:
