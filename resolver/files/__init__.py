@@ -1,1 +1,1 @@
-"""Files of this machine: files and directories that URLs name, and files that we write."""
+"""Files of this machine: files and directories that URLs name, and files that this package writes."""

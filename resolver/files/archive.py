@@ -1,4 +1,4 @@
-"""Archives named by the user, read at any position and never written; and spools of bytes."""
+"""Archives named by the user, read at any offset; archives that are written; and spools of bytes."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from resolver.files.faults import check_spare, writing_fault
 
 
 class ArchiveFile:
-    """One that is open. Raises `LocalError` where the disk fails."""
+    """An archive that is open for reading. Methods raise `LocalError` if the disk fails."""
 
     def __init__(self, path: str, fd: int) -> None:
         self.path = path
         self._fd = fd
 
     def read_at(self, offset: int, size: int) -> bytes:
-        """What is there from `offset` on: `size` octets, fewer at the end alone."""
+        """Return `size` bytes from `offset` on; fewer only at the end of the file."""
         octets = b""
         try:
             while len(octets) < size:
@@ -36,7 +36,7 @@ class ArchiveFile:
 
 @contextmanager
 def open_archive(path: str) -> Iterator[ArchiveFile]:
-    """Raises `LocalError` where there is none, or it is no file that can be read anywhere."""
+    """Open an archive for reading. Raises `LocalError` if it is missing or not a regular file."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     except OSError as error:
@@ -53,16 +53,24 @@ def _fault(error: OSError) -> LocalError:
     return LocalError(f"the archive cannot be read: {os.strerror(error.errno or 0)}")
 
 
-# archive output: An archive that is written: made or gone on with, held against another writer, only ever
-# longer, but for what a run that was cut off left behind its last whole record.
+# An archive that is written is created or extended, and locked against another writer. The file
+# only grows, but the incomplete last record of an interrupted run is removed.
 
-#: Octets that are held at most.
+#: The maximum of bytes in the write buffer.
 _AT_ONCE = 1_048_576
 
 
 class ArchiveOutput:
-    """Raises `LocalError`. `mode` says who may read it, where it is made; `size` is how long it is, with what
-    is to be written."""
+    """An archive that is open for writing. Methods raise `LocalError`.
+
+    Args:
+        path: The name of the archive.
+        mode: The permissions of a new file.
+
+    Attributes:
+        mode: The permissions of the file.
+        size: The size in bytes, buffered bytes included.
+    """
 
     def __init__(self, path: str, mode: int) -> None:
         self.path = path
@@ -85,15 +93,15 @@ class ArchiveOutput:
             os.close(self._fd)
             raise
         self.size = os.lseek(self._fd, 0, os.SEEK_END)
-        self._held = bytearray()  # what is not the system's yet
+        self._held = bytearray()  # Bytes that are not passed to the system yet.
 
     @property
     def source(self) -> ArchiveFile:
-        """To read what is there."""
+        """Return a reader of the same file."""
         return ArchiveFile(self.path, self._fd)
 
     def cut(self, size: int) -> None:
-        """It ends there, whatever was to be written behind."""
+        """Truncate the archive to `size` bytes, and drop the buffer."""
         self._held = bytearray()
         try:
             os.ftruncate(self._fd, size)
@@ -103,17 +111,17 @@ class ArchiveOutput:
         self.size = size
 
     def write(self, octets: bytes) -> None:
-        """Behind what is there, by the next `settle` at the latest."""
+        """Append bytes; `settle` passes them to the system at the latest."""
         self._held += octets
         self.size += len(octets)
         if len(self._held) >= _AT_ONCE:
             self.settle()
 
     def flush(self) -> None:
-        """A record is over, and others may belong to it: see `settle`."""
+        """Keep the buffer at the end of a record: related records may follow. See `settle`."""
 
     def settle(self) -> None:
-        """All of it is the system's now: records that belong together in one go, as far as they are short."""
+        """Pass the buffer to the system; short related records go in one write."""
         held, self._held = memoryview(bytes(self._held)), bytearray()
         try:
             while held:
@@ -122,33 +130,39 @@ class ArchiveOutput:
             raise writing_fault(error, self.path) from error
 
     def sync(self) -> None:
-        """All of it is on the disk."""
+        """Sync the archive to the disk."""
         try:
             os.fdatasync(self._fd)
         except OSError as error:
             raise writing_fault(error, self.path) from error
 
     def close(self) -> None:
-        """The lock goes with it."""
+        """Close the archive, and release its lock."""
         os.close(self._fd)
 
 
 def put_beside(path: str, lines: Iterable[bytes], mode: int) -> None:
-    """A file of these lines, in the place of what has the name, at once, for those whom `mode` says. Raises
-    `LocalError`."""
+    """Write a file of these lines with the permissions `mode`, in place of an existing one.
+
+    Raises:
+        LocalError: The file cannot be written.
+    """
     try:
         replace(path, lines, mode, sync=False)
     except OSError as error:
         raise writing_fault(error, path) from error
 
 
-#: Octets that stay in memory.
+#: The maximum of bytes that stay in memory.
 IN_MEMORY = 1_048_576
 _SPOOL_CHUNK = 262_144
 
 
 class ByteSpool:
-    """Beside the file whose `directory` that is. Raises `LocalError` where the disk takes no more."""
+    """A spool of bytes in memory, then in a temporary file in `directory`.
+
+    Methods raise `LocalError` if the disk is full.
+    """
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
@@ -156,17 +170,17 @@ class ByteSpool:
         self.size = 0
 
     def write(self, octets: bytes) -> None:
-        """Behind what is there."""
+        """Append bytes."""
         try:
             self._file.write(octets)
-            if self.size <= IN_MEMORY < self.size + len(octets):  # from now on it is a file
+            if self.size <= IN_MEMORY < self.size + len(octets):  # The spool becomes a file here.
                 check_spare(self._file.fileno())
         except OSError as error:
             raise writing_fault(error, self._directory) from error
         self.size += len(octets)
 
     def pieces(self, begin: int = 0) -> Iterator[bytes]:
-        """What is there from the octet `begin` on. Nothing is written meanwhile."""
+        """Yield the bytes from offset `begin` on; no byte may be written meanwhile."""
         try:
             self._file.seek(begin)
             while octets := self._file.read(_SPOOL_CHUNK):
@@ -176,7 +190,7 @@ class ByteSpool:
             raise writing_fault(error, self._directory) from error
 
     def read_first(self, most: int) -> bytes:
-        """The first octets, at most so many."""
+        """Return the first bytes, at most `most`."""
         try:
             self._file.seek(0)
             octets = self._file.read(most)
@@ -186,5 +200,5 @@ class ByteSpool:
         return octets
 
     def close(self) -> None:
-        """It is gone."""
+        """Remove the spool."""
         self._file.close()

@@ -1,4 +1,4 @@
-"""Small files that are written whole, and files that a process reads, locks or holds by a name."""
+"""Files that are written in one step, and files that a process reads, locks or holds by name."""
 
 from __future__ import annotations
 
@@ -20,10 +20,13 @@ from resolver.files.faults import reason, writing_fault
 def whole_file(
     fd: int, lines: Iterable[bytes], remove: Callable[[], None], *, sync: bool = True
 ) -> Iterator[os.stat_result]:
-    """Write a new file whole, and give its status; the caller then gives it its final name.
+    """Write a new file completely and yield its status; the caller then renames it to its final name.
 
-    The caller created `fd` under a first name, which `remove` takes away if anything fails here or in the
-    block. With `sync` the octets are on the disk before the block begins.
+    Args:
+        fd: A descriptor that the caller created under a temporary name.
+        lines: The content.
+        remove: Removes the temporary name if a step here or in the block fails.
+        sync: Whether the bytes are on the disk before the block begins.
     """
     try:
         with open(fd, "wb") as file:
@@ -40,8 +43,17 @@ def whole_file(
 
 
 def replace(path: str, lines: Iterable[bytes], mode: int, *, sync: bool = True) -> None:
-    """Put a file in place of whatever has the name, in one step, with the permissions `mode` less the user's
-    mask. Raises `OSError`; then nothing is left of it, and what was there stands."""
+    """Replace the file of that name in one step; the existing file stays if this fails.
+
+    Args:
+        path: The name, which any file may have.
+        lines: The content.
+        mode: The permissions, less the user's umask.
+        sync: Whether the bytes are on the disk before the renaming.
+
+    Raises:
+        OSError: The file cannot be written; the temporary file is removed.
+    """
     new = f"{path}.{os.urandom(8).hex()}"
     fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
     with whole_file(fd, lines, partial(os.unlink, new), sync=sync):
@@ -49,10 +61,18 @@ def replace(path: str, lines: Iterable[bytes], mode: int, *, sync: bool = True) 
 
 
 def write_whole(path: str, octets: bytes, mode: int | None = 0o666, *, follow: bool = True) -> None:
-    """Write a file of ours, as `replace` does. Raises `LocalError`.
+    """Write a complete file in one step, as `replace` does.
 
-    With `follow` a link keeps leading to the file: it is the user's own name for it. A `mode` of None keeps
-    the permissions of a file that is there, and makes a new one, and its directory, for a desktop to read.
+    Args:
+        path: The name of the file.
+        octets: The content.
+        mode: The permissions, less the umask. None keeps those of an existing file, makes a new file readable
+            for the desktop (0644), and creates its directory.
+        follow: Whether a symbolic link stays and its target is replaced: the link is the user's own name for
+            the file.
+
+    Raises:
+        LocalError: The file cannot be written.
     """
     path = os.path.realpath(path) if follow else path
     try:
@@ -64,18 +84,19 @@ def write_whole(path: str, octets: bytes, mode: int | None = 0o666, *, follow: b
         raise writing_fault(error, path) from error
 
 
-# Private files: files that a person keeps for this program and that would do harm in other hands: the
-# configuration, which may loosen the policy; a netrc file and cookies, which are secrets.
+# Private files do harm in other hands. The configuration may loosen the policy; a netrc file and cookies are
+# secrets.
 #
-# They are regular files, ours or the system's, which nobody else may write to; a secret one nobody else may
-# read either. What is read is what was looked at: one descriptor, whatever happens to the name meanwhile.
+# Such a file must be a regular file of the user or of root that no other user may write to. No other user may
+# read a secret file. The check and the read use one descriptor, so a change of the name in between has no
+# effect.
 
-#: What is raised where there is none.
+#: The errors for a missing file.
 MISSING = (FileNotFoundError, NotADirectoryError)
 
 
 class OwnFile(NamedTuple):
-    """One that may be trusted. `private`: nobody else may read it."""
+    """A file that passed the checks; `private` tells that no other user may read it."""
 
     fd: int
     octets: bytes
@@ -84,12 +105,20 @@ class OwnFile(NamedTuple):
 
 @contextmanager
 def open_own(path: str, what: str, most: int, *, secret: bool) -> Iterator[OwnFile]:
-    """A file, open for reading, and all its octets, at most `most`; `what` it is, for messages.
+    """Open a private file for reading, check it, and read it.
 
-    Raises one of `MISSING` where there is none, and `NotConfigured`, which says what to do about it.
+    Args:
+        path: The name of the file.
+        what: The kind of file, for messages.
+        most: The maximum size in bytes.
+        secret: Whether other users must not be able to read it.
+
+    Raises:
+        FileNotFoundError, NotADirectoryError: The file is missing (`MISSING`).
+        NotConfigured: The file is not private, too large or not readable; the message says how to fix it.
     """
     try:
-        # A pipe would be waited for at once, and is refused below.
+        # Without O_NONBLOCK, opening a pipe would wait for its writer; `check_own` refuses the pipe.
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except MISSING:
         raise
@@ -105,7 +134,7 @@ def open_own(path: str, what: str, most: int, *, secret: bool) -> Iterator[OwnFi
 
 
 def check_own(path: str, what: str, found: os.stat_result, *, secret: bool) -> None:
-    """Is this a file that may be trusted? Raises `NotConfigured`."""
+    """Raise `NotConfigured` unless the file is private."""
     mode = stat.S_IMODE(found.st_mode)
     if not stat.S_ISREG(found.st_mode):
         raise NotConfigured(f"{path}: a {what} is a regular file")
@@ -129,7 +158,7 @@ def _read(path: str, what: str, fd: int, most: int) -> bytes:
 
 
 def make_folder_of(path: str, what: str) -> None:
-    """The directory of a file, for its owner alone, where there is none. Raises `LocalError`."""
+    """Create the directory of a file, for its owner only, if it is missing. Raises `LocalError`."""
     try:
         os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
     except OSError as error:
@@ -137,10 +166,13 @@ def make_folder_of(path: str, what: str) -> None:
 
 
 def write_passing(folder: str, suffix: str, what: str, octets: bytes, lasts: float) -> str:
-    """Write a new file for a program that its owner is about to start, and return its path.
+    """Write a temporary file for a program that its owner is about to start, and return its path.
 
-    Only the owner may read the file. Files of an earlier call that are more than `lasts` seconds older are
-    removed. Raises `LocalError` where it cannot be written.
+    Only the owner may read the file. Files of earlier calls are removed if they are more than `lasts` seconds
+    older than the new file.
+
+    Raises:
+        LocalError: The file cannot be written.
     """
     path = os.path.join(folder, f"{os.urandom(8).hex()}{suffix}")
     make_folder_of(path, what)
@@ -149,7 +181,7 @@ def write_passing(folder: str, suffix: str, what: str, octets: bytes, lasts: flo
         oldest = os.stat(path).st_mtime - lasts
         with os.scandir(folder) as entries:
             for entry in entries:
-                with suppress(FileNotFoundError):  # another process removes the same files
+                with suppress(FileNotFoundError):  # Another process removes the same files.
                     if entry.name.endswith(suffix) and entry.stat(follow_symlinks=False).st_mtime < oldest:
                         os.unlink(entry)
     except OSError as error:
@@ -160,12 +192,20 @@ def write_passing(folder: str, suffix: str, what: str, octets: bytes, lasts: flo
 def update_own(
     path: str, what: str, most: int, change: Callable[[bytes], bytes], *, make_folder: bool = False
 ) -> None:
-    """Put what `change` makes of a secret file in its place, in one step; it is made where there is none, and
-    with `make_folder` its directory, too. Who does the same to it meanwhile waits: that is as long as this
-    takes.
+    """Replace the content of a secret file by `change(content)` in one step.
 
-    Raises `NotConfigured` for a file that may not be trusted, `LocalError` where it cannot be written; then
-    it is as it was.
+    A missing file is created. A concurrent update waits for the lock as long as this one takes.
+
+    Args:
+        path: The name of the file.
+        what: The kind of file, for messages.
+        most: The maximum size in bytes.
+        change: Returns the new content for the old one.
+        make_folder: Whether a missing directory is created.
+
+    Raises:
+        NotConfigured: The file is not private.
+        LocalError: The file cannot be written; the old file stays.
     """
     if make_folder:
         make_folder_of(path, what)
@@ -180,8 +220,11 @@ def update_own(
 
 @contextmanager
 def _lock_file(path: str, what: str, *, wait: bool = False) -> Iterator[int | None]:
-    """The file, made if need be, locked against others who do the same. None where another has it and nobody
-    is to `wait`. What others put in its place meanwhile is another file, which is opened again."""
+    """Yield a locked descriptor of the file, which is created if missing.
+
+    Yields None if another process has the lock and `wait` is False. If another process replaces the file
+    meanwhile, the new file is opened instead.
+    """
     while True:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
         try:
@@ -206,13 +249,21 @@ def _is_at(path: str, fd: int) -> bool:
 
 # The lock that keeps concurrent transfers out of each other's files.
 
-# What a file system says that has no locks: then there are none.
+# The errors of a file system without locks. Such a file is written without a lock.
 _NO_LOCKS = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS})
 
 
 def lock(fd: int, *, wait: bool = False) -> bool:
-    """Take the lock of an open file, until it is closed; False where another has it, unless it is to `wait`.
-    Raises `OSError`, also where a file system without locks could not keep two writers apart."""
+    """Lock an open file until it is closed, and return whether that succeeded.
+
+    Args:
+        fd: The open file.
+        wait: Whether to wait for another holder of the lock instead of returning False.
+
+    Raises:
+        OSError: The lock failed. With `wait` this includes a file system without locks, which could not keep
+            two writers apart.
+    """
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:
@@ -223,17 +274,20 @@ def lock(fd: int, *, wait: bool = False) -> bool:
     return True
 
 
-# A held file: a small file that is valid as long as the process lives that holds it, such as the address of
-# the user's own server. Its lock is the system's, so a file that a killed process left behind is taken over.
+# A held file is a small file that is valid as long as its process lives, such as the address of the user's
+# own server. The lock belongs to the system, so the file of a killed process is taken over.
 
 
 @contextmanager
 def hold_file(path: str, what: str, octets: bytes) -> Iterator[bool]:
-    """Is it ours, with these octets, until the end of the block? Another process may have it: then it is as
-    it was. It is for its owner alone, and so is its directory, if that has to be made.
+    """Hold the file with this content until the end of the block; yields whether that succeeded.
 
-    Raises `NotConfigured` for what stands there and may not be trusted, `LocalError` where it cannot be
-    written.
+    If another process holds the file, it stays unchanged. Only the owner can access the file, and its
+    directory if that is created.
+
+    Raises:
+        NotConfigured: The existing file is not private.
+        LocalError: The file cannot be written.
     """
     make_folder_of(path, what)
     with ExitStack() as holding:
@@ -250,19 +304,19 @@ def hold_file(path: str, what: str, octets: bytes) -> Iterator[bool]:
 
 
 def _remove_own(path: str, fd: int) -> None:
-    """Remove the file, unless another has its name."""
+    """Remove the file, unless another file has its name."""
     if _is_at(path, fd):
         with suppress(OSError):
             os.unlink(path)
 
 
-# Plain files: small files that desktops read, which say what opens a URL.
+# Plain files: small files that desktops read, which register the programs that open a URL.
 
 _MOST = 4_194_304
 
 
 def read(path: str) -> bytes | None:
-    """None where there is none. Raises `LocalError`."""
+    """Return the content of a file of at most 4 MiB; None if it is missing. Raises `LocalError`."""
     try:
         with open(path, "rb") as file:
             octets = file.read(_MOST + 1)
@@ -276,7 +330,7 @@ def read(path: str) -> bytes | None:
 
 
 def take_away(path: str) -> None:
-    """If it is there. Raises `LocalError`."""
+    """Remove the file, if it exists. Raises `LocalError`."""
     try:
         os.unlink(path)
     except FileNotFoundError:
@@ -285,12 +339,17 @@ def take_away(path: str) -> None:
         raise LocalError(f"cannot remove {path}: {error.strerror}") from error
 
 
-# A report: a file that a run writes at its end. After a crash it is complete, or as it was before.
+# A report is a file that a run writes at its end. After a crash it is complete, or unchanged.
 
 
 def check_place(path: str) -> None:
-    """Could one be written there? Raises `LocalError`, before anything else is done. A link is gone through:
-    it is the person's own name for the file."""
+    """Check before the run whether a report can be written there.
+
+    A symbolic link is followed, because it is the user's own name for the file.
+
+    Raises:
+        LocalError: The path is not a regular file, or its directory is missing or not writable.
+    """
     path = os.path.realpath(path)
     try:
         found = os.stat(path)
@@ -307,17 +366,17 @@ def check_place(path: str) -> None:
         raise LocalError(f"cannot write {path!r}: nothing can be made in {directory!r}")
 
 
-# A directory of files that are written whole, which a run over a cluster keeps.
+# The output directory of a run on a cluster. Each of its files is written in one step.
 
 
 class OutputFiles:
-    """Names are paths below it, with `/`. All raise `LocalError`."""
+    """A directory of files; names are relative paths with `/`. All methods raise `LocalError`."""
 
     def __init__(self, path: str) -> None:
         self.directory = os.path.abspath(path)
 
     def place(self, name: str) -> str:
-        """The path of that name, in a directory that is there."""
+        """Return the path of that name, and create its directory."""
         path = os.path.join(self.directory, name)
         try:
             os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -326,7 +385,7 @@ class OutputFiles:
         return path
 
     def read(self, name: str) -> bytes | None:
-        """None where there is none."""
+        """Return the content of the file; None if it is missing."""
         path = os.path.join(self.directory, name)
         try:
             with open(path, "rb") as file:
@@ -337,8 +396,11 @@ class OutputFiles:
             raise LocalError(f"cannot read {path!r}: {reason(error)}") from error
 
     def write(self, name: str, octets: bytes) -> None:
-        """It is there as a whole, or not at all; what others left of it who were killed goes, for who reads
-        the directory reads that, too. Of one name there is one writer at a time."""
+        """Write the file in one step, and remove the temporary files of killed writers.
+
+        A reader of the directory would read these files, too. A name must have only a single writer at a
+        time.
+        """
         path = self.place(name)
         write_whole(path, octets, follow=False)
         try:
@@ -350,7 +412,7 @@ class OutputFiles:
             raise writing_fault(error, path) from error
 
     def names(self, directory: str) -> list[str]:
-        """What is in a directory of it, if there is one."""
+        """Return the sorted names in a subdirectory; empty if it is missing."""
         path = os.path.join(self.directory, directory)
         try:
             return sorted(os.listdir(path))
@@ -364,40 +426,42 @@ class OutputFiles:
 
 
 def make_scratch_directory(directory: str | None = None) -> TemporaryDirectory[str]:
-    """A directory for what is sent elsewhere, in that one if need be, which goes with all that is in it."""
+    """Create a temporary directory, in `directory` if given, which is removed with its content."""
     return TemporaryDirectory(prefix="resolve-", dir=directory)
 
 
 def claim_file(path: str) -> None:
-    """It came from elsewhere, and is nobody else's here."""
+    """Restrict a file that was copied from another machine to its owner."""
     os.chmod(path, 0o600)
 
 
 def forget(path: str) -> None:
-    """What has come of it is not all."""
+    """Remove an incomplete file, if it exists."""
     with suppress(FileNotFoundError):
         os.unlink(path)
 
 
-# The file of a ledger: for its owner alone, and held against a second run.
-#
-# SQLite opens it by its name. What is held here is another descriptor of it, and stays open as long as
-# SQLite has the file: closing any drops the locks that this process has on it.
+# The file of a ledger: accessible to its owner only, and locked against a second run.
+# SQLite opens the file by its name. The lock is on a separate descriptor, which stays open as long as SQLite
+# has the file: closing any descriptor drops the POSIX locks that this process has on it.
 
 
 class HeldByAnother(LocalError):
-    """Another run is at work with it."""
+    """The ledger is locked by another run."""
 
 
 class LedgerFile:
-    """Raises `LocalError`. A new file is its owner's alone, and so is what SQLite keeps beside it."""
+    """The locked file of a ledger. Methods raise `LocalError`.
+
+    Only the owner can access a new file and the files that SQLite keeps next to it.
+    """
 
     def __init__(self, path: str) -> None:
         self.path = os.path.realpath(path)
         self._fd = -1
 
     def take(self, *, make: bool = True) -> None:
-        """Open it, and keep others out until `close`."""
+        """Open the file, and lock it until `close`."""
         flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         try:
             self._fd = os.open(self.path, flags | (os.O_CREAT if make else 0), 0o600)
@@ -419,8 +483,10 @@ class LedgerFile:
             raise HeldByAnother(f"the ledger {self.path!r} is locked: another run is at work with it")
 
     def check_there(self) -> None:
-        """Raises `LocalError` where its name is no more that of this file: SQLite would go on writing what
-        nobody can open."""
+        """Raise `LocalError` if the name belongs to another file now.
+
+        SQLite would otherwise write on to a file that no process can open any more.
+        """
         if not _is_at(self.path, self._fd):
             raise LocalError(f"the ledger {self.path!r} was removed or replaced during the run")
 
@@ -431,11 +497,15 @@ class LedgerFile:
 
 
 def how_to_read(path: str) -> str:
-    """How SQLite is to open a ledger to read it. Raises `LocalError` where there is none that can be read.
+    """Return the URI parameters with which SQLite opens a ledger for reading.
 
-    Where that is allowed it may write: so it puts right what a run was killed over, and takes what it keeps
-    beside the file away again; who may only read leaves that there, or is refused. The file is not opened
-    here, for closing it would drop the locks that SQLite has on it in this process."""
+    SQLite opens the file writable if permissions allow it. Then it recovers from a killed run and removes its
+    own files afterwards. A user with read permission only leaves these files there, or gets an error. The
+    file is not opened here, because closing it would drop the locks that SQLite has on it in this process.
+
+    Raises:
+        LocalError: The ledger is missing or not readable.
+    """
     try:
         os.stat(path)
         is_readable = os.access(path, os.R_OK)
@@ -443,7 +513,7 @@ def how_to_read(path: str) -> str:
         raise _make_unreadable_error(path, error.errno or 0) from error
     if not is_readable:
         raise _make_unreadable_error(path, errno.EACCES)
-    # A directory that we may not write to takes no file beside it; then nobody else is at work there either.
+    # SQLite cannot create files in a directory without write permission, so no other process writes there.
     if os.access(os.path.dirname(os.path.realpath(path)), os.W_OK):
         return "mode=rw" if os.access(path, os.W_OK) else "mode=ro"
     return "mode=ro" if os.path.exists(f"{path}-wal") else "mode=ro&immutable=1"

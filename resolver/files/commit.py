@@ -1,8 +1,8 @@
-"""The commit of complete files: their data to the disk, then their names (S14).
+"""The commit of complete files: their data is synced to the disk, then they get their names (S14).
 
 Several files are synced by one call for their whole file system (syncfs), which costs little more than one
-file does. Since Linux 5.8 that call reports write errors; elsewhere each file is synced, after writeback was
-started for all.
+file does. Since Linux 5.8 that call reports write errors. On other systems each file is synced, after
+writeback was started for all of them.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from resolver.files.part import PartFile
 from resolver.files.part_state import set_time, write_all
 from resolver.loops import Background, Loop, running
 
-#: From so many files on one call for all is cheaper.
+#: From this number of files on, one syncfs is cheaper than an fsync per file.
 _SEVERAL = 3
 
-#: Of fallocate(2).
+#: FALLOC_FL_KEEP_SIZE of fallocate(2).
 _KEEP_SIZE = 1
 
-#: Octets of a number that counts those of any file.
+#: The bytes of an integer that holds the size of any file.
 _WIDE = 8
 
-#: Since when syncfs(2) tells of errors.
+#: Since Linux 5.8 syncfs(2) reports write errors.
 _TELLS = (5, 8)
 
 
 def bring(fds: Sequence[int]) -> dict[int, OSError]:
-    """Bring these files to the disk; why not, for each of which that cannot be said."""
+    """Sync these files to the disk; return the errors by descriptor."""
     sync_file_system = _sync_file_system() if len(fds) >= _SEVERAL else None
     if sync_file_system is None:
         return _sync_each(fds)
@@ -46,16 +46,18 @@ def bring(fds: Sequence[int]) -> dict[int, OSError]:
 
 
 def set_going(fd: int, begin: int, end: int) -> None:
-    """Have the system begin to write these octets, or all of 0 to 0, if it likes. Never raises."""
+    """Ask the system to start writeback of these bytes, or of all bytes for (0, 0). Never raises."""
     if hasattr(os, "posix_fadvise"):
-        with suppress(OSError):  # Linux begins to write what is not wanted in memory any more
+        with suppress(OSError):  # Linux starts writeback of pages that are not needed any more.
             os.posix_fadvise(fd, begin, end - begin, os.POSIX_FADV_DONTNEED)
 
 
 def allocate(fd: int, begin: int, end: int) -> None:
-    """Have the system give these octets their place on the disk before they come, if it can: what is written
-    back piece by piece gets there sooner then. The file stays as long as it is. Never raises: that a disk is
-    full is told where they are written."""
+    """Ask the system to allocate disk space for these bytes before they arrive.
+
+    Writeback in small blocks is faster then. The size of the file does not change. Never raises: a full disk
+    is reported when the bytes are written.
+    """
     if (fallocate := _fallocate()) is not None:
         fallocate(fd, _KEEP_SIZE, begin, end - begin)
 
@@ -82,11 +84,11 @@ def _by_file_system(fds: Sequence[int]) -> dict[int, list[int]]:
 
 @cache
 def _sync_file_system() -> Callable[[int], bool] | None:
-    """Python has no syncfs. None where the system has none that tells of errors."""
+    """Return syncfs(2), which Python lacks; None if the system's does not report errors."""
     if not _tells_of_errors():
         return None
     try:
-        import ctypes  # it is for who saves several files at once
+        import ctypes  # Imported lazily: only a run that saves several files concurrently needs it.
     except ImportError:
         return None
     library = ctypes.CDLL(None)
@@ -95,9 +97,12 @@ def _sync_file_system() -> Callable[[int], bool] | None:
 
 @cache
 def _fallocate() -> Callable[[int, int, int, int], int] | None:
-    """Python's has the file grow. None where the system has none, or counts octets in fewer than 64 bits."""
+    """Return fallocate(2), since Python's version changes the size of the file.
+
+    None if the system lacks it, or its file offsets have fewer than 64 bits.
+    """
     try:
-        import ctypes  # it is for large files
+        import ctypes  # Imported lazily: only large files need it.
     except ImportError:
         return None
     library = ctypes.CDLL(None)
@@ -114,36 +119,38 @@ def _tells_of_errors() -> bool:
     return system == "Linux" and all(map(str.isdecimal, numbers)) and tuple(map(int, numbers)) >= _TELLS
 
 
-# The last steps of a complete file (S14): all of it on the disk, then its name.
+# The last steps of a complete file (S14): sync its data, then give it its name. A worker thread does them.
 #
-# NAME.part is renamed. A file that was held in memory is written to a file without a name where the file
-# system has such files, and linked to NAME: a killed process leaves the whole of it or nothing, so there is
-# no state, no token and no lock. All the steps of `resolver.files.part` are taken where the file system has
-# no such files, where the file replaces another one, where another process has begun NAME.part meanwhile, and
-# where a sidecar must describe exactly this file.
-#
-# A worker thread does these steps.
+# - NAME.part is renamed.
+# - A file that was held in memory is written to an unnamed file (O_TMPFILE) and linked to NAME. A killed
+#   process leaves the complete file or nothing, so there is no state, no token and no lock.
+# - A file that was held in memory takes all the steps of `resolver.files.part` in four cases: the file system
+#   lacks unnamed files, the file replaces another one, another process began NAME.part meanwhile, or a
+#   sidecar must describe exactly this file.
 
 
 class PendingFile(Protocol):
-    """A file on its last steps. Raises `OSError` and `LocalError`."""
+    """A file during its last steps. Methods raise `OSError` and `LocalError`."""
 
     def complete(self) -> int:
-        """Write what is not written yet; its descriptor."""
+        """Write the bytes that are not written yet, and return the descriptor."""
         ...
 
     def settle(self, *, durable: bool) -> None:
-        """It is on the disk: it gets its name, and is closed. If that is to be `durable`, the name is on the
-        disk then, too."""
+        """Give the synced file its name, and close it.
+
+        Args:
+            durable: Whether the directory is synced, too.
+        """
         ...
 
     def close(self) -> None:
-        """Nothing comes of it; harmless after `settle`."""
+        """Abandon the file; has no effect after `settle`."""
         ...
 
 
 class PendingPartFile:
-    """What is in NAME.part."""
+    """A pending file whose bytes are in NAME.part."""
 
     def __init__(self, part: PartFile, modified: datetime | None, meta: bytes | None) -> None:
         self._part = part
@@ -159,11 +166,11 @@ class PendingPartFile:
         self._part.settle(self._meta, durable=durable)
 
     def close(self) -> None:
-        """NAME.part stays, for whoever has it."""
+        """Leave NAME.part to its owner."""
 
 
 class UnopenedPart:
-    """What is in memory, of a part that was looked at and not opened."""
+    """A pending file whose bytes are in memory, while NAME.part is not open."""
 
     def __init__(
         self, part: PartFile, octets: bytes | bytearray, modified: datetime | None, meta: bytes | None
@@ -185,7 +192,7 @@ class UnopenedPart:
         return fd
 
     def _grow(self) -> int:
-        """An empty one needs no state before its octets are there."""
+        """Write the bytes to NAME.part; an empty file needs no state before that."""
         self._part.begin_with(self._octets)
         return PendingPartFile(self._part, self._modified, self._meta).complete()
 
@@ -213,25 +220,29 @@ class UnopenedPart:
         self._fd = -1
 
 
-# group commit: When files get to the disk: those that end together are brought there together, before any
-# of them gets its name.
+# Group commit: files that end at the same time are synced together, before any of them gets its name.
 #
-# While one group is on its way, the next one gathers: nobody waits for company, and who is alone is a group
-# of one. A group takes one hop to a thread, however many it is. What may be said once a file has its name:
+# Two groups exist at a time: one is being synced in a worker thread, and the next one collects files. No file
+# waits for others: a single file is a group of one. A group takes one hop to a thread, however many files it
+# has. `sync` sets the guarantee for a file that has its name:
 #
-# - `always`: its octets and its name are on the disk, before anybody hears that it is saved;
-# - `group`: its octets are on the disk; its name follows when the system writes it, and never without them;
-# - `never`: nothing: a loss of power may leave an empty file, or one that is cut, under its name. The end of
-#   the process cannot, whatever ends it.
+# - `always`: its data and its name are on the disk before the save is reported;
+# - `group`: its data is on the disk; its name follows when the system writes it, and never before the data;
+# - `never`: no guarantee. A loss of power may leave an empty or truncated file under its name. The end of the
+#   process cannot, for any cause.
 
 Sync: TypeAlias = Literal["always", "group", "never"]
 
-#: Is told the inode of a file that is on the disk, before it gets its name.
+#: A callback that receives the inode of a file on the disk, before the file gets its name.
 Ready: TypeAlias = Callable[[int], Awaitable[None]]
 
 
 class GroupCommit:
-    """Of one `Resolver`. To be used in one run of a loop at a time. Raises `ValueError` for another word."""
+    """The group commit of a `Resolver`, for one run of an event loop at a time.
+
+    Raises:
+        ValueError: `sync` is not a value of `Sync`.
+    """
 
     def __init__(self, sync: Sync = "group") -> None:
         if sync not in get_args(Sync):
@@ -241,9 +252,15 @@ class GroupCommit:
         self._gathering: _CommitGroup | None = None
 
     async def finish(self, landing: PendingFile, ready: Ready | None = None) -> None:
-        """Complete the file, bring it to the disk, wait for `ready`, give it its name. Not to be cancelled
-        half way: a cancel is heard of behind that, under trio where the caller waits next, so that it still
-        learns that the file has its name. Raises what the landing raises, and `ready`."""
+        """Complete the file, sync it, wait for `ready`, and give it its name.
+
+        A cancellation does not interrupt these steps. It takes effect after them; under trio at the caller's
+        next await, so that the caller still learns that the file has its name.
+
+        Args:
+            landing: The file; its errors are raised.
+            ready: A callback between the sync and the renaming; its errors are raised.
+        """
         try:
             if ready is None:
                 await self._take(_CommitStep(landing, completes=True, settles=True))
@@ -253,7 +270,7 @@ class GroupCommit:
             landing.close()
 
     async def _take_twice(self, landing: PendingFile, ready: Ready) -> None:
-        """In the background, where no cancel of the caller is heard between the steps."""
+        """Take both steps in the background, where a cancellation of the caller cannot come between them."""
         ended: list[Exception | None] = []
 
         async def take() -> None:
@@ -300,13 +317,13 @@ class GroupCommit:
 
 
 async def _raise_left(loop: Loop) -> NoReturn:
-    """What was begun in the background is over, and not done."""
+    """Raise the cancellation, or an error: the background task ended before the work was done."""
     await loop.checkpoint_if_cancelled()
     raise LocalError("the loop has ended before the file was on the disk")
 
 
 class _CommitGroup:
-    """Steps that are done together."""
+    """The steps that one worker thread takes together."""
 
     work: Background
 
@@ -316,7 +333,7 @@ class _CommitGroup:
 
 
 class _CommitStep:
-    """Of one file. `error` is what went wrong."""
+    """A step of one file; `error` is the exception that it raised."""
 
     __slots__ = ("_landing", "completes", "error", "fd", "inode", "settles")
 
@@ -344,7 +361,7 @@ class _CommitStep:
 
 
 def _perform(steps: Sequence[_CommitStep], sync: Sync) -> None:
-    """In a worker thread: a disk may take seconds."""
+    """Take the steps in a worker thread, because a disk may take seconds."""
     completed = []
     for step in steps:
         if step.completes:

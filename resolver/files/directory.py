@@ -1,7 +1,7 @@
 """A directory for saved files, held open so that renaming it cannot send them elsewhere (S14).
 
-Names are those in the directory. No call follows a link, and only `replace` gives a name that is taken. The
-module also removes directories that stayed empty and surplus files.
+Names are relative to the directory. No call follows a symbolic link, and only `replace` overwrites an
+existing name. The module also removes directories that stayed empty, and surplus files.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import NamedTuple
 from protocols.errors import LocalError
 from resolver.files.faults import spare_descriptor, writing_fault
 
-# Directories that this process made for files which have not arrived yet: a directory that stays empty is
-# removed with the last file that waited for it. Other processes may use the same directories; they may find
-# one gone that existed, and make it again.
+# The directories that this process created for files that have not arrived yet. A directory that stays empty
+# is removed with the last file that waited for it. Other processes may use the same directories: a directory
+# that they found may be gone, and they create it again.
 
 _lock = Lock()
 
@@ -31,18 +31,18 @@ class _CreatedDirectory:
         self.waiting = 1
 
 
-#: By their paths, as somebody spelt them, as long as somebody waits.
+#: The created directories that a file waits for, by path as the caller spelled it.
 _made: dict[str, _CreatedDirectory] = {}
 
 
 class DirectoryHold:
-    """For one file."""
+    """The directories that one pending file keeps from being removed."""
 
     def __init__(self) -> None:
         self._paths: list[str] = []
 
     def join(self, path: str) -> None:
-        """If the directory is one of these, it and those above it stay as long as this is not over."""
+        """Keep the directory and its parents until `end`, if this process created them."""
         if _made:
             with _lock:
                 while path in _made:
@@ -50,13 +50,13 @@ class DirectoryHold:
                     path = os.path.dirname(path)
 
     def record_made(self, path: str) -> None:
-        """The directory was not there, and is now. Raises `OSError`."""
+        """Register a directory that was just created. Raises `OSError`."""
         with _lock:
             _made[path] = _CreatedDirectory(path)
             self._paths.append(path)
 
     def make(self, path: str) -> None:
-        """The directory and those above it, as far as they are missing. Raises `OSError`."""
+        """Create the directory and its missing parents. Raises `OSError`."""
         above = os.path.dirname(path)
         if above and not os.path.isdir(above):
             self.make(above)
@@ -74,7 +74,7 @@ class DirectoryHold:
             self._paths.append(path)
 
     def end(self) -> None:
-        """What nobody waits for any more goes, if nothing is in it."""
+        """Remove the empty directories that no other file waits for."""
         with _lock:
             for path in sorted(self._paths, key=len, reverse=True):
                 made = _made.get(path)
@@ -88,7 +88,7 @@ class DirectoryHold:
 
 
 def stay(path: str) -> None:
-    """The directory and those above it stay, whatever comes."""
+    """Never remove the directory and its parents."""
     if _made:
         with _lock:
             while _made.pop(path, None) is not None:
@@ -96,21 +96,21 @@ def stay(path: str) -> None:
 
 
 def _remove(path: str, status: os.stat_result) -> None:
-    """Unless something is in it, or something else has its name (S14)."""
+    """Remove the directory, unless it has entries or another directory has its name (S14)."""
     with suppress(OSError):
         if os.path.samestat(os.lstat(path), status):
             os.rmdir(path)
 
 
-#: Not blocking, should it be a pipe.
+#: O_NONBLOCK, because the name may be a pipe.
 _FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
-#: What a file system says that has no second name for a file (FAT, some network ones).
+#: The errors of a file system without hard links (FAT, some network file systems).
 _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV})
 
 
-#: What a system says that has no files without a name: the kernel, the file system, or what is under it; or
-#: that the directory is gone.
+#: The errors of a system without unnamed files (kernel, file system, or the layer below), and of a
+#: removed directory.
 _NO_NAMELESS = frozenset(
     {errno.EISDIR, errno.ENOENT, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EPERM}
 )
@@ -118,22 +118,29 @@ _NO_NAMELESS = frozenset(
 
 @cache
 def _has_nameless() -> bool:
-    """Can a file without a name get one? It is named by way of its descriptor."""
+    """Return whether an unnamed file can be given a name; the link needs its descriptor in /proc."""
     return hasattr(os, "O_TMPFILE") and os.path.isdir("/proc/self/fd")
 
 
-#: Search permission is enough; elsewhere than on Linux it must be readable.
+#: With O_PATH, search permission is enough; systems other than Linux need read permission.
 _HELD = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 
 
-#: How often a directory is made in which another process, each time, finds nothing and takes it away.
+#: The maximum of attempts to create a directory that another process finds empty and removes each time.
 _MAKES = 100
 
 
 class DirectoryHandle:
-    """Raises `OSError`. Nothing else may be asked before `hold`. With `below`, how the path begins, it is
-    reached from there by no link: somebody else's would lead elsewhere. What a `passing` one has made goes
-    when it is closed, unless something is in it by then, or others of this process wait for that."""
+    """An open directory. Methods raise `OSError`; `hold` must be called first.
+
+    Args:
+        path: The directory.
+        make: Whether `hold` creates a missing directory.
+        below: A prefix of the path; a symbolic link after it is an error, because another user's link would
+            lead elsewhere.
+        passing: Whether `close` removes a directory created here, unless it has entries or other files of
+            this process wait for it.
+    """
 
     def __init__(self, path: str, *, make: bool, below: str | None = None, passing: bool = False) -> None:
         self._shown = path
@@ -144,8 +151,11 @@ class DirectoryHandle:
         self.fd = -1
 
     def hold(self) -> None:
-        """Open it, and make it before if that was asked for. Raises `LocalError` for a link on the way from
-        `below`."""
+        """Open the directory, and create it if requested.
+
+        Raises:
+            LocalError: A directory after `below` is a symbolic link.
+        """
         for _ in range(_MAKES - 1 if self._make else 0):
             with suppress(FileNotFoundError):
                 return self._hold()
@@ -223,23 +233,23 @@ class DirectoryHandle:
 
     @property
     def may_be_written(self) -> bool:
-        """May files be made in it, as far as permissions tell?"""
+        """Return whether permissions seem to allow new files in the directory."""
         return os.access(".", os.W_OK | os.X_OK, dir_fd=self.fd)
 
     def status_of(self, name: str) -> os.stat_result | None:
-        """Of what has the name, be it a link; None where nothing has."""
+        """Return the status of a name, without following a link; None if the name is free."""
         try:
             return os.stat(name, dir_fd=self.fd, follow_symlinks=False)
         except FileNotFoundError:
             return None
 
     def names(self, name: str, file: os.stat_result) -> bool:
-        """Is it this file that has the name?"""
+        """Return whether the name belongs to this file."""
         found = self.status_of(name)
         return found is not None and os.path.samestat(found, file)
 
     def create(self, name: str, mode: int = 0o666) -> int:
-        """A new file, open; `FileExistsError` where something has the name."""
+        """Create and open a new file. Raises `FileExistsError` if the name is taken."""
         for _ in range(_MAKES if self._make else 0):
             with suppress(FileNotFoundError):
                 return self._create(name, mode)
@@ -256,8 +266,10 @@ class DirectoryHandle:
             raise
 
     def create_nameless(self) -> int | None:
-        """A new file, open, that has no name yet, and is gone with its descriptor if it gets none; None where
-        there is no such thing. Nobody else can open it."""
+        """Create and open an unnamed file; None if the system has no unnamed files.
+
+        No other process can open the file. It is removed with its descriptor unless it gets a name.
+        """
         if not _has_nameless():
             return None
         try:
@@ -270,8 +282,11 @@ class DirectoryHandle:
             return None
 
     def give_name(self, fd: int, name: str) -> bool:
-        """The name of a file that has none; `FileExistsError` where something has it. False where the system
-        gives none after all."""
+        """Give an unnamed file a name, and return whether the system supports that.
+
+        Raises:
+            FileExistsError: The name is taken.
+        """
         try:
             os.link(f"/proc/self/fd/{fd}", name, dst_dir_fd=self.fd, follow_symlinks=True)
         except OSError as error:
@@ -281,17 +296,19 @@ class DirectoryHandle:
         return True
 
     def open(self, name: str, access: int = os.O_RDWR) -> int:
-        """The file of that name, for reading too: a digest is taken from the file itself."""
+        """Open a file for reading and writing: a digest is computed from the file itself."""
         return spare_descriptor(os.open(name, _FLAGS | access, dir_fd=self.fd))
 
     def make_foreign_error(self, name: str) -> LocalError:
-        """What is to be said of a file that has a name of ours and is none."""
+        """Return the error for a foreign file that has a name of this package."""
         path = os.path.join(self._shown, name)
         return LocalError(f"{path!r} exists and is none of ours: move or remove it, or choose another name")
 
     def sync(self) -> None:
-        """Bring the names to the disk, where the file system can: what is renamed or removed from here on is
-        so later than what was before."""
+        """Sync the directory, where the file system can.
+
+        A later renaming or removal then reaches the disk after all earlier changes.
+        """
         with suppress(OSError):
             fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self.fd)
             try:
@@ -300,17 +317,20 @@ class DirectoryHandle:
                 os.close(fd)
 
     def forget(self, name: str) -> None:
-        """Remove a file of ours, if it is there and can be removed."""
+        """Remove a file of this package, if it exists and can be removed."""
         with suppress(OSError):
             os.unlink(name, dir_fd=self.fd)
 
     def replace(self, old: str, new: str) -> None:
-        """Rename, over whatever has the new name."""
+        """Rename a file and overwrite an existing file of the new name."""
         os.replace(old, new, src_dir_fd=self.fd, dst_dir_fd=self.fd)
 
     def rename(self, old: str, new: str) -> None:
-        """Rename; `FileExistsError` where something has the new name. rename(2) would replace what is
-        there, a second name never does."""
+        """Rename a file without overwriting: rename(2) would overwrite, a hard link never does.
+
+        Raises:
+            FileExistsError: The new name is taken.
+        """
         try:
             os.link(old, new, src_dir_fd=self.fd, dst_dir_fd=self.fd, follow_symlinks=False)
         except FileExistsError:
@@ -320,22 +340,24 @@ class DirectoryHandle:
                 raise
             self._rename_without_links(old, new)
         else:
-            with suppress(FileNotFoundError):  # another run saw that this one was done
+            with suppress(FileNotFoundError):  # Another run saw that this run was finished.
                 os.unlink(old, dir_fd=self.fd)
 
     def _rename_without_links(self, old: str, new: str) -> None:
-        """Take the name with an empty file of our own, then replace that."""
+        """Reserve the name with an empty file, then overwrite that file."""
         os.close(self.create(new))
         self.replace(old, new)
 
 
 class DirectoryGone(LocalError):
-    """What a run has saved is gone, with the directory that it was in."""
+    """The output directory was removed or replaced during the run, with the files that it had."""
 
 
 class OutputDirectory:
-    """The directory for the files of a run, from the first file on: held open, so that no other directory
-    gets its number. To be closed."""
+    """The output directory of a run, open since the first file; must be closed.
+
+    While it is open, no other directory can get its inode number.
+    """
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -343,11 +365,11 @@ class OutputDirectory:
 
     @property
     def is_held(self) -> bool:
-        """Was there a file yet?"""
+        """Return whether a file was saved yet."""
         return self._fd != -1
 
     def check(self) -> None:
-        """Raises `DirectoryGone` where its name is no more that of the directory of the first file."""
+        """Raise `DirectoryGone` if the name belongs to another directory than for the first file."""
         try:
             there = os.stat(self._path)
             if self._fd == -1:
@@ -365,19 +387,20 @@ class OutputDirectory:
         self._fd = -1
 
 
-# Surplus: files below a directory that may be removed, found and removed through no link and nowhere outside
-# (S14).
+# Surplus files below a directory are found and removed without following links and never outside (S14).
 #
-# Each directory on the way down is opened in the one before, so that renaming one, or putting a link in its
-# place, leads nowhere else. A found file is recognized by its numbers: a newer file of that name stays.
+# Each directory on the way down is opened relative to its parent. So a renamed directory, or a link in its
+# place, leads nowhere else. A file is identified by device and inode: a newer file of that name stays.
 # Another file system that is mounted below is not entered.
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class DirectoryItem(NamedTuple):
-    """A thing in a directory: its name there, whether it is a regular file or a directory (all else is
-    neither), and the numbers by which it is known again."""
+    """An entry of a directory: its name, its type, and the numbers that identify it.
+
+    An entry that is not a regular file or a directory has neither type.
+    """
 
     name: str
     is_file: bool
@@ -387,7 +410,7 @@ class DirectoryItem(NamedTuple):
 
 
 class SurplusWalk:
-    """A directory of a person's, held open. To be closed. Raises `LocalError`."""
+    """An open directory of the user in which surplus files are found; must be closed. Raises `LocalError`."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -401,8 +424,11 @@ class SurplusWalk:
         os.close(self._fd)
 
     def names(self, parts: Sequence[str]) -> list[DirectoryItem] | None:
-        """What is in the directory that the parts lead to, in the order of the names; None where they lead
-        through a link, to another file system, to what cannot be read, or nowhere."""
+        """Return the entries of the directory at `parts`, sorted by name.
+
+        None if the path leads through a link, to another file system or to an unreadable or missing
+        directory.
+        """
         try:
             with self._open_directory(parts) as fd:
                 found = [_find_item(fd, name) for name in sorted(os.listdir(fd))]
@@ -411,7 +437,7 @@ class SurplusWalk:
         return [each for each in found if each is not None]
 
     def head(self, parts: Sequence[str], most: int) -> bytes:
-        """The first octets of the regular file of that name; none where there is no such thing."""
+        """Return the first `most` bytes of the regular file at `parts`; empty if it is missing."""
         *above, name = parts
         try:
             with self._open_directory(above) as fd:
@@ -424,8 +450,14 @@ class SurplusWalk:
             return b""
 
     def drop(self, parts: Sequence[str], device: int, inode: int) -> bool:
-        """Remove the file, or the directory if nothing is in it, that has these numbers; False where
-        something else has its name, or something is in it. Raises `LocalError` where it cannot be removed."""
+        """Remove the file, or the empty directory, that has these numbers.
+
+        Returns:
+            False if another file has its name, or the directory is not empty.
+
+        Raises:
+            LocalError: The file cannot be removed.
+        """
         *above, name = parts
         try:
             with self._open_directory(above) as fd:
@@ -461,7 +493,7 @@ class SurplusWalk:
 
 
 def numbers_of(path: str) -> tuple[int, int] | None:
-    """Those of the file of that name; None where there is none."""
+    """Return device and inode of the file, with links followed; None if it is missing."""
     try:
         found = os.stat(path)
     except OSError:

@@ -1,8 +1,8 @@
-"""System errors about files as errors of ours, and the reserve of descriptors that lets them be reported.
+"""System errors about files as `ResolveError`, and the spare descriptors that let them be reported.
 
 No other module of the package converts these errors. The caller raises the result `from` the original. The
-owner of the file matters: an object of this machine that a URL names (`object_fault`), or a file that we
-write (`writing_fault`).
+owner of the file matters: `object_fault` is for an object of this machine that a URL names, and
+`writing_fault` for a file that this package writes.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import sys
 
 from protocols.errors import AccessDenied, LocalError, NotFound, ResolveError
 
-#: No such object, seen from the URL: a name too long for the system cannot name anything either.
+#: The object does not exist: a name that is too long for the system cannot name an object either.
 _MISSING = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP})
 _FORBIDDEN = frozenset({errno.EACCES, errno.EPERM})
 
-#: What the person can do about a file of ours that cannot be written.
+#: The fix for a file of this package that cannot be written.
 _REMEDIES = {
     errno.ENOSPC: "free some space there, or choose another place",
     errno.EDQUOT: "the quota is used up: free some space there, or choose another place",
@@ -35,24 +35,24 @@ _REMEDIES = {
 }
 
 
-#: The disk takes no more, of whatever file.
+#: The disk is full for any file.
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 def is_full(error: BaseException | None) -> bool:
-    """Return whether it was raised from what says that a disk is full."""
+    """Return whether the error was caused by a full disk."""
     while error is not None and not isinstance(error, OSError):
         error = error.__cause__
     return error is not None and error.errno in _FULL
 
 
 def reason(error: OSError) -> str:
-    """The system's words for an error, without numbers and paths."""
+    """Return the system's text for an error, without numbers and paths."""
     return os.strerror(error.errno).lower() if error.errno else str(error)
 
 
 def object_fault(error: OSError, path: bytes) -> ResolveError:
-    """Why an object of this machine that a URL names cannot be opened or read."""
+    """Return the error for an object of this machine that cannot be opened or read."""
     shown = repr(os.fsdecode(path))
     if error.errno in _MISSING:
         return NotFound(f"{shown}: {reason(error)}", text=reason(error))
@@ -62,40 +62,39 @@ def object_fault(error: OSError, path: bytes) -> ResolveError:
 
 
 def writing_fault(error: OSError, path: str) -> LocalError:
-    """Why a file of ours cannot be written: what, where, and what to do about it."""
+    """Return the error for a file of this package that cannot be written: cause, path and fix."""
     remedy = _REMEDIES.get(error.errno or 0)
     return LocalError(f"cannot write {path!r}: {reason(error)}" + (f" ({remedy})" if remedy else ""))
 
 
-# Spare descriptors, kept free of connections and of growing files.
-#
-# A system gives the lowest number that is free (POSIX open(2)), so the number of a new descriptor tells how
-# many are in use. Late and rare users, a module, a database, a DNS lookup, find the last ones free: else a
-# run that is out of descriptors could not even report that.
+# Spare descriptors are not used for connections or partial files.
+# POSIX open(2) returns the lowest free number, so the number of a new descriptor tells the count in use. Late
+# and rare users get the spare ones: a module, a database, a DNS lookup. Without them a run that is out of
+# descriptors could not even report that.
 
-#: Descriptors that are kept free, or a quarter of all where that is less. Of those that are opened late a run
-#: has some ten: epoll, a ledger with its two files and its lock, a module, a list, a look-up.
+#: The number of spare descriptors, or a quarter of all if that is less. A run opens some ten late: epoll, a
+#: ledger with its two files and its lock, a module, a list, a DNS lookup.
 SPARE = 16
 
-#: What the system says where this process, or the whole machine, has no more.
+#: The errors of a process, or a machine, without free descriptors.
 _SCARCE = frozenset({errno.EMFILE, errno.ENFILE})
 
 
 def most_descriptors() -> int:
-    """Return how many descriptors this process may have."""
+    """Return the maximum of descriptors of this process."""
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return sys.maxsize if limit == resource.RLIM_INFINITY else limit
 
 
 def check_spare(fd: int) -> None:
-    """Raises `OSError` (EMFILE) for one of the last descriptors."""
+    """Raise `OSError` (EMFILE) if the descriptor is a spare one."""
     limit = most_descriptors()
     if fd >= limit - min(SPARE, limit // 4):
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
 
 def spare_descriptor(fd: int) -> int:
-    """Return the descriptor, unless it is one of the last: that is closed. Raises `OSError` (EMFILE)."""
+    """Return the descriptor; close a spare one and raise `OSError` (EMFILE)."""
     try:
         check_spare(fd)
     except OSError:
@@ -105,7 +104,7 @@ def spare_descriptor(fd: int) -> int:
 
 
 def is_scarce(error: BaseException | None) -> bool:
-    """Return whether it says, or was raised from what says, that no descriptor is left."""
+    """Return whether the error was caused by a lack of descriptors."""
     while error is not None and not isinstance(error, OSError):
         error = error.__cause__
     return error is not None and error.errno in _SCARCE

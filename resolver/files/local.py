@@ -1,9 +1,9 @@
 """Files and directories of this machine that a URL names (S12); no other module opens them.
 
-Only regular files and directories are opened, anything else only where the policy allows it. A file is
-examined before it is opened, since opening a device can already have effects, and once more afterwards. All
-calls are made on the event loop: from a disk they take microseconds to milliseconds each, and a hop to a
-thread would double that. Only a whole directory, which may be large, is read in a thread.
+Only regular files and directories are opened, unless the policy allows other types. A file is checked before
+it is opened, since opening a device can have effects, and again afterwards. All calls are made on the event
+loop: from a disk they take microseconds to milliseconds each, and a hop to a thread would double that. Only a
+complete directory, which may be large, is read in a thread.
 """
 
 from __future__ import annotations
@@ -27,20 +27,21 @@ from resolver.policy.subject import refusal
 
 # Access below one directory only (S12, `file_root`).
 #
-# A path is walked component by component, each opened relative to the one before and never through a link;
-# links are read and walked by hand. A link, or a `..`, that would leave the root is refused, even where it
-# would return later: so the existence of files outside cannot be probed. Directories are held open on the
-# way, so renaming one cannot move the walk elsewhere.
+# A path is walked component by component. Each component is opened relative to the previous one, without
+# following links; links are read and walked here. A link or a `..` that would leave the root is refused, even
+# where it would return later. So the existence of files outside cannot be probed. Directories are held open
+# on the way, so renaming one cannot move the walk elsewhere.
 
-#: Links followed in one walk: what Linux itself follows (path_resolution(7)).
+#: The maximum of links in one walk, as in Linux itself (path_resolution(7)).
 MOST_LINKS = 40
 
-# Search permission is enough to pass through a directory; elsewhere than on Linux it must be readable.
+# With O_PATH, search permission is enough to enter a directory; systems other than Linux need read
+# permission.
 _PASS = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class FileRoot:
-    """The directory, as the person spelt it and as it really is: a path may begin with either."""
+    """The root directory, as the user spelled it and as its real path: a path may begin with either."""
 
     def __init__(self, path: str) -> None:
         spelt = os.fsencode(os.path.abspath(path))
@@ -48,7 +49,7 @@ class FileRoot:
         self._spellings = tuple(_parts(spelling) for spelling in (spelt, self._real))
 
     def strip_root(self, parts: Sequence[bytes]) -> list[bytes]:
-        """What follows the root in an absolute path. `Refused` (S12) if the path does not begin with it."""
+        """Return the components after the root. Raises `Refused` (S12) for a path outside of it."""
         given = [part for part in parts[:-1] if part not in (b"", b".")] + list(parts[-1:])
         for root in self._spellings:
             if given[: len(root)] == root:
@@ -63,7 +64,7 @@ class FileRoot:
 
 
 class RootedWalk:
-    """A way down from the root. `top` is the directory that it has come to; `close` ends it."""
+    """A walk down from the root. `top` is the current directory; `close` ends the walk."""
 
     def __init__(self, root: FileRoot) -> None:
         self._root = root
@@ -74,8 +75,15 @@ class RootedWalk:
         return self._held[-1]
 
     def go(self, parts: Sequence[bytes]) -> bytes:
-        """Walk on. Returns the name in `top` of what the parts lead to, `b"."` for `top` itself: it is
-        no link. Raises `OSError` for what is not there and `Refused` for what lies outside."""
+        """Walk on along `parts`.
+
+        Returns:
+            The name in `top` that the parts lead to, which is not a link; `b"."` for `top` itself.
+
+        Raises:
+            OSError: The path does not exist.
+            Refused: The path leads out of the root.
+        """
         left = deque(parts)
         links = 0
         while left:
@@ -98,7 +106,7 @@ class RootedWalk:
         return b"."
 
     def copy(self) -> RootedWalk:
-        """Another walk, come as far as this one."""
+        """Return another walk at the same directory."""
         walk = RootedWalk(self._root)
         walk._held += [os.dup(fd) for fd in self._held[1:]]
         return walk
@@ -133,26 +141,36 @@ def _make_outside_error() -> Refused:
     return refusal("S12", "the path leads out of the directory that file URLs are confined to (--file-root)")
 
 
-#: Octets read in one go: some 0.1 ms from the page cache.
+#: Bytes per read: some 0.1 ms from the page cache.
 READ_SIZE = 262_144
 
-#: Names sorted in one go: about a millisecond.
+#: Names per sort: about 1 ms.
 _RUN = 2_000
 
-#: Octets moved in one go by the kernel.
+#: Bytes per sendfile call.
 _MOVE_SIZE = 1_048_576
 
-# Not to wait for the other end of a pipe, not to make a terminal ours, not to hand it to a child.
+# O_NONBLOCK: do not wait for the other end of a pipe. O_NOCTTY: do not make a terminal the controlling one.
+# O_CLOEXEC: do not pass the file to a child process.
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 def open_local(
     segments: tuple[bytes, ...], *, root: FileRoot | None, special: bool, idle: float
 ) -> OpenedFile:
-    """Open what the segments name. An empty last segment wants a directory.
+    """Open the file that the segments name. An empty last segment requires a directory.
 
-    Raises `Refused` (S12) for what lies outside the root and, unless `special`, for what is neither a
-    regular file nor a directory; `NotFound`, `AccessDenied`, `LocalError`.
+    Args:
+        segments: The decoded segments of the URL's path.
+        root: The directory that the path must not leave, or None.
+        special: Whether devices, pipes and sockets are allowed.
+        idle: The idle timeout in seconds.
+
+    Raises:
+        Refused: The path is outside the root or, unless `special`, not a regular file or directory (S12).
+        NotFound: The file does not exist.
+        AccessDenied: Permissions do not allow the access.
+        LocalError: The system reports another error.
     """
     path = b"/" + b"/".join(segments)
     if any(b"\0" in segment or b"/" in segment for segment in segments):
@@ -179,7 +197,7 @@ def _open_below(
 
 
 def _open(name: bytes, directory: int | None, special: bool) -> int:
-    """Open a name in a directory that is held open, and no link; or a path (None), as the system does."""
+    """Open a name in an open directory without following a link, or a path (None) as the system does."""
     before = os.stat(name, dir_fd=directory, follow_symlinks=directory is None)
     _check_mode(before.st_mode, special)
     fd = os.open(name, _FLAGS | (0 if directory is None else os.O_NOFOLLOW), dir_fd=directory)
@@ -197,7 +215,10 @@ def _check_mode(mode: int, special: bool) -> None:
 
 
 class OpenedFile:
-    """See `protocols.contract.LocalFile`. Owns its descriptor and, below a root, the way to it."""
+    """An open file or directory, see `protocols.contract.LocalFile`.
+
+    It owns its descriptor and, below a root, the descriptors of the walk.
+    """
 
     def __init__(self, fd: int, path: bytes, walk: RootedWalk | None, idle: float) -> None:
         self._fd = fd
@@ -217,7 +238,7 @@ class OpenedFile:
         return running()
 
     def _holds_something(self) -> bool:
-        """Files that the system makes up as they are read (/proc) say that they are empty."""
+        """Return whether a file of size 0 has content: files in /proc report the size 0."""
         with suppress(OSError):
             return os.pread(self._fd, 1, 0) != b""
         return False
@@ -232,7 +253,7 @@ class OpenedFile:
             raise object_fault(error, self._path) from error
 
     async def _wait(self) -> None:
-        """A pipe or a terminal has to have something; a device such as /dev/zero cannot be waited for."""
+        """Wait until a pipe or a terminal has data; a device such as /dev/zero cannot be waited for."""
         with self._loop.move_on_after(self._idle) as scope, suppress(PermissionError):
             await self._loop.wait_readable(self._fd)
         if scope.cancelled_caught:
@@ -255,7 +276,7 @@ class OpenedFile:
         return moved
 
     async def _send_file(self, sink: Sink) -> int:
-        """Let the kernel copy as far as it can. Where it stops, reading and writing name the reason."""
+        """Copy with sendfile as far as possible; reading and writing afterwards report the error."""
         moved = 0
         with suppress(OSError):
             while True:
@@ -276,7 +297,7 @@ class OpenedFile:
         try:
             status = _status(self._stat(name))
             if status.kind is Kind.DIRECTORY:
-                with suppress(OSError):  # which it is unless it is a link
+                with suppress(OSError):  # A directory is not a link, except if the name is one.
                     return replace(status, link=os.readlink(name, dir_fd=self._fd))
         except (OSError, ResolveError):
             return FileStatus(Kind.UNKNOWN, None, None)
@@ -303,8 +324,11 @@ class OpenedFile:
 
 
 def _sorted_names(fd: int) -> list[bytes]:
-    """For a thread. A million names sorted in one go would keep the interpreter's lock for a second, and
-    everybody waiting; runs of some are merged by Python, which lets others in."""
+    """Return the sorted names, in a thread.
+
+    Sorting a million names in one call would hold the interpreter's lock (GIL) for 1 s, and block all other
+    threads. `merge` is Python code, so other threads run between its steps.
+    """
     names = list(map(os.fsencode, os.listdir(fd)))
     runs = [sorted(names[start : start + _RUN]) for start in range(0, len(names), _RUN)]
     return list(merge(*runs))
@@ -313,7 +337,7 @@ def _sorted_names(fd: int) -> list[bytes]:
 def _status(found: os.stat_result) -> FileStatus:
     try:
         modified = datetime.fromtimestamp(found.st_mtime, UTC)
-    except (OverflowError, ValueError, OSError):  # a year beyond 9999
+    except (OverflowError, ValueError, OSError):  # The year is beyond 9999.
         modified = None
     if stat.S_ISREG(found.st_mode):
         return FileStatus(Kind.DOCUMENT, found.st_size, modified)

@@ -1,9 +1,9 @@
-"""Articles of a group as messages: in one file (mbox of RFC 4155, quoted as mboxrd is) or one each (Maildir).
+"""Articles of a group as messages: in an mbox file (RFC 4155, mboxrd quoting) or in a Maildir.
 
-Each message is there whole or not at all, and its number with it, so that a later run asks for no article
-again. An mbox grows at its end: how much of it is whole stands in a file beside it while it does (S14), and
-what is behind that, of a run that was killed, is cut off by the next one. A line ends with LF, as in files;
-no other octet is changed.
+Each message is complete or absent, and its number with it, so that a later run requests no article again. An
+mbox grows at its end. While it grows, a state file next to it records the size of its complete part (S14). If
+a run is killed, the next run truncates the mbox to that size. A line ends with LF, as in files; no other byte
+is changed.
 """
 
 from __future__ import annotations
@@ -31,37 +31,37 @@ _QUOTED = re.compile(rb"^(>*From )", re.MULTILINE)
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
-#: Octets that are written before the state is: as many are asked for again after a crash, at most.
+#: Bytes written between two updates of the state: the maximum that is requested again after a crash.
 _WHOLE_EVERY = 1_048_576
 
-#: Octets of a line that are read at once, and of a state.
+#: The maximum of bytes in one read of a line, and in a state.
 _PIECE = 65_536
 
 
 class Mailbox(Protocol):
-    """Where messages go. What is done waits for the disk, and so is done in a thread. Raises `LocalError`."""
+    """The destination of messages. Calls wait for the disk and so run in a thread. Raises `LocalError`."""
 
     @property
     def numbers(self) -> set[int]:
-        """Of the articles that are there."""
+        """Return the numbers of the articles that are there."""
         ...
 
     @property
     def size(self) -> int:
-        """Octets that are there."""
+        """Return the size in bytes."""
         ...
 
     def open(self) -> None: ...
 
     def add(self, number: int, moment: datetime, article: bytes) -> None:
-        """One article more, of that time."""
+        """Append an article with that date."""
         ...
 
     def close(self) -> None: ...
 
 
 class Mbox:
-    """One file. `source` is whose numbers they are: a word without blanks."""
+    """A single mbox file. `source` names the owner of the article numbers, without spaces."""
 
     def __init__(self, path: str, source: str, *, make_directory: bool = False) -> None:
         self.numbers: set[int] = set()
@@ -102,7 +102,7 @@ class Mbox:
         os.lseek(self._fd, 0, os.SEEK_END)
 
     def _recover(self, found: os.stat_result) -> None:
-        """Cut off what a run that was killed had begun: all of it is ours."""
+        """Truncate the incomplete messages of a killed run, if all of them are from this source."""
         state = self._read_state()
         if state is None or not found.st_size:
             return
@@ -128,12 +128,13 @@ class Mbox:
             self._write(b"\n" if end.endswith(b"\n") else b"\n\n")
 
     def _messages(self, start: int) -> Iterator[tuple[bytes | None, int]]:
-        """Source and number of each message behind `start`; no source for one that is not ours."""
+        """Yield source and number of each message after `start`; (None, 0) for a foreign message."""
         with open(os.dup(self._fd), "rb") as file:
             file.seek(start)
             begins = True
             while line := file.readline(_PIECE):
-                if begins and line.startswith(b"From ") and line.endswith(b"\n"):  # or it was cut off in it
+                # The last line of an interrupted run may be incomplete.
+                if begins and line.startswith(b"From ") and line.endswith(b"\n"):
                     sender = line.split(b" ", 2)[1]
                     source, _, number = sender.rpartition(b"/")
                     is_ours = number.isdigit() and len(number) < 20
@@ -163,7 +164,7 @@ class Mbox:
         self.size += len(octets)
 
     def close(self) -> None:
-        """All that is there is whole."""
+        """Sync the file, remove its state, and close it: all messages are complete."""
         try:
             if self._fd != -1:
                 with _faults(self._path):
@@ -178,10 +179,10 @@ class Mbox:
         self._fd = -1
         self._directory.close()
 
-    # -- how much of it is whole
+    # -- the size of the complete part
 
     def _note(self) -> None:
-        """Write it down once it is on the disk."""
+        """Sync the file, then record its size in the state."""
         os.fsync(self._fd)
         record = {"format": _FORMAT, "size": self.size, "inode": os.fstat(self._fd).st_ino}
         first = self._state + FIRST_SUFFIX
@@ -210,7 +211,7 @@ class Mbox:
 
 
 class Maildir:
-    """A directory with a file for each message, in the form of D. J. Bernstein."""
+    """A directory with one file per message, in D. J. Bernstein's Maildir format."""
 
     def __init__(self, path: str, source: str) -> None:
         self.numbers: set[int] = set()
@@ -278,7 +279,7 @@ def _with_lines(article: bytes) -> bytes:
 
 
 def _format_date(moment: datetime) -> bytes:
-    """As asctime(3) has it, in UTC."""
+    """Format a time as asctime(3) does, in UTC."""
     utc = moment.astimezone(UTC)
     text = f"{_DAYS[utc.weekday()]} {_MONTHS[utc.month - 1]} {utc.day:2} {utc:%H:%M:%S} {utc.year:04}"
     return text.encode("ascii")

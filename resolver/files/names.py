@@ -1,4 +1,4 @@
-"""Names of files that we would write: what has one already, and which one is free."""
+"""Names of files to be written: whether a name is taken, and which name is free."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from resolver.policy.files import PART_SUFFIX, STATE_SUFFIX, is_kept_beside, num
 
 
 def check_name(path: str) -> None:
-    """May a file have this name, which a person chose? Raises `LocalError`."""
+    """Raise `LocalError` if a file cannot have this name, which the user chose."""
     name = os.path.basename(path)
     if name in ("", ".", ".."):
         raise LocalError(f"cannot write {path!r}: this is the name of a directory")
@@ -37,8 +37,7 @@ def check_name(path: str) -> None:
 
 
 def check_way(path: str, below: str) -> None:
-    """Leads the path, which begins with `below`, through no link behind that, as far as there is anything?
-    Raises `LocalError`."""
+    """Raise `LocalError` if an existing directory of the path after the prefix `below` is a link."""
     directory = DirectoryHandle(os.path.dirname(path), make=False, below=below)
     try:
         directory.hold()
@@ -51,8 +50,11 @@ def check_way(path: str, below: str) -> None:
 
 
 def make_directory(path: str, below: str) -> None:
-    """Make a directory, and those on the way to it from `below`, none of which may be a link. Raises
-    `LocalError`."""
+    """Create a directory and its parents after the prefix `below`, none of which may be a link.
+
+    Raises:
+        LocalError: A parent is a link, or the directory cannot be created.
+    """
     directory = DirectoryHandle(path, make=True, below=below)
     try:
         directory.hold()
@@ -63,7 +65,7 @@ def make_directory(path: str, below: str) -> None:
 
 
 def is_directory(path: str) -> bool:
-    """Is there a directory of this name, and no link to one?"""
+    """Return whether the path is a directory and not a link to one."""
     try:
         return stat.S_ISDIR(os.lstat(path).st_mode)
     except OSError:
@@ -71,42 +73,42 @@ def is_directory(path: str) -> bool:
 
 
 def is_there(path: str) -> bool:
-    """Has anything this name already, be it a link that leads nowhere?"""
+    """Return whether the name is taken, even by a link that leads nowhere."""
     return os.path.lexists(path)
 
 
 def check_free(path: str) -> None:
-    """Has nothing this name? Raises `LocalError`."""
+    """Raise `LocalError` if the name is taken."""
     if is_there(path):
         raise make_taken_error(path)
 
 
 class NameTaken(LocalError):
-    """A file has the name already, and stays."""
+    """The name is taken by a file, which stays."""
 
 
 def make_taken_error(path: str) -> NameTaken:
-    """What is said of a file that is in the way."""
+    """Return the error for a name that is taken."""
     return NameTaken(f"{path!r} exists already and is left as it is (--exists chooses otherwise)")
 
 
 def make_busy_error(path: str) -> LocalError:
-    """What is said where somebody else is writing the part of this file."""
+    """Return the error for a file that another process is writing."""
     return LocalError(f"{path + PART_SUFFIX!r} is being written by another transfer")
 
 
 def make_replaced_error(path: str) -> LocalError:
-    """What is said where the part is another file now."""
+    """Return the error for NAME.part if its name belongs to another file now."""
     return LocalError(f"{path + PART_SUFFIX!r} was removed or replaced while it was written")
 
 
 def make_irregular_error(path: str) -> LocalError:
-    """What is said of a device or a pipe that has the name."""
+    """Return the error for a device or a pipe that has the name."""
     return LocalError(f"{path!r} is no regular file and is left as it is; choose another name")
 
 
 def make_shared_error(path: str) -> LocalError:
-    """What is said of a file that cannot be gone on with."""
+    """Return the error for a file that cannot be resumed."""
     return LocalError(
         f"{path!r} is somebody else's or has several names, and is not gone on with "
         "(--exists replace takes its place)"
@@ -114,14 +116,16 @@ def make_shared_error(path: str) -> LocalError:
 
 
 def check_replaceable(there: os.stat_result | None, path: str) -> None:
-    """A file may be replaced, and a link to one. A device or a pipe is no file that somebody saved: with
-    enough rights, replacing `/dev/null` would be possible. Raises `LocalError`."""
+    """Raise `LocalError` unless the existing file is a regular file or a link.
+
+    A device or a pipe is not a saved file: with enough rights, `/dev/null` could be replaced.
+    """
     if there is not None and not (stat.S_ISREG(there.st_mode) or stat.S_ISLNK(there.st_mode)):
         raise make_irregular_error(path)
 
 
 def state_of(path: str) -> Validators | None:
-    """Size and time of the regular file; None where there is none, or where a link leads nowhere."""
+    """Return size and time of the regular file; None if it is missing or a link leads nowhere."""
     try:
         found = os.stat(path)
     except OSError:
@@ -132,7 +136,7 @@ def state_of(path: str) -> Validators | None:
 
 
 def size_of(path: str) -> int:
-    """Octets in the file; 0 where it cannot be told."""
+    """Return the size of the file in bytes; 0 if the system does not report it."""
     try:
         return os.stat(path).st_size
     except OSError:
@@ -140,15 +144,17 @@ def size_of(path: str) -> int:
 
 
 def free_name(path: str, source: str) -> str:
-    """`path`, or the first of those numbered behind it that is free for a file of `source`."""
+    """Return `path`, or the first numbered variant of it that is free for a file of `source`."""
     folder, name = os.path.split(path)
     names = (os.path.join(folder, number_name(name, number)) for number in itertools.count(1))
     return next(name for name in names if is_free(name, source))
 
 
 def is_free(path: str, source: str) -> bool:
-    """Has nothing this name, or only because a run for the same source was killed when all was done, and is
-    nobody writing to it?"""
+    """Return whether the name is free for a file of `source`, and no process is writing to it.
+
+    A file with the name counts as free if a run for the same source completed it and was then killed.
+    """
     return (not is_there(path) or _was_killed_behind(path, source)) and not _is_busy(path + PART_SUFFIX)
 
 
@@ -157,7 +163,7 @@ def _was_killed_behind(path: str, source: str) -> bool:
     try:
         directory.hold()
         state = read_state(os.path.basename(path) + STATE_SUFFIX, directory)
-    except (OSError, LocalError):  # somebody's
+    except (OSError, LocalError):  # The files belong to another program.
         return False
     finally:
         directory.close()
@@ -165,7 +171,7 @@ def _was_killed_behind(path: str, source: str) -> bool:
 
 
 def _is_busy(part: str) -> bool:
-    """Is another transfer writing this file?"""
+    """Return whether another transfer is writing this file."""
     try:
         fd = os.open(part, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

@@ -1,10 +1,17 @@
-"""NAME.part from its first name to its last: a growing file, and its state for a later run (S14).
+"""NAME.part from its creation to its final name, and its state for a later run (S14).
 
-A file of that name is resumed if its state and its mark show that a run of ours began it. An empty file of
-ours comes from a run that was killed before it wrote the state. Any other file belongs to somebody else: it
-is left as it is, and is an error before anything is sent.
+A file with the name NAME.part is in one of these states when a run opens it:
 
-The order of the steps allows a process to be killed before each of them.
+- absent: the file is created;
+- empty and owned by the user: a run was killed before it wrote the state, so the file is created again;
+- its state and its mark show that this package began it: the file is resumed if the URL is the same, and
+  truncated if the URL is another one;
+- a copy of such a file: the file is truncated;
+- any other file: another program owns it. It stays as it is, and is an error before a request is sent.
+
+The steps are in this order, so that a process may be killed before each of them: create, lock, mark, write
+the state, write bytes, mark the state complete, sync, rename, remove the state, remove the token. The lock
+keeps two runs apart. The token goes last, because until then it proves that the state belongs to this file.
 """
 
 from __future__ import annotations
@@ -48,21 +55,26 @@ from resolver.files.part_state import (
 from resolver.files.sidecar import Sidecar
 from resolver.policy.files import PART_SUFFIX, STATE_SUFFIX
 
-#: What to do about a file that has the name already: `fail` before anything is fetched, or `replace`.
+#: The treatment of an existing file of the final name: `fail` before anything is fetched, or `replace`.
 Existing: TypeAlias = Literal["fail", "replace"]
 
-#: No file but a link, a directory, a pipe that nobody reads.
+#: The errors of opening a file that is a link, a directory, or a pipe without a reader.
 _NO_FILE = frozenset({errno.ELOOP, errno.EISDIR, errno.ENXIO})
 
 
 class PartFile:
-    """Raises `OSError`, and `LocalError` that says what, where and what to do.
+    """NAME.part and its state file, with the steps between them.
 
-    `known` is of what the octets in it are; `dropped` says what was there that is not gone on with; `kept`
-    that another run could find it. `adopted` is the size of a file that had the final name before.
-    `finished`: the file has its name already, and only what tells of that was left; `complete`: it was killed
-    before it had it, and nothing else was left. `whole` are the octets that are there of a file with gaps,
-    None of one without.
+    Methods raise `OSError`, or a `LocalError` that names the failure, the path and the fix.
+
+    Attributes:
+        known: The validators of the object that the bytes belong to.
+        dropped: Why existing bytes could not be resumed, or None.
+        kept: Whether a later run could find the file.
+        adopted: The size of a file that had the final name before, or None.
+        finished: Whether the file has its final name already and only its state file was left.
+        complete: Whether a killed run had completed the file and only the renaming was left.
+        whole: The ranges that are there in a file with gaps; None for a file without gaps.
     """
 
     def __init__(
@@ -101,17 +113,20 @@ class PartFile:
 
     @property
     def is_waiting(self) -> bool:
-        """Was it looked at, and nothing more?"""
+        """Return whether `look` held the directory and the file is not open."""
         return self.fd == -1 and self.directory.fd != -1
 
     @property
     def position(self) -> int:
-        """Octets in the file so far, those moved in bulk included."""
+        """Return the number of bytes in the file, those that sendfile or splice moved included."""
         return os.lseek(self.fd, 0, os.SEEK_CUR)
 
     def look(self) -> bool:
-        """Can it wait until all of it is there? Where nothing has any of its names but what it replaces, and
-        files may be made there, as far as that can be told. Raises what tells that there will be none."""
+        """Return whether the file can stay in memory until it is complete.
+
+        This is the case if no file has one of its names, except a file that it replaces, and permissions seem
+        to allow new files. Raises an error if the file cannot be written at all.
+        """
         self._hold()
         status_of = self.directory.status_of
         there = status_of(self.name)
@@ -129,13 +144,13 @@ class PartFile:
 
     @property
     def is_free(self) -> bool:
-        """Has nothing its name, and is nobody writing to it?"""
+        """Return whether the final name is free and no other process is writing to it."""
         status_of = self.directory.status_of
         return status_of(self._part) is None and status_of(self.name) is None
 
     @property
     def replaces(self) -> bool:
-        """Does it take the place of a file that has its name?"""
+        """Return whether the file replaces an existing file of its name."""
         return self._exists == "replace"
 
     def _hold(self) -> None:
@@ -145,7 +160,7 @@ class PartFile:
             self._sidecar.check()
 
     def open(self) -> None:
-        """Create it, or take up what an earlier run left for the same source."""
+        """Create NAME.part, or resume the file that an earlier run left for the same source."""
         if self.directory.fd == -1:
             self._hold()
         state = read_state(self._state, self.directory)
@@ -165,14 +180,14 @@ class PartFile:
         return self._take(state)
 
     def begin_with(self, octets: bytes | bytearray) -> None:
-        """Open it for octets that were held until now, and write them, if there are any."""
+        """Open the file, and write the bytes that were in memory until now."""
         known = self.known
         try:
             self.open()
             if self.finished:
                 raise make_taken_error(self.path)
         except BaseException:
-            self._close_file()  # it may be somebody's
+            self._close_file()  # The file may belong to another process.
             raise
         self.restart()
         self.known = known
@@ -180,10 +195,10 @@ class PartFile:
             self.note(known, complete=False)
             write_all(self.fd, octets, self.path)
 
-    # -- what is there
+    # -- existing files
 
     def _was_killed_behind(self, there: os.stat_result, state: PartState | None) -> bool:
-        """Is the file that has the final name ours, of a run that was killed at the very end?"""
+        """Return whether the final name is a file of a run that was killed after the renaming."""
         if state is None or state.url != self._source or not (state.complete and state.mark.names(there)):
             return False
         if self.directory.names(self._part, there):
@@ -192,7 +207,7 @@ class PartFile:
         try:
             if not (is_own(os.fstat(fd)) and state.mark.is_on(fd)):
                 return False
-            with suppress(OSError, LocalError):  # that of somebody else, who was there meanwhile
+            with suppress(OSError, LocalError):  # Another program created that sidecar meanwhile.
                 self._sidecar.settle()
             self._conclude(fd, state.withheld)
         finally:
@@ -200,11 +215,13 @@ class PartFile:
         return True
 
     def _begin_with(self, there: os.stat_result, state: PartState | None) -> None:
-        """The file of the final name becomes NAME.part, once the state says that it is ours. Where something
-        was begun in its place already, that is gone on with."""
+        """Rename the file of the final name to NAME.part, once the state names that file.
+
+        If a NAME.part was already begun to replace it, resume that file instead.
+        """
         if not stat.S_ISREG(there.st_mode):
             raise make_irregular_error(self.path)
-        if self.directory.names(self._part, there):  # a run was killed between two steps
+        if self.directory.names(self._part, there):  # A run was killed between link and unlink.
             self.directory.forget(self._part)
         elif self.directory.status_of(self._part) is not None:
             self._exists = "replace"
@@ -215,7 +232,8 @@ class PartFile:
         if not is_own(found):
             raise make_shared_error(self.path)
         self._withheld = found.st_mode & OTHERS_WRITE
-        if state is not None and state.mark.names(found):  # that run had withheld it already
+        # An earlier run had withheld the permission already.
+        if state is not None and state.mark.names(found):
             self._withheld |= state.withheld
         self._mark = put_mark(self.fd)
         self._write_state(complete=False)
@@ -235,8 +253,10 @@ class PartFile:
             self._check_free()
 
     def _create(self) -> None:
-        """A new file. Whoever else may write to it once it is done has to wait until then: one that was open
-        to others for a moment is made again."""
+        """Create a new file that no other user may write to until it is complete.
+
+        A file that was writable by others for a moment is created again without that permission.
+        """
         self.fd = self.directory.create(self._part)
         self._withheld = os.fstat(self.fd).st_mode & OTHERS_WRITE
         if self._withheld:
@@ -246,13 +266,13 @@ class PartFile:
         self._lock(self._part)
 
     def _check_free(self) -> None:
-        """Whoever had NAME.part a moment ago may have given it its name since that was looked for."""
+        """Check again that the final name is free: another run may have renamed its NAME.part since."""
         if self._exists == "fail" and self.directory.status_of(self.name) is not None:
             self.directory.forget(self._part)
             raise make_taken_error(self.path)
 
     def _take_up(self, state: PartState | None) -> None:
-        """Go on with a file of an earlier run, or say whose it is not."""
+        """Resume a file of an earlier run, or raise an error if another program owns it."""
         self.fd = self._open_own()
         if not os.fstat(self.fd).st_size:
             return self._create_again()
@@ -278,7 +298,7 @@ class PartFile:
             self.restart()
 
     def _open_own(self) -> int:
-        """What has the name of NAME.part, if it is ours and nobody else is writing to it."""
+        """Open NAME.part if it belongs to the user and no other process is writing to it."""
         found = self.directory.status_of(self._part)
         if found is None:
             raise make_busy_error(self.path)
@@ -291,12 +311,13 @@ class PartFile:
                 raise
             raise self.directory.make_foreign_error(self._part) from error
         self._lock(self._part)
-        if not is_own(os.fstat(self.fd)):  # only now: the last step of another transfer is two names
+        # Checked only after locking: the last step of another transfer leaves two names.
+        if not is_own(os.fstat(self.fd)):
             raise self.directory.make_foreign_error(self._part)
         return self.fd
 
     def _create_again(self) -> None:
-        """In place of an empty one, which others may have been able to open."""
+        """Replace an empty file, which other users may have been able to open."""
         self.directory.forget(self._part)
         os.close(self.fd)
         try:
@@ -306,15 +327,18 @@ class PartFile:
         self._check_free()
 
     def _lock(self, name: str) -> None:
-        """Keep others out. Whoever had the file before may have given it another name meanwhile."""
+        """Lock the file, and check its name: the previous holder may have renamed it meanwhile."""
         if not lock(self.fd) or not self.directory.names(name, os.fstat(self.fd)):
             raise make_busy_error(self.path)
 
-    # -- what becomes of it
+    # -- recording and finishing
 
     def note(self, known: Validators, *, complete: bool) -> None:
-        """Write down what is in it, for a later run. Where the file system cannot keep others from writing to
-        it no later run could believe that: then nothing is written, and nothing kept."""
+        """Write the state for a later run.
+
+        If the file system cannot keep other users from writing to the file, no later run could trust the
+        state. Then no state is written and the file is not kept.
+        """
         self.known = known
         if self._mark is None:
             self._mark = put_mark(self.fd)
@@ -327,21 +351,20 @@ class PartFile:
         return write_state(self._state, self.directory, state)
 
     def restart(self) -> None:
-        """Begin again at octet 0. What had the final name before has it again, until the new file takes its
-        place."""
+        """Restart at byte 0. An adopted file gets its final name back until the new file replaces it."""
         if self.adopted is not None:
             self._put_back()
         self.cut(0)
         self.known = Validators()
 
     def cut(self, size: int) -> None:
-        """It has as many octets, without a gap, and goes on behind them."""
+        """Truncate the file to `size` bytes without gaps, and continue at its end."""
         os.ftruncate(self.fd, size)
         os.lseek(self.fd, size, os.SEEK_SET)
         self.whole, self.complete = None, False
 
     def open_again(self) -> int:
-        """The same file, with a place of its own where octets go next."""
+        """Open the same file again, with a separate file position."""
         fd = self.directory.open(self._part)
         if not os.path.samestat(os.fstat(fd), os.fstat(self.fd)):
             os.close(fd)
@@ -349,7 +372,7 @@ class PartFile:
         return fd
 
     def _put_back(self) -> None:
-        """The file that was adopted stays as it was; what comes now goes into one of its own."""
+        """Give the adopted file its name back, and continue with a new NAME.part."""
         self.give_back()
         os.close(self.fd)
         self.fd, self._mark = -1, None
@@ -357,15 +380,19 @@ class PartFile:
         self._take(None)
 
     def give_back(self) -> None:
-        """Nothing came behind what had the final name before: it has that name again."""
+        """Give an adopted file its final name back: no byte was added to it."""
         self._check_part()
         self._name_it()
         self.adopted = None
         self._conclude(self.fd, self._withheld)
 
     def settle(self, meta: bytes | None, *, durable: bool = False) -> None:
-        """Give it its name, once it is on the disk; and `meta` that of its sidecar. If it is to be `durable`
-        the name is on the disk then, too."""
+        """Rename the file, which is on the disk, to its final name, and write its sidecar.
+
+        Args:
+            meta: The content of the sidecar; None writes no sidecar.
+            durable: Whether the directory is synced, too.
+        """
         self._check_part()
         try:
             self._sidecar.make_way(meta)
@@ -385,7 +412,7 @@ class PartFile:
         self.close()
 
     def _check_part(self) -> None:
-        """Is NAME.part still the file that we wrote? Others may be able to write to the directory."""
+        """Raise an error unless NAME.part is still this file: other users may write to the directory."""
         if not self.directory.names(self._part, os.fstat(self.fd)):
             raise make_replaced_error(self.path)
 
@@ -396,8 +423,10 @@ class PartFile:
             raise make_taken_error(self.path) from error
 
     def _conclude(self, fd: int, withheld: int) -> None:
-        """The file has its name: from now on it is like any other. The token goes last, for until then it
-        proves that the state is of this file."""
+        """Restore the permissions and remove the state of a file that has its final name.
+
+        The token goes last, because until then it proves that the state belongs to this file.
+        """
         if withheld:
             with suppress(OSError):
                 os.fchmod(fd, stat.S_IMODE(os.fstat(fd).st_mode) | withheld)
@@ -405,11 +434,11 @@ class PartFile:
         wipe(fd)
 
     def _forget_state(self) -> None:
-        with suppress(OSError, LocalError):  # somebody else's by now
+        with suppress(OSError, LocalError):  # Another program owns the state file by now.
             forget_state(self._state, self.directory)
 
     def discard(self) -> None:
-        """Remove it, and close; harmless after `close`."""
+        """Remove the file and close it; has no effect after `close`."""
         if self.fd != -1:
             with suppress(OSError, LocalError):
                 self._check_part()
@@ -428,8 +457,7 @@ class PartFile:
 
 
 class Segment:
-    """A piece of a file that grows: a sink of its own, which takes no octet beyond its end. A context
-    manager."""
+    """A sink for one segment of a file, which refuses bytes beyond its end; a context manager."""
 
     def __init__(self, fd: int, path: str, begin: int, end: int) -> None:
         self._fd = fd
@@ -451,7 +479,7 @@ class Segment:
 
     @property
     def position(self) -> int:
-        """The octet of the file that comes next."""
+        """Return the offset in the file of the next byte."""
         return self._closed_at if self._fd == -1 else os.lseek(self._fd, 0, os.SEEK_CUR)
 
     def fileno(self) -> int:

@@ -1,8 +1,8 @@
-"""The state of a growing file: its identity, its source, and the ranges that it holds.
+"""The state of a partial file: its identity, its source, and the ranges that it holds.
 
-A small JSON file beside NAME.part, for its owner only. It is written whole under another name and then
-renamed, so after a crash there is the old state, the new one, or none. Both names may be taken: a file that
-does not begin like ours is left as it is, and is an error.
+The state is a small JSON file next to NAME.part, which only its owner can read. It is written under a
+temporary name and then renamed, so a crash leaves the old state, the new state, or no state. Either name may
+be taken: a file that does not start with the package's own header stays as it is, and is an error.
 """
 
 from __future__ import annotations
@@ -25,51 +25,58 @@ from resolver.files.directory import DirectoryHandle
 from resolver.files.faults import writing_fault
 from resolver.policy.files import FIRST_SUFFIX
 
-# The mark by which a file of ours is recognized: owner, inode number and a token that it carries (S14).
+# The mark identifies a file that this package created: device, inode number and a token in an extended
+# attribute (S14).
 #
-# The content of a file does not prove who wrote it, for strangers choose content, and often names. So the
-# state beside a growing file names the one file that it describes. A copy is another file, and so is a file
-# that got the number of a removed one: neither has the token.
+# The content of a file does not prove its origin: an untrusted server chooses the content, and often the
+# name. So the state file names the one file that it describes. A copy is another file, and so is a file that
+# reuses the inode number of a removed file: neither has the token.
 
-#: Write permission for anybody but the owner.
+#: Write permission for all users but the owner.
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 _ATTRIBUTE = "user.url-resolver.part"
-_HAS_ATTRIBUTES = hasattr(os, "setxattr")  # Python has them on Linux
+_HAS_ATTRIBUTES = hasattr(os, "setxattr")  # Python supports extended attributes on Linux only.
 
 
 def is_own(found: os.stat_result) -> bool:
-    """A regular file of the effective user under one name: what is written to it gets nowhere else."""
+    """Return whether this is a regular file of the effective user with a single name.
+
+    Bytes written to such a file appear under no other name.
+    """
     return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and found.st_nlink == 1
 
 
 def is_guarded(found: os.stat_result) -> bool:
-    """One's own, and nobody else may write to it."""
+    """Return whether the user owns the file and no other user may write to it."""
     return is_own(found) and not found.st_mode & OTHERS_WRITE
 
 
 @dataclass(frozen=True, slots=True)
 class FileIdentity:
-    """The numbers of a file, and its token; None where the file system has no attributes."""
+    """The device and inode number of a file, and its token; None if the file system has no attributes."""
 
     device: int
     inode: int
     token: str | None
 
     def names(self, found: os.stat_result) -> bool:
-        """Has this file the numbers?"""
+        """Return whether the file has this device and inode number."""
         return (self.device, self.inode) == (found.st_dev, found.st_ino)
 
     def is_on(self, fd: int) -> bool:
-        """Is it this file that got the mark?"""
+        """Return whether the open file is the marked file."""
         return self.names(os.fstat(fd)) and self.token == _token_of(fd) and not self._lacks_token(fd)
 
     def is_copied_to(self, fd: int) -> bool:
-        """Is this a copy of the file that got the mark? Devices may get other numbers, too."""
+        """Return whether the open file is a copy of the marked file.
+
+        A remounted device may have a new number, too.
+        """
         return self.token is not None and self.token == _token_of(fd) and not self.names(os.fstat(fd))
 
     def _lacks_token(self, fd: int) -> bool:
-        """Has the mark none though it could have one? Then it is not from here."""
+        """Return whether the mark has no token although the file system supports it: a foreign mark."""
         if self.token is not None or not _put_token(fd, "none"):
             return False
         wipe(fd)
@@ -77,14 +84,14 @@ class FileIdentity:
 
 
 def put_mark(fd: int) -> FileIdentity:
-    """Mark an open file."""
+    """Mark an open file and return its identity."""
     found = os.fstat(fd)
     token = secrets.token_hex(16)
     return FileIdentity(found.st_dev, found.st_ino, token if _put_token(fd, token) else None)
 
 
 def wipe(fd: int) -> None:
-    """Take the token away, if there is one."""
+    """Remove the token, if there is one."""
     if _HAS_ATTRIBUTES:
         with suppress(OSError):
             os.removexattr(fd, _ATTRIBUTE)
@@ -92,7 +99,7 @@ def wipe(fd: int) -> None:
 
 def _put_token(fd: int, token: str) -> bool:
     if _HAS_ATTRIBUTES:
-        with suppress(OSError):  # it has none, or no room for one
+        with suppress(OSError):  # The file system has no attributes, or no space for this attribute.
             os.setxattr(fd, _ATTRIBUTE, token.encode())
             return True
     return False
@@ -110,7 +117,7 @@ Ranges: TypeAlias = "tuple[Range, ...]"
 
 
 def parse_ranges(value: object) -> Ranges | None:
-    """As they stand in JSON. None for what is none: not in order, not apart, empty, below 0."""
+    """Return the ranges of a JSON value; None unless they are sorted, disjoint, nonempty and not negative."""
     if not isinstance(value, list):
         return None
     found: list[Range] = []
@@ -126,7 +133,7 @@ def parse_ranges(value: object) -> Ranges | None:
 
 
 def join_ranges(ranges: list[Range]) -> Ranges:
-    """In order, and those that touch as one."""
+    """Sort the ranges and merge ranges that touch."""
     found: list[Range] = []
     for begin, end in sorted(ranges):
         if begin >= end:
@@ -138,12 +145,12 @@ def join_ranges(ranges: list[Range]) -> Ranges:
 
 
 def clip_ranges(ranges: Ranges, size: int) -> Ranges:
-    """What of them there is in a file of that size."""
+    """Return the parts of the ranges that lie within a file of that size."""
     return tuple((begin, min(end, size)) for begin, end in ranges if begin < size)
 
 
 def find_missing(ranges: Ranges, size: int) -> Iterator[Range]:
-    """What there is not, of a file of that size."""
+    """Yield the gaps between the ranges in a file of that size."""
     behind = 0
     for begin, end in (*ranges, (size, size)):
         if behind < begin:
@@ -152,21 +159,21 @@ def find_missing(ranges: Ranges, size: int) -> Iterator[Range]:
 
 
 def octets_of(ranges: Ranges) -> int:
-    """How many octets there are."""
+    """Return the total number of bytes in the ranges."""
     return sum(end - begin for begin, end in ranges)
 
 
 def prefix_of(ranges: Ranges) -> int:
-    """How many octets there are from the first on."""
+    """Return the number of contiguous bytes from offset 0."""
     return ranges[0][1] if ranges and not ranges[0][0] else 0
 
 
-_MOST = 1_048_576  # a URL of 65,536 characters in JSON, and the validators
+_MOST = 1_048_576  # A URL of 65,536 characters in JSON, and the validators.
 
 _FORMAT = "url-resolver part state 1"
-#: Of a file with gaps: one of ours that knew of none would take it for a file without.
+#: The format of a file with gaps: an older version of this package would ignore the gaps.
 _WITH_GAPS = "url-resolver part state 2"
-#: How each of them begins; one that a run was killed over begins so as far as it goes.
+#: The first bytes of every state file; a run that was killed while writing leaves a prefix of them.
 _BEGINNING = b'{"format": "url-resolver part state '
 
 _FOR_THE_OWNER = 0o600
@@ -174,10 +181,17 @@ _FOR_THE_OWNER = 0o600
 
 @dataclass(frozen=True, slots=True)
 class PartState:
-    """`url` is what was asked for, without a password. `mark` is that of the file. `withheld` is who but its
-    owner may write to it once it has its name. When it is `complete`, every octet is there and checked, and
-    only the renaming is left. `whole` are the octets that are there, of a file with gaps; None where all are,
-    as far as the file goes. They were on the disk before this was written."""
+    """The content of a state file.
+
+    Attributes:
+        url: The URL that was requested, without a password.
+        known: The validators of the object.
+        mark: The identity of the partial file.
+        withheld: The write permissions that other users get once the file has its name.
+        complete: Whether all bytes are there and verified, and only the renaming is left.
+        whole: The ranges that are there in a file with gaps, synced before the state was written; None for a
+            file without gaps.
+    """
 
     url: str
     known: Validators
@@ -188,8 +202,11 @@ class PartState:
 
 
 def read_state(name: str, directory: DirectoryHandle) -> PartState | None:
-    """The state in the file `name`, or None where there is none that makes sense. Raises `LocalError` where
-    that, or what it is written as first, is none of ours."""
+    """Read the state in the file `name`; None if the file is missing or invalid.
+
+    Raises:
+        LocalError: The state file, or its temporary file, was not created by this package.
+    """
     _read_own(make_temporary_name(name), directory)
     octets = _read_own(name, directory)
     if octets is None:
@@ -201,10 +218,17 @@ def read_state(name: str, directory: DirectoryHandle) -> PartState | None:
 
 
 def write_state(name: str, directory: DirectoryHandle, state: PartState) -> bool:
-    """Put the state into the file `name`, in one step; False where the file system keeps no file for its
-    owner, and so could not keep it. Raises `OSError`, and `LocalError` as `read_state`."""
+    """Write the state into the file `name` in one step.
+
+    Returns:
+        False if the file system cannot restrict a file to its owner, so no state is kept.
+
+    Raises:
+        OSError: The file cannot be written.
+        LocalError: The state file, or its temporary file, was not created by this package.
+    """
     first = make_temporary_name(name)
-    _forget(first, directory)  # of a run that was killed
+    _forget(first, directory)  # A killed run may have left a temporary file.
     fd, octets = directory.create(first, _FOR_THE_OWNER), json.dumps(_record(state)).encode()
     with whole_file(fd, (octets,), partial(directory.forget, first), sync=False) as status:
         _read_own(name, directory)
@@ -216,13 +240,18 @@ def write_state(name: str, directory: DirectoryHandle, state: PartState) -> bool
 
 
 def forget_state(name: str, directory: DirectoryHandle) -> None:
-    """Remove the state, if it is there and ours. Raises `OSError`, and `LocalError` as `read_state`."""
+    """Remove the state file, if it exists and this package created it.
+
+    Raises:
+        OSError: The file cannot be read.
+        LocalError: The state file, or its temporary file, was not created by this package.
+    """
     _forget(make_temporary_name(name), directory)
     _forget(name, directory)
 
 
 def make_temporary_name(name: str) -> str:
-    """What it is written as first."""
+    """Return the temporary name under which the state is written first."""
     return name + FIRST_SUFFIX
 
 
@@ -232,7 +261,7 @@ def _forget(name: str, directory: DirectoryHandle) -> None:
 
 
 def _read_own(name: str, directory: DirectoryHandle) -> bytes | None:
-    """What is in a file of ours; None where there is none. Raises `LocalError` for a file of others."""
+    """Return the content of a state file; None if it is missing. Raise `LocalError` for a foreign file."""
     found = directory.status_of(name)
     if found is None:
         return None
@@ -240,7 +269,7 @@ def _read_own(name: str, directory: DirectoryHandle) -> bytes | None:
         raise directory.make_foreign_error(name)
     try:
         fd = directory.open(name, os.O_RDONLY)
-    except FileNotFoundError:  # a transfer at work has just renamed it
+    except FileNotFoundError:  # A concurrent transfer has just renamed it.
         return None
     except OSError as error:
         raise directory.make_foreign_error(name) from error
@@ -299,7 +328,7 @@ def _parse(record: dict[str, object]) -> PartState | None:
 
 
 def _parse_ranges(value: object, size: int | None) -> Ranges:
-    """What is there, as far as that makes sense of an object of that size; else nothing is."""
+    """Return the ranges if they fit an object of that size; otherwise none."""
     ranges = parse_ranges(value)
     if ranges is None or size is None or (ranges and ranges[-1][1] > size):
         return ()
@@ -307,7 +336,10 @@ def _parse_ranges(value: object, size: int | None) -> Ranges:
 
 
 def position_of(sink: Sink) -> int | None:
-    """Octets in a file so far, those moved in bulk included; None for what has no position."""
+    """Return the number of bytes in a file so far; None for a sink without position.
+
+    Bytes moved by sendfile or splice are included.
+    """
     try:
         return os.lseek(sink.fileno(), 0, os.SEEK_CUR)
     except OSError:
@@ -315,7 +347,7 @@ def position_of(sink: Sink) -> int | None:
 
 
 def write_all(fd: int, octets: bytes | bytearray | memoryview, path: str) -> None:
-    """Raises `LocalError`, which names the path."""
+    """Write all bytes; raises `LocalError` with the path."""
     left = memoryview(octets)
     try:
         while left:
@@ -325,7 +357,7 @@ def write_all(fd: int, octets: bytes | bytearray | memoryview, path: str) -> Non
 
 
 def set_time(fd: int, modified: datetime | None) -> None:
-    """None leaves it as it is; so does one that the file system cannot hold."""
+    """Set the modification time; None, or a time that the file system cannot store, changes nothing."""
     if modified is not None:
         with suppress(OSError, OverflowError, ValueError):
             moment = modified.timestamp()

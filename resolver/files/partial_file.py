@@ -1,10 +1,21 @@
-"""The only files into which a peer's bytes are written: NAME.part, or memory, until complete (S14).
+"""Partial files: NAME.part, or memory, which receives a peer's bytes until the file is complete (S14).
 
-A body grows in NAME.part beside its final name, created exclusively and through no link, and gets its name in
-one step once it is complete and on the disk. A small body, of which nothing is on the disk yet, is held in
-memory until it is complete. The directory is held open meanwhile, so that renaming it cannot send the file
-elsewhere. No file is ever made executable. `resolver.files.part` and `resolver.files.commit` handle the
-names; this module has the bytes, the waiting and the texts of system errors.
+No other file receives bytes of a peer. NAME.part stands in the directory of the final name. It is created
+exclusively, through no link, and renamed in one step once it is complete and on the disk. A small file with
+nothing on the disk yet is held in memory until it is complete. The directory stays open meanwhile, so
+renaming it cannot send the file elsewhere. No file is ever made executable.
+
+A `PartialFile` is in one of these states:
+
+- held: `_held` is a buffer, `fd` is -1, and the disk has no file;
+- sequential: NAME.part is open, its bytes are contiguous, and `_part.whole` is None;
+- with gaps: segments write at their own offsets, and `_part.whole` lists the ranges on the disk;
+- closed: committed, kept for a later run, or discarded.
+
+`remember`, `write`, `fileno`, `keep` and `spread` leave the held state. `spread` leads to gaps; `gather` and
+`flatten` lead back. Invariant: the state file never lists a byte that is not on the disk.
+`resolver.files.part` and `resolver.files.commit` handle the names; this module handles the bytes, the waiting
+and the texts of system errors.
 """
 
 from __future__ import annotations
@@ -34,33 +45,43 @@ if TYPE_CHECKING:
 
 _PIECE = 1_048_576
 
-#: Seconds between two beginnings of writing what has come: some 100 MB from this machine itself.
+#: Seconds between two starts of writeback: some 100 MB if the server is on this machine.
 _SET_GOING_EVERY = 0.1
 
-#: Octets that have their place on the disk before they come, at most: a peer that announces more than it
-#: sends, or a run that is killed, takes no more of it than that.
+#: The maximum of bytes that are allocated on the disk in advance. A peer that announces more than it sends,
+#: or a killed run, occupies no more than that.
 _AHEAD = 134_217_728
 
-#: Octets hashed without a look at whether anybody still wants the digest: some 0.1 s.
+#: Bytes hashed between two checks for cancellation: some 0.1 s.
 _HASHED_AT_ONCE = 67_108_864
 
 
 class PartialFile:
-    """An async context manager around NAME.part. All errors are `LocalError` and say what, where and what
-    to do.
+    """A file until it is complete: an async context manager around NAME.part.
 
-    Entering creates the file, or takes up the one that an earlier run left for the same `source` (a URL
-    without a password): then `position` and `known` say how far that came and of what; `dropped` says what
-    was there that cannot be gone on with. Leaving without `commit` keeps what arrived if a later run
-    could go on with it or the caller was cancelled, and else removes it. A file that another process is
-    writing, or that is none of ours, is left alone. `finished`: the file has its name already, and only what
-    tells of that was left. `left` is how many octets stay behind for a later run.
+    Entering creates the file, or resumes the file that an earlier run left for the same `source`. Leaving
+    without `commit` keeps the bytes if a later run can resume them or the caller was cancelled; otherwise it
+    removes them. A file that another process is writing, or that this package did not create, is left
+    unchanged. All errors are `LocalError` and name the failure, the path and the fix.
 
-    With `adopt`, a file that has the final name already counts as begun, if nothing was begun beside it; it
-    gets that name back when nothing comes of it. With `make_directory` the directory is made first; with
-    `below`, how the path begins, nothing behind that may be a link. With `meta` it is said on entering
-    whether a sidecar can be written. As many octets as it `holds` are in memory until the file is whole,
-    where nothing has a name that it needs; `commits` is the company in which it gets to the disk.
+    Args:
+        path: The final name.
+        exists: Whether a file with the final name is an error or is replaced.
+        source: The URL without a password, which a later run compares.
+        adopt: Resume a file that already has the final name, if NAME.part does not exist. The file gets that
+            name back if no byte follows.
+        make_directory: Create the directory first.
+        below: A prefix of the path; no directory after it may be a symbolic link.
+        meta: Check on entering whether a sidecar can be written.
+        holds: The maximum of bytes in memory until the file is complete, if no existing file prevents that.
+        commits: The group commit that brings the file to the disk.
+
+    Attributes:
+        position: The bytes that are there already.
+        known: The validators of the object that these bytes belong to.
+        dropped: Why existing bytes could not be resumed, or None.
+        finished: Whether the file has its final name already and only its state file was left.
+        left: The bytes that stay behind for a later run.
     """
 
     final = False
@@ -82,7 +103,7 @@ class PartialFile:
         self.left = 0
         self._holds = holds
         self._held: bytearray | None = None
-        self.allocated = 0  # up to where it has its place on the disk
+        self.allocated = 0  # Offset up to which the disk space is allocated.
         self._commits = commits or GroupCommit()
         self._part = PartFile(
             path,
@@ -127,12 +148,12 @@ class PartialFile:
             self.discard()
 
     def _is_worth_keeping(self, kind: type[BaseException] | None) -> bool:
-        """Could another run go on with it? Who interrupts us gets to keep what arrived in any case."""
+        """Return whether a later run could resume the file; after a cancellation any byte is kept."""
         interrupted = kind is not None and is_cancel(kind)
         return self.position > 0 and self._part.kept and (self.known != Validators() or interrupted)
 
     def _leave_held(self, kind: type[BaseException] | None) -> None:
-        """What is in memory is put where a later run finds it, if it could go on with that."""
+        """Write the bytes in memory to NAME.part if a later run could resume them."""
         interrupted = kind is not None and is_cancel(kind)
         if self._held and (self.known != Validators() or interrupted):
             with suppress(OSError, LocalError):
@@ -143,11 +164,11 @@ class PartialFile:
 
     @property
     def is_held(self) -> bool:
-        """Is it in memory alone?"""
+        """Return whether all bytes are in memory and NAME.part does not exist."""
         return self._held is not None
 
     def grow(self) -> None:
-        """From now on it grows in NAME.part, which is of what is `known`."""
+        """Create NAME.part with the bytes in memory, and write its state file from `known`."""
         try:
             self._open()
             self._part.note(self.known, complete=False)
@@ -161,7 +182,7 @@ class PartialFile:
 
     @property
     def known(self) -> Validators:
-        """What the octets in the file are of."""
+        """Return the validators of the object that the bytes belong to."""
         return self._part.known
 
     @property
@@ -173,8 +194,10 @@ class PartialFile:
         return self._part.dropped
 
     async def remember(self, known: Validators) -> None:
-        """Write down what the octets that follow are of, before the first of them is written. Those of an
-        object that is too large to be held go to NAME.part from now on."""
+        """Record the validators of the bytes that follow, before the first of them is written.
+
+        An object that is too large for memory is written to NAME.part from here on.
+        """
         if self._held is not None:
             self._part.known = known
             if known.size is not None and known.size > self._holds:
@@ -186,8 +209,10 @@ class PartialFile:
             raise writing_fault(error, self.path) from error
 
     def restart(self) -> None:
-        """Begin again at octet 0: what was there is of another state of the object. What had the final
-        name before has it again, until the new file takes its place."""
+        """Restart at byte 0, because the existing bytes belong to another state of the object.
+
+        An adopted file gets its final name back until the new file replaces it.
+        """
         if self._held is not None:
             self._held.clear()
             self._part.known = Validators()
@@ -198,7 +223,7 @@ class PartialFile:
             raise writing_fault(error, self.path) from error
 
     def tail(self, count: int) -> bytes:
-        """The last `count` octets."""
+        """Return the last `count` bytes."""
         if self._held is not None:
             return bytes(self._held[-count:]) if count else b""
         return os.pread(self._part.fd, count, max(0, self.position - count))
@@ -210,7 +235,7 @@ class PartialFile:
 
     @property
     def position(self) -> int:
-        """Octets in the file so far, those moved in bulk included."""
+        """Return the number of bytes in the file, those that sendfile or splice moved included."""
         if self._held is not None:
             return len(self._held)
         whole = self._part.whole
@@ -218,23 +243,29 @@ class PartialFile:
 
     @property
     def has_gaps(self) -> bool:
-        """Does it grow, or did it, in more than one place?"""
+        """Return whether segments write at several offsets, or did."""
         return self._part.whole is not None
 
     @property
     def adopts(self) -> bool:
-        """Is it what had the final name before?"""
+        """Return whether the file had the final name before."""
         return self._part.adopted is not None
 
     @property
     def whole(self) -> Ranges:
-        """The octets that are there."""
+        """Return the ranges of bytes that are there."""
         whole, position = self._part.whole, self.position
         return whole if whole is not None else ((0, position),) if position else ()
 
     async def spread(self, known: Validators, whole: Ranges) -> None:
-        """From now on octets come in pieces, to where they belong. What is there of an object in this state
-        is written down before, and again each time that more is."""
+        """Switch to segments at several offsets.
+
+        The state file lists the ranges of this object before the first segment and after each `note_whole`.
+
+        Args:
+            known: The validators of the object.
+            whole: The ranges that are there already.
+        """
         try:
             self._open()
         except OSError as error:
@@ -243,7 +274,7 @@ class PartialFile:
         await self.remember(known)
 
     async def note_whole(self, whole: Ranges) -> None:
-        """Write down that so much is there, once it is on the disk."""
+        """Sync the file, then record these ranges in the state file."""
         try:
             await self._loop.in_thread(os.fdatasync, self._part.fd)
         except OSError as error:
@@ -252,16 +283,16 @@ class PartialFile:
         await self.remember(self.known)
 
     def record_ranges(self, whole: Ranges) -> None:
-        """So much is there by now; it is written down when the file is left."""
+        """Update the ranges in memory; the state file follows when the file is closed."""
         self._part.whole = whole
 
     def flatten(self) -> None:
-        """What is behind the first gap is dropped, so that the file can go on at its end."""
+        """Drop the bytes after the first gap, so that the file can be continued at its end."""
         if self._part.whole is not None:
             self._cut(prefix_of(self._part.whole))
 
     def gather(self, size: int) -> None:
-        """All of it is there: a file like any other again."""
+        """Return to a sequential file: all `size` bytes are there."""
         assert self._part.whole is not None
         assert octets_of(self._part.whole) == size
         self._cut(size)
@@ -273,7 +304,7 @@ class PartialFile:
             raise writing_fault(error, self.path) from error
 
     def segment(self, begin: int, end: int) -> Segment:
-        """Where the octets from `begin` to `end` go."""
+        """Return a sink for the bytes from `begin` to `end`."""
         try:
             return Segment(self._part.open_again(), self.path, begin, end)
         except OSError as error:
@@ -288,9 +319,13 @@ class PartialFile:
         write_all(self._part.fd, octets, self.path)
 
     async def write_back(self, size: int) -> None:
-        """Until it is cancelled: what has come of so many octets is set going to the disk, so that little is
-        left to do in the end, and those that come next have their place there. What is dropped before that is
-        written in vain."""
+        """Start writeback of new bytes and allocate the next ones, until cancelled.
+
+        Little is left to sync at the end then. Bytes that are dropped before the commit are written in vain.
+
+        Args:
+            size: The size of the complete file.
+        """
         begin, self.allocated = self.position, 0
         try:
             while True:
@@ -309,18 +344,20 @@ class PartialFile:
             self.allocated = end
 
     def _give_back(self) -> None:
-        """What did not come needs no place."""
+        """Release the disk space allocated for bytes that did not arrive."""
         with suppress(OSError):
             if self.allocated > self.position == os.fstat(self._part.fd).st_size:
                 os.ftruncate(self._part.fd, self.position)
 
     async def set_going(self) -> None:
-        """The same of all that has come until now, wherever it belongs."""
+        """Start writeback of all bytes that arrived so far, at any offset."""
         await self._loop.in_thread(set_going, self._part.fd, 0, 0)
 
     async def digest(self, algorithm: str) -> str:
-        """The digest of what is in the file, in hex. It is read in a worker thread, piece by piece, so that
-        a cancellation is heeded soon."""
+        """Return the digest of the bytes in the file, in hex.
+
+        A worker thread reads the file in blocks of at most 64 MiB, so that a cancellation takes effect soon.
+        """
         if self._held is not None:
             return hashlib.new(algorithm, self._held).hexdigest()
         digest = hashlib.new(algorithm)
@@ -330,7 +367,7 @@ class PartialFile:
         return digest.hexdigest()
 
     def _add_to(self, digest: Hash, offset: int) -> int:
-        """Some more of the file; how many octets."""
+        """Hash the next block of the file and return its size."""
         count = 0
         try:
             while count < _HASHED_AT_ONCE and (octets := os.pread(self._part.fd, _PIECE, offset + count)):
@@ -346,9 +383,17 @@ class PartialFile:
         meta: bytes | None = None,
         ready: Ready | None = None,
     ) -> None:
-        """Bring the file to the disk, set its time, give it its name, and `meta` that of its sidecar. In a
-        worker thread, for a disk may take seconds, and together with others; not to be cancelled half way.
-        `ready` is awaited, with its inode, when it is on the disk, before it gets its name."""
+        """Sync the file, set its time, rename it to its final name, and write its sidecar.
+
+        A worker thread does this, because a disk may take seconds, and together with other files. A
+        cancellation does not interrupt it half way.
+
+        Args:
+            modified: The modification time; None leaves the file's own.
+            meta: The content of the sidecar; None writes no sidecar.
+            ready: An async callback that receives the inode when the file is on the disk, before it gets its
+                name.
+        """
         held = self._held
         part = self._part
         landing = (
@@ -365,26 +410,26 @@ class PartialFile:
                 self._held = None
 
     def keep(self) -> None:
-        """Close, and leave NAME.part where it is: what arrived can be continued."""
+        """Close the file and leave NAME.part for a later run."""
         if self._held is not None:
             self.grow()
         self.left = self.position
         if self._part.whole is not None:
-            with suppress(OSError, LocalError):  # what was written down last is true, too
+            with suppress(OSError, LocalError):  # The last state that was written is true, too.
                 self._part.note(self.known, complete=False)
         self._part.close()
 
     def discard(self) -> None:
-        """Close, and remove NAME.part; harmless after `commit` and `keep`."""
+        """Close the file and remove NAME.part; has no effect after `commit` or `keep`."""
         self._held = None
         self._part.discard()
 
 
-# Files that an earlier run had completed when it was killed, and the steps that were left.
+# Recovery: files that an earlier run had completed when it was killed, and their remaining steps.
 
 
 def has_size(path: str, size: int) -> bool:
-    """Is a file of that size there?"""
+    """Return whether a regular file of that size is there."""
     try:
         found = os.stat(path)
     except (OSError, ValueError):
@@ -393,7 +438,7 @@ def has_size(path: str, size: int) -> bool:
 
 
 def sync_directories(paths: Iterable[str]) -> None:
-    """Bring the names of these files to the disk. A file system that has no such thing has none to lose."""
+    """Sync the directories of these files. A file system without directory sync has no names to lose."""
     for directory in {os.path.dirname(path) for path in paths}:
         with suppress(OSError):
             fd = os.open(directory or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -404,9 +449,19 @@ def sync_directories(paths: Iterable[str]) -> None:
 
 
 def finish(path: str, source: str, *, inode: int, size: int, sidecar: bool, below: str | None = None) -> bool:
-    """Has the file of that inode and size this name, or could it be given it? Then nothing is left of the
-    steps that lead there. `source` is what it came from, `below` a directory from which no link leads there.
-    With a `sidecar` it gets no name here: what stands there has to be found once more."""
+    """Return whether a completed file of a killed run has this name, or was given it now.
+
+    After True no step is left to do.
+
+    Args:
+        path: The final name.
+        source: The URL that the file came from.
+        inode: The inode of the file.
+        size: The size of the file in bytes.
+        sidecar: Whether the file needs a sidecar. Then the file is not renamed here, because its metadata
+            must be fetched again.
+        below: A prefix of the path; no directory after it may be a symbolic link.
+    """
     part = PartFile(path, exists="fail", source=source, adopt=False, make_directory=False, below=below)
     try:
         if os.path.lexists(path):
@@ -419,7 +474,7 @@ def finish(path: str, source: str, *, inode: int, size: int, sidecar: bool, belo
 
 
 def is_that(path: str, inode: int, size: int) -> bool:
-    """Is it the file of that inode and size, and no link?"""
+    """Return whether the path is the regular file of that inode and size, and not a link."""
     try:
         found = os.lstat(path)
     except (OSError, ValueError):
@@ -428,8 +483,8 @@ def is_that(path: str, inode: int, size: int) -> bool:
 
 
 def _conclude(part: PartFile) -> bool:
-    """A run was killed behind the renaming: what told of it goes."""
-    with suppress(LocalError):  # nothing was left to do
+    """Remove the state file of a run that was killed after the renaming."""
+    with suppress(LocalError):  # No step was left.
         part.open()
     return True
 

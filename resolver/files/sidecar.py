@@ -1,13 +1,19 @@
-"""NAME.meta.json, beside a file that was saved: what is known of how it came (S21).
+"""NAME.meta.json, the metadata of a saved file: how and from where it was fetched (S21).
 
-It never describes another file than the one that has the name beside it, whenever a run is killed and
-whatever of the disk survives that. So it is written whole, and synced, before the file gets its name; the one
-of the file that was there before is removed before that, too; and it gets its own name last. A run that was
-killed behind the file's name is finished by the next one. Size and digest in it show whether somebody else
-has changed the file since.
+A sidecar never describes another file than the file NAME, whenever a run is killed and whatever part of the
+disk survives. The order of the steps ensures that:
 
-Only what is ours is replaced or removed: a regular file of the effective user that begins as ours do. No file
-that somebody else names ends like it (`policy.filenames`). Anything else is an error before anything is sent.
+1. the new sidecar is written under a temporary name and synced;
+2. the sidecar of the previous file NAME is removed;
+3. the file gets its name;
+4. the new sidecar gets its name.
+
+A run that was killed after step 3 is finished by the next run. The size and the digest in the sidecar show
+whether another program has changed the file since.
+
+Only the package's own sidecar is replaced or removed: a regular file of the effective user that starts with
+the package's header. A name chosen by a server never ends in this suffix (`policy.filenames`). Any other file
+of that name is an error before a request is sent.
 """
 
 from __future__ import annotations
@@ -23,18 +29,18 @@ from resolver.files.directory import DirectoryHandle
 from resolver.policy.files import FIRST_SUFFIX, META_SUFFIX
 
 FORMAT = "url-resolver meta 1"
-#: How each of them begins; one that a run was killed over begins so as far as it goes.
+#: The first bytes of every sidecar; a run that was killed while writing leaves a prefix of them.
 _BEGINNING = b'{\n  "format": "url-resolver meta '
 
 _FOR_ALL_TO_READ = 0o644
 
 
-#: Octets of one that are read.
+#: The maximum of bytes read from a sidecar.
 _MOST = 1_048_576
 
 
 def sidecar_of(path: str) -> bytes | None:
-    """What one of ours says of the file of that name; None where there is none. Never raises."""
+    """Return the sidecar of the file `path`; None if it is missing or foreign. Never raises."""
     directory = DirectoryHandle(os.path.dirname(path), make=False)
     try:
         directory.hold()
@@ -54,8 +60,10 @@ def sidecar_of(path: str) -> bytes | None:
 
 
 class Sidecar:
-    """Of the file `name` in a directory that is held. Raises `OSError`, and `LocalError` for what is none of
-    ours."""
+    """The sidecar of the file `name` in an open directory.
+
+    Methods raise `OSError`, and `LocalError` for a file that this package did not create.
+    """
 
     def __init__(self, name: str, directory: DirectoryHandle) -> None:
         self._directory = directory
@@ -63,40 +71,42 @@ class Sidecar:
         self._fresh = self._name + FIRST_SUFFIX
 
     def check(self) -> None:
-        """Can one be written?"""
+        """Raise an error if a sidecar cannot be written."""
         self._is_ours(self._name)
         self._is_ours(self._fresh)
 
     def prepare(self, octets: bytes) -> None:
-        """Bring it to the disk under the name that it has first."""
+        """Write the sidecar under its temporary name, and sync it."""
         self._forget(self._fresh)
         fd = self._directory.create(self._fresh, _FOR_ALL_TO_READ)
         with whole_file(fd, (octets,), partial(self._directory.forget, self._fresh)):
             pass
 
     def make_way(self, octets: bytes | None) -> None:
-        """The file is about to get its name. What was beside it before was of another one, also where nobody
-        wants a new one."""
+        """Prepare for the renaming of the file: write the new sidecar and remove the old one.
+
+        The old sidecar describes another file, also if no new one is wanted.
+        """
         if octets is not None:
             self.prepare(octets)
             self.forget()
         else:
             self.drop()
-            with suppress(OSError, LocalError):  # somebody else's
+            with suppress(OSError, LocalError):  # Another program owns that file.
                 self.forget()
 
     def forget(self) -> None:
-        """The file beside it is about to be another one."""
+        """Remove the sidecar, because its file is about to be replaced."""
         if self._forget(self._name):
             self._directory.sync()
 
     def drop(self) -> None:
-        """What was prepared is of no file. Somebody else's stays."""
+        """Remove the prepared sidecar, because its file is not saved. A foreign file stays."""
         with suppress(OSError, LocalError):
             self._forget(self._fresh)
 
     def settle(self) -> None:
-        """The file has its name: what was prepared gets its own, if anything was."""
+        """Rename the prepared sidecar, if there is one, to its final name: the file has its name."""
         if self._is_ours(self._fresh):
             self._directory.sync()
             try:
@@ -107,19 +117,19 @@ class Sidecar:
                 self._directory.forget(self._fresh)
 
     def _has_both_names(self) -> bool:
-        """Was a run killed between the two steps of the renaming?"""
+        """Return whether a run was killed between link and unlink."""
         found = self._directory.status_of(self._fresh)
         return found is not None and self._directory.names(self._name, found)
 
     def _forget(self, name: str) -> bool:
-        """Remove it, if it is there; whether it was."""
+        """Remove the file, and return whether it existed."""
         if not self._is_ours(name):
             return False
         self._directory.forget(name)
         return True
 
     def _is_ours(self, name: str) -> bool:
-        """Is it there? Raises `LocalError` where it is somebody's."""
+        """Return whether the file exists; raise `LocalError` if this package did not create it."""
         found = self._directory.status_of(name)
         if found is None:
             return False
@@ -128,7 +138,7 @@ class Sidecar:
             raise foreign
         try:
             fd = self._directory.open(name, os.O_RDONLY)
-        except FileNotFoundError:  # another transfer at work has just renamed it
+        except FileNotFoundError:  # A concurrent transfer has just renamed it.
             return False
         except OSError as error:
             raise foreign from error
