@@ -1,6 +1,5 @@
-"""Trees: what is below a directory, listed and given out as tasks for a batch, wherever it is.
+"""Trees: the entries below a directory of any server, listed and returned as tasks for a batch.
 
-`scope` says what is below, `selection` which files are wanted, `loops` what was there before, `names` how the
-files of a directory are called here. What is found waits in a `spool`, and `walk` goes from listing to
-listing.
+`scope` defines the limits of a tree, the selection of files, the detection of loops and the local names.
+Found entries wait in a `spool`, and `walk` visits the directories one by one.
 """

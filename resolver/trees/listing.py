@@ -1,7 +1,7 @@
-"""One directory of a tree: its listing into the spool, try after try; then names for what is in it, and out.
+"""A directory of a tree: its listing is read into the spool with retries, then its entries get names.
 
-What has no URL in the tree stays where it is: prose, searches, links to elsewhere. Where the listing is not
-all of the directory, what it had comes out all the same, and the directory has failed.
+Entries without a URL in the tree are skipped: text, searches, links to other servers. If the listing is
+incomplete, its entries are returned all the same, and the directory fails.
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ from resolver.trees.spool import (
 from resolver.url import registry
 from resolver.url.parsing import build, parse
 
-#: Entries that are put down, or named, before others get their turn.
+#: Entries that are stored or named before other tasks run.
 _AT_ONCE = 64
 
 _DIRECTORIES = frozenset({Kind.DIRECTORY, Kind.GROUP})
 _FILES = frozenset({Kind.DOCUMENT, Kind.ARTICLE})
-#: What only asking tells.
+#: The kinds of entries that only a request can resolve.
 _EITHER = frozenset({Kind.LINK, Kind.UNKNOWN})
 
 
 @dataclass(frozen=True, slots=True)
 class ListedDirectory:
-    """A directory that was listed: how many things in it belong to the tree, and what was odd."""
+    """A listed directory: the number of entries that belong to the tree, and the findings."""
 
     url: str
     entries: int
@@ -65,7 +65,7 @@ class ListedDirectory:
 
 
 class TreePlace(Protocol):
-    """The directory, and what is wanted of its tree."""
+    """The directory to be listed, and the settings of its tree."""
 
     @property
     def url(self) -> Url: ...
@@ -94,13 +94,19 @@ class TreePlace(Protocol):
     def is_dry(self) -> bool: ...
 
     def announce(self, count: int) -> None:
-        """So many more are ready."""
+        """Report that `count` more entries are ready."""
         ...
 
 
 class DirectoryListing:
-    """One, under way; a keep of entries for who tries again. `is_none`: what is there is no listing, and of
-    that media type."""
+    """The listing of a directory, while it is read.
+
+    It implements the store interface that retries use.
+
+    Attributes:
+        is_none: Whether the reply is not a listing.
+        media_type: The media type of such a reply.
+    """
 
     final = False
 
@@ -124,9 +130,14 @@ class DirectoryListing:
         self.media_type: str | None = None
 
     async def read(self) -> ListedDirectory:
-        """Raises `Declined` where it is none, and any `ResolveError`; what was listed by then is out."""
+        """Read the listing and return its entries through the spool.
+
+        Raises:
+            Declined: The reply is not a listing.
+            ResolveError: The listing failed; the entries read by then are in the spool.
+        """
         place = self._place
-        self.restart()  # it may have given way to others half way
+        self.restart()  # A requeued task may have read a part before.
         try:
             reply = await place.session.read_listing(
                 self._asked, self, self._fill, place.origin, place.referrer
@@ -148,9 +159,12 @@ class DirectoryListing:
         return self._list_directory(reply)
 
     def _take_stock(self, proofs: tuple[str, ...]) -> None:
-        """All that is in the directory is known, unless the listing may have been truncated, or something in
-        it was not understood, or not wanted for another reason than its name. One in which nothing is may be
-        one that the server may not read."""
+        """Record for the inventory that all entries of the directory are known.
+
+        This is not recorded in three cases: the listing may be truncated; an entry was not understood, or was
+        skipped for another reason than its name; the listing is empty, because a server may list an
+        unreadable directory as empty.
+        """
         place, inventory = self._place, self._place.inventory
         if inventory is None:
             return
@@ -168,7 +182,7 @@ class DirectoryListing:
 
     @property
     def _asked(self) -> Url:
-        """The URL, as that of a directory where a listing said that it is one."""
+        """Return the URL to request: a directory's URL if a listing says that this is a directory."""
         url, tree = self._place.url, tree_of(self._place.url)
         return url if tree is None or self._place.row.parent is None else parse(build(tree.directory(url)))
 
@@ -176,13 +190,13 @@ class DirectoryListing:
         findings = (*reply.findings, *self._findings)
         return ListedDirectory(self._place.url.shown, self.position, findings)
 
-    # -- a keep
+    # -- the store interface of retries
 
     def tail(self, count: int) -> bytes:
         return b""
 
     async def remember(self, known: Validators) -> None:
-        """A listing begins anew with each try."""
+        """Ignore the validators: each attempt reads the listing from its start."""
 
     def restart(self) -> None:
         self._spool.drop_listed(self._number)
@@ -222,13 +236,13 @@ class DirectoryListing:
         rows.clear()
 
     def _row(self, entry: Entry) -> SpooledEntry | None:
-        """None for what is not of the tree, or not wanted."""
+        """Return the row of an entry; None for an entry that is outside the tree or not selected."""
         if entry.url is None or entry.kind not in _DIRECTORIES | _FILES | _EITHER:
             self._is_partial |= entry.kind in (Kind.UNKNOWN, Kind.ERROR)
             return None
         try:
             url = parse(entry.url)
-        except InvalidUrl:  # which the listing says
+        except InvalidUrl:  # The listing reports this error itself.
             return None
         names = names_of(url)
         leads_back = names == self._names[: len(names)]
@@ -271,13 +285,13 @@ class DirectoryListing:
         return LINKED if (entry.extra or {}).get("link") else DIRECTORY
 
     def _leave_out(self, name: bytes) -> None:
-        """What the person does not want: one that is here already stays."""
+        """Record a file that the user's patterns exclude: an existing local copy stays."""
         if self._place.inventory is not None:
             with suppress(Refused):
                 self._left_out.append(local_name(name))
 
     def _leads_back(self) -> bool:
-        """Is it a directory that is above it, too?"""
+        """Return whether the directory is one of its own parents."""
         if self._is_too_deep:
             self._report("index-loop", f"{DEEPEST} directories in one another: no deeper one is entered")
         if self._is_known or not self.position:
@@ -294,8 +308,11 @@ class DirectoryListing:
     # -- names
 
     async def _give_out(self) -> None:
-        """Names for all, before the first of them is asked for; then they are ready. Raises `LocalError`
-        where the directory cannot be made here."""
+        """Name all entries before the first of them is requested, then mark them ready.
+
+        Raises:
+            LocalError: The local directory cannot be created.
+        """
         try:
             if not self._place.is_dry:
                 make_directory(self._place.path, self._place.below)
@@ -327,7 +344,7 @@ class DirectoryListing:
         self._spool.forget_names(self._number)
 
     def _path(self, row: SpooledEntry, number: int, taken: DirectoryNames) -> str | None:
-        """Where it goes; None for what was entered already."""
+        """Return the local path of an entry; None for an entry that was visited already."""
         if row.role == FILE:
             if row.kind == Kind.LINK and row.mark and self._spool.is_visited(row.tree, row.mark):
                 return None
@@ -341,13 +358,15 @@ class DirectoryListing:
 
 
 def marks_of(row: SpooledEntry) -> list[str]:
-    """What tells a directory from all others of its tree."""
+    """Return the marks that identify a directory within its tree."""
     return [mark_of(parse(row.url)), *([] if row.mark is None else [row.mark])]
 
 
 def index_file(place: TreePlace, media_type: str | None) -> SpooledEntry | None:
-    """What a directory is that has no listing: the document it is answered with, as `index` in it. None where
-    that is not wanted."""
+    """Return the document that replaces a missing listing, as `index` in the directory.
+
+    None if the selection excludes that name.
+    """
     name = f"index{index_suffix(media_type)}"
     if place.row.role not in (DIRECTORY, LINKED) or not place.selection.takes(name.encode(), place.url.text):
         return None

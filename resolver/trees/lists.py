@@ -1,7 +1,7 @@
 """Lists of files with names, sizes, digests and mirrors: Metalink 4 and lines of digests, without I/O.
 
-Each reader gives a `ListedFile` a file; an error of one file is reported in its place, and the others are
-read.
+Each reader returns one `ListedFile` per file. An error of a file is reported in its place, and reading
+continues.
 """
 
 from __future__ import annotations
@@ -20,8 +20,15 @@ from resolver.transfer.verification import Checksum
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedFile:
-    """`urls` are the places that have it, the first one first; `name` is a path below the directory for
-    files, safe in each part. What the list does not say is None."""
+    """A file of a list.
+
+    Attributes:
+        urls: The mirrors of the file, in order of preference.
+        name: A path below the output directory, safe in each part; None if the list has none.
+        size: The size in bytes; None if the list has none.
+        checksum: The preferred digest; None if the list has none.
+        findings: The findings about this file.
+    """
 
     urls: tuple[str, ...]
     name: str | None = None
@@ -31,17 +38,17 @@ class ListedFile:
 
 
 class BadItem(ValueError):
-    """One file of a list cannot be had by what the list says of it. The message says why."""
+    """A file of a list that cannot be fetched with the list's data. The message gives the reason."""
 
 
-# The name of a file in a list: a path below the directory for files, never one that leads out of it (S14).
+# The name of a file in a list: a path below the output directory that never leads out of it (S14).
 
-#: Octets of a name: what common systems take for a path.
+#: The maximum length of a name in bytes, as common systems limit a path.
 _LONGEST = 4_096
 
 
 def parts_of(name: str) -> list[bytes]:
-    """The directories that it is in and its own name. `./` before them leads nowhere. Raises `BadItem`."""
+    """Return the path components of a name, without leading `./`. Raises `BadItem`."""
     octets = name.encode("utf-8", "surrogateescape")
     if len(octets) > _LONGEST:
         raise BadItem(f"its name is longer than {_LONGEST} octets")
@@ -54,7 +61,7 @@ def parts_of(name: str) -> list[bytes]:
 
 
 def safe_path(parts: list[bytes]) -> str:
-    """Where it is saved: each part made as harmless as the name of any other file. Raises `BadItem`."""
+    """Return the local path, each component sanitized like any file name. Raises `BadItem`."""
     try:
         return local_path(parts)
     except Refused as error:
@@ -65,10 +72,10 @@ def safe_path(parts: list[bytes]) -> str:
 #
 #     HEX  name    HEX *name    HEX name    SHA256 (name) = HEX    SHA256(name)= HEX
 #
-# A backslash before the line says that the name has escapes: `\\`, `\n`, `\r`. A digest without an algorithm
-# has the one whose digests have this length, of MD5, SHA-1 and SHA-2.
+# A backslash before the line means that the name has escapes: `\\`, `\n`, `\r`. Without an algorithm, the
+# length of the digest selects MD5, SHA-1 or a member of SHA-2.
 
-#: No URL begins like this: none has a blank.
+#: A URL has no space, so no URL matches.
 _PLAIN = re.compile(r"(\\?)([0-9A-Fa-f]{32,128})[ \t][ *]?(.+)", re.DOTALL)
 _TAGGED = re.compile(r"(\\?)([A-Z][A-Za-z0-9/-]{1,15}) ?\((.+)\) ?= ?([0-9A-Fa-f]{32,128})", re.DOTALL)
 _ALGORITHMS = {32: "md5", 40: "sha1", 56: "sha224", 64: "sha256", 96: "sha384", 128: "sha512"}
@@ -77,15 +84,18 @@ _ESCAPE = re.compile(r"\\.?", re.DOTALL)
 
 
 class ListedDigest(NamedTuple):
-    """The digest of the file of that name."""
+    """A file name and its digest."""
 
     name: str
     checksum: Checksum
 
 
 def parse_sum(line: str) -> ListedDigest | None:
-    """One line without its line end; None for what is none of digests. Raises `BadItem` for one that means
-    nothing here."""
+    """Parse one line without its line end; None for a line of another format.
+
+    Raises:
+        BadItem: The algorithm or an escape is unknown.
+    """
     if (tagged := _TAGGED.fullmatch(line)) is not None:
         escaped, algorithm, name, digest = tagged.groups()
     elif (plain := _PLAIN.fullmatch(line)) is not None:
@@ -109,31 +119,32 @@ def _unescape_name(name: str) -> str:
     return _ESCAPE.sub(meaning, name)
 
 
-# Metalink 4 (RFC 5854): files with their locations, sizes and digests, read as the bytes arrive.
+# Metalink 4 (RFC 5854): files with their locations, sizes and digests, parsed while the bytes arrive.
 #
-# Hostile XML has no effect: a document type is an error, so there are no entities, and nothing outside is
-# ever read. Memory is bounded: one file at a time, a maximum of its locations, of depth and of text. Elements
-# of other names, of other namespaces and inside of ignored elements (`pieces`, signatures) are skipped
-# (RFC 5854 3). `location` has no use here, because our own location is unknown.
+# Hostile XML has no effect. A document type is an error, so there are no entities, and no external resource
+# is read. Memory is bounded: the parser holds one file, and the number of its locations, the depth and the
+# text have maximums. Elements of other names or namespaces, and elements inside ignored elements (`pieces`,
+# signatures), are skipped (RFC 5854 section 3). The element `location` is ignored, because the client's own
+# location is unknown.
 
 _NAMESPACE = "urn:ietf:params:xml:ns:metalink"
 _OLD_NAMESPACE = "http://www.metalinker.org/"
 
-#: How a file of XML begins, and no URL, be it wrapped in angle brackets.
+#: The start of an XML file. No URL starts like this, not even in angle brackets.
 _XML = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:\?xml\s|!--|(?:[A-Za-z_][\w.-]{0,63}:)?metalink[\s>/])")
 
-_DEEPEST = 32  # elements: a Metalink has five
-_LONGEST_TEXT = 65_536  # characters: a URL has no more
-_MOST_PLACES = 1_000  # of one file
-#: Octets of one tag, comment or piece of text, for which the parser has to hold all of it.
+_DEEPEST = 32  # Elements; a Metalink has five.
+_LONGEST_TEXT = 65_536  # Characters; the maximum of a URL.
+_MOST_PLACES = 1_000  # URLs of one file.
+#: The maximum of bytes in one tag, comment or text, which the parser must hold completely.
 _MOST_HELD = 1_048_576
-#: Octets that the parser gets at once. Before expat 2.6 it looked through what it holds anew for each octet
-#: that came (CVE-2023-52425), so it gets no fewer than it holds.
+#: Bytes per call of the parser. Before 2.6, expat rescanned its whole buffer for each byte that arrived
+#: (CVE-2023-52425). So each call passes at least as many bytes as the parser holds, up to this number.
 _AT_ONCE = 65_536
-_MOST_TOLD = 8  # kinds of digests that are not known
-_LAST = 1_000_000  # a place without a priority comes behind all that have one (RFC 5854 4.2.16)
+_MOST_TOLD = 8  # Unknown digest types in a finding.
+_LAST = 1_000_000  # A URL without a priority follows all URLs that have one (RFC 5854 section 4.2.16).
 
-#: The digests that we know, by their IANA names, the one that we take first.
+#: The supported digests by IANA name, in order of preference.
 _ALGORITHM_BY_HASH_TYPE = {
     "sha-256": "sha256",
     "sha-512": "sha512",
@@ -147,16 +158,16 @@ Item: TypeAlias = "ListedFile | BadItem"
 
 
 class BrokenList(ValueError):
-    """The rest of it cannot be read. The message says why, and at which line."""
+    """A list that cannot be read further. The message gives the reason and the line."""
 
 
 def is_metalink(beginning: bytes) -> bool:
-    """Is a list that begins like this one of XML?"""
+    """Return whether a list with this beginning is XML."""
     return _XML.match(beginning) is not None
 
 
 class MetalinkReader:
-    """What is fed gives the files that are complete by then, in their order; `BrokenList` ends it."""
+    """An incremental parser of Metalink 4, which yields each file when it is complete, in order."""
 
     def __init__(self) -> None:
         self._parser = expat.ParserCreate(namespace_separator=" ")
@@ -176,7 +187,11 @@ class MetalinkReader:
         self._complete: list[Item] = []
 
     def feed(self, octets: bytes) -> Iterator[Item]:
-        """Raises `BrokenList`, behind the files before the place where it is broken."""
+        """Parse more bytes and yield the complete files.
+
+        Raises:
+            BrokenList: The XML is invalid; raised after the files before that position.
+        """
         view = memoryview(octets)
         for start in range(0, len(view), _AT_ONCE):
             self._waiting += view[start : start + _AT_ONCE]
@@ -184,7 +199,7 @@ class MetalinkReader:
                 yield from self._parse(last=False)
 
     def finish(self) -> Iterator[Item]:
-        """Raises `BrokenList` where the end is missing."""
+        """Parse the rest and yield the last files. Raises `BrokenList` if the end is missing."""
         yield from self._parse(last=True)
 
     def _parse(self, *, last: bool) -> Iterator[Item]:
@@ -197,7 +212,8 @@ class MetalinkReader:
                 self._break(f"one tag, comment or text is longer than {_MOST_HELD} octets")
         except BrokenList as error:
             failed = error
-        except (expat.ExpatError, LookupError, ValueError) as error:  # these two of an encoding
+        # LookupError and ValueError come from an encoding.
+        except (expat.ExpatError, LookupError, ValueError) as error:
             failed = BrokenList(f"not well-formed XML: {error}")
         complete, self._complete = self._complete, []
         yield from complete
@@ -252,7 +268,7 @@ class MetalinkReader:
 
 
 class _MetalinkFile:
-    """A `file` element as it comes. What is wrong with it is kept until its end."""
+    """A `file` element while it is parsed. Its first error is kept until its end."""
 
     TEXTS = ("hash", "size", "url", "metaurl")
 
@@ -266,7 +282,7 @@ class _MetalinkFile:
         self._wrong: BadItem | None = None
 
     def add(self, element: str, attributes: Mapping[str, str], text: str) -> None:
-        """A child element that has ended."""
+        """Process a child element that has ended."""
         try:
             match element:
                 case "url":
@@ -304,7 +320,7 @@ class _MetalinkFile:
         self._size = size
 
     def make_item(self) -> Item:
-        """The file, or what is wrong with it, with its name."""
+        """Return the file, or its error with its name."""
         name = "a file without a name" if self._name is None else repr(self._name[:200])
         try:
             return self._make_file()
@@ -337,7 +353,7 @@ class _MetalinkFile:
 
 
 def _number(text: str, what: str) -> int:
-    """A whole number; no file has more digits of octets."""
+    """Parse a number of at most 18 digits; no file size has more."""
     if not (text.isascii() and text.isdigit() and len(text) < 19):
         raise BadItem(f"its {what} is no number: {text[:64]!r}")
     return int(text)

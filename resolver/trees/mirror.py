@@ -1,10 +1,14 @@
-"""Surplus of a local tree, which its source no longer has: files that `--delete` removes or leaves.
+"""Surplus of a local tree, which its source no longer has: files that `--delete` removes or keeps.
 
-Nothing follows from what was not listed. Only of directories whose listing is `Proven`, and not empty,
-anything goes, for an empty one is also what servers give of a directory that they may not read. And what no
-listing can be believed about stays: names that begin with a dot, which servers leave out; what the person's
-patterns leave out; links, and all that is no regular file; what is kept beside files that are not complete;
-ledgers.
+A missing listing removes no file. Only a directory whose listing is `Proven` and not empty can have surplus,
+because servers also list an unreadable directory as empty. These names stay, because a listing proves little
+about them:
+
+- names that begin with a dot, which servers leave out;
+- names that the user's patterns exclude;
+- links, and all other entries that are not regular files or directories;
+- files that are kept next to incomplete files;
+- ledgers.
 """
 
 from __future__ import annotations
@@ -27,13 +31,15 @@ CREATE TABLE kept (path BLOB PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE listed (path BLOB PRIMARY KEY, certain INTEGER NOT NULL, url TEXT NOT NULL) WITHOUT ROWID;
 """
 
-#: What the names of files end in that SQLite has beside a database.
+#: The suffixes of the files that SQLite keeps next to a database.
 _OF_SQLITE = ("-wal", "-shm", "-journal")
 
 
 class SurplusFile(NamedTuple):
-    """Something that goes: the names that lead to it, and the numbers by which it is known again. Not
-    `certain`: listings of its source leave things out."""
+    """A surplus file or directory: the path components, and the numbers that identify it.
+
+    `certain` is False if listings of its source may leave names out.
+    """
 
     parts: tuple[str, ...]
     is_directory: bool
@@ -47,8 +53,11 @@ class SurplusFile(NamedTuple):
 
 
 class Proven:
-    """A listing that was read to an end that its protocol shows: a terminator, a length, a final reply, or
-    close_notify. The end of a connection alone shows nothing, for anybody on the way can bring that about."""
+    """The proof that a listing is complete, as its protocol shows it.
+
+    Proofs are a terminator, a length, a final reply, or close_notify. The end of a connection is not a proof,
+    because any host on the path can cause it.
+    """
 
     __slots__ = ("proofs",)
 
@@ -59,8 +68,11 @@ class Proven:
 
 
 class Inventory:
-    """What the listings of trees had, by the paths here; in a temporary database, for there may be many. To
-    be closed. Raises `LocalError` where that does not work: a full disk."""
+    """The entries that the listings of all trees had, by local path; must be closed.
+
+    A temporary database holds them, because their number has no limit. Methods raise `LocalError` if the disk
+    is full.
+    """
 
     def __init__(self) -> None:
         with faults():
@@ -71,7 +83,7 @@ class Inventory:
         self._database.close()
 
     def keep(self, paths: Collection[str]) -> None:
-        """The source has these."""
+        """Record paths that the source has."""
         values = [(os.fsencode(path),) for path in paths]
         with faults():
             self._database.execute("BEGIN")
@@ -79,8 +91,14 @@ class Inventory:
             self._database.execute("COMMIT")
 
     def list_whole(self, path: str, url: str, proven: Proven, *, certain: bool) -> None:
-        """All that is in this directory is known, by a listing that is `proven`; `certain` where a listing
-        there has all that there is."""
+        """Record a directory with a complete listing.
+
+        Args:
+            path: The local path of the directory.
+            url: The URL of the directory.
+            proven: The proof that the listing is complete.
+            certain: Whether a listing of this scheme contains all files.
+        """
         values = (os.fsencode(path), certain, url)
         with faults():
             self._database.execute("INSERT OR REPLACE INTO listed VALUES (?, ?, ?)", values)
@@ -89,7 +107,7 @@ class Inventory:
         return self._find("SELECT 1 FROM kept WHERE path = ?", path) is not None
 
     def find_listing(self, path: str) -> tuple[bool, str] | None:
-        """Is it certain what is in this directory, and its URL; None where nothing is known."""
+        """Return whether the listing of this directory is certain, and its URL; None if it is unknown."""
         found = self._find("SELECT certain, url FROM listed WHERE path = ?", path)
         return None if found is None else (bool(found[0]), str(found[1]))
 
@@ -102,8 +120,14 @@ class Inventory:
 
 
 class Pruner:
-    """One tree. `takes` says whether a file of that name, below that URL, is one of those that are wanted;
-    `spared` are the numbers of files that are nobody's to remove: our own that are open."""
+    """The search for surplus in one tree.
+
+    Args:
+        path: The local directory.
+        inventory: The entries that the source has.
+        takes: Returns whether the selection includes a file name at a URL.
+        spared: Device and inode of files that must stay, because this process has them open.
+    """
 
     def __init__(
         self,
@@ -118,12 +142,12 @@ class Pruner:
         self._spared = frozenset(spared)
 
     def list_surplus(self) -> Iterator[SurplusFile]:
-        """What goes, the things in a directory before it."""
+        """Yield the surplus; the entries of a directory come before the directory."""
         with closing(SurplusWalk(self._path)) as below:
             yield from self._list_surplus(below, ())
 
     def drop(self, each: SurplusFile) -> bool:
-        """Is it gone? Raises `LocalError` where it cannot be removed."""
+        """Remove the file and return whether it is gone. Raises `LocalError` if it cannot be removed."""
         with closing(SurplusWalk(self._path)) as below:
             return below.drop(each.parts, each.device, each.inode)
 
@@ -144,9 +168,9 @@ class Pruner:
     def _remove_item(
         self, below: SurplusWalk, parts: tuple[str, ...], found: DirectoryItem, certain: bool, url: str
     ) -> Generator[SurplusFile, None, bool]:
-        """A thing that the source has not, and all in it. Does all of it go?"""
+        """Yield a surplus entry and its content; return whether all of it is surplus."""
         if self._inventory.has(self._join_path(*parts)) or self._stays(parts, found, url):
-            return False  # another tree of the run may be in this one
+            return False  # The directory may contain another tree of the run.
         if found.is_file and self._is_account(below, parts):
             return False
         goes = True
@@ -162,7 +186,7 @@ class Pruner:
         return goes
 
     def _is_account(self, below: SurplusWalk, parts: tuple[str, ...]) -> bool:
-        """Is it a ledger, or what SQLite keeps beside one?"""
+        """Return whether the file is a ledger, or a file that SQLite keeps next to a ledger."""
         *above, name = parts
         stem = next((name.removesuffix(each) for each in _OF_SQLITE if name.endswith(each)), name)
         return is_ledger(below.head((*above, stem), HEAD))
@@ -175,7 +199,7 @@ class Pruner:
             return is_kept_beside(name)
         stem = name.removesuffix(META_SUFFIX)
         if stem != name and not self._inventory.has(self._join_path(*parts[:-1], stem)):
-            name = stem  # it goes with what it tells of
+            name = stem  # A sidecar is removed together with its file.
         elif is_kept_beside(name):
             return True
         return not found.is_file or not self._takes(name, f"{url}{name}")

@@ -1,8 +1,8 @@
 """The robots rules of a tree's servers (RFC 9309): `/robots.txt`, requested once for each server.
 
-What a person typed is asked for in any case; what is found below it only where the rules let it. A server
-that has none, or says no to the question (4xx), has no rules. Where nobody knows them (5xx, silence, no
-connection) nothing is asked for, until another time.
+A URL that the user typed is requested in any case; a URL that was found below it only if the rules allow it.
+A server without the file, or with a 4xx reply, has no rules. If the rules are unknown (5xx, timeout, no
+connection), the URL is not requested, and a later run may try again.
 """
 
 from __future__ import annotations
@@ -26,34 +26,34 @@ from resolver.url.parsing import parse
 if TYPE_CHECKING:
     from protego import Protego
 
-#: Who we are to these rules (2.2.1): a part of our `User-Agent`.
+#: The product token for these rules (RFC 9309 section 2.2.1), a part of the `User-Agent`.
 TOKEN = "resolve"
 
-#: Octets that are read of one: at least 500 KiB have to be (2.5).
+#: The maximum of bytes read; at least 500 KiB are required (RFC 9309 section 2.5).
 MOST = 512_000
 
-#: Seconds for which what was read holds (2.4).
+#: Seconds until the rules are read again (RFC 9309 section 2.4).
 _KEPT = 86_400.0
 
-#: The names that lead to it.
+#: The path of the file itself.
 _ITSELF = (b"robots.txt",)
 
-#: Seconds between two starts at a server, at most, however many it wants.
+#: The maximum of seconds between two requests to a server, for any larger Crawl-delay.
 LONGEST_DELAY = 60.0
 
-#: Lines that are looked at for the one to be shown.
+#: Lines that are searched for the line to show.
 _MOST_SHOWN = 256
 
 _BOM = b"\xef\xbb\xbf"
 
 
 class RobotsRules:
-    """What the octets of one say. Whatever is in them is no error."""
+    """The rules of one robots.txt. No content is an error."""
 
     def __init__(self, octets: bytes) -> None:
-        from protego import Protego  # few runs walk through pages
+        from protego import Protego  # Imported lazily: few runs walk through web pages.
 
-        octets = octets.removeprefix(_BOM)  # behind which the first group would not be seen
+        octets = octets.removeprefix(_BOM)  # After a byte order mark the first group would be ignored.
         if len(octets) > MOST:
             octets = octets[: octets.rfind(b"\n", 0, MOST) + 1]
         self._text = octets.decode("utf-8", "replace")
@@ -63,15 +63,15 @@ class RobotsRules:
 
     @property
     def delay(self) -> float:
-        """Seconds between two starts; 0 where it says nothing of that."""
+        """Return the seconds between two requests; 0 if the rules have no delay."""
         return min(self.wanted_delay, LONGEST_DELAY)
 
     def allows(self, url: str) -> bool:
-        """May this be asked for, as it is sent?"""
+        """Return whether the URL, as it is sent, may be requested."""
         return self._rules.can_fetch(url, TOKEN)
 
     def line(self, url: str) -> str | None:
-        """The longest of the lines that forbid it, where one of the first does."""
+        """Return the longest line that forbids the URL; None if the first 256 do not."""
         found = [
             path
             for path in islice(self._paths(), _MOST_SHOWN)
@@ -92,7 +92,7 @@ def _disallow_path(path: str) -> Protego:
 
 @dataclass(slots=True)
 class _RobotsServer:
-    """One scheme, host and port. `failed` is why nobody knows its rules."""
+    """A scheme, host and port. `failed` is the error that left its rules unknown."""
 
     lock: AbstractAsyncContextManager[object]
     asked: float | None = None
@@ -101,8 +101,13 @@ class _RobotsServer:
 
 
 class Robots:
-    """The rules of all servers of a run. `slow` is told of a host how many seconds it wants between two
-    starts, `report` what is odd about its rules."""
+    """The robots rules of all servers of a run.
+
+    Args:
+        session: The session that requests the rules.
+        slow: Called with a host and the seconds between two requests that its rules demand.
+        report: Called with the URL of the rules and a finding about them.
+    """
 
     def __init__(
         self, session: Resolver, slow: Callable[[str, float], None], report: Callable[[str, Finding], None]
@@ -114,8 +119,16 @@ class Robots:
         self._servers: dict[str, _RobotsServer] = {}
 
     async def check(self, url: Url, origin: Origin, referrer: Referrer | None) -> Finding | None:
-        """What is to be said of a URL that is not to be asked for; None where it may be. Raises `TryLater`
-        where nobody knows. Whoever has that `origin` and `referrer` is the one who asks."""
+        """Return the finding for a URL that must not be requested; None if it may be.
+
+        Args:
+            url: The URL to check.
+            origin: The origin of the tree's top, used for the request of the rules.
+            referrer: The referrer of the tree's top, used likewise.
+
+        Raises:
+            TryLater: The rules are unknown.
+        """
         if names_of(url) == _ITSELF:
             return None
         place = place_of(url)
@@ -146,7 +159,9 @@ class Robots:
             if not (error.code or "").startswith("4"):
                 server.failed = error
         except Refused:
-            pass  # too many redirects count as none (2.3.1.2), and a place that is refused is so for all
+            # Too many redirects count as no rules (RFC 9309 section 2.3.1.2). A refused address is refused
+            # for each URL of the server.
+            pass
         except ResolveError as error:
             server.failed = error
         server.asked = self._loop.current_time()
@@ -157,7 +172,7 @@ class Robots:
                 self._report(url.shown, Finding("http:crawl-delay", "warn", words))
 
     async def _read(self, url: Url, origin: Origin, referrer: Referrer | None) -> bytes:
-        """The first `MOST` octets, and one more. Raises `ResolveError`."""
+        """Return the first `MOST` bytes and one more. Raises `ResolveError`."""
         memory = MemoryStore()
 
         async def fill(reply: StreamingResponse) -> None:

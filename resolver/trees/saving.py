@@ -1,7 +1,7 @@
 """The work of `Resolver.save_tree`: a walk whose files are saved and reported one by one.
 
-Found files wait in the walk's own database, and an outcome that was not requested yet keeps its place: so of
-a tree of any size only a little is held.
+Found files wait in the walk's own database, and an unrequested outcome blocks its slot. So memory stays small
+for a tree of any size.
 """
 
 from __future__ import annotations
@@ -37,15 +37,20 @@ if TYPE_CHECKING:
     from resolver.ledger.book import Ledger, LedgerEntry, RequestRow
 
 
-# A walk with a ledger: each file of a tree has its row before its request. Directories have none: their
+# A walk with a ledger: each file of a tree has its row before its request. Directories have no row: their
 # listings are not files, and each run reads them again, because they name the files.
 
 
 async def with_rows(
     walk: TreeWalk, ledger: Ledger | None
 ) -> AsyncIterator[tuple[TreeFile | TreeDirectory, LedgerEntry | None]]:
-    """What the walk gives, and of files what the ledger knows. Of what is done nothing more is to be asked:
-    who gets it calls its `close`. Raises `LedgerFault`."""
+    """Yield the items of the walk, each file with its ledger row.
+
+    The caller must not request a file whose row is done; it calls the file's `close`.
+
+    Raises:
+        LedgerFault: The ledger cannot be read or written.
+    """
     async for item in walk:
         if ledger is None or isinstance(item, TreeDirectory):
             yield item, None
@@ -57,7 +62,7 @@ async def with_rows(
 
 
 def _make_row(file: TreeFile) -> RequestRow:
-    from resolver.ledger.book import RequestRow  # it needs a database
+    from resolver.ledger.book import RequestRow  # Imported lazily: it loads sqlite3.
 
     return RequestRow(
         url=file.url.shown,
@@ -72,7 +77,7 @@ def _make_row(file: TreeFile) -> RequestRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeRequest:
-    """What the caller said, but for the URL; see `Resolver.save_tree`. `below` is how all paths begin."""
+    """The arguments of `Resolver.save_tree`, except the URL. `below` is the prefix of all paths."""
 
     session: Resolver
     network: Network
@@ -110,7 +115,7 @@ def save_tree(
     origin: Origin,
     referrer: tuple[str, str | None] | None,
 ) -> RunningBatch[Outcome]:
-    """An iterator that is not begun. Raises `ValueError`."""
+    """Return an iterator that has not started; see `Resolver.save_tree`. Raises `ValueError`."""
     if depth is not None and depth < 1:
         raise ValueError("depth is 1 or more")
     wish = TreeRequest(
@@ -134,7 +139,7 @@ def save_tree(
 
 async def _save_tree(url: UrlLike, wish: TreeRequest, hand_over: HandOver) -> None:
     async def take(result: TaskResult[Outcome | None]) -> None:
-        if result.error is not None:  # no more can be noted, and so no more is asked for
+        if result.error is not None:  # The ledger failed, so no further request is made.
             raise result.error
         if result.value is not None:
             await hand_over(result.value)
@@ -158,7 +163,7 @@ async def _save_tree(url: UrlLike, wish: TreeRequest, hand_over: HandOver) -> No
 
 
 def _top(url: Url, wish: TreeRequest) -> WalkRequest:
-    """Raises `Refused` (S14) for what gives no name."""
+    """Return the request for the top. Raises `Refused` (S14) for a URL that gives no file name."""
     name = local_file_name(url) if tree_of(url) is None else path_of_top(url, host=False, cut=None)
     return WalkRequest(
         url=url,
@@ -196,14 +201,16 @@ def _make_earlier_outcome(item: TreeFile | TreeDirectory, row: LedgerEntry) -> O
 
 
 def lane_of(task: BatchTask[Outcome | None]) -> Hashable:
-    """Which others it best comes behind."""
+    """Return the lane of a task: the batch runs tasks of one lane after each other."""
     assert isinstance(task, _TreeSaveTask)
     return task.lane
 
 
 class _TreeSaveTask:
-    """A file or a directory as a task of the batch. Of a directory only what goes wrong is an outcome, and
-    what is left alone."""
+    """A file or a directory as a task of the batch.
+
+    A directory has an outcome only if it fails or is skipped.
+    """
 
     def __init__(self, item: TreeFile | TreeDirectory, row: LedgerEntry | None, wish: TreeRequest) -> None:
         self._item = item
@@ -212,7 +219,7 @@ class _TreeSaveTask:
         self.host, self.scheme, self.lane = item.host, item.scheme, item.lane
 
     async def run(self) -> Outcome | None:
-        """Of errors it raises `LedgerFault` alone; and `GiveWay`."""
+        """Save or list the item. Raises `LedgerFault` and `Requeue`; other errors become outcomes."""
         current_row.set(self._row)
         item, began = self._item, running().current_time()
         try:
@@ -232,7 +239,7 @@ class _TreeSaveTask:
         return outcome
 
     async def _forget(self) -> None:
-        """What turned out to be a directory is no file that anybody waits for."""
+        """Remove the row of a file that turned out to be a directory."""
         if self._row is not None:
             await self._row.forget()
 
@@ -272,16 +279,15 @@ def _make_failed_outcome(
     return outcome_of_failure(error, url, elapsed, judge_failed(error, url, wish.network, origin, referrer))
 
 
-# The articles of a news group as messages of one mailbox: all that the group has and the mailbox lacks, in
-# the order of their numbers. Articles that are gone when they are requested are counted; no others are
-# skipped.
+# The articles of a news group as messages of one mailbox: all articles that the mailbox lacks, in the order
+# of their numbers. Articles that are gone when they are requested are counted; no others are skipped.
 
-#: Articles that are asked for before the first of them is there.
+#: Articles that are requested concurrently.
 _AHEAD = 16
 
 
 def source_of(url: Url) -> str:
-    """Whose numbers the articles have: those of the group at its server."""
+    """Return the name space of the article numbers: the group and its server."""
     place = url.scheme
     if isinstance(url, HostUrl):
         place = url.host.lower() + ("" if url.port in (None, url.default_port) else f":{url.port}")
@@ -289,7 +295,7 @@ def source_of(url: Url) -> str:
 
 
 class GroupMailbox:
-    """One group on its way into a mailbox at `path`. The `session` gives all entries of a listing."""
+    """A copy of a group into a mailbox at `path`. The `session` must return all entries of a listing."""
 
     def __init__(
         self,
@@ -310,7 +316,7 @@ class GroupMailbox:
         self._loop = running()
 
     async def run(self) -> Saved:
-        """Raises `ResolveError`; the articles before the one that failed are there."""
+        """Copy the missing articles. Raises `ResolveError`; articles before the failed one are saved."""
         clock = Clock(None)
         await self._loop.in_thread(self._box.open)
         try:
@@ -337,7 +343,7 @@ class GroupMailbox:
         )
 
     async def _list_missing(self) -> list[Entry]:
-        """What the group has and the mailbox has not."""
+        """Return the entries of the group that the mailbox lacks."""
         held, found = self._box.numbers, []
         listing = self._session.listing(self._url, origin=self._origin, referrer=self._referrer)
         async with listing as reply:
@@ -349,7 +355,7 @@ class GroupMailbox:
         return sorted(found, key=lambda entry: int(entry.name))
 
     async def _take(self, entries: Sequence[Entry]) -> None:
-        """Some articles, in their order. Raises what kept the first one that failed from coming."""
+        """Fetch some articles and save them in order. Raises the error of the first failed one."""
         came: list[Response | ResolveError | None] = [None] * len(entries)
         async with self._loop.open_nursery() as nursery:
             for at, entry in enumerate(entries):

@@ -1,7 +1,7 @@
-"""The scope of a tree: URLs of the same place and scheme whose path begins with the top URL's.
+"""The scope of a tree: URLs of the same scheme, host and port whose path begins with the top URL's.
 
-No other URL is requested, not by a redirect either. The module also selects files, detects loops and names
-the entries of a directory.
+No other URL is requested, not even by a redirect. The module also selects files, detects loops and names the
+entries of a directory.
 """
 
 from __future__ import annotations
@@ -23,39 +23,47 @@ from resolver.policy.files import local_name, local_path, name_key, number_name
 from resolver.url import registry
 from resolver.url.parsing import parse
 
-#: Names that lead elsewhere than down, should anything hold them that takes no path apart.
+#: Names that may lead upwards, if a decoded name contains them.
 _NOWHERE = frozenset({b"", b".", b".."})
 
 
 def tree_of(url: Url) -> Tree | None:
-    """How the URLs of its scheme make trees; None where they make none."""
+    """Return how URLs of this scheme form trees; None if they do not."""
     row = registry.find(url.scheme)
     return None if row is None else row.tree
 
 
 def walked_as(url: Url) -> Url:
-    """What is walked where that URL is meant: the group itself, or the same one by another scheme."""
+    """Return the URL to walk in place of this one: the URL itself, or its equivalent in another scheme."""
     row = registry.find(url.scheme)
     text = None if row is None or row.walked_as is None else row.walked_as(url)
     return url if text is None else parse(text)
 
 
 def names_of(url: Url) -> tuple[bytes, ...]:
-    """What leads from the top of its server to what it names."""
+    """Return the path components from the root of the server."""
     tree = tree_of(url)
     return () if tree is None else tree.names(url)
 
 
 def place_of(url: Url) -> str:
-    """The scheme, host and port: the same for all URLs of a tree."""
+    """Return scheme, host and port, which all URLs of a tree share."""
     if isinstance(url, HostUrl):
         return f"{url.scheme}://{comparable_host(url.host)}:{url.effective_port}"
     return f"{url.scheme}:"
 
 
 def path_of_top(url: Url, *, host: bool, cut: int | None) -> str:
-    """Where the top of a tree goes: it is called by its last name, or by its host if it has none. As of any
-    file `host` and the directories behind the first `cut` come before that. Raises `Refused` (S14)."""
+    """Return the local path of a tree's top: its last name, or its host if it has no name.
+
+    Args:
+        url: The URL of the top.
+        host: Whether the path begins with the host.
+        cut: The number of leading directories to omit; None omits all, unless `host` is true.
+
+    Raises:
+        Refused: The name is not allowed (S14).
+    """
     names = names_of(url)
     place = [url.host.encode()] if isinstance(url, HostUrl) and url.host else []
     if not names:
@@ -66,7 +74,7 @@ def path_of_top(url: Url, *, host: bool, cut: int | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TreeScope:
-    """A tree: where it is, and the names that lead to its top."""
+    """The limits of a tree: its scheme, host and port, and the path components of its top."""
 
     place: str
     names: tuple[bytes, ...]
@@ -76,22 +84,32 @@ class TreeScope:
         return cls(place_of(url), names_of(url))
 
     def covers(self, url: Url, names: tuple[bytes, ...] | None = None) -> bool:
-        """Is it in the tree, or its top? `names` lead to it, where the caller knows them."""
+        """Return whether the URL is the top of the tree or below it.
+
+        Args:
+            url: The URL.
+            names: The path components of the URL, if the caller has them.
+        """
         names = names_of(url) if names is None else names
         top = len(self.names)
         return names[:top] == self.names and place_of(url) == self.place and _NOWHERE.isdisjoint(names[top:])
 
 
-# The selection of files by their names and by their whole URLs. Directories are entered all the same, for
-# their files.
+# The selection of files by name and by complete URL. Directories are always entered, for their files.
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Patterns of the shell for names (`*.iso`): of `accept` one has to match, if there are any, and of
-    `reject` none may. `pattern` is a regular expression that has to be found in the URL. Case counts.
+    """Patterns that select files; case matters.
 
-    Raises `ValueError` for a pattern that is none, when it is made."""
+    Args:
+        accept: Shell patterns for names (`*.iso`), one of which must match, if there are any.
+        reject: Shell patterns for names, none of which may match.
+        pattern: A regular expression that the URL must contain.
+
+    Raises:
+        ValueError: `pattern` is not a valid regular expression.
+    """
 
     accept: tuple[str, ...] = ()
     reject: tuple[str, ...] = ()
@@ -102,15 +120,15 @@ class Selection:
 
     @property
     def takes_all(self) -> bool:
-        """Does it leave nothing out?"""
+        """Return whether all files are selected."""
         return not self.accept and not self.reject and self.pattern is None
 
     def takes_local(self, name: str, url: str) -> bool:
-        """The same of a file here."""
+        """Return whether a local file is selected."""
         return self.takes(os.fsencode(name), url)
 
     def takes(self, name: bytes, url: str) -> bool:
-        """Is the file of this name, which is at `url`, wanted?"""
+        """Return whether the file of this name at `url` is selected."""
         if self.takes_all:
             return True
         text = name.decode("utf-8", "surrogateescape")
@@ -142,35 +160,42 @@ def _any_of(globs: Sequence[str]) -> re.Pattern[str] | None:
     return re.compile("|".join(map(translate, globs))) if globs else None
 
 
-# Loops: evidence that two places are one.
+# Loops: evidence that two URLs name the same directory.
 #
-# It is a URL in a normalized spelling; an identifier that the server gives (MLSD's `unique`, EPLF's `i`, the
-# real path of a directory); or the target of a link, if it is given. Http gives none of these: there a
-# directory with the same listing as two of those above it is taken for one of them.
+# The evidence is one of these:
+#
+# - the same URL after normalization;
+# - the same identifier from the server (`unique` of MLSD, `i` of EPLF, the real path of a directory);
+# - the target of a link, if the listing has it.
+#
+# HTTP has none of the last two. There a directory counts as a loop if two of its parents have the same
+# listing.
 
-#: Directories in one another, at most: none that people made are deeper.
+#: The maximum depth of directories; no real tree is deeper.
 DEEPEST = 64
 
-#: How many listings of one way down may be the same: a directory may well hold a copy of itself.
+#: The maximum of equal listings on one path: a directory may contain a copy of itself.
 _MOST_ALIKE = 2
 
 _MANY = 1 << 256
 
 
 def mark_of(url: Url) -> str:
-    """The URL in one way of writing: escapes and dot segments make no difference (RFC 3986 6.2.2)."""
+    """Return the normalized URL: escapes and dot segments are resolved (RFC 3986 section 6.2.2)."""
     return f"{place_of(url)}/{'/'.join(quote(name, safe='') for name in names_of(url))}"
 
 
 def identity_of(place: str, extra: Mapping[str, JsonValue] | None) -> str | None:
-    """What the server says by which the thing can be told from all others there. Equal is the same thing;
-    from different ones nothing follows."""
+    """Return the server's identifier of an entry, or None.
+
+    Equal identifiers mean the same entry; different identifiers prove nothing.
+    """
     unique = (extra or {}).get("unique")
     return f"{place} {unique}" if isinstance(unique, str) and unique else None
 
 
 def leads_up(entry: Entry, names: Sequence[bytes]) -> bool:
-    """Is it a link, in the directory to which `names` lead, that is known to lead there or to one above?"""
+    """Return whether the entry is a link from the directory `names` to that directory or a parent."""
     target = (entry.extra or {}).get("link")
     if not isinstance(target, str):
         return False
@@ -185,7 +210,7 @@ def leads_up(entry: Entry, names: Sequence[bytes]) -> bool:
 
 
 class DirectoryDigest:
-    """What is listed in one directory, whatever its order: equal where names, sizes and dates are."""
+    """A digest of a listing in any order: equal if names, sizes and dates are."""
 
     def __init__(self) -> None:
         self._sum = 0
@@ -204,32 +229,34 @@ class DirectoryDigest:
 
 
 def is_too_alike(count: int) -> bool:
-    """Is a listing, the `count`th of its like on one way down, that of a loop?"""
+    """Return whether a listing is a loop, as the `count`th equal one on its path."""
     return count > _MOST_ALIKE
 
 
-# The local names of the entries of one directory (S14): each safe by itself, and no two one file on any file
-# system.
+# The local names of the entries of one directory (S14). Each name is safe, and no two names are the same file
+# on any file system.
 #
-# Names are given in the order of the bytes of the raw ones, directories before files, whatever the order of
-# the listing: so another run gives the same, as long as no entry comes or goes. Of names that some file
-# system takes for one the first keeps its name, the next ones get it numbered.
+# Names are assigned in the byte order of the raw names, directories before files, in any order of the
+# listing. So another run assigns the same names, as long as no entry is added or removed. If a file system
+# may treat several names as equal, the first name stays and the next ones are numbered.
 
 
 class TakenNames(Protocol):
-    """The keys of names that are taken in a directory; of each the number that was given last of those that
-    wanted it."""
+    """The keys of the names taken in a directory, each with the last number assigned."""
 
     def find_last_number(self, key: str) -> int:
-        """0 where nobody has it."""
+        """Return the last number of a key; 0 if the key is free."""
         ...
 
     def take(self, key: str, number: int) -> None: ...
 
 
 def name_for(raw: bytes, taken: TakenNames) -> str:
-    """The name of what a server calls `raw`, which is taken from now on. Raises `Refused` (S14) where nothing
-    is left of it."""
+    """Return the local name of the server's name `raw`, and mark it as taken.
+
+    Raises:
+        Refused: No allowed character is left (S14).
+    """
     wanted = local_name(raw)
     key = name_key(wanted)
     number = taken.find_last_number(key) + 1

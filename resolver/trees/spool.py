@@ -1,8 +1,11 @@
 """The spool of found entries: a temporary database, so that memory does not grow with their number.
 
-The file has no name, is nobody else's, and is gone with the connection. An entry is `LISTED` until all of its
-directory are and it has a name here; then it is `READY` until it is given out. A file is forgotten behind
-that; a directory stays, for what is above it tells of loops.
+The database has no file name, so no other process can open it; it is removed with the connection. An entry
+has one of three states:
+
+- `LISTED`, until all entries of its directory are listed and it has a local name;
+- `READY`, until it is returned;
+- `GIVEN`, for a directory that was returned: the detection of loops needs it. A returned file is deleted.
 """
 
 from __future__ import annotations
@@ -19,8 +22,8 @@ LISTED, READY, GIVEN = 0, 1, 2
 #: Names of one directory that are held in memory.
 _FEW = 1_000
 
-#: What an entry is to be asked for as: entered; entered when all of those are; entered then if that works;
-#: saved. In this order they are named.
+#: The role of an entry. DIRECTORY: entered. LINKED: entered after all of these. PERHAPS: entered likewise, if
+#: the server lists it. FILE: saved. Entries are named in this order.
 DIRECTORY, LINKED, PERHAPS, FILE = 0, 1, 2, 3
 
 _SCHEMA = """
@@ -48,9 +51,16 @@ _INSERT = f"INSERT INTO entry ({_COLUMNS}, state) VALUES ({', '.join('?' * (_COL
 
 
 class SpooledEntry(NamedTuple):
-    """An entry. `mark` is what tells it from all others of its tree, if it is found in two places; `size` and
-    `modified` are what the listing says for certain. `path` is where it is here, once it has a name.
-    `referrer` is the URL of the listing, and `address` whose it was."""
+    """An entry of a listing.
+
+    Attributes:
+        mark: The identifier within the tree, if the entry can be found at two paths.
+        size: The size, if the listing has an exact one.
+        modified: The time, if the listing has an exact one.
+        path: The local path, once the entry has a name.
+        referrer: The URL of the listing.
+        address: The address of the server that sent the listing.
+    """
 
     number: int | None
     tree: int
@@ -69,7 +79,7 @@ class SpooledEntry(NamedTuple):
 
 
 class EntrySpool:
-    """Raises `LocalError` where the database does not work: a full disk."""
+    """The database of found entries. Methods raise `LocalError` if the disk is full."""
 
     def __init__(self) -> None:
         with faults():
@@ -80,7 +90,7 @@ class EntrySpool:
         self._database.close()
 
     def add(self, rows: Iterable[SpooledEntry], state: int) -> int:
-        """Put them down; the number of the last one."""
+        """Store the entries, and return the number of the last one."""
         with self._open_transaction():
             self._database.executemany(_INSERT, [(*row, state) for row in rows])
         [(last,)] = self._do("SELECT last_insert_rowid()")
@@ -88,16 +98,16 @@ class EntrySpool:
         return last
 
     def drop_listed(self, parent: int) -> None:
-        """Its listing begins anew."""
+        """Delete the listed entries of a directory, whose listing starts again."""
         self._do("DELETE FROM entry WHERE parent = ? AND state = 0", parent)
 
     def next_listed(self, parent: int, most: int) -> list[SpooledEntry]:
-        """The next that want names, in the order in which they get them."""
+        """Return the next entries without names, in the order of naming."""
         order = "ORDER BY role, raw, number LIMIT ?"
         return self._rows("WHERE state = 0 AND parent = ? " + order, parent, most)
 
     def settle(self, ready: Sequence[tuple[str, int]], dropped: Sequence[int]) -> None:
-        """Some have their paths, others are not wanted."""
+        """Set the paths of some entries, and delete others."""
         with self._open_transaction():
             self._database.executemany("UPDATE entry SET path = ?, state = 1 WHERE number = ?", ready)
             self._database.executemany("DELETE FROM entry WHERE number = ?", [(each,) for each in dropped])
@@ -106,12 +116,12 @@ class EntrySpool:
         self._do("UPDATE entry SET state = ? WHERE number = ?", state, number)
 
     def drop_tree(self, tree: int) -> None:
-        """All of it is over."""
+        """Delete all entries of a finished tree."""
         self._do("DELETE FROM entry WHERE tree = ?", tree)
         self._do("DELETE FROM visited WHERE tree = ?", tree)
 
     def take_files(self, most: int) -> list[SpooledEntry]:
-        """The next files to be given out; they are forgotten."""
+        """Take the next ready files from the spool."""
         found = self._rows("WHERE state = 1 AND role = 3 ORDER BY number LIMIT ?", most)
         with self._open_transaction():
             self._database.executemany(
@@ -120,18 +130,17 @@ class EntrySpool:
         return found
 
     def take_directory(self, *, linked: bool) -> SpooledEntry | None:
-        """The next directory to be listed, also of those that perhaps are none or others' only if
-        `linked`."""
+        """Take the next ready directory; links and doubtful entries only if `linked`."""
         most = PERHAPS if linked else DIRECTORY
         found = self._rows("WHERE state = 1 AND role <= ? ORDER BY role, number LIMIT 1", most)
         for each in found:
             self._do("UPDATE entry SET state = 2 WHERE number = ?", each.number)
         return found[0] if found else None
 
-    # -- what was there before
+    # -- visited directories
 
     def visit(self, tree: int, number: int, *marks: str) -> bool:
-        """Is it the first of its tree with these marks, or the same one again? They are remembered."""
+        """Record the marks of an entry; return whether no other entry of its tree has them."""
         first = True
         for mark in marks:
             self._do("INSERT OR IGNORE INTO visited VALUES (?, ?, ?)", tree, mark, number)
@@ -145,11 +154,11 @@ class EntrySpool:
         return self._do("SELECT number FROM visited WHERE tree = ? AND mark = ?", tree, mark)
 
     def describe(self, number: int, alike: str) -> None:
-        """What listings that are alike have in common."""
+        """Store the digest of a directory's listing."""
         self._do("UPDATE entry SET alike = ? WHERE number = ?", alike, number)
 
     def count_above(self, number: int, alike: str) -> int:
-        """How many of the directories that it is in have such a listing, and itself."""
+        """Return the number of equal listings among the directory and its parents."""
         above = """
             WITH RECURSIVE above (number, parent, alike) AS (
                 SELECT number, parent, alike FROM entry WHERE number = ? UNION ALL SELECT e.number, e.parent,
@@ -159,14 +168,14 @@ class EntrySpool:
         assert isinstance(count, int)
         return count
 
-    # -- names that are taken
+    # -- taken names
 
     def find_last_number(self, parent: int, key: str) -> int:
         found = self._do("SELECT last FROM taken WHERE parent = ? AND key = ?", parent, key)
         return int(str(found[0][0])) if found else 0
 
     def take(self, parent: int, numbers: Mapping[str, int]) -> None:
-        """The last number of each key."""
+        """Store the last number of each key."""
         values = [(parent, key, number) for key, number in numbers.items()]
         with self._open_transaction():
             self._database.executemany("INSERT OR REPLACE INTO taken VALUES (?, ?, ?)", values)
@@ -196,7 +205,7 @@ class EntrySpool:
 
 
 class DirectoryNames:
-    """The names that are taken in one directory: in memory as long as they are few."""
+    """The names taken in one directory, in memory as long as they are few."""
 
     def __init__(self, spool: EntrySpool, parent: int) -> None:
         self._spool = spool
@@ -218,7 +227,7 @@ class DirectoryNames:
 
 @contextmanager
 def faults() -> Iterator[None]:
-    """What a temporary database meets, as `LocalError`."""
+    """Convert errors of a temporary database to `LocalError`."""
     try:
         yield
     except sqlite3.Error as error:

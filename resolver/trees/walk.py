@@ -1,8 +1,8 @@
 """The walk of a tree: a source of tasks for a batch, each a directory to list or a file to save.
 
-Who plants a tree gets its top as the first task; what a listing brings comes out behind it, the files of a
-directory before the next one is entered. The source ends when nothing more is to be planted and all that it
-gave out is over: each may still bring something.
+`plant` adds a tree, whose top is its first task. The entries of a listing follow; the files of a directory
+come before the next directory. A running task may still add entries. So the source ends when `no_more` was
+called and all its tasks are finished.
 """
 
 from __future__ import annotations
@@ -34,19 +34,26 @@ from resolver.url.parsing import parse
 
 T = TypeVar("T")
 
-#: Files that are taken out of the spool at once.
+#: Files that are taken from the spool in one query.
 _AT_ONCE = 100
 
 
 def _ignore() -> None:
-    """Nobody wants to know."""
+    """Ignore the end of a tree."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WalkRequest:
-    """A tree to be walked: the URL of its top, and the `path` where that goes, `below` a directory with which
-    it begins. `depth` counts the directories on a way down, of which the top is the first. `owner` is
-    whatever the caller wants to find again; `over` is called when nothing of the tree is left."""
+    """A tree to be walked.
+
+    Attributes:
+        url: The URL of the top.
+        below: The output directory, a prefix of `path`.
+        path: The local path of the top.
+        depth: The maximum number of directories on a path, the top included.
+        owner: A value of the caller, returned with each item.
+        over: Called when no task of the tree is left.
+    """
 
     url: Url
     below: str
@@ -60,7 +67,10 @@ class WalkRequest:
 
 
 class TreeTop:
-    """A top, and what all below it have in common. `left` counts what is ready or under way."""
+    """A planted tree, with the data that all its items share.
+
+    `left` counts the items that are ready or running.
+    """
 
     def __init__(self, session: Resolver, top: WalkRequest) -> None:
         self.top = top
@@ -78,20 +88,22 @@ class TreeTop:
         )
 
     def _judge(self, start: Url, target: Url) -> None:
-        """Raises `Refused` (S10) for what leads out of the tree. A mirror that a person named was never in
-        it."""
+        """Raise `Refused` (S10) if a redirect leads out of the tree.
+
+        A mirror that the user named is not in the tree and may redirect anywhere.
+        """
         if self.scope.covers(start) and not self.scope.covers(target):
             raise Refused("S10", f"the redirect leads out of the tree, to {target.shown}")
 
     def _judge_file(self, start: Url, target: Url) -> None:
-        """The same; and `NoDocument` where a slash shows that what was taken for a file is a directory."""
+        """Check the same for a file; raise `NoDocument` if an added slash reveals a directory."""
         self._judge(start, target)
         if target.text.endswith("/") and not start.text.endswith("/") and names_of(start) == names_of(target):
             raise NoDocument("S10", "a redirect tells that this is a directory")
 
 
 class TreeItem:
-    """Something that was given out. `host` and `scheme` are for a batch; `path` is where it goes."""
+    """A task of the walk. `host` and `scheme` are for the batch; `path` is the local path."""
 
     def __init__(self, walk: TreeWalk, tree: TreeTop, row: SpooledEntry) -> None:
         assert row.path is not None
@@ -105,7 +117,7 @@ class TreeItem:
 
     @property
     def lane(self) -> Hashable:
-        """The directory in which a connection has to be for it, where there is such a thing."""
+        """Return the directory that the connection must be in for this item; None if it does not matter."""
         if not self.tree.stays:
             return None
         is_directory = isinstance(self, TreeDirectory)
@@ -124,12 +136,12 @@ class TreeItem:
         return self.tree.top.origin if self.is_top else "derived"
 
     def close(self) -> None:
-        """Nothing is to be asked of it."""
+        """End the item without a request."""
         self._walk.end(self)
 
     @contextmanager
     def _until_over(self) -> Iterator[None]:
-        """What gives way to others is not over: it is begun again."""
+        """End the item after the block, unless it was requeued."""
         try:
             yield
         except Requeue:
@@ -147,8 +159,10 @@ class TreeItem:
         return None if found_in is None else Referrer(*found_in)
 
     async def _left_alone(self) -> Saved | None:
-        """What is to be said of it where its server wants it left alone (RFC 9309); None where it may be
-        asked for, as what a person typed may. Raises `TryLater`."""
+        """Return the outcome of an item that robots.txt forbids (RFC 9309); None if it may be requested.
+
+        A URL that the user typed is always allowed. Raises `TryLater` if the rules are unknown.
+        """
         robots, top = self._walk.robots, self.tree.top
         if robots is None or self.is_top or not registry.is_of_the_web(self.scheme):
             return None
@@ -173,7 +187,7 @@ class TreeItem:
 
 
 class TreeFile(TreeItem):
-    """A file to be saved at `path`, by the `session` of its tree."""
+    """A file to be saved at `path`, with the `session` of its tree."""
 
     @property
     def session(self) -> Resolver:
@@ -181,13 +195,19 @@ class TreeFile(TreeItem):
 
     @property
     def listed(self) -> Validators:
-        """What the listing says of it for certain."""
+        """Return the size and time that the listing has exactly."""
         said = self.row.modified
         return Validators(self.row.size, None if said is None else datetime.fromisoformat(said))
 
     async def fetch(self, save: Callable[[], Awaitable[T]]) -> T | Saved | None:
-        """Have it saved, or left alone. None where it turned out to be a directory: that is entered, and what
-        is in it comes out later. Raises what `save` does."""
+        """Save the file with `save`, unless robots.txt forbids it.
+
+        Returns:
+            None if the file turned out to be a directory; the walk enters it and returns its entries later.
+
+        Raises:
+            ResolveError: `save` failed, or the robots rules are unknown.
+        """
         with self._until_over():
             try:
                 if (left := await self._left_alone()) is not None:
@@ -204,12 +224,16 @@ class TreeFile(TreeItem):
 
     @property
     def _is_open(self) -> bool:
-        """Does the listing leave open what it is?"""
+        """Return whether the listing leaves open if this is a file."""
         return self.row.kind in (Kind.LINK, Kind.UNKNOWN)
 
     @property
     def _was_directory(self) -> bool:
-        """Of what a listing left open an earlier run made a directory; or of what a redirect told then."""
+        """Return whether an earlier run found a directory here.
+
+        This counts only if the listing leaves the type open, or on the web, where a redirect may reveal a
+        directory.
+        """
         is_certain = not (self._is_open or registry.is_of_the_web(self.scheme))
         return not (self.is_top or is_certain) and is_directory(self.path)
 
@@ -226,8 +250,14 @@ class TreeDirectory(TreeItem):
     deepest = property(lambda self: min(self.tree.top.depth, DEEPEST))
 
     async def run(self) -> ListedDirectory | Saved | None:
-        """List it, or leave it alone; what is in it comes out behind that. None where it is a file after all,
-        which comes out as one. Raises `ResolveError`; what was listed till then comes out all the same."""
+        """List the directory, unless robots.txt forbids it; its entries follow in the walk.
+
+        Returns:
+            None if the URL turned out to be a file, which follows in the walk.
+
+        Raises:
+            ResolveError: The listing failed; the entries listed by then follow all the same.
+        """
         listing = DirectoryListing(self, self._walk.spool)
         with self._until_over():
             try:
@@ -247,9 +277,16 @@ class TreeDirectory(TreeItem):
 
 
 class TreeWalk:
-    """An async iterator of items, for one reader; to be closed. What `robots` forbid is left alone; what
-    was listed goes to the `inventory`; of a `dry_run` no directory is made. `plant` may be called until
-    `no_more`. Whoever gets an item runs or fetches it, to its end."""
+    """An async iterator of items, for one consumer; must be closed.
+
+    The consumer runs or fetches each item to its end. `plant` may be called until `no_more`.
+
+    Args:
+        session: The session for all requests.
+        robots: The robots rules; None ignores them.
+        inventory: Receives all listed entries.
+        dry_run: Whether no local directory is created.
+    """
 
     def __init__(
         self,
@@ -273,13 +310,13 @@ class TreeWalk:
         self._room = running().event()
 
     async def room(self, most: int) -> None:
-        """Wait until there are fewer trees of which something is left."""
+        """Wait until fewer than `most` trees are unfinished."""
         while len(self._trees) >= most:
             self._room = running().event()
             await self._room.wait()
 
     def plant(self, top: WalkRequest) -> None:
-        """A tree more. What is of a scheme without any comes out as a file. Raises `LocalError`."""
+        """Add a tree; a URL of a scheme without trees becomes a file. Raises `LocalError`."""
         self._planted += 1
         tree = self._trees[self._planted] = TreeTop(self._session, top)
         role = DIRECTORY if tree_of(top.url) else FILE
@@ -294,7 +331,7 @@ class TreeWalk:
         self._changed.set()
 
     def no_more(self) -> None:
-        """All trees are planted."""
+        """Announce that no tree follows."""
         self._ended = True
         self._changed.set()
 
@@ -313,7 +350,7 @@ class TreeWalk:
         return found
 
     def at_hand(self) -> list[TreeFile]:
-        """Files that would come next, without anything to wait for."""
+        """Return the files that come next without waiting."""
         files = [TreeFile(self, self._trees[row.tree], row) for row in self._files]
         self._files.clear()
         return files
@@ -332,17 +369,20 @@ class TreeWalk:
         return None
 
     def _is_new(self, row: SpooledEntry) -> bool:
-        """A link leads where nobody has been? It is asked last: what is a directory has its own name."""
+        """Return whether a link leads to an unvisited directory.
+
+        Links are checked last, so that a directory is visited under its own name.
+        """
         assert row.number is not None
         return self.spool.visit(row.tree, row.number, *marks_of(row))
 
     def announce(self, item: TreeItem, count: int) -> None:
-        """So many more are ready, found in this one."""
+        """Count `count` more ready entries of the item's tree."""
         item.tree.left += count
         self._changed.set()
 
     def end(self, item: TreeItem) -> None:
-        """It is over."""
+        """Count the item as finished."""
         self._entering -= item.row.role == DIRECTORY
         self._lower(item.tree, item.row)
         self._changed.set()
@@ -356,7 +396,7 @@ class TreeWalk:
             tree.top.over()
 
     def enter(self, file: TreeFile) -> None:
-        """What was taken for a file is a directory: it is entered, unless it was already, or is too deep."""
+        """Enter a file that turned out to be a directory, unless it was visited or is too deep."""
         row = file.row
         if row.depth > min(file.tree.top.depth, DEEPEST):
             return
@@ -370,7 +410,7 @@ class TreeWalk:
             self.announce(file, 1)
 
     def take_as_file(self, directory: TreeDirectory, media_type: str | None) -> None:
-        """What was taken for a directory is a document."""
+        """Save a directory that turned out to be a document."""
         if directory.is_top and not is_index(directory.url):
             found: SpooledEntry | None = directory.row._replace(number=None, role=FILE)
         else:
