@@ -1,7 +1,7 @@
-"""A ledger: what was asked for, where it went and what became of it, in a file that outlives the runs.
+"""A ledger: a file that outlives the runs and records requests, their files and their outcomes.
 
-`book` is the file as one run writes it, `report` what it tells of all. Here is what whoever saves a file has
-to tell it, and nothing that needs a database.
+`book` writes the file during a run, `report` reads it. This module holds the interface for code that saves
+files, and needs no database.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from protocols.contract import Validators
 from protocols.errors import LocalError
 
-if TYPE_CHECKING:  # a ledger needs no network
+if TYPE_CHECKING:  # A ledger needs no network.
     from resolver.network.mask import Masked
 
 
 class LedgerFault(LocalError):
-    """The ledger cannot be read or written, so nothing more should be asked for under it."""
+    """A ledger that cannot be read or written, so no further request should be made under it."""
 
 
 class LedgerHeld(LedgerFault):
-    """Another run is at work with it: it may be free soon."""
+    """A ledger that another run has locked, and that may be free soon."""
 
 
 class CompletedFile(NamedTuple):
-    """A file that is about to get its name; `final_url` is where it came from in the end."""
+    """A file that is about to get its name; `final_url` is the URL after redirects."""
 
     path: str
     inode: int
@@ -43,29 +43,32 @@ class LedgerRow(Protocol):
     """The row of an object that is being saved."""
 
     async def record_whole(self, facts: CompletedFile) -> None:
-        """All of it is on the disk under another name; so is the row when this returns. Raises
-        `LedgerFault`."""
+        """Record a file that is on the disk under its temporary name.
+
+        The row is on the disk when this returns. Raises `LedgerFault`.
+        """
         ...
 
     def etag_of(self, path: str, modified: datetime | None) -> str | None:
-        """The entity tag of the file at this path, which has that time; None where it is not the one that was
-        saved."""
+        """Return the entity tag of the file at this path with that time; None for another file."""
         ...
 
 
-#: The row of what this task saves; None where no ledger is kept.
+#: The row of the object that this task saves; None without a ledger.
 current: ContextVar[LedgerRow | None] = ContextVar("current", default=None)
 
 
 def etag_of_row(path: str, held: Validators) -> str | None:
-    """The entity tag of the file that is there, as the ledger has it, if one is kept."""
+    """Return the entity tag of an existing file from the ledger; None without a ledger."""
     row = current.get()
     return None if row is None else row.etag_of(path, held.modified)
 
 
 def make_recorder(facts: Callable[[int], CompletedFile]) -> Callable[[int], Awaitable[None]] | None:
-    """What has to be done before that file gets its name, if anything: it is told the inode, of which `facts`
-    makes the rest."""
+    """Return a callback that records a file before it gets its name; None without a ledger.
+
+    The callback receives the inode and passes it to `facts`.
+    """
     row = current.get()
     return None if row is None else partial(_note, row, facts)
 

@@ -1,19 +1,19 @@
-"""The ledger of a run, an SQLite file: a row for each URL and its place, valid after a kill or a crash.
+"""The ledger of a run, an SQLite file: a row for each URL and its path, valid after a kill or a crash.
 
-The key of a row is a digest of URL and place. The file holds no password, and no digest of one, which could
-be guessed: the URL is stored as it is shown, and URLs that differ in nothing but a password are one object.
+The key of a row is a digest of URL and path. The file holds no password, and no digest of one, which could be
+guessed. The URL is stored as it is shown, and URLs that differ only in a password are one object.
 
-The order of the steps allows a run to be killed before each of them, and the machine to lose its power:
+The order of the steps allows a run to be killed, and the machine to lose its power, before each of them:
 
-1. a row is `queued` before work on it begins;
+1. a row is `queued` before its work begins;
 2. NAME.part is complete and on the disk, then its row, as `whole`, with size, digest and inode;
 3. the file gets its name (`resolver.files.part`);
-4. its directory is synced to the disk, and the row is `done`, many of them in one transaction.
+4. its directory is synced, and the row is `done`; many rows share one transaction.
 
-A file that was interrupted before 2 is resumed like any other. After 2 the next run does 3, or finds it done,
-by inode and size; and it trusts no row without its file.
+A file that was interrupted before step 2 is resumed like any other. After step 2 the next run takes step 3,
+or finds by inode and size that it is done. No row is trusted without its file.
 
-There is one writer, by a lock of the file. Readers need no lock.
+The file has one writer, which holds a lock. Readers need no lock.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from resolver.files.partial_file import finish, has_size, is_that, sync_director
 from resolver.ledger import CompletedFile, LedgerFault, LedgerHeld
 from resolver.loops import Loop, running
 
-#: Marks the file as ours among SQLite's: "rslv".
+#: The SQLite application id of a ledger: "rslv".
 _OURS = 0x72736C76
 _VERSION = 1
 
-#: Octets of a file that tell a ledger.
+#: The first bytes of a file that identify a ledger.
 HEAD = 72
 
 TABLES = f"""
@@ -58,22 +58,28 @@ PRAGMA user_version = {_VERSION};
 COMMIT;
 """
 
-#: What the first ledgers had not.
+#: Columns that the first ledgers lacked.
 _ADDED = (("how", "TEXT"), ("final_url", ""), ("media_type", ""))
 
-#: Steps of SQLite's machine between two looks at how many there were; how many a ledger may take, and how
-#: many more for each octet of it. To count all rows takes two steps an octet. Pages of a damaged file may
-#: lead to one another, so that 50 kB of them have billions of rows.
+#: Steps of SQLite's virtual machine between two checks; the maximum of steps for a ledger, and the addition
+#: for each byte of it. Counting all rows takes two steps per byte. Pages of a damaged file may point to each
+#: other, so that 50 kB have billions of rows.
 _STEPS = 10_000
 _SPARE_STEPS, _STEPS_OF_OCTET = 1_000_000, 10
 
-#: Seconds to wait for another program that has it locked.
+#: Seconds to wait for another program that has locked the file.
 PATIENCE = 5.0
 
 
 def connect(path: str, *, how: str = "mode=rw") -> sqlite3.Connection:
-    """A connection that begins and ends its transactions where it is told to. What it does is bounded by the
-    size of the file; what the schema says is not run."""
+    """Open a connection with explicit transactions.
+
+    Its work is limited by the size of the file, and functions in the schema are not trusted.
+
+    Args:
+        path: The ledger.
+        how: The URI parameters of SQLite.
+    """
     quoted = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     connection = sqlite3.connect(
         f"file:{quoted}?{how}", uri=True, isolation_level=None, check_same_thread=False, timeout=PATIENCE
@@ -95,7 +101,11 @@ def connect(path: str, *, how: str = "mode=rw") -> sqlite3.Connection:
 
 
 def check_is_ours(connection: sqlite3.Connection, path: str) -> bool:
-    """False where it is empty. Raises `LedgerFault` for what another program, or a later one, has made."""
+    """Return whether the database is a ledger; False if it is empty.
+
+    Raises:
+        LedgerFault: Another program, or a later version, wrote the database.
+    """
     ours = connection.execute("PRAGMA application_id").fetchone()[0]
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if ours == _OURS and version == _VERSION:
@@ -113,8 +123,11 @@ def check_is_ours(connection: sqlite3.Connection, path: str) -> bool:
 
 
 def _check_schema(connection: sqlite3.Connection, path: str) -> None:
-    """What else is in a schema (views, triggers, columns that are computed) runs what whoever made the file
-    wrote. Indexes that SQLite makes by itself have no text."""
+    """Raise `LedgerFault` if the schema has more than the tables of a ledger.
+
+    Views, triggers and computed columns run SQL from the author of the file. Automatic indexes of SQLite have
+    no text.
+    """
     found = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL LIMIT 3").fetchall()
     tables = re.findall(r"CREATE TABLE .*?\);", TABLES, re.DOTALL)
     if sorted(_table(str(sql)) for (sql,) in found) != sorted(map(_table, tables)):
@@ -125,20 +138,22 @@ def _check_schema(connection: sqlite3.Connection, path: str) -> None:
 
 
 def _table(sql: str) -> tuple[str, list[str]]:
-    """How a statement begins that makes a table, and its columns, less those that some ledgers have not."""
+    """Return the head of a CREATE TABLE statement and its columns, except those that old ledgers lack."""
     head, _, columns = " ".join(sql.split()).removesuffix(";").removesuffix(")").partition("(")
     added = [f"{name} {kind}".strip() for name, kind in _ADDED]
     return head.strip(), [each.strip() for each in columns.split(",") if each.strip() not in added]
 
 
 def is_ledger(head: bytes) -> bool:
-    """Is the file one that begins with these octets? (SQLite's file format, 1.3: the text, and the mark at
-    octet 68.)"""
+    """Return whether a file with this head is a ledger.
+
+    SQLite's file format (section 1.3) has its magic text at byte 0 and the application id at byte 68.
+    """
     return head.startswith(b"SQLite format 3\0") and head[68:HEAD] == _OURS.to_bytes(4, "big")
 
 
 def add_columns(connection: sqlite3.Connection) -> None:
-    """A ledger that is older than these gets them."""
+    """Add the columns that an old ledger lacks."""
     there = {name for _, name, *_ in connection.execute("PRAGMA table_info(object)")}
     for name, kind in _ADDED:
         if name not in there:
@@ -147,7 +162,7 @@ def add_columns(connection: sqlite3.Connection) -> None:
 
 @contextmanager
 def faults_of(path: str) -> Iterator[None]:
-    """What SQLite says of the ledger becomes a `LedgerFault` that says what to do."""
+    """Convert errors of SQLite and of files to a `LedgerFault` that names the fix."""
     try:
         yield
     except LedgerFault:
@@ -159,7 +174,7 @@ def faults_of(path: str) -> Iterator[None]:
         raise kind(error.message if isinstance(error, LocalError) else str(error)) from error
 
 
-#: How names of SQLite's errors begin, what they mean here, and what to do.
+#: The prefixes of SQLite's error names, with their meaning and the fix.
 _WORDS = (
     ("SQLITE_NOTADB", "is no ledger, and is left as it is: name another file"),
     (
@@ -183,7 +198,7 @@ def _words(path: str, error: sqlite3.Error) -> str:
 
 
 def encode_text(text: str | None) -> str | bytes | None:
-    """A text as a column has it; one that is no UTF-8 as its octets."""
+    """Return the column value of a text; bytes for a text that is not valid UTF-8."""
     if text is None:
         return None
     try:
@@ -194,7 +209,7 @@ def encode_text(text: str | None) -> str | bytes | None:
 
 
 def decode_text(kept: object) -> str | None:
-    """The text of a column; None also for what nobody here has written."""
+    """Return the text of a column; None for a value of another type."""
     if isinstance(kept, bytes):
         return kept.decode("utf-8", "surrogatepass") if _is_text(kept) else None
     return kept if isinstance(kept, str) else None
@@ -209,23 +224,30 @@ def _is_text(octets: bytes) -> bool:
 
 
 def number_of(kept: object) -> int:
-    """The number of a column; 0 as above."""
+    """Return the number of a column; 0 for a value of another type."""
     return kept if isinstance(kept, int) and kept >= 0 else 0
 
 
-#: Rows that wait at most until they are written.
+#: The maximum of rows that wait to be written.
 _AT_ONCE = 256
 
-#: Octets of a message that are kept.
+#: The maximum of characters stored of a message.
 _MOST_MESSAGE = 1_000
 
 Status: TypeAlias = Literal["queued", "whole", "done", "skipped", "failed", "refused"]
 
 
 class RequestRow(NamedTuple):
-    """What is asked for: `url` as it is shown, `given` as it was given, less its password; `place` is where
-    it is to go, or the directory where the server may choose the name; `more` in JSON is what else a
-    list said of it."""
+    """A request to be recorded.
+
+    Attributes:
+        url: The URL as it is shown.
+        place: The path of the file, or the directory if the server may choose the name.
+        given: The URL as it was given, without its password.
+        more: Other data of a list item, in JSON.
+        how: The naming scheme of the files.
+        below: A prefix of the path; no directory after it may be a symbolic link.
+    """
 
     url: str
     place: str
@@ -244,7 +266,7 @@ class RequestRow(NamedTuple):
 
 
 class StoredRow(NamedTuple):
-    """A row as it is in the file."""
+    """A row of the file."""
 
     number: int
     key: bytes
@@ -257,7 +279,7 @@ class StoredRow(NamedTuple):
 
 
 class RowTag(NamedTuple):
-    """By what a file that was saved is known again."""
+    """The data that identify a saved file."""
 
     etag: str | None = None
     inode: int | None = None
@@ -268,7 +290,10 @@ NO_TAG = RowTag()
 
 
 class LedgerEntry:
-    """A `Row`, as long as somebody works on it. `is_done`: an earlier run had it, and its file is there."""
+    """The row of an object while it is processed.
+
+    `is_done` tells that an earlier run saved the object and its file is still there.
+    """
 
     def __init__(
         self,
@@ -290,7 +315,7 @@ class LedgerEntry:
         self.is_done = is_done
 
     async def record_whole(self, facts: CompletedFile) -> None:
-        """All of it is there; it is on the disk when this returns. Raises `LedgerFault`."""
+        """Record a file that is on the disk; the row is on the disk on return. Raises `LedgerFault`."""
         modified = None if facts.known.modified is None else facts.known.modified.timestamp()
         place = self._ledger.place_of(facts.path)
         values = (
@@ -309,7 +334,7 @@ class LedgerEntry:
         )
 
     def etag_of(self, path: str, modified: datetime | None) -> str | None:
-        """See `Row`."""
+        """Return the entity tag of the file; see `LedgerRow`."""
         tag, saved = self._tag, self._tag.modified
         at = None if modified is None else int(modified.timestamp())
         same = (
@@ -322,7 +347,7 @@ class LedgerEntry:
     async def record_done(
         self, path: str | None, size: int, brought: int, attempts: int, *, skipped: bool
     ) -> None:
-        """It has its name; or a file that was there stays. Raises `LedgerFault`."""
+        """Record that the file has its name, or that an existing file stays. Raises `LedgerFault`."""
         change = (
             "status=?, path=?, size=?, brought=brought+?, attempts=attempts+?, ended=?, exit=0, error=NULL"
         )
@@ -332,11 +357,11 @@ class LedgerEntry:
         await self._ledger.write_later(_Change(f"{change}, message=NULL", values, self.number, path))
 
     async def forget(self) -> None:
-        """It is nothing that anybody waits for. Raises `LedgerFault`."""
+        """Delete the row of an object that is not a file. Raises `LedgerFault`."""
         await self._ledger.forget(self.number)
 
     async def record_failed(self, error: ResolveError, kind: str, *, refused: bool) -> None:
-        """Nothing came of it. Raises `LedgerFault`."""
+        """Record that the request failed. Raises `LedgerFault`."""
         change = "status=?, attempts=attempts+?, ended=?, exit=?, error=?, message=?"
         status, message = "refused" if refused else "failed", error.message[:_MOST_MESSAGE]
         attempts = 0 if refused else error.attempts
@@ -345,7 +370,7 @@ class LedgerEntry:
 
 
 class _Change(NamedTuple):
-    """`path` is of a file that has got its name."""
+    """An update of a row. `path` names a file that got its name."""
 
     assignments: str
     values: tuple[Any, ...]
@@ -354,11 +379,17 @@ class _Change(NamedTuple):
 
 
 class Ledger:
-    """The ledger of a run: an async context manager, which nobody else writes meanwhile. Entering raises
-    `LedgerFault` for a file that is none, or another run's, or cannot be written. With `sidecars` files get
-    one each. With `below` its rows have the paths of files as they are from there, and mean the same wherever
-    both have been moved; `elsewhere` says that what was done is kept in another place, and counts without its
-    file."""
+    """The ledger of a run, an async context manager with a lock against other writers.
+
+    Args:
+        path: The ledger.
+        sidecars: Whether each file gets a sidecar.
+        below: A directory to which the paths in rows are relative, so that both can be moved together.
+        elsewhere: Whether finished files are stored in another location and count without a local file.
+
+    Raises:
+        LedgerFault: On entering: the file is not a ledger, is locked by another run, or cannot be written.
+    """
 
     def __init__(
         self, path: str, *, sidecars: bool = False, below: str | None = None, elsewhere: bool = False
@@ -382,14 +413,15 @@ class Ledger:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            self._write_all(durable=True)  # here, where no cancel gets in its way
+            # Called on the event loop, where a cancellation cannot interrupt it.
+            self._write_all(durable=True)
         except LedgerFault:
             if kind is None:
                 raise
         finally:
-            # A thread that reads the list may be left behind when the run is cancelled. SQLite crashes where
-            # a connection is closed while another thread executes with it (sqlite.org/threadsafe.html);
-            # behind the lock that thread gets a `ProgrammingError`.
+            # A thread that reads the list may still run when the run is cancelled. SQLite crashes if a
+            # connection is closed while another thread uses it (sqlite.org/threadsafe.html). Later,
+            # outside the lock, the thread gets a `ProgrammingError`.
             with self._mutex:
                 self._connection.close()
                 self._file.close()
@@ -413,30 +445,33 @@ class Ledger:
             self._connection.execute("PRAGMA synchronous=NORMAL")
             begin = "INSERT INTO run(begun, ended) VALUES (?, ?)"
             self._run = self._connection.execute(begin, (_now(), _now())).lastrowid
-            self._connection.set_progress_handler(None, 0)  # rows are found by their keys, as long as it runs
+            # Rows are found by key, so the work needs no limit during a run.
+            self._connection.set_progress_handler(None, 0)
         except BaseException:
             self._connection.close()
             raise
 
     def admit(self, asked: Iterable[RequestRow]) -> list[LedgerEntry]:
-        """A row for each, in one step; what is known of it. For the thread that reads the list. Raises
-        `LedgerFault`."""
+        """Add a row for each request in one transaction, and return the known data.
+
+        The thread that reads the list calls this. Raises `LedgerFault`.
+        """
         with self._transaction():
             return [self._admit_entry(each) for each in asked]
 
     def place_of(self, path: str) -> str:
-        """The path as a row has it: one that means the same wherever another run is."""
+        """Return the path as a row stores it: relative to `below`, if that is set."""
         absolute = os.path.abspath(path)
         return absolute if self._below is None else os.path.relpath(absolute, os.path.abspath(self._below))
 
     def has(self, url: str, place: str) -> bool:
-        """Did this URL, as it is shown, have this place before? Raises `LedgerFault`."""
+        """Return whether this URL, as it is shown, has a row with this path. Raises `LedgerFault`."""
         with self._mutex, faults_of(self._file.path):
             key = (RequestRow(url, place, url).key,)
             return self._connection.execute("SELECT 1 FROM object WHERE key=?", key).fetchone() is not None
 
     def rows_behind(self, number: int, most: int) -> list[StoredRow]:
-        """So many rows, in the order in which they were asked for. Raises `LedgerFault`."""
+        """Return at most `most` rows after `number`, in request order. Raises `LedgerFault`."""
         select = (
             "SELECT id, key, url, status, how, path, size, digest FROM object WHERE id>? ORDER BY id LIMIT ?"
         )
@@ -499,7 +534,7 @@ class Ledger:
         return number
 
     async def forget(self, number: int) -> None:
-        """There is no such row."""
+        """Delete a row."""
         await self._loop.in_thread(self._forget, number)
 
     def _forget(self, number: int) -> None:
@@ -507,23 +542,23 @@ class Ledger:
             self._connection.execute("DELETE FROM object WHERE id=?", (number,))
 
     async def write(self, change: _Change) -> None:
-        """Together with all that waits; it is on the disk when this returns."""
+        """Write the change and all waiting ones; they are on the disk on return."""
         self._later.append(change)
         self._asked += 1
         place = self._asked
         async with self._turn:
-            if self._written < place:  # whoever had the turn before has written all that there was
+            if self._written < place:  # The previous holder of the lock may have written this change, too.
                 await self._loop.in_thread(partial(self._write_all, durable=True))
 
     async def write_later(self, change: _Change) -> None:
-        """Soon, together with others."""
+        """Write the change later, in a transaction with others."""
         self._later.append(change)
         if len(self._later) >= _AT_ONCE:
             async with self._turn:
                 await self._loop.in_thread(partial(self._write_all, durable=False))
 
     async def settle(self) -> None:
-        """Nothing waits any longer. Raises `LedgerFault`."""
+        """Write all waiting changes. Raises `LedgerFault`."""
         async with self._turn:
             await self._loop.in_thread(partial(self._write_all, durable=False))
 
@@ -544,7 +579,7 @@ class Ledger:
 
     @contextmanager
     def _transaction(self, *, durable: bool = False) -> Iterator[None]:
-        """All or nothing. What is `durable` outlives a loss of power, all else the end of the process."""
+        """Run a transaction: a `durable` one survives a loss of power, others the end of the process."""
         with self._mutex, faults_of(self._file.path):
             self._file.check_there()
             self._connection.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
@@ -568,19 +603,19 @@ def _now() -> float:
 
 # Recall of an earlier run by the lines of its list, which need not be parsed as URLs to be skipped.
 #
-# Rows are in the order of their requests, and that is the order of the list. So the next lines are most
-# likely those of the next rows, which are read many at a time. A line that is not among them is looked up by
-# its key; if that finds it done, reading continues from there.
+# Rows are in the order of their requests, which is the order of the list. So the next lines most likely match
+# the next rows, which are read in blocks. A line without a match is looked up by its key; if its row is done,
+# reading continues after that row.
 #
-# A row counts only where its file is where it would be put now: named in the same way, below the same
-# directory, and under the very place of its key.
+# A row counts only if its file is at its current path: with the same naming scheme, below the same directory,
+# and at the path in its key.
 
-#: Rows that are held at once. More than lines are asked for together, for some may be gone from the list.
+#: Rows per block: more than the lines per call, because the list may have lost some.
 _RECALL_ROWS = 640
 
 
 class CompletedRow(NamedTuple):
-    """What is done, and still there; `where` is its path below the directory for files."""
+    """An object that is done and whose file is there; `where` is its path below the output directory."""
 
     where: str
     path: str
@@ -589,8 +624,13 @@ class CompletedRow(NamedTuple):
 
 
 class LedgerRecall:
-    """The rows of a ledger beside the lines of a list. `how` says how files are named, `directory` is the one
-    for files."""
+    """The rows of a ledger, matched with the lines of a list.
+
+    Args:
+        ledger: The ledger.
+        how: The naming scheme of the files.
+        directory: The output directory.
+    """
 
     def __init__(self, ledger: Ledger, how: str, directory: str) -> None:
         self._ledger = ledger
@@ -600,7 +640,7 @@ class LedgerRecall:
         self._held: dict[str, list[tuple[int, CompletedRow]]] | None = None
 
     def find(self, lines: Sequence[str]) -> list[CompletedRow | None]:
-        """Of each line what is done. Raises `LedgerFault`."""
+        """Return the finished row of each line, or None. Raises `LedgerFault`."""
         if self._held is None:
             self._held = self._read()
         found = [self._take(self._held, line) for line in lines]
@@ -610,7 +650,7 @@ class LedgerRecall:
         return [None if each is None else self._if_there(each[1]) for each in found]
 
     def go_on_behind(self, number: int) -> None:
-        """What comes next in the list most likely comes behind this row."""
+        """Continue the search after this row."""
         self._behind, self._held = number, None
 
     def _read(self) -> dict[str, list[tuple[int, CompletedRow]]]:

@@ -1,4 +1,4 @@
-"""Reports of a ledger, also while a run uses it; and rows that are returned to its queue."""
+"""Reports of a ledger, also while a run uses it, and the requeuing of its rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OF_LEFT = "url, origin, referrer, without_password, error, exit, message, attem
 
 
 class FailedRow(NamedTuple):
-    """One kind of failure: the class of the error, its exit status, how many there are."""
+    """A kind of failure: the class of the error, its exit status, and their number."""
 
     error: str
     exit: int
@@ -26,8 +26,15 @@ class FailedRow(NamedTuple):
 
 
 class LedgerReport(NamedTuple):
-    """`size` is of the files, `brought` of what came over the network for them, `elapsed` of all runs. A run
-    that was killed counts up to the last moment at which it wrote something down."""
+    """The totals of a ledger.
+
+    A killed run counts until its last write.
+
+    Attributes:
+        size: The bytes of all files.
+        brought: The bytes received over the network for them.
+        elapsed: The seconds of all runs.
+    """
 
     objects: int
     done: int
@@ -44,12 +51,12 @@ class LedgerReport(NamedTuple):
 
     @property
     def rate(self) -> float | None:
-        """Octets a second; None where nothing came."""
+        """Return the bytes per second; None if no byte arrived."""
         return self.brought / self.elapsed if self.brought and self.elapsed > 0 else None
 
 
 class PendingRow(NamedTuple):
-    """One that is not done. `without_password`: the URL had one, which is not in the ledger."""
+    """A row that is not done. `without_password`: the URL had a password, which the ledger does not store."""
 
     url: str
     origin: str
@@ -63,8 +70,7 @@ class PendingRow(NamedTuple):
 
 
 class ReportRow(NamedTuple):
-    """A row, whatever became of it: what was asked for, and the file, whose `path` is empty as long as there
-    is none."""
+    """A row with any status; `path` is empty until the file is saved."""
 
     asked: PendingRow
     status: str
@@ -74,7 +80,7 @@ class ReportRow(NamedTuple):
 
 
 def read(path: str) -> LedgerReport:
-    """What became of all. Raises `LedgerFault`."""
+    """Return the totals of a ledger. Raises `LedgerFault`."""
     with _reading(path) as connection:
         count = dict(connection.execute("SELECT status, count(*) FROM object GROUP BY status"))
         of_files = "sum(size) FILTER (WHERE status IN ('done', 'skipped'))"
@@ -108,8 +114,7 @@ def read(path: str) -> LedgerReport:
 
 
 def list_pending(path: str) -> Iterator[PendingRow]:
-    """All that is not done, failures and what was never begun, in the order in which it was asked for. Raises
-    `LedgerFault`."""
+    """Yield all rows that are not done, failed or never started, in request order. Raises `LedgerFault`."""
     with _reading(path) as connection:
         for row in connection.execute(f"SELECT {_OF_LEFT} FROM object WHERE {_NOT_DONE} ORDER BY id"):
             with _written_by_a_run(path):
@@ -117,7 +122,7 @@ def list_pending(path: str) -> Iterator[PendingRow]:
 
 
 def list_newest(path: str, most: int) -> list[ReportRow]:
-    """So many of those that were asked for last, in the order in which they were. Raises `LedgerFault`."""
+    """Return the last `most` requests, in request order. Raises `LedgerFault`."""
     select = f"SELECT {_OF_LEFT}, status, path, size, digest FROM object ORDER BY id DESC LIMIT ?"
     with _reading(path) as connection, _written_by_a_run(path):
         rows = [
@@ -134,8 +139,10 @@ def list_newest(path: str, most: int) -> list[ReportRow]:
 
 
 class FinishedRow(NamedTuple):
-    """What became of one that has ended. `path` is as its row has it, `modified` and `ended` are seconds
-    since 1970."""
+    """A row whose request has ended.
+
+    `path` is as stored in the row; `modified` and `ended` are seconds since 1970.
+    """
 
     url: str
     final_url: str | None
@@ -153,8 +160,10 @@ class FinishedRow(NamedTuple):
 
 
 def list_finished(path: str) -> Iterator[FinishedRow]:
-    """All that has ended, in the order of the URLs. SQLite sorts it, on the disk where it is much, so that
-    nobody holds all of it. Raises `LedgerFault`."""
+    """Yield all ended rows in the order of their URLs.
+
+    SQLite sorts them, on the disk if necessary, so that memory stays small. Raises `LedgerFault`.
+    """
     columns = "url, final_url, status, exit, error, message, path, size, digest, media_type, modified"
     of_ended = "FROM object WHERE status NOT IN ('queued', 'whole') ORDER BY url, key"
     select = f"SELECT {columns}, attempts, ended {of_ended}"
@@ -199,7 +208,7 @@ def _make_finished_row(
 
 @contextmanager
 def _written_by_a_run(path: str) -> Iterator[None]:
-    """Else it is the ledger's fault."""
+    """Convert errors of invalid values to `LedgerFault`."""
     try:
         yield
     except (ValueError, TypeError, LookupError) as error:
@@ -217,7 +226,7 @@ def _make_pending_row(
     attempts: object,
     more: str | None,
 ) -> PendingRow:
-    """Raises `ValueError`, `TypeError`, `LookupError`."""
+    """Return the row of these columns. Raises `ValueError`, `TypeError`, `LookupError`."""
     led = None if referrer is None else json.loads(referrer)
     return PendingRow(
         url=decode_text(url) or "",
@@ -233,8 +242,15 @@ def _make_pending_row(
 
 
 def requeue_errors(path: str, kind: str) -> int:
-    """Put back into the queue what ended with an error of that class, or with that exit status (0: what is
-    done), or `all` failures; how many. Raises `LedgerFault`, also where a run is at work with it."""
+    """Return rows to the queue, and return their number.
+
+    Args:
+        path: The ledger.
+        kind: A class of errors, an exit status (0 for finished rows), or `all` for all failures.
+
+    Raises:
+        LedgerFault: The ledger cannot be written, or another run has locked it.
+    """
     chosen: tuple[str, tuple[Any, ...]] = ("status IN ('failed', 'refused') AND error=?", (kind,))
     if kind == "all":
         chosen = ("status IN ('failed', 'refused')", ())
@@ -256,7 +272,7 @@ def requeue_errors(path: str, kind: str) -> int:
 def _reading(path: str) -> Iterator[sqlite3.Connection]:
     with faults_of(path), closing(connect(path, how=how_to_read(path))) as connection:
         connection.execute("PRAGMA query_only=1")
-        connection.execute("BEGIN")  # one state of it, whatever is written meanwhile
+        connection.execute("BEGIN")  # Read one snapshot during concurrent writes.
         _check(connection, path)
         yield connection
 
