@@ -1,6 +1,7 @@
-"""Very many URLs over a cluster of Dask: planned by host, so that one machine at a time asks a host.
+"""Millions of URLs on a Dask cluster, planned by host: a host gets requests from one machine at a time.
 
-`plan` says what is asked for next, without a network; `slice` is what a worker does; `run` is all of it.
+`plan` chooses the next requests without network I/O; `slice` is the work of a worker; `run` is the complete
+run.
 """
 
 from resolver.bulk.run import BulkProgress, BulkSummary, run

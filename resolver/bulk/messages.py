@@ -17,8 +17,13 @@ if TYPE_CHECKING:
 
 
 class BulkRequest(NamedTuple):
-    """One request: the URL as it was given, where its body goes, below the place of all bodies, and what else
-    was said of it (`checksum`, `size`, `mirrors`, `origin`, `referrer` as in `SaveRequest`)."""
+    """A request of a run.
+
+    Attributes:
+        url: The URL as it was given.
+        path: The path of its body, below the directory of all bodies.
+        more: Other fields (`checksum`, `size`, `mirrors`, `origin`, `referrer` as in `SaveRequest`).
+    """
 
     url: str
     path: str
@@ -26,10 +31,17 @@ class BulkRequest(NamedTuple):
 
 
 class RequestSlice(NamedTuple):
-    """What one task asks for: so many requests of one partition as may be done within a minute. `label` says
-    of which hosts, for people; `last`: nothing of the partition waits behind it; `seconds` is how long it
-    will take, as far as that is known. `pauses` are the seconds for which hosts still want to be left
-    alone."""
+    """The requests of one task: as many of one partition as may be done within one minute.
+
+    Attributes:
+        partition: The number of the partition.
+        number: The number of the slice within its partition.
+        label: The hosts, for display.
+        items: The requests, in the order in which they can start.
+        last: Whether no request of the partition waits after this slice.
+        seconds: The estimated duration.
+        pauses: The seconds for which hosts demand a pause.
+    """
 
     partition: int
     number: int
@@ -41,9 +53,19 @@ class RequestSlice(NamedTuple):
 
 
 class SliceReport(NamedTuple):
-    """What became of a slice: how many ended in each way, and with which exit status, how many octets were
-    brought, and what was not begun for want of time, in its order. `pauses` as in `RequestSlice`, from its
-    end on. `held`: another run was at work with the partition all the time, and all is left."""
+    """The outcome of a slice.
+
+    Attributes:
+        partition: The number of the partition.
+        number: The number of the slice within its partition.
+        left: The requests that did not start in time, in their order.
+        counts: The number of requests by status.
+        exits: The number of requests by exit status.
+        bytes: The bytes received.
+        seconds: The duration.
+        pauses: The pauses of hosts, from the end of the slice on.
+        held: Whether another run had locked the partition all the time, so that all requests are left.
+    """
 
     partition: int
     number: int
@@ -58,16 +80,25 @@ class SliceReport(NamedTuple):
 
 Format: TypeAlias = Literal["parquet", "jsonl"]
 
-#: Requests of one slice that are under way at once, over all its hosts.
+#: The maximum of concurrent requests in one slice, over all its hosts.
 CONCURRENCY = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkJob:
-    """`out` is a directory that all workers reach under this name, or a URL that fsspec knows; `ledger` is a
-    directory for the ledgers where they do not go there, too. `per_host` is how many one host has under way,
-    `host_rate` how many begin there a second, `box` the seconds after which a slice begins nothing more.
-    With `warc` bodies go into archives, and into no files."""
+    """The settings of a run that its workers need.
+
+    Attributes:
+        out: A directory that all workers reach under this name, or a URL that fsspec supports.
+        ledger: A directory for the ledgers, if they are not stored in `out`.
+        settings: The settings of the workers' sessions.
+        per_host: The maximum of concurrent requests to a host.
+        host_rate: The maximum of requests to a host that start per second.
+        format: The format of the outcomes.
+        warc: Whether bodies are stored in archives and not in files.
+        box: The seconds after which a slice starts no further request.
+        concurrency: The maximum of concurrent requests in a slice.
+    """
 
     out: str
     ledger: str | None = None
@@ -80,19 +111,19 @@ class BulkJob:
     concurrency: int = CONCURRENCY
 
 
-# Versions: the planner, the scheduler and all workers have this package, the workers in this version.
+# Versions: planner, scheduler and workers have this package; planner and workers have the same version.
 #
-# Workers are asked before any list is read, and again when workers join. A worker that gets a task before
-# that reports its version, because a task begins with the required one; or the task ends it, as Dask ends one
-# without the module. A scheduler reads nothing of ours but a name.
+# Workers are queried before a list is read, and again when workers join. A worker that gets a task
+# earlier reports its version, because each task begins with the required one. A worker without this module
+# fails the task, as Dask does for any missing module. A scheduler loads only a name of this package.
 
-#: How many of those that have another version are named.
+#: The maximum of workers named in an error about versions.
 _MOST_NAMED = 3
 
-#: What is in an error of a worker that has no such function. Newer versions of Dask tell the error as a text.
+#: Texts in the error of a worker that lacks the function. Newer versions of Dask pass the error as a text.
 _LACKING = ("ModuleNotFoundError", "ImportError", "AttributeError")
 
-#: What Dask says of a task that its scheduler cannot read: it lacks a package, most often.
+#: Dask's text for a task that its scheduler cannot load, most often because of a missing package.
 _UNREADABLE = "different environments"
 
 
@@ -101,8 +132,11 @@ def get_version() -> str:
 
 
 def check_cluster(client: Client) -> None:
-    """Raises `NotConfigured`, which names the workers that have another version, or none. One that does not
-    answer is no matter: it may be gone by now; nor is a scheduler here, which what comes next says."""
+    """Raise `NotConfigured` with the names of workers that have another version, or none.
+
+    A worker that does not answer is ignored, because it may be gone by now. A lost scheduler is ignored here,
+    because the next call reports it.
+    """
     others: dict[str, str] = {}
     try:
         answers = client.run(get_version, on_error="return")
@@ -120,14 +154,14 @@ def check_cluster(client: Client) -> None:
 
 
 def check(version: str) -> None:
-    """Here, where a task is to be done. Raises `NotConfigured`."""
+    """Check the version of a task in its worker. Raises `NotConfigured`."""
     if version != VERSION:
         raise NotConfigured(f"a worker has {VERSION}, and the run is of {version}: {_SAME}")
 
 
 @contextmanager
 def translate_errors() -> Iterator[None]:
-    """Raises `NotConfigured` where a scheduler or a worker does not know what it is given."""
+    """Raise `NotConfigured` if a scheduler or a worker cannot load a task."""
     try:
         yield
     except (ModuleNotFoundError, RuntimeError) as error:

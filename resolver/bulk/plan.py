@@ -1,12 +1,12 @@
-"""The plan of a run: all requests, by hosts, in slices of which no host is in two at once; and its forecast.
+"""The plan of a run: requests by host in slices, with a host in one slice at a time; and its forecast.
 
-The plan is filled first, and queried then. `BulkScheduler` decides on numbers alone; the requests are in a
-temporary database (`PendingRequests`). Of slices that wait for a worker the one with the greatest `urgency`
-is first: it has the hosts that decide when the run ends.
+The plan is filled first and queried afterwards. `BulkScheduler` decides on numbers alone; the requests are in
+a temporary database (`PendingRequests`). Of the slices that wait for a worker, the one with the greatest
+`urgency` is the first: it has the hosts that determine when the run ends.
 
     with BulkPlan(HostPace(rate=2.0)) as plan:
         plan.add(item, host, scheme)
-        while (slice := plan.take()) is not None: ...  # None: whatever is left is of partitions under way
+        while (slice := plan.take()) is not None: ...  # None: the rest is in partitions under way
         plan.end(slice, left, seconds)
 """
 
@@ -36,18 +36,26 @@ if TYPE_CHECKING:
     from distributed import Client
 
 
-#: What is shown for files of this machine, which have no host.
+#: The label for files of this machine, which have no host.
 _NO_HOST = "files"
 
 
 def partition_of(host: str, partitions: int = PARTITIONS) -> int:
-    """The same everywhere and always: by its number a partition's files are found again."""
+    """Return the partition of a host, the same in each run: the number identifies its files."""
     digest = blake2b(host.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "big") % partitions
 
 
 class BulkPlan:
-    """A context manager; for one thread at a time. Raises `LocalError` where its database does not work."""
+    """The requests of a run and their scheduler, a context manager for one thread at a time.
+
+    Raises `LocalError` if its database fails.
+
+    Args:
+        pace: The pace of requests to a host.
+        partitions: The number of partitions.
+        box: The maximum duration of a slice in seconds.
+    """
 
     def __init__(self, pace: HostPace, *, partitions: int = PARTITIONS, box: float = BOX) -> None:
         self.pace = pace
@@ -68,8 +76,14 @@ class BulkPlan:
         self._waiting.close()
 
     def add(self, item: BulkRequest, host: str, scheme: str) -> None:
-        """One request more. `host` is what `policy.host_key` says; without one it has no bounds, and may
-        be in any partition, which its URL says."""
+        """Add a request.
+
+        Args:
+            item: The request.
+            host: The result of `policy.host_key`. An empty host has no limits; the URL determines its
+                partition.
+            scheme: The scheme of the URL, which limits the concurrent requests to the host.
+        """
         partition = partition_of(host or item.url, self._partitions)
         number = self._waiting.host(host, partition)
         if number is None:
@@ -90,8 +104,10 @@ class BulkPlan:
     # -- slices
 
     def take(self) -> RequestSlice | None:
-        """The next one, of the free partition that needs longest. None where nothing is left, or all of it is
-        of partitions that are under way."""
+        """Return the next slice, from the free partition with the most work left.
+
+        None if no request is left, or all of them are in partitions under way.
+        """
         share = self._turns.take()
         if share is None:
             return None
@@ -109,7 +125,7 @@ class BulkPlan:
         )
 
     def _list_requests(self, share: HostShare) -> list[tuple[int, int, BulkRequest]]:
-        """Its requests, with their hosts and numbers, in the order in which they can be begun."""
+        """Return number, host and item of each request, in the order in which they can start."""
         held = []
         for host, number_of in share.counts:
             between = self._turns.seconds_between(host)
@@ -121,19 +137,27 @@ class BulkPlan:
     def end(
         self, slice: RequestSlice, left: Sequence[BulkRequest] = (), seconds: float = 0.0, *, idle: int = 0
     ) -> None:
-        """It is over after so many seconds, and what is `left` was not begun: all of it where it was lost.
-        That is handed out again, before all others of its hosts. How fast hosts are is learned of it, unless
-        the `seconds` are 0, or most of what was begun needed no asking: so many are `idle`, for another run
-        has done them.
+        """End a slice: return its unstarted requests to the queue, and learn the speed of its hosts.
 
-        Raises `ValueError` for a slice that is not under way, and for what was not in it."""
+        These requests come before all others of their hosts. Nothing is learned if `seconds` is 0, or if at
+        least half of the started requests were `idle`.
+
+        Args:
+            slice: The slice.
+            left: The requests that did not start; all requests of a slice that was lost.
+            seconds: The duration of the slice.
+            idle: The number of requests that another run had done, so that no request was sent.
+
+        Raises:
+            ValueError: The slice is not under way, or a request in `left` is not in it.
+        """
         found = self._under_way.get(slice.partition)
         if found is None or found[0].number != slice.number:
             raise ValueError(f"slice {slice.number} of partition {slice.partition} is not under way")
         share, held = found
         missing = Counter((item.url, item.path) for item in left)
         begun, not_begun = list[int](), Counter[int]()
-        for number, host, item in reversed(held):  # of those that are alike the first were begun
+        for number, host, item in reversed(held):  # Of equal requests, the first ones were started.
             if missing[item.url, item.path]:
                 missing[item.url, item.path] -= 1
                 not_begun[host] += 1
@@ -148,59 +172,63 @@ class BulkPlan:
     # -- figures
 
     def urgency(self, slice: RequestSlice) -> float:
-        """Seconds that its partition needs with it: of those that wait for a worker the one with most is
-        to be first."""
+        """Return the seconds that the slice and the rest of its partition need.
+
+        Of the slices that wait for a worker, the one with the most seconds should be the first.
+        """
         return self._turns.urgency(self._under_way[slice.partition][0])
 
     @property
     def left(self) -> int:
-        """Requests that are in no slice under way."""
+        """Return the number of requests that are in no slice under way."""
         return self._turns.waiting
 
     @property
     def in_flight(self) -> int:
-        """Slices that are under way."""
+        """Return the number of slices under way."""
         return self._turns.under_way
 
     @property
     def ended(self) -> int:
-        """Partitions of which nothing is left."""
+        """Return the number of partitions without requests left."""
         return self._turns.ended
 
     @property
     def bound(self) -> float:
-        """Seconds that it takes at least, however many workers there are: what the host needs that is
-        slowest, by its rate or else by what it may have under way."""
+        """Return the minimum duration in seconds for any number of workers.
+
+        The slowest host determines it, by its rate or by its maximum of concurrent requests.
+        """
         return max((seconds for _, _, seconds in self._turns.find_slowest(1)), default=0.0)
 
     def find_largest(self, most: int) -> list[tuple[str, int, float]]:
-        """The hosts that need longest, with their requests and seconds."""
+        """Return the hosts that need longest, with their requests and seconds."""
         found = self._turns.find_slowest(most)
         return [(self._waiting.name(host), requests, seconds) for host, requests, seconds in found]
 
     def histogram(self) -> list[tuple[int, int]]:
-        """How many hosts have 1 to 9 requests, 10 to 99 and so on: the least, and the hosts."""
+        """Return the number of hosts with 1 to 9 requests, 10 to 99 and so on, as (minimum, hosts)."""
         return self._turns.histogram()
 
     def turns(self) -> BulkScheduler:
-        """A copy of what decides, of all that is left: to be played through."""
+        """Return a copy of the scheduler with all remaining requests, for a simulation."""
         return self._turns.copy()
 
 
-#: Octets of a name that stand behind its digest: with all that stands beside it while it is written, it is
-#: one that every file system takes.
+#: The maximum length in bytes of a name after its digest. With the suffixes of temporary files, the name is
+#: short enough for each file system.
 _LONGEST = 120
 
-#: The directory for bodies of this machine's own files.
+#: The directory for bodies of files from this machine.
 _HERE = "local"
 
-#: What a run may be given: URLs and `SaveRequest`s, or a collection of Dask that has them: a bag, or a column
-#: of a dataframe.
+#: The requests of a run: URLs and `SaveRequest`s, or a Dask collection of them (a bag, or a column of a
+#: dataframe).
 Given: TypeAlias = "Iterable[UrlLike | SaveRequest] | Any"
 
 
 class PlannedRequest(NamedTuple):
-    """A request, and whom it will ask: a name without a host is of this machine, or of nobody."""
+    """A request with its host; a name without a host belongs to this machine, or is invalid."""
 
     item: BulkRequest
     host: str
@@ -208,7 +236,10 @@ class PlannedRequest(NamedTuple):
 
 
 def place_request(request: UrlLike | SaveRequest) -> PlannedRequest:
-    """What is no URL has a place, too: it fails where all others do, and is told of with them."""
+    """Return the request with its path.
+
+    An invalid URL has a path, too: its request fails and is reported like others.
+    """
     wanted = request if isinstance(request, SaveRequest) else SaveRequest(request)
     text = _text(wanted.url)
     try:
@@ -224,7 +255,7 @@ def place_request(request: UrlLike | SaveRequest) -> PlannedRequest:
 
 
 def request_of(item: BulkRequest) -> SaveRequest:
-    """What was asked for, as the worker hears of it."""
+    """Return the `SaveRequest` that the worker executes."""
     more: dict[str, Any] = dict(item.more or {})
     for name in ("mirrors", "referrer"):
         if name in more:
@@ -257,8 +288,7 @@ def _text(url: UrlLike) -> str:
 
 
 def _place(url: Url, host: str, text: str) -> str:
-    """One name for one URL, whatever else there is and however often it is asked for: a digest, and behind it
-    what people know it by."""
+    """Return the path for a URL, which depends on the URL only: a digest and a readable name."""
     place = _place_below(host.removesuffix(":") or _HERE, text)
     try:
         name = local_file_name(url)
@@ -268,13 +298,13 @@ def _place(url: Url, host: str, text: str) -> str:
 
 
 def _place_below(directory: str, text: str) -> str:
-    """By a digest of the URL as it is shown: no password is guessed by it."""
+    """Return the path from a digest of the URL as it is shown, so that it reveals no password."""
     digest = hashlib.blake2b(redact(text).encode("utf-8", "surrogatepass"), digest_size=10).hexdigest()
     return f"{directory}/{digest[:2]}/{digest}"
 
 
 def iterate_requests(given: Given, client: Client | None) -> Iterator[UrlLike | SaveRequest]:
-    """One by one. Of a collection of Dask a partition is brought here at a time."""
+    """Yield the requests one by one; a Dask collection is loaded one partition at a time."""
     if not hasattr(given, "__dask_graph__"):
         yield from given
         return
@@ -283,29 +313,29 @@ def iterate_requests(given: Given, client: Client | None) -> Iterator[UrlLike | 
         yield from part.compute() if client is None else client.compute(part).result()
 
 
-# The forecast of a run: the plan itself, simulated in virtual time.
+# The forecast of a run: the plan, simulated in virtual time.
 #
-# The scheduler of a real run decides (`BulkScheduler`), on a copy of its numbers; only the workers are
-# simulated, and every slice takes the estimated time. So a forecast knows the limits of hosts and the
-# capacity of a cluster, and guesses the speed of hosts.
+# The scheduler of a real run decides (`BulkScheduler`), on a copy of its numbers. Only the workers are
+# simulated, and each slice takes its estimated time. So a forecast knows the limits of hosts and the capacity
+# of a cluster, and estimates the speed of hosts.
 
-#: For so many workers it is said how long it will take.
+#: The numbers of workers that a forecast covers.
 WORKERS = (1, 4, 16)
 
-#: Slices that are handed out for each slot. With none at hand a slot is idle for as long as a message takes,
-#: once a minute. With more, those of the slowest host wait behind those of others: with two it takes a fifth
-#: longer where a cluster is as large as it can be of use (`python -m bench.bulk_plan`).
+#: Slices that are submitted per slot. With no slice at hand, a slot is idle for the time of a message, once a
+#: minute. With more, slices of the slowest host wait behind others: with two, a run takes 20 % longer on a
+#: cluster of the largest useful size (`python -m bench.bulk_plan`).
 AHEAD = 1.0
 
-#: Seconds that a slice takes besides its requests: to be handed out, to connect, to be accounted for.
+#: The overhead of a slice in seconds: its submission, its connections and its report.
 BESIDES = 0.2
 
-#: Hosts that are told one by one.
+#: The maximum of hosts that a forecast lists.
 _MOST = 10
 
 
 class ForecastTask(Protocol):
-    """A slice, or a share: how long it will take."""
+    """A slice or a share with its estimated duration."""
 
     @property
     def seconds(self) -> float: ...
@@ -315,7 +345,7 @@ T = TypeVar("T", bound=ForecastTask)
 
 
 class Planner(Protocol[T]):
-    """What decides: a `BulkPlan`, or its `Turns`."""
+    """The interface of a planner: `BulkPlan` or `BulkScheduler`."""
 
     def take(self) -> T | None: ...
 
@@ -325,8 +355,14 @@ class Planner(Protocol[T]):
 
 
 class SimulatedRun(NamedTuple):
-    """What came of it: seconds until the last slice was over, how many there were, how many of them at most
-    had been handed out at once, and for how many seconds slots were busy, all together."""
+    """The result of a simulation.
+
+    Attributes:
+        makespan: The seconds until the end of the last slice.
+        slices: The number of slices.
+        most_in_flight: The maximum of slices that were submitted at a time.
+        work: The sum of seconds in which slots were busy.
+    """
 
     makespan: float
     slices: int
@@ -335,10 +371,19 @@ class SimulatedRun(NamedTuple):
 
 
 class Forecast(NamedTuple):
-    """`bound` are the seconds that it takes at least, for the host `bound_by`; `expected` those for so many
-    workers. `largest` are the hosts that need longest, with their requests and seconds; `histogram` says how
-    many hosts have 1 to 9 requests, 10 to 99 and so on: the least, and the hosts. `iterate_requests` is how
-    many seconds a request is thought to take."""
+    """The forecast of a run.
+
+    Attributes:
+        requests: The number of requests.
+        hosts: The number of hosts.
+        slices: The number of slices.
+        bound: The minimum duration in seconds.
+        bound_by: The host that determines `bound`.
+        expected: The duration in seconds, by the number of workers.
+        largest: The hosts that need longest, with their requests and seconds.
+        histogram: The number of hosts with 1 to 9 requests, 10 to 99 and so on, as (minimum, hosts).
+        each: The assumed seconds per request.
+    """
 
     requests: int
     hosts: int
@@ -352,7 +397,7 @@ class Forecast(NamedTuple):
 
 
 def forecast(plan: BulkPlan, *, threads: int = 1) -> Forecast:
-    """What is before a plan, which stays as it is. `threads` are those of each worker."""
+    """Return the forecast of a plan, which does not change. `threads` is the number per worker."""
     played = {workers: simulate(plan.turns(), workers * threads) for workers in WORKERS}
     largest = plan.find_largest(_MOST)
     return Forecast(
@@ -369,7 +414,7 @@ def forecast(plan: BulkPlan, *, threads: int = 1) -> Forecast:
 
 
 def as_thought(task: ForecastTask) -> tuple[Sequence[Any], float]:
-    """All of it was done, in the time that was thought of."""
+    """Return the outcome of a task that took its estimated time and left no request."""
     return (), task.seconds + BESIDES
 
 
@@ -380,9 +425,15 @@ def simulate(
     perform: Callable[[T], tuple[Sequence[Any], float]] = as_thought,
     ahead: float = AHEAD,
 ) -> SimulatedRun:
-    """Play it to its end, with so many slots. `perform` says of a slice what would be left of it, and
-    how long it would take. `ahead` slices are handed out for each slot; a slot that is free begins the
-    most urgent of them, and only then does anybody hear that its last one is over."""
+    """Simulate a run to its end.
+
+    Args:
+        planner: The planner, which is used up.
+        slots: The number of slots of the workers.
+        perform: Returns the unstarted requests and the duration of a task.
+        ahead: The number of tasks that are submitted per slot. A free slot starts the most urgent task at
+            hand before the planner learns that the previous task ended.
+    """
     now, work, number, most = 0.0, 0.0, count(), 0
     at_hand: list[tuple[float, int, T]] = []
     running: list[tuple[float, int, T, Sequence[Any], float]] = []

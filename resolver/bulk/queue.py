@@ -1,20 +1,29 @@
-"""The order of hosts and the sizes of their shares, without I/O; and the waiting requests.
+"""The scheduler of hosts and their shares, without I/O; and the database of waiting requests.
 
-Hosts belong to partitions, and a partition has at most one share under way. So a limit of one host holds for
-the whole cluster, whichever worker does the shares, without communication. The next share is of the free
-partition that has the most seconds of work left: the longest must not wait, and all others fill the remaining
-workers. In it every host gets the requests that it can answer within `box` seconds, hosts with the most
-seconds left first, and all of them concurrently.
+A host belongs to one partition. A partition is in one of three states:
 
-The rate of requests to a host is the user's setting, or a polite default. Its speed is assumed until its
-first share is over, and then learned: too many requests for the time only cost their transport, and too few
-leave a host idle that could have been asked. So unfinished requests tell exactly how fast a host is, and
-where all of them were done while another host was awaited, twice the speed is tried next.
+- waiting: it has requests, and an entry in the heap whose key is its remaining seconds;
+- under way: a worker has a share of it;
+- ended: it has no requests left and no share under way.
 
-Requests that another run has done need none, and tell nothing of a host: where most of a share was done, the
-next one of its partition has many times as much.
+Invariant: a partition has at most one share under way. So the limits of a host hold for the complete cluster,
+whichever worker takes a share, without communication. Heap entries may be stale: an entry counts only if its
+partition is not under way and the key equals `_before`.
 
-The machine holds some forty bytes for each host, and nothing for a request.
+`take` returns a share of the waiting partition with the most seconds left: the longest must not wait, and the
+others fill the remaining workers. In the share each host gets the requests that it can answer within `box`
+seconds. Hosts with the most seconds left come first, and all hosts run concurrently.
+
+`end` returns the unstarted requests to the queue and learns the speed of hosts. The rate of requests to a
+host is the user's setting, or a polite default. Its speed is assumed until its first share has ended:
+
+- Some requests did not start: the speed of the host is exact.
+- All requests of a host ended while the share waited for another host: twice the speed is tried next.
+- Most requests were done by another run: this tells nothing about a host; the next share of the partition
+  covers 16 times the seconds.
+
+Too many requests for the time only cost their transport; too few leave a host idle. The scheduler holds some
+40 bytes for each host, and nothing for a request.
 """
 
 from __future__ import annotations
@@ -31,32 +40,37 @@ from typing import NamedTuple
 from protocols.errors import LocalError
 from resolver.bulk.messages import BulkRequest
 
-#: Enough that of some thousand hosts few share one, and few enough that each may have a file.
+#: With this number, few of some thousand hosts share a partition, and each partition may have a file.
 PARTITIONS = 1_024
 
-#: Seconds that a share takes at most.
+#: The maximum duration of a share in seconds.
 BOX = 60.0
 
-#: Requests of one share at most: what is in flight stands in the memory of who sends it.
+#: The maximum of requests in a share: the memory of the sender holds those in flight.
 MOST = 2_000
 
-#: As exact as seconds are here: 120 requests at 2 a second are a minute.
+#: The tolerance of counts: 120 requests at 2 per second take one minute.
 _EXACT = 1e-9
 
-#: What took no longer than this times as long as was thought took as long as was thought.
+#: A duration up to this factor above the estimate counts as the estimate.
 _ABOUT = 1.1
 
-#: So many times as much is sent where most of it needs no asking.
+#: The factor for the next share if most of the requests were done already.
 _LEAP = 16
 
-#: Nobody answers sooner: what was learned of a host that refuses everything at once.
+#: The minimum of seconds per request, for a host that refuses each request immediately.
 _SOONEST = 1e-4
 
 
 class HostPace(NamedTuple):
-    """How fast hosts are asked. `rate` is how many requests begin a second at each, if that is bounded, and
-    `per_host` how many one has under way, where it is not what is polite for its scheme. `each` is how many
-    seconds a request takes, which is a guess, and `at_once` how many a share has under way."""
+    """The pace of requests to a host.
+
+    Attributes:
+        rate: The maximum of requests that start per second, if there is one.
+        per_host: The maximum of concurrent requests, in place of the default of the scheme.
+        each: The assumed seconds per request.
+        at_once: The maximum of concurrent requests in a share.
+    """
 
     rate: float | None = None
     per_host: int | None = None
@@ -64,17 +78,20 @@ class HostPace(NamedTuple):
     at_once: int = 64
 
     def compute_interval(self, cap: int | None) -> float:
-        """Seconds for each request of a host that may have `cap` under way; None: as many as a share has, and
-        it has no rate."""
+        """Return the seconds per request of a host with at most `cap` concurrent requests.
+
+        None means no limit but the share's own, and no rate.
+        """
         if cap is None:
             return self.each / self.at_once
         return max(self.each / min(cap, self.at_once), 0.0 if self.rate is None else 1 / self.rate)
 
 
 class HostShare(NamedTuple):
-    """Hosts and how many requests of each, those with the most seconds before them first. `last`: nothing of
-    the partition waits behind it. `seconds` is how long it will take, as far as that is
-    known."""
+    """The hosts of a share, with the number of requests of each; hosts with the most seconds left come first.
+
+    `last` tells that no request of the partition waits after it. `seconds` is the estimated duration.
+    """
 
     partition: int
     number: int
@@ -84,30 +101,36 @@ class HostShare(NamedTuple):
 
 
 class BulkScheduler:
-    """The shares of all that was added, each request once, and what was given back once more."""
+    """A scheduler that returns each added request in one share, and each unstarted request again.
+
+    Args:
+        pace: The pace of requests to a host.
+        partitions: The number of partitions.
+        box: The maximum duration of a share in seconds.
+    """
 
     def __init__(self, pace: HostPace, *, partitions: int = PARTITIONS, box: float = BOX) -> None:
         self._pace = pace
         self._box = box
         self._partition = array("l")  # of each host
-        self._cap = array("l")  # how many it may have under way; 0: as many as there are
-        self._asked = array("q")  # all its requests
-        self._waiting = array("q")  # those that no share has
-        self._between = array("d")  # seconds for each, as far as is known
-        self._hosts = [array("l") for _ in range(partitions)]  # those that have some waiting
+        self._cap = array("l")  # The maximum of concurrent requests; 0: no limit.
+        self._asked = array("q")  # All requests of the host.
+        self._waiting = array("q")  # The requests that are in no share.
+        self._between = array("d")  # The estimated seconds per request.
+        self._hosts = [array("l") for _ in range(partitions)]  # The hosts with waiting requests.
         self._each = array(
             "d", [pace.each] * partitions
-        )  # seconds that a request takes, where many are there
-        self._shares = array("l", [0] * partitions)  # so far
-        self._before = array("d", [0.0] * partitions)  # seconds, as the heap has it
+        )  # The seconds per request with many concurrent ones.
+        self._shares = array("l", [0] * partitions)  # The number of shares so far.
+        self._before = array("d", [0.0] * partitions)  # The remaining seconds, as in the heap.
         self._heap: list[tuple[float, int]] = []
         self._changed: set[int] = set()
         self._under_way: dict[int, HostShare] = {}
-        self._done_before: set[int] = set()  # partitions, most of which needs no asking
+        self._done_before: set[int] = set()  # Partitions where most requests were done already.
         self.waiting = 0
 
     def copy(self) -> BulkScheduler:
-        """Of what waits, as if nothing were under way; it shares nothing with this one."""
+        """Return an independent copy with the waiting requests only, and no share under way."""
         twin = BulkScheduler(self._pace, partitions=len(self._hosts), box=self._box)
         twin._partition, twin._cap = self._partition[:], self._cap[:]
         twin._asked, twin._waiting = self._waiting[:], self._waiting[:]
@@ -117,11 +140,15 @@ class BulkScheduler:
         twin.waiting = self.waiting
         return twin
 
-    # -- what there is to do
+    # -- requests
 
     def add_host(self, partition: int, cap: int | None) -> int:
-        """The number of another one, from 0. `cap` is how many it may have under way; None: it has no
-        bound."""
+        """Add a host, and return its number, from 0 on.
+
+        Args:
+            partition: The partition of the host.
+            cap: The maximum of concurrent requests; None for no limit.
+        """
         self._partition.append(partition)
         self._cap.append(cap or 0)
         self._asked.append(0)
@@ -130,13 +157,13 @@ class BulkScheduler:
         return len(self._partition) - 1
 
     def lower(self, host: int, cap: int | None) -> None:
-        """It is also asked for something of which it may have no more than this under way."""
+        """Lower the maximum of concurrent requests, since a request of another scheme has this one."""
         if cap is not None and not 0 < self._cap[host] <= cap:
             self._cap[host] = cap
             self._between[host] = self._pace.compute_interval(cap)
 
     def add(self, host: int) -> None:
-        """One request more."""
+        """Add a request to the host."""
         self._asked[host] += 1
         self._wait(host, 1)
         self._changed.add(self._partition[host])
@@ -154,7 +181,7 @@ class BulkScheduler:
         return len(self._under_way)
 
     def seconds_before(self, partition: int) -> float:
-        """What waits of it needs so long, as far as is known."""
+        """Return the estimated seconds for the waiting requests of the partition."""
         slowest, count = 0.0, 0
         for host in self._hosts[partition]:
             waiting = self._waiting[host]
@@ -163,14 +190,14 @@ class BulkScheduler:
         return max(slowest, count * self._each[partition] / self._pace.at_once)
 
     def seconds_between(self, host: int) -> float:
-        """For each of its requests, as far as is known."""
+        """Return the estimated seconds per request of the host."""
         return self._between[host]
 
     def take(self) -> HostShare | None:
-        """The next one; None where nothing waits that nobody is at."""
+        """Return the next share; None if each waiting request is in a partition under way."""
         for partition in self._changed - self._under_way.keys():
             self._stand(partition)
-        self._changed.clear()  # those under way stand in line again when that is over
+        self._changed.clear()  # `end` queues the partitions under way again.
         while self._heap:
             before, partition = heapq.heappop(self._heap)
             if partition not in self._under_way and -before == self._before[partition]:
@@ -178,12 +205,14 @@ class BulkScheduler:
         return None
 
     def urgency(self, share: HostShare) -> float:
-        """Seconds that its partition needs with it: of the shares that wait for a worker the one with the
-        most is to be first."""
+        """Return the seconds that the share and the rest of its partition need.
+
+        Of the shares that wait for a worker, the one with the most seconds should be the first.
+        """
         return share.seconds + self.seconds_before(share.partition)
 
     def _stand(self, partition: int) -> None:
-        """Stand in line, if it has anything to do there."""
+        """Put the partition into the heap, if it has waiting requests."""
         self._before[partition] = self.seconds_before(partition)
         if self._hosts[partition]:
             heapq.heappush(self._heap, (-self._before[partition], partition))
@@ -206,13 +235,15 @@ class BulkScheduler:
         return share
 
     def _count_requests(self, partition: int) -> list[tuple[int, int]]:
-        """How many of each host."""
+        """Return the hosts of the next share, with the number of requests of each."""
         waiting, between = self._waiting, self._between
         slowest = sorted(self._hosts[partition], key=lambda host: (-waiting[host] * between[host], host))
         seconds = self._box * (_LEAP if partition in self._done_before else 1)
         wanted = sum(self._count_within(seconds, host) for host in slowest)
-        most_together = self._pace.at_once / self._each[partition]  # a second
-        if wanted > MOST:  # less time for all of them, but not less than so many take in any case
+        most_together = self._pace.at_once / self._each[partition]  # Requests per second.
+        # Reduce the seconds of all hosts, but not below the time that the maximum of requests takes in any
+        # case.
+        if wanted > MOST:
             seconds = max(seconds * MOST / wanted, min(seconds, MOST / most_together))
         room = max(1, min(MOST, int(seconds * most_together + _EXACT)))
         counts = []
@@ -225,7 +256,7 @@ class BulkScheduler:
         return counts
 
     def _count_within(self, seconds: float, host: int) -> int:
-        """So many can be asked for in that time, of those that wait. One in any case."""
+        """Return the number of waiting requests that can start within the seconds, at least 1."""
         return min(self._waiting[host], max(1, int(seconds / self._between[host] + _EXACT)))
 
     def _seconds_of(self, partition: int, counts: Sequence[tuple[int, int]]) -> float:
@@ -237,8 +268,17 @@ class BulkScheduler:
     def end(
         self, share: HostShare, left: Iterable[tuple[int, int]], seconds: float, *, idle: int = 0
     ) -> None:
-        """It is over, after so many seconds. `left` is how many of which host were not begun, `idle` how
-        many of all others needed no asking. Raises `ValueError` for one that is not under way."""
+        """End a share, and learn the speed of its hosts.
+
+        Args:
+            share: The share.
+            left: The number of unstarted requests by host.
+            seconds: The duration; 0 if it is unknown.
+            idle: The number of started requests that were done already.
+
+        Raises:
+            ValueError: The share is not under way.
+        """
         if self._under_way.get(share.partition) is not share:
             raise ValueError(f"share {share.number} of partition {share.partition} is not under way")
         del self._under_way[share.partition]
@@ -253,35 +293,41 @@ class BulkScheduler:
             self._wait(host, count)
         self._stand(share.partition)
 
-    # -- how fast they are
+    # -- speeds
 
     def _learn(self, share: HostShare, left: dict[int, int], begun: int, seconds: float) -> None:
-        until = min(seconds, self._box)  # when nothing more was begun
+        until = min(seconds, self._box)  # No request started after this time.
         for host, count in share.counts:
             not_begun = left.get(host, 0)
             if not_begun == count:
                 continue
             found = until / (count - not_begun) if not_begun else self._not_slower(host, count, seconds)
             self._between[host] = max(found, self._compute_interval(host), _SOONEST)
-        crowded = any(left.get(host) == count for host, count in share.counts)  # they had no turn at all
+        # Some hosts started no request.
+        crowded = any(left.get(host) == count for host, count in share.counts)
         found = (until if crowded else seconds) * self._pace.at_once / begun
         each = found if crowded else min(found, self._each[share.partition])
         self._each[share.partition] = max(each, _SOONEST)
 
     def _not_slower(self, host: int, count: int, seconds: float) -> float:
-        """It did all of it in that time, in which others perhaps did more."""
+        """Return the new seconds per request of a host that did all its requests.
+
+        The share may have waited for another host meanwhile.
+        """
         known = self._between[host]
         return known / 2 if seconds > known * count * _ABOUT else min(known, seconds / count)
 
     def _compute_interval(self, host: int) -> float:
-        """Seconds for each request that no answer makes fewer."""
+        """Return the minimum of seconds per request that the rate allows."""
         return 1 / self._pace.rate if self._pace.rate is not None and self._cap[host] else 0.0
 
-    # -- what it comes to
+    # -- figures
 
     def find_slowest(self, most: int) -> list[tuple[int, int, float]]:
-        """The hosts that need longest, as far as is known before anything was asked for: their requests, and
-        seconds. Those without a bound are not among them."""
+        """Return the slowest hosts by the initial estimate, with their requests and seconds.
+
+        Hosts without a limit are omitted.
+        """
         numbers = (host for host, cap in enumerate(self._cap) if cap and self._asked[host])
         found = heapq.nsmallest(most, numbers, key=lambda host: (-self._seconds_of_all(host), host))
         return [(host, self._asked[host], self._seconds_of_all(host)) for host in found]
@@ -290,8 +336,7 @@ class BulkScheduler:
         return self._asked[host] * self._pace.compute_interval(self._cap[host] or None)
 
     def histogram(self) -> list[tuple[int, int]]:
-        """How many hosts have 1 to 9 requests, 10 to 99, and so on, each with the least; as far as there
-        are any."""
+        """Return the number of hosts with 1 to 9 requests, 10 to 99 and so on, as (minimum, hosts)."""
         lengths = Counter(
             len(str(asked)) for host, asked in enumerate(self._asked) if asked and self._cap[host]
         )
@@ -299,17 +344,17 @@ class BulkScheduler:
 
     @property
     def ended(self) -> int:
-        """Partitions of which nothing is left."""
+        """Return the number of partitions without requests left."""
         there = {partition for partition, asked in zip(self._partition, self._asked, strict=True) if asked}
         return sum(not self._hosts[each] and each not in self._under_way for each in there)
 
 
-# Waiting requests, by their hosts: in a temporary database, so that memory does not grow with them.
+# Waiting requests by host, in a temporary database, so that memory does not grow with their number.
 #
-# The file has no name, is private, and is gone with the connection. A request stays in it until it was begun,
-# so a request that a worker holds is still there, and needs no action to be returned.
+# The database has no file name, is private, and is removed with the connection. A request stays in it until a
+# worker has started the request. So a request that a worker holds is still there, and needs no action to be returned.
 
-#: Requests that are put down together, and hosts whose numbers are held in memory.
+#: Requests that are inserted together, and hosts whose numbers are held in memory.
 _TOGETHER = 1_000
 _MOST_HELD = 20_000
 
@@ -325,14 +370,17 @@ BEGIN;
 
 
 class NumberedRequest(NamedTuple):
-    """A request and its place among all."""
+    """A request and its number in the order of arrival."""
 
     number: int
     item: BulkRequest
 
 
 class PendingRequests:
-    """Raises `LocalError` where the database does not work: a full disk. It is for one thread at a time."""
+    """The database of waiting requests, for one thread at a time.
+
+    Raises `LocalError` if the database fails, for example on a full disk.
+    """
 
     def __init__(self) -> None:
         self._held: dict[tuple[str, int], int] = {}
@@ -348,7 +396,7 @@ class PendingRequests:
     # -- hosts
 
     def host(self, name: str, partition: int) -> int | None:
-        """Its number; None for one that is new."""
+        """Return the number of a host; None for a new host."""
         found = self._held.get((name, partition))
         if found is None:
             query = "SELECT number FROM host WHERE name = ? AND partition = ?"
@@ -390,7 +438,7 @@ class PendingRequests:
         self._new.clear()
 
     def find_first(self, host: int, count: int) -> list[NumberedRequest]:
-        """The first that wait of it, in the order in which they came."""
+        """Return the first waiting requests of a host, in the order of arrival."""
         self._put_in_order()
         query = "SELECT number, url, path, more FROM item WHERE host = ? ORDER BY number LIMIT ?"
         with _faults():
@@ -401,7 +449,7 @@ class PendingRequests:
         ]
 
     def _put_in_order(self) -> None:
-        """All that came, by hosts: made once, where it costs a tenth of what it costs with each request."""
+        """Create the index by host after the last insert, which costs a tenth of updating it per request."""
         if self._new:
             self._put_down()
         if not self._is_in_order:
@@ -410,7 +458,7 @@ class PendingRequests:
             self._is_in_order = True
 
     def forget(self, numbers: Iterable[int]) -> None:
-        """They were begun."""
+        """Delete the requests that were started."""
         with _faults():
             self._database.executemany("DELETE FROM item WHERE number = ?", ((each,) for each in numbers))
 

@@ -1,7 +1,8 @@
-"""A run: requests are planned, and their slices given to Dask, a few at a time.
+"""A run on a cluster: requests are planned, and their slices submitted to Dask, a few at a time.
 
-What is under way is all that the scheduler ever knows of: it and the workers hold as much of a million
-requests as of a thousand. Which slice is the next one, and that no partition has two, is the plan's.
+The scheduler of Dask knows only the slices under way. So it and the workers need as much memory for a million
+requests as for a thousand. The plan chooses the next slice, and never has two slices of a partition under
+way.
 """
 
 from __future__ import annotations
@@ -26,30 +27,39 @@ from resolver.transfer.settings import Settings, check_names
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-#: How often in a row a slice may be lost with its worker.
+#: The maximum of times in a row that a slice may be lost with its worker.
 _MOST_LOST = 5
 
-#: How often in a row, a minute each, a partition may be found at work for another run: what that one has
-#: begun with a silent host takes as long as all its tries.
+#: The maximum of times in a row, a minute each, that another run may hold a partition. A request of that run
+#: to a silent host takes as long as all its attempts.
 _MOST_HELD = 20
 
-#: Seconds that a report may take to come from its worker, a value of some hundred octets. No other slice is
-#: looked at meanwhile.
+#: The timeout in seconds for a report from its worker, a value of some hundred bytes. No other slice is
+#: processed meanwhile.
 _REPORT = 30.0
 
-#: Seconds after which it is asked again how many threads there are; and where there were none.
+#: Seconds between two queries for the number of threads, with threads and without.
 _LOOK = 5.0
 _WAIT = 0.5
 
-#: Seconds between two looks whether workers have done with a run that was ended.
+#: Seconds between two checks whether workers have finished an interrupted run.
 _REST = 0.5
 
 _ABOUT = "bulk.json"
 
 
 class BulkProgress(NamedTuple):
-    """How far a run is. `counts` are of those that have ended, by their status. `threads` are those of all
-    workers: with none the run waits for some to come."""
+    """The progress of a run.
+
+    Attributes:
+        requests: The number of requests.
+        hosts: The number of hosts.
+        ended: The number of finished requests.
+        counts: The number of finished requests by status.
+        bytes: The bytes received.
+        under_way: The number of slices under way.
+        threads: The number of threads of all workers; with 0 the run waits for workers.
+    """
 
     requests: int
     hosts: int
@@ -61,8 +71,10 @@ class BulkProgress(NamedTuple):
 
 
 class BulkSummary(NamedTuple):
-    """What a run came to. `exit` is what the command says of all together: 0, the status of all failures if
-    they have one, else 1."""
+    """The result of a run. `exit` is the exit status of the command.
+
+    The status is 0, the status of all failures if they have the same one, or 1.
+    """
 
     requests: int
     hosts: int
@@ -80,7 +92,7 @@ class BulkSummary(NamedTuple):
 def plan_requests(
     requests: Given, client: Client | None, pace: HostPace, partitions: int = PARTITIONS
 ) -> Iterator[BulkPlan]:
-    """All of them, ready to be asked for."""
+    """Yield the plan with all requests."""
     with BulkPlan(pace, partitions=partitions) as plan:
         for request in iterate_requests(requests, client):
             plan.add(*place_request(request))
@@ -100,23 +112,33 @@ def run(
     on_progress: Callable[[BulkProgress], object] | None = None,
     **settings: Unpack[Settings],
 ) -> BulkSummary:
-    """Fetch all of them over the cluster of `client`, and say what it came to.
+    """Fetch all requests on the cluster of `client`, and return a summary.
 
-    `requests` are URLs or `SaveRequest`s, any iterable of them, a bag of Dask or a column of a dataframe.
-    They are read once, before anything is fetched. `out` is a directory that all workers reach under this
-    name, or a URL that fsspec knows: it gets `bodies`, or with `warc` archives; `outcomes`, in Parquet or as
-    JSON Lines; and a `ledger` for each partition, unless that is another directory. Another run with the same
-    `out` asks for nothing that is done, and goes on where one was ended, whatever ended it. Where `out` is
-    a URL it waits until workers have done what they still do for that one, a minute at most; with another
-    scheduler nobody knows of those, so wait for that yourself.
+    No two workers send requests to a host concurrently. Workers may join and leave; without workers, the run
+    waits. Another run with the same `out` skips finished requests, and resumes an interrupted run, whatever
+    interrupted it.
 
-    `per_host` is how many one host has under way, `host_rate` how many begin there a second, wherever in the
-    cluster: no two workers ask one host at once. All else is as of `Resolver`, and is sent to the workers.
-    Workers may come and go; while there is none, it waits.
+    If `out` is a URL, the run first waits until workers have finished their slices of an interrupted run, at
+    most one minute. Workers of another scheduler are unknown to it; the caller must wait for them.
 
-    Raises `LocalError` where nothing can be kept, and where the scheduler is lost; `NotConfigured` for an
-    `out` that another run has begun in another way, and for a scheduler or a worker that has another version
-    of this package, or none.
+    Args:
+        requests: URLs or `SaveRequest`s in an iterable, a Dask bag or a column of a dataframe. They are read
+            once, before the first request is sent.
+        client: The client of the cluster.
+        out: A directory that all workers reach under this name, or a URL that fsspec supports. It receives
+            `bodies`, or archives with `warc`; `outcomes`; and a `ledger` for each partition.
+        per_host: The maximum of concurrent requests to a host, over the complete cluster.
+        host_rate: The maximum of requests to a host that start per second, over the complete cluster.
+        ledger: Another directory for the ledgers.
+        format: The format of the outcomes, Parquet or JSON Lines.
+        warc: Whether bodies are stored in archives.
+        on_progress: Called with the progress after each slice.
+        **settings: The settings of `Resolver`, which are sent to the workers.
+
+    Raises:
+        LocalError: The store cannot be written, or the scheduler is lost.
+        NotConfigured: Another run began `out` with another format, or a scheduler or a worker has another
+            version of this package, or none.
     """
     check_names(settings, Settings.__annotations__)
     check_cluster(client)
@@ -139,20 +161,20 @@ def run(
             summary = _WorkerSpread(client, job, plan, on_progress or (lambda progress: None)).run()
     if warc and isinstance(
         store, OutputFiles
-    ):  # of a run that fails the workers close what they have at their end
+    ):  # If the run fails, each worker closes its archives when it ends.
         client.run(close_all)
         client.submit(index_all, store.directory, pure=False).result()
     return summary
 
 
 def _wait_for_others(client: Client, out: str) -> None:
-    """For slices of a run that was ended: no lock keeps them and ours from asking one host at once."""
+    """Wait for slices of an interrupted run: a URL has no lock that keeps them and this run from one host."""
     while any(each is True for each in client.run(is_under_way, out, on_error="return").values()):
         sleep(_REST)
 
 
 def _agree(store: Store, format: Format) -> int:
-    """How many partitions there are: as many as the first run had. Raises `NotConfigured`."""
+    """Return the number of partitions, which the first run defined. Raises `NotConfigured`."""
     told = store.read(_ABOUT)
     if told is None:
         about = {"version": 1, "partitions": PARTITIONS, "format": format}
@@ -171,6 +193,21 @@ def _agree(store: Store, format: Format) -> int:
 
 
 class _WorkerSpread:
+    """The slices of a run on the cluster.
+
+    A slice is under way from `_follow` on, until its future has one of these results:
+
+    - a report: the plan gets the unstarted requests back (`_count`);
+    - a report with `held`: another run has the partition; the plan gets all requests back, 20 times in a row
+      at most;
+    - `KilledWorker`: the worker was lost; the plan gets all requests back, 5 times in a row at most;
+    - `CancelledError`, or a lost connection: the scheduler is lost, and the run fails;
+    - an `OSError` of the slice: the run fails.
+
+    If the future is pending again, or its report does not arrive in time, the slice stays under way. Dask
+    runs it again, and the ledger skips the finished requests.
+    """
+
     def __init__(
         self, client: Client, job: BulkJob, plan: BulkPlan, on_progress: Callable[[BulkProgress], object]
     ) -> None:
@@ -200,7 +237,7 @@ class _WorkerSpread:
                 if self._has_one_ended():
                     future = next(self._completed)
                     self._settle(future, self._under_way.pop(future))
-                    if self._threads == 0:  # somebody has done it
+                    if self._threads == 0:  # A worker has joined.
                         self._looked = float("-inf")
                     self._fill()
                     self._tell()
@@ -214,18 +251,20 @@ class _WorkerSpread:
         return self._summary(monotonic() - began)
 
     def _has_one_ended(self) -> bool:
-        """Soon, or not: then there may be more workers by now."""
+        """Return whether a slice ended within 0.5 s; otherwise the number of workers may have changed."""
         changed = self._completed.thread_condition
         with changed:
             return bool(changed.wait_for(self._completed.has_ready, _WAIT))
 
     def _look(self) -> None:
-        """How many slices are given at once: as many as there are threads, see `forecast.AHEAD`; one where
-        there is none, by which a cluster that starts workers as they are wanted starts one."""
+        """Query the number of threads, which is the number of slices under way (see `plan.AHEAD`).
+
+        Without threads one slice is submitted, so that an adaptive cluster starts a worker.
+        """
         if monotonic() - self._looked < (_LOOK if self._threads > 0 else _WAIT):
             return
         before = self._threads
-        with suppress(OSError):  # a scheduler that is lost has let go of all, and that is told
+        with suppress(OSError):  # A lost scheduler drops all futures, which is reported then.
             self._threads = sum(self._client.nthreads().values())
         self._looked = monotonic()
         if self._threads > before >= 0:
@@ -238,18 +277,20 @@ class _WorkerSpread:
         while len(self._under_way) < max(1, self._threads) and (slice := self._plan.take()) is not None:
             slice = slice._replace(pauses=self._pauses_of(slice.partition))
             key = (self._name_of(slice), slice.partition, slice.number, self._run)
-            urgency = round(self._plan.urgency(slice))  # once workers have left some wait for one
+            urgency = round(self._plan.urgency(slice))  # After workers have left, some slices wait.
             sent = pack_task(self._job, slice)
             future = self._client.submit(fetch_packed, sent, key=key, pure=False, priority=urgency)
             self._follow(future, slice)
 
     def _name_of(self, slice: RequestSlice) -> str:
-        """What Dask shows, the same for all slices of a partition: it keeps figures for each name that there
-        ever was, and takes a hyphen for the end of a name."""
+        """Return the name that Dask shows, the same for all slices of a partition.
+
+        Dask keeps statistics for each name that ever existed, and takes a hyphen for the end of a name.
+        """
         return self._names.setdefault(slice.partition, slice.label.replace("-", "\N{NON-BREAKING HYPHEN}"))
 
     def _settle(self, future: Future, slice: RequestSlice) -> None:
-        """Whatever has become of it since it was said to have ended: with its worker its report is lost."""
+        """Process an ended slice; its report may be lost with its worker since."""
         from distributed import CancelledError, KilledWorker
 
         if future.status in ("pending", "lost"):
@@ -262,17 +303,18 @@ class _WorkerSpread:
         except CancelledError as error:
             raise LocalError(_GONE) from error
         except OSError as error:
-            if future.status == "error":  # that is what the slice says
+            if future.status == "error":  # The slice raised this error.
                 raise
             if not isinstance(error, TimeoutError):
                 raise LocalError(_GONE) from error
             self._follow(future, slice)
         else:
-            future.release()  # else it is done again where its worker is lost before the next one ends
+            # Otherwise Dask runs the slice again if its worker is lost before the next slice ends.
+            future.release()
             self._count(slice, report)
 
     def _follow(self, future: Future, slice: RequestSlice) -> None:
-        """Until it has ended; where it is done again, what is in the ledger is not."""
+        """Wait for the slice to end. If Dask runs it again, the ledger skips the finished requests."""
         self._under_way[future] = slice
         self._completed.add(future)
 
@@ -304,9 +346,9 @@ class _WorkerSpread:
         self._plan.end(slice, slice.items, 0.0)
 
     def _pauses_of(self, partition: int) -> dict[str, float]:
-        """The seconds that are left of those for which hosts want to be left alone."""
+        """Return the remaining seconds for which hosts demand a pause."""
         now = monotonic()
-        until = self._alone.get(partition, {})  # once more, where a slice is lost with its worker
+        until = self._alone.get(partition, {})  # Kept: a slice that is lost with its worker needs them again.
         return {host: moment - now for host, moment in until.items() if moment > now}
 
     def _tell(self) -> None:

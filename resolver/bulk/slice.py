@@ -1,8 +1,8 @@
 """The work of a worker: it fetches a slice, and reports the outcome.
 
-One slice of a partition is under way at a time: the ledger of the partition admits no second one, not even
-where a live worker is taken for dead. Outside a directory no ledger can do that: there a run first waits for
-workers that still serve an earlier one.
+A partition has one slice under way at a time. The lock of its ledger refuses a second one, even if a live
+worker is assumed dead. A store that is not a directory has no such lock: there a run first waits for workers
+that still serve an earlier run.
 """
 
 from __future__ import annotations
@@ -35,24 +35,23 @@ from resolver.transfer.settings import Settings
 from resolver.version import VERSION
 from resolver.warc.recorder import Recorder
 
-# The scratch directory of a slice whose output goes elsewhere in the end. The directory is among the files of
-# its worker, where the user has space for them, and where Dask removes it for a killed worker.
+# The scratch directory of a slice whose output is moved elsewhere. The directory of the worker
+# contains it: the user has provided space there, and Dask removes it after a worker was killed.
 
 
 def scratch() -> AbstractContextManager[str]:
-    """A directory, which goes with all that is in it."""
+    """Create a scratch directory, which is removed with its content."""
     from distributed import get_worker
 
     try:
         directory: str | None = get_worker().local_directory
-    except ValueError:  # this is none
+    except ValueError:  # This process is not a worker.
         directory = None
     return make_scratch_directory(directory)
 
 
-# The archives of a run with `warc`: one of each worker, which its slices share, until the run is over.
-#
-# Where `out` is a directory it is written there; elsewhere a slice has one of its own, which is sent with it.
+# The archives of a run with `warc`. If `out` is a directory, each worker has one archive there, which its
+# slices share until the run ends. Otherwise each slice has a separate archive, which is sent with its output.
 
 _lock = Lock()
 _open: dict[str, Recorder] = {}
@@ -60,7 +59,7 @@ _open: dict[str, Recorder] = {}
 
 @contextmanager
 def recorder_of(job: BulkJob, slice: RequestSlice, store: Store) -> Iterator[Recorder | None]:
-    """What the slice is recorded by, None where it is not to be."""
+    """Yield the recorder of the slice; None without `warc`."""
     if not job.warc:
         yield None
     elif isinstance(store, OutputFiles):
@@ -85,7 +84,7 @@ def _open_worker_archive(shelf: OutputFiles) -> Recorder:
 
 
 def close_all() -> None:
-    """What this process has written gets its indexes."""
+    """Close the archives of this process, which writes their indexes."""
     with _lock:
         while _open:
             _, recorder = _open.popitem()
@@ -94,7 +93,7 @@ def close_all() -> None:
 
 
 def index_all(directory: str) -> None:
-    """Archives of workers that were killed get theirs; those that somebody writes are left alone."""
+    """Write the indexes of archives from killed workers; skip archives that another process writes."""
     shelf = OutputFiles(directory)
     names = set(shelf.names("warc"))
     for name in sorted(names):
@@ -104,13 +103,15 @@ def index_all(directory: str) -> None:
                 Recorder(shelf.place(f"warc/{name}")).close()
 
 
-#: Seconds between two looks whether another worker, which was taken for dead, has let go of a partition.
+#: Seconds between two attempts to lock a partition that a worker assumed dead still holds.
 _LOOK = 0.5
 
 
 class SliceOutput(NamedTuple):
-    """Where a slice puts what it brings: bodies, and the ledger of its partition. `elsewhere`: what is done
-    is kept in another place."""
+    """The output of a slice: the directory of its bodies and the ledger of its partition.
+
+    `elsewhere` tells that finished files are stored in another location.
+    """
 
     bodies: str
     ledger: str
@@ -118,8 +119,15 @@ class SliceOutput(NamedTuple):
 
 
 def fetch_slice(job: BulkJob, slice: RequestSlice) -> SliceReport:
-    """Blocks until all of it has ended, or its time is over and what was begun has. Raises `LocalError` where
-    nothing could be kept."""
+    """Fetch a slice; blocks until its requests have ended, or its time is over and the started ones have.
+
+    Args:
+        job: The settings of the run.
+        slice: The slice.
+
+    Raises:
+        LocalError: The output cannot be stored.
+    """
     store = store_of(job.out)
     with _register_run(job.out), _bench(job, store, slice.partition) as bench:
         with recorder_of(job, slice, store) as recorder:
@@ -131,7 +139,7 @@ def fetch_slice(job: BulkJob, slice: RequestSlice) -> SliceReport:
     return report
 
 
-#: Where the slices go that are under way in this process.
+#: The stores of the slices under way in this process.
 _under_way: dict[object, str] = {}
 
 
@@ -146,7 +154,7 @@ def _register_run(out: str) -> Iterator[None]:
 
 
 def is_under_way(out: str) -> bool:
-    """Is a slice for that place under way in this process? One whose client is gone goes on to its end."""
+    """Return whether this process works on a slice for that store, even after its client is gone."""
     return out in tuple(_under_way.values())
 
 
@@ -175,7 +183,7 @@ def _ledger_here(job: BulkJob, shelf: OutputFiles, name: str) -> str:
 
 
 def _publish(job: BulkJob, store: Store, bench: SliceOutput, partition: int, ended: list[str]) -> None:
-    """What came goes to its place, and then the ledger that says so."""
+    """Send the files to the store, and then the ledger that lists them."""
     if isinstance(store, OutputFiles):
         return
     here = OutputFiles(bench.bodies)
@@ -224,7 +232,10 @@ async def _fetch(
 
 
 async def _enter(bench: SliceOutput, held: AsyncExitStack, patience: float) -> Ledger | None:
-    """The ledger, once nobody else has it; None where somebody has it for so long. Raises `LedgerFault`."""
+    """Return the locked ledger; None if another process holds it for `patience` seconds.
+
+    Raises `LedgerFault`.
+    """
     loop = running()
     until = loop.current_time() + patience
     while True:
@@ -258,7 +269,7 @@ class _SliceSession(Resolver):
 
 
 class _SliceLedger:
-    """Which requests of a slice have ended, and how. One that is there twice has ended once."""
+    """The requests of a slice and their outcomes. A request that occurs twice ends once."""
 
     def __init__(self, items: tuple[BulkRequest, ...]) -> None:
         self._waiting = {item.path: item for item in items}
@@ -277,20 +288,20 @@ class _SliceLedger:
             self.saved.append(request.path)
 
     def list_remaining(self) -> tuple[BulkRequest, ...]:
-        """What has not ended, in its order."""
+        """Return the requests that have not ended, in their order."""
         return tuple(self._waiting.values())
 
 
-# A task as it is sent: bytes that are opaque on their way.
+# A task is sent as opaque bytes.
 #
-# Dask keeps the last thousand messages to each worker, and those to the scheduler
-# (`distributed.admin.low-level-log-length`), with the tasks that are in them: as objects, where they can be
-# read. Requests would stay there long after they were done, hundreds of megabytes of them. The version of
-# this package precedes them.
+# Dask keeps the last 1,000 messages to each worker and to the scheduler
+# (`distributed.admin.low-level-log-length`), with the tasks in them as objects, if it can read them. Requests
+# would stay there long after their end, hundreds of megabytes of them. The version of this package precedes
+# the bytes.
 
 
 def pack_task(job: BulkJob, slice: RequestSlice) -> bytes:
-    """As Dask pickles: settings may have functions of somebody's notebook."""
+    """Serialize a task as Dask does: settings may contain functions of the user's notebook."""
     from distributed.protocol.pickle import dumps
 
     octets: bytes = dumps((job, slice))
@@ -298,7 +309,7 @@ def pack_task(job: BulkJob, slice: RequestSlice) -> bytes:
 
 
 def fetch_packed(octets: bytes) -> SliceReport:
-    """`fetch_slice`, of what was sent. Raises `NotConfigured` where that is of another version."""
+    """Run `fetch_slice` on a serialized task. Raises `NotConfigured` for another version."""
     from distributed.protocol.pickle import loads
 
     version, _, pickled = octets.partition(b"\n")

@@ -1,4 +1,4 @@
-"""The store of a run: a directory that all workers reach, or a file system of fsspec; its outcomes."""
+"""The store of a run: a directory that all workers reach, or an fsspec file system; and its outcomes."""
 
 from __future__ import annotations
 
@@ -19,13 +19,15 @@ if TYPE_CHECKING:
     import pyarrow
 
 
-#: How often it is tried to make a directory: whoever makes one above it at the same time has done so then.
+#: The maximum of attempts to create a directory, since another worker may create a parent concurrently.
 _MAKES = 5
 
 
 class RemoteStore:
-    """A place of fsspec's. Names are paths below it, with `/`; what is written is there as a whole or not at
-    all, where the place is one that promises that. All raise `LocalError`."""
+    """A file system of fsspec. Names are paths below its URL, with `/`.
+
+    A written file is complete or absent if the file system promises that. All methods raise `LocalError`.
+    """
 
     def __init__(self, url: str) -> None:
         from fsspec.core import url_to_fs
@@ -36,13 +38,13 @@ class RemoteStore:
 
     @property
     def here(self) -> str | None:
-        """The path of the directory, where it is one of this machine."""
+        """Return the path of the directory, if it is on this machine; otherwise None."""
         from fsspec.implementations.local import LocalFileSystem
 
         return self._root if isinstance(self._system, LocalFileSystem) else None
 
     def read(self, name: str) -> bytes | None:
-        """None where there is none."""
+        """Return the content of the file; None if it is missing."""
         with self._faults():
             try:
                 octets: bytes = self._system.cat_file(self._path(name))
@@ -55,8 +57,11 @@ class RemoteStore:
         self._put([path], lambda: self._system.pipe_file(path, octets))
 
     def fetch(self, name: str, path: str) -> bool:
-        """Copy it into a file here, if it is there. That there is none is said by the place, and not by what
-        it had listed before, nor by a fault on the way: what is done would be done again."""
+        """Copy the file to a local path, and return whether it exists.
+
+        Only a new query to the file system counts as "missing", not a cached listing or a network error:
+        finished work would be repeated otherwise.
+        """
         with self._faults():
             try:
                 self._system.get_file(self._path(name), path)
@@ -76,15 +81,18 @@ class RemoteStore:
         return True
 
     def send(self, files: Sequence[tuple[str, str]]) -> None:
-        """Copy files of this machine there, each path under its name."""
+        """Copy local files to the store, each path under its name."""
         if files:
             here = [path for path, _ in files]
             there = [self._path(name) for _, name in files]
             self._put(there, lambda: self._system.put(here, there))
 
     def _put(self, paths: Sequence[str], put: Callable[[], object]) -> None:
-        """With their directories, where a place wants them made (ftp, sftp). Those that are asynchronous are
-        stores of objects, which have none: there that would make a bucket."""
+        """Write files, and create their directories if the file system needs that (ftp, sftp).
+
+        Asynchronous fsspec file systems are object stores without directories; mkdirs would create a bucket
+        there.
+        """
         with self._faults():
             try:
                 put()
@@ -96,7 +104,11 @@ class RemoteStore:
                 put()
 
     def _make(self, directory: str) -> None:
-        """Others may make those above it in the same moment, and what says so has many names."""
+        """Create a directory, with retries.
+
+        Other workers may create a parent concurrently, and each file system reports that with another
+        exception.
+        """
         for _ in range(_MAKES):
             self._system.invalidate_cache()
             with suppress(Exception):
@@ -108,7 +120,7 @@ class RemoteStore:
 
     @contextmanager
     def _faults(self) -> Iterator[None]:
-        """Whatever somebody else's file system raises, it cannot be used."""
+        """Convert any exception of a file system to `LocalError`."""
         try:
             yield
         except Exception as error:
@@ -119,24 +131,32 @@ Store: TypeAlias = OutputFiles | RemoteStore
 
 
 def store_of(out: str) -> Store:
-    """Raises `LocalError` for a URL that fsspec does not know."""
+    """Return the store at `out`, a path or a URL. Raises `LocalError` for a URL unknown to fsspec."""
     if "://" not in out:
         return OutputFiles(out)
     remote = RemoteStore(out)
     return remote if remote.here is None else OutputFiles(remote.here)
 
 
-# The outcomes of all requests of a partition, as one table: made of its ledger, which survives killed
-# processes, so that a disturbed run reports the same as an undisturbed one. Of two runs only `attempts` and
-# `ended` may differ.
+# The outcomes of all requests of a partition, as one table. The table is made from the partition's ledger,
+# which survives killed processes. So an interrupted run reports the same as an uninterrupted one; only
+# `attempts` and `ended` may differ.
 
-#: Rows that are made into columns at once: some 16 MB, while they are objects.
+#: Rows that are converted to columns in one call: some 16 MB as objects.
 _AT_ONCE = 10_000
 
 
 def table_of(ledger: str, format: Format, *, files: bool) -> bytes:
-    """A file of that format, a row for each request that has ended, in the order of their URLs. Without
-    `files` what came is in archives, by its URL, and has no path. Raises `LedgerFault`."""
+    """Return a table of all ended requests, in the order of their URLs.
+
+    Args:
+        ledger: The ledger of the partition.
+        format: The format of the table.
+        files: Whether rows have the path of a file; objects in archives have no path.
+
+    Raises:
+        LedgerFault: The ledger cannot be read.
+    """
     rows = (_row(each if files else each._replace(path=None)) for each in list_finished(ledger))
     return _lines(rows) if format == "jsonl" else _parquet(rows)
 
@@ -195,7 +215,7 @@ def _parquet(rows: Iterable[dict[str, Any]]) -> bytes:
 
 
 def _convert_types(row: dict[str, Any]) -> dict[str, Any]:
-    """Moments as whole microseconds, and text in UTF-8: what is none is shown with its octets escaped."""
+    """Return times as integer microseconds and texts as UTF-8, with invalid bytes escaped."""
     typed: dict[str, Any] = {
         name: _text(value) if isinstance(value, str) else value for name, value in row.items()
     }
