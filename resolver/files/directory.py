@@ -19,8 +19,8 @@ from protocols.errors import LocalError
 from resolver.files.faults import spare_descriptor, writing_fault
 
 # The directories that this process created for files that have not arrived yet. A directory that stays empty
-# is removed with the last file that waited for it. Other processes may use the same directories: a directory
-# that they found may be gone, and they create it again.
+# is removed with the last file that waited for it. Other processes may use the same directories: they
+# may find a directory removed, and create it again.
 
 _lock = Lock()
 

@@ -1,7 +1,7 @@
 """NAME.meta.json, the metadata of a saved file: how and from where it was fetched (S21).
 
-A sidecar never describes another file than the file NAME, whenever a run is killed and whatever part of the
-disk survives. The order of the steps ensures that:
+A sidecar never describes another file than the file NAME, even if a run is killed or only
+a part of the disk survives. The order of the steps ensures that:
 
 1. the new sidecar is written under a temporary name and synced;
 2. the sidecar of the previous file NAME is removed;
