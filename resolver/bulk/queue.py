@@ -352,7 +352,8 @@ class BulkScheduler:
 # Waiting requests by host, in a temporary database, so that memory does not grow with their number.
 #
 # The database has no file name, is private, and is removed with the connection. A request stays in it until a
-# worker has started the request. So a request that a worker holds is still there, and needs no action to be returned.
+# worker has started the request. So a request that a
+# worker holds is still there, and needs no action to be returned.
 
 #: Requests that are inserted together, and hosts whose numbers are held in memory.
 _TOGETHER = 1_000

@@ -115,8 +115,7 @@ def run(
     """Fetch all requests on the cluster of `client`, and return a summary.
 
     No two workers send requests to a host concurrently. Workers may join and leave; without workers, the run
-    waits. Another run with the same `out` skips finished requests, and resumes an interrupted run, whatever
-    interrupted it.
+    waits. Another run with the same `out` skips finished requests, and resumes an interrupted run.
 
     If `out` is a URL, the run first waits until workers have finished their slices of an interrupted run, at
     most one minute. Workers of another scheduler are unknown to it; the caller must wait for them.

@@ -189,8 +189,7 @@ class PartState:
         mark: The identity of the partial file.
         withheld: The write permissions that other users get once the file has its name.
         complete: Whether all bytes are there and verified, and only the renaming is left.
-        whole: The ranges that are there in a file with gaps, synced before the state was written; None for a
-            file without gaps.
+        whole: The ranges that are there in a file with gaps; None for a file without gaps.
     """
 
     url: str

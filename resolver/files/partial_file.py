@@ -1,19 +1,22 @@
 """Partial files: NAME.part, or memory, which receives a peer's bytes until the file is complete (S14).
 
-No other file receives bytes of a peer. NAME.part stands in the directory of the final name. It is created
-exclusively, through no link, and renamed in one step once it is complete and on the disk. A small file with
-nothing on the disk yet is held in memory until it is complete. The directory stays open meanwhile, so
-renaming it cannot send the file elsewhere. No file is ever made executable.
+NAME.part stands in the directory of the final name. It is created exclusively and through no link. It is
+renamed in one step once it is complete and, unless `sync` is `never`, on the disk. A small file with nothing
+on the disk yet is held in memory until it is complete. The directory stays open meanwhile, so renaming it
+cannot send the file elsewhere. No file is ever made executable.
 
 A `PartialFile` is in one of these states:
 
-- held: `_held` is a buffer, `fd` is -1, and the disk has no file;
+- held: `_held` is a buffer, and NAME.part does not exist;
 - sequential: NAME.part is open, its bytes are contiguous, and `_part.whole` is None;
-- with gaps: segments write at their own offsets, and `_part.whole` lists the ranges on the disk;
+- with gaps: segments write at their own offsets, and `_part.whole` lists the ranges that are there;
 - closed: committed, kept for a later run, or discarded.
 
-`remember`, `write`, `fileno`, `keep` and `spread` leave the held state. `spread` leads to gaps; `gather` and
-`flatten` lead back. Invariant: the state file never lists a byte that is not on the disk.
+`remember` leaves the held state for an object that is too large, `write` for a full buffer. `fileno`, `keep`
+and `spread` leave it in any case. `spread` leads to gaps; `gather` and `flatten` lead back. `note_whole`
+syncs the file before the state file lists its ranges. `spread` and `keep` list ranges without a sync: these
+survive the end of the process, but not a loss of power.
+
 `resolver.files.part` and `resolver.files.commit` handle the names; this module handles the bytes, the waiting
 and the texts of system errors.
 """

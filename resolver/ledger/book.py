@@ -615,7 +615,7 @@ _RECALL_ROWS = 640
 
 
 class CompletedRow(NamedTuple):
-    """An object that is done and whose file is there; `where` is its path below the output directory."""
+    """A finished object with an existing file; `where` is its path below the output directory."""
 
     where: str
     path: str

@@ -121,11 +121,11 @@ def _unescape_name(name: str) -> str:
 
 # Metalink 4 (RFC 5854): files with their locations, sizes and digests, parsed while the bytes arrive.
 #
-# Hostile XML has no effect. A document type is an error, so there are no entities, and no external resource
-# is read. Memory is bounded: the parser holds one file, and the number of its locations, the depth and the
-# text have maximums. Elements of other names or namespaces, and elements inside ignored elements (`pieces`,
-# signatures), are skipped (RFC 5854 section 3). The element `location` is ignored, because the client's own
-# location is unknown.
+# Hostile XML has no effect. A document type is an error, so entities cannot be defined, and no external
+# resource is read. Memory is bounded: the parser holds one file, and the number of its locations, the depth
+# and the text have maximums. Elements of other names or namespaces, and elements inside ignored elements
+# (`pieces`, signatures), are skipped (RFC 5854 section 3). The element `location` is ignored, because the
+# client's own location is unknown.
 
 _NAMESPACE = "urn:ietf:params:xml:ns:metalink"
 _OLD_NAMESPACE = "http://www.metalinker.org/"

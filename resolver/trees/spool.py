@@ -98,7 +98,7 @@ class EntrySpool:
         return last
 
     def drop_listed(self, parent: int) -> None:
-        """Delete the listed entries of a directory, whose listing starts again."""
+        """Delete the listed entries of a directory before its listing starts again."""
         self._do("DELETE FROM entry WHERE parent = ? AND state = 0", parent)
 
     def next_listed(self, parent: int, most: int) -> list[SpooledEntry]:

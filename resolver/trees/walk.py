@@ -1,8 +1,8 @@
 """The walk of a tree: a source of tasks for a batch, each a directory to list or a file to save.
 
-`plant` adds a tree, whose top is its first task. The entries of a listing follow; the files of a directory
-come before the next directory. A running task may still add entries. So the source ends when `no_more` was
-called and all its tasks are finished.
+`plant` adds a tree. The top of the tree is its first task. The entries of a listing follow; the files of a
+directory come before the next directory. A running task may still add entries. So the source ends when
+`no_more` was called and all its tasks are finished.
 """
 
 from __future__ import annotations
