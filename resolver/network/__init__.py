@@ -1,9 +1,9 @@
-"""The one door: nothing else in the package opens a socket or a file (S09, S12, S14).
+"""The network gateway: no other package opens a socket or a file for reading a URL (S09, S12, S14).
 
-    network = Network(policy=Policy.default())  one for a run
-    url_gate = network.admit(url)               judged, or an error; nothing was looked up
+    network = Network(policy=Policy.default())  one per run
+    url_gate = network.admit(url)               checked against the policy, or an error; no DNS lookup yet
     async with url_gate.connect(tls=False) as stream: ...
 
-A `UrlGate` is the `Gate` that a dialogue is performed with: `admission` judges, `connector` connects. Files
-that we write are made in `resolver.files.partial_file`.
+A `UrlGate` is the `Gate` that performs a protocol exchange: `admission` checks the URL, `connector` connects.
+Output files are created in `resolver.files.partial_file`.
 """

@@ -1,4 +1,4 @@
-"""An admitted URL, and the later judgements for it: addresses, passwords, and the targets of its answers."""
+"""An admitted URL, and its later policy checks: addresses, passwords, targets of redirects and links."""
 
 from __future__ import annotations
 
@@ -30,9 +30,16 @@ Family: TypeAlias = Literal["4", "6"]
 
 @dataclass(frozen=True, slots=True)
 class RunState:
-    """What the retrievals of one run have in common. `credentials` gives those for a place, and is None where
-    there are none; `variables` are what the environment and the caller say of proxies, `logins` who we are to
-    those, `hosts` is what holds for single ones, `bucket` the rate of all. `taps`: what is said is kept."""
+    """The state shared by all retrievals of one run.
+
+    Attributes:
+        credentials: source of credentials by host and port; None if there is no source.
+        variables: proxy settings from the environment and the caller.
+        logins: the credentials for proxies.
+        hosts: settings of single hosts.
+        bucket: rate limit of all transfers together.
+        taps: whether the bytes of each connection are recorded.
+    """
 
     policy: Policy
     limits: Limits
@@ -54,15 +61,23 @@ class RunState:
 
 
 class Admission:
-    """Making one *is* judging its URL: raises `Refused`, `UnsupportedScheme`, or `NotConfigured` for a proxy
-    that is none, and nothing has been looked up or sent by then.
+    """A URL that passed the policy; creating one checks the URL.
 
-    `findings` are the policy's warnings and grow as addresses are judged. `outer` is the admission whose
-    answer led to this one. With `in_clear` the person was told before that a password goes to this place
-    without TLS; `reported_in_clear` says that it happened now. `mask` hides what may not be shown of what
-    this retrieval reports, and `shown` is the URL as it may be. `way` is that through a proxy, None where it
-    goes direct. `host` is what holds for the place alone, `limits` those that hold there. `tap` keeps what is
-    said on its connections, and is set before there are any.
+    The constructor raises `Refused`, `UnsupportedScheme`, or `NotConfigured` for an invalid proxy setting. No
+    DNS lookup is made and no byte is sent before it returns.
+
+    Attributes:
+        findings: the policy's warnings; the list grows as addresses are checked.
+        reported_in_clear: whether this retrieval warned about a password sent without TLS. With `in_clear`,
+            the user was warned earlier about this host and port.
+        mask: hides the secrets in reports of this retrieval.
+        shown: the URL as it may be displayed.
+        way: the route through a proxy; None for a direct connection.
+        host: the settings of this host and port alone.
+        limits: the limits for this host and port.
+        tap: recorder of the bytes of its connections; it is set before a connection is opened.
+
+    `outer` is the admission whose response led to this URL.
     """
 
     def __init__(
@@ -96,7 +111,7 @@ class Admission:
         self.tap: Tap | None = None if outer is None else outer.tap
         self.mask: Mask = mask if mask is not None else Mask() if outer is None else outer.mask
         self.shown = url.shown
-        if self.mask.watched:  # a peer led here
+        if self.mask.watched:  # A server led to this URL.
             self.shown = self.mask.hide_in_text(self.shown)
         self.findings: list[Finding] = [] if outer is None else outer.findings
         self._heed(judge_subject(self._subject, shared.gateways))
@@ -104,7 +119,8 @@ class Admission:
             registry.check_tls(url, self.options.tls)
         self.way = self._way() if self._variables else None
         if self.host.certfile is not None:
-            shared.trust.context(certfile=self.host.certfile)  # one that cannot be used: nothing was sent
+            # An unusable certificate is an error before any byte is sent.
+            shared.trust.context(certfile=self.host.certfile)
         if shared.trust.has_own and origin == "user" and self._subject.endpoint is not None:
             shared.trust.name(self.full_place)
 
@@ -117,12 +133,16 @@ class Admission:
 
     @property
     def loop(self) -> Loop:
-        """The one that all of it is done on."""
+        """Return the event loop of this retrieval."""
         return self._loop or running()
 
     @property
     def place(self) -> tuple[str, int]:
-        """The host and port that the URL leads to. Raises `InvalidUrl` for one that leads to none."""
+        """Return the host and port of the URL.
+
+        Raises:
+            InvalidUrl: the URL has no host and port.
+        """
         endpoint = self._subject.endpoint
         if endpoint is None:
             raise no_place(self.url)
@@ -130,33 +150,50 @@ class Admission:
 
     @property
     def needs_server(self) -> bool:
-        """Is the server of such a URL a setting of the user's, and none was given?"""
+        """Return whether the URL needs a configured server and no server is set."""
         row = self._subject.row
         return self._subject.endpoint is None and row is not None and row.server
 
     @property
     def full_place(self) -> tuple[str, str, int]:
-        """The scheme, host and port, which a certificate of ours is for."""
+        """Return the scheme, host and port, the key of the user's client certificates."""
         host, port = self.place
         return self.url.scheme, comparable_host(host), port
 
     @property
     def may_log_in_unasked(self) -> bool:
-        """S06: see `may_go_unasked`. Only TLS from the first octet is sure to come."""
+        """Return whether credentials may be sent before the server requests them (S06).
+
+        See `may_go_unasked`. Only a scheme with TLS from the first byte guarantees encryption.
+        """
         row = self._subject.row
         tls = row is not None and row.tls == "always"
-        host = self.place[0] if self.way is None else ""  # what is here for us is elsewhere for a proxy
+        host = self.place[0] if self.way is None else ""  # through a proxy, localhost is another machine
         return may_go_unasked(host, self.shared.policy, tls=tls)
 
     def check_addresses(self, addresses: Sequence[str]) -> tuple[str, ...]:
-        """Those that may be connected to. Raises `Refused` (S08) where none may."""
+        """Return the addresses that may be connected to.
+
+        Raises:
+            Refused: the policy allows none of the addresses (S08).
+        """
         allowed, verdict = sift_addresses(self._subject, addresses)
         self._heed(verdict)
         return allowed
 
     def check_secret(self, peer: str, secured: bool, secrets: Sequence[bytes]) -> None:
-        """S06: may a password leave on this connection? In a request to a proxy it is that of the proxy, or
-        it goes on to the host."""
+        """Check whether a password may be sent on this connection (S06).
+
+        In a request to a proxy, the secret is the proxy's own password, or the proxy forwards it to the host.
+
+        Args:
+            peer: the host or address that receives the secret.
+            secured: whether the connection uses TLS.
+            secrets: the secret bytes that are about to be sent.
+
+        Raises:
+            Refused: the policy forbids it.
+        """
         via = self.options.via
         if via is not None and set(secrets) <= set(via.login.secrets):
             self.check_login(peer, secured, secrets)
@@ -171,12 +208,18 @@ class Admission:
         self.reported_in_clear |= verdict.action == "warn"
 
     def check_login(self, peer: str, secured: bool, secrets: Sequence[bytes]) -> None:
-        """S06 for the user and password of a proxy, which are the user's own, whoever chose the URL."""
+        """Check whether the user name and password of a proxy may be sent (S06).
+
+        They are the user's own, regardless of the origin of the URL.
+        """
         hidden = secured or (self.way is not None and self.way.proxy.secured)
         self._heed(judge_credentials(self.url, peer, self.shared.policy, tls=hidden, origin="user"))
 
     def led_to(self, url: Url, peer: str | None) -> Admission:
-        """Nobody chose it but the server at `peer`."""
+        """Return the admission of a URL that the server at `peer` led to.
+
+        Its origin is "derived". The user's own headers and login are dropped (S11).
+        """
         return Admission(
             self.shared,
             url,
@@ -204,5 +247,5 @@ def _host_of(url: Url, server: NewsServer | None, hosts: HostSettings) -> Host:
 
 
 def _options_under(email: str, options: Options) -> Options:
-    """What the person tells of themselves is the policy's to say (S17)."""
+    """Return the options with the anonymous password that the policy sets (S17)."""
     return replace(options, anonymous_password=email.encode("ascii"))

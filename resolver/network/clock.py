@@ -13,19 +13,22 @@ from protocols.errors import NotConfigured, TimedOut
 from protocols.options import Limits
 from resolver.loops import CancelScope, Loop, running
 
-#: Seconds over which the rate of a body is averaged: long enough for one lost packet to be sent again.
+#: Seconds over which the rate of a body is averaged: enough time to retransmit one lost packet.
 _RATE_WINDOW = 5.0
 
-#: Seconds that one wait counts for at most while an answer comes: what is longer is silence, which a peer may
-#: need (an FTP server before it says that the transfer is complete) and which the idle limit ends.
+#: Maximum seconds that one wait within a reply counts for. A longer wait is a pause that a server may need
+#: (an FTP server before it reports that the transfer is complete); the idle timeout ends it.
 _LONGEST_COUNTED = 2.0
 
 _UNBOUND: AbstractContextManager[None] = nullcontext()
 
 
 class Clock:
-    """A time limit that begins now: one deadline, applied to one call at a time. That for all of a retrieval,
-    unless `missed` tells of another one: what it says is not there after so many seconds."""
+    """A deadline that starts now and applies to one call at a time.
+
+    The default limit is for a complete retrieval. `missed` is the error text for another limit, formatted
+    with the seconds.
+    """
 
     def __init__(
         self, limit: float | None, missed: str = "not finished within {:g} s in all (--max-time)"
@@ -39,7 +42,7 @@ class Clock:
 
     @classmethod
     def for_head(cls, limits: Limits) -> Clock:
-        """The limit for what comes before a body."""
+        """Return the limit for the time before a body."""
         return cls(limits.head, "no body within {:g} s (--limit head=S)")
 
     @property
@@ -51,12 +54,16 @@ class Clock:
         return self.loop.current_time() >= self.deadline
 
     async def pause(self) -> None:
-        """Others get their turn. `TimedOut` behind the deadline."""
+        """Yield to other tasks.
+
+        Raises:
+            TimedOut: the deadline has passed.
+        """
         with self.limit_time():
             await self.loop.checkpoint()
 
     def limit_time(self) -> AbstractContextManager[None]:
-        """Whatever is awaited inside ends at the deadline with `TimedOut`."""
+        """Raise `TimedOut` at the deadline for every await inside the context."""
         return _UNBOUND if self._limit is None else self._limit_time()
 
     @contextmanager
@@ -67,13 +74,16 @@ class Clock:
             raise self.make_timeout()
 
     def make_timeout(self) -> TimedOut:
-        """What is said behind the deadline."""
+        """Return the error for a passed deadline."""
         return TimedOut(f"timed out: {self._missed.format(self._limit)}")
 
 
 class RateCheck:
-    """Is a body fast enough? `least` octets a second, averaged over each `_RATE_WINDOW` seconds of waiting
-    for it: what a caller does between two pieces does not count against the peer."""
+    """A minimum rate for a body, in bytes per second.
+
+    The rate is averaged over each `_RATE_WINDOW` seconds of waiting for the body. The caller's own work
+    between two reads does not count.
+    """
 
     def __init__(self, least: int) -> None:
         self._least = least
@@ -83,11 +93,15 @@ class RateCheck:
 
     @property
     def patience(self) -> float:
-        """Seconds after which it is too slow if nothing comes until then."""
+        """Return the seconds after which the body is too slow if no byte arrives until then."""
         return self._left if self._octets < self._needed else self._left + _RATE_WINDOW
 
     def spend(self, seconds: float, octets: int) -> None:
-        """So long was waited, and so many octets came. Raises `TimedOut` after a window with too few."""
+        """Record a wait and the bytes that ended it.
+
+        Raises:
+            TimedOut: fewer bytes than the minimum arrived in a period of `_RATE_WINDOW` seconds.
+        """
         self._left -= seconds
         if self._left <= 0:
             if self._octets + octets < self._needed:
@@ -96,28 +110,38 @@ class RateCheck:
         self._octets += octets
 
     def too_slow(self) -> TimedOut:
-        """Not to be tried again at the same place: who sets a least rate would rather give up."""
+        """Return the error for a slow body.
+
+        The error is not retryable on the same server: a user who sets a minimum rate prefers to stop.
+        """
         words = f"timed out: fewer than {self._least} octets a second for {_RATE_WINDOW:g} s (--min-rate)"
         return TimedOut(words, retryable=False)
 
 
 class AnswerPace:
-    """Is an answer fast enough that has begun? `least` octets a second of waiting between its octets, as in
-    `RateCheck`; a peer may think about a question for as long as the idle limit lets it. So a peer that says
-    everything drop by drop is given up wherever that is: in its greeting, or in the head of an article."""
+    """A minimum rate for a reply after its first byte.
+
+    `least` bytes per second of waiting must arrive, as in `RateCheck`. Before the first byte only the idle
+    timeout applies, so a server may take time to process a request. The check ends slow-drip servers
+    everywhere, also in a greeting or in the head of an article.
+    """
 
     def __init__(self, least: int | None) -> None:
         self._least = least
         self.begin()
 
     def begin(self) -> None:
-        """A question was put: what comes next is the beginning of an answer."""
+        """Mark that a request was sent: the next bytes start a reply."""
         self._begun = False
         if self._least is not None:
             self._pace = RateCheck(self._least)
 
     def hear(self, seconds: float, octets: int) -> None:
-        """So many octets came after a wait. Raises `TimedOut` as `Pace.spend` does."""
+        """Record the bytes that arrived after a wait.
+
+        Raises:
+            TimedOut: the reply is too slow; see `RateCheck.spend`.
+        """
         if self._least is None or not octets:
             return
         if self._begun:
@@ -127,22 +151,26 @@ class AnswerPace:
 
 # The maximum rate of all transfers of a run together: a token bucket, and the throttle that waits for it.
 #
-# `Bucket` is one line of time on which each taker appends its amount: it reads no clock and never waits. A
-# `Throttle` is how one retrieval uses it. An amount is paid for before more is taken, so that a cancel during
-# the wait loses nothing, and an idle timeout is caused by the peer alone. Each taker takes a share and is
-# then last in the queue, so all progress at the same rate, however fast their peers are.
+# `Bucket` is one line of time on which each transfer appends the bytes that it read. The bucket reads no clock and
+# never waits. `Throttle` is the use of a bucket by one retrieval. Bytes are paid for before more are read: a
+# cancellation during the wait loses no data, and only the peer can cause an idle timeout. Each transfer reads
+# one share and is then last in the queue, so all transfers progress at the same rate, regardless of their
+# servers' speed.
 
-#: The seconds that what is taken at once may last: short enough to look steady, and to end soon.
+#: Duration of one share in seconds: short enough for a steady rate and a quick stop.
 _SHARE = 0.1
 
-#: Octets that a retrieval takes without waiting, as long as no more than a second is owed by all: what words
-#: are made of, so that a dialogue of ten commands does not stand in line ten times.
+#: Bytes that a retrieval reads without waiting, as long as the debt of all is at most a second. Command
+#: replies are this small: an exchange of ten commands does not queue ten times.
 _FREE = 4_096
 _OWED = 1.0
 
 
 class Bucket:
-    """`rate` octets a second. Times are those of one run of a loop; `begin` is told of which."""
+    """A token bucket of `rate` bytes per second.
+
+    Times belong to one run of an event loop, which `begin` sets.
+    """
 
     def __init__(self, rate: int) -> None:
         self.rate = rate
@@ -151,18 +179,21 @@ class Bucket:
         self._paid_until = 0.0
 
     def begin(self, run: object, now: float) -> None:
-        """In another run than before nothing is owed."""
+        """Reset the debt if `run` is another run than before."""
         if run is not self._run:
             self._run, self._paid_until = run, now
 
     def pay(self, octets: int, now: float) -> float:
-        """So many were taken: when they are paid for. What nobody used of the past is not made up for."""
+        """Add bytes to the debt and return the time at which it is paid off.
+
+        Unused capacity of the past is lost.
+        """
         self._paid_until = max(self._paid_until, now) + octets / self.rate
         return self._paid_until
 
 
 class Throttle:
-    """One retrieval at a bucket. `share` is how many octets to take at once."""
+    """The use of a bucket by one retrieval; `share` is the number of bytes to read in one call."""
 
     def __init__(self, bucket: Bucket, loop: Loop) -> None:
         self._bucket = bucket
@@ -177,13 +208,13 @@ class Throttle:
 
     @property
     def waited(self) -> float:
-        """Seconds, until now, that are no fault of the peer's."""
+        """Return the seconds so far that this throttle, not the peer, caused."""
         since = self._since
         return self._waited if since is None else self._waited + self._loop.current_time() - since
 
     @contextmanager
     def pause_deadline(self, scope: CancelScope) -> Iterator[None]:
-        """The deadline of the scope, which is the peer's, stands still while we wait."""
+        """Extend the deadline of the scope, which limits the peer, by each throttle wait."""
         self._standing.append(scope)
         try:
             yield
@@ -191,7 +222,7 @@ class Throttle:
             self._standing.remove(scope)
 
     def record_received(self, octets: int) -> None:
-        """So many have come."""
+        """Record received bytes and add them to the debt."""
         now = self._loop.current_time()
         self._taken += octets
         ready = self._bucket.pay(octets, now)
@@ -199,7 +230,10 @@ class Throttle:
             self._ready = ready
 
     async def turn(self) -> None:
-        """Wait until what was taken is paid for. No checkpoint where that is so already."""
+        """Wait until the received bytes are paid for.
+
+        The method has no checkpoint if they already are.
+        """
         began = self._loop.current_time()
         if self._ready <= began:
             return
@@ -214,6 +248,6 @@ class Throttle:
 
 
 def check_rate(rate: int | None) -> None:
-    """Raises `NotConfigured` for what nothing could come at."""
+    """Raise `NotConfigured` for a rate below 1 byte per second."""
     if rate is not None and rate < 1:
         raise NotConfigured(f"a rate is 1 or more octets a second, not {rate}")

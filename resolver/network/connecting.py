@@ -1,8 +1,8 @@
 """From checked addresses to one connected socket: RFC 8305, "Happy Eyeballs", and the race that it needs.
 
-IPv6 first and the families in turn; the next address is tried after 250 ms, or immediately when one failed.
-The first socket that connects wins, the others are closed. Addresses are numbers: no name can be looked up
-here. The caller bounds the total time.
+IPv6 is first and the families alternate. The next address is tried after 250 ms, or immediately when an
+attempt fails. The first socket that connects wins, the others are closed. Addresses are numeric: no name is
+resolved here. The caller limits the total time.
 """
 
 from __future__ import annotations
@@ -23,9 +23,8 @@ from resolver.loops import CancelScope, Event, is_cancel, running
 from resolver.network.lookup import address_of, socket_address
 from resolver.policy.subject import refusal
 
-# A race of two tasks in one call: the nursery is opened and closed inside it. A nursery wraps errors in an
-# ExceptionGroup, which must not leave the gate. `unwrap_group` takes the one error out that tells what
-# happened.
+# A race of two tasks in one call: the nursery is opened and closed inside the call. A nursery wraps errors in
+# an ExceptionGroup, which must not leave the gate. `unwrap_group` returns the most informative exception.
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -33,7 +32,7 @@ T = TypeVar("T")
 
 
 def unwrap_group(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The one exception of a group that tells most: an interrupt, then an error, then a cancellation."""
+    """Return the most informative exception of a group: an interrupt, else an error, else a cancellation."""
     leaves = list(_iterate_leaves(group))
     cancelled = [leaf for leaf in leaves if is_cancel(type(leaf))]
     errors = [leaf for leaf in leaves if isinstance(leaf, Exception)]
@@ -52,9 +51,12 @@ def _iterate_leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseEx
 async def first_of(
     first: Callable[[], Awaitable[A]], second: Callable[[], Awaitable[B]]
 ) -> tuple[FirstResult[A] | None, FirstResult[B] | None]:
-    """Await both; as soon as one is done, cancel the other. See `Gate.first_of`. The first is awaited by
-    this task itself: one task less to start and to wait for, which a small transfer notices.
-    What the peer did wrong shows again with the next read; what a listener raised does not, so it passes."""
+    """Await both and cancel the other as soon as one completes; see `Gate.first_of`.
+
+    The first is awaited by the calling task, which saves the start of a task: small transfers become
+    measurably faster. If one of both completed, a `ResolveError` of the other is dropped, because the next
+    read raises it again. An exception of an event listener does not recur, so it is raised.
+    """
     left: list[FirstResult[A]] = []
     right: list[FirstResult[B]] = []
     problem: BaseException | None = None
@@ -65,7 +67,7 @@ async def first_of(
     except BaseExceptionGroup as group:
         problem = unwrap_group(group)
     if problem is not None and not (isinstance(problem, ResolveError) and (left or right)):
-        raise problem  # outside the except block: the group is no part of its story
+        raise problem  # raised here, so that the group does not become its context
     return (left[0] if left else None, right[0] if right else None)
 
 
@@ -77,15 +79,18 @@ async def _run(call: Callable[[], Awaitable[T]], came: list[FirstResult[T]], sco
 #: RFC 8305 section 5: "Connection Attempt Delay", 250 ms recommended.
 ATTEMPT_DELAY = 0.25
 
-#: What the system says of a connection that stood and was reset before it was looked at.
+#: System errors for a connection that was established and reset before the first check.
 _LEFT = frozenset({errno.ECONNRESET, errno.ENOTCONN, errno.EPIPE})
 
-#: What a machine says that has no addresses of one of the two families.
+#: System errors on a machine that has no address of one family.
 _NO_ROUTE = (errno.ENETUNREACH, errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 
 def interleave(addresses: Iterable[str]) -> list[str]:
-    """IPv6 and IPv4 in turn, IPv6 first, each family in the order given (RFC 8305 section 4)."""
+    """Return the addresses with IPv6 and IPv4 alternating, IPv6 first (RFC 8305 section 4).
+
+    Each family keeps the given order.
+    """
     addresses = list(addresses)
     if len(addresses) == 1:
         return addresses
@@ -96,12 +101,15 @@ def interleave(addresses: Iterable[str]) -> list[str]:
 
 
 class ConnectTimeout(Exception):
-    """The time is over in which the only address was to answer."""
+    """The deadline passed while the only address was being tried."""
 
 
 class ConnectAttempts:
-    """The tries to connect to one place. `failures` says of each address why not, so far. A single address
-    has until the time `until`: whoever has more, or does more, bounds that, too."""
+    """The attempts to connect to one host and port.
+
+    `failures` holds the reason for each address that failed so far. `until` is the deadline if there is a
+    single address. For several addresses, and for other work, the caller limits the time.
+    """
 
     def __init__(self, place: str, until: float = math.inf) -> None:
         self._place = place
@@ -111,13 +119,20 @@ class ConnectAttempts:
         self._connected: list[tuple[socket.socket, str]] = []
 
     async def connect(self, addresses: Iterable[str], port: int) -> tuple[socket.socket, str]:
-        """A connected, non-blocking socket and the address it is connected to. Raises `Unreachable`,
-        `ConnectTimeout`, `LocalError` where no descriptor is left, and `Refused` (S09) if its peer is not the
-        address asked for. A cancel leaves nothing open."""
+        """Return a connected, non-blocking socket and the address of its peer.
+
+        A cancellation leaves no socket open.
+
+        Raises:
+            Unreachable: no address accepts a connection.
+            ConnectTimeout: the deadline passed with a single address.
+            LocalError: no file descriptor is left.
+            Refused: the peer of the socket is not the requested address (S09).
+        """
         won: list[tuple[socket.socket, str]] = []
         ordered = interleave(addresses)
         try:
-            if len(ordered) == 1:  # nobody to race with: which a small transfer notices
+            if len(ordered) == 1:  # no race: small transfers become measurably faster
                 await self._attempt(ordered[0], port, None, None)
             else:
                 await self._race(ordered, port)
@@ -130,8 +145,11 @@ class ConnectAttempts:
         return won[0]
 
     def _failure(self) -> NetworkError:
-        """Why there is no connection. A peer that broke one before we saw that it stood has left, and is not
-        unreachable: whose processor was faster makes no difference."""
+        """Return the error for a failed connection.
+
+        A peer that reset an established connection is `Disconnected`, not `Unreachable`, even if the reset
+        arrived before the first check. Processor speed must not change the kind of error.
+        """
         if _LEFT.isdisjoint(self._codes):
             words = f"cannot connect to {self._place}: {self.reported}"
             return Unreachable(words, lasting=self._is_refused)
@@ -139,12 +157,12 @@ class ConnectAttempts:
 
     @property
     def _is_refused(self) -> bool:
-        """Does somebody refuse, and nobody else do anything that may pass?"""
+        """Return whether an address refused and no other failure can be temporary."""
         return errno.ECONNREFUSED in self._codes and self._codes <= {errno.ECONNREFUSED, *_NO_ROUTE}
 
     @property
     def reported(self) -> str:
-        """Each address that failed, and why."""
+        """Return the failed addresses with their reasons."""
         return "; ".join(f"{address}: {why}" for address, why in self.failures.items())
 
     async def _race(self, addresses: list[str], port: int) -> None:
@@ -168,7 +186,7 @@ class ConnectAttempts:
             until = self._until if others is None else math.inf
             self._connected.append((await connect_to(address, port, until), address))
         except OSError as error:
-            if is_scarce(error):  # which no other address mends
+            if is_scarce(error):  # another address would fail in the same way
                 words = f"cannot connect to {self._place}: {reason(error)} (do less at once: -j)"
                 raise LocalError(words) from error
             self.failures[address] = reason(error)
@@ -181,15 +199,21 @@ class ConnectAttempts:
 
 
 async def connect_to(address: str, port: int, until: float) -> socket.socket:
-    """One TCP connection by number. Raises `OSError`, and `ConnectTimeout` at that time; closes its socket
-    unless it succeeds."""
+    """Open one TCP connection to a numeric address.
+
+    The socket is closed unless the call succeeds.
+
+    Raises:
+        OSError: the system reports a failure.
+        ConnectTimeout: the connection is not established at the time `until`.
+    """
     sock = socket.socket(family_of(address), socket.SOCK_STREAM)
     try:
         check_spare(sock.fileno())
         sock.setblocking(False)
-        # Commands are small and each waits for its answer: Nagle's algorithm would only hold them back.
+        # Commands are small and each waits for its reply: Nagle's algorithm would only delay them.
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        # What is urgent is an octet like any other, and has its place among them: telnet's Synch is one.
+        # Urgent data stays in the byte stream at its position: telnet's Synch is urgent data.
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_OOBINLINE, 1)
         peer = None
         try:
@@ -208,7 +232,7 @@ async def connect_to(address: str, port: int, until: float) -> socket.socket:
 
 
 def _peer_of(sock: socket.socket) -> tuple[Any, ...] | None:
-    """Already? A peer on this machine has answered by the time that we ask."""
+    """Return the peer if the connection is already established, as with a peer on this machine."""
     try:
         peer: tuple[Any, ...] = sock.getpeername()
     except OSError:
@@ -217,7 +241,7 @@ def _peer_of(sock: socket.socket) -> tuple[Any, ...] | None:
 
 
 def check_peer(peer: tuple[Any, ...], address: str) -> None:
-    """Is the peer of a socket the address that was checked? `Refused` (S09) if not."""
+    """Raise `Refused` unless the peer of a socket is the checked address (S09)."""
     if peer[0] == address:
         return
     reached = address_of(peer) if "%" in address else str(peer[0]).partition("%")[0]

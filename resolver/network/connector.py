@@ -1,6 +1,6 @@
 """The connections of one admitted URL: direct or through a proxy, only to checked addresses of its host.
 
-An address was judged (S08) and is used by number (S09).
+An address is checked (S08) and then used in numeric form (S09).
 """
 
 from __future__ import annotations
@@ -28,13 +28,16 @@ from resolver.network.stream_settings import Bounds, StreamSettings
 from resolver.network.task import current
 from resolver.policy.addresses import literal_addresses
 
-#: What an https server may choose from where HTTP/2 can be spoken, the preferred one first.
+#: ALPN protocols offered to an https server if HTTP/2 is available, in order of preference.
 _OFFERS = ("h2", "http/1.1")
 
 
 class Connector:
-    """`first` is the connection that a data connection stands beside, None until there is one; `peer` the
-    address that was connected to last."""
+    """The direct connections of one URL.
+
+    `first` is the control connection of data connections, None until it is open. `peer` is the address of the
+    last connection.
+    """
 
     def __init__(self, admission: Admission) -> None:
         self._admission = admission
@@ -48,25 +51,28 @@ class Connector:
         self.stream_type = SocketStream
         if self._shared.taps:
             self.stream_type = TappedStream
-        #: By which all connections of this URL take their octets.
+        #: Rate limit of all connections of this URL.
         self.throttle = None if bucket is None else Throttle(bucket, running())
 
     def _compute_deadline(self) -> float:
-        """When to have one at the latest, if that was begun now."""
+        """Return the deadline of a connection attempt that starts now."""
         until = self._admission.loop.current_time() + self._admission.limits.connect
         return until if self.bounds is None else min(until, self.bounds.deadline("connect"))
 
     async def find_pooled(
         self, key: Hashable, host: str, port: int, suits: Callable[[object], bool] | None = None
     ) -> IdleConnection | None:
-        """A kept connection whose address may be connected to now (S09); None if there is none. Then others
-        of the host that rest make room for a new one: their logins are some that it does not give us."""
+        """Return an idle pooled connection whose address may be connected to now, or None (S09).
+
+        If None, further idle connections of the host are closed to make space for a new one: they belong to
+        other logins.
+        """
         if not len(self._shared.pool):
             return None
         addresses = None
         with self._admission.loop.move_on_at(self._compute_deadline()):
             addresses = await self.addresses(host, port)
-        if addresses is None:  # `connect` says so
+        if addresses is None:  # `connect` raises the error
             return None
         kept = await self._shared.pool.take(key, addresses, suits)
         if kept is not None:
@@ -77,7 +83,19 @@ class Connector:
         return kept
 
     async def connect(self, host: str, port: int, *, tls: bool) -> SocketStream:
-        """Look up, judge, connect and begin TLS, all within the one connect limit."""
+        """Resolve, check, connect and start TLS, all within the connect timeout.
+
+        Args:
+            host: the host name or address.
+            port: the TCP port.
+            tls: whether to start TLS immediately.
+
+        Returns:
+            The connected stream.
+
+        Raises:
+            TimedOut: the connect timeout, or a limit of the caller, has passed.
+        """
         limit, until, bounds = self._admission.limits.connect, self._compute_deadline(), self.bounds
         attempts = ConnectAttempts(goal := self._goal(host, port), until)
         try:
@@ -96,7 +114,7 @@ class Connector:
     async def _open_by(
         self, until: float, host: str, port: int, tls: bool, attempts: ConnectAttempts
     ) -> SocketStream | None:
-        """None if that was not done in time. The attempts have their own bound, and either may be first."""
+        """Return None at the deadline; the attempts have a deadline too, and either can be first."""
         try:
             with self._admission.loop.move_on_at(until):
                 return await self._open(host, port, tls, attempts)
@@ -126,15 +144,15 @@ class Connector:
         return stream
 
     def note(self, stream: SocketStream) -> None:
-        """This is the connection now."""
+        """Record the address of the current connection."""
         self.peer = stream.peer
 
     def _report(self, report: OnEvent, stream: SocketStream, port: int, tls: bool) -> None:
-        """Whoever listens may raise what they like."""
+        """Report the connection; a listener may raise any exception."""
         report(Connected(self._admission.shown, stream.address, port, tls, data=self._for_data))
 
     async def connect_data(self, port: int) -> SocketStream:
-        """A connection to another port of the host that the first one is with."""
+        """Open a connection to another port of the host of the first connection."""
         assert self.first is not None, "a data connection follows a first one"
         self._for_data = True
         try:
@@ -143,23 +161,32 @@ class Connector:
             self._for_data = False
 
     def place(self, tls: bool) -> Hashable:
-        """What is equal for connections that lead to the same place in the same way."""
+        """Return a key that is equal for connections to the same host and port by the same route."""
         return (*self._admission.place, tls)
 
     @property
     def source(self) -> str | None:
-        """The address by which it is judged what an answer leads to (S08)."""
+        """Return the address against which targets of a response are checked (S08)."""
         return self.peer
 
     async def addresses(self, host: str, port: int) -> tuple[str, ...]:
-        """The addresses of a host that may be connected to, in the zone of the URL. Raises `Refused`
-        (S08), `Unreachable`."""
+        """Return the addresses of a host that may be connected to, in the zone of the URL.
+
+        Raises:
+            Refused: the policy allows none of the addresses (S08).
+            Unreachable: the name does not resolve.
+        """
         allowed = self._admission.check_addresses(await self.select_addresses(host, port))
-        is_like_link_local = ":" in host and host[:2].lower() == "fe"  # few are, and each call counts
+        # link-local addresses are rare, and each call costs time
+        is_like_link_local = ":" in host and host[:2].lower() == "fe"
         return add_zone(self._admission.url, host, allowed) if is_like_link_local else allowed
 
     async def select_addresses(self, host: str, port: int) -> tuple[str, ...]:
-        """The addresses of a host, judged by nobody, of the IP version wanted. Raises `Unreachable`."""
+        """Return the unchecked addresses of a host for the selected IP version.
+
+        Raises:
+            Unreachable: the name does not resolve, or has no address of this IP version.
+        """
         try:
             found = await self._shared.lookups.addresses_of(host, port)
         except NetworkError as error:
@@ -172,12 +199,12 @@ class Connector:
             fitting = tuple(each for each in found if (":" in each) == (family == "6"))
         if not fitting:
             words = f"{host} has no IPv{family} address"
-            raise Unreachable(words, retryable=False)  # nor will it have one in a minute
+            raise Unreachable(words, retryable=False)  # a retry will not find an address either
         return fitting
 
     @property
     def settings(self) -> StreamSettings:
-        """What holds for every connection made for this URL."""
+        """Return the settings of every connection made for this URL."""
         if self._settings is None:
             self._settings = self._settle()
         return self._settings
@@ -213,17 +240,17 @@ class Connector:
 
 # The outbound connection through a proxy: a connection to the proxy, and a tunnel to the host and port.
 #
-# The proxy's own address is the user's word and is judged by no rule (S09). Bytes behind the end of its
-# answer belong to the tunnel. The caller bounds the total time.
+# The user configured the proxy's own address: no rule checks it (S09). Bytes after the end of the proxy's
+# reply belong to the tunnel. The caller limits the total time.
 
 T = TypeVar("T")
 
-#: What a proxy that is spoken to in TLS may choose from.
+#: ALPN protocols offered to a proxy that is reached over TLS.
 _PROXY_ALPN = ("http/1.1",)
 
 
 class ProxyConnector(Connector):
-    """See `Connector`: of a URL that goes through a proxy. `peer` is the proxy."""
+    """The connections of a URL through a proxy, see `Connector`; `peer` is the proxy."""
 
     def __init__(self, admission: Admission) -> None:
         super().__init__(admission)
@@ -234,8 +261,10 @@ class ProxyConnector(Connector):
 
     @property
     def source(self) -> str | None:
-        """What the proxy was told to connect to, if that is an address; a name that it looks up counts as
-        public."""
+        """Return the address that the proxy was asked to connect to; None for a host name.
+
+        A name that the proxy resolves counts as public.
+        """
         addresses = literal_addresses(self._reached or self._admission.place[0])
         return None if addresses is None else addresses[0]
 
@@ -243,12 +272,14 @@ class ProxyConnector(Connector):
         self.peer, self._reached = stream.address, stream.beyond
 
     def place(self, tls: bool) -> Hashable:
-        """A connection that takes requests takes them for all hosts."""
+        """Return the pool key; a proxy connection that accepts requests serves all hosts."""
         return (self._proxy, super().place(tls) if self._way.via is None else None)
 
     async def addresses(self, host: str, port: int) -> tuple[str, ...]:
-        """What may be at the other end: the proxy itself, which no rule judges, or beyond it what it is told
-        to connect to."""
+        """Return the possible addresses at the other end.
+
+        They are the proxy's own, which no rule checks, or the tunnel's target beyond the proxy.
+        """
         if self._way.via is not None:
             return await self.select_addresses(self._proxy.host, self._proxy.port)
         return (host,) if self._proxy.resolves else await super().addresses(host, port)
@@ -290,7 +321,7 @@ class ProxyConnector(Connector):
         return stream
 
     async def _veil(self, stream: SocketStream) -> None:
-        """TLS as far as the proxy: nobody beyond it is proved by that."""
+        """Start TLS with the proxy; this does not authenticate the host beyond the proxy."""
         try:
             await stream.handshake()
         except BaseException as error:
@@ -302,7 +333,7 @@ class ProxyConnector(Connector):
 
     @property
     def _settings_there(self) -> StreamSettings:
-        """What holds on the way to the proxy: it is whom TLS has to prove, and is shown nothing of ours."""
+        """Return the settings for the proxy: TLS verifies the proxy, which receives no client certificate."""
         return replace(
             self.settings,
             host=self._proxy.host,
@@ -315,9 +346,9 @@ class ProxyConnector(Connector):
         )
 
     async def _open_tunnel(self, hosts: deque[str], port: int) -> SocketStream:
-        """To the first of the hosts that the proxy connects to."""
+        """Open a tunnel to the first of the hosts that the proxy connects to."""
         while True:
-            stream = await self._open_to_proxy()  # one that wants a login gets it on a new connection
+            stream = await self._open_to_proxy()  # a proxy that requires a login gets it on a new connection
             opened = False
             try:
                 opened = await converse(self._way.open_tunnel(hosts[0], port), stream)
@@ -334,8 +365,10 @@ class ProxyConnector(Connector):
 
 
 async def converse(dialogue: Dialogue[T], stream: SocketStream) -> T:
-    """Perform a dialogue that says, hears and draws, and tell it what fails. What came and was not heard is
-    put back."""
+    """Perform an exchange of send, receive and random-bytes steps; its errors are thrown into the generator.
+
+    Bytes received but not consumed are put back.
+    """
     buffer = Buffer()
     advance = partial(dialogue.send, None)
     try:

@@ -1,8 +1,8 @@
-"""A UDP socket to a host whose addresses were checked; it can be turned to another only through the policy.
+"""A UDP socket to a host whose addresses were checked; only the policy can allow another address.
 
-The socket is not connected: a server may answer from another port or address, and its dialogue decides
-whom to believe, and when to go on to the host's next address. There is no idle limit here: retransmission
-is the dialogue's business, so each wait has a deadline of its own.
+The socket is not connected: a server may answer from another port or address. The protocol exchange decides
+which sender to trust, and when to try the next address of the host. There is no idle timeout here: the
+exchange retransmits, so each wait has its own deadline.
 """
 
 from __future__ import annotations
@@ -23,13 +23,16 @@ from resolver.network.events import Received, Sent
 from resolver.network.lookup import address_of, socket_address
 from resolver.network.stream_settings import StreamSettings, TappedConnection
 
-#: The most a UDP datagram can hold, headers included.
+#: Maximum size of a UDP datagram, headers included.
 _LARGEST = 65_535
 
 
 class UdpSocket:
-    """See `protocols.contract.Datagrams`. `check` raises `Refused` for a place, its last two arguments, that
-    the peer, its first one, must not lead to."""
+    """A UDP socket of one retrieval; see `protocols.contract.Datagrams`.
+
+    `check` is called with the peer and a new address and port. It raises `Refused` if the peer must not lead
+    there.
+    """
 
     def __init__(
         self,
@@ -62,7 +65,7 @@ class UdpSocket:
         return self._loop.current_time()
 
     def send_at_once(self, packet: Line) -> None:
-        with contextlib.suppress(OSError):  # it is a courtesy, and nobody waits
+        with contextlib.suppress(OSError):  # an optional courtesy packet
             self._sock.sendto(packet.octets, self._destination())
             self._report_sent(packet)
 
@@ -82,7 +85,7 @@ class UdpSocket:
         self._report_sent(packet)
 
     def _destination(self) -> tuple[str, int] | tuple[str, int, int, int]:
-        """As the socket wants it: one for both families has its own spelling of IPv4 addresses."""
+        """Return the address for `sendto`: a dual-stack socket needs IPv4 addresses in mapped form."""
         mapped = self._sock.family is socket.AF_INET6 and ":" not in self.peer
         return socket_address(f"::ffff:{self.peer}" if mapped else self.peer, self._port)
 
@@ -94,11 +97,12 @@ class UdpSocket:
 
     async def receive(self, deadline: float) -> Datagram | None:
         since = self._loop.current_time()
-        await self._loop.checkpoint()  # a peer that never pauses must not keep everybody else waiting
+        await self._loop.checkpoint()  # a peer that sends without a pause must not block other tasks
         while True:
             try:
                 count, source = self._sock.recvfrom_into(self._buffer)
-            except BlockingIOError:  # only now: what waits already is delivered in any case
+            # waited for here only: a datagram that already arrived is always delivered
+            except BlockingIOError:
                 if not await self._loop.readable_by(self._sock, deadline):
                     return None
             except OSError as error:
@@ -131,14 +135,16 @@ class UdpSocket:
 
 
 def canonical(address: str) -> str:
-    """A numeric address in its one spelling, with its zone, and as the IPv4 address that it may stand for:
-    so that addresses can be compared as text."""
+    """Return the canonical text of an address, with its zone; addresses then compare as text.
+
+    An IPv4-mapped IPv6 address becomes the IPv4 address.
+    """
     found = ipaddress.ip_address(address)
     return str(getattr(found, "ipv4_mapped", None) or found)
 
 
 def _open_socket(addresses: Sequence[str]) -> socket.socket:
-    """One for all of them; where this machine has no IPv6, for those of IPv4."""
+    """Open one socket for all addresses; without IPv6 on this machine, for the IPv4 addresses alone."""
     families = {family_of(address) for address in addresses}
     try:
         sock = socket.socket(max(families), socket.SOCK_DGRAM)

@@ -32,7 +32,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Warned:
-    """A rule of the policy fired and did not refuse."""
+    """A finding of a policy rule that did not refuse the URL."""
 
     url: str
     finding: Finding
@@ -40,8 +40,10 @@ class Warned:
 
 @dataclass(frozen=True, slots=True)
 class LookedUp:
-    """What the name `host` stands for, as the system said now or within the last minute. An address is not
-    looked up."""
+    """The addresses of the name `host`, as the system returned them now or within the last minute.
+
+    An address literal causes no lookup and no event.
+    """
 
     url: str
     host: str
@@ -50,8 +52,11 @@ class LookedUp:
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """A connection stands, to the numeric `address` that was checked: `data` where it is beside another one,
-    for a transfer (FTP). What is said with no connection before is said on one that was kept."""
+    """An established connection to the checked numeric `address`.
+
+    `data` marks a data connection next to a control connection (FTP). Traffic with no `Connected` event
+    before it uses a pooled connection.
+    """
 
     url: str
     address: str
@@ -62,7 +67,7 @@ class Connected:
 
 @dataclass(frozen=True, slots=True)
 class TlsBegun:
-    """TLS stands on a connection on which octets went in the clear before, or which is one for `data`."""
+    """TLS started on a connection that was in the clear before, or on a `data` connection."""
 
     url: str
     data: bool = False
@@ -70,8 +75,10 @@ class TlsBegun:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """A connection is closed, first `by_peer` where it said so and we saw it. One that is kept for what
-    follows is not closed."""
+    """A closed connection; `by_peer` if the peer closed it first and that was observed.
+
+    A connection that returns to the pool is not closed.
+    """
 
     url: str
     by_peer: bool
@@ -80,7 +87,7 @@ class Closed:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """Octets left, secrets as `****`."""
+    """Sent bytes, with secrets as `****`."""
 
     url: str
     octets: bytes
@@ -88,8 +95,10 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """Octets came: `data` on a connection that has nothing else (FTP's for a transfer). Those moved in bulk
-    into a file are counted by `Progress` and not shown."""
+    """Received bytes; `data` marks a connection that carries nothing else (an FTP transfer).
+
+    Bytes that are moved in bulk into a file are counted by `Progress` and not reported here.
+    """
 
     url: str
     octets: bytes
@@ -98,8 +107,10 @@ class Received:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """So many octets of the object are here, those before `start` since before this try; `expected` is None
-    where nobody announced a size."""
+    """The number of bytes of the object received so far.
+
+    The bytes before `start` were present before this try. `expected`: None if the server announced no size.
+    """
 
     url: str
     received: int
@@ -110,7 +121,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Retrying:
-    """A try failed and another follows after `delay` seconds."""
+    """A failed try that is repeated after `delay` seconds."""
 
     url: str
     error: Exception
@@ -120,7 +131,7 @@ class Retrying:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A try is over; `error` is None if it succeeded."""
+    """The end of a try; `error`: None if it succeeded."""
 
     url: str
     error: Exception | None
@@ -129,8 +140,10 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What was to be saved is not whole: so many octets of it stay beside the file `path`. Where the scheme
-    `resumes`, another run goes on behind them."""
+    """An incomplete download: this many bytes stay in a partial file next to `path`.
+
+    If the scheme `resumes`, the next run continues after them.
+    """
 
     url: str
     path: str
@@ -157,8 +170,11 @@ OnEvent: TypeAlias = Callable[[Event], None]
 
 
 class Listener:
-    """One who hears of these kinds alone. What goes over the wire, and progress, is not even made an event
-    for who hears of none of it; what else there is may be told all the same."""
+    """A listener for some kinds of events.
+
+    Wire and progress events are not created if the listener ignores all of them. Other events may reach the
+    listener regardless of their kind.
+    """
 
     def __init__(self, hear: OnEvent, kinds: Iterable[type[Event]]) -> None:
         self._hear = hear
@@ -171,24 +187,24 @@ class Listener:
         return not self._kinds.isdisjoint(kinds)
 
 
-#: What goes over the wire, and what it goes over.
+#: Events of connections and of the bytes on them.
 WIRE: frozenset[type[Event]] = frozenset({LookedUp, Connected, TlsBegun, Closed, Sent, Received})
 PROGRESS: frozenset[type[Event]] = frozenset({Progress})
 
 
 def select_listener(own: OnEvent | None, kinds: frozenset[type[Event]]) -> OnEvent | None:
-    """Who is to be told of these kinds; None where nobody would hear of any."""
+    """Return the listener, or None if it ignores all of these kinds."""
     return None if isinstance(own, Listener) and not own.hears(kinds) else own
 
 
 # Events as lines, for `-v`, `--trace` and the log: `C:` for sent data, `S:` for received data.
 #
-# Bytes are shown escaped and in one line each; of a long piece the first 512 are. Secrets arrive here as
-# `****` already. `TraceFormat` selects the peer's words of a line, without bytes of a body: heads of http,
-# replies that begin with a code, else the first line; the rest of the bytes is counted.
+# Bytes are escaped, on one line each, and only the first 512 of a longer block are shown. Secrets arrive here
+# already as `****`. `TraceFormat` selects the protocol text of a line, without bytes of a body: HTTP heads,
+# replies that begin with a code, else the first line. The remaining bytes are counted.
 
 _MOST_SHOWN = 512
-#: The head of an http answer, up to the line that ends it; replies with a code, as many as there are; a line.
+#: The head of an HTTP response, up to the empty line; consecutive replies with a code; one line.
 _HEAD = re.compile(rb"HTTP/1.*?(?:\r?\n){2}", re.DOTALL)
 _INTERIM = re.compile(rb"HTTP/1\.\d 1")
 _REPLIES = re.compile(rb"(?:[0-9]{3}[ -][^\n]*(?:\n[ ][^\n]*)*(?:\n|\Z))+")
@@ -196,13 +212,13 @@ _LINE = re.compile(rb"[^\n]{0,200}\n?")
 
 
 class TraceFormat:
-    """What of the dialogue is words, and what an object: the one that a person sees of `-v`."""
+    """A filter that separates protocol text from body bytes, for the output of `-v`."""
 
     def __init__(self) -> None:
         self._within: set[str] = set()
 
     def select_words(self, event: Event, line: str) -> str | None:
-        """The line for a person; None for what is nothing but octets of a body."""
+        """Return the line to print; None if it holds only bytes of a body."""
         if not isinstance(event, Received):
             self.pass_over(event)
             return line
@@ -213,13 +229,17 @@ class TraceFormat:
         return f"S: {_show_octets(words)} (and {rest} octets)" if words else None
 
     def pass_over(self, event: Event) -> None:
-        """What is said to the peer, and the end of a try, end a body too."""
+        """End a body: sent data and the end of a try both end it."""
         if isinstance(event, Sent | Started | Finished):
             self._within.discard(event.url)
 
     def of_peer(self, event: Received) -> bytes:
-        """The heads or replies that a piece begins with; nothing where it begins with octets of a body, or is
-        of a peer that has neither."""
+        """Return the heads or replies at the start of a block.
+
+        Returns:
+            Empty bytes if the block starts with bytes of a body, or the protocol has neither heads nor
+            replies.
+        """
         if event.octets.startswith(b"HTTP/1"):
             return self._heads(event.url, event.octets)
         if self._is_body(event):
@@ -235,7 +255,7 @@ class TraceFormat:
         return event.data or event.url in self._within
 
     def _heads(self, url: str, octets: bytes) -> bytes:
-        """Interim ones, too; behind the last one the body is."""
+        """Return the heads, interim responses included; the body follows the last head."""
         end = 0
         while (found := _HEAD.match(octets, end)) is not None:
             end = found.end()
@@ -263,7 +283,7 @@ def line_of(event: Event) -> str | None:
 
 
 def words_of(error: Exception) -> str:
-    """What an error says, without the URL that stands before it already."""
+    """Return the message of an error without the URL, which the line already shows."""
     return error.message if isinstance(error, ResolveError) else str(error)
 
 
@@ -272,21 +292,22 @@ def _show_octets(octets: bytes) -> str:
     return text if len(octets) <= _MOST_SHOWN else f"{text}… ({len(octets)} octets)"
 
 
-# Events as lines of the logger `resolver`, all at the level DEBUG: off unless a program turns it on.
+# Events as lines of the logger `resolver`, all at the level DEBUG: off unless the application enables it.
 #
-# A line is what `-v` shows: the words of both sides, secrets as `****`, control characters escaped, and of a
-# piece of a body a line at most. `record.event` is the event. Progress is reported by `on_event` only.
+# A line is the same as with `-v`: protocol text of both sides, secrets as `****`, control characters escaped,
+# and at most one line of a block of body bytes. `record.event` is the event. Progress is reported only by
+# `on_event`.
 
 LOGGER = logging.getLogger("resolver")
 
 
 def is_on() -> bool:
-    """Does anybody want it?"""
+    """Return whether the logger is enabled for DEBUG."""
     return LOGGER.isEnabledFor(logging.DEBUG)
 
 
 def combine_listeners(own: OnEvent | None) -> OnEvent | None:
-    """The caller's own, and the log where it is on; None where nobody listens."""
+    """Return a listener for the caller and the log; None if neither listens."""
     if not is_on():
         return own
     log = _EventLogger().write
@@ -302,7 +323,7 @@ def combine_listeners(own: OnEvent | None) -> OnEvent | None:
 
 
 class _EventLogger:
-    """Lines of one network: of a piece it is known by those before whether it is words or a body."""
+    """A writer of log lines for one network; earlier blocks determine whether a block is text or body."""
 
     def __init__(self) -> None:
         self._words = TraceFormat()

@@ -1,7 +1,7 @@
-"""The frames of one HTTP/2 connection, made and read by h2's machine; one request at a time.
+"""The frames of one HTTP/2 connection, created and parsed by h2; one request at a time.
 
-Server push is turned off. Room for more is made as octets are given out, so that no more of a body is
-under way than the window. What h2 raises leaves as an error of ours.
+Server push is disabled. The receive window grows only as bytes are delivered, so the bytes of a body in
+transit never exceed the window. Exceptions of h2 are converted to `ResolveError` classes.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from hpack import HeaderTuple, NeverIndexedHeaderTuple
 from protocols.contract import FrameEvent
 from protocols.errors import Disconnected, LimitExceeded, ProtocolError, Refused
 
-#: Octets of a body that may be under way: 1 MiB, which fills 100 Mbit/s at 80 ms. 65,535 would not.
+#: Window size in bytes: 1 MiB fills 100 Mbit/s at 80 ms; the default of 65,535 does not.
 _WINDOW = 1 << 20
-#: What a connection has from the beginning (RFC 9113 6.9.2); no setting changes it.
+#: Initial window of a connection (RFC 9113 6.9.2); no setting changes it.
 _FIRST_WINDOW = 65_535
 _PADDED = 0x8
 _PREFIX = 9
 
 
 class Http2Frames:
-    """See `protocols.contract.Frames`."""
+    """The HTTP/2 state of one connection; see `protocols.contract.Frames`."""
 
     def __init__(self, most: int) -> None:
         self._machine = H2Connection(H2Configuration(client_side=True, header_encoding=None))
@@ -83,7 +83,7 @@ class Http2Frames:
         except DenialOfServiceError as error:
             message = f"the headers of the answer have more than {self._most} octets"
             raise LimitExceeded("line", message) from error
-        except FramingError as error:  # its words may quote octets of the peer's
+        except FramingError as error:  # the message of h2 may quote bytes of the server
             raise ProtocolError(f"this is not HTTP/2: {type(error).__name__}") from error
         part = FrameEvent()
         for event in events:
@@ -94,7 +94,7 @@ class Http2Frames:
         return self._machine.data_to_send()
 
     def _add_event(self, part: FrameEvent, event: Event) -> FrameEvent:
-        """What one more event adds, if it is about the request under way."""
+        """Return the result extended by one event, if the event concerns the current request."""
         if getattr(event, "stream_id", None) != self._stream:
             return part
         match event:
@@ -112,6 +112,6 @@ class Http2Frames:
 
 
 def _data_of(frame: bytes) -> bytes:
-    """The octets in a DATA frame that was found to be well-formed, its padding left out (RFC 9113 6.1)."""
+    """Return the bytes of a well-formed DATA frame without its padding (RFC 9113 6.1)."""
     padded = frame[4] & _PADDED
     return frame[_PREFIX + 1 : len(frame) - frame[_PREFIX]] if padded else frame[_PREFIX:]
