@@ -1,7 +1,7 @@
 """DNS lookups, cached for a minute at most (S09), and the zones of link-local addresses.
 
-A name that needs no lookup (a literal address, `localhost` and names below it) never causes one. The lookup
-itself is a function that can be replaced, so that tests ask no name server.
+A name that needs no lookup (a literal address, `localhost` and names below it) never causes a lookup. The
+lookup function can be replaced, so that tests contact no name server.
 """
 
 from __future__ import annotations
@@ -20,18 +20,21 @@ from resolver.url.parsing import zone_of
 
 Lookup: TypeAlias = Callable[[str, int], Awaitable[list[str]]]
 
-#: Nobody has the name, or an address for it. A name server that cannot be asked now is EAI_AGAIN.
+#: The name does not exist, or has no address. EAI_AGAIN means that the name server is unavailable now.
 _NO_NAME = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
 
-#: Seconds that an answer may serve within one run (S09).
+#: Seconds that a cached answer is valid within one run (S09).
 LIFETIME = 60.0
 
-#: Names kept at most: a crawl of very many hosts must not grow without end.
+#: Maximum number of cached names: a crawl of very many hosts must not grow without limit.
 CAPACITY = 4096
 
 
 async def look_up(host: str, port: int) -> list[str]:
-    """Ask the system. The name goes as octets, so that no other library's idea of IDNA touches it."""
+    """Query the system resolver.
+
+    The name is passed as bytes, so that no other library applies its own IDNA rules.
+    """
     try:
         found = await running().getaddrinfo(host.encode("ascii"), port, type=socket.SOCK_STREAM)
     except (socket.gaierror, UnicodeError) as error:
@@ -50,7 +53,7 @@ def _is_address(host: str) -> bool:
 
 
 class LookupCache:
-    """The answers of one run, each for a minute. A failure is not kept."""
+    """The DNS answers of one run, each valid for a minute; failures are not cached."""
 
     def __init__(self, lookup: Lookup) -> None:
         self._lookup = lookup
@@ -58,7 +61,11 @@ class LookupCache:
         self._run: object = None
 
     async def addresses_of(self, host: str, port: int) -> tuple[str, ...]:
-        """Numeric addresses in the order of the answer, each once. Raises `Unreachable`."""
+        """Return the distinct numeric addresses in the order of the answer.
+
+        Raises:
+            Unreachable: the name has no address, or the lookup failed.
+        """
         known = literal_addresses(host)
         if known is not None:
             return known
@@ -71,7 +78,7 @@ class LookupCache:
         return addresses
 
     def _loop(self) -> Loop:
-        """The one that runs. Another run has another clock, and what was kept by the last one's is gone."""
+        """Return the running loop, and empty the cache if its run is another one: clocks differ by run."""
         loop = running()
         run = loop.run()
         if run is not self._run:
@@ -93,15 +100,18 @@ class LookupCache:
         self._answers[host] = (expiry, addresses)
 
 
-# The zone of a link-local address (RFC 4007, RFC 9844): the interface of this machine that leads to it.
+# The zone of a link-local address (RFC 4007, RFC 9844): the local interface that leads to the address.
 #
-# Only the code that connects uses the zone, and only here it is joined to an address: as `fe80::1%eth0`,
-# which tells one connection from another and is the form that the system takes. The zone is never sent.
+# Only the code that connects uses the zone, and joins it to an address here, as `fe80::1%eth0`. This form
+# distinguishes connections and is accepted by the system. The zone is never sent.
 
 
 def add_zone(url: Url, host: str, addresses: tuple[str, ...]) -> tuple[str, ...]:
-    """The addresses of `host` as they are connected to for `url`. Raises `Unreachable` for a zone that this
-    machine does not have, and for a link-local address without one."""
+    """Return the addresses of `host` with the zone of the URL.
+
+    Raises:
+        Unreachable: this machine does not have the zone, or a link-local address has no zone.
+    """
     zone = zone_of(url)
     if zone is not None:
         name = _interface(zone)
@@ -118,7 +128,7 @@ def _wants_zone(address: str) -> bool:
 
 
 def _interface(zone: str) -> str:
-    """Its name, which the system gives back with an address."""
+    """Return the name of an interface, the form in which the system reports it with an address."""
     try:
         return socket.if_indextoname(int(zone)) if zone.isdecimal() else _name_zone(zone)
     except (OSError, OverflowError):
@@ -132,13 +142,13 @@ def _name_zone(zone: str) -> str:
 
 
 def socket_address(address: str, port: int) -> tuple[str, int] | tuple[str, int, int, int]:
-    """As a socket wants it: with the number of the interface, where there is one."""
+    """Return the address in the form for a socket: with the interface number if it has a zone."""
     bare, sign, zone = address.partition("%")
     return (bare, port, 0, socket.if_nametoindex(zone)) if sign else (address, port)
 
 
 def address_of(place: Sequence[str | int]) -> str:
-    """The address in what a socket says of a peer, in its zone if it has one."""
+    """Return the address in a socket's peer tuple, with its zone if there is one."""
     bare = str(place[0]).partition("%")[0]
     index = int(place[3]) if len(place) > 3 else 0
     return f"{bare}%{socket.if_indextoname(index)}" if index else bare

@@ -1,8 +1,8 @@
 """Secrets of a connection: credential sources, and the mask over secrets that were sent (S11, S17).
 
-A peer may repeat a password in any of its words, immediately or much later, in one piece or in two. A secret
-that was sent stays hidden for the life of the connection, whichever retrieval uses it; the bytes of a body
-belong to the user and are never changed.
+A server may repeat a password in any of its replies, immediately or much later, in one block or split over
+two. A sent secret stays masked for the life of the connection, in every retrieval that uses it. The bytes of
+a body belong to the user and are never changed.
 """
 
 from __future__ import annotations
@@ -20,27 +20,29 @@ from resolver.loops import running
 _HIDDEN = "****"
 _WITHOUT = rb"\1\2" + _HIDDEN.encode()
 
-#: Facts that are texts.
+#: Names of the facts that are strings.
 _TEXTS = ("media_type", "charset", "etag", "title", "target")
-#: Facts that are no text, and those that are masked in a way of their own.
+#: Names of the facts that are not strings, or are masked separately.
 _NOT_TEXT = frozenset({"kind", "size", "modified", "etag", "suggested", "meta"})
 
-#: A shorter secret is hidden only where it is a word by itself: else half of any answer would be.
+#: A secret shorter than this is masked only as a separate token: otherwise half of any reply would be masked.
 _SHORT = 4
 
 
 class Masked(str):
-    """A text with `****` for each secret that went out: the only form for files and answers.
+    """A string with `****` for each sent secret: the only form for files and results.
 
-    `Mask` makes it of what a peer said. A URL that the user gave is masked by `Url.shown`.
+    `Mask` creates it from server data. A URL from the user is masked by `Url.shown`.
     """
 
     __slots__ = ()
 
 
 class SentSecrets:
-    """Those of one connection; with FTP, of its data connections too. `in_text` finds them in what is told,
-    None where there are none."""
+    """The secrets sent on one connection; with FTP, also on its data connections.
+
+    `in_text` matches them in reports; None if no secret was sent.
+    """
 
     def __init__(self) -> None:
         self._octets: frozenset[bytes] = frozenset()
@@ -49,7 +51,7 @@ class SentSecrets:
         self.in_text: re.Pattern[str] | None = None
 
     def add(self, secrets: Iterable[bytes]) -> None:
-        """An empty one hides nothing, and is shown as empty."""
+        """Add secrets; an empty secret is ignored and is displayed as empty."""
         found = self._octets.union(secrets) - {b""}
         if found != self._octets:
             self._octets = found
@@ -67,7 +69,7 @@ class SentSecrets:
         return text if self.in_text is None else self.in_text.sub(_HIDDEN, text)
 
     def count_safe(self, octets: bytes) -> int:
-        """How many of the octets are no beginning of a secret that goes on in the next ones."""
+        """Return the number of leading bytes that cannot belong to a secret continued in the next block."""
         done = 0
         while True:
             start = len(octets) - max((_overlap(octets[done:], each) for each in self._octets), default=0)
@@ -78,8 +80,10 @@ class SentSecrets:
 
 
 class Mask:
-    """The secrets of all connections that one retrieval had, also those that go out later. `watched` is empty
-    until there was one."""
+    """The secrets of all connections of one retrieval, later secrets included.
+
+    `watched` is empty before the first connection.
+    """
 
     def __init__(self) -> None:
         self.watched: list[SentSecrets] = []
@@ -99,17 +103,17 @@ class Mask:
         return Masked(text)
 
     def facts(self, facts: Facts) -> dict[str, Any]:
-        """Return the facts by their names, each text in them as `Masked`.
+        """Return the facts by their names, each string in them as `Masked`.
 
-        An entity tag or a file name that holds a secret is left out: a masked one would name something else.
-        The value of a cookie that the peer sets stays, for the program needs it: who writes it down uses
-        `without_cookie`.
+        An entity tag or a file name that holds a secret is left out: the masked form would name something
+        else. The value of a cookie that the server sets stays, because the caller needs it. Code that stores
+        the facts uses `without_cookie`.
         """
         found = facts_of(facts)
         for secrets in self.watched:
             if secrets.in_text is not None:
                 return self._hide_in_facts(found)
-        for name in _TEXTS:  # most send no secret, and each call counts
+        for name in _TEXTS:  # most retrievals send no secret, and each call costs time
             if found[name] is not None:
                 found[name] = Masked(found[name])
         found["meta"] = tuple([(Masked(name), Masked(value)) for name, value in facts.meta])
@@ -123,7 +127,7 @@ class Mask:
         return found
 
     def hide_in_value(self, value: JsonValue) -> Any:
-        """The same value, each text in it as `Masked`, however deep it is."""
+        """Return the same value with each string in it as `Masked`, at any depth."""
         match value:
             case str():
                 return self.hide_in_text(value)
@@ -151,22 +155,24 @@ class Mask:
         return shown, Masked(f"{hide(cookie)}{is_pair}{given}{semicolon}{hide(attributes)}")
 
 
-#: A field of a head that gives us a secret: the value of a cookie is one, whatever its name.
+#: A header field that contains a secret from the server: the value of a cookie, regardless of its name.
 _GIVEN = b"set-cookie:"
-#: It begins with one octet as it is: to that `re` jumps, where it would look at each octet for more.
+#: The literal first byte lets `re` jump to candidates; an alternation would be tried at each byte.
 _VALUE = re.compile(rb"(\n[Ss][Ee][Tt]-[Cc][Oo][Oo][Kk][Ii][Ee]:)([^=;\r\n]*=)?[^;\r\n]*")
-_LONGEST_LINE = 65_536  # octets that are kept back at most: a head has no longer one
+_LONGEST_LINE = 65_536  # maximum number of bytes held back; the header parser allows no longer line
 
 
 class MaskedError:
-    """What comes, as it may be told: without secrets and what we are given as such, the octets kept back that
-    may be the beginning of one. It gives what to tell, and knows nobody who hears it: a connection is not to
-    be part of a circle, which only the collector finds."""
+    """A filter for received bytes: masks sent secrets and the values of cookies that the server sets.
+
+    Bytes that may be the start of a secret are held back. The filter returns the masked bytes and has no
+    reference to a listener: a reference cycle through a connection would wait for the garbage collector.
+    """
 
     def __init__(self, secrets: SentSecrets) -> None:
         self._secrets = secrets
         self._kept = b""
-        self._before = b"\n"  # the last octet that was told
+        self._before = b"\n"  # the last byte that was returned
 
     def feed(self, octets: bytes) -> bytes:
         octets = self._kept + octets
@@ -175,12 +181,12 @@ class MaskedError:
         return self._mask_fields(octets[:cut])
 
     def flush(self) -> bytes:
-        """Nothing that belongs to it can follow."""
+        """Return the bytes held back: no continuation can follow."""
         octets, self._kept = self._kept, b""
         return self._mask_fields(octets)
 
     def _mask_fields(self, octets: bytes) -> bytes:
-        """A field begins behind a line end."""
+        """Mask cookie values; a header field starts after a line end."""
         if not octets:
             return octets
         told = _VALUE.sub(_WITHOUT, self._before + octets)[1:]
@@ -189,7 +195,7 @@ class MaskedError:
 
 
 def _count_safe(octets: bytes) -> int:
-    """How many of the octets are no beginning of a field that gives a secret and goes on in the next ones."""
+    """Return the number of leading bytes that are not part of an unfinished cookie field."""
     start = octets.rfind(b"\n") + 1
     line = octets[start:]
     may_be = start and _GIVEN.startswith(line[: len(_GIVEN)].lower())
@@ -197,7 +203,10 @@ def _count_safe(octets: bytes) -> int:
 
 
 def _overlap(octets: bytes, secret: bytes) -> int:
-    """Of a short one also the whole: what comes next tells whether it is a word."""
+    """Return the length of the secret's prefix at the end of the bytes.
+
+    For a short secret the complete secret counts too: the next byte decides whether it is a separate token.
+    """
     most = len(secret) if len(secret) < _SHORT else len(secret) - 1
     return next((n for n in range(min(most, len(octets)), 0, -1) if octets.endswith(secret[:n])), 0)
 
@@ -213,20 +222,20 @@ def _text_pattern(form: str) -> str:
 
 
 def _forms(secret: bytes) -> tuple[str, ...]:
-    """How it may stand in a message: read in one way or another, and written with escapes or without."""
+    """Return the forms of a secret in text: decoded as Latin-1 or UTF-8, with and without escapes."""
     texts = (secret.decode("latin-1"), secret.decode("utf-8", "backslashreplace"))
     return tuple(form for text in texts for form in (text, repr(text)[1:-1], ascii(text)[1:-1]))
 
 
-# Credentials: names and passwords from the caller of a `Resolver`, requested once for each place.
+# Credentials: names and passwords from the caller of a `Resolver`, requested once for each host and port.
 #
-# An answer is remembered for the scheme, host, port and user it was given for and goes nowhere else (S11). A
-# source whose answers may change has a `round`, and increments it then: all remembered answers are discarded,
-# and no connection with an earlier login is used.
+# An answer is remembered for the scheme, host, port and user of the request and is sent nowhere else (S11). A
+# source whose answers may change has a `round` and increments it then: all remembered answers are discarded,
+# and no connection with an earlier login is reused.
 
-#: (scheme, host, port, user) to credentials; user is None where the URL names none.
+#: (scheme, host, port, user) to credentials; user: None if the URL has no user.
 CredentialSource: TypeAlias = Callable[[str, str, int, bytes | None], Awaitable[Credentials | None]]
-#: The same of a caller's, who may know them without waiting.
+#: The same function from the caller, which may return without waiting.
 GivenSource: TypeAlias = Callable[
     [str, str, int, bytes | None], Awaitable[Credentials | None] | Credentials | None
 ]
@@ -236,12 +245,12 @@ Given: TypeAlias = GivenSource | Mapping[Place, Credentials]
 _Key: TypeAlias = "tuple[str, str, int, bytes | None]"
 
 
-#: Places whose answers are remembered at most: strangers' URLs name any number of them.
+#: Maximum number of remembered answers: untrusted URLs can name any number of hosts.
 CAPACITY = 1_024
 
 
 class CredentialCache:
-    """Asks, one question at a time, and remembers: the answers for the places that were asked for last."""
+    """A cache for a credential source: one request at a time, least recently used answers dropped first."""
 
     def __init__(self, given: Given) -> None:
         self._given = given
@@ -251,22 +260,22 @@ class CredentialCache:
 
     @property
     def round(self) -> int:
-        """How often the answers have changed."""
+        """Return the number of times that the answers have changed."""
         changed: int = getattr(self._given, "round", 0)
         return changed
 
     async def request(self, scheme: str, host: str, port: int, user: bytes | None) -> Credentials | None:
-        """The credentials for a place, or None."""
+        """Return the credentials for a scheme, host, port and user, or None."""
         key = (scheme, comparable_host(host), port, user)
         if not self._knows(key):
             async with self._turn():
                 if not self._knows(key):
                     return await self._ask(key)
-        self._known[key] = found = self._known.pop(key)  # the latest
+        self._known[key] = found = self._known.pop(key)  # now the most recently used
         return found
 
     def _knows(self, key: _Key) -> bool:
-        """Was it asked for since the answers changed last?"""
+        """Return whether the answer is cached and the answers have not changed since."""
         if self._asked_in != (now := self.round):
             self._known.clear()
             self._asked_in = now
@@ -282,7 +291,7 @@ class CredentialCache:
         return found
 
     def _turn(self) -> AbstractAsyncContextManager[object]:
-        """The lock of this run: two retrievals of one place must not ask a person twice."""
+        """Return the lock of this run: two retrievals from one host must not prompt the user twice."""
         loop = running()
         run = loop.run()
         if run is not self._run:

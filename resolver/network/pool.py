@@ -1,7 +1,7 @@
-"""Pooled connections, ready for another retrieval from the same place, and pipelines of several at once.
+"""Pooled connections, ready for another retrieval from the same host, and pipelines of concurrent retrievals.
 
-They are found by key in constant time, the last one used first: the peer is least likely to have closed it. A
-caller that needs certain connections gets the last used of those. A connection on which anything arrived
+Connections are found by key in constant time, the most recently used first: the server is least likely to
+have closed it. A caller with a filter gets the most recently used match. A connection that received any data
 meanwhile, even only the end, is closed and never used. The caller checks whether its address is still allowed
 (S09).
 """
@@ -22,17 +22,20 @@ from resolver.loops import Event, running
 from resolver.network.stream import SocketStream
 from resolver.network.stream_settings import StreamSettings
 
-#: Seconds a connection waits. Servers give up after 5 (Apache) to 75 (nginx); one that did shows.
+#: Maximum idle seconds. Servers close after 5 (Apache) to 75 (nginx); an earlier close is detected.
 LIFETIME = 30.0
 
-#: Connections kept at most, over all places: each holds a descriptor. They are an eighth of all at most.
+#: Maximum number of idle connections to all hosts: each holds a file descriptor. At most an eighth of all
+#: descriptors are used.
 CAPACITY = 100
 
 
 @dataclass(frozen=True, slots=True)
 class IdleConnection:
-    """A connection at rest, what its last dialogue had to say of it, since when it waits, and what to say
-    before it is closed."""
+    """An idle connection, the state left by its last exchange, and the time since it is idle.
+
+    `farewell` is sent before the connection is closed.
+    """
 
     stream: SocketStream
     state: object
@@ -40,7 +43,7 @@ class IdleConnection:
     farewell: tuple[Line, ...] = ()
 
     async def aclose(self) -> None:
-        """The farewell is sent if that can be done at once."""
+        """Send the farewell if that needs no wait, and close the connection."""
         try:
             if self.farewell:
                 with running().move_on_at(-math.inf), suppress(ResolveError):
@@ -51,7 +54,10 @@ class IdleConnection:
 
 @dataclass(slots=True)
 class AcquiredConnection:
-    """See `protocols.contract.PooledConnection`. `left` is what `keep` was given."""
+    """A connection taken from the pool or new; see `protocols.contract.PooledConnection`.
+
+    `left` is the state passed to `keep`.
+    """
 
     stream: SocketStream
     state: object | None = None
@@ -62,15 +68,21 @@ class AcquiredConnection:
 
 
 def _choice(waiting: dict[int, IdleConnection], suits: Callable[[object], bool] | None) -> int:
-    """The last one that was put there. Who says which suit him gets the last one of those, else the first of
-    all: the last one may suit who comes next."""
+    """Return the serial number of the connection to try next.
+
+    The most recently used match is first. Without a match the oldest connection is used: the newest may match
+    a later caller.
+    """
     if suits is None:
         return next(reversed(waiting))
     return next((each for each in reversed(waiting) if suits(waiting[each].state)), next(iter(waiting)))
 
 
 class ConnectionPool:
-    """Keeps nothing until it is opened: what nobody will close must not be kept."""
+    """The idle connections of one run.
+
+    Before `open` is called the pool keeps no connection, because no caller would close it.
+    """
 
     def __init__(self) -> None:
         self._open = False
@@ -90,8 +102,13 @@ class ConnectionPool:
     async def take(
         self, key: Hashable, addresses: Container[str], suits: Callable[[object], bool] | None = None
     ) -> IdleConnection | None:
-        """A connection for `key` to one of `addresses` that has been quiet, or None. One with a state that
-        `suits` comes before all others."""
+        """Return an idle connection for `key` to one of `addresses` without unread data, or None.
+
+        Args:
+            key: the key that the connection was stored under.
+            addresses: the allowed addresses.
+            suits: a filter for the state of a connection; matches come first.
+        """
         while (waiting := self._kept.get(key)) is not None:
             kept = self._remove(_choice(waiting, suits))
             waited = kept.stream.loop.current_time() - kept.since
@@ -103,7 +120,7 @@ class ConnectionPool:
     async def put(
         self, key: Hashable, stream: SocketStream, state: object, farewell: tuple[Line, ...] = ()
     ) -> None:
-        """Keep a connection that is in order, in place of the oldest one if there are too many."""
+        """Store a reusable connection; the oldest connection is closed if there are too many."""
         now = stream.loop.current_time()
         kept = IdleConnection(stream, state, now, farewell)
         if not self._open or not stream.quiet:
@@ -116,7 +133,7 @@ class ConnectionPool:
         self._kept.setdefault(key, {})[self._serial] = kept
 
     async def leave(self, addresses: Container[str], most: int) -> None:
-        """Close the oldest of those to one of `addresses`, until there are `most`."""
+        """Close the oldest idle connections to `addresses` until `most` are left."""
         there = [serial for serial, key in self._oldest.items() if self._peer(key, serial) in addresses]
         async with AsyncExitStack() as closing:
             for serial in there[: max(0, len(there) - most)]:
@@ -126,7 +143,7 @@ class ConnectionPool:
         return self._kept[key][serial].stream.peer
 
     async def aclose(self) -> None:
-        """Close all that are kept; from now on none is."""
+        """Close all idle connections and keep none from now on."""
         self._open = False
         async with AsyncExitStack() as closing:
             while self._oldest:
@@ -142,25 +159,26 @@ class ConnectionPool:
 
     @property
     def _longest_since(self) -> float:
-        """Since when the oldest waits."""
+        """Return the time since which the oldest connection is idle."""
         serial, key = next(iter(self._oldest.items()))
         return self._kept[key][serial].since
 
 
-# Pipelining: several retrievals on one connection at once; requests are sent ahead, and answered in order.
+# Pipelining: several retrievals on one connection; requests are sent ahead, and answered in order.
 #
-# Each has a slot in the pipeline. A slot starts its request when all before it have sent theirs and the state
-# of the connection has room for more; it starts to read its response when all before it have left. A slot
-# that has read its response to the end passes the turn on. A slot that leaves before, having sent a request,
-# ends all slots behind it, because their responses cannot be told from its own: they are `Disconnected`, and
-# may join again elsewhere.
+# Each retrieval has a slot in the pipeline. Rules:
+# - A slot sends its request when all slots before it have sent theirs and the connection state has capacity.
+# - A slot reads its response when all slots before it have left.
+# - A slot that has read its response to the end passes the turn to the next slot.
+# - A slot that sent a request and leaves early ends all slots behind it, because their responses cannot be
+#   told apart from its own. These slots fail with `Disconnected` and may join another pipeline.
 
-#: Connects, or finds a kept connection: with its state.
+#: Connects, or takes a pooled connection, and returns its state too.
 Opener: TypeAlias = "Callable[[], Awaitable[tuple[SocketStream, PipelineState]]]"
 
 
 class SlotStream:
-    """The connection as one slot has it: under its own terms, and known to have sent."""
+    """The connection as seen by one slot: with the slot's settings, and recording its sends."""
 
     def __init__(
         self, stream: SocketStream, settings: StreamSettings, pipeline: Pipeline, slot: PipelineSlot
@@ -216,8 +234,13 @@ class SlotStream:
 
 
 class PipelineSlot:
-    """See `protocols.contract.Slot`. `generation` is the one it sent its request in, None while it has not;
-    `abandoned`: somebody before it took its response along; `ended`: its response has been read."""
+    """A retrieval in a pipeline; see `protocols.contract.Slot`.
+
+    Attributes:
+        generation: the connection generation in which the request was sent; None before that.
+        abandoned: an earlier slot left without reading its response, so this response is lost.
+        ended: the response has been read.
+    """
 
     def __init__(self, pipeline: Pipeline, settings: StreamSettings) -> None:
         self._pipeline = pipeline
@@ -229,7 +252,7 @@ class PipelineSlot:
 
     @property
     def stream(self) -> SlotStream:
-        """Not kept here, for it knows its slot: what holds one another only the collector finds."""
+        """Return a new stream object; a stored one would form a reference cycle with the slot."""
         return SlotStream(self._pipeline.stream, self._settings, self._pipeline, self)
 
     @property
@@ -256,8 +279,13 @@ class PipelineSlot:
 
 
 class Pipeline:
-    """One connection and the slots on it. `closed`: nobody else may join. `silent`: it was waited for in
-    vain, and nobody need try the same again. `in_order`: all who left had read what was theirs."""
+    """A pipelined connection and its slots.
+
+    Attributes:
+        closed: no further slot may join.
+        silent: a slot waited until the idle timeout, so the other slots need not wait again.
+        in_order: every slot that left had read its complete response.
+    """
 
     def __init__(self, stream: SocketStream, state: PipelineState) -> None:
         self.stream = stream
@@ -277,27 +305,31 @@ class Pipeline:
         return slot
 
     def may_start_request(self, slot: PipelineSlot) -> bool:
-        """Raises what `may_start_response` raises."""
+        """Return whether the slot may send its request; raises the errors of `may_start_response`."""
         self._check(slot)
         if self._slots[0] is slot:
             return True
         return self._unsent[0] is slot and self.state.has_room
 
     def finish_sending(self, slot: PipelineSlot) -> None:
-        """What it had to send has left."""
+        """Record that the slot has sent its request."""
         if self._unsent and self._unsent[0] is slot:
             self._unsent.popleft()
         slot.generation = self.state.generation
         self._go_on()
 
     def may_start_response(self, slot: PipelineSlot) -> bool:
-        """Is it its turn, or has it to send its request again? `Disconnected` or `TimedOut` where there is
-        no hope."""
+        """Return whether the slot may read its response, or must send its request again.
+
+        Raises:
+            Disconnected: an earlier slot ended the pipeline.
+            TimedOut: an earlier slot met the idle timeout.
+        """
         self._check(slot)
         return self._slots[0] is slot or slot.generation != self.state.generation
 
     def leave(self, slot: PipelineSlot) -> bool:
-        """Is the pipeline empty now?"""
+        """Remove the slot and return whether the pipeline is empty."""
         if not slot.abandoned:
             if not slot.ended and (slot.generation is not None or self._slots[0] is slot):
                 self._give_up_behind(slot)
@@ -308,7 +340,7 @@ class Pipeline:
         return not self._slots
 
     def _give_up_behind(self, slot: PipelineSlot) -> None:
-        """No response to anybody behind this one can be told here any more."""
+        """Abandon the slots behind this slot: their responses can no longer be identified."""
         self.closed, self.in_order = True, False
         while self._slots[-1] is not slot:
             behind = self._slots.pop()
@@ -325,7 +357,7 @@ class Pipeline:
             raise Disconnected("the connection was given up before the answer came")
 
     def _go_on(self) -> None:
-        """Wake those whose time may have come."""
+        """Wake the slots whose turn may have come."""
         if self._generation != self.state.generation:
             self._generation = self.state.generation
             self._unsent = deque(slot for slot in self._slots if slot.generation != self._generation)
@@ -338,14 +370,14 @@ class Pipeline:
 
 @dataclass
 class _OpeningPipeline:
-    """A pipeline whose first one is still connecting, and what came of that if it failed."""
+    """A pipeline whose first slot is still connecting, and the error if that failed."""
 
     ready: Event
     error: NetworkError | None = None
 
 
 class Pipelines:
-    """The pipelines of one run, by key: whoever comes to a place joins the one that is there."""
+    """The pipelines of one run, by key; retrievals for the same key share a pipeline."""
 
     def __init__(self, pool: ConnectionPool) -> None:
         self._pool = pool
@@ -353,8 +385,11 @@ class Pipelines:
         self._forming: dict[Hashable, _OpeningPipeline] = {}
 
     async def join(self, key: Hashable, addresses: Container[str], open_: Opener) -> Pipeline:
-        """The pipeline for `key` if it leads to one of `addresses`, else a new one. Whoever waits for one to
-        form shares the error of its connection: it would be theirs a moment later."""
+        """Return the pipeline for `key` if it leads to one of `addresses`, else a new pipeline.
+
+        A caller that waits for another caller's connection shares its error, because an own attempt would
+        fail too.
+        """
         while True:
             pipeline = self._pipelines.get(key)
             if pipeline is not None and not pipeline.closed:
@@ -379,7 +414,7 @@ class Pipelines:
         return pipeline
 
     async def leave(self, key: Hashable, pipeline: Pipeline, slot: PipelineSlot) -> None:
-        """The last one puts the connection away, or closes it."""
+        """Leave the pipeline; the last slot pools or closes the connection."""
         if not pipeline.leave(slot):
             return
         pipeline.closed = True

@@ -1,8 +1,8 @@
-"""One TCP connection, plain or inside TLS: the only code that reads from and writes to one.
+"""A TCP connection, plain or inside TLS: the only code that reads from and writes to TCP.
 
-A non-blocking `socket.socket`, or the `ssl.SSLSocket` that replaced it, is tried first and awaited only when
-it is not ready; each wait is bounded by the idle limit. Errors of the system or of OpenSSL are converted to
-ours. All connections share one receive buffer.
+A non-blocking `socket.socket`, or the `ssl.SSLSocket` that replaced it, is tried first and awaited only if it
+is not ready. The idle timeout limits each wait. Errors of the system or of OpenSSL are converted to
+`ResolveError` classes. All connections share one receive buffer.
 """
 
 from __future__ import annotations
@@ -46,19 +46,22 @@ from resolver.network.tls import (
     wrap,
 )
 
-# Bulk data: the receive buffer; and from a socket to a file without Python objects, by splice(2) and a pipe
-# (Linux).
+# Bulk data: the receive buffer; and the path from a socket to a file without Python objects, by splice(2) and
+# a pipe (Linux).
 #
-# Splice needs a pipe between the two. The pipe is always emptied before more is pulled, so nothing is ever
-# lost in it, and data that the target file cannot take by splice is written in the usual way.
+# Splice needs a pipe between the two. The pipe is always emptied before more data is pulled, so no data is
+# lost in it. Data that the target file cannot accept by splice is written by write(2).
 
-#: Octets that are received in one go at most.
+#: Maximum number of bytes in one receive call.
 RECEIVE_SIZE = 65_536
 
 
 class _ReceiveBuffer(threading.local):
-    """Where a thread receives octets, whatever connection they come on: they are copied out of it before
-    anything is waited for. With one for each connection a thousand of them would have 64 MiB."""
+    """The receive buffer of a thread, shared by all its connections.
+
+    Bytes are copied out before the next await. A buffer per connection would take 64 MiB for a thousand
+    connections.
+    """
 
     def __init__(self) -> None:
         self.view = memoryview(bytearray(RECEIVE_SIZE))
@@ -66,33 +69,33 @@ class _ReceiveBuffer(threading.local):
 
 ROOM = _ReceiveBuffer()
 
-#: Octets copied in one go where splice cannot be used. With 256 KiB the loop's own work shows.
+#: Bytes per read if splice is not available. With 256 KiB the overhead of the event loop is measurable.
 COPY_SIZE = 1_048_576
 
-#: From so many octets on splice pays for its pipe.
+#: Number of bytes from which splice repays the cost of its pipe.
 SPLICE_FROM = 262_144
 
-# What a process without privileges may ask for (/proc/sys/fs/pipe-max-size); the default is 64 KiB.
+# Maximum for an unprivileged process (/proc/sys/fs/pipe-max-size); the default is 64 KiB.
 _PIPE_SIZE = 1_048_576
 
 
-#: Octets that a socket holds in any case: with less room than a segment (64 KiB on loopback) the peer waits
-#: for its persist timer, 200 ms.
+#: Minimum receive buffer in bytes. With less space than a segment (64 KiB on loopback) the peer waits for its
+#: persist timer, 200 ms.
 _LEAST_HELD = 131_072
 
 
 def offer_no_more(sock: socket.socket | InnerTls, left: int) -> None:
-    """Let the system hold no more for us than the octets that are `left` of a part.
+    """Limit the receive buffer of the system to the bytes that are `left` of a range.
 
-    No peer of ftp is told where a part ends (RFC 3659 5), and what it sends beyond that is in vain: up to
-    32 MB where the buffer grows by itself (tcp_rmem). Linux doubles the size that it is given (socket(7)).
+    FTP cannot announce the end of a range (RFC 3659 5), so data beyond it is sent in vain: up to 32 MB if the
+    buffer grows automatically (tcp_rmem). Linux doubles the given size (socket(7)).
     """
     if sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) > max(left, _LEAST_HELD):
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, max(left, _LEAST_HELD) // 2)
 
 
 def spliceable(fd: int) -> bool:
-    """Can octets be spliced into this file? Only a regular one that is not open for appending."""
+    """Return whether the file accepts splice: a regular file that is not open for appending."""
     if not hasattr(os, "splice"):
         return False
     regular = stat.S_ISREG(os.fstat(fd).st_mode)
@@ -100,8 +103,11 @@ def spliceable(fd: int) -> bool:
 
 
 class SplicePipe:
-    """A pipe of our own, of `size` octets; a context manager. Raises `OSError` where no descriptor
-    is left."""
+    """A pipe of `size` bytes for splice, as a context manager.
+
+    Raises:
+        OSError: no file descriptor is left.
+    """
 
     def __init__(self) -> None:
         self._out, self._in = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -112,7 +118,7 @@ class SplicePipe:
             raise
         try:
             self.size = fcntl.fcntl(self._in, fcntl.F_SETPIPE_SZ, _PIPE_SIZE)
-        except OSError:  # the user's pipes hold too much already: a small one does as well
+        except OSError:  # The user's pipes already hold too much: the smaller default size works too.
             self.size = fcntl.fcntl(self._in, fcntl.F_GETPIPE_SZ)
 
     def __enter__(self) -> SplicePipe:
@@ -128,19 +134,27 @@ class SplicePipe:
         os.close(self._out)
 
     def pull(self, fd: int, most: int) -> int:
-        """Take up to `most` octets of a non-blocking socket: how many, 0 at its end.
-        Raises `BlockingIOError` when nothing is there, `OSError` when the connection broke."""
+        """Move up to `most` bytes from a non-blocking socket; return the count, 0 at the end of the stream.
+
+        Raises:
+            BlockingIOError: no data is available.
+            OSError: the connection broke.
+        """
         return os.splice(fd, self._in, most, flags=os.SPLICE_F_MOVE | os.SPLICE_F_NONBLOCK)
 
     def push(self, sink: Sink, count: int) -> None:
-        """Put the `count` octets that were pulled into the sink. Raises `LocalError`."""
+        """Write the `count` pulled bytes to the sink.
+
+        Raises:
+            LocalError: the file cannot be written.
+        """
         left = count
         target = sink.fileno()
         try:
             while left:
                 left -= os.splice(self._out, target, left, flags=os.SPLICE_F_MOVE)
         except OSError:
-            # Either a file system without splice, or a disk that is full: writing tells which.
+            # The file system does not support splice, or the disk is full: a write tells which.
             while left:
                 octets = os.read(self._out, min(left, COPY_SIZE))
                 sink.write(octets)
@@ -149,29 +163,34 @@ class SplicePipe:
 
 T = TypeVar("T")
 
-#: Octets taken without a wait after which others get their turn. It costs what 16 KiB inside TLS do; so many
-#: of those take less than a millisecond. A cancel is heard of before each call all the same.
+#: Bytes read without a wait, after which other tasks run. The checkpoint costs as much as 16 KiB of TLS data;
+#: this many bytes of TLS take less than a millisecond. Each call checks for a cancellation first in any case.
 _TURN = 262_144
-#: What a call that had not to wait counts as at least: few octets cost others time, too.
+#: Minimum bytes counted for a call that did not wait: a small read costs time, too.
 _CALL = 16_384
 
-#: Seconds after which nobody greets any more. A server that has too much to do leaves at once; one of another
-#: protocol waits for a request first, and leaves when none comes (nginx after 60 s).
+#: Seconds of silence after which no greeting is expected. An overloaded server closes immediately. A server
+#: of another protocol waits for a request first, and closes when none arrives (nginx after 60 s).
 _LONG_SILENCE = 10.0
 
-_NOT_YET = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)  # there is only nothing yet
+_NOT_YET = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)  # no data yet; not an error
 
-# Linux: acknowledge at once while we wait. A server with Nagle's algorithm on holds the second half
-# of an answer back until then: 40 ms for each article (measured with INN). The kernel forgets it.
+# Linux: acknowledge immediately during a wait. A server with Nagle's algorithm holds back the second half of
+# a reply until the acknowledgment: 40 ms per article (measured with INN). The kernel resets the option, so it
+# is set for each wait.
 _QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
 
 
 class SocketStream:
-    """See `protocols.contract.Stream`. Made by the gate alone, around a socket whose peer was checked.
+    """A TCP connection; see `protocols.contract.Stream`. Only the gate creates it, for a checked peer.
 
-    One task may receive while another sends. After a cancel inside `receive` nothing is lost; after
-    one inside `send` or `move` only `aclose` is left. `peer` is whom it is spoken to: the numeric
-    `address` at the other end of the socket, or the host `beyond` a proxy there, None without a tunnel.
+    One task may receive while another sends. After a cancellation inside `receive` no data is lost. After a
+    cancellation inside `send` or `move` only `aclose` may be called.
+
+    Attributes:
+        peer: the other end of the exchange: `address`, or `beyond` if there is a tunnel.
+        address: the numeric address at the other end of the socket.
+        beyond: the host that a proxy connects to; None without a tunnel.
     """
 
     def __init__(
@@ -187,7 +206,7 @@ class SocketStream:
         self._packing: StreamCodec | None = None
         self.beyond: str | None = None
         self.received = self._unshared = self._waits = self._waiting = 0
-        self._since: float | None = None  # when it was first waited for what is being received
+        self._since: float | None = None  # start of the first wait of the current read
         self._has_only_data = False
         self._secrets: SentSecrets = SentSecrets() if first is None else first._secrets
         self._reported = MaskedError(self._secrets)
@@ -199,30 +218,34 @@ class SocketStream:
         return self._sock.selected_alpn_protocol() if isinstance(self._sock, SECURED) else None
 
     def session_for(self, context: ssl.SSLContext) -> ssl.SSLSession | None:
-        """The TLS session as it is now: with TLS 1.3 it can be resumed only once something was read. None for
-        another context than it came from, as where other protocols are offered."""
+        """Return the current TLS session, or None for a context other than its own.
+
+        With TLS 1.3 a session can be resumed only after data was read. Another context is used if other
+        protocols are offered.
+        """
         sock = self._sock
         return sock.session if isinstance(sock, SECURED) and sock.context is context else None
 
     @property
     def session_reused(self) -> bool:
-        """Did the peer take up the session that was offered?"""
+        """Return whether the peer resumed the offered session."""
         return isinstance(self._sock, SECURED) and bool(self._sock.session_reused)
 
     @property
     def quiet(self) -> bool:
-        """Has nothing come that was not read, not even the end? Asked of a connection at rest."""
+        """Return whether an idle connection has no unread data and no end of stream."""
         if self._ahead or self._at_end or self._held is not None or self._sock.fileno() == -1:
             return False
         if self._packing is not None and self._packing.has_more:
             return False
         sock = self._sock
-        if type(sock) is not socket.socket:  # most are just that, and each call counts
+        if type(sock) is not socket.socket:  # most sockets are exactly this class, and each call costs time
             if isinstance(sock, SECURED) and sock.pending():
                 return False
             sock = sock.outer if isinstance(sock, InnerTls) else sock
         try:
-            socket.socket.recv(sock, 1, socket.MSG_PEEK)  # beneath TLS, which takes no flags
+            # below TLS, because `SSLSocket.recv` accepts no flags
+            socket.socket.recv(sock, 1, socket.MSG_PEEK)
         except BlockingIOError:
             return True
         except OSError:
@@ -230,7 +253,7 @@ class SocketStream:
         return False
 
     def serve(self, settings: StreamSettings) -> None:
-        """Go on for another URL of the same place."""
+        """Use the connection for another URL of the same host and port."""
         if settings is not self._settings:
             if self._settings.report is not None:
                 self._report_kept()
@@ -238,7 +261,10 @@ class SocketStream:
             settings.mask.watch(self._secrets)
 
     async def send(self, *lines: Line) -> None:
-        """No checkpoint when the system takes all octets at once: an answer is awaited anyway."""
+        """Send the lines; no checkpoint if the system accepts all bytes immediately.
+
+        A wait for the reply follows in any case.
+        """
         self._said = True
         octets = b""
         for line in lines:
@@ -259,27 +285,27 @@ class SocketStream:
             self._settings.report(Sent(self._settings.url, shown))
 
     def _check_secret(self, line: Line) -> None:
-        """Who is beyond a proxy hears it, and who is on the way to the proxy."""
+        """Check the secret for the host beyond a proxy and for the proxy on the path."""
         for peer in dict.fromkeys((self.peer, self.address)):
             self._settings.check_secret(peer, self.secured, line.secrets)
 
     def lead_to(self, host: str) -> None:
-        """A tunnel stands: what is said from now on is said to that host."""
+        """Record an established tunnel: all further data goes to this host."""
         self.peer = self.beyond = host
 
     def put_back(self, octets: bytes) -> None:
-        """They were received, and are for whoever receives next."""
+        """Return received bytes to the stream for the next reader."""
         assert not self._ahead, "octets are put back once"
         self._ahead = octets
         self.received -= len(octets)
 
     async def receive(self) -> bytes:
-        if self._ahead:  # reported already
+        if self._ahead:  # reported when it was received
             octets, self._ahead = self._ahead, b""
             self.received += len(octets)
             return octets
         if self._packing is not None:
-            await self.loop.checkpoint()  # few octets may become many
+            await self.loop.checkpoint()  # a few compressed bytes may expand to many
             while not (octets := self._packing.read(RECEIVE_SIZE)) and (count := await self._receive()):
                 self._packing.feed(bytes(ROOM.view[:count]))
         else:
@@ -301,25 +327,25 @@ class SocketStream:
 
     @property
     def _waited(self) -> float:
-        """Seconds until now for what has just been received."""
+        """Return the seconds that the current read has waited so far."""
         return 0.0 if self._since is None else self.loop.current_time() - self._since
 
     def has_only_data(self) -> None:
-        """No word of the peer's comes on this connection: who listens is told so."""
+        """Mark a connection that carries only body data; reports carry the mark."""
         self._has_only_data = True
 
     def wait_without_end(self) -> None:
-        """A person sits at the peer, and may be silent for as long as he likes: no idle limit."""
+        """Disable the idle timeout: a user at the other end may be silent for any time."""
         self._settings = self._settings.drop_idle_limit()
 
     def _report_received(self, octets: bytes) -> None:
-        """What answers a secret may repeat it, and is told without (S17)."""
+        """Report received bytes; the reply to a secret may repeat it, so it is masked (S17)."""
         if octets and self._settings.report is not None:
             hidden = self._settings.mask.hide(octets)
             self._settings.report(Received(self._settings.url, hidden, self._has_only_data))
 
     def _report_kept(self) -> None:
-        """Nothing that belongs to it can follow."""
+        """Report the bytes that the mask held back: no continuation can follow."""
         self._report_received(self._reported.flush())
 
     async def move(self, sink: Sink, count: int | None) -> int:
@@ -332,10 +358,10 @@ class SocketStream:
         return self.received - before
 
     async def _splice(self, sink: Sink, end: int | None) -> None:
-        """The kernel moves the octets; none of them becomes an object of ours."""
+        """Move the bytes in the kernel, without Python objects."""
         try:
             opened = SplicePipe()
-        except OSError:  # no descriptor is left: it goes by way of memory
+        except OSError:  # no file descriptor is left: copy through memory
             return await self._copy(sink, end)
         with opened as pipe:
             while self.received != end:
@@ -388,7 +414,7 @@ class SocketStream:
         self._settings.tell(TlsBegun(self._settings.url, self._has_only_data))
 
     async def handshake(self) -> None:
-        """`start_tls` for a caller who bounds the time."""
+        """Perform the handshake of `start_tls` for a caller that limits the time."""
         assert not self.secured, "already inside TLS"
         if self._ahead:
             raise ProtocolError("octets came in the clear before TLS began")
@@ -410,12 +436,15 @@ class SocketStream:
         return wrap(self._sock, context, self._settings.host, session)
 
     async def aclose(self) -> None:
-        """Inside TLS a close_notify goes out first, if it can at once. Never waits, never fails."""
+        """Close the connection; never waits, never fails.
+
+        Inside TLS a close_notify is sent first if that needs no wait.
+        """
         if self._sock.fileno() == -1:
             return
         try:
             if self._settings.report is not None:
-                self._report_kept()  # to those who may raise what they like
+                self._report_kept()  # a listener may raise any exception
                 self._settings.report(Closed(self._settings.url, self._at_end, self._has_only_data))
         finally:
             self._close()
@@ -430,9 +459,11 @@ class SocketStream:
         self._sock.close()
 
     async def _fill(self, view: memoryview) -> int:
-        """Wait for octets and read them into `view`: how many; 0 at the end, then always. Others get their
-        turn also where octets never stop coming: before some are taken, for a cancel may come with it, and
-        asyncio's goes through any shield."""
+        """Wait for bytes, read them into `view` and return the count; 0 at the end and from then on.
+
+        Other tasks run even if data arrives without a pause. The checkpoint is before the read, because a
+        cancellation may come with it, and asyncio's ignores any shield.
+        """
         if self._unshared >= _TURN:
             self._unshared = 0
             await self.loop.checkpoint()
@@ -473,17 +504,17 @@ class SocketStream:
         return count
 
     def _take_records(self, view: memoryview) -> int:
-        """One call gives one TLS record, at most 16 KiB: go on while there are more."""
+        """Read until no record is left: one call returns one TLS record, at most 16 KiB."""
         filled = self._take(view)
         while 0 < filled < len(view) and not self._at_end:
             try:
                 filled += self._take(view[filled:])
-            except OSError:  # there is nothing yet, or it is raised again by the next call
+            except OSError:  # no data yet, or an error that the next call raises again
                 break
         return filled
 
     async def _perform(self, operation: Callable[[], T], would_block: Waiting, phase: Phase = "read") -> T:
-        """Try the operation until it goes through, waiting for what it needs."""
+        """Repeat the operation until it succeeds, waiting for the socket between attempts."""
         while True:
             try:
                 return operation()
@@ -525,7 +556,7 @@ class SocketStream:
 
     @property
     def _is_mute(self) -> bool:
-        """Has the place never said a word, here or before, though it was its turn?"""
+        """Return whether this host and port never sent a byte in this run, and the client sent none here."""
         return not (self._said or self._settings.contact.made)
 
 
@@ -534,7 +565,7 @@ class SocketStream:
 
 
 class TappedStream(SocketStream):
-    """See `SocketStream`. Whoever it serves has its own tap, or none."""
+    """A recorded connection; see `SocketStream`. Each URL it serves has its own tap, or none."""
 
     def __init__(
         self, sock: socket.socket, peer: str, settings: StreamSettings, *, first: SocketStream | None = None
@@ -567,7 +598,7 @@ class TappedStream(SocketStream):
             self._settings.tap.record_sent(self, self._settings.mask.hide(show_lines(lines)), masked=masked)
 
     async def receive(self) -> bytes:
-        known = bool(self._ahead)  # it came, and was put back
+        known = bool(self._ahead)  # received earlier, and put back
         octets = await super().receive()
         if octets and not known and self._settings.tap is not None:
             self._settings.tap.received(self, octets)
@@ -606,7 +637,7 @@ class TappedStream(SocketStream):
 
 
 class LoopTimer:
-    """Seconds that begin when it is made, on the clock of the loop that runs."""
+    """A timeout in seconds that starts at construction, on the clock of the loop."""
 
     def __init__(self, loop: Loop, seconds: float) -> None:
         self._loop = loop

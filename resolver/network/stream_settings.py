@@ -1,4 +1,4 @@
-"""The settings of a connection for one URL: recorder, known contacts, limits; replaced when it is reused."""
+"""The settings of a connection for one URL: recorder, known contacts, limits; replaced on reuse."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from resolver.network.tls import Trust
 
 # The tap: a recorder of all bytes on the connections of one URL, for an archive.
 #
-# Sent data is passed in its shown form, with secrets as `****`, so that none can be stored; received data as
-# it came. Without a recorder there is no tap and no cost.
+# Sent data is passed in its shown form, with secrets as `****`, so that no secret can be stored. Received
+# data is passed unchanged. Without a recorder there is no tap and no cost.
 
-#: Fields of a request whose value begins with the name of a scheme, which is no secret (RFC 9110 11.4).
+#: Request fields whose value begins with a scheme name, which is not secret (RFC 9110 11.4).
 _LOGIN = re.compile(rb"(?im)^((?:proxy-)?authorization: )(\S+)([ ]\S.*)?$")
-#: As OpenSSL calls what came before TLS 1.3: `ECDHE-RSA-AES128-GCM-SHA256`.
+#: OpenSSL's cipher names before TLS 1.3: `ECDHE-RSA-AES128-GCM-SHA256`.
 _SIZED = re.compile(r"(AES|CAMELLIA|ARIA)(128|256)")
 
 
@@ -41,8 +41,14 @@ class TappedConnection(NamedTuple):
 
 
 class TlsFacts(NamedTuple):
-    """What TLS stands by: `version` as `tls/1.3`, `cipher` by its name at IANA, `certificate` the
-    SHA-256 of what was shown, in DER; `verified`: an authority vouches for it."""
+    """The TLS parameters of a connection.
+
+    Attributes:
+        version: the protocol, as `tls/1.3`.
+        cipher: the IANA name of the cipher suite.
+        certificate: the SHA-256 of the server's certificate in DER.
+        verified: whether a trusted authority signed the certificate.
+    """
 
     version: str
     cipher: str
@@ -54,29 +60,32 @@ class TlsFacts(NamedTuple):
 
 
 class Tap(Protocol):
-    """Told at once, in order; `way` tells connections apart. It may raise `LocalError`, as a disk does."""
+    """A recorder, called immediately and in order; `way` identifies the connection.
+
+    A method may raise `LocalError`, for example for a full disk.
+    """
 
     def record_connected(self, way: Hashable, link: TappedConnection) -> None:
-        """It stands, or it is taken up again."""
+        """Record a new or reused connection."""
 
     def record_secured(self, way: Hashable, tls: TlsFacts) -> None:
-        """TLS stands on it."""
+        """Record an established TLS layer."""
 
     def has_only_data(self, way: Hashable) -> None:
-        """It is one beside another, and no word comes on it."""
+        """Record that the connection carries only data, next to a control connection."""
 
     def record_sent(self, way: Hashable, shown: bytes, *, masked: bool) -> None:
-        """These octets left; `masked`: some of them are not shown."""
+        """Record sent bytes; `masked` if some of them are not shown."""
 
     def received(self, way: Hashable, octets: bytes) -> None:
-        """These octets came."""
+        """Record received bytes."""
 
     def closed(self, way: Hashable, *, by_peer: bool) -> None:
-        """It is closed, first by the peer where it said so and we saw it."""
+        """Record a close; `by_peer` if the peer closed first and that was observed."""
 
 
 def show_lines(lines: Sequence[Line]) -> bytes:
-    """What is kept of lines that left: as they are shown, but with the name of the scheme of a login."""
+    """Return sent lines for the record: their shown form, but with the scheme name of a login."""
     return b"".join(line.shown if line.octets == line.shown else _with_schemes(line) for line in lines)
 
 
@@ -91,7 +100,7 @@ def _with_schemes(line: Line) -> bytes:
 
 
 def tls_facts(sock: ssl.SSLSocket | ssl.SSLObject, name: str, *, verified: bool) -> TlsFacts:
-    """Of a connection on which the handshake was made."""
+    """Return the TLS parameters of a connection after its handshake."""
     cipher, version = sock.cipher(), sock.version() or ""
     return TlsFacts(
         version=version.lower().replace("tlsv", "tls/"),
@@ -105,7 +114,7 @@ def tls_facts(sock: ssl.SSLSocket | ssl.SSLObject, name: str, *, verified: bool)
 
 
 def iana_name(cipher: str) -> str:
-    """The name of a cipher suite in IANA's list, by the one that OpenSSL has for it."""
+    """Return the IANA name of a cipher suite for its OpenSSL name."""
     if cipher.startswith("TLS_"):
         return cipher
     words = _SIZED.sub(r"\1_\2", cipher).replace("CHACHA20-POLY1305", "CHACHA20_POLY1305_SHA256").split("-")
@@ -115,17 +124,17 @@ def iana_name(cipher: str) -> str:
     return "TLS_" + "_".join([*(words[:exchange] or ["RSA"]), "WITH", *words[exchange:]])
 
 
-# Contact: whether a place has answered in this run.
+# Contact: whether a host and port has answered in this run.
 #
-# A port that refuses, a name that does not exist and a peer that never answers will most likely be the same
-# in a minute (`NetworkError.lasting`). After an earlier contact the cause may pass.
+# A port that refuses, a name that does not exist and a server that never answers will most likely be the same
+# in a minute (`NetworkError.lasting`). After an earlier contact the failure may be temporary.
 
-#: Places kept at most: a crawl of very many hosts must not grow without end.
+#: Maximum number of recorded hosts: a crawl of very many hosts must not grow without limit.
 CAPACITY = 4096
 
 
 class Contact:
-    """With one place. `made`: an octet came from there."""
+    """The contact with one host and port; `made` if a byte was received."""
 
     __slots__ = ("made",)
 
@@ -133,12 +142,12 @@ class Contact:
         self.made = False
 
     def judge_error(self, error: NetworkError) -> NetworkError:
-        """Nothing that goes wrong is lasting once contact was made."""
+        """Return the error, as temporary if contact was made before."""
         return error.passing() if self.made and error.lasting else error
 
 
 class Contacts(dict[tuple[str, int], Contact]):
-    """Those of a run, by host and port; one that is looked for is there."""
+    """The contacts of a run, by host and port; a missing entry is created on access."""
 
     def __missing__(self, place: tuple[str, int]) -> Contact:
         if len(self) >= CAPACITY:
@@ -147,49 +156,66 @@ class Contacts(dict[tuple[str, int], Contact]):
         return contact
 
 
-#: What a client of another library's has a time for.
+#: The operations with separate timeouts in other HTTP client libraries.
 Phase: TypeAlias = Literal["connect", "write", "read"]
-#: Waits for a socket, in one of them.
+#: Waits for a socket in one of these phases.
 Waiting: TypeAlias = Callable[[Phase], Awaitable[None]]
 
 
 class Bounds(Protocol):
-    """Times that a caller has besides ours: to connect, to write once, to read once. `late` is the phase that
-    was waited in when a time was over, whosever that was."""
+    """A caller's own timeouts: to connect, for one write, for one read.
+
+    `late` is the phase of the wait in which any timeout passed, the caller's or another.
+    """
 
     late: Phase
 
     def begin(self, phase: Phase) -> None:
-        """Its time runs from now on."""
+        """Start the time of a phase."""
 
     def record_connected(self) -> None:
-        """There is a connection."""
+        """Record that a connection is established."""
 
     def deadline(self, phase: Phase) -> float:
-        """When it is over, by the clock of the loop; infinite where there is no bound."""
+        """Return the deadline of a phase by the clock of the loop; infinite without a limit."""
         ...
 
     def compute_deadline(self, phase: Phase, silent: float) -> float:
-        """When one wait in it is over, which silence ends at `silent`; to connect, who connects says when."""
+        """Return the deadline of one wait in the phase; `silent` is the time of the idle timeout.
+
+        In the phase "connect" the code that connects sets the deadline.
+        """
         ...
 
     def make_timeout(self, phase: Phase) -> TimedOut:
-        """It is."""
+        """Return the error for a passed deadline."""
         ...
 
 
 @dataclass(slots=True, eq=False)
 class StreamSettings:
-    """What holds for every connection made for one URL. `url` is redacted, `host` is whom TLS has to
-    prove, `idle` and `connect` are in seconds; `report` is None where nobody listens. `check_secret` is
-    asked, with the peer, whether TLS stands, and what is secret, before a password leaves: it raises
-    `Refused`. `offers` are the protocols that the peer may choose from in the handshake (ALPN, RFC 7301);
-    `shows_certificate` says that a certificate of our own is for it, `certfile` that one is for it alone.
-    `check_certificate` is awaited with what the peer showed where no authority vouches for it, before
-    anything is said inside TLS; None where one has to. `least` octets a second are to come of an answer that
-    has begun. `mask` is told of the secrets that go out, and `contact` of what comes; `throttle` says when
-    more may be taken, and `bounds` how long may be waited besides, None where nobody minds. `tap` keeps what
-    is said and what comes, where there is one."""
+    """The settings of every connection made for one URL.
+
+    Attributes:
+        url: the URL, redacted.
+        host: the host that TLS must verify.
+        idle: the idle timeout in seconds.
+        connect: the connect timeout in seconds.
+        report: the listener; None if there is none.
+        check_secret: called before a password is sent, with the peer, whether TLS is active, and the secrets;
+            raises `Refused`.
+        offers: the protocols offered in the handshake (ALPN, RFC 7301).
+        shows_certificate: whether the user's certificate is for this host.
+        certfile: the certificate for this host alone.
+        check_certificate: awaited with the server's certificate if no authority vouches for it, before data
+            is sent inside TLS; None if an authority must.
+        least: minimum bytes per second of a reply after its first byte.
+        mask: collects the secrets that are sent.
+        contact: records that a byte was received.
+        throttle: delays reads to the maximum rate; None without a limit.
+        bounds: the caller's further timeouts; None without any.
+        tap: the recorder of sent and received bytes, if any.
+    """
 
     url: str
     host: str
@@ -212,7 +238,7 @@ class StreamSettings:
 
     @property
     def context(self) -> ssl.SSLContext:
-        """What TLS goes by with it."""
+        """Return the TLS context for these settings."""
         return self.trust.context(
             self.offers,
             ours=self.shows_certificate,
@@ -221,16 +247,16 @@ class StreamSettings:
         )
 
     def tell(self, event: Event) -> None:
-        """Whoever listens."""
+        """Report an event to the listener, if any."""
         if self.report is not None:
             self.report(event)
 
     def drop_idle_limit(self) -> StreamSettings:
-        """The same without a limit of silence."""
+        """Return the same settings without an idle timeout."""
         return replace(self, idle=math.inf)
 
     def make_timeout(self, phase: Phase, until: float, peer: str, *, lasting: bool) -> TimedOut:
-        """What a wait for the peer that was over then comes to."""
+        """Return the error for a wait for the peer that ended at `until`."""
         if self.bounds is not None:
             self.bounds.late = phase
             if phase != "connect" and until == self.bounds.deadline(phase):

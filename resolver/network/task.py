@@ -1,8 +1,8 @@
 """The link of a running task to its host's queue, for questions and reports anywhere in a retrieval.
 
-It is found by the context that the task runs in (`current`): what retrieves knows nothing of batches, and
-without one there is none. A task whose host pushes back raises `Requeue`: its place is free for others, and
-it is begun again when its host may have it. What it then has to know of itself is in `memory`.
+`current` finds the link by the context of the task; it returns None outside a batch. Retrieval code knows
+nothing else of batches. A task whose host asks for fewer requests raises `Requeue`: another task may run, and
+the task starts again when its host allows it. `memory` keeps the state it then needs.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from typing import Protocol
 
 from protocols.errors import ResolveError, TryLater
 
-#: Codes by which a peer says that there are too many of us, or too many at all: FTP 421, 530 where words tell
-#: (RFC 959), NNTP 400 (RFC 3977), HTTP 429 and 503. Others of `TryLater` are about one object.
+#: Codes for too many connections or requests: FTP 421, 530 with a matching text (RFC 959), NNTP 400 (RFC
+#: 3977), HTTP 429 and 503. Other codes of `TryLater` concern one object.
 _TOO_MANY = frozenset({"400", "421", "429", "503", "530"})
 
-#: How often a task gives way for nothing but others: a peer may say "too many" of one object, for ever.
+#: Maximum number of requeues because of other tasks: a server may report "too many" for one object forever.
 _MOST_OFTEN = 10
 
-#: Seconds: who wants to be left alone for longer has said no for now, to whatever else there is of it.
+#: Seconds: a server that asks for a longer pause is skipped for now, with all its objects.
 LONGEST_WAIT = 600.0
 
 
 class Requeue(Exception):
-    """The task is to be put back; nothing of it has failed."""
+    """The task must be queued again; it has not failed."""
 
 
 class TaskState(Protocol):
-    """What the engine knows of the task."""
+    """The engine's view of the task."""
 
     @property
     def is_alone(self) -> bool: ...
@@ -50,8 +50,11 @@ class TaskState(Protocol):
 
 
 class TaskContext:
-    """A task from when it first starts until it is over. `memory` is kept over all its turns: of each URL how
-    many tries it had, and how many of them in a row were in vain."""
+    """A task from its first start to its end.
+
+    `memory` is kept over all its turns. It holds for each URL the number of tries, and the number of
+    consecutive failed tries.
+    """
 
     def __init__(self, bench: TaskState, now: Callable[[], float]) -> None:
         self._bench = bench
@@ -63,46 +66,49 @@ class TaskContext:
 
     @property
     def room(self) -> int | None:
-        """How many connections its host may have besides those that work; None: as many as there are."""
+        """Return how many idle connections its host may have; None without a limit."""
         return self._bench.room
 
     def follow(self, position: Callable[[], int]) -> None:
-        """By this it can be told from now on whether anything comes."""
+        """Set the function that returns the number of received bytes."""
         self._position = position
 
     def has_moved(self) -> bool:
-        """Has anything come since this was asked last?"""
+        """Return whether data arrived since the previous call."""
         before, position = self._seen, self._position
         reached = None
-        with suppress(OSError):  # a file that is closed has none
+        with suppress(OSError):  # a closed file has no position
             reached = None if position is None else position()
         self._seen = position, reached
         return self._seen != before
 
     def rest(self) -> None:
-        """It asks its host for nothing more, and only waits for a disk: others may begin in its place."""
+        """Report that the task only waits for the disk: another task may use the host."""
         self._bench.rest()
 
     def counts(self) -> bool:
-        """Is it this task's own doing where its host pushes back, as nobody else is there?"""
+        """Return whether a push-back counts as this task's own failure, because no other task caused it."""
         return self._bench.is_alone or self._gave_way >= _MOST_OFTEN
 
     def lower(self) -> bool:
-        """This machine has no room for as many tasks: fewer are under way from now on. Return whether that
-        helps; it does not where this one is alone."""
+        """Reduce the number of concurrent tasks, because this machine lacks resources.
+
+        Returns:
+            Whether that helps; False if this task is alone.
+        """
         return self._bench.lower()
 
     def push_back(self, pause: float) -> None:
-        """Its host wants less of us, and nothing for so many seconds."""
+        """Report that the host asks for fewer requests, and for a pause of so many seconds."""
         self._gave_way += 1
         self._bench.push_back(pause)
 
     def close(self, error: TryLater, pause: float) -> None:
-        """Its host wants nothing of us, for longer than anybody waits."""
+        """Report that the host asks for a pause longer than a task waits."""
         self._bench.close(self._now() + pause, error)
 
     def refusal(self, url: str) -> TryLater | None:
-        """What its host said to all that is asked of it now."""
+        """Return the error for all requests to a host that asked for a long pause, or None."""
         closed = self._bench.closed()
         if closed is None or closed[0] <= self._now():
             return None
@@ -114,15 +120,15 @@ class TaskContext:
 _TURN: ContextVar[TaskContext | None] = ContextVar("resolver.transfer.batch", default=None)
 
 
-#: The turn of the task that this is done for, if it is one of a batch.
+#: The turn of the running task; None outside a batch.
 current: Callable[[], TaskContext | None] = _TURN.get
 
 
 def enter(turn: TaskContext) -> None:
-    """What this task of a loop does from now on belongs to it."""
+    """Assign the current task of the loop to `turn`."""
     _TURN.set(turn)
 
 
 def is_push_back(error: ResolveError, pause: float | None) -> bool:
-    """Is it about how much is asked of a host, and not about one object?"""
+    """Return whether the error concerns the load on the host, not one object."""
     return isinstance(error, TryLater) and (pause is not None or error.code in _TOO_MANY)

@@ -1,8 +1,8 @@
-"""TLS contexts: trusted authorities, pinned certificates, our own certificate, and TLS errors.
+"""TLS contexts: trusted authorities, pinned certificates, the user's own certificate, and TLS errors.
 
-A run has one context, because a session can be offered only within the context that it came from, which FTP's
-data connections need. Another one is made where protocols are offered or our certificate is not shown. The
-system's authorities are trusted, and those that the user adds. TLS 1.2 is the floor (RFC 9325).
+A run has one context, because a session can be offered only within its own context, and FTP's data
+connections need the session. Another context is created if protocols are offered or the user's certificate is
+not shown. The authorities of the system and of the user are trusted. TLS 1.2 is the minimum (RFC 9325).
 """
 
 from __future__ import annotations
@@ -26,9 +26,11 @@ from resolver.policy.environment import own_folder
 
 
 class WrappedSocket(ssl.SSLSocket):
-    """One that is made of a connected socket. If the peer resets that meanwhile, as FTP servers do with a
-    data connection when they refuse, making it would fail and leave the descriptor to nobody; so it is made
-    all the same, and its handshake tells."""
+    """A TLS socket that can be created after the peer reset the connection.
+
+    FTP servers reset a data connection when they refuse a transfer. The standard constructor would fail and
+    leak the file descriptor; here the handshake fails instead.
+    """
 
     def getpeername(self) -> object:
         try:
@@ -42,12 +44,11 @@ Place: TypeAlias = "tuple[str, str, int]"
 
 
 class Trust:
-    """Gives the context for what is offered (ALPN), made on first use: loading the authorities takes
-    some 20 ms.
+    """The TLS contexts of a run, created on first use: loading the authorities takes some 20 ms.
 
-    `cafile` holds further authorities, `certfile` a certificate and key of our own (PEM), or the names of two
-    such files with a comma between. It is for the places that a person named, and shown nowhere else (S11);
-    a context may be asked for with another one, which is for one host alone.
+    `cafile` holds further authorities. `certfile` holds the user's certificate and key (PEM), or the names of
+    two such files separated by a comma. The certificate is shown only to the hosts that the user named (S11).
+    A context with another certificate, for one host alone, can be requested.
     """
 
     def __init__(
@@ -61,16 +62,16 @@ class Trust:
         self._named: set[Place] = set()
 
     def check(self) -> None:
-        """Raises `NotConfigured` for a certificate of our own that cannot be used, and nothing was sent."""
+        """Raise `NotConfigured` if the user's certificate cannot be used; no byte was sent yet."""
         if self.has_own:
             self.context()
 
     def name(self, place: Place) -> None:
-        """A person named this place: who we are may be shown there."""
+        """Record that the user named this host: the certificate may be shown there."""
         self._named.add(place)
 
     def shows(self, place: Place) -> bool:
-        """Is our certificate for this place?"""
+        """Return whether the user's certificate may be shown to this host."""
         return place in self._named
 
     def context(
@@ -81,9 +82,18 @@ class Trust:
         certfile: str | None = None,
         pinned: bool = False,
     ) -> ssl.SSLContext:
-        """With our certificate, that of `certfile` if there is one, or without. A `pinned` one trusts whoever
-        answers: who asks for it compares the certificate (`pins`), before anything is said. Raises
-        `NotConfigured` when a file given cannot be used."""
+        """Return a context with the user's certificate, with `certfile`, or without a certificate.
+
+        Args:
+            offers: the protocols to offer (ALPN).
+            ours: whether the user's certificate is shown.
+            certfile: another certificate for one host.
+            pinned: whether any server certificate is accepted; the caller compares it (`Pins`) before data is
+                sent.
+
+        Raises:
+            NotConfigured: a file cannot be used.
+        """
         key = (offers, certfile or (self._certfile if ours else None), pinned)
         if key not in self._contexts:
             self._contexts[key] = self._load(*key)
@@ -96,7 +106,7 @@ class Trust:
             context.verify_mode = ssl.CERT_NONE
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.sslsocket_class = WrappedSocket
-        # Python asks OpenSSL to take a cut connection for a proper end; we want to know the difference.
+        # Python makes OpenSSL treat a truncated connection as a proper end; the difference matters here.
         context.options &= ~getattr(ssl, "OP_IGNORE_UNEXPECTED_EOF", 0)
         if self._cafile is not None and not pinned:
             _load_file("--cacert", self._cafile, lambda path: context.load_verify_locations(cafile=path))
@@ -105,14 +115,14 @@ class Trust:
             if certfile == self._certfile:
                 option, password = "--cert", self._password
             _load_file(option, certfile, lambda path: _load_own(context, path, option, password))
-            context.post_handshake_auth = True  # a server may ask for it later, for one of its directories
+            context.post_handshake_auth = True  # a server may request it later, for one of its directories
         if offers:
             context.set_alpn_protocols(offers)
         return context
 
 
 def is_locked(certfile: str) -> bool:
-    """Has its key a password? One that cannot be used at all is told of when it is."""
+    """Return whether the key needs a password; an unusable file is reported on use."""
     return _loading_asks(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), certfile, None) == "in vain"
 
 
@@ -125,7 +135,10 @@ def _load_own(context: ssl.SSLContext, path: str, option: str, password: bytes |
 def _loading_asks(
     context: ssl.SSLContext, path: str, password: bytes | None
 ) -> Literal["no", "yes", "in vain"]:
-    """Load it: was a password asked for, and was it that one? OpenSSL would ask the terminal by itself."""
+    """Load the certificate and return whether a password was requested and was wrong.
+
+    OpenSSL would prompt on the terminal without the callback.
+    """
     asked = False
 
     def answer() -> bytes:
@@ -150,27 +163,31 @@ def _load_file(option: str, path: str, load: Callable[[str], None]) -> None:
         raise NotConfigured(f"{option} {path!r} cannot be used: {error.strerror or error}") from error
 
 
-# Pins: servers without an authority, known by the certificate that each showed first.
+# Pins: servers without an authority, identified by the certificate that each showed first.
 #
-# A scheme of such servers says so in its row (`certificates="pin"`). The certificate of a place is stored in
-# a file of the user's own, a line each, beside the configuration. A server with another certificate is
-# treated as a stranger until the user says otherwise, and is sent nothing. A certificate is compared, and
-# nothing in it is read.
+# The scheme definition of such servers has `certificates="pin"`. The certificate of a host and port is stored
+# in a file of the user, one line each, next to the configuration. A server with another certificate is
+# untrusted until the user removes the line, and is sent nothing. A certificate is only compared; its content
+# is not parsed.
 
 _WHAT = "list of known certificates"
 _NAME = "known-certificates"
-_MOST = 1_048_576  # octets: some ten thousand places
+_MOST = 1_048_576  # in bytes: some ten thousand hosts
 
 
 class Pins:
-    """Those of one run. What was found to be right stays right; the file is looked at for all others."""
+    """The pins of one run; a verified pin is cached, the file is read for all others."""
 
     def __init__(self) -> None:
         self._known: dict[str, str] = {}
 
     async def check(self, host: str, port: int, certificate: bytes) -> None:
-        """Is it the one that this place showed first? The first one is kept. Raises `TlsError` for another
-        one, and `LocalError` where nothing can be kept."""
+        """Compare the certificate with the first certificate of this host and port, and store a first one.
+
+        Raises:
+            TlsError: the certificate differs, or there is none.
+            LocalError: the pin cannot be stored.
+        """
         if not certificate:
             raise TlsError(f"{host} shows no certificate")
         place, shown = f"{comparable_host(host)} {port}", f"sha256:{sha256(certificate).hexdigest()}"
@@ -195,11 +212,11 @@ def _path() -> str:
 
 
 def _find_pin(path: str, place: str, shown: str) -> str:
-    """What the file has for a place; `shown`, which it has from now on, where it had nothing."""
+    """Return the pin in the file, after adding `shown` if the file had none."""
     known = _read_pins(path)
     if place not in known:
         update_own(path, _WHAT, _MOST, partial(_add_pin, path, place, shown), make_folder=True)
-        known = _read_pins(path)  # somebody else may have met it meanwhile
+        known = _read_pins(path)  # another process may have added it meanwhile
     return known.get(place, shown)
 
 
@@ -212,7 +229,7 @@ def _read_pins(path: str) -> dict[str, str]:
 
 
 def _add_pin(path: str, place: str, shown: str, octets: bytes) -> bytes:
-    """The file with a line for a place that has none."""
+    """Return the file content with a line added, unless it has a line for this host and port."""
     if place in _read(path, octets):
         return octets
     end = b"" if octets.endswith(b"\n") or not octets else b"\n"
@@ -234,24 +251,25 @@ def _read(path: str, octets: bytes) -> dict[str, str]:
     return known
 
 
-# Errors of the system or the TLS library as errors of ours; no other module of the gate converts them.
+# Errors of the system or the TLS library as `ResolveError` classes; no other module of the gate converts
+# them.
 #
-# The caller raises the result `from` the original: `connection_fault` for a connection that stood,
+# The caller raises the result `from` the original: `connection_fault` for an established connection,
 # `tls_fault` for TLS.
 
-#: What OpenSSL calls a certificate that no authority known here has signed (X509_V_ERR_…).
+#: OpenSSL codes for a certificate of an unknown authority (X509_V_ERR_…).
 _UNKNOWN_AUTHORITY = frozenset({18, 19, 20, 21})
 
 
 def connection_fault(error: OSError, peer: str) -> NetworkError:
-    """What ends a connection that stood. A peer that acknowledges nothing is silence, not departure."""
+    """Return the error for a broken connection; a peer that acknowledges nothing is a timeout."""
     if error.errno == errno.ETIMEDOUT:
         return TimedOut(f"timed out: {peer} no longer answers, says the system")
     return Disconnected(f"the connection to {peer} broke: {reason(error)}")
 
 
 def tls_fault(error: ssl.SSLError, host: str) -> NetworkError:
-    """Why there is no trustworthy TLS. A peer that leaves during the handshake has said nothing about it."""
+    """Return the error for a failed handshake; a peer that leaves during it is `Disconnected`."""
     if isinstance(error, ssl.SSLCertVerificationError):
         remedy = " (--cacert FILE trusts its own)" if error.verify_code in _UNKNOWN_AUTHORITY else ""
         return TlsError(f"the certificate of {host} is not to be trusted: {error.verify_message}{remedy}")
@@ -264,13 +282,19 @@ def tls_fault(error: ssl.SSLError, host: str) -> NetworkError:
 
 
 def is_cut(error: OSError) -> bool:
-    """Did the octets end without close_notify? Only from Python 3.11.4 on has that a class of its own."""
+    """Return whether the stream ended without close_notify.
+
+    The error has its own class only from Python 3.11.4 on.
+    """
     return getattr(error, "reason", None) == "UNEXPECTED_EOF_WHILE_READING"
 
 
 def make_lasting(error: OSError) -> OSError:
-    """What is raised from now on: the system tells of a reset once, and of an end from then on. Inside TLS an
-    older Python gives a reset the class of an end, but OpenSSL has no words for it."""
+    """Return the error for all later reads.
+
+    The system reports a reset once, and an end from then on. Inside TLS, older Python versions give a reset
+    the class of an end, but OpenSSL has no reason text for it.
+    """
     if not isinstance(error, ssl.SSLEOFError):
         return error
     reset = ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
@@ -278,22 +302,24 @@ def make_lasting(error: OSError) -> OSError:
     return reset
 
 
-# inner tls: TLS inside TLS: through a proxy that is spoken to in TLS itself, to a place that is, too.
+# TLS inside TLS: through a proxy that is reached over TLS, to a server that uses TLS, too.
 #
-# An `ssl.SSLSocket` cannot be laid over another one, so the inner one works on octets in memory, which the
-# outer one carries. What either waits for is raised as the system would have it, and the caller tries
-# again.
+# An `ssl.SSLSocket` cannot wrap another, so the inner layer works on bytes in memory, which the outer layer
+# transports. Waits of either layer raise the same exceptions as a socket, and the caller tries again.
 
 T = TypeVar("T")
 
-#: Octets taken from the outer connection at once: one record of TLS and more.
+#: Bytes read from the outer connection in one call: more than one TLS record.
 _TAKEN = 32_768
-#: Octets of one `send` that are made records of: what is made is held until it has left.
+#: Bytes of one `send` that are encrypted in one call: encrypted data is held until it is sent.
 _MADE = 65_536
 
 
 class InnerTls:
-    """What a `Stream` needs of an `ssl.SSLSocket`, over `outer`. One task may receive while another sends."""
+    """The part of `ssl.SSLSocket` that a `Stream` needs, over `outer`.
+
+    One task may receive while another sends.
+    """
 
     def __init__(
         self, outer: ssl.SSLSocket, context: ssl.SSLContext, host: str, session: ssl.SSLSession | None
@@ -329,7 +355,10 @@ class InnerTls:
             self._flush()
 
     def send(self, octets: memoryview) -> int:
-        """Once records were made of octets they leave before more are: a call that waits is made again."""
+        """Send bytes; encrypted records are sent before more are created.
+
+        A call that raised for a wait is repeated with the same bytes.
+        """
         if not self._said:
             self._said = self._perform(lambda: self._tls.write(octets[:_MADE]))
         self._flush()
@@ -337,17 +366,17 @@ class InnerTls:
         return said
 
     def recv_into(self, view: memoryview) -> int:
-        """What TLS has to say meanwhile leaves if it can: who sends may be waiting for room already."""
+        """Read bytes; TLS's own output is sent if possible, since the peer may be waiting for it."""
         octets = self._perform(lambda: self._tls.read(len(view)))
         view[: len(octets)] = octets
         return len(octets)
 
     def pending(self) -> int:
-        """Octets that came and were not read, of either."""
+        """Return the number of received, unread bytes of both layers."""
         return self._tls.pending() + self._came.pending + self.outer.pending()
 
     def unwrap(self) -> None:
-        """The close_notify of both."""
+        """Send the close_notify of both layers."""
         with suppress(ssl.SSLError):
             self._tls.unwrap()
         self._flush()
@@ -380,10 +409,10 @@ class InnerTls:
         if octets:
             self._came.write(octets)
         else:
-            self._came.write_eof()  # whether that is an orderly end is the inner one's to say
+            self._came.write_eof()  # the inner layer decides whether that is a proper end
 
 
-#: A socket that speaks TLS, whatever lies beneath.
+#: A TLS socket over a socket or over another TLS layer.
 Secured: TypeAlias = "ssl.SSLSocket | InnerTls"
 SECURED = (ssl.SSLSocket, InnerTls)
 
@@ -391,12 +420,12 @@ SECURED = (ssl.SSLSocket, InnerTls)
 def wrap(
     sock: socket.socket | InnerTls, context: ssl.SSLContext, host: str, session: ssl.SSLSession | None
 ) -> Secured:
-    """TLS that proves `host`, over a connected socket or inside the TLS that it has."""
+    """Return a TLS layer that verifies `host`, over a connected socket or inside its TLS."""
     assert not isinstance(sock, InnerTls), "two layers are all there is"
     host = host.rstrip(".")  # RFC 6066 section 3: without the trailing dot
     if isinstance(sock, ssl.SSLSocket):
         return InnerTls(sock, context, host, session)
-    # Raising on a cut is the point: an end without close_notify must not look like a proper one.
+    # An end without close_notify must raise, because it must not look like a proper end.
     return context.wrap_socket(
         sock,
         server_hostname=host,

@@ -1,7 +1,7 @@
-"""The way of one URL to the outside: what a handler gets as its `Gate`.
+"""The network access of one URL: the `Gate` that a handler gets.
 
-There is none without an `Admission`, so nothing can be opened that was not judged; what is opened in TCP, the
-`Connector` opens.
+A gate needs an `Admission`, so only checked URLs open connections. All TCP connections are opened by the
+`Connector`.
 """
 
 from __future__ import annotations
@@ -40,9 +40,16 @@ B = TypeVar("B")
 
 
 class UrlGate:
-    """See `protocols.contract.Gate`. `findings` and `reported_in_clear` are those of the admission; `peer` is
-    the address that was connected to last, None until then. Octets come no faster than `throttle` lets them;
-    `proxy` is the URL, for a person, of the one that it goes through, and `row` what the scheme is."""
+    """The gate of one URL; see `protocols.contract.Gate`.
+
+    Attributes:
+        findings: the policy's warnings, shared with the admission.
+        reported_in_clear: see `Admission`.
+        peer: the address of the last connection; None before the first.
+        throttle: limits the rate of received bytes.
+        proxy: the displayed URL of the proxy.
+        row: the scheme definition.
+    """
 
     def __init__(self, admission: Admission) -> None:
         self._admission = admission
@@ -67,11 +74,11 @@ class UrlGate:
         return secrets.token_bytes(count)
 
     def wrap_dialogue(self, dialogue: Dialogue[object]) -> Dialogue[object]:
-        """The dialogue as it is held through this gate: this one, where nobody but the peer answers it."""
+        """Return the exchange as performed through this gate: unchanged, because the peer answers it."""
         return dialogue
 
     def tap(self, tap: Tap) -> None:
-        """It keeps what is said from now on, before there is a connection."""
+        """Set the recorder, before a connection is opened."""
         self._admission.tap = tap
 
     @property
@@ -84,7 +91,7 @@ class UrlGate:
 
     @property
     def source(self) -> str | None:
-        """The address by which it is judged what an answer leads to; the peer's, where there is no proxy."""
+        """Return the address against which targets of a response are checked; the peer's without a proxy."""
         return self._connector.source
 
     @asynccontextmanager
@@ -116,7 +123,7 @@ class UrlGate:
     async def _connect(
         self, key: Hashable | None, tls: bool, suits: Callable[[object], bool] | None = None
     ) -> AcquiredConnection:
-        """A connection that was kept under the key, or a new one."""
+        """Return the pooled connection of the key, or a new connection."""
         (host, port), connector = self._admission.place, self._connector
         if connector.bounds is not None:
             connector.bounds.begin("connect")
@@ -176,7 +183,7 @@ class UrlGate:
             raise TimedOut(
                 f"timed out: no address for {host} within {self.limits.connect:g} s (--connect-timeout)"
             )
-        from resolver.network.datagrams import UdpSocket  # of one scheme alone
+        from resolver.network.datagrams import UdpSocket  # used by one scheme only
 
         datagrams = UdpSocket(interleave(addresses), port, self._connector.settings, self._check_turn)
         self._connector.peer = datagrams.peer
@@ -192,7 +199,7 @@ class UrlGate:
             raise refusal("S12", f"a {self._admission.url.scheme} URL names no file of this machine")
         from resolver.files.local import (
             FileRoot,
-            open_local,  # of one scheme alone
+            open_local,  # used by one scheme only
         )
 
         policy = self._shared.policy
@@ -218,7 +225,7 @@ class UrlGate:
         return self._elsewhere[location]
 
     def _check_turn(self, peer: str, address: str, port: int) -> None:
-        """The server at `peer` says to go on elsewhere: as if a URL of that place had been followed."""
+        """Check a new address from the server at `peer`, as if a URL with that host were followed."""
         assert isinstance(self._admission.url, HostUrl)
         url = replace(self._admission.url, host=address, port=port, zone=None)
         self._admission.led_to(url, peer).check_addresses([address])
