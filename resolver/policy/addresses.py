@@ -1,8 +1,8 @@
-"""Scopes of addresses (S08): how far inside the user's network an address is, and who may go there.
+"""Address scopes (S08): how internal an address is, and which URLs may lead there.
 
-Only what is global counts as public. An IPv4 address inside an IPv6 one counts as that IPv4 address; where
-it depends on a translator's or a tunnel's mood which of the two is reached, whoever goes there is judged by
-the one farther inside, and whoever comes from there by the other.
+Only globally routed addresses count as public. An IPv4 address embedded in an IPv6 address counts as that
+IPv4 address. If a translator or tunnel decides which of the two is reached, a target counts as the more
+internal one, and a referrer as the less internal one.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from resolver.policy.subject import Decision
 Address: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network
 
-#: What `localhost` and the names below it are, without a look-up (RFC 6761 6.3).
+#: Addresses of `localhost` and the names below it, without a DNS lookup (RFC 6761 6.3).
 LOCALHOST = ("::1", "127.0.0.1")
 
 
 class AddressScope(enum.IntEnum):
-    """How far inside an address leads; a greater one is farther inside. NEVER is no place at all."""
+    """The scope of an address; a greater value is more internal. NEVER is not a host address."""
 
     PUBLIC = 0
     PRIVATE = 1
@@ -35,8 +35,8 @@ class AddressScope(enum.IntEnum):
     NEVER = 4
 
 
-#: The first row that holds an address decides. The single addresses are metadata and platform services of
-#: clouds; what is neither here nor global (`_GLOBAL`) is private.
+#: The first row that contains an address decides. The single addresses are metadata and platform services of
+#: cloud providers. An address that is neither here nor global (`_GLOBAL`) is private.
 _TABLE: tuple[tuple[AddressScope, tuple[str, ...]], ...] = (
     (
         AddressScope.LINK_LOCAL,
@@ -58,8 +58,8 @@ _TABLE: tuple[tuple[AddressScope, tuple[str, ...]], ...] = (
             "172.16.0.0/12",
             "192.168.0.0/16",
             "100.64.0.0/10",
-            # IANA's registries of special purposes (RFC 6890), as of 2026: protocol assignments,
-            # documentation, relays of 6to4, benchmarks; and, for IPv6, blackholes for reverse look-ups.
+            # IANA's special-purpose registries (RFC 6890), as of 2026: protocol assignments, documentation,
+            # 6to4 relays, benchmarks; for IPv6 also blackholes for reverse lookups.
             "192.0.0.0/24",
             "192.0.2.0/24",
             "192.88.99.0/24",
@@ -73,16 +73,18 @@ _TABLE: tuple[tuple[AddressScope, tuple[str, ...]], ...] = (
         ),
     ),
 )
-#: All of IPv6 that is given to anybody (RFC 4291 2.4, IANA's registry of the address space).
+#: All allocated IPv6 unicast space (RFC 4291 2.4, IANA's address space registry).
 _GLOBAL = "2000::/3"
-#: What is before the 32 bits of an IPv4 address in one that is only another way to write or to reach it:
-#: compatible, mapped (RFC 4291 2.5.5), translated (RFC 2765), NAT64 (RFC 6052).
+#: The bits before the 32 bits of an embedded IPv4 address that is only another form of it: compatible, mapped
+#: (RFC 4291 2.5.5), translated (RFC 2765), NAT64 (RFC 6052).
 _STANDING = frozenset({0, 0xFFFF, 0xFFFF_0000, 0x64_FF9B << 64})
 
 
 def literal_addresses(host: str) -> tuple[str, ...] | None:
-    """The addresses of a host that needs no look-up: a literal address, `localhost` or a name below
-    it. None for any other name."""
+    """Return the addresses of a host that needs no DNS lookup, or None for any other name.
+
+    Such a host is an address literal, `localhost` or a name below it.
+    """
     name = host.lower().removesuffix(".")
     if name == "localhost" or name.endswith(".localhost"):
         return LOCALHOST
@@ -93,7 +95,7 @@ def literal_addresses(host: str) -> tuple[str, ...] | None:
 
 @lru_cache(maxsize=1024)
 def classify(address: str) -> AddressScope:
-    """How far inside a numeric address may lead; NEVER for what is no address. A zone is ignored."""
+    """Return the most internal scope of a numeric address; NEVER for other text. A zone is ignored."""
     found = _read(address)
     if found is None:
         return AddressScope.NEVER
@@ -104,12 +106,14 @@ def classify(address: str) -> AddressScope:
 
 @lru_cache(maxsize=1024)
 def find_least_scope(address: str) -> AddressScope:
-    """How far inside at least is whoever answers at a numeric address: nobody gets anywhere by the choice of
-    the octets that others may take for an IPv4 address."""
+    """Return the least internal scope of a numeric address, used for referrers.
+
+    A server gains no access by choosing address bits that can be read as an IPv4 address.
+    """
     found = _read(address)
     if found is None:
         return AddressScope.NEVER
-    if found.version == 6 and found.ipv4_mapped is not None:  # the system's own way to write it
+    if found.version == 6 and found.ipv4_mapped is not None:  # the form that the operating system itself uses
         return _row(found.ipv4_mapped)
     return min(map(_row, (found, *_find_embedded(found))))
 
@@ -126,7 +130,14 @@ def _row(address: Address) -> AddressScope:
 def judge_address(
     address: str, policy: Policy, origin: Origin, referrer_address: str | None
 ) -> Decision | None:
-    """S08 for one address; None is allow. `referrer_address` is where the referring object came from."""
+    """Apply S08 to one address; None means allowed.
+
+    Args:
+        address: the numeric address.
+        policy: the policy.
+        origin: the origin of the URL.
+        referrer_address: the address that the referring object came from.
+    """
     reach = classify(address)
     if reach is AddressScope.PUBLIC or _is_allowed(address, policy.allow_address):
         return None
@@ -163,7 +174,7 @@ def _refusal(address: str, detail: str) -> Decision:
 
 
 def _is_allowed(address: str, ranges: AbstractSet[str]) -> bool:
-    """Is the address, or each IPv4 address that it may stand for, in one of the ranges?"""
+    """Return whether the address, or each IPv4 address it may embed, is in a range."""
     found = _read(address) if ranges else None
     if found is None:
         return False
@@ -184,30 +195,32 @@ def _read(address: str) -> Address | None:
 
 
 def _find_embedded(address: Address) -> list[IPv4Address]:
-    """The IPv4 addresses that an IPv6 one may stand for."""
+    """Return the IPv4 addresses that an IPv6 address may embed."""
     if address.version == 4:
         return []
     return [IPv4Address(inner & 0xFFFF_FFFF) for inner in _list_inner(int(address))]
 
 
 def _list_inner(number: int) -> Iterator[int]:
-    """Their numbers, in the low 32 bits."""
+    """Return the embedded addresses as numbers, in their low 32 bits."""
     if number >> 32 in _STANDING and number > 1:
         yield number
     elif number >> 112 == 0x2002:  # 6to4 (RFC 3056)
         yield number >> 80
-    elif number >> 96 == 0x2001_0000:  # Teredo: the client's, its bits inverted (RFC 4380 4)
+    elif number >> 96 == 0x2001_0000:  # Teredo: the client's address, with inverted bits (RFC 4380 4)
         yield ~number
-    elif number >> 80 == 0x64_FF9B_0001:  # NAT64 of one's own (RFC 8215), its prefix as long as one likes
+    elif number >> 80 == 0x64_FF9B_0001:  # local-use NAT64 (RFC 8215), with any prefix length
         forms = (number & 0xFFFF_FFFF, number >> 24 & 0xFFFF_FFFF, _split(number, 16), _split(number, 8))
-        yield from (form for form in forms if form >> 24)  # 0/8 is what the other lengths leave over
+        yield from (form for form in forms if form >> 24)  # 0/8 results from the other prefix lengths
     if number >> 32 & 0xFDFF_FFFF == 0x5EFE:  # ISATAP, below any prefix (RFC 5214 6.1)
         yield number
 
 
 def _split(number: int, bits: int) -> int:
-    """Where the prefix of a translator ends that many bits before the 64th, the IPv4 address goes on behind
-    the eight that follow it, which are 0 (RFC 6052 2.2)."""
+    """Return the IPv4 address for a translator prefix that ends `bits` bits before bit 64.
+
+    The address continues after the eight bits from bit 64, which are 0 (RFC 6052 2.2).
+    """
     rest = 32 - bits
     return (number >> 64 & (1 << bits) - 1) << rest | number >> 56 - rest & (1 << rest) - 1
 

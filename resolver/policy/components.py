@@ -1,10 +1,10 @@
-"""Rules on the components of a URL: bytes (S02), forms (S03, S05), ports (S04, S13), lookalike names (S07).
+"""Rules on URL components: bytes (S02), forms (S03, S05), ports (S04, S13), look-alike host names (S07).
 
-`resolver.policy.schemes` has the forbidden bytes per scheme and component, the ones that would end a command
-or a field. A component without a row, of a plug-in's scheme or forgotten, must not end a line, whether it is
-sent as it is or decoded first. The URL is judged before any lookup, and the refusal points at the escape;
-that is the courtesy. `protocols.wire` refuses the same bytes again when a command is written; that is the
-guarantee.
+`resolver.policy.schemes` lists the forbidden bytes per scheme and component: the bytes that would end a
+command or a field. A component without a rule, forgotten or of a plug-in's scheme, must not end a line,
+whether it is sent as it is or decoded first. The URL is checked before any DNS lookup, and the refusal points
+at the escape. That check gives the better message; the guarantee is `protocols.wire`, which refuses the same
+bytes again when a command is written.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NONE: frozenset[int] = frozenset()
 
 
 def judge_octets(subject: Subject) -> Iterator[Decision]:
-    """S02. The first place of each sort is reported: a hostile URL may have thousands."""
+    """Apply S02; only the first position of each kind is reported, as a hostile URL may have thousands."""
     url, rules = subject.url, subject.rules
     reported: set[str] = set()
     for word in url.words():
@@ -53,7 +53,7 @@ def judge_octets(subject: Subject) -> Iterator[Decision]:
 
 
 def _decode_octets(octets: bytes) -> bytes:
-    """What no row names may still be encoded and be decoded by who sends it."""
+    """Decode the bytes of a component without a rule: its sender may decode them."""
     return unquote_to_bytes(octets)
 
 
@@ -104,13 +104,16 @@ def _decision(
 
 
 def position_in(url: Url, name: str, octets: frozenset[int]) -> int | None:
-    """Where in the URL text the first of `octets` stands within the component `name`."""
+    """Return the index in the URL text of the first of `octets` within the component `name`."""
     place = url.place(name)
     return None if place is None else position_of(url.text, place, octets)
 
 
 def _judge_mail_headers(url: Url, component: str) -> Iterator[Decision]:
-    """Names and values that would end their line in a draft; only the body has several (RFC 6068 5)."""
+    """Report header names and values that would end their line in a draft.
+
+    Only the body may have several lines (RFC 6068 5).
+    """
     headers: tuple[tuple[bytes, bytes], ...] = getattr(url, component)
     for index, (name, value) in enumerate(headers):
         shown = b"" if name.lower() == b"body" else value
@@ -121,7 +124,7 @@ def _judge_mail_headers(url: Url, component: str) -> Iterator[Decision]:
 
 
 def _judge_request_length(url: Url, components: tuple[str, ...], longest: int) -> Iterator[Decision]:
-    """The first line of a request that some components share."""
+    """Check the length of the first line of a request that several components share."""
     parts = [part for name in components if type(part := getattr(url, name)) is bytes]
     line = b"\t".join(parts).partition(b"\r\n")[0]
     if len(line) > longest:
@@ -133,13 +136,14 @@ def _judge_request_length(url: Url, components: tuple[str, ...], longest: int) -
         )
 
 
-# Host names that look like other names (S07), as far as their `xn--` labels tell.
+# Host names that imitate other names (S07), as far as their `xn--` labels show it.
 #
-# Names are shown as given and never decoded. UTS 46 comes from `idna`, which is imported, as is
-# `unicodedata`, only when there is such a label.
+# Names are displayed as given and never decoded. UTS 46 comes from `idna`, which is imported only for such a
+# label, as is `unicodedata`.
 
-#: Letters that pass for Latin ones in common typefaces (compare UTS 39, confusables); by number, for
-#: nobody could review them by sight. Small a is U+0430 and U+03B1, small o U+043E and U+03BF.
+#: Letters that look like Latin letters in common typefaces (compare UTS 39, confusables). They are written as
+#: numbers, because a reviewer cannot distinguish the glyphs. Small a is U+0430 and U+03B1, small o U+043E and
+#: U+03BF.
 _LOOKALIKES = {
     "CYRILLIC": frozenset(
         "\u0430\u0433\u0435\u043e\u043f\u0440\u0441\u0443\u0445\u044c\u0455\u0456"
@@ -157,13 +161,15 @@ _KANA = {
     "IDEOGRAPHIC": "HAN",
 }
 _NO_SCRIPT = frozenset({"MODIFIER", "COMBINING"})
-#: Scripts that one label may well mix.
+#: Scripts that one label may legitimately mix.
 _MIXES = (frozenset({"HAN", "KANA", "LATIN"}), frozenset({"HAN", "HANGUL"}))
 
 
 def judge_name(subject: Subject) -> Iterator[Decision]:
-    """S07: one ruling for each way in which `xn--` labels are not what they seem: the first label. And for a
-    host that is written with escapes, where somebody may have looked at the URL before us."""
+    """Apply S07: one decision for each kind of deceptive `xn--` label, at the first such label.
+
+    A host written with escapes is reported too, because another parser may have checked the URL before.
+    """
     host = "" if subject.endpoint is None else subject.endpoint.host
     if host.lower().removesuffix(".") in subject.policy.allow_name:
         return
@@ -183,11 +189,11 @@ def judge_name(subject: Subject) -> Iterator[Decision]:
 
 
 def _judge_spelling(subject: Subject) -> Iterator[Decision]:
-    """A caller that filters with another parser sees another host."""
+    """Report an escaped host: a caller that filters with another parser sees another host."""
     place = subject.url.place("host")
     written = "" if place is None else subject.url.text[place.start : place.end]
     if not written and subject.url.scheme not in registry.SCHEMES:
-        from protocols import other  # few URLs are of a scheme that is not ours
+        from protocols import other  # imported here: few URLs have an unknown scheme
 
         written = other.written_host(subject.url)
     if "%" in written and subject.policy.public_only:
@@ -201,7 +207,7 @@ def _judge_spelling(subject: Subject) -> Iterator[Decision]:
 
 
 def objection_to(label: str) -> str | None:
-    """What is wrong with an `xn--` label, or None: controls and scripts first, then UTS 46."""
+    """Return the problem of an `xn--` label, or None: controls and scripts first, then UTS 46."""
     text = _decode(label)
     if text is None:
         return "does not decode"
@@ -216,7 +222,7 @@ def objection_to(label: str) -> str | None:
 
 
 def _decode(label: str) -> str | None:
-    """The label's characters by the algorithm of RFC 3492 alone."""
+    """Decode the label by the algorithm of RFC 3492 alone."""
     try:
         return label[4:].encode("ascii").decode("punycode")
     except (UnicodeError, ValueError, OverflowError):
@@ -224,7 +230,7 @@ def _decode(label: str) -> str | None:
 
 
 def _is_valid(label: str, text: str) -> bool:
-    """Does the label stand for exactly this text under IDNA 2008, and does UTS 46 leave it alone?"""
+    """Return whether the label encodes exactly this text under IDNA 2008, and UTS 46 keeps it."""
     import idna
 
     try:
@@ -234,7 +240,7 @@ def _is_valid(label: str, text: str) -> bool:
 
 
 def _script(character: str) -> str | None:
-    """The script of a letter, None for a digit, a hyphen, a mark, or a letter of no script."""
+    """Return the script of a letter; None for a digit, a hyphen, a mark, or a letter without a script."""
     if unicodedata.category(character)[0] != "L":
         return None
     word = unicodedata.name(character, "UNKNOWN").split()[0]
@@ -248,11 +254,11 @@ def _disguise(text: str, scripts: set[str]) -> str | None:
     return None
 
 
-# Ports that a URL may name (S04), and the one a server may name for FTP's second connection (S13).
+# Ports that a URL may name (S04), and the port that a server may name for FTP's data connection (S13).
 #
-# A server of another protocol reads our request as commands (RFC 1738 section 6): that needs no CR LF where
-# the request itself is text of the URL's choosing, as in gopher. So the schemes that send such text are
-# judged most strictly, and telnet, which sends none, least.
+# A server of another protocol reads our request as commands (RFC 1738 section 6), even without CR LF if the
+# request itself is text from the URL, as in gopher. The schemes that send such text therefore have the
+# strictest rules, and telnet, which sends none, the mildest.
 
 #: The ports that the WHATWG Fetch standard blocks ("bad port"), as of 2026.
 # fmt: off
@@ -262,7 +268,7 @@ FETCH = frozenset({
     515, 526, 530, 531, 532, 540, 548, 554, 556, 563, 587, 601, 636, 989, 990, 993, 995, 1719, 1720, 1723,
     2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080,
 })
-#: Line-driven services that strangers' gopher URLs aim at: databases, caches, build and cluster tools.
+#: Line-driven services that untrusted gopher URLs attack: databases, caches, build and cluster tools.
 SERVICE = frozenset({
     873, 1433, 1521, 2181, 2375, 3306, 4369, 5432, 5672, 5984, 6379, 8009, 9000, 9042, 9100, 9200, 10050,
     11211, 15672, 27017,
@@ -279,7 +285,7 @@ _REASON: dict[PortKind, str] = {
 
 
 def judge_port(subject: Subject) -> Iterator[Decision]:
-    """S04."""
+    """Apply S04."""
     if subject.endpoint is None or subject.endpoint.port in subject.policy.allow_port:
         return
     port, scheme = subject.endpoint.port, subject.url.scheme
@@ -296,7 +302,7 @@ def judge_port(subject: Subject) -> Iterator[Decision]:
 
 
 def kind_of(port: int, default_port: int) -> PortKind:
-    """Which column of the rule's table a port is in. One that cannot be (0, 65536) is a bad one."""
+    """Return the column of the rule's table for a port; an impossible port (0, 65536) counts as blocked."""
     if port in FETCH or not 0 < port <= 65_535:
         return "own" if port == default_port != 0 else "fetch"
     if port == default_port:
@@ -307,10 +313,10 @@ def kind_of(port: int, default_port: int) -> PortKind:
 
 
 def check_data_port(port: int, policy: Policy) -> None:
-    """S13: raise `Refused` for a port below 1024 in a server's answer to EPSV or PASV.
+    """Apply S13: raise `Refused` for a port below 1024 in a server's reply to EPSV or PASV.
 
-    The lists of S04 do not apply: servers pick these ports at random, the address is the server's
-    own, and we only read.
+    The lists of S04 do not apply: servers choose these ports at random, the address is the server's own, and
+    the client only reads.
     """
     if port < 1024 and port not in policy.allow_port:
         raise Decision(
@@ -321,14 +327,14 @@ def check_data_port(port: int, policy: Policy) -> None:
         ).refusal()
 
 
-# The one URL that sends more than one line and the one that changes something (S03, S05).
+# The only URL that sends several lines, and the only URL that changes remote state (S03, S05).
 #
-# RFC 1738 3.4.9 puts a filled-in Gopher+ form into a URL, line ends and all. A form is allowed only as one
-# dot-terminated block after a view, with nothing behind it, on a gopher port. Every value in it is a line of
-# a stranger's choosing, so it also requires a user who wanted to submit it.
+# RFC 1738 3.4.9 puts a filled-in Gopher+ form into a URL, line ends included. A form is allowed only as one
+# dot-terminated block after a view, with no bytes after it, on a gopher port. An untrusted URL can choose
+# every line in it, so the form also requires a user who wanted to submit it.
 
 _ENDS = frozenset(b"\0\t\n\r")
-_FORM = (  # compiled by the first form
+_FORM = (  # compiled on first use
     rb"\+ [^\x00-\x1f\x7f]* \t 1 \r\n"
     rb"\+-1 \r\n"
     rb"(?: (?!\.\r\n) [^\x00\r\n]* \r\n )*"
@@ -337,8 +343,10 @@ _FORM = (  # compiled by the first form
 
 
 def judge_form(subject: Subject) -> Iterator[Decision]:
-    """S03 for a Gopher+ string with octets that end a line or a field, then S05 if it is a form; asked where
-    there is such a string."""
+    """Apply S03 to a Gopher+ string with bytes that end a line or a field, then S05 to a form.
+
+    The rule runs only for URLs with such a string.
+    """
     form = subject.rules.form
     gopherplus: object = None if form is None else getattr(subject.url, form)
     if not isinstance(gopherplus, bytes) or _ENDS.isdisjoint(gopherplus):
@@ -363,7 +371,7 @@ def _not_a_form(subject: Subject, gopherplus: bytes) -> Decision:
 
 
 def _judge_port(subject: Subject) -> Iterator[Decision]:
-    """Point 3 of the rule: to any other port the form would be a way to talk to a mail server."""
+    """Apply point 3 of S03: on any other port the form could talk to a mail server."""
     endpoint = subject.endpoint
     if (
         endpoint is None
@@ -381,7 +389,7 @@ def _judge_port(subject: Subject) -> Iterator[Decision]:
 
 
 def _judge_submission(subject: Subject) -> Iterator[Decision]:
-    """S05."""
+    """Apply S05."""
     if subject.policy.allow_form:
         return
     yield Decision(

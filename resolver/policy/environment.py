@@ -1,6 +1,6 @@
-"""The process environment: proxies, the terminal, and the user's directories for files of programs.
+"""The process environment: proxies, the terminal, the user's directories, and the news server.
 
-No other module reads it; it is read once a run.
+No other module reads the environment; it is read once per run.
 """
 
 from __future__ import annotations
@@ -19,41 +19,45 @@ from resolver.url import registry
 
 
 def proxies_here(proxy: str | None = None) -> dict[str, str]:
-    """The proxy variables that are set, and what shows that this is a CGI program; and the `proxy` that the
-    caller names (see `proxy_variables`)."""
+    """Return the proxy variables of the environment, with the variables that mark a CGI program.
+
+    `proxy` is the caller's own setting (see `proxy_variables`).
+    """
     return proxy_variables(os.environ, proxy)
 
 
 def own_folder() -> str | None:
-    """Where the person's files for this program stand, if anywhere."""
+    """Return the directory of the user's configuration for this program, or None."""
     home = configuration_home()
     return os.path.join(home, "resolve") if os.path.isabs(home) else None
 
 
 def configuration_home() -> str:
-    """Where programs keep what a person chose; relative where nobody knows."""
+    """Return the base directory of configuration files; a relative path if it is unknown."""
     return _home("XDG_CONFIG_HOME", "~/.config")
 
 
 def data_home() -> str:
-    """Where a person's desktop finds its programs; relative where nobody knows."""
+    """Return the base directory of desktop entries; a relative path if it is unknown."""
     return _home("XDG_DATA_HOME", "~/.local/share")
 
 
 def state_home() -> str:
-    """Where programs keep what they did; relative where nobody knows."""
+    """Return the base directory of state files; a relative path if it is unknown."""
     return _home("XDG_STATE_HOME", "~/.local/state")
 
 
 def _home(name: str, otherwise: str) -> str:
-    """A relative directory is none (XDG Base Directory)."""
+    """Return the directory in a variable; a relative value is ignored (XDG Base Directory)."""
     home = os.environ.get(name, "")
     return home if os.path.isabs(home) else os.path.expanduser(otherwise)
 
 
 def runtime_folder() -> str | None:
-    """Where it stands what lives as long as a process of this person; below the state of programs, where the
-    system has no place for that."""
+    """Return the directory for files that live as long as a process of the user.
+
+    If the system has no such directory, it is a directory in the state directory.
+    """
     for folder in (os.environ.get("XDG_RUNTIME_DIR", ""), state_home()):
         if os.path.isabs(folder):
             return os.path.join(folder, "resolve")
@@ -61,39 +65,38 @@ def runtime_folder() -> str | None:
 
 
 def colours_here() -> dict[str, str]:
-    """What is said of colours: NO_COLOR, LS_COLORS, and the terminal's kind."""
+    """Return the color settings: NO_COLOR, LS_COLORS, and the terminal type."""
     return {name: os.environ[name] for name in ("NO_COLOR", "LS_COLORS", "TERM") if name in os.environ}
 
 
 def state_folder() -> str | None:
-    """Where it stands what this program remembers from one run to another and no person writes, if anywhere:
-    as `own_folder`."""
+    """Return the directory for this program's own state between runs, or None; see `own_folder`."""
     home = state_home()
     return os.path.join(home, "resolve") if os.path.isabs(home) else None
 
 
-# news server: Which server to ask for a `news:` URL that names none (news page, section 1).
+# The news server for a `news:` URL without a server (news page, section 1).
 #
-# The first of: what the caller says, the environment variable NNTPSERVER, `/etc/news/server`. There is no
-# guess behind them: a name like `news` belongs to a stranger in a strange network. `choose` decides on what
-# it is given; `find_setting` looks on this machine.
+# The first of these settings counts: the caller's, the environment variable NNTPSERVER, `/etc/news/server`.
+# No default is used: a name like `news` belongs to an unknown host in a foreign network. `choose` decides
+# from its arguments; `find_setting` reads this machine's settings.
 
 SYSTEM_FILE = "/etc/news/server"
 HOW_TO_SET = f"give --news-server HOST[:PORT], set NNTPSERVER, or write one to {SYSTEM_FILE}"
-#: Octets of that file that are looked at: it holds a name and perhaps a comment.
+#: Maximum bytes read from that file: it holds a name and perhaps a comment.
 _MOST = 65_536
 _PLACE = re.compile(r"[^/?#@\s]+")
 
 
 class NewsServerSetting(NamedTuple):
-    """A server as it was written down, and where."""
+    """A server setting and its source."""
 
     text: str
     source: str
 
 
 def needs_server(url: Url) -> bool:
-    """Is this a URL whose server is a setting of the user's?"""
+    """Return whether the server of the URL is a setting of the user."""
     if getattr(url, "host", None) is not None:
         return False
     row = registry.find(url.scheme)
@@ -101,7 +104,7 @@ def needs_server(url: Url) -> bool:
 
 
 def find_setting(option: str | None) -> NewsServerSetting | None:
-    """What is set on this machine, by the caller first of all."""
+    """Return the setting on this machine; the caller's option comes first."""
     settled = option or os.environ.get("NNTPSERVER")
     return choose(option, os.environ, None if settled else _read_system_file())
 
@@ -109,7 +112,7 @@ def find_setting(option: str | None) -> NewsServerSetting | None:
 def choose(
     option: str | None, environment: Mapping[str, str], system_file: str | None
 ) -> NewsServerSetting | None:
-    """The first of what is set; an empty setting is none."""
+    """Return the first setting; an empty setting counts as absent."""
     if option:
         return NewsServerSetting(option, "--news-server")
     if in_environment := environment.get("NNTPSERVER"):
@@ -119,7 +122,7 @@ def choose(
 
 
 def first_word(text: str) -> str | None:
-    """The first word of the first line that is neither empty nor a comment."""
+    """Return the first token of the first line that is neither empty nor a comment."""
     for line in text.splitlines():
         words = line.split()
         if words and not words[0].startswith("#"):
@@ -128,8 +131,11 @@ def first_word(text: str) -> str | None:
 
 
 def server_of(setting: NewsServerSetting | None, scheme: str) -> NewsServer:
-    """The server: `host`, `host:port` or `[v6]:port`, by the rules of a URL's. Raises `NotConfigured`
-    where none is set, and for a setting that names none."""
+    """Return the server of a setting: `host`, `host:port` or `[v6]:port`, parsed as in a URL.
+
+    Raises:
+        NotConfigured: there is no setting, or it is not a server.
+    """
     if setting is None:
         raise NotConfigured(f"{scheme} URLs without a server need one: {HOW_TO_SET}")
     shown = setting.text if "@" not in setting.text else f"****@{setting.text.rpartition('@')[2]}"
@@ -151,4 +157,4 @@ def _read_system_file() -> str | None:
         with open(SYSTEM_FILE, encoding="utf-8", errors="replace") as file:
             return file.read(_MOST)
     except OSError:
-        return None  # most machines have none
+        return None  # most machines do not have the file

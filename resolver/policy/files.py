@@ -1,6 +1,6 @@
-"""file URLs (S12), as far as the URL itself tells, and safe names for saved files (S14).
+"""Rules for `file:` URLs (S12), as far as the URL itself tells, and safe names for saved files (S14).
 
-The gate checks what is on the disk.
+The gate checks the file system.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from resolver.policy.subject import Decision, Subject
 
 _SEPARATORS = frozenset(b"/" + os.fsencode(os.sep + (os.altsep or "")))
 _NO_NAME = _SEPARATORS | {0}
-#: What a file URL may call it; nothing is looked up, and no other spelling means it.
+#: Hosts of a file URL that mean this machine; no name is resolved, and no other spelling counts.
 _THIS_MACHINE = (None, "", "localhost", "127.0.0.1", "::1")
 
 
 def judge_file(subject: Subject) -> Iterator[Decision]:
-    """S12, asked of URLs that name files of this machine."""
+    """Apply S12; the rule runs only for URLs of local files."""
     yield from _judge_host(subject)
     yield from _judge_origin(subject)
     segments = _segments(subject)
@@ -62,7 +62,7 @@ def _judge_origin(subject: Subject) -> Iterator[Decision]:
 
 
 def _judge_segments(subject: Subject, segments: Sequence[bytes]) -> Iterator[Decision]:
-    """The first place is told: a hostile URL may have thousands, each to be looked for in its text."""
+    """Report the first position only: a hostile URL may have thousands, each searched for in its text."""
     for index, segment in enumerate(segments):
         if bad := _NO_NAME.intersection(segment):
             octet = next(octet for octet in segment if octet in bad)
@@ -87,16 +87,16 @@ def _judge_root(subject: Subject, segments: Sequence[bytes]) -> Iterator[Decisio
 
 
 def is_below(segments: Sequence[bytes], root: str) -> bool:
-    """Does the path end at `root` or below it, taken by its words alone?
+    """Return whether the path is `root` or below it, by its segments alone.
 
-    Links may still lead elsewhere: whoever opens the path follows them and judges again.
+    Symbolic links may still lead elsewhere: the code that opens the path follows them and checks again.
     """
     top = _walk(os.fsencode(root).split(b"/"))
     return _walk(segments)[: len(top)] == top
 
 
 def _walk(segments: Sequence[bytes]) -> list[bytes]:
-    """Where the segments lead from `/`: dots undone, empty ones dropped."""
+    """Return the path from `/`, with dot segments resolved and empty segments dropped."""
     path: list[bytes] = []
     for segment in segments:
         if segment == b"..":
@@ -106,31 +106,32 @@ def _walk(segments: Sequence[bytes]) -> list[bytes]:
     return path
 
 
-# Names of saved files that another party suggests (S14). A saved file never ends like one of those that a
-# transfer keeps beside it, because a later run could take it for its own.
+# Names of saved files that another party suggests (S14). A saved file never ends like a file that a transfer
+# keeps next to it, because a later run could mistake it for its own.
 
-_LONGEST = 200  # octets: room for `.part` and a number under the 255 of common file systems
-# Patterns are text, compiled when the first file is named: most judgements name none.
-#: C0, DEL and C1 controls, bidi controls, octets that were no UTF-8, and what Windows reserves.
+_LONGEST = 200  # in bytes: leaves space for `.part` and a number under the 255 of common file systems
+# Patterns are strings, compiled when the first file is named: most policy checks need no file name.
+# C0, DEL and C1 controls, bidi controls, bytes that were not UTF-8, and characters reserved by Windows.
 _DOUBTFUL = (
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\udc80-\udcff"
     + re.escape(':*?"<>|')
     + "]"
 )
-#: Endings of the files that a transfer keeps beside its own: what has come of it, what a later run has to
-#: know of that, and how it came. The last two are written whole under a first name with one more ending.
+#: Suffixes of the files that a transfer keeps next to its own: the partial data, the state for a later run,
+#: and the metadata of the retrieval. The last two are first written under a temporary name with one more
+#: suffix.
 PART_SUFFIX, STATE_SUFFIX, META_SUFFIX, FIRST_SUFFIX = ".part", ".part-state", ".meta.json", ".new"
 _KEPT_BESIDE = (
     *(PART_SUFFIX, STATE_SUFFIX, META_SUFFIX),
     *(STATE_SUFFIX + FIRST_SUFFIX, META_SUFFIX + FIRST_SUFFIX),
 )
-#: Code points that a file system which folds names passes over (Default_Ignorable_Code_Point of Unicode).
+#: Code points that a file system ignores when it folds names (Unicode's Default_Ignorable_Code_Point).
 _IGNORED = (
     "[\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-#: An ending that tells what is in a file, which no number does (`ls.1`, `RFC-1.5`); those that tell only how
-#: what is in it is packed or signed; and one that may stand before such a one.
+#: A suffix that tells the content of a file, which a number does not (`ls.1`, `RFC-1.5`); suffixes that tell
+#: only the compression or signature; and a suffix that may stand before such a suffix.
 _SUFFIX = r"\.[0-9]*[A-Za-z][A-Za-z0-9]{0,7}"
 _WRAPPINGS = frozenset(
     [".Z", ".asc", ".br", ".bz2", ".gpg", ".gz", ".lz", ".lzma", ".lzo", ".sig", ".xz", ".zst"]
@@ -140,11 +141,13 @@ _DEVICE = r"(?i:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³]) *(?:\..
 
 
 def local_name(component: bytes) -> str:
-    """A safe file name out of the last component, decoded, of a URL or of a server's words.
+    """Return a safe file name for the last component, decoded, of a URL or of a server's suggestion.
 
-    At most 200 octets of UTF-8, without separators, controls or characters that some system gives a
-    meaning to, and not ending like what a transfer keeps beside its file. Raises `Refused` (S14) where
-    nothing is left that could name a file.
+    The name has at most 200 bytes of UTF-8. It has no separators, controls or characters with a meaning on
+    some system. It does not end like a file that a transfer keeps next to its file.
+
+    Raises:
+        Refused: no usable part is left (S14).
     """
     last = re.split(rb"[/\\]", component)[-1]
     if last in (b"", b".", b".."):
@@ -160,14 +163,16 @@ def local_name(component: bytes) -> str:
 
 
 def local_path(components: Sequence[bytes]) -> str:
-    """Names of directories, each as safe as that of a file; empty ones and `.` lead nowhere."""
+    """Return a path of safe directory names; empty components and `.` are dropped."""
     names = (b"__" if part == b".." else part for part in components if part not in (b"", b"."))
     return "/".join(local_name(name) for name in names)
 
 
 def number_name(name: str, number: int) -> str:
-    """The same name for the second, third, … of those that want it: `data.2.tar.gz`. The first has it as it
-    is."""
+    """Return the name with a number for the second, third, … duplicate: `data.2.tar.gz`.
+
+    The first keeps its name.
+    """
     if number == 1:
         return name
     stem, suffixes = name, ""
@@ -179,28 +184,32 @@ def number_name(name: str, number: int) -> str:
 
 
 def name_key(name: str) -> str:
-    """Return what is equal for names, or paths, that are one where letters have no case, or accents no one
-    form."""
+    """Return a key that is equal for names or paths that differ only in case or Unicode normalization.
+
+    Some file systems treat such names as one file.
+    """
     if name.isascii():
         return name.lower()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 
 def is_kept_beside(name: str) -> bool:
-    """Does a file of this name end like one that a transfer keeps beside its own? On any file system: some
-    know no letter case, fold what looks alike, pass over what is not seen or drop a final period."""
+    """Return whether a name ends like a file that a transfer keeps next to its own, on any file system.
+
+    Some file systems ignore case, fold look-alike characters, ignore invisible ones or drop a final period.
+    """
     folded = name.casefold() if name.isascii() else _fold(name)
     return folded.rstrip(". ").endswith(_KEPT_BESIDE)
 
 
 def _fold(name: str) -> str:
-    """As NFKC_Casefold of Unicode has it."""
+    """Return the NFKC_Casefold form of Unicode."""
     folded = re.sub(_IGNORED, "", unicodedata.normalize("NFKC", name).casefold())
     return unicodedata.normalize("NFKC", folded)
 
 
 def listing_name_ok(name: bytes) -> bool:
-    """May a name out of a listing become the name of a file below the directory listed?"""
+    """Return whether a name in a listing may become a file name below the listed directory."""
     return name not in (b"", b".", b"..") and not re.search(rb"[/\\\0]", name)
 
 
@@ -214,7 +223,7 @@ def _refuse_nameless() -> Refused:
 
 
 def _end_well(name: str) -> str:
-    """Windows drops a final period or space, and then it is another name."""
+    """Replace a final period or space: Windows drops it, which would change the name."""
     return name[:-1] + "_" if name[-1] in ". " else name
 
 

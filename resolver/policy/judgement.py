@@ -1,7 +1,7 @@
 """The rules in their order, and their verdict before a lookup, after it, and on a connection.
 
-S19, S10, S20, S12, S18, S02, S03, S05, S04, S06, S07, S09 for proxies, then S08. All rules run, so that a
-verdict tells everything at once; overrides and easings are each rule's own.
+The order is S19, S10, S20, S12, S18, S02, S03, S05, S04, S06, S07, S09 for proxies, then S08. All rules run,
+so that a verdict lists every objection. Overrides and relaxations belong to each rule.
 """
 
 from __future__ import annotations
@@ -53,17 +53,23 @@ def judge(
     server: NewsServer | None = None,
     variables: Mapping[str, str] = _NOTHING,
 ) -> Verdict:
-    """Everything that needs no look-up; S08 only for literal addresses and `localhost`.
+    """Apply all rules that need no DNS lookup; S08 only to address literals and `localhost`.
 
-    `gateways` are the user's, by scheme; a URL that goes through one is judged with the gateway's own
-    URL, which counts as the user's. `server` is the user's news server, for `news:` URLs without one;
-    `variables` are what the environment says of proxies.
+    Args:
+        url: the parsed URL.
+        policy: the policy.
+        origin: the origin of the URL.
+        referrer: the URL that led here.
+        gateways: the user's gateways by scheme. A URL that goes through a gateway is checked with the
+            gateway's own URL, which has the origin "user".
+        server: the user's news server, for `news:` URLs without a server.
+        variables: the proxy settings of the environment.
     """
     return judge_subject(subject_of(url, policy, origin, referrer, server, variables), gateways)
 
 
 def judge_subject(subject: Subject, gateways: Mapping[str, str]) -> Verdict:
-    """`judge`, for who has more to ask of the same subject."""
+    """Apply the rules of `judge` to a subject that the caller uses again."""
     return combine_decisions([*_decisions(subject, gateways), *_decisions_on_literal(subject)])
 
 
@@ -75,17 +81,19 @@ def judge_addresses(
     origin: Origin = "user",
     referrer: Referrer | None = None,
 ) -> tuple[tuple[str, ...], Verdict]:
-    """S08 after a look-up: the addresses that may be connected to, in the order given, and the verdict.
+    """Apply S08 after a DNS lookup: return the allowed addresses in the given order, and the verdict.
 
-    For a `news:` URL that names no server they are the user's server's, and the origin is the user.
+    For a `news:` URL without a server the addresses belong to the user's server, so the origin is "user".
     """
     subject = subject_of(url, policy, origin, referrer)
     return sift_addresses(subject if subject.endpoint else subject._replace(origin="user"), addresses)
 
 
 def sift_addresses(subject: Subject, addresses: Sequence[str]) -> tuple[tuple[str, ...], Verdict]:
-    """S08 on several addresses of one host. Refused ones are dropped and the rest decides; the verdict is
-    `refuse` only if none is left."""
+    """Apply S08 to several addresses of one host.
+
+    Refused addresses are dropped and the rest decides. The verdict is `refuse` only if none is left.
+    """
     source, origin = None if subject.source is None else subject.source.address, subject.origin_of_address
     left: list[str] = []
     warned: list[Decision] = []
@@ -108,14 +116,14 @@ def sift_addresses(subject: Subject, addresses: Sequence[str]) -> tuple[tuple[st
 def judge_credentials(
     url: Url, address: str, policy: Policy, *, tls: bool, origin: Origin = "user"
 ) -> Verdict:
-    """S06 before a password, whoever gave it, is sent to `address` on the connection for `url`."""
+    """Apply S06 before any password is sent to `address` on the connection for `url`."""
     return combine_decisions(
         escalate_warnings(judge_password_in_clear(address, policy, tls=tls), policy, origin)
     )
 
 
 def judge_all(subject: Subject, gateways: Mapping[str, str], resolved: Sequence[str] | None) -> Verdict:
-    """All rules, S08 on `resolved` if the host needs a look-up and this is its result."""
+    """Apply all rules; S08 to `resolved` if the host needs a DNS lookup and this is its result."""
     decisions = [*_decisions(subject, gateways), *_decisions_on_literal(subject)]
     endpoint = subject.endpoint
     if resolved is not None and endpoint is not None and literal_addresses(endpoint.host) is None:
@@ -124,7 +132,7 @@ def judge_all(subject: Subject, gateways: Mapping[str, str], resolved: Sequence[
 
 
 def _decisions(subject: Subject, gateways: Mapping[str, str]) -> list[Decision]:
-    """What all rules object to."""
+    """Return the objections of all rules."""
     found = list(_judge_scheme(subject, gateways))
     for rule, origin in _rules_on(subject):
         if decisions := list(rule(subject)):
@@ -133,8 +141,10 @@ def _decisions(subject: Subject, gateways: Mapping[str, str]) -> list[Decision]:
 
 
 def _rules_on(subject: Subject) -> list[tuple[Rule, Origin]]:
-    """The rules in their order, each with the origin by which its warnings count. Those about what only some
-    URLs have are asked of these alone."""
+    """Return the rules in their order, each with the origin that decides about its warnings.
+
+    A rule for a property of some URLs runs only on these URLs.
+    """
     row, rules, origin = subject.row, subject.rules, subject.origin
     asked: list[tuple[Rule, Origin]] = []
     if origin == "derived":
@@ -156,8 +166,11 @@ def _rules_on(subject: Subject) -> list[tuple[Rule, Origin]]:
 
 
 def _judge_scheme(subject: Subject, gateways: Mapping[str, str]) -> Iterable[Decision]:
-    """S19. A scheme that lacks an extra is as one without a handler: a gateway may serve it. One is proposed
-    for a name that RFC 1738 sets aside (section 4; 5 for `x-`): any other is most often a slip of the pen."""
+    """Apply S19: a scheme without a handler needs a gateway.
+
+    A scheme that lacks an extra counts as a scheme without a handler. A gateway is suggested only for names
+    that RFC 1738 reserves (section 4; section 5 for `x-`): any other name is most often a typing error.
+    """
     if subject.row is not None and subject.row.needs is None:
         return ()
     scheme = subject.url.scheme
@@ -192,8 +205,10 @@ def _no_handler(scheme: str) -> str:
 
 
 def _judge_gateway(subject: Subject, gateways: Mapping[str, str]) -> Iterable[Decision]:
-    """The gateway's own URL passes all rules; its host is the user's choice, whoever chose the rest. What is
-    objected to stands in that URL, and nowhere in the one that was given."""
+    """Apply all rules to the gateway's own URL; the user chose its host, regardless of the URL's origin.
+
+    A position in that URL is dropped, because it is not a position in the given URL.
+    """
     try:
         target = through_gateway(subject.url, gateways)
     except InvalidUrl as error:
@@ -220,13 +235,22 @@ def check(
     environment: Mapping[str, str] | None = None,
     proxy: str | None = None,
 ) -> Verdict:
-    """The policy's verdict on a URL, without any I/O. Never raises for a URL: what is none is refused
-    by S01.
+    """Return the policy's verdict on a URL, without any I/O; text that is not a URL is refused by S01.
 
-    `referrer` is the URL that led here and the address it was fetched from. `resolves` says what a
-    look-up of a host would give, so that S08 can judge a name; without it only literal addresses are.
-    `environment` is where proxy variables may stand (S09): `os.environ`, say, which is not read by itself;
-    `proxy` is the one to use for all, or `none`.
+    Args:
+        url: the URL, as text or parsed.
+        policy: the policy or its name; the default policy if None.
+        origin: the origin of the URL: "user", "chosen" or "derived".
+        referrer: the URL that led here, and the address it was fetched from.
+        resolves: DNS results by host name, so that S08 can check names; without them it checks address
+            literals only.
+        gateways: the user's gateways by scheme.
+        environment: a mapping that may hold proxy variables (S09), for example `os.environ`, which is not
+            read automatically.
+        proxy: the proxy for all URLs, or `none`.
+
+    Returns:
+        The verdict. The function never raises for a URL.
 
     Examples:
         >>> verdict = resolver.check("gopher://h.example:25/0x")
@@ -250,21 +274,20 @@ def check(
 
 
 def _name(host: str) -> str:
-    """A host name as look-ups see it: a trailing dot changes nothing but where the search begins."""
+    """Return a host name as DNS lookups use it: a trailing dot changes only the search list."""
     return host.lower().removesuffix(".")
 
 
 def judge_refused_text(error: InvalidUrl) -> Verdict:
-    """S01: the verdict on a text that the parser refused."""
+    """Return the S01 verdict for a text that the parser refused."""
     decision = Decision(rule="S01", action="refuse", detail=error.message, position=error.position)
     return Verdict(action="refuse", decisions=(decision,), invalid=error)
 
 
-# `guard`, for programs that keep their own client: the addresses of a host that they may connect to.
+# `guard`, for programs with their own HTTP client: the addresses of a host that they may connect to.
 #
-# A host and its port are judged as a URL that names no more than these, by the rules that every URL meets
-# and by no other: so a host that the parser does not read, a port of other protocols and an address inside
-# are refused here as they are by the gate.
+# A host and its port are checked as a URL with only these parts, by the same rules as every URL. So an
+# invalid host, a port of another protocol and an internal address are refused as by the gate.
 
 
 def guard(
@@ -277,26 +300,23 @@ def guard(
     origin: Origin = "user",
     referrer: tuple[str, str | None] | None = None,
 ) -> tuple[str, ...]:
-    """The addresses to connect to, by number: those of `addresses`, what a look-up of `host` gave, that the
-    policy allows, in their order. Nothing is looked up here, and a host that needs no look-up (an address,
-    `localhost`) has its own. `port` is the scheme's own where it is not given.
+    """Return the numeric addresses of a host that the policy allows, in their order.
 
-    The policy is `untrusted` unless another one is given. Raises `InvalidUrl` (S01) for what is no host,
-    `Refused` with the rule, and `Unreachable` for a host without any address.
+    No DNS lookup is made. A host that needs no lookup (an address, `localhost`) has its own addresses.
 
     Args:
         host: a name or an address, without a port.
-        addresses: what a look-up of it gave.
-        port: the one to be connected to.
-        scheme: whose port that is.
-        policy: what is allowed.
-        origin: who chose the host.
-        referrer: the URL that led to it, and the address that one was fetched from.
+        addresses: the result of the caller's DNS lookup of the host.
+        port: the port to connect to; the scheme's default port if None.
+        scheme: the scheme whose rules and default port apply.
+        policy: the policy or its name; `untrusted` if None.
+        origin: the origin of the host: "user", "chosen" or "derived".
+        referrer: the URL that led to the host, and the address it was fetched from.
 
     Raises:
-        InvalidUrl: for what is no host.
-        Refused: where no address is left.
-        Unreachable: where there was none.
+        InvalidUrl: `host` is not a host (S01).
+        Refused: a rule refuses the host, or no address is left.
+        Unreachable: the host has no address.
 
     Examples:
         >>> resolver.guard("h.example", ["10.0.0.1", "93.184.215.14"])
@@ -323,7 +343,7 @@ def guard(
 
 
 def _url_of(host: str, port: int | None, scheme: str) -> Url:
-    """Raises `InvalidUrl` for a host that is more than one, or another one than is written there."""
+    """Return the URL of a host and port; raise `InvalidUrl` if it parses to a different host."""
     bare = _strip_brackets(host)
     place = f"[{bare}]" if ":" in bare else bare
     url = parse(f"{scheme}://{place}/" if port is None else f"{scheme}://{place}:{port}/")

@@ -1,11 +1,13 @@
 """The proxy of a URL, by option or environment, and whether it may be used (S09).
 
-`--proxy` applies to every URL. Otherwise curl's rules apply: for a URL of scheme S the first of `S_proxy`,
-`S_PROXY`, `all_proxy` and `ALL_PROXY` that is not empty. `HTTP_PROXY` is not among them, for a CGI server
-makes it out of a header of its client's; a process that looks like a CGI program reads none at all (S17). A
-variable that is set and not read is reported, never ignored silently. `no_proxy`, then `NO_PROXY`, names
-hosts, domains, addresses and ranges that are reached directly. The caller passes the environment; no function
-reads it.
+- `--proxy` applies to every URL. Otherwise curl's rules apply: for a URL of scheme S, the first of `S_proxy`,
+  `S_PROXY`, `all_proxy` and `ALL_PROXY` that is not empty.
+- `HTTP_PROXY` is not used, because a CGI server creates it from a header of its client.
+- A process that looks like a CGI program uses no variable at all (S17).
+- A variable that is set and not used is reported, never ignored silently.
+- `no_proxy`, then `NO_PROXY`, lists hosts, domains, addresses and ranges that are reached directly.
+
+The caller passes the environment; no function reads it.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from resolver.policy.subject import Decision, Endpoint, Subject
 from resolver.url import registry
 from resolver.url.parsing import zone_of
 
-#: And so does what is said of one host alone, which is narrower than all of them: `no_proxy` is not asked.
+#: The key of a proxy for one host. As with `--proxy`, `no_proxy` does not apply to this narrower setting.
 OF_HOST = "the proxy of this host"
 
 _DIRECT = "--proxy none, or no_proxy, lets it go direct"
@@ -35,8 +37,10 @@ _ENTRY = re.compile(r"(?P<name>\[[^\]]*\]|[^:]*)(?::(?P<port>[0-9]{1,5}))?")
 
 
 def proxy_variables(environment: Mapping[str, str], proxy: str | None = None) -> dict[str, str]:
-    """What an environment says of proxies, and whether it is a CGI program's. A `proxy` that the caller names
-    comes before all of them, as `--proxy`; with `none` nothing is read."""
+    """Return the proxy variables of an environment, with the variables that mark a CGI program.
+
+    `proxy` is the caller's setting and comes first, as `--proxy`; with `none` no variable is used.
+    """
     if proxy == NO_PROXY:
         return {}
     variables = {
@@ -48,15 +52,18 @@ def proxy_variables(environment: Mapping[str, str], proxy: str | None = None) ->
 
 
 def variables_at(variables: Mapping[str, str], proxy: str | None) -> Mapping[str, str]:
-    """What is said of proxies at a host with a `proxy` of its own, or `none`; all else where it has none."""
+    """Return the proxy settings for a host with its own `proxy` or `none`; unchanged if it has none."""
     if proxy is None:
         return variables
     return {} if proxy == NO_PROXY else {OF_HOST: proxy}
 
 
 def proxy_for(scheme: str, endpoint: Endpoint | None, variables: Mapping[str, str]) -> Proxy | None:
-    """The proxy that a URL of this scheme goes through to its place; None for a direct way. Raises
-    `NotConfigured` for a variable that names none."""
+    """Return the proxy for a URL of this scheme, or None for a direct connection.
+
+    Raises:
+        NotConfigured: the variable does not hold a proxy.
+    """
     if not variables or endpoint is None:
         return None
     name = variable_for(scheme, variables)
@@ -66,7 +73,7 @@ def proxy_for(scheme: str, endpoint: Endpoint | None, variables: Mapping[str, st
 
 
 def judge_proxy(subject: Subject) -> Iterator[Decision]:
-    """S09 for a URL that a proxy is meant for. Whoever chose the URL has no say in it."""
+    """Apply S09 to a URL with a proxy setting, regardless of the origin of the URL."""
     endpoint, variables, scheme = subject.endpoint, subject.variables, subject.url.scheme
     row = registry.find(scheme)
     name = None if endpoint is None or row is None else variable_for(scheme, variables)
@@ -96,7 +103,7 @@ def _is_trusted(value: str, name: str, policy: Policy) -> bool:
 
 
 def variable_for(scheme: str, variables: Mapping[str, str]) -> str | None:
-    """What names the proxy for URLs of a scheme, or would if it were read."""
+    """Return the variable that names the proxy for a scheme, even if it is not used."""
     if not variables:
         return None
     own = (f"{scheme}_proxy", f"{scheme.upper()}_PROXY")
@@ -108,7 +115,7 @@ def variable_for(scheme: str, variables: Mapping[str, str]) -> str | None:
 
 
 def _explain_unread(name: str, variables: Mapping[str, str]) -> str | None:
-    """Why nobody reads it; None where it is read."""
+    """Return the reason why the variable is not used, or None."""
     if name == _NOT_READ:
         return "is not read, since a CGI server makes it of a header of its client's"
     if name != OPTION and any(each in variables for each in _OF_CGI):
@@ -117,7 +124,7 @@ def _explain_unread(name: str, variables: Mapping[str, str]) -> str | None:
 
 
 def is_exempt(endpoint: Endpoint, variables: Mapping[str, str]) -> bool:
-    """Is this place to be reached directly?"""
+    """Return whether the host and port is reached directly."""
     return any(_exempts(entry, endpoint) for entry in _entries(variables))
 
 
@@ -127,7 +134,7 @@ def _entries(variables: Mapping[str, str]) -> list[str]:
 
 
 def _doubtful_entries(variables: Mapping[str, str]) -> Iterator[Decision]:
-    """The first entry that can match nothing, though somebody meant something by it."""
+    """Report the first entry that cannot match any host, probably by mistake."""
     for entry in _entries(variables):
         if ("*" in entry and entry != "*") or ("/" in entry and not _is_network(entry)):
             shown = re.sub(r"//.*@", "//****@", entry)
@@ -159,7 +166,7 @@ def _exempts(entry: str, endpoint: Endpoint) -> bool:
 
 
 def _holds(network: str, address: str) -> bool:
-    """Is the address this one, or in this range? Nothing is looked up, so a name holds none."""
+    """Return whether the address is in the network; names are not resolved, so a name matches nothing."""
     try:
         return ip_address(address) in ip_network(network, strict=False)
     except ValueError:

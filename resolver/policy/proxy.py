@@ -1,8 +1,8 @@
-"""One proxy: the value of a variable or of an option, read once.
+"""A single proxy: the value of a variable or an option, parsed once.
 
-`[scheme://][user[:password]@]host[:port][/]`, read by the parser of URLs (S01). Without a scheme it is http,
-without a port 1080, of https 443, as curl has it. Its address is the user's word: no rule judges it. User and
-password go to that proxy alone (S11) and are shown nowhere.
+The form is `[scheme://][user[:password]@]host[:port][/]`, read by the URL parser (S01). As in curl, the
+default scheme is http and the default port 1080, or 443 for https. The user configured the address, so no
+rule checks it. User and password are sent to this proxy alone (S11) and are never displayed.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from protocols.location import HostUrl
 from protocols.options import Credentials
 from resolver.url.parsing import parse
 
-#: What `--proxy` says stands among the variables under its own name.
+#: The key of the `--proxy` value among the variables.
 OPTION = "--proxy"
 NO_PROXY = "none"
 
 ProxyScheme: TypeAlias = Literal["http", "https", "socks5", "socks5h"]
 
 _SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://")
-#: curl's.
+#: The defaults of curl.
 _DEFAULT_PORT, _DEFAULT_PORT_OF_TLS = 1080, 443
 
-#: RFC 1929 2: each has a count of one octet, which is not 0.
+#: RFC 1929 2: each field has a length of one byte, which is not 0.
 _LONGEST_OF_SOCKS = 255
 
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """`source` is the variable, or the option, that named it."""
+    """A proxy; `source` is the variable or option that named it."""
 
     scheme: ProxyScheme
     host: str
@@ -43,13 +43,13 @@ class Proxy:
 
     @property
     def shown(self) -> str:
-        """Its URL without user and password."""
+        """Return its URL without user and password."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.scheme}://{host}:{self.port}"
 
     @property
     def secured(self) -> bool:
-        """Is it spoken to in TLS?"""
+        """Return whether the connection to the proxy uses TLS."""
         return self.scheme == "https"
 
     @property
@@ -58,18 +58,24 @@ class Proxy:
 
     @property
     def resolves(self) -> bool:
-        """Does it look the names up, so that no address can be judged here?"""
+        """Return whether the proxy resolves names, so that addresses cannot be checked here."""
         return self.scheme != "socks5"
 
     def is_at(self, other: Proxy) -> bool:
-        """The same scheme, host and port?"""
+        """Return whether scheme, host and port are equal."""
         return (self.scheme, self.host, self.port) == (other.scheme, other.host, other.port)
 
 
 @lru_cache(maxsize=64)
 def parse_proxy(text: str, source: str) -> Proxy:
-    """Raises `NotConfigured`, which names the `source` and shows nothing of the value but its scheme: what is
-    wrong with it may stand in a password."""
+    """Parse a proxy setting.
+
+    The error names the `source` and shows only the scheme of the value, because the invalid part may be in a
+    password.
+
+    Raises:
+        NotConfigured: the text is not a proxy.
+    """
     scheme, rest = _split(text, source)
     try:
         url = parse(f"http://{rest}")
@@ -118,6 +124,6 @@ def _make_error(source: str, why: str) -> NotConfigured:
 
 
 def check_proxy(proxy: str | None, source: str = OPTION) -> None:
-    """Is this a proxy, or `none`? Raises `NotConfigured`, which names the `source`."""
+    """Raise `NotConfigured`, which names the `source`, unless the value is a proxy or `none`."""
     if proxy is not None and proxy != NO_PROXY:
         parse_proxy(proxy, source)

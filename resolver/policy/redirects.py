@@ -15,10 +15,10 @@ from resolver.url import registry
 
 
 def judge_hop(subject: Subject) -> Iterator[Decision]:
-    """S10: what is followed without a person looking; asked where nobody looks."""
+    """Apply S10 to URLs that are followed without confirmation."""
     target = subject.url.scheme
     if subject.source is not None and subject.source.scheme == target and subject.rules.local:
-        return  # a link that stays among local files is S12's to judge, and S12 lets it pass
+        return  # S12 decides about links between local files, and allows them
     if not subject.rules.followed:
         yield Decision(rule="S10", action="refuse", detail=f"{target} URLs are never followed automatically")
     elif (
@@ -50,7 +50,7 @@ def _is_inside_tls(scheme: str) -> bool:
 
 
 def judge_link(subject: Subject) -> Iterator[Decision]:
-    """S20: what a gopher menu may offer a person, and where an item that is itself a link may lead."""
+    """Apply S20: the links that a menu may offer, and the target of an item that is itself a link."""
     yield from _judge_linked(subject)
     if subject.origin != "chosen" or subject.source is None:
         return
@@ -75,8 +75,10 @@ def _judge_linked(subject: Subject) -> Iterator[Decision]:
 
 
 def judge_session(subject: Subject) -> Iterator[Decision]:
-    """S18: sessions open because a person wants one, and hosts that look like options never; whom a
-    plug-in hands its host to, nobody here knows. Asked where a host is not sure to be data alone."""
+    """Apply S18: sessions only on the user's request, and no host that looks like an option.
+
+    The rule runs unless the host is certainly data only: a plug-in may pass its host to a program.
+    """
     if subject.endpoint is not None and subject.endpoint.host.startswith("-"):
         yield Decision(
             rule="S18",
@@ -87,21 +89,29 @@ def judge_session(subject: Subject) -> Iterator[Decision]:
     if subject.rules.session and subject.origin != "user":
         yield Decision(
             rule="S18",
-            action="warn",  # escalated for `derived`
+            action="warn",  # a refusal for the origin `derived`
             detail="an interactive session was chosen by a link, not by a person's own URL",
         )
 
 
 def check_chain(chain: Sequence[str], target: str, hops: int) -> None:
-    """S10: raise `Refused` when `target` was in the chain of redirects already, or would be one hop too
-    many. `chain` are the URLs so far, the one that was asked for first."""
+    """Apply S10: raise `Refused` for a redirect loop or too many redirects.
+
+    Args:
+        chain: the URLs so far, the requested URL first.
+        target: the next URL.
+        hops: the maximum number of redirects.
+
+    Raises:
+        Refused: `target` is in the chain, or is one hop too many.
+    """
     if target in chain:
         raise Decision(rule="S10", action="refuse", detail="the redirect leads in a circle").refusal()
     check_hops(len(chain), hops)
 
 
 def check_hops(count: int, hops: int) -> None:
-    """S10: raise `Refused` where `count` redirects in a row are more than `hops`."""
+    """Apply S10: raise `Refused` if `count` consecutive redirects exceed `hops`."""
     if count > hops:
         raise Decision(
             rule="S10",
@@ -111,11 +121,12 @@ def check_hops(count: int, hops: int) -> None:
         ).refusal()
 
 
-# User names and passwords in URLs (S06) and without TLS (S06), and the hosts that may get them (S11).
+# User names and passwords in URLs (S06) and without TLS (S06), and the hosts that may receive them (S11).
 
 _FLAG = "--allow-password"
 
-#: Headers that say nothing of the caller, and those about the message itself: S11 lets them go anywhere.
+#: Headers without information about the caller, and headers about the message itself: S11 allows them for any
+#: host.
 _HARMLESS = frozenset(
     {
         *(b"accept", b"accept-charset", b"accept-encoding", b"accept-language", b"user-agent"),
@@ -128,8 +139,11 @@ _HARMLESS = frozenset(
 
 
 def judge_user_information(subject: Subject) -> Iterator[Decision]:
-    """S06, the part that the URL alone decides. Where its grammar has no user information (RFC 1738 3.2, 3.8;
-    RFC 5538 2.2), a name before the host is there to be taken for the host."""
+    """Apply the part of S06 that the URL alone decides.
+
+    If the grammar of a scheme has no user information (RFC 1738 3.2, 3.8; RFC 5538 2.2), a name before the
+    host can only imitate a host.
+    """
     if _holds_password(subject.url) and not subject.policy.allow_password:
         yield Decision(
             rule="S06",
@@ -140,7 +154,7 @@ def judge_user_information(subject: Subject) -> Iterator[Decision]:
         )
     has_place_for_it = subject.row is not None and subject.row.userinfo
     if not has_place_for_it and subject.endpoint is not None and _has_user_information(subject.url):
-        # No flag: it is a host dressed up as another that this is about, not the password.
+        # No flag: the objection is the disguised host, not the password.
         yield Decision(
             rule="S06",
             action="warn",
@@ -152,24 +166,24 @@ def judge_user_information(subject: Subject) -> Iterator[Decision]:
 
 
 def _has_user_information(url: Url) -> bool:
-    """Also where the scheme's own parser dropped it, or calls it something else."""
+    """Return whether the URL has user information, even if the scheme's parser dropped or renamed it."""
     if getattr(url, "user", None) is not None or getattr(url, "password", None) is not None:
         return True
     if url.scheme in registry.SCHEMES:
         return False
-    from protocols import other  # few URLs are of a scheme that is not ours
+    from protocols import other  # imported here: few URLs have an unknown scheme
 
     return other.has_user_information(url)
 
 
 def _holds_password(url: Url) -> bool:
-    """A URL of a scheme unknown here has no such component, but its place is known."""
+    """Return whether the URL holds a password; for an unknown scheme, by its position in the text."""
     place = url.place("password")
     return bool(getattr(url, "password", None)) or (place is not None and place.start < place.end)
 
 
 def judge_password_in_clear(address: str, policy: Policy, *, tls: bool) -> Iterator[Decision]:
-    """S06, the part that the connection decides: anyone on the way to `address` can read along."""
+    """Apply the part of S06 that the connection decides: anyone on the path to `address` can read it."""
     if tls or policy.allow_password or find_least_scope(address) is AddressScope.LOOPBACK:
         return
     yield Decision(
@@ -181,22 +195,24 @@ def judge_password_in_clear(address: str, policy: Policy, *, tls: bool) -> Itera
 
 
 def may_go_unasked(host: str, policy: Policy, *, tls: bool) -> bool:
-    """S06: may a password leave before the server has asked for one? Only where nobody on the way reads
-    along, or it does not matter to the person."""
+    """Return whether a password may be sent before the server requests it (S06).
+
+    The connection must use TLS or stay on this machine, or the policy must allow passwords.
+    """
     is_here = comparable_host(host) == "localhost" or find_least_scope(host) is AddressScope.LOOPBACK
     return tls or policy.allow_password or is_here
 
 
 def select_harmless(headers: Iterable[tuple[bytes, bytes]]) -> tuple[tuple[bytes, bytes], ...]:
-    """S11: those of the headers that may be sent to another place than the one they were given for."""
+    """Return the headers that may be sent to a host other than the one they were given for (S11)."""
     return tuple((name, value) for name, value in headers if name.lower() in _HARMLESS)
 
 
 def may_carry_credentials(from_url: Url, to_url: Url, policy: Policy) -> bool:
-    """S11: may what was given for `from_url` be sent to `to_url` too?
+    """Return whether credentials for `from_url` may also be sent to `to_url` (S11).
 
-    Only to the same scheme, host and port, or to a host that the person named. A subdomain, another
-    port, or https of the same host is another place.
+    They may only be sent to the same scheme, host and port, or to a host that the user named. A subdomain,
+    another port, or https on the same host is a different target.
     """
     target = endpoint_of(to_url)
     if target is None or endpoint_of(from_url) is None:
@@ -205,7 +221,7 @@ def may_carry_credentials(from_url: Url, to_url: Url, policy: Policy) -> bool:
 
 
 def is_same_place(one: Url, other: Url) -> bool:
-    """Do both go to one scheme, host and port?"""
+    """Return whether both URLs have the same scheme, host and port."""
     place = _place_of(one)
     return place is not None and one.scheme == other.scheme and place == _place_of(other)
 

@@ -1,8 +1,8 @@
 """The permissions of each scheme: one row each, a strictest row for all others, and gateways.
 
-A scheme's own row (`protocols.scheme`) describes the protocol; this one describes what its URLs may do. An
-unforeseen scheme, a plug-in's too, is refused too much and never too little. In `resolver` only the registry
-and this module name schemes.
+A scheme definition (`protocols.scheme`) describes the protocol; the row here lists the permissions of its
+URLs. An unknown scheme, also a plug-in's, is refused too much and never too little. In `resolver` only the
+registry and this module name schemes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from protocols.location import Action, Url
 from resolver.url import registry
 from resolver.url.parsing import parse, strip_user
 
-#: The columns of S04's table: the scheme's own port, those of the two lists, others below 1024, and the rest.
+#: The columns of S04's table: the scheme's own port, the ports of the two lists, others below 1024, the rest.
 PortKind: TypeAlias = Literal["own", "fetch", "service", "low", "other"]
 PortRules: TypeAlias = Mapping[PortKind, Action]
 
@@ -28,22 +28,22 @@ _CONTROLS = frozenset([*range(0x20), 0x7F])
 _NOT_GRAPHIC = frozenset(range(256)) - frozenset(range(0x21, 0x7F))
 _NONE: frozenset[int] = frozenset()
 
-_LONGEST_FTP = 4000  # servers answer 500, close, or fall silent above 4 KiB (ftp page, section 11)
-_LONGEST_GOPHER = 4096  # a whole request (gopher-plus page, section 15)
-_LONGEST_NEWS_LOGIN = 496  # 512 octets a command (RFC 3977 3.1) less `AUTHINFO USER ` and CR LF
+_LONGEST_FTP = 4000  # servers answer 500, close, or stop responding above 4 KiB (ftp page, section 11)
+_LONGEST_GOPHER = 4096  # a complete request (gopher-plus page, section 15)
+_LONGEST_NEWS_LOGIN = 496  # 512 bytes per command (RFC 3977 3.1) minus `AUTHINFO USER ` and CR LF
 
 
 class ComponentRule(NamedTuple):
-    """S02 for one component: octets that are refused, octets that are warned of, and how many it may have."""
+    """S02 for one component: bytes that are refused, bytes that cause a warning, and the maximum length."""
 
     refused: frozenset[int] = _NONE
     warned: frozenset[int] = _NONE
     longest: int | None = None
 
 
-#: Of a component that no row names: it may be a word of a line, sent as it is or decoded first.
+#: For a component without a rule: it may be an argument in a line, sent as it is or decoded first.
 STRICTEST = ComponentRule(LINE_END, _CONTROLS)
-#: Of one that is counted, or sent nowhere.
+#: For a component that is sent with its length, or not sent.
 FREE = ComponentRule()
 
 _WEB: PortRules = {"own": "allow", "fetch": "refuse", "service": "allow", "low": "warn", "other": "allow"}
@@ -52,18 +52,24 @@ _TERMINAL: PortRules = {"own": "allow", "fetch": "warn", "service": "warn", "low
 
 
 class SchemeRules(NamedTuple):
-    """`components` are those of S02. `line` names the components that share one line of a request, and how
-    long that may be; `form` the one that may hold a filled-in form (S03), `fields` the one whose parts become
-    header fields of a mail. `ports` is the scheme's row in S04's table.
+    """The permissions of one scheme.
 
-    `leads_to` are the schemes that a link from this one may lead to unasked, besides its own (S10);
-    `followed`: may one of its URLs be followed unasked at all? `kin` are schemes of the same protocol: what
-    leads to them stays in its place. `offers` are those that a listing of this scheme may offer to a person,
-    besides its own (S20); None for any. `local`: it names files of this machine (S12). `session` opens for a
-    person alone (S18); `host_is_data`: no program could ever get the host as a word of its command line.
-    `logs_in`: every retrieval does, so a login for any host is meant for it (S11). `at_once` is how many
-    retrievals of a batch one host has under way, unless somebody says more; None where it matters to no host.
-    `at_once_of_many` is how many where `MANY` more of it wait.
+    Attributes:
+        components: the S02 rule of each component.
+        line: the components that share one line of a request, and its maximum length.
+        form: the component that may hold a filled-in form (S03).
+        fields: the component whose parts become header fields of a mail.
+        ports: the scheme's row in S04's table.
+        leads_to: schemes, besides its own, that a link may lead to without confirmation (S10).
+        followed: whether its URLs may be followed without confirmation at all.
+        kin: schemes of the same protocol; a link to them stays on the same server.
+        offers: schemes, besides its own, that a listing may offer to the user (S20); None for any.
+        local: whether its URLs name files of this machine (S12).
+        session: whether it opens a session, which only the user may request (S18).
+        host_is_data: whether the host can never become a command-line argument of a program.
+        logs_in: whether every retrieval logs in, so that a login for any host applies (S11).
+        at_once: concurrent retrievals of a batch per host, unless configured; None for no limit.
+        at_once_of_many: the same if `MANY` more retrievals wait for the host.
     """
 
     components: Mapping[str, ComponentRule] = MappingProxyType({})
@@ -89,7 +95,7 @@ def _repeat_rule(names: Iterable[str], rule: ComponentRule) -> dict[str, Compone
 
 _WEB_SCHEMES = frozenset({"http", "https"})
 _FILE = SchemeRules(
-    components=_repeat_rule(("user", "password", "host", "segments"), FREE),  # nothing of it is sent
+    components=_repeat_rule(("user", "password", "host", "segments"), FREE),  # not sent
     followed=False,
     local=True,
     host_is_data=True,
@@ -101,12 +107,12 @@ _FTP = SchemeRules(
     ),
     host_is_data=True,
     logs_in=True,
-    at_once_of_many=4,  # each waits through some round trips for a file, and one is logged in for many
+    at_once_of_many=4,  # a file takes several round trips, and one login serves many files
 )
 _GOPHER = SchemeRules(
     components={
         **_repeat_rule(("selector", "search"), ComponentRule(_FIELD_END, _CONTROLS)),
-        "gopherplus": ComponentRule(warned=_CONTROLS - _FIELD_END),  # the rest of it is S03's
+        "gopherplus": ComponentRule(warned=_CONTROLS - _FIELD_END),  # S03 checks the other bytes
     },
     line=(("selector", "search", "gopherplus"), _LONGEST_GOPHER),
     form="gopherplus",
@@ -116,20 +122,20 @@ _GOPHER = SchemeRules(
 _HTTP = SchemeRules(
     components={
         **_repeat_rule(("path", "search"), ComponentRule(_NOT_GRAPHIC)),
-        # Basic splits at the first colon (RFC 7617).
+        # Basic authentication splits at the first colon (RFC 7617).
         "user": ComponentRule(LINE_END | frozenset(b":"), _CONTROLS),
         "password": ComponentRule(LINE_END, _CONTROLS),
     },
     ports=_WEB,
     leads_to=_WEB_SCHEMES,
     host_is_data=True,
-    at_once=6,  # as browsers have it
+    at_once=6,  # the value of browsers
 )
-#: A draft has several lines: what stands in them is judged by `fields`.
+#: A draft has several lines; `fields` has the rule for its headers.
 _MAILTO = SchemeRules(components={"headers": FREE}, fields="headers", followed=False, host_is_data=True)
 _NEWS = SchemeRules(
     components={
-        # The grammar has no room for these either, but a URL need not have come from the parser.
+        # The grammar excludes these bytes too, but a URL may come from another source than the parser.
         **_repeat_rule(("group", "message_id"), ComponentRule(_NOT_GRAPHIC | frozenset(b"<>"))),
         # Servers split at white space (news page, section 7).
         **_repeat_rule(
@@ -159,7 +165,7 @@ _WAIS = SchemeRules(
     host_is_data=True,
 )
 
-#: From so many on that wait for a host, a further connection has several of them, and its login pays.
+#: Number of waiting retrievals per host from which a further connection, and its login, pays off.
 MANY = 16
 
 RULES: Mapping[str, SchemeRules] = MappingProxyType(
@@ -183,38 +189,44 @@ RULES: Mapping[str, SchemeRules] = MappingProxyType(
     }
 )
 _STRICTEST_ROW = SchemeRules()
-#: Of a scheme that is nobody's: a gateway gets the URL as it is written (S19).
+#: For an unknown scheme: a gateway gets the URL as written (S19).
 _UNKNOWN = SchemeRules(components={"schemepart": ComponentRule(_NOT_GRAPHIC)})
 
 
 def rules_of(scheme: str, *, known: bool = True) -> SchemeRules:
-    """The row of a scheme; for a `known` one, a plug-in's, that no row names the strictest."""
+    """Return the row of a scheme; for a plug-in's (`known`) without a row, the strictest row."""
     return RULES.get(scheme, _STRICTEST_ROW if known else _UNKNOWN)
 
 
 def is_followed(scheme: str) -> bool:
-    """S10: may URLs of that scheme ever be followed without a person looking?"""
+    """Return whether URLs of the scheme may be followed without confirmation (S10)."""
     return rules_of(scheme).followed
 
 
 def at_once(scheme: str, waiting: int = 0, *, wanted: int | None = None) -> int | None:
-    """How many retrievals of a batch one host has under way, for which so many more are `waiting`: as many as
-    are `wanted`, else a polite few."""
+    """Return the number of concurrent retrievals of a batch for one host.
+
+    Args:
+        scheme: the scheme.
+        waiting: the number of further retrievals that wait for the host.
+        wanted: the configured number; a small default if None.
+    """
     rules = rules_of(scheme)
     if rules.at_once is not None and wanted is not None:
         return wanted
     return rules.at_once if waiting < MANY or rules.at_once_of_many is None else rules.at_once_of_many
 
 
-# Gateways: schemes without a handler, resolved through a gateway of the user's choosing (RFC 1738 section 4,
-# S19). The URL goes to the gateway as encoded data, without user information and fragment; the result is an
-# ordinary URL that passes every rule like any other.
+# Gateways: schemes without a handler, resolved through a gateway that the user configured (RFC 1738 section
+# 4, S19). The URL is sent to the gateway as encoded data, without user information and fragment. The result
+# is an ordinary URL, to which every rule applies.
 
 
 def through_gateway(url: Url, gateways: Mapping[str, str]) -> Url | None:
-    """The gateway's URL for `url`; None where its scheme has a handler or no gateway is configured.
+    """Return the gateway's URL for `url`; None if its scheme has a handler or no gateway is configured.
 
-    Raises `InvalidUrl` when the configured gateway is no URL.
+    Raises:
+        InvalidUrl: the configured gateway does not form a URL.
     """
     gateway = gateways.get(url.scheme)
     scheme = registry.find(url.scheme)
@@ -224,13 +236,17 @@ def through_gateway(url: Url, gateways: Mapping[str, str]) -> Url | None:
 
 
 def no_handler(url: Url) -> UnsupportedScheme:
-    """What a retrieval comes to where there is a row for the scheme, and nothing behind it."""
+    """Return the error for a scheme that has a definition and no handler."""
     return UnsupportedScheme(url.scheme, f"this build has no handler for {url.scheme} URLs", url=url.shown)
 
 
 def check_gateway(name: str, gateway: str) -> tuple[str, str]:
-    """A scheme, folded as schemes are, and where its URLs go. Raises `ValueError` for what could not mean
-    anything: no scheme, one with a handler of its own, or a gateway that is no URL."""
+    """Return a scheme in lower case, and its gateway.
+
+    Raises:
+        ValueError: the name is not a scheme, the scheme has its own handler, or the gateway does not form a
+            URL.
+    """
     scheme = name.lower()
     if re.fullmatch(r"[a-z][a-z0-9+.-]*", scheme) is None:
         raise ValueError(f"{name!r} is not the name of a scheme")

@@ -1,8 +1,8 @@
-"""The policy of a user or a program: the named policies and their narrow overrides; settings of single hosts.
+"""The policy of a user or a program: named policies and their narrow overrides; settings of single hosts.
 
-A `Policy` is a value and judges nothing; each override is a field that one rule reads. There is no
-field that turns the whole layer off. Every value is checked when the policy is made, so that a
-misspelt override is an error and not a hole.
+A `Policy` is a value without behavior; each override is a field that one rule reads. No field disables the
+complete layer. Every value is checked when the policy is created, so that a misspelled override is an error
+and not a hole.
 """
 
 from __future__ import annotations
@@ -24,22 +24,24 @@ T = TypeVar("T")
 Name: TypeAlias = Literal["default", "cautious", "untrusted"]
 
 _NONE: frozenset[str] = frozenset()
-#: Seconds that a peer has under `untrusted`, whatever drips: before the body, and in all.
+#: Seconds that a server has under `untrusted`, before the body and in total, even if data trickles in.
 _HEAD, _TOTAL = 60.0, 600.0
 # Compiled by the first policy that has such an override.
 _SCHEME = r"[a-z][a-z0-9+.-]*"
 _HOST = r"[a-z0-9._:-]+"
-_ADDRESS = r"[!-?A-~]*@[!-~]*"  # servers look for the sign
+_ADDRESS = r"[!-?A-~]*@[!-~]*"  # servers look for the at sign
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """What the safety layer allows. The field `allow_port` is `--allow-port`, and so on.
+    """The permissions of the safety layer; the field `allow_port` is `--allow-port`, and so on.
 
-    `name` is the policy these overrides refine. Sets may be given as any iterable and are kept as
-    frozensets. `file_root` and `ftp_email` narrow and set; they allow nothing. `trusted_proxy` is the URL of
-    the one proxy that judges addresses by itself, and so serves under `untrusted` too (S09). Raises
-    `ValueError` for a value that could not mean anything.
+    `name` is the policy that these overrides refine. Sets may be given as any iterable and are stored as
+    frozensets. `file_root` and `ftp_email` restrict and configure; they allow nothing. `trusted_proxy` is the
+    URL of the one proxy that checks addresses itself, and so may be used under `untrusted` too (S09).
+
+    Raises:
+        ValueError: a value is invalid.
 
     Examples:
         >>> policy = resolver.Policy(allow_port={8025})
@@ -80,33 +82,41 @@ class Policy:
 
     @classmethod
     def default(cls) -> Policy:
-        """For a person: what is dangerous is refused, what is doubtful gets a warning."""
+        """Return the policy for a user: dangerous requests are refused, doubtful requests cause a warning."""
         return cls()
 
     @classmethod
     def cautious(cls) -> Policy:
-        """Every warning is a refusal."""
+        """Return the policy that refuses every request with a warning."""
         return cls(name="cautious")
 
     @classmethod
     def untrusted(cls) -> Policy:
-        """For a service that fetches the URLs of others: cautious, public addresses only, no files
-        unless a `file_root` is set."""
+        """Return the policy for a service that fetches URLs from others.
+
+        It is as strict as `cautious` and allows only public addresses, and files only below a `file_root`.
+        """
         return cls(name="untrusted")
 
     @classmethod
     def named(cls, name: str) -> Policy:
-        """The policy of that name. Raises `ValueError` for any other."""
+        """Return the policy with this name.
+
+        Raises:
+            ValueError: the name is unknown.
+        """
         _check_name(name)
         return cls(name=cast(Name, name))
 
     @classmethod
     def of(cls, given: Policy | str) -> Policy:
-        """Return a policy, or the one of that name: what every function takes that takes a policy.
+        """Return a policy, or the policy with this name.
+
+        Every function with a policy argument accepts both.
 
         Raises:
-            TypeError: If it is neither a policy nor a text.
-            ValueError: If there is no policy of that name.
+            TypeError: the value is neither a policy nor a string.
+            ValueError: the name is unknown.
 
         Examples:
             >>> resolver.Policy.of("untrusted") == resolver.Policy.untrusted()
@@ -120,8 +130,11 @@ class Policy:
         raise TypeError(f"policy must be a Policy or a name ({names}), got {type(given).__name__}")
 
     def bound(self, limits: Limits) -> Limits:
-        """The limits of a retrieval under this policy: with an end in time where nobody is there who loses
-        patience, unless they say another one themselves (S16)."""
+        """Return the limits of a retrieval under this policy.
+
+        Policy `untrusted` adds time limits unless the limits set them: an unattended service needs an end
+        (S16).
+        """
         if not self.public_only:
             return limits
         return replace(
@@ -136,7 +149,7 @@ class Policy:
 
     @property
     def public_only(self) -> bool:
-        """Only public addresses, and no file but below a root: the mark of `untrusted`."""
+        """Return whether only public addresses, and only files below a root, are allowed (`untrusted`)."""
         return self.name == "untrusted"
 
 
@@ -199,18 +212,22 @@ def _root(text: str) -> str:
     return os.path.abspath(root)
 
 
-# Settings of a single host: its limits, its proxy, our login there, its mirrors.
+# Settings of a single host: its limits, its proxy, the certificate shown there, its mirrors.
 #
-# A person or a program says it, and it reaches a request by where that goes: after a redirect what is said
-# of the host that it led to counts, and nothing of the first one's goes along (S11). Of `host:port` before
-# of `host`, each value by itself.
+# The user or the caller sets them. The settings apply by the target of a request: after a redirect the settings of
+# the new host apply, and none of the first host (S11). A value for `host:port` comes before a value for
+# `host`, each field separately.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """`limits` counts in place of the run's. `proxy` is the URL of the one to go through, or `none`, whatever
-    else names one. `certfile` is the certificate of ours that is shown there. `mirrors` are URLs under which
-    all of this host is, too: the path of a URL is put behind them. None, where nothing is said.
+    """The settings of one host; a field without a value is not set.
+
+    Attributes:
+        limits: replaces the limits of the run.
+        proxy: the URL of the proxy, or `none`; other proxy settings are ignored.
+        certfile: the client certificate for this host.
+        mirrors: base URLs of complete copies of this host; the path of a URL is appended.
 
     Examples:
         >>> hosts = {"127.0.0.1": resolver.Host(limits=resolver.Limits(body=36))}
@@ -226,7 +243,7 @@ class Host:
 
 
 def names_of(host: str, port: int) -> tuple[str, str]:
-    """How a place may be called: with its port, and without. IPv6 stands in brackets."""
+    """Return the names of a host with its port and without; IPv6 is in brackets."""
     name = host.lower().removesuffix(".")
     if ":" in name:
         name = f"[{_compress_address(name)}]"
@@ -240,18 +257,18 @@ def _compress_address(address: str) -> str:
         return address
 
 
-#: What is said of most.
+#: The settings of most hosts.
 NOTHING = Host()
 
 
 class HostSettings:
-    """All that is said of single hosts."""
+    """The settings of single hosts, by name."""
 
     def __init__(self, said: Mapping[str, Host]) -> None:
         self._said = {normal_name(name): host for name, host in said.items()}
 
     def find_host(self, host: str, port: int) -> Host:
-        """What holds for a place."""
+        """Return the settings for a host and port."""
         nearest, wider = (self._said.get(name, NOTHING) for name in names_of(host, port))
         return Host(
             limits=nearest.limits or wider.limits,
@@ -261,7 +278,7 @@ class HostSettings:
         )
 
     def with_limits(self, bound: Callable[[Limits], Limits]) -> HostSettings:
-        """The same, with limits that are made of theirs."""
+        """Return the same settings with each host's limits passed through `bound`."""
         return HostSettings(
             {
                 name: host if host.limits is None else replace(host, limits=bound(host.limits))
@@ -271,7 +288,7 @@ class HostSettings:
 
 
 def normal_name(name: str) -> str:
-    """As `names_of` has it."""
+    """Return a host name in the form of `names_of`."""
     if not name.startswith("["):
         return name.lower()
     address, bracket, port = name[1:].partition("]")

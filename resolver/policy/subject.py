@@ -18,7 +18,7 @@ from resolver.url.parsing import parse
 
 
 class NewsServer(NamedTuple):
-    """A news server of the user's own, for `news:` URLs that name none."""
+    """The user's own news server, for `news:` URLs without a server."""
 
     host: str
     port: int
@@ -28,7 +28,7 @@ _NO_VARIABLES: Mapping[str, str] = {}
 
 
 class Endpoint(NamedTuple):
-    """Where a URL connects to. `ours` says that the user's settings name it and not the URL."""
+    """The connection target of a URL; `ours` if the user's settings name it and not the URL."""
 
     host: str
     port: int
@@ -37,8 +37,11 @@ class Endpoint(NamedTuple):
 
 
 class ReferringUrl(NamedTuple):
-    """What is known of the URL that led here. `scheme` is empty when its text was no URL; `address`
-    is the one it was fetched from, None if unknown."""
+    """The known facts of the URL that led here.
+
+    `scheme` is empty if its text was not a URL. `address` is the address it was fetched from, None if
+    unknown.
+    """
 
     scheme: str
     endpoint: Endpoint | None
@@ -46,9 +49,14 @@ class ReferringUrl(NamedTuple):
 
 
 class Subject(NamedTuple):
-    """One URL to judge. `row` says what its scheme is, None for one that nobody has, and `rules` what is
-    allowed to it. `endpoint` is None for a URL that connects to nothing; `variables` are those of the
-    environment that speak of proxies."""
+    """A URL to check, with its context.
+
+    Attributes:
+        row: the scheme definition; None for an unknown scheme.
+        rules: the permissions of the scheme.
+        endpoint: None for a URL that connects to no host.
+        variables: the proxy variables of the environment.
+    """
 
     url: Url
     row: Scheme | None
@@ -61,16 +69,21 @@ class Subject(NamedTuple):
 
     @property
     def origin_at_place(self) -> Origin:
-        """The origin by which S04 and S07 judge: what a person accepted for a scheme, host and port
-        holds for what lies in it, and a server of the user's own choice is the user's."""
+        """Return the origin for S04 and S07.
+
+        The user's confirmation of a scheme, host and port extends to its links, and the user's own server
+        counts as chosen by the user.
+        """
         if self.origin == "user" or self.endpoint is None or self.endpoint.ours:
             return "user"
         return "user" if self.stays_in_place else self.origin
 
     @property
     def stays_in_place(self) -> bool:
-        """Is this the scheme, host and port of the URL that led here? What a group of news://S lists is
-        nntp://S/…: the same server by the same protocol (RFC 1738 3.6, 3.7)."""
+        """Return whether the URL has the scheme, host and port of the URL that led here.
+
+        Links in a group of news://S are nntp://S/…: the same server by the same protocol (RFC 1738 3.6, 3.7).
+        """
         if self.source is None or self.endpoint is None:
             return False
         start, target = self.source.scheme, self.url.scheme
@@ -79,11 +92,11 @@ class Subject(NamedTuple):
 
     @property
     def origin_of_address(self) -> Origin:
-        """The origin by which S08 judges."""
+        """Return the origin for S08."""
         return "user" if self.endpoint is not None and self.endpoint.ours else self.origin
 
     def start_of(self, component: str) -> int | None:
-        """Where a component begins in the URL text."""
+        """Return the index in the URL text of the start of a component."""
         place = self.url.place(component)
         return None if place is None else place.start
 
@@ -104,20 +117,23 @@ def subject_of(
 
 
 def _rules_of_others(scheme: str, row: Scheme | None) -> SchemeRules:
-    """A plug-in's scheme may say which of its components are counted, and no more."""
+    """Return the rules of a plug-in's scheme, which can only declare components sent with a length."""
     rules = rules_of(scheme, known=row is not None)
     return rules if row is None else rules._replace(components=dict.fromkeys(row.counted, FREE))
 
 
 def endpoint_of(url: Url, server: NewsServer | None = None) -> Endpoint | None:
-    """Where `url` connects to; `server` is for news URLs without a server of their own. The scheme's port
-    is that of its row: what a URL says of it, a plug-in may have got wrong."""
+    """Return the connection target of `url`; `server` is for news URLs without a server.
+
+    The default port is that of the scheme definition: a plug-in's URL object may have a wrong one.
+    """
     return _endpoint_by(registry.find(url.scheme), url, server)
 
 
 def _endpoint_by(row: Scheme | None, url: Url, server: NewsServer | None) -> Endpoint | None:
     own = None if row is None else row.default_port
-    host: object = getattr(url, "host", None)  # not every Url has one, and not only a HostUrl has
+    # a Url may lack the attribute, and classes other than HostUrl have it
+    host: object = getattr(url, "host", None)
     if isinstance(host, str) and host:
         port: object = getattr(url, "effective_port", own)
         return Endpoint(host, port, own or 0) if isinstance(port, int) else None
@@ -127,8 +143,11 @@ def _endpoint_by(row: Scheme | None, url: Url, server: NewsServer | None) -> End
 
 
 def host_key(url: Url) -> str:
-    """What is the same for all URLs of one host, of whatever scheme and port; "" for files of this machine.
-    Of those that name no host, where a setting does, what is the same for their scheme."""
+    """Return a key that is equal for all URLs of one host, with any scheme and port.
+
+    The key is "" for files of this machine. URLs without a host, whose host is a setting, share a key per
+    scheme.
+    """
     place = endpoint_of(url)
     if place is not None:
         return names_of(place.host, place.port)[1]
@@ -136,7 +155,7 @@ def host_key(url: Url) -> str:
 
 
 def no_place(url: Url) -> InvalidUrl:
-    """What is wrong with a URL that was to be connected to: it names no host, or no port that is known."""
+    """Return the error for a URL without a host, or without a known port, that cannot be connected to."""
     return InvalidUrl(
         "no-host", 0, f"no-host: this {url.scheme} URL names no place to connect to", url=url.shown
     )
@@ -144,9 +163,9 @@ def no_place(url: Url) -> InvalidUrl:
 
 @lru_cache(maxsize=64)
 def _source_of(text: str, address: str | None) -> ReferringUrl:
-    """Cached: all entries of one listing have the same referrer."""
+    """Parse the referrer; the result is cached, since all entries of one listing share their referrer."""
     try:
-        url = parse(text, origin="user")  # it was fetched, whoever wrote it
+        url = parse(text, origin="user")  # the URL was already fetched, regardless of its origin
     except InvalidUrl:
         return ReferringUrl("", None, address)
     return ReferringUrl(url.scheme, endpoint_of(url), address)
@@ -158,16 +177,17 @@ def _same_place(one: Endpoint | None, other: Endpoint) -> bool:
     return comparable_host(one.host) == comparable_host(other.host)
 
 
-# A rule gives a `Decision` for each objection. A warning is escalated to a refusal where no user would read
-# it. A `Verdict` is the strictest of them, with every decision at that level. The text of a refusal names the
-# rule and the flag that would allow it.
+# A rule yields a `Decision` for each objection. A warning becomes a refusal if no user would read it. A
+# `Verdict` is the strictest action, with every decision at that level. The text of a refusal names the rule
+# and the flag that would allow the URL.
 
 
 class Decision(NamedTuple):
-    """One objection of one rule.
+    """An objection of one rule.
 
-    `flag` is the option that would allow it, None where the rule is fixed; `position` the index in
-    the URL text of what is objected to, None where no single place is to blame.
+    Attributes:
+        flag: the option that would allow it; None if the rule has no override.
+        position: the index in the URL text of the cause; None if there is no single position.
     """
 
     rule: str
@@ -178,22 +198,22 @@ class Decision(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The objection and, for a refusal that can be lifted, how."""
+        """Return the objection and, for a refusal with an override, the flag."""
         if self.action == "refuse" and self.flag is not None:
             return f"{self.detail}; {self.flag} would allow it"
         return self.detail
 
     def refusal(self, url: str | None = None) -> Refused:
-        """The error that it is; `url` is redacted."""
+        """Return the objection as an error; `url` is redacted."""
         message = f"{self.rule}: {self.text}"
         return Refused(self.rule, message, flag=self.flag, position=self.position, url=url)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """Allow, warn or refuse, and every ruling at that level in the order of the rules.
+    """Allow, warn or refuse, with every decision at that level in the order of the rules.
 
-    `invalid` is the parser's error where the text was no URL at all (S01).
+    `invalid` is the parser's error if the text was not a URL (S01).
 
     Examples:
         >>> verdict = resolver.check("http://h.example/", policy=resolver.Policy.untrusted())
@@ -211,14 +231,14 @@ class Verdict:
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """The names of the rules that fired, each once."""
+        """Return the distinct names of the rules that fired."""
         return tuple(dict.fromkeys(decision.rule for decision in self.decisions))
 
     def error(self, url: Url | None = None) -> ResolveError | None:
-        """What a retrieval of `url` raises because of this verdict: None unless it is a refusal.
+        """Return the error that a retrieval of `url` raises, or None unless the verdict is a refusal.
 
-        The first rule in the order of judgement decides between `InvalidUrl` (S01),
-        `UnsupportedScheme` (S19) and `Refused`.
+        The first rule in the order of the rules decides between `InvalidUrl` (S01), `UnsupportedScheme` (S19)
+        and `Refused`.
         """
         if self.action != "refuse":
             return None
@@ -235,7 +255,7 @@ _SEVERITY: dict[Action, int] = {"allow": 0, "warn": 1, "refuse": 2}
 
 
 def combine_decisions(decisions: Iterable[Decision]) -> Verdict:
-    """The verdict these rulings come to: the strictest wins, and all of that level are kept."""
+    """Return the verdict of several decisions: the strictest action, with all decisions at that level."""
     found = tuple(decisions)
     if not found:
         return ALLOW
@@ -246,13 +266,15 @@ def combine_decisions(decisions: Iterable[Decision]) -> Verdict:
 
 
 def escalate_warnings(decisions: Iterable[Decision], policy: Policy, origin: Origin) -> list[Decision]:
-    """The rulings with every warning a refusal where nobody is there to read it (`derived`), or
-    where the policy says so."""
+    """Return the decisions with warnings as refusals if the origin is `derived` or the policy says so.
+
+    No user reads the warnings of a derived URL.
+    """
     if origin == "derived" or policy.refuses_warnings:
         return [decision._replace(action="refuse") for decision in decisions]
     return list(decisions)
 
 
 def refusal(rule: str, detail: str, *, flag: str | None = None) -> Refused:
-    """The policy's no where only who opens something can see the reason."""
+    """Return the policy's refusal for a reason that only the code that opens a resource can see."""
     return Decision(rule=rule, action="refuse", detail=detail, flag=flag).refusal()

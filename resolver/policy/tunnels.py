@@ -1,7 +1,7 @@
-"""Proxy protocols: the dialogue that opens a tunnel, and the fields of http requests to a proxy.
+"""Proxy protocols: the exchange that opens a tunnel, and the fields of HTTP requests to a proxy.
 
-Which proxy it is and whether it may be used, `policy` has said; what is said stands in `protocols`. An http
-proxy is spoken to in http's own heads, whatever goes through it.
+`policy` has chosen and checked the proxy; the protocol exchanges are in `protocols`. An HTTP proxy is
+addressed with HTTP heads, regardless of the scheme that it carries.
 """
 
 from __future__ import annotations
@@ -25,29 +25,34 @@ if TYPE_CHECKING:  # few runs have a proxy
 
 
 class ProxyLogins:
-    """Who one run is to each of its http proxies. A proxy that asked once is told from then on."""
+    """The credentials of one run for its HTTP proxies; after one challenge they are sent each time."""
 
     def __init__(self) -> None:
         self._logins: dict[Proxy, HttpProxyAuth] = {}
 
     def find_login(self, proxy: Proxy) -> HttpProxyAuth:
         if proxy not in self._logins:
-            from protocols.http.auth import HttpProxyAuth  # as above
+            from protocols.http.auth import HttpProxyAuth  # imported here for the same reason
 
             self._logins[proxy] = HttpProxyAuth(proxy.shown, proxy.credentials)
         return self._logins[proxy]
 
 
 class ProxyRoute(NamedTuple):
-    """The way of one URL through its proxy. `via` is how http requests are put to it; None where a tunnel is
-    opened to the URL's host."""
+    """The route of one URL through its proxy.
+
+    `via` is the form of HTTP requests to the proxy; None if a tunnel to the URL's host is opened.
+    """
 
     proxy: Proxy
     via: ForwardProxy | None
     logins: ProxyLogins
 
     def open_tunnel(self, host: str, port: int) -> Dialogue[bool]:
-        """Is the tunnel open? If not the proxy wants a login, which a new connection to it will bring."""
+        """Open the tunnel and return whether it is open.
+
+        If not, the proxy requires a login, which a new connection to it will send.
+        """
         if not self.proxy.socks:
             from protocols.http import tunnel
 
@@ -61,8 +66,12 @@ class ProxyRoute(NamedTuple):
 def way_of(
     url: Url, place: Endpoint | None, variables: Mapping[str, str], logins: ProxyLogins
 ) -> ProxyRoute | None:
-    """None for a direct way. Raises `NotConfigured` for a proxy that is none, and `UnsupportedScheme` for one
-    that cannot be spoken to."""
+    """Return the route of a URL through its proxy, or None for a direct connection.
+
+    Raises:
+        NotConfigured: the setting is not a proxy.
+        UnsupportedScheme: the proxy's protocol needs an extra that is missing.
+    """
     proxy = proxy_for(url.scheme, place, variables)
     if proxy is None or place is None:
         return None
@@ -79,7 +88,7 @@ def _make_proxy(url: Url, place: Endpoint, login: HttpProxyAuth) -> ForwardProxy
 
 
 def _check_spoken(proxy: Proxy) -> None:
-    """Without the extra that it takes nothing goes direct instead."""
+    """Raise `UnsupportedScheme` without the required extra; a direct connection is not a fallback."""
     if proxy.socks and not _speaks_socks():
         words = f"{proxy.source} names a SOCKS5 proxy, which needs {missing_libraries('socks')}"
         raise UnsupportedScheme(proxy.scheme, words)
