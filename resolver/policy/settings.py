@@ -214,9 +214,9 @@ def _root(text: str) -> str:
 
 # Settings of a single host: its limits, its proxy, the certificate shown there, its mirrors.
 #
-# The user or the caller sets them. The settings apply by the target of a request: after a redirect the settings of
-# the new host apply, and none of the first host (S11). A value for `host:port` comes before a value for
-# `host`, each field separately.
+# The user or the caller provides these settings, which apply by the target of a request. After a redirect the
+# settings of the new host apply, and none of the first host (S11). A value for `host:port` comes before a
+# value for `host`, each field separately.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -145,8 +145,7 @@ def _endpoint_by(row: Scheme | None, url: Url, server: NewsServer | None) -> End
 def host_key(url: Url) -> str:
     """Return a key that is equal for all URLs of one host, with any scheme and port.
 
-    The key is "" for files of this machine. URLs without a host, whose host is a setting, share a key per
-    scheme.
+    The key is "" for files of this machine. URLs that take their host from a setting share a key per scheme.
     """
     place = endpoint_of(url)
     if place is not None:

@@ -1,1 +1,1 @@
-"""Url."""
+"""URLs: parsing, building and extraction, and the registry of schemes."""

@@ -1,8 +1,8 @@
 """URL text to value and back, for every scheme: parsing, IRIs, references, and URLs in running text.
 
-`parse` takes the steps that all schemes share (length, characters, wrapper, prefix, scheme, escapes,
-fragment) and leaves the rest to the scheme that the registry finds. Strict mode is the same parser, with the
-first finding raised. No text is trimmed, repaired or looked up, and a URL is judged elsewhere.
+`parse` performs the steps that all schemes share (length, characters, wrapper, prefix, scheme, escapes,
+fragment). The scheme definition from the registry parses the rest. Strict mode uses the same parser and
+raises the first finding. No text is trimmed, repaired or resolved, and the policy check is elsewhere.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from protocols.other import Status
 
 
-#: What a caller may name a URL by.
+#: The types that a caller may pass as a URL.
 UrlLike: TypeAlias = "str | Url | PathLike[str] | PathLike[bytes] | HttpxUrl"
 
-#: Characters of a text that is taken for a URL at all.
+#: Maximum number of characters of a URL.
 LONGEST = 65_536
 
-#: Characters of a scheme's name. The longest that IANA has registered has 27.
+#: Maximum number of characters of a scheme name. The longest name registered at IANA has 27.
 LONGEST_SCHEME = 64
 
 _NEVER = re.compile(r'[\x00-\x20\x7f<>"]')
@@ -42,19 +42,23 @@ _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _BEFORE_ZONE = re.compile(r"//[^/?#\[\]]*\[[0-9A-Fa-f:.]*\Z")
 _BEFORE_COLON = re.compile(r"[^:/?#]*")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
-_START = r"<?(?i:URL:)?(?:[A-Za-z][A-Za-z0-9+.-]*:)?/*"  # compiled when a text is no URL
+_START = r"<?(?i:URL:)?(?:[A-Za-z][A-Za-z0-9+.-]*:)?/*"  # compiled when a text is not a URL
 
 
 def parse(text: str, *, strict: bool = False, origin: Origin = "derived") -> Url:
-    """The URL's components, with findings for what RFC 1738 would have written differently.
+    """Parse a URL, with findings for deviations from RFC 1738.
 
     Args:
-        text: the URL as it is written, with or without `<URL:…>` around it (RFC 1738, appendix).
-        strict: also the first finding is an error, and its name the error's kind.
-        origin: who wrote it. Only a person, `user`, may write the zone of a link-local address (RFC 9844).
+        text: the URL, with or without `<URL:…>` around it (RFC 1738, appendix).
+        strict: raise the first finding too; its name is the error's kind.
+        origin: the origin of the URL. Only the user ("user") may write the zone of a link-local address (RFC
+            9844).
+
+    Returns:
+        The components of the URL.
 
     Raises:
-        InvalidUrl: for what is no URL, with `kind` and `position`.
+        InvalidUrl: the text is not a URL; the error has `kind` and `position`.
 
     Examples:
         >>> url = resolver.parse("ftp://h.example/pub/README;type=i")
@@ -71,14 +75,19 @@ def parse(text: str, *, strict: bool = False, origin: Origin = "derived") -> Url
 
 
 def url_of(named: UrlLike, *, strict: bool = False, origin: Origin = "derived") -> Url:
-    """What a caller named: text is parsed, and so is a URL of httpx's; a path is a local file, from the
-    working directory on. Raises `TypeError` for anything else."""
+    """Return the URL that a caller passed as text, URL object, `httpx.URL` or path.
+
+    Text and the URLs of httpx are parsed. A path is a local file, relative to the working directory.
+
+    Raises:
+        TypeError: the value has another type.
+    """
     if isinstance(named, str):
         return parse(named, strict=strict, origin=origin)
     if isinstance(named, Url):
         return named if origin == "user" else _strip_zone(named)
     if isinstance(named, PathLike):
-        from pathlib import Path  # few name a file so
+        from pathlib import Path  # imported here: few callers pass a path
 
         return parse(Path(fsdecode(named)).absolute().as_uri())
     if any(kind.__module__.partition(".")[0] == "httpx" for kind in type(named).__mro__):
@@ -90,13 +99,13 @@ def url_of(named: UrlLike, *, strict: bool = False, origin: Origin = "derived") 
 
 
 def zone_of(url: Url) -> str | None:
-    """The interface of this machine that a URL names, whatever its scheme."""
-    zone: str | None = getattr(url, "zone", None)  # not every Url has a host
+    """Return the interface of this machine that a URL names, regardless of its scheme."""
+    zone: str | None = getattr(url, "zone", None)  # a Url without a host lacks the attribute
     return zone
 
 
 def _strip_zone(url: Url) -> Url:
-    """Raises `bad-host` for one that no person wrote."""
+    """Raise `bad-host` for a zone that the user did not write."""
     if zone_of(url) is not None:
         raise InvalidUrl("bad-host", 0, "bad-host: only a person may write a zone", url=url.shown)
     return url
@@ -109,7 +118,7 @@ def _parse(text: str, *, strict: bool, zoned: bool) -> Url:
     is_ours = url_text.scheme in registry.SCHEMES
     url: Url
     if scheme is None:
-        from protocols import other  # also below: few URLs are of a scheme without a module
+        from protocols import other  # imported here and below: few URLs have a scheme without a module
 
         url = other.parse(url_text, _status(url_text.scheme))
     else:
@@ -123,7 +132,7 @@ def _parse(text: str, *, strict: bool, zoned: bool) -> Url:
     if is_ours:
         url_text.complete(url)
         return url
-    return replace(  # a plug-in may have it still
+    return replace(  # a plug-in's object may lack these values
         url,
         text=text,
         fragment=url_text.fragment,
@@ -133,15 +142,14 @@ def _parse(text: str, *, strict: bool, zoned: bool) -> Url:
 
 
 def _hide_password(text: UrlText) -> None:
-    """Whatever a plug-in's parser noted: a password is not shown (S17)."""
+    """Mark the password regardless of the places that a plug-in's parser noted (S17)."""
     from protocols import other
 
     other.place_password(text)
 
 
 def _read_common(text: str) -> UrlText:
-    """What comes before the scheme's own part, in the order that decides which error a doubly wrong
-    text gives."""
+    """Read the parts before the scheme's own part; the order decides the error of a doubly invalid text."""
     if not text:
         raise invalid(text, "empty", "text", 0)
     if len(text) > LONGEST:
@@ -206,16 +214,16 @@ def _status(scheme: str) -> Status:
 
 
 def build(url: Url) -> str:
-    """The text of these components, password and all; `parse` reads the same components back.
+    """Return the text of a URL, with its password; `parse` returns the same components for it.
 
-    The default port is left out and a search gets its slash, and there are no findings but those that
-    the components themselves are the cause of.
+    The default port is left out and a search gets its slash. Only the components themselves can cause
+    findings.
 
     Args:
-        url: what `parse` gave, or `dataclasses.replace` made of it.
+        url: the result of `parse`, or of `dataclasses.replace` on it.
 
     Raises:
-        InvalidUrl: for components that no URL can hold; its position counts in the component.
+        InvalidUrl: a URL cannot hold these components; the position counts in the component.
 
     Examples:
         >>> resolver.build(resolver.FtpUrl(scheme="ftp", host="h.example", cwds=(b"a b",), name=b"c"))
@@ -231,7 +239,7 @@ def build(url: Url) -> str:
 
 
 def strip_user(url: Url) -> str:
-    """The URL as text without user, password and fragment: for gateways, and to compare."""
+    """Return the text of a URL without user, password and fragment, for gateways and comparisons."""
     if registry.find(url.scheme) is None:
         from protocols import other
 
@@ -244,15 +252,17 @@ def strip_user(url: Url) -> str:
 
 
 def display(url: Url) -> str:
-    """The URL for the eye: as it was given, or built, with `****` for a password."""
+    """Return the URL for display: as given, or built, with `****` for a password."""
     if url.text:
         return url.shown
     return redact(build(url))
 
 
 def redact(text: str) -> str:
-    """The text with `****` for a password. Where it is no URL, for everything between the scheme and
-    the last `@` (rule S17)."""
+    """Return the text with `****` for a password (rule S17).
+
+    If the text is not a URL, everything between the scheme and the last `@` is replaced.
+    """
     try:
         return _parse(text, strict=False, zoned=True).shown
     except InvalidUrl:
@@ -267,7 +277,7 @@ def _redact_unparsed(text: str) -> str:
 
 
 def place_in_shown(text: str, shown: str, position: int) -> int:
-    """Where a place in `text` is in `shown`, which is the same with a password cut out."""
+    """Return the position in `shown` for a position in `text`; `shown` is `text` with the password masked."""
     if text == shown:
         return position
     same_before = next((i for i, (a, b) in enumerate(zip(text, shown, strict=False)) if a != b), len(shown))
@@ -279,8 +289,8 @@ def place_in_shown(text: str, shown: str, position: int) -> int:
 
 # An international address (IRI, RFC 3987) converted to a URL, only on request of the caller.
 #
-# The host becomes A-labels (IDNA 2008 with the mapping of UTS 46, non-transitional); every other character
-# outside ASCII is escaped as UTF-8. ASCII stays as it is, right or wrong: the result is text that still needs
+# The host becomes A-labels (IDNA 2008 with the mapping of UTS 46, non-transitional). Every other character
+# outside ASCII is escaped as UTF-8. ASCII stays unchanged, valid or not: the result is text that still needs
 # `parse` and the policy.
 
 _BEFORE_HOST = re.compile(r"<?(?:URL:)?[A-Za-z][A-Za-z0-9+.-]*://", re.IGNORECASE)
@@ -290,13 +300,13 @@ _HOST = re.compile(r"[0-9a-z.-]+\Z")
 
 
 def convert_iri(text: str) -> str:
-    """The URL for an IRI (RFC 3987 3.1), not parsed yet.
+    """Return the unparsed URL for an IRI (RFC 3987 3.1).
 
     Args:
-        text: what a person typed.
+        text: the user's input.
 
     Raises:
-        InvalidUrl: `bad-host` for a host that has no ASCII form, `non-ascii` for a lone surrogate.
+        InvalidUrl: `bad-host` for a host without an ASCII form, `non-ascii` for a lone surrogate.
 
     Examples:
         >>> resolver.convert_iri("http://bücher.example/straße")
@@ -327,7 +337,7 @@ def _convert_host(text: str, start: int, end: int) -> str:
     host = text[start:end]
     if host.isascii():
         return host
-    import idna  # tables of half a megabyte, for this function alone
+    import idna  # imported here: its tables take half a megabyte
 
     try:
         converted = idna.encode(host, uts46=True, std3_rules=True, transitional=False).decode("ascii")
@@ -343,19 +353,22 @@ def _no_host(text: str, start: int) -> InvalidUrl:
     return invalid(text, "bad-host", "host without an ASCII form", start)
 
 
-# References against a URL at hand (RFC 3986 5.2): valid forms of the Location of a redirect.
+# References against a base URL (RFC 3986 5.2): valid values of the Location of a redirect.
 #
-# Only text is put together here, for URLs whose path is one of slashes (http). The result is parsed from
+# Only text is joined here, for URLs whose path consists of segments (http). The result is parsed from
 # scratch, like any URL from another party.
 
 _SCHEME_PREFIX = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 def join(base: Url, location: str) -> Url:
-    """The URL that `location`, complete or relative, names when found at `base`.
+    """Return the URL for `location`, complete or relative, found at `base`.
 
-    User information of `base` is not carried on (S06, S11); its fragment is, where `location` has none
-    (RFC 9110 10.2.2). Raises `InvalidUrl` with positions in the joined text.
+    User information of `base` is dropped (S06, S11). Its fragment is kept unless `location` has one (RFC 9110
+    10.2.2).
+
+    Raises:
+        InvalidUrl: the joined text is not a URL; positions count in the joined text.
     """
     complete = location if _SCHEME_PREFIX.match(location) else _resolve(strip_user(base), location)
     if base.fragment is not None and "#" not in location:
@@ -364,7 +377,7 @@ def join(base: Url, location: str) -> Url:
 
 
 def _resolve(base: str, location: str) -> str:
-    """RFC 3986 5.2.2 for a reference without a scheme; `base` has an authority and no fragment."""
+    """Apply RFC 3986 5.2.2 to a reference without a scheme; `base` has an authority and no fragment."""
     reference, sign, fragment = location.partition("#")
     path, question, search = reference.partition("?")
     whole, base_question, base_search = base.partition("?")
@@ -382,13 +395,13 @@ def _resolve(base: str, location: str) -> str:
 
 
 def _split_authority(text: str, slashes: int) -> tuple[str, str]:
-    """What comes before the path, and the path; `slashes` is the index of `//`."""
+    """Return the text before the path, and the path; `slashes` is the index of `//`."""
     path = text.find("/", slashes + 2)
     return (text, "") if path < 0 else (text[:path], text[path:])
 
 
 def _remove_dot_segments(path: str) -> str:
-    """RFC 3986 5.2.4, for a path that is empty or begins with a slash. Escaped dots are names."""
+    """Apply RFC 3986 5.2.4 to a path that is empty or begins with a slash; escaped dots are names."""
     kept: list[str] = []
     segments = path.split("/")[1:]
     for segment in segments:
@@ -401,13 +414,13 @@ def _remove_dot_segments(path: str) -> str:
     return "".join(f"/{segment}" for segment in kept)
 
 
-# URLs in running text, wrapped as the appendix of RFC 1738 asks: `<URL:…>`, or plainly `<…>`.
+# URLs in running text, wrapped as the appendix of RFC 1738 recommends: `<URL:…>`, or only `<…>`.
 #
-# A found URL is text that is not parsed yet. The work grows with the length of the text only: no candidate is
-# examined twice, and the number of readings of one is bounded.
+# A found URL is text that is not parsed yet. The work is linear in the length of the text: no candidate is
+# examined twice, and the number of readings of a candidate is limited.
 
-#: Readings of one URL besides the first: all there are for up to six doubtful hyphens. Of more, those
-#: that drop the fewest; each doubtful hyphen would double the number.
+#: Maximum number of alternative readings of one URL: enough for all readings of six doubtful hyphens. For
+#: more hyphens, the readings that drop the fewest are used; each doubtful hyphen would double the number.
 MOST_ALTERNATES = 63
 
 _CANDIDATE_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
@@ -418,8 +431,12 @@ _PREFIX = "url:"
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """A URL in a text. `alternates` are its readings without one or more of the hyphens that a broken
-    line may have put in; `position` is the index of its `<`.
+    """A URL in a text.
+
+    Attributes:
+        url: the text of the URL, without line breaks.
+        alternates: its readings without one or more of the hyphens that a line break may have added.
+        position: the index of its `<`.
 
     Examples:
         >>> resolver.extract("see <URL:http://h.example/>")[0].position
@@ -432,7 +449,9 @@ class Extracted:
 
 
 def extract(text: str) -> list[Extracted]:
-    """The wrapped URLs in `text`, in order (RFC 1738, appendix). A `<` always starts over. Never raises.
+    """Return the wrapped URLs in `text`, in order (RFC 1738, appendix).
+
+    A `<` always starts a new candidate. The function never raises.
 
     Examples:
         >>> [found.url for found in resolver.extract("see <URL:ftp://h.example/pub/> and <a@b>")]
@@ -463,7 +482,7 @@ def _read(content: str, position: int) -> Extracted | None:
 
 
 def _join_lines(content: str) -> tuple[str, list[int]]:
-    """The content without whitespace, and where in it hyphens stood directly before a line end."""
+    """Return the content without whitespace, and the indices of hyphens directly before a line end."""
     pieces = []
     doubtful = []
     at = length = 0
@@ -484,7 +503,7 @@ def _alternates(text: str, doubtful: list[int]) -> tuple[str, ...]:
 
 
 def _drop_characters(text: str, dropped: Iterable[int]) -> str:
-    """The text without the characters at those indices, which are in order."""
+    """Return the text without the characters at the given indices, which are in order."""
     pieces = []
     at = 0
     for index in dropped:

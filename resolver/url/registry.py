@@ -1,12 +1,11 @@
 """The registry of schemes: a literal table of their modules, imported on use.
 
-A scheme of ours is one row. Third parties name theirs under the entry-point group `resolver.schemes`;
-that is looked up only when the table has no such row, so a plug-in can add a scheme and never replace one.
-A program may `register` a row for as long as it runs, and replaces none by it either. No module name is ever
-made from the text of a URL.
+A built-in scheme is one row. Third parties add schemes through the entry-point group `resolver.schemes`. The
+group is read only if the table has no such row, so a plug-in can add a scheme and never replace one. A
+program may `register` a scheme for the life of the process; that cannot replace a scheme either. The text of
+a URL never becomes a module name.
 
-A scheme whose extra is missing is known all the same: what `explain_missing` says of it is what its URLs come
-to.
+A scheme whose extra is missing is known all the same: its URLs raise the error of `explain_missing`.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ SCHEMES: dict[str, str] = {
     "wais": "protocols.wais:WAIS",
 }
 
-#: RFC 1738 section 4 sets these names aside; what each was meant for.
+#: Names that RFC 1738 section 4 reserves, with their intended use.
 RESERVED: dict[str, str] = {
     "afs": "Andrew File System global file names",
     "cid": "Content identifiers for MIME body parts",
@@ -57,23 +56,23 @@ RESERVED: dict[str, str] = {
 }
 
 
-#: What a parser finds before a colon, in lower case: a row of another name would never be found.
+#: The scheme name that a parser finds before a colon, in lower case; another name could never be found.
 _NAME = re.compile(r"(?!url$)[a-z][a-z0-9+.-]{0,63}")
 
 _registered: dict[str, Scheme] = {}
 
 
 def register(scheme: Scheme) -> None:
-    """Add a scheme to those that this process resolves, by its row.
+    """Add a scheme to the schemes of this process.
 
-    From then on its URLs are parsed, judged, explained and fetched as a plug-in's are. The same row may be
+    Its URLs are then parsed, checked, explained and fetched like a plug-in's. The same definition may be
     registered again.
 
     Args:
-        scheme: its row: name, parser, dialogue, default port, and what it can do.
+        scheme: the scheme definition: name, parser, exchange, default port, and capabilities.
 
     Raises:
-        ValueError: for another row of a scheme that there is, and for a name that no URL could have.
+        ValueError: another definition of this scheme exists, or a URL cannot have this name.
 
     Examples:
         >>> from protocols.gopher import GOPHER
@@ -91,16 +90,15 @@ def register(scheme: Scheme) -> None:
         raise ValueError(f"there is a scheme {scheme.name!r} already, and none is replaced")
 
 
-#: What is most often meant by a text that has no scheme: for a proposal, never to act on.
+#: The most likely scheme of a text without a scheme: only for suggestions, never for a request.
 UNSAID: dict[str, str] = {"host": "http", "path": "file", "mailbox": "mailto"}
 
-#: Schemes that hosts are named for by their first label, most often.
+#: Schemes that are often the first label of their hosts' names.
 LABELS = frozenset({"ftp", "gopher"})
 
 
 def find(name: str) -> Scheme | None:
-    """The scheme of that (lower-case) name: ours, one that was registered, or a plug-in's. None if there is
-    no row."""
+    """Return the scheme of a lower-case name: built-in, registered, or a plug-in's; None if unknown."""
     row = SCHEMES.get(name)
     if row is not None:
         scheme = _attribute(row)
@@ -113,13 +111,15 @@ def find(name: str) -> Scheme | None:
 
 
 def is_ours(scheme: Scheme) -> bool:
-    """Is it a row of this package, and not a plug-in's or one that was registered?"""
+    """Return whether the scheme is built in, not a plug-in's or registered."""
     return scheme.name in SCHEMES
 
 
 def explain_missing(name: str) -> str | None:
-    """What this installation would need for the scheme of that name, and how to install it, in a sentence;
-    None where nothing is missing, or nobody knows the scheme."""
+    """Return a sentence with the missing requirement of a scheme and how to install it.
+
+    The result is None if all requirements are installed, or the scheme is unknown.
+    """
     scheme = find(name)
     if scheme is None:
         found = _find_plugin(name)
@@ -130,15 +130,15 @@ def explain_missing(name: str) -> str | None:
 
 
 def can_resolve(scheme: Scheme) -> bool:
-    """Has this build a dialogue for it, and all that the dialogue needs?"""
+    """Return whether this installation has the scheme's exchange and its requirements."""
     return scheme.converse is not None and (scheme.needs is None or _is_here(scheme.needs))
 
 
 def schemes(*, web: bool = True) -> tuple[str, ...]:
-    """The names of the schemes whose URLs are resolved here, those that were registered too. Never raises.
+    """Return the names of the schemes that can be resolved, registered schemes included; never raises.
 
     Args:
-        web: also http and https, which other clients have.
+        web: also include http and https, which other clients support.
 
     Examples:
         >>> sorted(set(resolver.schemes()) - set(resolver.schemes(web=False)))
@@ -151,40 +151,45 @@ def schemes(*, web: bool = True) -> tuple[str, ...]:
 
 
 def is_of_the_web(name: str) -> bool:
-    """Is it a scheme of http, with TLS or without?"""
+    """Return whether the scheme is http or https."""
     return SCHEMES.get(name, "").partition(":")[0] == SCHEMES[UNSAID["host"]].partition(":")[0]
 
 
 def check_tls(url: Url, wanted: str | None) -> None:
-    """Raises `NotConfigured` where `--tls require` demands TLS, from the first octet or begun on the way, and
-    the URL's scheme can only speak in the clear: one whose row does not say that it has TLS. What connects to
-    nothing needs none."""
+    """Raise `NotConfigured` if `--tls require` demands TLS and the scheme has no TLS.
+
+    TLS from the first byte and STARTTLS both suffice. A scheme definition without a TLS declaration counts as
+    clear text. Schemes that connect to no host need no TLS.
+    """
     row = find(url.scheme) if wanted == "require" else None
     if row is not None and row.transport is not None and row.tls == "never":
         raise NotConfigured(f"--tls require: there is no TLS for {url.scheme} URLs", url=url.shown)
 
 
 def converse(scheme: Scheme, url: Url, options: Options, limits: Limits) -> Dialogue:
-    """The dialogue of a retrieval, not begun yet."""
+    """Return the protocol exchange of a retrieval, not started yet."""
     assert scheme.converse is not None
     begin: Callable[[Url, Options, Limits], Dialogue] = _attribute(scheme.converse)
     return begin(url, options, limits)
 
 
 def load(place: str) -> Any:
-    """What is at `module:name`, for who stands below that module, or has no need of it most of the time."""
+    """Return the object at `module:name`, imported on use.
+
+    Callers are below that module in the layers, or seldom need it.
+    """
     return _attribute(place)
 
 
 @cache
 def _attribute(place: str) -> Any:
-    """What a row names. A row is ours or a plug-in's, and there are no more places than rows."""
+    """Import the object that a row names; the number of rows, built-in and plug-in, bounds the cache."""
     module, _, name = place.partition(":")
     return getattr(importlib.import_module(module), name)
 
 
 def _is_here(extra: Extra) -> bool:
-    from importlib.util import find_spec  # few rows need anything
+    from importlib.util import find_spec  # imported here: few rows have requirements
 
     return all(find_spec(module) is not None for module in extra.modules)
 
@@ -199,8 +204,8 @@ def _find_plugin(name: str) -> Scheme | str | None:
 
 @cache
 def _points() -> Mapping[str, Sequence[EntryPoint]]:
-    """What plug-ins there are, by name: looked up once, so that names that there are not cost nothing."""
-    from importlib.metadata import entry_points  # 40 ms: only on a miss
+    """Return the plug-ins by scheme name, read once, so that unknown names cost no time."""
+    from importlib.metadata import entry_points  # takes 40 ms: only on a miss
 
     points = entry_points(group="resolver.schemes")
     return {point.name: tuple(points.select(name=point.name)) for point in points}
@@ -208,7 +213,7 @@ def _points() -> Mapping[str, Sequence[EntryPoint]]:
 
 @cache
 def _load_plugin(name: str) -> Scheme | str | None:
-    """Its row; where it cannot be imported, what it lacks."""
+    """Return the scheme of a plug-in, or its missing requirement if it cannot be imported."""
     lacking: str | None = None
     for point in _points()[name]:
         try:
@@ -222,7 +227,10 @@ def _load_plugin(name: str) -> Scheme | str | None:
 
 
 def _not_imported(point: EntryPoint, error: ImportError) -> str:
-    """An entry point may name the extras that it needs (`name = module:object [extra]`)."""
+    """Return the reason for a failed import.
+
+    An entry point may name its extras (`name = module:object [extra]`).
+    """
     plugin = "a plug-in" if point.dist is None else point.dist.name
     if point.extras:
         return _explain_extra(point.name, Extra(",".join(point.extras), (), plugin))
@@ -230,5 +238,5 @@ def _not_imported(point: EntryPoint, error: ImportError) -> str:
 
 
 def plugins() -> list[str]:
-    """Names of the schemes that plug-ins and this program add."""
+    """Return the names of the schemes that plug-ins and this program add."""
     return sorted({*_registered, *_points()} - set(SCHEMES))

@@ -1,7 +1,7 @@
-"""Tracebacks of our errors: the caller, and the frame where the error left the package.
+"""Tracebacks of this package's errors: the caller's frame, and the frame where the error left the package.
 
-The way that it took inside says nothing to whoever called: what went wrong is in the message. With
-`RESOLVE_TRACEBACK=full` in the environment every frame is there, for those who look for a mistake of ours.
+Internal frames do not help a caller: the message tells the problem. With `RESOLVE_TRACEBACK=full` in the
+environment all frames are kept, for finding a bug in this package.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ _OURS = frozenset({"protocols", "resolver"})
 
 
 def trim_traceback(error: E) -> E:
-    """The same error, to be raised where it leaves the package: it has none of the frames behind, and neither
-    has what led to it, in so far as that happened here."""
+    """Return the error without internal frames, to be raised where it leaves the package.
+
+    The frames of its causes are removed too, as far as the causes occurred in this package.
+    """
     if os.environ.get("RESOLVE_TRACEBACK") != "full":
         for each in _chain(error):
             if _was_here(each.__traceback__):
@@ -29,7 +31,7 @@ def trim_traceback(error: E) -> E:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The error, and all that a traceback would show before it."""
+    """Yield the error, and the errors that a traceback would show before it."""
     seen: set[int] = set()
     found: BaseException | None = error
     while found is not None and id(found) not in seen:
