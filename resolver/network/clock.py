@@ -151,11 +151,11 @@ class AnswerPace:
 
 # The maximum rate of all transfers of a run together: a token bucket, and the throttle that waits for it.
 #
-# `Bucket` is one line of time on which each transfer appends the bytes that it read. The bucket reads no clock and
-# never waits. `Throttle` is the use of a bucket by one retrieval. Bytes are paid for before more are read: a
-# cancellation during the wait loses no data, and only the peer can cause an idle timeout. Each transfer reads
-# one share and is then last in the queue, so all transfers progress at the same rate, regardless of their
-# servers' speed.
+# `Bucket` is one line of time on which each transfer appends the bytes that it read. The bucket reads no
+# clock and never waits. `Throttle` is the use of a bucket by one retrieval. Bytes are paid for before more
+# are read: a cancellation during the wait loses no data, and only the peer can cause an idle timeout. Each
+# transfer reads one share and is then last in the queue, so all transfers progress at the same rate,
+# regardless of their servers' speed.
 
 #: Duration of one share in seconds: short enough for a steady rate and a quick stop.
 _SHARE = 0.1

@@ -1,12 +1,12 @@
-"""The test kit for authors of schemes: players of dialogues without I/O, and the contract of every scheme.
+"""The test kit for scheme authors: players of protocol exchanges without I/O, and the contract of schemes.
 
-A *transcript* (`parse_transcript`) has what both sides of a conversation say. `recite` plays a dialogue
-against it, with the server's octets cut in any way (`CUTTERS`, `chunkings`), and gives what comes of it;
-`Player` does the same step by step, against a `TranscriptScript`, or octets without order (`OctetScript`), or
-a value for each step (`ValueScript`). What is left unsaid or unread at the end fails.
+A *transcript* (`parse_transcript`) holds both sides of an exchange. `recite` plays the client's side of it,
+with the server's bytes split in any way (`CUTTERS`, `chunkings`), and returns the outcome. `Player` does the
+same step by step, against a `TranscriptScript`, bytes in any order (`OctetScript`), or a value for each step
+(`ValueScript`). Data that is unsent or unread at the end fails the test.
 
-`resolver.testing.contract` has the contract as a class of tests, and `resolver.testing.plugin` is the plug-in
-for pytest; they need the extra `testing`. Nothing else here does, and `import resolver` imports none of it.
+`resolver.testing.contract` has the contract as a test class, and `resolver.testing.plugin` is the plug-in for
+pytest; both need the extra `testing`. The other modules do not, and `import resolver` imports none of them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""TLS for servers of tests: a fresh authority, and a certificate of it for loopback."""
+"""TLS for test servers: a new authority, and its certificate for loopback."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 
 
 def server_tls(folder: Path) -> tuple[ssl.SSLContext, Path]:
-    """A context with a fresh certificate for 127.0.0.1, and the file of the authority that issued it.
+    """Return a server context with a new certificate for 127.0.0.1, and the authority's file.
 
     Args:
-        folder: where that file is written.
+        folder: the directory of that file.
     """
     import trustme
 

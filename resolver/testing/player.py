@@ -1,8 +1,8 @@
-"""The player of dialogues in tests: it performs the steps of any scheme against a peer, without I/O or loop.
+"""The player of protocol exchanges in tests: it performs the steps of any scheme, without I/O or event loop.
 
-A peer is a transcript, bytes, or a value for each step. It takes sent data and supplies received data on each
-connection. Every mismatch fails the test, in the middle and at the end: unexpected data, a wait for data that
-does not come, and data that is unsent or unread when the dialogue is over.
+The peer is a transcript, bytes, or a value for each step. It takes sent data and supplies received data on
+each connection. Every mismatch fails the test, in the middle and at the end: unexpected data, a wait for data
+that does not come, and data that is unsent or unread when the exchange is over.
 """
 
 from __future__ import annotations
@@ -62,8 +62,11 @@ Opening: TypeAlias = "Connect | Acquire | JoinPipeline"
 
 
 class PeerOutput(NamedTuple):
-    """What a peer says next, and on which connection. No octets are the end: by what `broken` says, or
-    orderly, with TLS's close_notify or not."""
+    """The next output of a peer, and its connection.
+
+    Empty `octets` are the end: an error if `broken` is set, else an orderly end, with or without TLS's
+    close_notify.
+    """
 
     octets: bytes = b""
     on: Literal["connection", "data"] = "connection"
@@ -72,23 +75,23 @@ class PeerOutput(NamedTuple):
 
 
 class UnscriptedStep:
-    """What a peer answers to a step that it leaves to the player."""
+    """The answer of a peer to a step that it leaves to the player."""
 
 
 UNSCRIPTED = UnscriptedStep()
 
 
 class ScriptedPeer:
-    """One that nobody has to do with: whatever is asked of it fails. A script says what is different."""
+    """A peer that fails on every step; subclasses override the expected steps."""
 
     address = "127.0.0.1"
 
     def answer(self, step: Step) -> object:
-        """The value that a step is answered with, where no octets are to be read for it; or raises."""
+        """Return the answer to a step that reads no bytes, or raise the error."""
         return UNSCRIPTED
 
     def connect(self, step: Opening) -> object:
-        """What the dialogue knows of the connection: None for a new one."""
+        """Return the known state of the connection: None for a new connection."""
         raise AssertionError(f"nobody expects {step}")
 
     def hear(self, octets: bytes) -> None:
@@ -105,17 +108,17 @@ class ScriptedPeer:
 
     @property
     def unmet(self) -> int:
-        """How many connections it still waits for."""
+        """Return the number of connections that the peer still expects."""
         return 0
 
     @property
     def unsaid(self) -> bytes:
-        """What it still waits for on this one."""
+        """Return the bytes that the peer still expects on this connection."""
         return b""
 
     @property
     def unread(self) -> bytes:
-        """What it still has to say on this one."""
+        """Return the bytes that the peer has not sent yet on this connection."""
         return b""
 
 
@@ -123,8 +126,15 @@ R = TypeVar("R")
 
 
 class Player(Generic[R]):
-    """One dialogue and its peer. `steps` are all that were yielded, `sent` and `shown` have one element a
-    `Send`, `heard` is what readers gave. `body` is what came behind the `StartBody`, as far as it came."""
+    """A protocol exchange and its peer.
+
+    Attributes:
+        steps: all steps of the exchange so far.
+        sent: the bytes of each `Send`.
+        shown: the same in displayed form.
+        heard: the values of the readers.
+        body: the body after `StartBody`, as far as received.
+    """
 
     def __init__(self, dialogue: Dialogue[R], peer: ScriptedPeer) -> None:
         self.steps: list[Step] = []
@@ -162,10 +172,13 @@ class Player(Generic[R]):
         return self.reply.findings
 
     def play(self, surplus: bytes | None = b"") -> Reply:
-        """To the end of the dialogue; its reply. `surplus` is what the peer says and nobody is to read;
-        with None the caller looks at what is `unread`.
+        """Run the exchange to its end and return the reply; raises the error of the exchange.
 
-        Raises what the dialogue raises; what the peer would have said then is not looked at.
+        After an error, further output of the peer is ignored.
+
+        Args:
+            surplus: the bytes that the peer sends and the exchange must not read; with None, the caller
+                checks `unread`.
         """
         try:
             self.advance()
@@ -177,8 +190,11 @@ class Player(Generic[R]):
         return self.reply
 
     def advance(self, *until: type) -> Step | None:
-        """Perform steps up to one of these kinds, which is left to be performed by the next call; None at the
-        end of the dialogue."""
+        """Perform steps up to a step of one of these kinds, which the next call performs.
+
+        Returns:
+            That step, or None at the end of the exchange.
+        """
         if self._pending is not None:
             self._perform_one(self._pending)
         while (step := self._take_next()) is not None:
@@ -191,7 +207,7 @@ class Player(Generic[R]):
 
     @property
     def unread(self) -> bytes:
-        """What the peer has said, or has to say, that nobody took."""
+        """Return the bytes of the peer that the exchange has not read."""
         data = b"".join(spoken.octets for spoken in self._data)
         return self._unread + self.buffer.peek(len(self.buffer)) + data + self.peer.unread
 
@@ -280,7 +296,7 @@ class Player(Generic[R]):
         assert self.peer.unmet == 0, f"{self.peer.unmet} connections were never made"
 
     def _leave(self) -> None:
-        """As the gate does: a pipeline that nobody waits in is left with a farewell."""
+        """Leave the connection as the gate does: an idle pipeline gets a farewell."""
         if self._state is not None and self._response_ended and self._state.idle:
             self.peer.hear(b"".join(line.octets for line in self._state.farewell))
         self._state, self._response_ended = None, False
@@ -290,7 +306,7 @@ class Player(Generic[R]):
         assert self.begun is not None, "a part of a body before it begins"
         self.body += octets
 
-    # -- what is said
+    # -- sending
 
     def _say(self, lines: tuple[Line, ...]) -> None:
         self.sent.append(b"".join(line.octets for line in lines))
@@ -304,7 +320,7 @@ class Player(Generic[R]):
             lines = ()
         self._say((*lines, step.encode(b"")))
 
-    # -- what is heard
+    # -- receiving
 
     def _hear(self, reader: Reader[object]) -> object:
         if self._waiting is None:
@@ -343,7 +359,7 @@ class Player(Generic[R]):
         return None
 
     def receive(self) -> PeerOutput:
-        """The next octets of the connection; those of its data connection are put aside."""
+        """Receive the next bytes of the connection; bytes of its data connection are set aside."""
         assert not self.buffer.at_end, "a reader asks for more after the end"
         if self.buffer.broken is not None:
             raise self.buffer.broken
@@ -355,7 +371,7 @@ class Player(Generic[R]):
         self.buffer.feed(spoken.octets)
         return spoken
 
-    # -- what is passed
+    # -- bodies
 
     def _await_data(self, step: AwaitData[object]) -> BodyStarted[object]:
         values: list[object] = []
@@ -397,7 +413,10 @@ class Player(Generic[R]):
         return Truncated("cut", received=came, expected=expected)
 
     def _next_data(self) -> PeerOutput:
-        """What was put aside first. What is said meanwhile on the other connection can be heard later."""
+        """Return the next bytes of the data connection, first those set aside.
+
+        Bytes received meanwhile on the control connection stay readable.
+        """
         while not self._data:
             spoken = self.peer.speak()
             if spoken.on == "data":
@@ -431,7 +450,7 @@ class Player(Generic[R]):
 
 
 def _at_once(giving: Awaitable[bytes]) -> bytes:
-    """What a source gives that waits for nothing."""
+    """Return the result of an awaitable that never waits."""
     try:
         next(giving.__await__())
     except StopIteration as done:
@@ -440,15 +459,17 @@ def _at_once(giving: Awaitable[bytes]) -> bytes:
     raise AssertionError("a source that waits: no player waits for anything")
 
 
-#: The port of FTP's data connection that transcripts tell.
+#: The port of FTP's data connection in transcripts.
 PORT = 40001
-#: How a connection ends that does not end in an orderly way.
+#: The errors for ends of a connection that are not orderly.
 BREAKS: dict[str, NetworkError] = {"reset": Disconnected("reset"), "quiet": TimedOut("silence")}
 
 
 class TranscriptScript(ScriptedPeer):
-    """The server's part of a transcript, strict about the order. `password` is what a person knows, `cutter`
-    how what the server says on its connection comes in pieces."""
+    """The server's side of a transcript, in strict order.
+
+    `password` is the user's answer to a prompt. `cutter` splits the server's bytes on its connection.
+    """
 
     def __init__(
         self, transcript: DialogueTranscript, password: bytes | None = None, cutter: Cutter = whole
@@ -520,8 +541,11 @@ class TranscriptScript(ScriptedPeer):
 
 
 class OctetScript(ScriptedPeer):
-    """Says what it is given, and listens to anything: `connections`, each in one piece or in several, and
-    then its end. Those that others used come with what they left, in `known`."""
+    """A server that sends given bytes and accepts any request.
+
+    `connections` holds the bytes of each connection, in one or several blocks, followed by its end. `known`
+    holds the stored state of reused connections.
+    """
 
     def __init__(self, *connections: bytes | Iterable[bytes], known: Iterable[object] = ()) -> None:
         self._connections = [iter([each] if isinstance(each, bytes) else each) for each in connections]
@@ -537,10 +561,10 @@ class OctetScript(ScriptedPeer):
         return known
 
     def hear(self, octets: bytes) -> None:
-        """Whoever plays compares what was sent."""
+        """Accept any bytes; the test compares the sent bytes."""
 
     def credentials(self, user: bytes | None) -> Credentials | None:
-        """Nobody has any."""
+        """Return None: no credentials are known."""
         return None
 
     def speak(self) -> PeerOutput:
@@ -556,8 +580,10 @@ class OctetScript(ScriptedPeer):
 
 
 class ValueScript(ScriptedPeer):
-    """Answers steps by values and not by octets: with what `answer` says to them, which may raise; where that
-    is None, what it is asked for has its ideal answer. It listens to anything."""
+    """A peer that answers steps with values instead of bytes, and accepts any request.
+
+    `answer` returns the value for a step or raises. If it returns None, the step gets its expected reply.
+    """
 
     def __init__(self, answer: Callable[[Step], object] = lambda step: None) -> None:
         self._answer = answer
@@ -572,12 +598,14 @@ class ValueScript(ScriptedPeer):
         return JoinedPipeline(step.state, self.address) if isinstance(step, JoinPipeline) else None
 
     def hear(self, octets: bytes) -> None:
-        """Whoever plays compares what was sent."""
+        """Accept any bytes; the test compares the sent bytes."""
 
 
 def leaving(gone: int, *, used: object) -> Callable[[Step], object]:
-    """What a server answers that is gone when the first so many heads are to be heard; the first connection
-    is one that was `used`."""
+    """Return the answers of a server that has closed when the first `gone` heads are read.
+
+    The first connection has the state `used`.
+    """
     left = [gone]
     known = [used]
 
@@ -592,13 +620,13 @@ def leaving(gone: int, *, used: object) -> Callable[[Step], object]:
     return answer
 
 
-# The outcome of a transcript, by the dialogue alone and by a session, compared with the stated ones.
+# The outcome of a transcript, from the exchange alone and from a session, compared with the stated outcome.
 
 Opener = Callable[[Any, Gate], AbstractAsyncContextManager[Reply]]
 
 
 async def resolve(open_: Opener, url: Url, gate: Gate) -> TranscriptOutcome:
-    """Open, take the whole body, read its entries; an error ends it where it comes."""
+    """Open the URL, read the complete body and its entries; an error ends the outcome there."""
     outcome = TranscriptOutcome()
     try:
         async with open_(url, gate) as reply:
@@ -626,14 +654,17 @@ async def take(reply: Reply, outcome: TranscriptOutcome) -> None:
 
 
 def check(outcome: TranscriptOutcome, expected: TranscriptOutcome) -> None:
-    """All that the transcript says holds; findings, entries and error hold in any case.
+    """Check that an outcome equals the transcript's statements.
+
+    The error is always compared. If no error is expected, the findings are compared, and the entries if
+    stated.
 
     Args:
-        outcome: what came of it.
-        expected: what the transcript says, its `outcome`.
+        outcome: the actual outcome.
+        expected: the `outcome` of the transcript.
 
     Raises:
-        AssertionError: where something is different.
+        AssertionError: the outcomes differ.
 
     Examples:
         >>> from resolver.testing import TranscriptOutcome, check
@@ -656,25 +687,25 @@ def recite(
     surplus: bytes = b"",
     cutter: Cutter = whole,
 ) -> TranscriptOutcome:
-    """The dialogue alone, against the server's part of a transcript, and what comes of it.
+    r"""Run an exchange alone, against the server's side of a transcript, and return the outcome.
 
     Args:
-        dialogue: one that was not begun.
-        transcript: what both sides say.
-        password: what a person knows, who is asked for one.
-        surplus: what the server says and nobody is to read.
-        cutter: how what it says comes in pieces.
+        dialogue: the exchange, not started yet.
+        transcript: both sides of the exchange.
+        password: the user's answer to a password prompt.
+        surplus: the bytes that the server sends and the exchange must not read.
+        cutter: splits the server's bytes into blocks.
 
     Raises:
-        AssertionError: where the dialogue says something else, waits for what does not come, or leaves
-            something unsaid or unread.
+        AssertionError: the exchange sends other bytes, waits for bytes that do not come, or leaves bytes
+            unsent or unread.
 
     Examples:
         >>> from protocols.contract import Limits, Options
         >>> from resolver import parse
         >>> from resolver.url import registry
         >>> from resolver.testing import one_by_one, parse_transcript, recite
-        >>> text = "# made up\\nU: gopher://h.example/0a\\nC: a\\\\r\\\\n\\nS: hello\\nE: close\\n"
+        >>> text = "# made up\nU: gopher://h.example/0a\nC: a\\r\\n\nS: hello\nE: close\n"
         >>> talk = parse_transcript(text, "hello")
         >>> dialogue = registry.converse(registry.find("gopher"), parse(talk.url), Options(), Limits())
         >>> recite(dialogue, talk, cutter=one_by_one).body

@@ -12,14 +12,14 @@ from resolver.testing.contract.running import Contract, names
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """The rows of a class of the contract."""
+    """Parametrize a contract class with its checks and cases."""
     if metafunc.cls is not None and issubclass(metafunc.cls, Contract):
         metafunc.parametrize("contract_row", metafunc.cls.rows(), ids=names)
 
 
 @pytest.fixture(scope="session")
 def contract_authority(tmp_path_factory: pytest.TempPathFactory) -> tuple[ssl.SSLContext, Path]:
-    """The servers' side of TLS, and the file of the one authority that vouches for them."""
+    """Return the servers' TLS context, and the file of the only authority that issued its certificate."""
     return server_tls(tmp_path_factory.mktemp("tls"))
 
 
@@ -27,8 +27,10 @@ def contract_authority(tmp_path_factory: pytest.TempPathFactory) -> tuple[ssl.SS
 def contract_tls(
     contract_authority: tuple[ssl.SSLContext, Path], monkeypatch: pytest.MonkeyPatch
 ) -> ssl.SSLContext:
-    """The servers' side of TLS; clients trust that authority and no other, and have met nobody before but in
-    these tests."""
+    """Return the servers' TLS context.
+
+    Clients trust that authority alone, and have certificate pins only from these tests.
+    """
     context, cafile = contract_authority
     monkeypatch.setenv("SSL_CERT_FILE", str(cafile))
     monkeypatch.setenv("SSL_CERT_DIR", str(cafile.parent))

@@ -1,4 +1,4 @@
-"""A mock server that says what a transcript says, on a socket, and minds what it hears."""
+"""A mock server that plays the server's side of a transcript on a socket and checks the client's side."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ Peer: TypeAlias = "trio.SocketStream | trio.SSLStream[trio.SocketStream]"
 
 @dataclass
 class Replay:
-    """The server of one transcript. `complaints` say where a client did not keep to it; `served` counts
-    the connections that went as written."""
+    """The server of one transcript.
+
+    `complaints` lists the client's deviations. `served` counts the connections without a deviation.
+    """
 
     transcript: DialogueTranscript
     port: int = 0
@@ -31,8 +33,10 @@ class Replay:
 async def serve_transcript(
     nursery: trio.Nursery, transcript: DialogueTranscript, ssl_context: ssl.SSLContext | None = None
 ) -> Replay:
-    """Serve it at a free port of 127.0.0.1 until the nursery is cancelled; one connection of the
-    transcript after the other. With a context, inside TLS from the first octet."""
+    """Serve a transcript at a free port of 127.0.0.1 until the nursery is cancelled.
+
+    The connections of the transcript follow each other. With a context, TLS starts with the first byte.
+    """
     replay = Replay(transcript)
     listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
     replay.port = listeners[0].socket.getsockname()[1]
@@ -94,14 +98,14 @@ class _TranscriptPlayer:
 
 
 class _DataLine:
-    """FTP's data connections, one after the other. The port that a transcript tells becomes a real one."""
+    """FTP's data connections, one after the other, on a real port in place of the transcript's port."""
 
     def __init__(self) -> None:
         self._listener: trio.SocketListener | None = None
         self._stream: trio.SocketStream | None = None
 
     async def announce(self, octets: bytes) -> bytes:
-        """What is said on the control connection, with a true port in it; that port is listened at."""
+        """Return the control reply with a real port in it, after opening a listener on that port."""
         if not any(mark in octets for mark in (b"|40001|", b",156,65")):
             return octets
         await self.aclose()
@@ -138,7 +142,7 @@ class _DataLine:
 
 
 async def end_of(peer: Peer, raw: trio.SocketStream, script: Connection) -> bytes:
-    """End it as it says; what the client says that is to say nothing any more."""
+    """End the connection as the script says; return bytes that the client sent after its last turn."""
     match script.end:
         case "close":
             await peer.aclose()
@@ -147,12 +151,12 @@ async def end_of(peer: Peer, raw: trio.SocketStream, script: Connection) -> byte
         case "reset":
             await reset(raw)
         case "quiet" | "left":
-            with suppress(trio.BrokenResourceError):  # a client that leaves with octets unread
+            with suppress(trio.BrokenResourceError):  # the client closed with unread bytes
                 return bytes(await peer.receive_some(4096))
     return b""
 
 
 async def reset(raw: trio.SocketStream) -> None:
-    """End a connection so that the client sees a reset."""
+    """Close a connection so that the client sees a reset."""
     raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     await raw.aclose()

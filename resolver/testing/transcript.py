@@ -1,24 +1,24 @@
-"""Transcripts: both sides of a conversation, byte for byte, and its outcome; and cutters of bytes.
+r"""Transcripts: both sides of an exchange, byte for byte, and its outcome; and cutters of bytes.
 
-One file drives a dialogue alone, a handler on in-memory streams, and a mock server on a socket. A file is
-lines of a letter, a colon and a blank; its first line is `#` and where the conversation came from.
+One file drives an exchange alone, a handler on in-memory streams, and a mock server on a socket. Each line is
+a letter, a colon and a blank, followed by a value. The first line is `#` and the source of the transcript.
 
     U: the URL
-    C: octets the client sends             S: octets the server sends
-    E: how the connection ends, by the server's doing:
+    C: bytes from the client               S: bytes from the server
+    E: the end of the connection, by the server:
        close (orderly)   reset   quiet (it stays open and silent)   cut (TLS without close_notify)
-       left (the client has what it wants and goes)
-    A `C:` or `S:` behind an `E:` is a further connection.
-    D: octets the server sends on FTP's data connection, whose port is told as 40001 (156,65)
-    Z: how that connection ends: close or reset; what follows is said once the client has closed it too
+       left (the client has its result and closes)
+    A `C:` or `S:` after an `E:` is a further connection.
+    D: bytes from the server on FTP's data connection, whose port is given as 40001 (156,65)
+    Z: the end of that connection: close or reset; the next line waits until the client has closed it too
 
-    What comes of it, all optional:
-    K: kind    M: media type, - for none    B: octets of the body (several lines are joined)
-    V: what was verified, words in sorted order    F: a finding, by its rule    X: an error, by its class
+    The outcome, all optional:
+    K: kind    M: media type, - for none    B: bytes of the body (several lines are joined)
+    V: the verified properties, in sorted order    F: a finding, by its rule    X: an error, by its class
     L: an entry: kind, URL or -, name    T: the target of a link or service
 
-Octets are printable ASCII; anything else is written `\\r \\n \\t \\\\ \\xNN`. Nothing is implicit: no line
-end but a written one, no blank at the end of a line. Lines that are empty or begin with `#` say nothing.
+Bytes are printable ASCII; other bytes are written `\r \n \t \\ \xNN`. Nothing is implicit: a line end must be
+written, and a line cannot end in a blank. Empty lines and lines that begin with `#` are ignored.
 """
 
 from __future__ import annotations
@@ -38,13 +38,15 @@ _NAMED = {"r": b"\r", "n": b"\n", "t": b"\t", "\\": b"\\"}
 
 
 class BadTranscript(ValueError):
-    """The file is no transcript; the message begins with its name and the number of the line."""
+    """The text is not a transcript; the message begins with its name and the line number."""
 
 
 @dataclass(frozen=True)
 class TranscriptTurn:
-    """Octets of one side, up to where the other one speaks. `D` and `Z` are FTP's data connection: its
-    octets, and the word for its end."""
+    """Bytes of one side, up to a turn of the other side.
+
+    `D` and `Z` belong to FTP's data connection: its bytes, and the keyword of its end.
+    """
 
     speaker: Speaker
     octets: bytes
@@ -52,7 +54,7 @@ class TranscriptTurn:
 
 @dataclass(frozen=True)
 class Connection:
-    """One connection from its first octet to its end."""
+    """A connection from its first byte to its end."""
 
     turns: tuple[TranscriptTurn, ...]
     end: End
@@ -63,7 +65,7 @@ class Connection:
 
 @dataclass
 class TranscriptOutcome:
-    """What comes of it, as far as the file says. None and empty: it does not say."""
+    """The outcome of an exchange, as far as the file states it; None and empty values are not stated."""
 
     kind: str | None = None
     media_type: str | None = None
@@ -77,7 +79,7 @@ class TranscriptOutcome:
 
 @dataclass(frozen=True)
 class DialogueTranscript:
-    """A whole file. `name` is its path from the folder of transcripts on, without the suffix."""
+    """A complete file; `name` is its path below the directory of transcripts, without the suffix."""
 
     name: str
     origin: str
@@ -87,18 +89,18 @@ class DialogueTranscript:
 
 
 def parse_transcript(text: str, name: str) -> DialogueTranscript:
-    """A transcript of its text, whose lines the head of this page describes.
+    r"""Return a transcript from its text; the module documentation describes the lines.
 
     Args:
-        text: all of it.
-        name: what messages call it.
+        text: the complete text.
+        name: the name in error messages.
 
     Raises:
-        BadTranscript: with the number of the line.
+        BadTranscript: a line is invalid; the message has its number.
 
     Examples:
         >>> from resolver.testing import parse_transcript
-        >>> parse_transcript("# made up\\nU: x://h/\\nS: hello\\nE: close\\n", "x").connections[0].end
+        >>> parse_transcript("# made up\nU: x://h/\nS: hello\nE: close\n", "x").connections[0].end
         'close'
     """
     reader = _TranscriptReader(name)
@@ -207,7 +209,7 @@ class _TranscriptReader:
 
 
 def write_octets(octets: bytes) -> str:
-    """Octets as a transcript has them."""
+    """Return bytes in the notation of a transcript."""
     names = {octet: f"\\{letter}" for letter, octet in (("r", 13), ("n", 10), ("t", 9), ("\\", 92))}
     written = "".join(
         names.get(octet) or (chr(octet) if 0x20 <= octet <= 0x7E else f"\\x{octet:02x}") for octet in octets
@@ -215,27 +217,27 @@ def write_octets(octets: bytes) -> str:
     return written[:-1] + "\\x20" if written.endswith(" ") else written
 
 
-# Cuts of bytes into pieces: neither a reader nor the outcome of a dialogue may depend on them.
+# Splits of bytes into blocks: neither a reader nor the outcome of an exchange may depend on them.
 
 Cutter: TypeAlias = Callable[[bytes], Iterable[bytes]]
 
-#: What one receive gives at most.
+#: Maximum number of bytes in one block.
 MOST = 65_536
 
 
 def whole(octets: bytes) -> Iterator[bytes]:
-    """As much at once as a receive may bring."""
+    """Yield blocks as large as one receive call returns."""
     for start in range(0, len(octets), MOST):
         yield octets[start : start + MOST]
 
 
 def one_by_one(octets: bytes) -> Iterator[bytes]:
-    """Octet by octet."""
+    """Return single bytes."""
     return (octets[index : index + 1] for index in range(len(octets)))
 
 
 def oddly(octets: bytes) -> Iterator[bytes]:
-    """Pieces of 1, 2, 3, 5, 7, 11 octets and again."""
+    """Yield blocks of 1, 2, 3, 5, 7, 11 bytes, repeatedly."""
     start, turn = 0, 0
     while start < len(octets):
         size = (1, 2, 3, 5, 7, 11)[turn % 6]
@@ -243,15 +245,15 @@ def oddly(octets: bytes) -> Iterator[bytes]:
         start, turn = start + size, turn + 1
 
 
-#: Every way of cutting, by name: `@pytest.mark.parametrize("cutter", CUTTERS, ids=…)`.
+#: All cutters: `@pytest.mark.parametrize("cutter", CUTTERS, ids=…)`.
 CUTTERS: tuple[Cutter, ...] = (whole, one_by_one, oddly)
 
 
 def cut_at(*places: int) -> Cutter:
-    """A cutter that cuts behind so many octets, and nowhere else.
+    """Return a cutter that splits after these numbers of bytes, and nowhere else.
 
     Args:
-        places: in rising order.
+        places: the positions, in rising order.
 
     Examples:
         >>> from resolver.testing import cut_at
@@ -268,12 +270,13 @@ def cut_at(*places: int) -> Cutter:
 
 
 def chunkings(octets: bytes, most: int = 4_096) -> Iterator[list[bytes]]:
-    """Every way to cut octets in pieces, where there are no more than `most` of them; else in one piece,
-    octet by octet, and in two pieces at every place.
+    """Yield every split of the bytes if there are at most `most` of them.
+
+    Otherwise the splits are one block, single bytes, and two blocks at every position.
 
     Args:
-        octets: what is cut.
-        most: up to how many ways all are given.
+        octets: the bytes to split.
+        most: the maximum number of splits for a complete list.
 
     Examples:
         >>> from resolver.testing import chunkings

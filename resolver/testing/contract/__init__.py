@@ -1,15 +1,19 @@
 """The contract of every scheme, as tests for pytest: each check runs with each case that it applies to.
 
-A test module names the plug-in and its rows, and that is all of it:
+A test module names the plug-in and its cases, and needs no more:
 
     pytest_plugins = ["resolver.testing.plugin"]
 
     class TestFinger(Contract):
         cases = (Case(name="finger", start=answering(TALK), document="finger://{at}/joe", content=b"…"),)
 
-What is checked: what is given by every way of asking, plans that equal the wire, refusals that connect to
-nothing, limits, names of files, any octets of a peer, and that a cancel at any checkpoint leaves nothing
-open.
+The checks cover:
+- the results of every operation, and their limits
+- plans that equal the bytes on the wire
+- refusals that open no connection
+- file names
+- arbitrary bytes from a server
+- a cancellation at any checkpoint, which leaves no resource open
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A case of the contract: a server of a scheme, URLs with expected results, and the setting that runs it.
 
-`{at}` in a URL is the address and port of the case's server, `{folder}` the path of a folder here.
+`{at}` in a URL is the address and port of the case's server, `{folder}` the path of a local directory.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from resolver.policy.settings import Policy
 from resolver.transfer.session import Resolver
 from resolver.transfer.settings import RetryPolicy
 
-#: A password that is in no sentence.
+#: A password that occurs in no sentence.
 SECRET = "xyzzy"
 
 
 class MockServer(Protocol):
-    """A mock server that is running. `heard` are the octets of each connection."""
+    """A running mock server; `heard` holds the received bytes of each connection."""
 
     port: int
 
@@ -47,17 +47,26 @@ Start: TypeAlias = Callable[[trio.Nursery, ssl.SSLContext], Awaitable[MockServer
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One row. `document` has `content`; `listing` has entries of these `names`, whose URLs can be fetched
-    but for those in `barred`; those in `asking` have to be told something first. `missing` raises `error`.
-    `login` is a URL with a password, which is `secret` and, as it goes over the wire, `spoken`.
+    """A server and the URLs that are requested from it.
 
-    `later` are octets that a plan cannot know: as they are shown, and as they are sent. `farewell` is said
-    when the session is closed. Where the server leads the dialogue another way than a willing one would, the
-    URL is in `otherwise`. `furnish` puts the files there that are in `{folder}`.
-
-    `by_setting`: a URL names no server, and a setting does. `drawn`: numbers of it are drawn at random, and
-    no event has the octets of a plan. `any_port`: the policy has nothing against a port that is not the
-    scheme's. `saved` is the name that `document` is saved under, where its URL gives one."""
+    Attributes:
+        document: a URL whose content is `content`.
+        listing: a URL with entries of these `names`.
+        barred: names of entries that cannot be fetched.
+        asking: names of entries that need input first.
+        missing: a URL that raises `error`.
+        login: a URL with a password.
+        secret: the password of `login`.
+        spoken: the password as sent on the wire.
+        later: bytes that a plan cannot know, as (displayed, sent).
+        farewell: the bytes sent when the session is closed.
+        otherwise: URLs whose exchange depends on an unexpected reply of the server.
+        furnish: creates the files in `{folder}`.
+        by_setting: the URL names no server, and a setting does.
+        drawn: some numbers are random, so events do not hold the bytes of the plan.
+        any_port: the policy accepts ports other than the scheme's.
+        saved: the file name of `document`, if its URL gives one.
+    """
 
     name: str
     start: Start | None = None
@@ -93,16 +102,16 @@ class Case:
         return self.document.partition(":")[0]
 
 
-#: Seconds after which a test gives up. Nothing here comes near it, however busy the machine.
+#: Timeout of a test in seconds, far above every real duration, even on a busy machine.
 PATIENT = 30.0
 
-#: The long form of each check: all moments of a cancel, more seeds.
+#: The long form of each check: cancellations at all checkpoints, more seeds.
 FULL = os.environ.get("RESOLVE_TESTS") == "full"
 
 
 @dataclass
 class IdleServer:
-    """A server that is asked nothing afterwards."""
+    """A server that expects no further requests."""
 
     port: int
     heard: tuple[bytes, ...] = ()
@@ -110,8 +119,13 @@ class IdleServer:
 
 @dataclass(frozen=True)
 class CaseSetting:
-    """`server` is None for what connects to nothing; `folder` is what file URLs name things in, `tls` what
-    its server is given."""
+    """A case with its running server.
+
+    Attributes:
+        server: None for a case that connects to no host.
+        folder: the directory that file URLs refer to.
+        tls: the server's TLS context.
+    """
 
     case: Case
     server: MockServer | None
@@ -120,7 +134,7 @@ class CaseSetting:
 
     @property
     def port(self) -> int:
-        """Of the server."""
+        """Return the port of the server."""
         assert self.server is not None, f"{self.case} connects to nothing"
         return self.server.port
 
@@ -130,12 +144,12 @@ class CaseSetting:
 
     @property
     def news_server(self) -> str | None:
-        """For URLs that name none."""
+        """Return the server for URLs without a server, or None."""
         return self.at if self.case.by_setting else None
 
     @property
     def policy(self) -> Policy:
-        """What lets the row's URLs pass, its entries too, which nobody chose."""
+        """Return a policy that allows the case's URLs, and its entries with origin "derived"."""
         ports = frozenset[int]() if self.server is None else frozenset({self.port})
         return Policy(allow_port=ports, allow_password=True)
 
@@ -145,11 +159,11 @@ class CaseSetting:
 
     @property
     def connections(self) -> int:
-        """How many the server has had."""
+        """Return the number of connections that the server has accepted."""
         return 0 if self.server is None else len(self.server.heard)
 
     def heard(self, before: int = 0) -> bytes:
-        """What the server was told on the connections behind the first `before`."""
+        """Return the bytes received by the server after the first `before` connections."""
         return b"" if self.server is None else b"".join(self.server.heard[before:])
 
     def resolver(
@@ -172,12 +186,12 @@ class CaseSetting:
 
 
 async def start(case: Case, nursery: trio.Nursery, tls: ssl.SSLContext, folder: Path) -> CaseSetting:
-    """The row with its server, which runs until the nursery is cancelled."""
+    """Start the case's server, which runs until the nursery is cancelled."""
     server = None if case.start is None else await case.start(nursery, tls)
     return CaseSetting(case, server, folder, tls)
 
 
-#: One way of asking for a URL; the path is for those that write a file.
+#: An operation on a URL; the path is for operations that write a file.
 Way: TypeAlias = Callable[[Resolver, str, Path], Awaitable[object]]
 
 
@@ -203,32 +217,35 @@ WAYS: dict[str, Way] = {"fetch": fetch, "stream": stream, "save": save, "entries
 
 
 class OpenConnections(NamedTuple):
-    """What this process holds: the number of its descriptors, and the names of threads that work."""
+    """The open resources of this process: number of file descriptors, and names of working threads."""
 
     descriptors: int
     threads: frozenset[str]
 
     def exceeds(self, before: OpenConnections) -> bool:
-        """Is there anything that was not there before?"""
+        """Return whether a resource is open that was not open before."""
         return self.descriptors > before.descriptors or not self.threads <= before.threads
 
 
-#: Waits until everybody waits for something to happen.
+#: Waits until all tasks are blocked.
 settle: ContextVar[Callable[[], Awaitable[object]]] = ContextVar(
     "settle", default=trio.testing.wait_all_tasks_blocked
 )
 
 
 async def wait_until_settled() -> OpenConnections:
-    """What is open once everybody, servers included, waits for something to happen."""
+    """Return the open resources when all tasks, servers included, are blocked."""
     await settle.get()()
     working = frozenset(thread.name for thread in threading.enumerate() if not _waits(thread))
     return OpenConnections(len(os.listdir("/proc/self/fd")), working)
 
 
 async def check_nothing_left(before: OpenConnections) -> None:
-    """No more descriptors than before, and no other thread but those that wait for work. Fewer there may
-    be: a server may have closed its end of something earlier only now."""
+    """Assert that no more descriptors and threads are in use than before.
+
+    Idle worker threads do not count. Fewer descriptors are possible: a server may have closed its end of an
+    earlier connection only now.
+    """
     with running().move_on_after(PATIENT):
         while (now := await wait_until_settled()).exceeds(before):
             await running().sleep(0.005)
@@ -236,12 +253,12 @@ async def check_nothing_left(before: OpenConnections) -> None:
 
 
 def _waits(thread: threading.Thread) -> bool:
-    """trio keeps threads for some seconds, and names them for what they do meanwhile."""
+    """Return whether a thread is idle: trio keeps threads for some seconds, and names them by their task."""
     return thread is threading.main_thread() or thread.name.startswith("Trio thread ")
 
 
 class ListeningSockets(AbstractContextManager["ListeningSockets"]):
-    """Sockets of one port, for TCP and for UDP, with nobody behind them: nothing is ever heard."""
+    """Sockets on one port, for TCP and UDP, without a server: no data is ever received."""
 
     heard: tuple[bytes, ...] = ()
 
@@ -253,7 +270,7 @@ class ListeningSockets(AbstractContextManager["ListeningSockets"]):
             try:
                 self._udp.bind(("127.0.0.1", self.port))
                 break
-            except OSError:  # somebody else's, of the one and not of the other
+            except OSError:  # another process uses one of the two ports
                 self._tcp.close()
                 self._udp.close()
 
@@ -264,7 +281,7 @@ class ListeningSockets(AbstractContextManager["ListeningSockets"]):
         self._udp.close()
 
     def saw_nothing(self) -> bool:
-        """Did nobody connect, and no datagram come?"""
+        """Return whether no connection and no datagram arrived."""
         return not _happens(self._tcp, self._tcp.accept) and not _happens(
             self._udp, partial(self._udp.recv, 1)
         )
@@ -279,12 +296,12 @@ def _happens(sock: socket.socket, look: Callable[[], object]) -> bool:
     return True
 
 
-#: What is done with a row; the folder is an empty one, for files.
+#: The function of a check; the directory is empty, for saved files.
 Function: TypeAlias = Callable[[CaseSetting, Path], Coroutine[Any, Any, None]]
 
 
 class ContractCheck(NamedTuple):
-    """`cancels` says that it cancels tasks of trio's."""
+    """A check of the contract; `cancels` marks a check that cancels trio tasks."""
 
     name: str
     function: Function
@@ -296,20 +313,20 @@ class ContractCheck(NamedTuple):
 
 
 def accept_any(case: Case) -> bool:
-    """Every row."""
+    """Return True: the check is for every case."""
     return True
 
 
 def listing(case: Case) -> bool:
-    """One that has a listing."""
+    """Return whether the case has a listing."""
     return case.listing is not None
 
 
 def is_served(case: Case) -> bool:
-    """One that connects to a server."""
+    """Return whether the case connects to a server."""
     return case.start is not None
 
 
 def is_kept(case: Case) -> bool:
-    """One whose document is octets to be kept."""
+    """Return whether the case's document has bytes to save."""
     return case.kind is not Kind.SERVICE

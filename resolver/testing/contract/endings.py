@@ -26,13 +26,14 @@ from resolver.testing.contract.case import (
 )
 from resolver.transfer.session import Resolver
 
-# A canceller runs an operation and cancels it at its n-th checkpoint, a place where it waits, or could have.
+# A canceller runs an operation and cancels it at its n-th checkpoint, where the operation waits or could
+# wait.
 
 
 class Canceller(trio.abc.Instrument):
-    """Counts the checkpoints of one task and of those below it, and cancels a scope at the last of `most`.
+    """A counter of the checkpoints of one task and its children that cancels a scope at checkpoint `most`.
 
-    A task that has given way is at a checkpoint. What is shielded there is not hurt; the next one is.
+    A task that has yielded is at a checkpoint. A shielded checkpoint is not interrupted; the next one is.
     """
 
     def __init__(self, task: trio.lowlevel.Task, scope: trio.CancelScope, most: int | None) -> None:
@@ -57,9 +58,11 @@ class Canceller(trio.abc.Instrument):
 async def cancelled_at(
     most: int | None, operation: Callable[[], Awaitable[object]]
 ) -> tuple[int, BaseException | None]:
-    """Run it and cancel it at checkpoint `most` (None: never): how many it came to, and what left it.
+    """Run an operation, cancel it at checkpoint `most`, and return the checkpoint count and the exception.
 
-    Call it in a task of its own: everything in that task, and below it, counts."""
+    With None the operation is never cancelled. Call the function in a separate task: everything in that task,
+    and below it, counts.
+    """
     left: BaseException | None = None
     with trio.CancelScope() as scope:
         canceller = Canceller(trio.lowlevel.current_task(), scope, most)
@@ -75,7 +78,7 @@ async def cancelled_at(
 
 
 def spread(count: int, most: int) -> Iterator[int]:
-    """The numbers from 1 to `count`, or `most` of them: the first and the last among them."""
+    """Yield the numbers from 1 to `count`, or `most` of them, the first and the last included."""
     if count <= most:
         yield from range(1, count + 1)
         return
@@ -95,7 +98,7 @@ async def stream_left(session: Resolver, url: str, path: Path) -> None:
 
 
 class ListenerError(Exception):
-    """A mistake of the caller's."""
+    """An exception raised by the caller's own code."""
 
 
 async def stream_failed(session: Resolver, url: str, path: Path) -> None:
@@ -126,7 +129,7 @@ LEFT = {
 
 
 async def check_what_was_opened_is_closed(setting: CaseSetting, folder: Path) -> None:
-    """Of a document, of a listing, and of what is missing."""
+    """Check a document, a listing, and a missing object."""
     case = setting.case
     for number, template in enumerate((case.document, case.listing, case.missing)):
         if template is not None:
@@ -138,15 +141,15 @@ async def check_what_was_opened_is_closed(setting: CaseSetting, folder: Path) ->
             await check_nothing_left(before)
 
 
-#: Checkpoints and events of one operation that are tried; all of them with `RESOLVE_TESTS=full`.
+#: Maximum number of checkpoints and events tried per operation; all with `RESOLVE_TESTS=full`.
 MOST = 1_000_000 if FULL else 6
 
-#: An operation, and which URL of a row it is asked for.
+#: Operations, and the URL of the case that each requests.
 ASKED = {"fetch": "document", "save": "document", "entries": "listing"}
 
 
 class FailingListener:
-    """Raises at the event of that number; the first is 1."""
+    """A listener that raises at the event with the given number; the first is 1."""
 
     def __init__(self, number: int = 0) -> None:
         self._number = number
@@ -159,7 +162,10 @@ class FailingListener:
 
 
 async def check_a_listener_that_fails(name: str, setting: CaseSetting, folder: Path) -> None:
-    """What `on_event` raises passes as it is, and what was open is closed; also where a warning is told."""
+    """Check that an exception of `on_event` propagates unchanged and all resources are closed.
+
+    That includes an exception for a warning.
+    """
     url, policy = setting.url(getattr(setting.case, ASKED[name])), Policy(allow_password=True)
     listener = FailingListener()
     async with setting.resolver(policy=policy, on_event=listener) as session:
@@ -168,16 +174,16 @@ async def check_a_listener_that_fails(name: str, setting: CaseSetting, folder: P
     for number in spread(listener.events, MOST):
         listener = FailingListener(number)
         told = partial(setting.resolver, policy=policy, on_event=listener)
-        path = folder / f"{number}"  # a thread that hears it late may have saved the file by then
+        path = folder / f"{number}"  # a thread notified late may have saved the file already
         raised = await raises_own(told, lambda session: LEFT[name](session, url, path))  # noqa: B023
-        assert raised or listener.events < number  # fewer there are where two replies came as one
+        assert raised or listener.events < number  # fewer events occur if two replies arrived as one
         await check_nothing_left(before)
 
 
 async def raises_own(
     told: Callable[[], Resolver], operation: Callable[[Resolver], Awaitable[object]]
 ) -> bool:
-    """Does `ListenerError`, and nothing else, leave the operation or the end of its session?"""
+    """Return whether `ListenerError`, and no other error, leaves the operation or its session's end."""
     try:
         async with told() as session:
             await operation(session)
@@ -187,7 +193,7 @@ async def raises_own(
 
 
 async def check_a_cancel_at_every_checkpoint(name: str, setting: CaseSetting, folder: Path) -> None:
-    """Nothing but the cancel leaves, the same session goes on, and in the end nothing is left open."""
+    """Check that only the cancellation propagates, the session stays usable, and no resource stays open."""
     url = setting.url(getattr(setting.case, ASKED[name]))
     before = await wait_until_settled()
     async with setting.resolver() as session:
@@ -205,14 +211,14 @@ async def check_a_cancel_at_every_checkpoint(name: str, setting: CaseSetting, fo
 
 
 def is_whole(path: Path, content: bytes) -> bool:
-    """A file with this content, or (False) none at all."""
+    """Return whether the file exists with this content; another content fails the test."""
     if not path.exists():
         return False
     assert path.read_bytes() == content
     return True
 
 
-#: Which rows can be asked so.
+#: The cases that each operation is for.
 _FOR = {"fetch": accept_any, "save": is_kept, "entries": listing}
 
 CHECKS: tuple[ContractCheck, ...] = (

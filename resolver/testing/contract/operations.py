@@ -34,7 +34,7 @@ from resolver.transfer.plan import Plan
 from resolver.transfer.response import Response, Saved
 from resolver.url import registry
 
-# Rules for all values that are handed out.
+# Rules for all returned values.
 
 
 class Value(Protocol):
@@ -44,12 +44,12 @@ class Value(Protocol):
 
 
 def members_of(kind: type[object]) -> set[str]:
-    """The names of a dataclass's or a named tuple's members."""
+    """Return the names of the members of a dataclass or named tuple."""
     return set(getattr(kind, "__dataclass_fields__", getattr(kind, "_fields", ())))
 
 
 def check_value(value: Value, names: set[str]) -> None:
-    """Frozen, and all these members are in its JSON form, which a round trip does not change."""
+    """Check that a value is frozen, and its JSON form has all these members and survives a round trip."""
     for name in members_of(type(value)):
         with pytest.raises((FrozenInstanceError, AttributeError)):
             setattr(value, name, None)
@@ -59,13 +59,16 @@ def check_value(value: Value, names: set[str]) -> None:
 
 
 def planned_octets(plan: Plan) -> bytes:
-    """What a plan says is sent, one octet a character."""
+    """Return the bytes that a plan sends, one character per byte."""
     return "".join(str(step["octets"]) for step in plan.steps if step["action"] == "send").encode("latin-1")
 
 
 def check_connects(plan: Plan, setting: CaseSetting, made: list[Connected], accepted: int) -> None:
-    """The connections of the plan are those that were made. Port 0 is a port of the server's choice; TLS
-    begins there when the server has been told what to send, behind the event."""
+    """Check that the plan's connections equal the actual connections.
+
+    Port 0 means a port that the server chooses. TLS starts there after the transfer command, so the event
+    does not show it.
+    """
     planned = [step for step in plan.steps if step["action"] == "connect"]
     assert accepted == sum(step["port"] != 0 for step in planned)
     case = setting.case
@@ -99,12 +102,12 @@ async def check_fetch(setting: CaseSetting, folder: Path) -> None:
     check_value(response, RESPONSE)
 
 
-#: `raw` is not shown, for it can be as large as the content; the text is.
+#: `raw` is left out, for it can be as large as the content; the text is included.
 RESPONSE = members_of(Response) - {"raw"} | {"text"}
 
 
 async def check_stream(setting: CaseSetting, folder: Path) -> None:
-    """Two at once; what has ended stays ended, and gives nothing more once the reply was left."""
+    """Check two concurrent streams: a finished body stays empty, and a closed reply raises."""
     case, url = setting.case, setting.url(setting.case.document)
     async with setting.resolver() as session:
         async with session.stream(url) as unread, session.stream(url) as reply:
@@ -117,7 +120,7 @@ async def check_stream(setting: CaseSetting, folder: Path) -> None:
 
 
 async def check_save(setting: CaseSetting, folder: Path) -> None:
-    """A service has no octets to keep: it only leads elsewhere (S10)."""
+    """Check `save`; a service has no bytes to save and only leads elsewhere (S10)."""
     case, url, path = setting.case, setting.url(setting.case.document), folder / "saved"
     async with setting.resolver() as session:
         if case.kind is Kind.SERVICE:
@@ -136,7 +139,7 @@ async def check_save(setting: CaseSetting, folder: Path) -> None:
 
 
 async def check_explain_and_check(setting: CaseSetting, folder: Path) -> None:
-    """Neither sends anything, and they agree with one another and with a retrieval."""
+    """Check that both functions send nothing and agree with each other."""
     url = setting.url(setting.case.document)
     before = setting.connections
     plan = resolver.explain(url, policy=setting.policy)
@@ -150,7 +153,7 @@ async def check_explain_and_check(setting: CaseSetting, folder: Path) -> None:
 
 
 async def check_parse(setting: CaseSetting, folder: Path) -> None:
-    """What is read is written the same, and its components say it all."""
+    """Check that a parsed URL is built unchanged, and its components are complete."""
     for template in (setting.case.document, setting.case.listing, setting.case.missing):
         if template is not None:
             parsed = resolver.parse(setting.url(template))
@@ -174,7 +177,7 @@ async def check_entries(setting: CaseSetting, folder: Path) -> None:
 
 
 def is_child(entry: Entry, setting: CaseSetting) -> bool:
-    """Can this be had from the row's own server?"""
+    """Return whether the entry is on the case's own server."""
     places = [f"//{setting.at}/"] if setting.at else [str(setting.folder)]
     if setting.case.by_setting:
         places.append(f"{setting.case.scheme}:")
@@ -182,7 +185,7 @@ def is_child(entry: Entry, setting: CaseSetting) -> bool:
 
 
 async def check_children_of_a_listing(setting: CaseSetting, folder: Path) -> None:
-    """What a listing names is parsed, judged as what was found there, and can be fetched."""
+    """Check that the URLs in a listing parse, pass the policy as derived URLs, and can be fetched."""
     case = setting.case
     async with setting.resolver() as session:
         async with session.entries(setting.url(case.listing)) as stream:
@@ -211,7 +214,7 @@ async def check_what_lists_nothing_says_so(setting: CaseSetting, folder: Path) -
 
 
 async def check_what_is_missing(setting: CaseSetting, folder: Path) -> None:
-    """However it is asked for, the same is raised; it says of which URL and how a command ends."""
+    """Check that every operation raises the same error, with the URL and the exit code."""
     url = setting.url(setting.case.missing)
     async with setting.resolver() as session:
         for way in WAYS.values():
@@ -222,7 +225,7 @@ async def check_what_is_missing(setting: CaseSetting, folder: Path) -> None:
 
 
 async def check_no_password_is_shown(setting: CaseSetting, folder: Path) -> None:
-    """Not by a value, an event, an error or a plan; only the server has it."""
+    """Check that no value, event, error or plan contains the password; only the server receives it."""
     case, url = setting.case, setting.url(setting.case.login)
     events: list[Event] = []
     shown: list[object] = [resolver.parse(url), resolver.check(url)]
@@ -241,7 +244,7 @@ async def check_no_password_is_shown(setting: CaseSetting, folder: Path) -> None
     assert setting.server is None or case.spoken in setting.heard()
 
 
-#: The checks, and which rows each is for.
+#: The checks, and the cases that each is for.
 CHECKS: tuple[ContractCheck, ...] = (
     ContractCheck("fetch", check_fetch, accept_any),
     ContractCheck("stream", check_stream, accept_any),
@@ -258,11 +261,11 @@ CHECKS: tuple[ContractCheck, ...] = (
 )
 
 
-# A plan is compared with the dialogue: byte for byte, and connection for connection.
+# A plan is compared with the exchange: byte for byte, and connection for connection.
 
 
 async def check_a_plan_is_what_is_sent(setting: CaseSetting, folder: Path) -> None:
-    """The octets that the server hears, and the connections that are made, are those of the plan."""
+    """Check that the bytes received by the server, and the connections, equal the plan."""
     for template in (setting.case.document, setting.case.listing, setting.case.login):
         if template is not None and template not in setting.case.otherwise:
             await compare(setting, setting.url(template))

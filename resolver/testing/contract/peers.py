@@ -1,6 +1,7 @@
-"""The contract with any peer: it gives a value or an error of ours, within the limits, and soon.
+"""The contract with any server: the result is a value or a `ResolveError`, within the limits and in time.
 
-The peers break the protocol, on sockets, inside TLS or not. A refused URL makes no connection and no lookup.
+The servers break the protocol, on plain sockets and inside TLS. A refused URL causes no connection and no
+lookup.
 """
 
 from __future__ import annotations
@@ -52,14 +53,14 @@ from resolver.transfer.naming import local_file_name
 from resolver.transfer.settings import RetryPolicy
 from resolver.url import registry
 
-#: What is done with one connection; it is closed behind that.
+#: Serves one connection, which is closed afterwards.
 Attend: TypeAlias = Callable[[Peer], Awaitable[None]]
 
 _AT_ONCE = 65_536
 
 
 async def leave(peer: Peer) -> None:
-    """In order: the client is heard out, for octets that nobody read would make it a reset."""
+    """Close in order; unread bytes of the client would turn the close into a reset."""
     if isinstance(peer, trio.SSLStream):
         await peer.unwrap()
     else:
@@ -68,7 +69,7 @@ async def leave(peer: Peer) -> None:
 
 
 async def hear_out(peer: Peer) -> None:
-    """Until the client leaves."""
+    """Read until the client leaves."""
     while await peer.receive_some(_AT_ONCE):
         pass
 
@@ -81,26 +82,26 @@ async def break_off(peer: Peer) -> None:
 
 
 async def say_endlessly(peer: Peer) -> None:
-    """A line without an end."""
+    """Send a line without an end."""
     while True:
         await peer.send_all(b"x" * _AT_ONCE)
 
 
 async def babble(peer: Peer, seed: int) -> None:
-    """Random octets, and the end."""
+    """Send random bytes, and close."""
     source = random.Random(seed)
     await peer.send_all(source.randbytes(source.choice((1, 30, 3_000))))
     await leave(peer)
 
 
 async def greet(peer: Peer) -> None:
-    """As many a protocol does, TLS not among them."""
+    """Send a greeting like that of many protocols, but not of TLS."""
     await peer.send_all(b"220 hello\r\n")
     await hear_out(peer)
 
 
 async def garble(peer: Peer, seed: int, port: int) -> None:
-    """What the server at a port says, with octets changed, lost, doubled and put in on the way."""
+    """Relay the replies of the server at `port`, with bytes changed, lost, doubled and inserted."""
     source = random.Random(seed)
     server = await trio.open_tcp_stream("127.0.0.1", port)
     async with server, trio.open_nursery() as nursery:
@@ -133,7 +134,10 @@ def _spoil(source: random.Random, octets: bytes) -> bytes:
 
 
 async def serve(nursery: trio.Nursery, attend: Attend, tls: ssl.SSLContext | None = None) -> int:
-    """A peer at a free port of 127.0.0.1 until the nursery is cancelled; with a context, inside TLS."""
+    """Start a server at a free port of 127.0.0.1, with a context inside TLS, and return the port.
+
+    The server runs until the nursery is cancelled.
+    """
     listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
     nursery.start_soon(partial(trio.serve_listeners, partial(_meet, attend, tls), listeners))
     port: int = listeners[0].socket.getsockname()[1]
@@ -145,13 +149,13 @@ async def _meet(attend: Attend, tls: ssl.SSLContext | None, raw: trio.SocketStre
     try:
         await attend(peer)
     except* (trio.BrokenResourceError, trio.ClosedResourceError, OSError):
-        pass  # the client has left, or never took it for a peer
+        pass  # the client has left, or never accepted the server
     finally:
         with trio.CancelScope(shield=True):
             await trio.aclose_forcefully(raw)
 
 
-#: What comes back for a datagram. Octets 2 and 3 say which connection it is of (ARDP).
+#: Replies to a datagram. Bytes 2 and 3 identify its connection (ARDP).
 DATAGRAMS: dict[str, Callable[[bytes], bytes]] = {
     "nothing in it": lambda asked: b"",
     "what was asked": lambda asked: asked,
@@ -162,7 +166,7 @@ DATAGRAMS: dict[str, Callable[[bytes], bytes]] = {
 
 
 async def answer_datagrams(nursery: trio.Nursery, answer: Callable[[bytes], bytes]) -> int:
-    """Somebody at a free UDP port of 127.0.0.1 who answers everything like this."""
+    """Start a UDP server at a free port of 127.0.0.1 that sends `answer` of each datagram."""
     sock = trio.socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     await sock.bind(("127.0.0.1", 0))
     nursery.start_soon(_answer, sock, answer)
@@ -177,22 +181,22 @@ async def _answer(sock: trio.socket.SocketType, answer: Callable[[bytes], bytes]
             await sock.sendto(answer(asked), source)
 
 
-#: Octets of a body: one that has no end is cut there.
+#: Maximum bytes of a body: an endless body is stopped there.
 BODY = 100_000
 CALM = Limits(idle=PATIENT, connect=PATIENT, body=BODY, body_everywhere=True)
-#: For those who wait for one another.
+#: For client and server that wait for each other.
 SHORT = replace(CALM, idle=0.3, connect=2.0)
 ONCE = RetryPolicy(tries=1)
 
-#: Seeds of what is random; more with `RESOLVE_TESTS=full`.
+#: Seeds of random data; more with `RESOLVE_TESTS=full`.
 SEEDS = range(100 if FULL else 3)
 
-#: What may come of octets that mean nothing; where some are taken for a body, nothing.
+#: The expected errors for meaningless bytes; no error is raised if some are accepted as a body.
 MEANINGLESS = (Declined, Disconnected, IntegrityError, ProtocolError, TimedOut, TlsError)
 
 
 async def meet(setting: CaseSetting, port: int, folder: Path, limits: Limits) -> None:
-    """Ask the peer at that port for the document, and for the entries of a listing."""
+    """Request the document, and the entries of a listing, from the server at that port."""
     case = setting.case
     there = CaseSetting(case, IdleServer(port), folder)
     for name in ("fetch", "save") if case.listing is None else ("fetch", "save", "entries"):
@@ -207,14 +211,17 @@ async def meet(setting: CaseSetting, port: int, folder: Path, limits: Limits) ->
 
 
 def check_error(error: ResolveError, url: str, secret: str) -> None:
-    """It says of which URL, and never shows a password."""
+    """Check that an error names its URL and contains no password."""
     assert error.url == resolver.parse(url).shown
     assert secret not in "".join([str(error.url), repr(error), *traceback.format_exception(error)])
     assert not isinstance(error, LimitExceeded) or hasattr(CALM, error.limit)
 
 
 async def check_peer(attend: Attend, setting: CaseSetting, folder: Path) -> None:
-    """One that says it to everybody, inside TLS where the scheme is, and in the clear where it is not."""
+    """Check a server that behaves like this on every connection, inside TLS and in the clear.
+
+    TLS is used if the scheme has it.
+    """
     before = await wait_until_settled()
     async with trio.open_nursery() as nursery:
         tls = setting.tls if setting.case.tls else None
@@ -231,7 +238,7 @@ async def check_babble(setting: CaseSetting, folder: Path) -> None:
 
 
 async def check_garbled(setting: CaseSetting, folder: Path) -> None:
-    """What its own server says, with octets changed, lost and doubled on the way."""
+    """Check the replies of the case's server with bytes changed, lost and doubled."""
     for seed in SEEDS:
         async with trio.open_nursery() as nursery:
             garble_ = partial(garble, seed=seed, port=setting.port)
@@ -240,7 +247,7 @@ async def check_garbled(setting: CaseSetting, folder: Path) -> None:
 
 
 async def check_limits(setting: CaseSetting, folder: Path) -> None:
-    """A body of one octet too many is not taken, and what was saved of it is not under its name."""
+    """Check that a body one byte above the limit is refused, and no file has its name."""
     url, most = setting.url(setting.case.document), len(setting.case.content) - 1
     async with setting.resolver(limits=replace(CALM, body=most), patience=ONCE) as session:
         for way in ("fetch", "stream", "save"):
@@ -251,7 +258,7 @@ async def check_limits(setting: CaseSetting, folder: Path) -> None:
 
 
 async def check_name(setting: CaseSetting, folder: Path) -> None:
-    """What a URL is saved as, where nobody says otherwise, is one name made of it."""
+    """Check the default file name of a URL."""
     assert local_file_name(resolver.parse(setting.url(setting.case.document))) == setting.case.saved
 
 
@@ -264,7 +271,7 @@ def _speaks_in_clear(case: Case) -> bool:
     return _speaks_tcp(case) and not case.tls
 
 
-#: Of peers that say something else.
+#: Checks with servers that break the protocol.
 PEERS: tuple[ContractCheck, ...] = (
     ContractCheck("a peer that leaves", partial(check_peer, leave), _speaks_tcp),
     ContractCheck("a peer that breaks off", partial(check_peer, break_off), _speaks_tcp),
@@ -279,7 +286,7 @@ CHECKS: tuple[ContractCheck, ...] = (
 )
 
 
-#: Policies that refuse what leads to a server of this machine at an unusual port, and who chose the URL.
+#: Policies, origins and referrers for which a local server at an unusual port is refused.
 REFUSING: dict[str, tuple[Policy, Origin, str | None]] = {
     "cautious": (Policy.cautious(), "user", None),
     "untrusted": (Policy.untrusted(), "user", None),
@@ -288,12 +295,12 @@ REFUSING: dict[str, tuple[Policy, Origin, str | None]] = {
 
 
 def is_refused(case: Case, why: str) -> bool:
-    """A server in the user's own settings is the user's choice."""
+    """Return whether the case is refused: a server in the user's own settings is the user's choice."""
     return not case.by_setting or why == "untrusted"
 
 
 async def check_refusal(why: str, running: CaseSetting, folder: Path) -> None:
-    """A listening socket sees nothing at all, not even a connection; and the plan is empty."""
+    """Check that a listening socket sees no connection and the plan is empty."""
     case, (policy, origin, address) = running.case, REFUSING[why]
     referrer = None if address is None else (f"{case.scheme}://h.example/a", address)
     with ListeningSockets() as watch:

@@ -1,4 +1,4 @@
-"""The contract as a test: each check with the server of its case, in an event loop of its own."""
+"""The contract as a test: each check with the server of its case, in a separate event loop."""
 
 from __future__ import annotations
 
@@ -28,8 +28,10 @@ CHECKS: tuple[ContractCheck, ...] = (
 
 
 class Contract:
-    """A class of tests: `cases` are its rows, and `checks` what is done with each of them. `run` runs a
-    function that is awaited to its end."""
+    """A test class that runs each of its `checks` with each of its `cases`.
+
+    `run` runs an async function to its end.
+    """
 
     cases: ClassVar[tuple[Case, ...]] = ()
     checks: ClassVar[tuple[ContractCheck, ...]] = CHECKS
@@ -37,7 +39,7 @@ class Contract:
 
     @classmethod
     def rows(cls) -> list[tuple[ContractCheck, Case]]:
-        """Each check with the rows that it is for."""
+        """Return each check with the cases that it is for."""
         return [(check, case) for check in cls.checks for case in cls.cases if check.is_for(case)]
 
     def test_contract(
@@ -48,7 +50,7 @@ class Contract:
 
 
 async def perform(check: ContractCheck, case: Case, tls: ssl.SSLContext, folder: Path) -> None:
-    """One check with one row, whose server is there as long."""
+    """Run one check with one case, with its server running."""
     files, saved = folder / "tree", folder / "saved"
     saved.mkdir()
     if case.furnish is not None:
@@ -65,6 +67,6 @@ async def perform(check: ContractCheck, case: Case, tls: ssl.SSLContext, folder:
 
 
 def names(row: Any) -> str:
-    """What a test is called."""
+    """Return the name of a test."""
     check, case = row
     return f"{case}: {check}"

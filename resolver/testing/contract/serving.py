@@ -1,4 +1,4 @@
-"""A server made of transcripts, which answers a connection by the transcript of the same requests."""
+"""A server made of transcripts, which answers a connection by the transcript with the same requests."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from resolver.testing.transcript import Connection, DialogueTranscript, Transcri
 
 
 def answering(*transcripts: DialogueTranscript, tls: bool = False) -> Callable[..., Awaitable[MockServer]]:
-    """What starts such a server, for the row of a scheme.
+    """Return a function that starts such a server, for the `start` of a case.
 
     Args:
-        transcripts: conversations that begin alike up to where their clients ask for different things.
-        tls: inside TLS, from the first octet.
+        transcripts: exchanges with the same beginning, up to a different request of the client.
+        tls: whether TLS starts with the first byte.
     """
     connections = tuple(each for transcript in transcripts for each in transcript.connections)
 
@@ -33,7 +33,10 @@ def answering(*transcripts: DialogueTranscript, tls: bool = False) -> Callable[.
 
 
 class TranscriptServer:
-    """`heard` are the octets of each connection, `strange` what no transcript has."""
+    """A server that follows one of several transcripts.
+
+    `heard` holds the bytes of each connection, `strange` the requests that no transcript has.
+    """
 
     def __init__(self, connections: tuple[Connection, ...], tls: ssl.SSLContext | None) -> None:
         self.port = 0
@@ -57,7 +60,7 @@ class TranscriptServer:
                 await trio.aclose_forcefully(raw)
 
     async def _converse(self, peer: Peer, heard: bytearray) -> Connection | None:
-        """Up to the end of the one that it turned out to be; None where it is none of them."""
+        """Run the exchange; return the matching connection, or None if no transcript matches."""
         alike, at = list(self._connections), 0
         while at < max(len(each.turns) for each in alike):
             going = [each for each in alike if at < len(each.turns)]
@@ -73,7 +76,7 @@ class TranscriptServer:
         return alike[0]
 
     async def _hear(self, peer: Peer, heard: bytearray, turns: list[TranscriptTurn]) -> TranscriptTurn | None:
-        """Which of these the client says; None where it leaves, or says something else."""
+        """Return the turn that the client sent; None if it leaves or sends anything else."""
         octets = b""
         while turns:
             for turn in turns:
