@@ -172,84 +172,110 @@ class PolicyRule(NamedTuple):
 
 RULES = (
     PolicyRule(
-        "S01", "decisions and connections use the components of one parser; nothing is trimmed or repaired"
+        "S01",
+        "strict parsing: the policy and the connection use the same parsed URL; malformed or ambiguous "
+        "URLs are rejected, never repaired",
     ),
-    PolicyRule("S02", "no octet that would end a command or a field of it, after decoding"),
+    PolicyRule(
+        "S02",
+        "no command injection: rejects CR, LF, NUL and other bytes that would end a protocol command or "
+        "one of its arguments, after decoding",
+    ),
     PolicyRule(
         "S03",
-        "CR LF only as a filled-in Gopher+ form of RFC 1738 3.4.9, to port 70 or an allowed one",
+        "multi-line requests: allows CR LF only in Gopher+ form answers (RFC 1738 3.4.9) sent to port 70 "
+        "or an allowed port",
         ("--allow-port",),
     ),
     PolicyRule(
         "S04",
-        "ports of other protocols; ports below 1024 that are not the scheme's own",
+        "blocked ports: rejects, or in some schemes warns about, ports of other protocols and ports "
+        "below 1024 other than the scheme's default",
         ("--allow-port PORT",),
     ),
     PolicyRule(
-        "S05", "reading changes nothing; a form warns, and is refused when nobody typed it", ("--allow-form",)
+        "S05",
+        "no side effects: reading never changes remote state; URLs that submit a form cause a warning, "
+        "and are rejected unless the user typed them",
+        ("--allow-form",),
     ),
     PolicyRule(
         "S06",
-        "passwords in URLs, user names where the scheme has none, passwords in the clear",
+        "passwords in URLs: warns about or rejects passwords in URLs, user names in schemes without "
+        "login, and passwords sent without TLS",
         ("--allow-password",),
     ),
-    PolicyRule("S07", "names that look like other names", ("--allow-name HOST",)),
     PolicyRule(
-        "S08", "where addresses lead: public, private, link-local, loopback, never", ("--allow-address CIDR",)
+        "S07",
+        "look-alike host names: warns about or rejects host names that imitate other names (homographs)",
+        ("--allow-name HOST",),
+    ),
+    PolicyRule(
+        "S08",
+        "address ranges (SSRF): classifies each address as public, private, link-local, loopback or "
+        "never allowed, and rejects addresses that the policy does not allow",
+        ("--allow-address CIDR",),
     ),
     PolicyRule(
         "S09",
-        "a name is looked up once, every address checked, the one connected to is the one checked; "
-        "of a proxy it is the user's word where it is, and untrusted takes none that is not trusted",
+        "DNS pinning: resolves a name once, checks every address, and connects only to a checked "
+        "address; the proxy's own address is not checked, and policy untrusted requires --trusted-proxy",
         ("--proxy none", "no_proxy", "--trusted-proxy URL"),
     ),
     PolicyRule(
         "S10",
-        "where redirects and links may lead without a person looking; at most 10 hops",
+        "redirects and links: limits where redirects and links may lead without user confirmation; at "
+        "most 10 hops",
         ("--allow-redirect SCHEME",),
     ),
     PolicyRule(
         "S11",
-        "credentials go only to the scheme, host and port they were given for",
+        "credential scope: sends credentials only to the scheme, host and port they were given for",
         ("--allow-forward HOST",),
     ),
     PolicyRule(
         "S12",
-        "file URLs: this machine, regular files and directories, below --file-root where one is set",
+        "local files: file URLs may only name regular files and directories on this machine, below "
+        "--file-root if set",
         ("--allow-special",),
     ),
     PolicyRule(
         "S13",
-        "FTP's second connection goes to the first one's peer, to a port from 1024 on",
+        "FTP data connections: the data connection goes to the server's own address, on port 1024 or higher",
         ("--allow-port",),
     ),
     PolicyRule(
         "S14",
-        "names of saved files are made from the URL asked for, cleaned, each given once a run "
-        "(the next one is name.2), never overwritten unasked",
+        "file names: derives file names from the requested URL, sanitizes them, numbers duplicates "
+        "(name.2), and does not overwrite by default",
         ("-O", "--host-directories", "--exists", "--allow-server-name"),
     ),
     PolicyRule(
         "S15",
-        "control and invisible characters are shown, not sent, on terminals and always on standard error",
+        "terminal output: escapes control and invisible characters on terminals, and always on standard "
+        "error",
         ("--allow-raw",),
     ),
     PolicyRule(
         "S16",
-        "everything a server sends is bounded, and under untrusted the time it takes",
+        "resource limits: limits size, line length, entries, hops and decompression ratio of everything "
+        "a server sends; policy untrusted also limits time",
         ("--limit NAME=VALUE",),
     ),
-    PolicyRule("S17", "nothing personal leaves, no password is shown", ("--ftp-email",)),
-    PolicyRule("S18", "no shell, no program started, no session opened by itself"),
+    PolicyRule("S17", "privacy: sends no personal data and never displays passwords", ("--ftp-email",)),
+    PolicyRule("S18", "no execution: never starts a shell, a program or an interactive session on its own"),
     PolicyRule(
         "S19",
-        "schemes without a handler only through a gateway of the user's choice",
+        "gateways: uses a gateway for schemes without a handler only if the user configured one",
         ("--gateway SCHEME=URL",),
     ),
-    PolicyRule("S20", "links made of server data pass the URL builder and the parser"),
+    PolicyRule(
+        "S20", "links from servers: URLs built from server data go through the URL builder and the parser"
+    ),
     PolicyRule(
         "S21",
-        "a digest given with the request decides; how a file came is kept with it",
+        "integrity: a digest given with the request is authoritative; the way a file was retrieved can "
+        "be recorded next to it",
         ("--checksum", "--meta"),
     ),
 )
