@@ -1,5 +1,5 @@
-"""Every URL in any browser of this machine: what `resolve serve` answers with.
+"""The web UI: any URL in a browser of this machine, served by `resolve serve`.
 
-It has the extra `web`, and nothing of it is imported unless a page is asked for. `pages` make what is seen
-out of facts; nothing of those waits, reads or knows a framework.
+It needs the extra `web` and is imported only when it is started. The package `pages` makes HTML from data:
+its modules do not wait, read files or import a framework.
 """

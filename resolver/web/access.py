@@ -1,10 +1,14 @@
-"""Access to the web UI: a function in front of the framework that judges each request before it is routed.
+"""Access control of the web UI: an ASGI application that checks each request before it is routed.
 
-It admits requests of our own pages, or of a user, and refuses all others. `CHECKS` are its rules, in order;
-each examines a request and returns a reason to refuse it, or nothing. A page elsewhere reaches every port of
-this machine: another port of this address even with our cookie, for cookies ignore ports, and `SameSite` does
-as well. The browser's statement about the source of a request (`Sec-Fetch-Site`) decides about that, `Host`
-about names that were made to lead here, and the cookie about clients that are not browsers.
+The checks admit requests from the web UI's own pages and from the user, and refuse all others. `CHECKS` lists
+them in order. Each check takes a request and returns a refusal or None.
+
+A page from another site can send requests to every port of this machine. A page on another port of this
+address even sends the session cookie, because cookies and `SameSite` ignore ports. Three facts are therefore
+checked:
+- `Sec-Fetch-Site`: the browser's statement about the source of a request.
+- `Host`: detects names that were made to resolve to this address (DNS rebinding).
+- The cookie: identifies clients that are not browsers.
 """
 
 from __future__ import annotations
@@ -26,52 +30,62 @@ from resolver.url.registry import SCHEMES
 from resolver.web import headers
 from resolver.web.headers import SessionKeys
 
-# URLs inside our URLs: whole, each octet but letters, digits and `-._~` percent-encoded, as one
-# segment.
+# A page's path contains its URL as one segment, with each byte percent-encoded except letters, digits and
+# `-._~`.
 #
-# A browser removes dots, a `#` and what follows, and controls from what it takes for a path; of a segment
-# that is encoded whole it changes nothing. So it is read from the octets of the path as they came, and
+# Browsers remove dot segments, a `#` with the text behind it, and control characters from a path. A segment
+# that is completely encoded remains unchanged. The URL is therefore read from the raw bytes of the path and
 # decoded once.
 
 PREFIX = b"/u/"
-#: How browsers must call a scheme that is none of the web's to let a page handle it.
+#: Browsers require this prefix for schemes that web pages register as handlers of.
 _WEB = "web+"
-#: In place of a page's ID: no page of ours has it, and nobody typed it.
+#: Stands in place of a page's ID in links from another site. No page has this ID, and the user did not type
+#: the URL.
 ASKED = "asked"
 _MOST_FIELDS = 200
-#: What is encoded of ASCII, the percent sign first.
+#: The percent-encoding of each ASCII character that `quote` encodes, the percent sign first.
 _ENCODED = {mark: quote(mark, safe="") for mark in ["%", *map(chr, range(128))]}
 _ENCODED = {mark: encoded for mark, encoded in _ENCODED.items() if mark != encoded}
 
 
 class PageAddress(NamedTuple):
-    """A URL that a path names. `raw`: it was typed there by hand, so a browser may have changed it before."""
+    """A URL from a path; if `raw`, it was typed there by hand, and a browser may have changed it."""
 
     text: str
     raw: bool
 
 
 def path(url: str) -> str:
-    """Where the page of a URL is."""
+    """Return the path of the page for a URL."""
     return f"/u/{quote_whole(url)}"
 
 
 def make_link(url: str, from_id: str, relevant: Iterable[str] = ()) -> str:
-    """The same, as a link on the page that is remembered as `from_id`; of a search that is for what is like
-    some documents, too."""
+    """Return a link to the page for a URL.
+
+    Args:
+        url: The target of the link.
+        from_id: ID of the page that contains the link. If it is empty, the link has no `from` field.
+        relevant: URLs of documents; the link searches for similar documents.
+    """
     asked = [f"from={from_id}"] if from_id else []
     asked += (f"relevant={quote_whole(each)}" for each in relevant)
     return f"{path(url)}?{'&'.join(asked)}" if asked else path(url)
 
 
 def look(url: str, from_id: str) -> str:
-    """Where it is judged, and nothing sent: a URL that the page `from_id` has, or that somebody else asked to
-    open (`ASKED`)."""
+    """Return a link to the page that shows the policy verdict for a URL without a request.
+
+    Args:
+        url: The target of the link.
+        from_id: ID of the page that contains the link, or `ASKED` if another site opened it.
+    """
     return f"/look?url={quote_whole(url)}&from={from_id}"
 
 
 def quote_whole(text: str) -> str:
-    """As `quote` has it, in a third of the time where it is ASCII: a page may have 10,000."""
+    """Percent-encode as `quote` does, in a third of its time for ASCII text: a page may have 10,000 links."""
     if not text.isascii():
         return quote(text, safe="", errors="surrogateescape")
     for mark, encoded in _ENCODED.items():
@@ -81,26 +95,30 @@ def quote_whole(text: str) -> str:
 
 
 def parse_path(raw_path: bytes) -> PageAddress:
-    """What a path below `PREFIX` names, as it came: nothing is repaired."""
+    """Parse the URL in a raw path below `PREFIX`; nothing is repaired."""
     octets = raw_path[len(PREFIX) :]
     raw = b":" in octets or b"/" in octets
     return PageAddress(strip_web_prefix(text_of(octets if raw else unquote_to_bytes(octets))), raw)
 
 
 def strip_web_prefix(text: str) -> str:
-    """`web+gopher:` is `gopher:` where we have that scheme, and nowhere else."""
+    """Remove a leading `web+` if a supported scheme follows it: `web+gopher:` becomes `gopher:`."""
     if text[: len(_WEB)].lower() == _WEB and text[len(_WEB) :].partition(":")[0].lower() in SCHEMES:
         return text[len(_WEB) :]
     return text
 
 
 def text_of(octets: bytes) -> str:
-    """As of a command line: what is no text is still what it is, and the parser objects to it."""
+    """Decode UTF-8 as on a command line: invalid bytes are kept, and the URL parser rejects them."""
     return octets.decode("utf-8", "surrogateescape")
 
 
 def form(octets: bytes) -> list[tuple[str, str]]:
-    """The fields of a form, or of what follows a `?`. Raises `ValueError` for more than anybody fills in."""
+    """Parse the fields of a form body or query string.
+
+    Raises:
+        ValueError: There are more than 200 fields.
+    """
     return parse_qsl(
         octets.decode("latin-1"),
         keep_blank_values=True,
@@ -110,47 +128,51 @@ def form(octets: bytes) -> list[tuple[str, str]]:
     )
 
 
-# The listening sockets for browsers of this machine, bound first so that their port numbers are known before
-# the first page is made. Listening sockets are not outbound connections: the gate alone opens the targets of
-# URLs.
+# The listening sockets accept browsers of this machine. The sockets are bound before the first page is made,
+# so that the pages know the port numbers. Listening sockets are not outbound connections: only the network
+# gateway connects to the targets of URLs.
 
-#: The numeric address and no name: of `localhost` browsers take `::1` first, where another user may listen.
+#: A numeric address. Browsers try `::1` first for `localhost`, and another user may listen there.
 LOOPBACK = "127.0.0.1"
 
-#: Milliseconds after which a reader that takes nothing is given up. A server's sending has no deadline of its
-#: own, and would hold a shutdown.
+#: Milliseconds (TCP_USER_TIMEOUT) after which a connection is dropped whose peer does not acknowledge data.
+#: The server's send has no deadline and would otherwise delay a shutdown.
 _UNREAD = 4_000
 
 _OWN_PORTS = {"http": 80, "https": 443}
 
-#: Linux knows the user of each socket, macOS and the BSDs do not tell.
+#: Linux reports the user of each socket; macOS and the BSDs do not.
 _KNOWS_USERS = sys.platform == "linux"
 _TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
 _LOCAL, _REMOTE, _STATE, _UID, _INODE = 1, 2, 3, 7, 9  # columns
-_LISTENS = b"0A"  # a state
+_LISTENS = b"0A"  # state TCP_LISTEN
 _MOST_TABLE = 16_777_216
 
-#: A socket of IPv6 has an address of IPv4 behind this prefix (RFC 4291 2.5.5.2).
+#: An IPv6 socket shows an IPv4 address behind this prefix (RFC 4291 2.5.5.2).
 _MAPPED = bytes(10) + b"\xff\xff"
 
-#: What Linux is asked for one connection, and what it answers (sock_diag(7)): the head of a message, the
-#: question, the ports in the order of the network, the rest of the places, any interface and any cookie.
+#: Layout of a sock_diag(7) request for one connection, and of its reply. The request is: message header,
+#: family and protocol, ports in network byte order, both addresses, any interface, any cookie.
 _SOCK_DIAG, _BY_FAMILY, _REQUEST = 4, 20, 1
 _HEAD = struct.Struct("=IHHII")
 _QUESTION = struct.Struct("=BBBxI")
 _PORTS = struct.Struct(">HH")
 _USER_AND_INODE = struct.Struct("=II")
 _ANY = struct.pack("=III", 0, 0xFFFF_FFFF, 0xFFFF_FFFF)
-_ANSWERED_PORTS, _ANSWERED_USER, _ANSWER = 20, 80, 88  # where they begin in an answer, and how long that is
+_ANSWERED_PORTS, _ANSWERED_USER, _ANSWER = 20, 80, 88  # offsets in a reply, and its length
 
 
 def bind_socket(address: str, port: int) -> socket.socket:
-    """A socket at that place, not yet listening; port 0 is one that is free. Raises `LocalError`."""
+    """Return a socket bound to an address and port, not yet listening; port 0 selects a free port.
+
+    Raises:
+        LocalError: The address or port cannot be bound.
+    """
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     found = socket.socket(family, socket.SOCK_STREAM)
     try:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if hasattr(socket, "TCP_USER_TIMEOUT"):  # inherited by what is accepted
+        if hasattr(socket, "TCP_USER_TIMEOUT"):  # accepted sockets inherit the option
             found.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNREAD)
         found.bind((address, port))
     except OSError as error:
@@ -160,14 +182,18 @@ def bind_socket(address: str, port: int) -> socket.socket:
 
 
 class Certificate(NamedTuple):
-    """Files: of the certificate, and of its key, which may be the same one."""
+    """Paths of the certificate file and of its key file, which may be the same file."""
 
     chain: str
     key: str
 
 
 def check_certificate(certificate: Certificate) -> None:
-    """Raises `NotConfigured` for what no server could show."""
+    """Check that a TLS server can load the certificate and its key.
+
+    Raises:
+        NotConfigured: The files cannot be read, do not match, or the key is encrypted.
+    """
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(*certificate, password=_no_password)
     except (OSError, ValueError) as error:
@@ -180,7 +206,7 @@ def _no_password() -> str:
 
 
 def place_of(scheme: str, address: str, port: int) -> str:
-    """What browsers write in `Host` and in an origin: without a port that is the scheme's own."""
+    """Return the host and port as browsers write them in `Host` and `Origin`, without a default port."""
     host = f"[{address}]" if ":" in address else address
     return host if port == _OWN_PORTS[scheme] else f"{host}:{port}"
 
@@ -191,16 +217,19 @@ def port_of(listener: socket.socket) -> int:
 
 
 class Endpoints(NamedTuple):
-    """Both ends of a connection that was accepted: the numeric address and the port of each."""
+    """Both ends of an accepted connection, each as a numeric address and a port."""
 
     peer: tuple[str, int]
     own: tuple[str, int]
 
 
 def is_of_this_user(ends: Endpoints) -> bool:
-    """Is the other end of a connection on this machine a process of our user? Where the system does not tell
-    users, every peer on loopback is. A connection is both addresses and both ports: the port of a peer at
-    127.0.0.2 is also that of somebody else's socket at 127.0.0.1."""
+    """Return whether the peer is a process of the current user on this machine.
+
+    Where the system does not report the users of sockets, each loopback peer is taken as the current user. A
+    connection is identified by both addresses and both ports: a peer's port at 127.0.0.2 may also be used by
+    another user's socket at 127.0.0.1.
+    """
     if not ip_address(ends.peer[0]).is_loopback:
         return False
     if not _KNOWS_USERS:
@@ -211,17 +240,21 @@ def is_of_this_user(ends: Endpoints) -> bool:
 
 
 def is_listened_to_by_this_user(port: int) -> bool:
-    """Is whoever listens at that port of this machine, at whichever address, a process of our user? Where the
-    system does not tell users, it is."""
+    """Return whether only the current user listens at a port of this machine, at any address.
+
+    Where the system does not report the users of sockets, the result is True.
+    """
     uids = {int(row[_UID]) for table in _TABLES for row in _rows(table, port) if row[_STATE] == _LISTENS}
     return uids == {os.geteuid()} or not _KNOWS_USERS
 
 
 def _user_of(ends: Endpoints) -> int | None:
-    """Who is at the other end of that connection, by a question for it alone: to read the table of all takes
-    longer than a page, where thousands have just ended. None where that is not known so.
+    """Return the user ID of a connection's peer by one sock_diag request; None if it is not known.
 
-    A socket that its process has closed has the user 0 and the inode 0 there: nobody's, and not root's."""
+    Reading the table of all connections takes longer than making a page if thousands of them have just ended.
+    A socket that its process has closed is reported with user 0 and inode 0: it has no user, and is not
+    root's.
+    """
     packed = _pack_ends(ends)
     family = socket.AF_INET if len(packed[0]) == 4 else socket.AF_INET6
     places = _PORTS.pack(ends.peer[1], ends.own[1]) + b"".join(each.ljust(16, b"\0") for each in packed)
@@ -230,7 +263,7 @@ def _user_of(ends: Endpoints) -> int | None:
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as system:
             system.send(_HEAD.pack(_HEAD.size + len(question), _BY_FAMILY, _REQUEST, 1, 0) + question)
             answer = system.recv(4_096, socket.MSG_DONTWAIT)
-    except (AttributeError, OSError):  # there is no such thing
+    except (AttributeError, OSError):  # the system has no AF_NETLINK, or refused the request
         return None
     if len(answer) < _ANSWER or _HEAD.unpack_from(answer)[1] != _BY_FAMILY:
         return None
@@ -241,7 +274,7 @@ def _user_of(ends: Endpoints) -> int | None:
 
 
 def _uids(table: str, ends: Endpoints) -> list[int]:
-    """Of the rows whose local end is the peer, and whose remote one is ours; none of what is closed."""
+    """Return the user IDs of rows whose local end is the peer; closed sockets (inode 0) are left out."""
     packed = _pack_ends(ends)
     prefixes = (b"", _MAPPED) if len(packed[0]) == 4 else (b"",)
     wanted = [
@@ -257,13 +290,13 @@ def _pack_ends(ends: Endpoints) -> tuple[bytes, bytes]:
 
 
 def _column(address: bytes, port: int) -> bytes:
-    """One end as the table has it: words of 32 bits as the machine reads them, in hexadecimal digits."""
+    """Return an address and port as in the table: 32-bit units in host byte order, as hexadecimal digits."""
     words = struct.unpack(f"={len(address) // 4}I", address)
     return b"%b:%04X" % (b"".join(b"%08X" % word for word in words), port)
 
 
 def _rows(table: str, port: int) -> list[list[bytes]]:
-    """Those whose local end has that port (proc(5))."""
+    """Return the rows of a table whose local end has the port (proc(5))."""
     try:
         with open(table, "rb") as file:
             lines = file.read(_MOST_TABLE).splitlines()
@@ -283,13 +316,13 @@ Receive: TypeAlias = Callable[[], Any]
 Send: TypeAlias = Callable[[Message], Any]
 Application: TypeAlias = Callable[[Scope, Receive, Send], Any]
 
-#: Octets of a form, and seconds in which it has to be here.
+#: Maximum size of a form in bytes, and the seconds within which it must be received.
 MOST_FORM = 65_536
 FORM_LASTS = 10.0
-#: Requests at a time: who holds more has no need of them.
+#: Maximum number of concurrent requests.
 MOST_REQUESTS = 64
 
-#: Octets of what another program asks for: a URL of 65,536 characters, encoded.
+#: Maximum size in bytes of another program's form: a URL of 65,536 characters, percent-encoded.
 MOST_START = 262_144
 
 _ENTRY, _GATEWAY, _START = b"/enter", b"/g/", b"/start"
@@ -300,8 +333,16 @@ _UNREGISTER = (
 
 
 class SiteSettings(NamedTuple):
-    """What the gate guards. `place` is what `Host` must be; `tell` takes a line for the log. `public`: others
-    than this machine are served, whose users nobody here knows."""
+    """The settings of the web UI that the checks and routes use.
+
+    Attributes:
+        place: The required value of `Host`.
+        port: The port for pages.
+        keys: The session's secrets.
+        tell: Writes a line to the log.
+        scheme: `http` or `https`.
+        public: Other machines are served too; their users are not known here.
+    """
 
     place: str
     port: int
@@ -316,12 +357,12 @@ class SiteSettings(NamedTuple):
 
     @property
     def gateway(self) -> str:
-        """What other clients are told, for their own `{url}`."""
+        """Return the URL template of the gateway for other clients; they replace `{url}`."""
         return f"{self.origin}/g/{self.keys.gateway}/{{url}}"
 
 
 class EntryRequest(NamedTuple):
-    """A request, before anything of it is believed."""
+    """A request as received, before any check."""
 
     method: str
     path: bytes
@@ -344,24 +385,26 @@ class EntryRequest(NamedTuple):
 
     @property
     def is_by_itself(self) -> bool:
-        """Does it bring a proof of its own, in place of the cookie?"""
+        """Return whether the request carries another proof instead of the cookie."""
         return self.is_entry or self.is_gateway or self.is_start
 
     @property
     def shown(self) -> str:
-        """For the log: no secret is in it."""
+        """Return the method and path for the log, without secrets."""
         name = b"/g/..." if self.is_gateway else self.path[:200]
         return f"{self.method} {name.decode('latin-1')}"
 
     def get_header(self, name: bytes) -> bytes | None:
-        """One header; None where it is absent. Of several nobody knows which counts: that is as none that is
-        right."""
+        """Return a header's value; None if absent.
+
+        Duplicate headers are joined by commas, which gives no valid value: it is not known which one counts.
+        """
         found = self.headers.get(name, ())
         return None if not found else found[0] if len(found) == 1 else b", ".join(found)
 
 
 class EntryRefusal(NamedTuple):
-    """`asks`: a person may look at it."""
+    """A refused request. If `asks` is set, the user may examine the URL instead."""
 
     status: int
     why: str
@@ -373,19 +416,19 @@ Check: TypeAlias = Callable[[EntryRequest, SiteSettings], EntryRefusal | None]
 
 
 def peer(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
-    """Another user of this machine sees addresses in its list of processes."""
+    """Refuse other users of this machine: its list of processes shows them entry addresses."""
     if house.public or (visit.ends is not None and is_of_this_user(visit.ends)):
         return None
     return EntryRefusal(403, "from another user of this machine")
 
 
 def version(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
-    """The server speaks HTTP/2 in the clear, unasked; no browser does."""
+    """Refuse HTTP/2: the server accepts it in cleartext without negotiation, but no browser uses it so."""
     return None if visit.version in ("1.0", "1.1") else EntryRefusal(403, f"HTTP/{visit.version}")
 
 
 def host(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
-    """A name that leads here is not ours, whoever made it lead here."""
+    """Refuse any other `Host`: a name that resolves to this address is not the web UI's (DNS rebinding)."""
     if visit.headers.get(b"host") == (house.place.encode("ascii"),):
         return None
     return EntryRefusal(421, f"Host: {(visit.get_header(b'host') or b'').decode('latin-1')!r}")
@@ -398,7 +441,7 @@ def method(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
 
 
 def site(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
-    """Another port of this address is `same-site`, and not ours."""
+    """Refuse requests from other sites; another port of this address is `same-site` and is refused too."""
     said = visit.get_header(b"sec-fetch-site")
     if visit.is_by_itself or said in (None, b"same-origin", b"none"):
         return None
@@ -410,15 +453,14 @@ def site(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
 
 
 def cookie(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
-    """401 would make browsers ask for a password (RFC 9110 15.5.2)."""
+    """Refuse with 403; with 401, browsers would ask for a password (RFC 9110 15.5.2)."""
     if visit.is_by_itself or house.keys.is_ours(visit.headers.get(b"cookie", ())):
         return None
     return EntryRefusal(403, "no cookie of ours", "Start with: resolve serve --open\n")
 
 
 def program(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
-    """Who asks for a way in has read the file that says where we are. A browser never has, whatever page is
-    in it."""
+    """Require, for a new entry token, the secret from `serve.json`, and refuse every browser."""
     if not visit.is_start:
         return None
     strange = [name for name in visit.headers if name.startswith(b"sec-fetch-") or name == b"origin"]
@@ -433,7 +475,7 @@ def program(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
 
 
 def origin(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
-    """Of what acts, from a browser that does not say where from; and only as our forms are sent."""
+    """Refuse a POST that is not sent as a form, or has another origin if `Sec-Fetch-Site` is absent."""
     if visit.method != "POST" or visit.is_start:
         return None
     if visit.is_entry or visit.is_gateway:
@@ -447,14 +489,21 @@ def origin(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
     return None
 
 
-#: In this order. The form's own proof comes after them, for it is in the body.
+#: The checks in order. The form's CSRF token is checked after them, because it is in the body.
 CHECKS: tuple[Check, ...] = (peer, version, host, method, program, site, cookie, origin)
 
 
 class Entrance:
-    """An application that only such requests reach as `checks` let in; `csrf` is whether forms prove that
-    they are ours. `said` is what every answer says, but those of the server itself, which have it from
-    there."""
+    """An application that passes on only requests that all checks admit.
+
+    Args:
+        inside: The application behind the checks.
+        house: The settings of the web UI.
+        ask: Makes the page on which the user may examine a URL that another site opened.
+        checks: The checks, in order.
+        csrf: Whether forms must contain a CSRF token.
+        form_lasts: Seconds within which a form must be received.
+    """
 
     def __init__(
         self,
@@ -479,7 +528,7 @@ class Entrance:
             return await serve_lifespan(receive, send)
         if (
             scope["type"] != "http"
-        ):  # a WebSocket has the cookies of other ports, and says nothing of its page
+        ):  # A WebSocket carries the cookies of other ports and does not tell its page.
             self._house.tell(f"refused a {scope['type']}")
             await send({"type": "websocket.close", "code": 1008})
             return None
@@ -497,7 +546,7 @@ class Entrance:
 
     async def _let_in(self, visit: EntryRequest, scope: Scope, receive: Receive, send: Send) -> None:
         if visit.get_header(b"service-worker") == b"script":
-            # One that an earlier program left at this port would answer in our place.
+            # A service worker that an earlier program left at this port would answer instead of the web UI.
             return await answer(send, 200, _UNREGISTER.encode(), headers.SCRIPT)
         if visit.method == "POST":
             found = await self._form(visit, receive)
@@ -540,7 +589,7 @@ class Entrance:
 
 
 def target_of(visit: EntryRequest) -> str:
-    """The URL that an address of ours names, else nothing."""
+    """Return the URL in the request's path or query, or an empty text."""
     if visit.path.startswith(PREFIX):
         return parse_path(visit.path).text
     try:
@@ -572,14 +621,14 @@ async def answer(
     media_type: str,
     more: Mapping[str, str] | None = None,
 ) -> None:
-    """A whole answer."""
+    """Send a complete response."""
     said = {"content-type": media_type, "content-length": str(len(body)), **(more or {})}
     await send({"type": "http.response.start", "status": status, "headers": list(headers.fields(said))})
     await send({"type": "http.response.body", "body": body})
 
 
 def _with_referrer_policy(send: Send) -> Send:
-    """What every answer says that does not say otherwise."""
+    """Wrap `send` to add Referrer-Policy to each response that does not have it."""
 
     async def sent(message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -592,7 +641,7 @@ def _with_referrer_policy(send: Send) -> Send:
 
 
 async def serve_lifespan(receive: Receive, send: Send) -> None:
-    """The server begins and ends."""
+    """Serve the ASGI lifespan protocol: acknowledge the server's start and shutdown."""
     while (await receive())["type"] != "lifespan.shutdown":
         await send({"type": "lifespan.startup.complete"})
     await send({"type": "lifespan.shutdown.complete"})

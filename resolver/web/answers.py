@@ -1,4 +1,4 @@
-"""Pages as answers of any subject, streamed, and the dialogues of the last pages."""
+"""Pages as streamed HTTP responses, and the downloadable protocol exchanges of the last pages."""
 
 from __future__ import annotations
 
@@ -27,14 +27,15 @@ if TYPE_CHECKING:
     from resolver.transfer.archives import ArchiveSource
 
 
-# A page that is sent while it is made.
+# A page is sent while it is made.
 #
-# The framework's own class is not used: it waits for the browser to close while it sends, and cancels itself
-# within its last message, so that the server closes no connection and forgets to time idle ones.
+# Starlette's `StreamingResponse` is not used. This class waits for the browser to close while it sends, and
+# cancels itself within its last message. The server then closes no connection and does not time idle
+# connections.
 
 
 class StreamedPage(Answer):
-    """Whatever length it has."""
+    """A page of unknown length that is sent in chunks."""
 
     def __init__(self, chunks: Iterable[bytes], media_type: str = headers.HTML) -> None:
         super().__init__(media_type=media_type)
@@ -49,14 +50,20 @@ class StreamedPage(Answer):
 
 
 class PageAnswers:
-    """Those of one run, whose forms are proved by its keys."""
+    """The page responses of one run; their forms contain CSRF tokens from the session keys."""
 
     def __init__(self, keys: SessionKeys, archive: ArchiveSource | None = None) -> None:
         self._keys = keys
         self._archive = archive
 
     def place(self, text: str, page_id: str, from_id: str = "") -> PageAddressBar:
-        """Links of the page are found at `page_id`; asked again, it is from where it was before."""
+        """Return the address bar of a page.
+
+        Args:
+            text: The page's URL.
+            page_id: ID of the page; its links carry it.
+            from_id: ID of the page that linked to this one; reloading the page keeps it.
+        """
         return PageAddressBar(
             redact(text),
             addresses.path(text),
@@ -74,7 +81,7 @@ class PageAnswers:
         crumbs: tuple[Breadcrumb, ...] = (),
         panel: str = "",
     ) -> Answer:
-        """A page that failed has its dialogue open."""
+        """Return the response for a page; a failed page shows its protocol exchange expanded."""
         failed = page.status != 200
         archived = "" if self._archive is None else describe_time(self._archive, address)
         frame = PageFrame(redact(address), crumbs, panel, failed, self._keys.csrf, from_id, archived)
@@ -84,7 +91,7 @@ class PageAnswers:
 
 
 def describe_time(archive: ArchiveSource, address: str) -> str:
-    """Of what time a page is."""
+    """Return a sentence that tells the capture date of an archived page."""
     until = "" if archive.at is None else f", as of {archive.at:%Y-%m-%d %H:%M:%S} UTC"
     kept = ""
     if address:
@@ -94,18 +101,18 @@ def describe_time(archive: ArchiveSource, address: str) -> str:
 
 
 def get_form(request: Request) -> dict[str, str]:
-    """What the entrance read, and found to be sent by a form of ours."""
+    """Return the form fields; access control has read them and checked their CSRF token."""
     form: dict[str, str] = request.scope["resolver.form"]
     return form
 
 
 def query_of(request: Request) -> dict[str, str]:
-    """The fields of an address of ours, as they came; of several with one name, the last."""
+    """Return the query fields of a request; of several with the same name, the last."""
     return dict(pairs_of(request))
 
 
 def pairs_of(request: Request) -> list[tuple[str, str]]:
-    """All of them; none where they are more than anybody writes."""
+    """Return all query fields in order, or an empty list if there are too many."""
     try:
         return addresses.form(request.scope["query_string"])
     except ValueError:
@@ -113,15 +120,15 @@ def pairs_of(request: Request) -> list[tuple[str, str]]:
 
 
 def see(where: str) -> Answer:
-    """Another address of ours, made here."""
+    """Return a redirect (303) to another path of the web UI."""
     return Answer(status_code=303, headers=headers.make_header("location", where))
 
 
-# The dialogues of the last pages for download: the diagram, and the data that it is made of.
+# The protocol exchanges of the last pages can be downloaded: as a diagram, and as its data.
 
 _MOST = 64
 
-#: A dialogue as a file, by how its name ends.
+#: The download formats of an exchange by file name extension.
 _KINDS: dict[str, tuple[str, Callable[[RecordedExchange], str]]] = {
     "svg": (headers.SVG, svg),
     "json": (headers.JSON, as_text),
@@ -129,14 +136,14 @@ _KINDS: dict[str, tuple[str, Callable[[RecordedExchange], str]]] = {
 
 
 class TraceHistory:
-    """Of one run. The oldest ones are forgotten."""
+    """The recorded exchanges of the last 64 pages; the oldest are dropped."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[str, RecordedExchange] = OrderedDict()
         self.routes = [Route("/dialogue/{name}", self._answer)]
 
     def panel(self, said: RecordedExchange, plan: RecordedExchange) -> str:
-        """What stands below a page."""
+        """Store an exchange and return the HTML panel for the foot of its page."""
         while len(self._kept) >= _MOST:
             self._kept.popitem(last=False)
         self._kept[found := new_id()] = said

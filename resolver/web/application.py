@@ -1,10 +1,12 @@
 """The routes of the web UI, of the gateway for other clients, and of the content port.
 
-`resolver.web.access` has admitted each request; a GET reads, and an action is a POST of a form of ours.
+`resolver.web.access` has admitted each request. GET only reads; actions are POST requests of the web UI's
+forms.
 
-The origin of a URL decides what the policy allows: typed in our address bar it is the `user`'s; a link of a
-page of ours is `derived`, found where that page is from; a URL that a user examined first, or brought from
-elsewhere, is `chosen`.
+The policy's verdict depends on the origin of a URL:
+- `user`: typed in the web UI's address bar.
+- `derived`: a link on one of the pages, with the page's location as referrer.
+- `chosen`: examined by the user first, or brought from elsewhere.
 """
 
 from __future__ import annotations
@@ -36,15 +38,18 @@ from resolver.web.pages.page import crumbs_of, environment, parent_of, read_quer
 from resolver.web.reading import PageReader, ReadRequest, while_wanted
 from resolver.web.session import ContentDocument, SessionLink, UrlOrigin, WebSession
 
-# The gateway: for other clients, which a user gave our address with its secret. The answer is the body of a
-# URL, and the verdict as the status. No browser has business here, whatever page is in it.
+# The gateway serves other clients that the user gave the gateway's address with its secret. Its response has
+# the body of a URL, and with the policy verdict as the status. The gateway refuses every browser, regardless
+# of the page that sends the request.
 
 _GATEWAY_PATH = b"/g/"
 
 
 class GatewayAnswer(Answer):
-    """An answer with the bytes of a stranger at the origin of our pages: a browser runs and shows nothing of
-    it."""
+    """A response with untrusted bytes at the origin of the web UI's pages.
+
+    Its headers keep a browser from running or showing the bytes.
+    """
 
     def __init__(self, content: bytes = b"", status: int = 200, media_type: str = headers.TEXT) -> None:
         super().__init__(content, status)
@@ -52,7 +57,7 @@ class GatewayAnswer(Answer):
 
 
 class Gateway:
-    """`GET /g/SECRET/{url}`, the URL encoded whole."""
+    """The route `GET /g/SECRET/{url}`, with the URL completely percent-encoded."""
 
     def __init__(self, house: SiteSettings, reading: PageReader) -> None:
         self._house = house
@@ -76,8 +81,11 @@ class Gateway:
         return GatewayAnswer(found.reply.content, media_type=found.reply.media_type or headers.OCTETS)
 
     def _why_not(self, request: Request, secret: str) -> str | None:
-        """Return why the request is refused, or None. Browsers send no `Sec-Fetch-*` over http to an address
-        of the network; the cookie still tells the browser of the window."""
+        """Return the reason to refuse the request, or None.
+
+        Browsers send no `Sec-Fetch-*` over http to an address on the network. The session cookie still
+        identifies the browser of the web UI.
+        """
         keys = self._house.keys
         strange = [name for name in request.headers if name.startswith("sec-fetch-") or name == "origin"]
         if strange:
@@ -88,7 +96,7 @@ class Gateway:
 
 
 _STATIC = {"window.css": headers.SHEET, "window.js": headers.SCRIPT}
-#: Fields of an address that ask for another part of a listing, in which it is not listed anew.
+#: Query fields that select another page of a listing; the listing is not fetched again for them.
 _ANOTHER_PAGE = frozenset({"page", "sort", "q"})
 _TYPED_BY_HAND = (
     "This was typed behind /u/ by hand. A browser takes dots, a # and what follows, or a ? out of such an "
@@ -97,7 +105,19 @@ _TYPED_BY_HAND = (
 
 
 class WebApplication:
-    """The pages of one run. `content` is where the content port is, `size` how many rows a page has."""
+    """The pages of one run.
+
+    Args:
+        house: The settings of the web UI.
+        session: The memory of the run.
+        reading: Checks and fetches URLs.
+        content: Origin of the content port.
+        size: Number of rows on a page.
+        answers: Makes the page responses.
+        own: Routes of the pages that are not about a URL.
+        logins: The login forms.
+        gateway: The gateway for other clients.
+    """
 
     def __init__(
         self,
@@ -133,17 +153,20 @@ class WebApplication:
                 Route("/static/{name}", self._static),
                 *FormQuestions(session, reading, self._said, see, answers.page, self._answer_outcome).routes,
             ],
-            redirect_slashes=False,  # it would answer by the Host of the request
+            redirect_slashes=False,  # a redirect would use the Host of the request
         )
 
     def ask(self, text: str) -> str:
-        """The page that somebody else led the browser to; it needs no session, and nothing is sent."""
+        """Return the page for a link from another site; it needs no session, and sends no request."""
         look = addresses.look(text, addresses.ASKED) if text else "/"
         return environment().get_template("asked.html").render(url=redact(text), look=look)
 
     async def _enter(self, request: Request) -> Answer:
-        """For a token the cookie, and on by a page of its own: the target of a redirect would not get the
-        cookie where the browser came from a file or another site."""
+        """Exchange a token for the cookie, and lead on by a page instead of a redirect.
+
+        If the browser came from a file or another site, the target of a redirect would not receive the
+        cookie.
+        """
         token = query_of(request).get("t", "")
         if request.method != "GET" or (url := self._house.keys.enter(token)) is None:
             self._house.tell("refused an entry: no token, or one that was used or is too old")
@@ -157,7 +180,7 @@ class WebApplication:
         return answer
 
     async def _start(self, request: Request) -> Answer:
-        """A token for another program of this person, which starts the browser."""
+        """Return an entry token for another program of the user, which starts the browser."""
         return Answer(self._house.keys.token(get_form(request).get("url", "")), media_type=headers.TEXT)
 
     async def _static(self, request: Request) -> Answer:
@@ -167,7 +190,7 @@ class WebApplication:
         return Answer(static_file(name), media_type=_STATIC[name])
 
     async def _look(self, request: Request) -> Answer:
-        """What the address bar asks for, and what no page may open by itself."""
+        """Show the verdict page, for the address bar and for URLs that a page must not open directly."""
         asked = query_of(request)
         text, from_id = asked.get("url", ""), asked.get("from", "")
         if not text:
@@ -178,8 +201,10 @@ class WebApplication:
         return self._answer_judged(text, UrlOrigin("chosen", None if mark is None else mark.found))
 
     def _answer_judged(self, text: str, way: UrlOrigin, note: str | None = None) -> Answer:
-        """What is known of a URL before anything is sent, and a way to open it where nothing speaks against
-        that."""
+        """Return the page with the plan and verdict of a URL.
+
+        The page offers to open the URL if no rule refuses it.
+        """
         plan, verdict = self._reading.plan(text, way), self._reading.verdict(text, way)
         url = self._reading.url(text, way)
         from_id = self._session.mark(SessionLink(None, text, way))
@@ -187,8 +212,10 @@ class WebApplication:
         return self._answers.page(page, text, from_id, panel=panel(make_planned_exchange(plan)))
 
     async def _open(self, request: Request) -> Answer:
-        """What a person decided to open. A form is sent here and now; all else is a page that can be come
-        back to."""
+        """Open a URL that the user confirmed.
+
+        A form is sent now; any other URL is a page that the browser can go back to.
+        """
         form = get_form(request)
         text, from_id = form.get("url", ""), form.get("from", "")
         mark = self._session.find_mark(from_id)
@@ -209,12 +236,12 @@ class WebApplication:
         verdict = self._reading.verdict(asked.text, way)
         if verdict.action != "allow" and not decided and self._may_be_decided(asked.text, way):
             return see(addresses.look(asked.text, from_id or addresses.ASKED))
-        if _is_form(verdict):  # a GET only reads
+        if _is_form(verdict):  # a GET request must only read
             return self._answer_judged(asked.text, way)
         return await self._answer_fetched(request, asked.text, from_id, way)
 
     def _may_be_decided(self, text: str, way: UrlOrigin) -> bool:
-        """Could a person who looks at it decide to open it?"""
+        """Return whether the policy allows the URL once the user has examined it."""
         return self._reading.verdict(text, UrlOrigin("chosen", way.referrer)).action != "refuse"
 
     async def _answer_fetched(self, request: Request, text: str, from_id: str, way: UrlOrigin) -> Answer:
@@ -228,7 +255,7 @@ class WebApplication:
         work = partial(self._reading.fetch, text, way, wanted)
         found = await while_wanted(request.receive, work)
         if found is None:
-            return Answer(status_code=408)  # nobody reads it
+            return Answer(status_code=408)  # the browser has disconnected
         if isinstance(found.reply, Response) and found.reply.entries is not None:
             self._session.listings.keep(key, found.reply)
         said = self._said.panel(found.exchange, make_planned_exchange(self._reading.plan(text, way)))
@@ -243,7 +270,7 @@ class WebApplication:
         way: UrlOrigin,
         said: str = "",
     ) -> Answer:
-        """The page of what became of a URL; `said` is the dialogue's panel."""
+        """Return the page for a response or an error; `said` is the panel with the protocol exchange."""
         url = self._reading.url(text, way)
         if isinstance(reply, ResolveError) or url is None:
             assert isinstance(reply, ResolveError), "what is no URL has no reply"
@@ -264,7 +291,7 @@ class WebApplication:
         return self._answers.page(page, text, page_id, crumbs=crumbs_of(url, href), panel=said)
 
     def _keep(self, content: bytes, media_type: str, name: str, inline: bool) -> str:
-        """For the content port."""
+        """Store a document for the content port and return its URL there."""
         safe = headers.file_name(name)
         document_id = self._session.keep(ContentDocument(content, media_type, safe, inline))
         return f"{self._content}/d/{document_id}/{addresses.quote_whole(safe)}"
@@ -274,14 +301,15 @@ def _is_form(verdict: Verdict) -> bool:
     return "S05" in verdict.rules
 
 
-# The content port, for documents from elsewhere: known ones only, by IDs that cannot be guessed. The port
-# reads no cookie, runs no code, and its answers carry headers that make them harmless.
+# The content port serves documents from other servers. The port serves only known documents, by IDs that
+# cannot be guessed. The port reads no cookie and runs no code, and its response headers make the documents
+# harmless.
 
 _PREFIX = "/d/"
 
 
 class ContentApplication:
-    """The documents of a session. `place` is what `Host` must be."""
+    """The documents of a session. `place` is the required value of `Host`."""
 
     def __init__(self, session: WebSession, place: str) -> None:
         self._session = session

@@ -1,8 +1,8 @@
 """Forms on pages: search words, the forms of Gopher+ items, and logins.
 
-A form is requested, shown as it would be sent, and sent once, each by an address of its own, and only the
-last by a POST (S05). Typed answers stay in this process in between, and not on a page: some of them are
-secret.
+A form is fetched, shown as it would be sent, and sent once. Each of these steps has its own path; only the
+last is a POST that changes something (S05). The answers of the user stay in this process between the steps,
+and not on a page: some of them are secret.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ from resolver.web.pages.page import WebPage, read_query, refine_url
 from resolver.web.reading import PageReader, while_wanted
 from resolver.web.session import SessionLink, UrlOrigin, WebSession
 
-#: Forms that are being filled in.
+#: Maximum number of forms that are being filled in, and of logins that are held.
 _MOST = 64
 
-#: What the window does for them: go to an address, show a page about a URL, and show what became of one with
-#: the dialogue's panel.
+#: Callbacks of the web UI: redirect to a path, show a page about a URL, and show the outcome of a URL with
+#: the panel of its protocol exchange.
 See: TypeAlias = Callable[[str], Answer]
 Show: TypeAlias = Callable[[WebPage, str, str], Answer]
 Tell: TypeAlias = Callable[[Request, "Response | ResolveError", str, str, UrlOrigin, str], Answer]
@@ -59,7 +59,7 @@ _Kept = TypeVar("_Kept")
 
 
 class _PendingForm(NamedTuple):
-    """A form that a server put, and the way that its URL came here."""
+    """A form from a server, and the origin of its URL."""
 
     put: PutForm
     url: HostUrl
@@ -67,14 +67,14 @@ class _PendingForm(NamedTuple):
 
 
 class _FilledForm(NamedTuple):
-    """The URL that submits one, and the way of what a person typed."""
+    """The URL that submits a form, and its origin."""
 
     url: Url
     way: UrlOrigin
 
 
 class FormQuestions:
-    """Of one run."""
+    """The search fields and Gopher+ forms of one run."""
 
     def __init__(
         self, session: WebSession, reading: PageReader, said: TraceHistory, see: See, show: Show, tell: Tell
@@ -95,7 +95,7 @@ class FormQuestions:
         ]
 
     async def _search(self, request: Request) -> Answer:
-        """The URL with the words in it is a link like any other of the page that it was asked on."""
+        """Redirect to the URL with the search words in it, a link of the page with the search field."""
         fields = query_of(request)
         text, from_id = fields.get("url", ""), fields.get("from", "")
         try:
@@ -106,8 +106,10 @@ class FormQuestions:
         return self._see(addresses.make_link(found, from_id, relevant))
 
     async def _ask(self, request: Request) -> Answer:
-        """The questions: only they are fetched, and not the item. No link leads here, so whoever asks pressed
-        a button of ours, on the page of that URL."""
+        """Fetch the questions of a form, but not the item, and show them.
+
+        No link leads to this path: the request comes from a button of the web UI on the page of that URL.
+        """
         fields = query_of(request)
         text, from_id = fields.get("url", ""), fields.get("from", "")
         way = UrlOrigin("chosen", self._session.way_to(text, from_id).referrer)
@@ -116,13 +118,13 @@ class FormQuestions:
             return self._see(addresses.look(text, from_id))
         found = await while_wanted(request.receive, partial(self._put, url, way))
         if found is None:
-            return Answer(status_code=408)  # nobody reads it
+            return Answer(status_code=408)  # the browser has disconnected
         if isinstance(found, ResolveError):
             return self._tell(request, found, text, from_id, way, "")
         blank, way = (
             found.specimen(),
             UrlOrigin("user", way.referrer),
-        )  # what is sent, the person will have typed
+        )  # the user types the answers
         policy = self._reading.resolver.policy
         refusal = judge(blank, policy, origin=way.origin, referrer=way.referrer).error(blank)
         if refusal is not None:
@@ -137,7 +139,7 @@ class FormQuestions:
             return error
 
     async def _look(self, request: Request) -> Answer:
-        """What would be sent; nothing is."""
+        """Show the bytes of a filled-in form without sending them."""
         fields = get_form(request)
         asked = self._asked.get(fields.get("form", ""))
         if asked is None:
@@ -157,7 +159,7 @@ class FormQuestions:
         return self._show(sending_page(asked.put.form, answers, asked.url, said, filled_id), text, "")
 
     async def _send(self, request: Request) -> Answer:
-        """Once, whatever becomes of it: it may have changed something."""
+        """Send a form once, regardless of the outcome: it may have changed something."""
         fields = get_form(request)
         filled = self._filled.pop(fields.get("answers", ""), None)
         if filled is None:
@@ -172,26 +174,25 @@ class FormQuestions:
         return self._tell(request, found.reply, filled.url.shown, "", filled.way, said)
 
     def _keep(self, kept: OrderedDict[str, _Kept], value: _Kept) -> str:
-        """Its ID; the oldest ones make room."""
+        """Store a value and return its ID; the oldest values are dropped."""
         while len(kept) >= _MOST:
             kept.popitem(last=False)
         kept[found := self._session.mark(SessionLink(None))] = value
         return found
 
 
-# Names and passwords that a user typed on a page: in memory, each for the scheme, host and port that it was
-# requested for and no other (S11), until the run ends or the user discards it. Passwords are never shown
-# again, written to a file, or part of an address.
+# Names and passwords that the user typed on a page are kept in memory. Each is used only for the scheme, host
+# and port that requested it (S11), until the run ends or the user discards it. Passwords are never shown
+# again, written to a file, or part of a URL.
 
-#: Forms that are on pages, and places that a login is held for.
-#: Octets of a name or password.
+#: Maximum size in bytes of a name or password.
 _LONGEST = 4_096
-#: Of a proxy (RFC 9110 15.5.8), to which nothing of this goes.
+#: The status code of a proxy (RFC 9110 15.5.8), which receives no typed login.
 _OF_PROXY = "407"
 
 
 class _LoginForm(NamedTuple):
-    """What a form is for: the place that gets the login, and the URL that is opened then."""
+    """The purpose of a login form: the scheme, host and port that get the login, and the URL to open."""
 
     place: Place
     text: str
@@ -199,8 +200,10 @@ class _LoginForm(NamedTuple):
 
 
 class TypedLogins:
-    """A source of credentials: those that were typed here, before those that the run was given. See
-    `CredentialCache` for `round`."""
+    """A credentials callback: typed logins take precedence over those that the run was started with.
+
+    See `CredentialCache` for `round`.
+    """
 
     def __init__(self, given: Given | None = None) -> None:
         self.round = 0
@@ -216,11 +219,11 @@ class TypedLogins:
 
     @property
     def places(self) -> list[str]:
-        """Those that one is held for, as people read them."""
+        """Return the places for which a login is held, as text."""
         return [show_place(place) for place in self._held]
 
     def give(self, place: Place, login: Credentials) -> None:
-        """Held from now on, in place of another."""
+        """Store the login for a place; it replaces an earlier one."""
         while len(self._held) >= _MOST:
             self.forget(next(iter(self._held)))
         self._held[place] = login
@@ -228,7 +231,7 @@ class TypedLogins:
         self.round += 1
 
     def forget(self, place: Place) -> None:
-        """No longer held; and what was logged in with it is used no more."""
+        """Discard the login of a place; connections that logged in with it are not used again."""
         if self._held.pop(place, None) is not None:
             self._untried.discard(place)
             self.round += 1
@@ -241,7 +244,7 @@ class TypedLogins:
         return place in self._held
 
     def was_tried(self, place: Place, *, denied: bool) -> None:
-        """What the first answer after it was given says: one that was not taken is not sent again."""
+        """Record the first response after a login was typed; a denied login is discarded."""
         if place in self._untried:
             self._untried.discard(place)
             if denied:
@@ -258,7 +261,7 @@ def place_of(url: HostUrl) -> Place:
 
 
 class LoginForms:
-    """The forms in which they are typed, of one run."""
+    """The login forms of one run."""
 
     def __init__(self, logins: TypedLogins, session: WebSession, policy: Policy) -> None:
         self._logins = logins
@@ -271,7 +274,7 @@ class LoginForms:
         ]
 
     def record_outcome(self, reply: object, text: str, way: UrlOrigin) -> LoginQuestion | None:
-        """What became of a URL; and the form, where a login may help."""
+        """Record the outcome of a fetch; return a login form if a login may help."""
         if not isinstance(reply, ResolveError):
             self._record_try(getattr(reply, "url", ""), denied=False)
             return None
@@ -279,7 +282,7 @@ class LoginForms:
             return None
         url = _url_of(reply.url or text)
         if url is None or not _asks_login(reply) or getattr(url, "password", None) is not None:
-            return None  # the URL has one, and that is the one that counts
+            return None  # a password in the URL takes precedence
         place = place_of(url)
         was_given = self._logins.has(place)
         if not (was_given or isinstance(reply, LoginRequired)):
@@ -301,7 +304,7 @@ class LoginForms:
             self._logins.was_tried(place_of(url), denied=denied)
 
     async def _take(self, request: Request) -> Answer:
-        """What was typed goes to the place that the form was for, whatever else is sent with it."""
+        """Store the typed login for the place that the form was for; other fields cannot change the place."""
         form = get_form(request)
         asked = self._asked.pop(form.get("login", ""), None)
         if asked is None:
@@ -310,7 +313,7 @@ class LoginForms:
         user, password = octets(form.get("user", "")), octets(form.get("password", ""))
         if user and max(len(user), len(password)) <= _LONGEST:
             self._logins.give(asked.place, Credentials(user, password))
-        # Who types a password for a page has decided to open it.
+        # A user who types a password for a page has decided to open it.
         way = asked.way._replace(origin="chosen") if asked.way.origin == "derived" else asked.way
         return see(addresses.make_link(asked.text, self._session.mark(SessionLink(None, asked.text, way))))
 
@@ -323,7 +326,7 @@ class LoginForms:
 
 
 def _asks_login(error: Declined) -> bool:
-    """Three digits are the answer of a protocol in which one logs in; all else says it otherwise."""
+    """Return whether the error asks for a login: its code has three digits, and is not a proxy's."""
     code = error.code
     return code is not None and code.isascii() and code.isdigit() and code != _OF_PROXY
 

@@ -1,8 +1,8 @@
-"""Headers of all answers of the web UI, and the tokens and cookie that admit a browser.
+"""The headers of all responses of the web UI, and the tokens and cookie that admit a browser.
 
-No other module makes the value of a header. A value is ASCII from space to tilde and nothing else, whatever
-it was made of: a line end in one would be an answer of its own. Media types are those of one table here; a
-server's name for its document is never repeated.
+No other module makes the value of a header. Each value consists of ASCII characters from space to tilde: a
+line break in a value would start another header or response. Media types come from one
+table here. A server's name for its document is never repeated unchanged.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ TEXT, HTML, SHEET, SCRIPT, JSON, EVENTS, SVG = (
 )
 OCTETS = "application/octet-stream"
 
-#: Of our pages: with `no-referrer` a form of our own would come from the origin null.
+#: For the web UI's pages. With `no-referrer`, their forms would be sent with the origin null.
 REFERRER = {"referrer-policy": "same-origin"}
-#: Of what leads to them, which may have a token, and of what came from elsewhere.
+#: For responses that lead to the pages, as their URLs may contain a token, and for untrusted content.
 NO_REFERRER = {"referrer-policy": "no-referrer"}
 
 _NO_HEADER = re.compile(r"[^\x20-\x7e]")
-#: Octets of a file name that clients take.
+#: Maximum length in bytes of a file name that clients accept.
 _LONGEST_NAME = 200
 
 
 def field(name: str, text: str) -> tuple[bytes, bytes]:
-    """A header. What no value may hold is percent-encoded, and so does no harm."""
+    """Return a header; characters that a value must not contain are percent-encoded."""
     safe = _NO_HEADER.sub(lambda found: quote(found[0], safe="", errors="surrogatepass"), text)
     return name.encode("ascii"), safe.encode("ascii")
 
 
 def make_header(name: str, text: str) -> dict[str, str]:
-    """The same, as frameworks want it."""
+    """Return a header as a mapping, as frameworks expect it."""
     return {name: field(name, text)[1].decode("ascii")}
 
 
@@ -57,7 +57,7 @@ def fields(said: Mapping[str, str]) -> Fields:
 
 
 def make_page_headers(content: str) -> Mapping[str, str]:
-    """What every page of ours says, and every refusal of one; `content` is where documents are."""
+    """Return the headers of every page and every refusal; `content` is the origin of documents."""
     return {
         "content-security-policy": "; ".join(
             (
@@ -83,9 +83,12 @@ def make_page_headers(content: str) -> Mapping[str, str]:
 
 
 def make_content_headers(pages: str) -> Mapping[str, str]:
-    """What everything says that came from elsewhere: it runs nothing, fetches nothing, sends nothing, leads
-    nowhere, and stands in no frame but that of our page. The header and no attribute of the frame decides: it
-    also holds where the address is opened alone, and a viewer for PDF works."""
+    """Return the headers of untrusted content.
+
+    The content runs, fetches and sends nothing, contains no working links, and is framed only by the web UI's
+    page. The restriction is in the header, not in an attribute of the frame: it also holds if the address is
+    opened alone, and a PDF viewer works.
+    """
     return {
         "content-security-policy": "; ".join(
             (
@@ -104,8 +107,11 @@ def make_content_headers(pages: str) -> Mapping[str, str]:
 
 
 def make_gateway_headers(media_type: str) -> Mapping[str, str]:
-    """What an answer to another client says, which a browser at the origin of our pages may get, too: it is
-    saved and not shown, whatever its type, for no list of the types that browsers run is complete."""
+    """Return the headers of a gateway response.
+
+    A browser at the origin of the web UI's pages may receive it, too. Responses of all types are therefore
+    saved and not shown: no list of the types that browsers run is complete.
+    """
     return {
         **make_header("content-type", media_type),
         "content-security-policy": make_content_headers("'none'")["content-security-policy"],
@@ -115,7 +121,7 @@ def make_gateway_headers(media_type: str) -> Mapping[str, str]:
 
 
 def file_name(name: str | bytes, otherwise: str = "document") -> str:
-    """One that is safe to save under (S14), whatever a stranger called it."""
+    """Return a name that is safe for a file (S14), regardless of the name that a server sent."""
     octets = name if isinstance(name, bytes) else name.encode("utf-8", "surrogateescape")
     try:
         return local_name(octets)
@@ -124,7 +130,10 @@ def file_name(name: str | bytes, otherwise: str = "document") -> str:
 
 
 def disposition(name: str | bytes, *, inline: bool) -> str:
-    """RFC 6266, with the name in ASCII for who knows no other. A percent sign there is decoded by some."""
+    """Return a Content-Disposition value (RFC 6266), with an ASCII name for clients without `filename*`.
+
+    The ASCII name contains no percent sign, because some clients decode it.
+    """
     safe = file_name(name)
     while len(safe.encode("utf-8", "replace")) > _LONGEST_NAME:
         safe = safe[:-1]
@@ -133,21 +142,27 @@ def disposition(name: str | bytes, *, inline: bool) -> str:
     return f"{'inline' if inline else 'attachment'}; filename=\"{plain}\"; filename*=UTF-8''{whole}"
 
 
-# Keys: a token that admits one entry, the cookie that it is exchanged for, and the proof of our pages' forms.
+# The keys are: a token that admits one browser, the cookie that replaces it, and the CSRF token of forms.
 #
-# All of them are drawn at the start and gone with the process. Comparisons take the same time whatever is
-# wrong.
+# All of them are generated at the start and lost with the process. Comparisons take constant time.
 
-#: Seconds in which a token has to be used, and how many may wait for that.
+#: Seconds for which a token is valid, and the maximum number of unused tokens.
 _TOKEN_LASTS = 60.0
 _MOST_TOKENS = 32
-#: Octets of what nobody guesses.
+#: Size of a random key in bytes.
 _OCTETS = 32
 
 
 class SessionKeys:
-    """Those of one run, at one port; `now` gives seconds. Where pages go to other machines in the clear, no
-    browser takes a cookie that says `Secure`, or has the name of one that does."""
+    """The keys of one run, at one port.
+
+    If pages go to other machines without TLS, browsers reject a cookie with `Secure` or the prefix `__Host-`.
+
+    Args:
+        port: The port for pages.
+        now: Returns the time in seconds.
+        in_clear: Whether pages go to other machines without TLS.
+    """
 
     def __init__(self, port: int, now: Callable[[], float], *, in_clear: bool = False) -> None:
         self._now = now
@@ -155,14 +170,14 @@ class SessionKeys:
         self._session = secrets.token_urlsafe(_OCTETS)
         self._forms = secrets.token_bytes(_OCTETS)
         self.gateway = secrets.token_urlsafe(_OCTETS)
-        #: For programs of the same person, who find it in a file that nobody else may read.
+        #: For programs of the same user, in a file that only this user can read.
         self.start = secrets.token_urlsafe(_OCTETS)
-        #: Cookies ignore ports, so the name has it: two servers do not take each other's.
+        #: The name contains the port, because cookies ignore ports: two servers keep separate cookies.
         self.cookie_name = f"{'' if in_clear else '__Host-'}resolve-{port}"
         self._secure = "" if in_clear else "; Secure"
 
     def token(self, url: str = "") -> str:
-        """A new one, for one entry, which leads to `url`: an address would show that to who sees it."""
+        """Return a new single-use token that leads to `url`; the entry address does not reveal the URL."""
         while len(self._tokens) >= _MOST_TOKENS:
             del self._tokens[next(iter(self._tokens))]
         token = secrets.token_urlsafe(_OCTETS)
@@ -170,36 +185,36 @@ class SessionKeys:
         return token
 
     def enter(self, given: str) -> str | None:
-        """Where it leads to, if it is good. It is used up by this."""
+        """Use up a token; return its URL if the token is valid, else None."""
         found = [each for each in self._tokens if _is_same(each, given)]
         entries = [self._tokens.pop(each) for each in found]
         return next((url for deadline, url in entries if deadline >= self._now()), None)
 
     @property
     def cookie(self) -> str:
-        """What is set for who has entered."""
+        """Return the Set-Cookie value for a browser that has entered."""
         return f"{self.cookie_name}={self._session}; Path=/{self._secure}; HttpOnly; SameSite=Strict"
 
     def is_ours(self, cookies: Iterable[bytes]) -> bool:
-        """Is the session's cookie among those of these headers?"""
+        """Return whether the headers contain the session cookie."""
         pairs = (each.strip().partition(b"=") for header in cookies for each in header.split(b";"))
         name = self.cookie_name.encode("ascii")
         return any(_is_same(self._session, value.decode("latin-1")) for key, _, value in pairs if key == name)
 
     def csrf(self, action: str) -> str:
-        """What a form of ours holds that is sent to `action`, which no page but ours can know."""
+        """Return the CSRF token of a form that is sent to `action`; no other site can know it."""
         return hmac.new(self._forms, action.encode("utf-8", "replace"), sha256).hexdigest()
 
     def is_of_form(self, action: str, given: str) -> bool:
-        """Did a form of ours send that there?"""
+        """Return whether the CSRF token is the one for this action."""
         return _is_same(self.csrf(action), given)
 
     def is_start(self, given: str) -> bool:
-        """Is it what that file has?"""
+        """Return whether the secret is the one in `serve.json`."""
         return _is_same(self.start, given)
 
     def is_gateway(self, given: str) -> bool:
-        """Is it what other clients were given?"""
+        """Return whether the secret is the one in the gateway's address."""
         return _is_same(self.gateway, given)
 
 

@@ -1,4 +1,4 @@
-"""The pages that are about no URL: help, settings, history, bookmarks, transfers; and what their forms do."""
+"""The pages that are not about a URL, and the actions of their forms: help, settings, history, and so on."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Schemes: TypeAlias = "Sequence[tuple[str, str]]"
 
 
 class OwnPageFacts(NamedTuple):
-    """What is told on them: rules of the policy, exit statuses, what was set."""
+    """The facts on these pages: policy rules, exit codes, settings."""
 
     rules: Sequence[RuleRow] = ()
     statuses: Mapping[int, str] = {}
@@ -40,7 +40,7 @@ class OwnPageFacts(NamedTuple):
 
 
 class OwnPages:
-    """Of one run."""
+    """The pages of one run that are not about a URL: help, settings, history, bookmarks, transfers."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class OwnPages:
         return see("/transfers")
 
     async def _save(self, request: Request) -> Answer:
-        """What a button beside a link of a page of ours asks for: as derived as the link."""
+        """Save a URL for the button beside a link; the URL has the same origin as the link."""
         form = get_form(request)
         url = form.get("url", "")
         if url:

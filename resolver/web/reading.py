@@ -1,4 +1,4 @@
-"""URLs for pages: judged without network access, or fetched, a few at a time, while their page is awaited."""
+"""URLs for pages: policy checks, and a limited number of concurrent fetches while the browser waits."""
 
 from __future__ import annotations
 
@@ -26,19 +26,23 @@ from resolver.web.dialogue.recording import record_exchange
 from resolver.web.pages.directory import Judge
 from resolver.web.session import UrlOrigin
 
-#: Fetches at a time: what a person looks at, and a few that load.
+#: Maximum number of concurrent fetches: the page that the user views, and a few that load.
 AT_ONCE = 6
 
 _Found = TypeVar("_Found")
 
-#: A URL at a place, whose path has but letters and what stands between them: no rule of these schemes reads
-#: more of it than the place, and of what type the item is.
+#: A URL whose path has only letters, digits and `/._-`. The policy rules for these schemes read only its
+#: host, port and item type.
 _PLAIN = re.compile(r"((?:gopher|ftp|https?)://[^/?#]+/[A-Za-z0-9]?)[A-Za-z0-9/._-]{0,200}")
 
 
 class ReadRequest(NamedTuple):
-    """Other than what is usual: of a news group the articles of numbers lower than `before`; of a search what
-    is like the documents at these URLs, as far as they are in the same database."""
+    """Optional parameters of a fetch.
+
+    Attributes:
+        before: Only articles of a newsgroup with numbers lower than this one; 0 is no limit.
+        relevant: URLs of documents that search results must resemble. URLs in another database are ignored.
+    """
 
     before: int = 0
     relevant: tuple[str, ...] = ()
@@ -48,14 +52,14 @@ USUAL = ReadRequest()
 
 
 class ReadResult(NamedTuple):
-    """What came of it, and what was said."""
+    """The response or error of a fetch, and the recorded protocol exchange."""
 
     reply: Response | ResolveError
     exchange: RecordedExchange
 
 
 class PageReader:
-    """`settings` are those of `resolver`."""
+    """Checks and fetches URLs with a `Resolver` and its settings."""
 
     def __init__(self, resolver: Resolver, settings: Settings) -> None:
         self._resolver = resolver
@@ -67,14 +71,14 @@ class PageReader:
         return self._resolver
 
     def url(self, text: str, way: UrlOrigin) -> Url | None:
-        """What the parser makes of it, None where it is no URL."""
+        """Return the parsed URL; None if the text is not a URL."""
         try:
             return parse(text, strict=self._settings.get("strict", False), origin=way.origin)
         except InvalidUrl:
             return None
 
     def plan(self, text: str | Url, way: UrlOrigin) -> Plan:
-        """What would be sent."""
+        """Return the plan of a request; nothing is sent."""
         setting = find_setting(self._settings.get("news_server"))
         return explain(
             text,
@@ -102,8 +106,11 @@ class PageReader:
         )
 
     def make_judge(self, found_in: Referrer) -> Judge:
-        """What may be opened of the entries of a page: as for a person who looked at each of them. Where one
-        was judged, another one in the same place is not parsed again to be judged alike."""
+        """Return a function that gives the verdict for each entry of a page.
+
+        The verdict is the one for a user who examined the entry. Entries of the same host, port and item type
+        share one verdict if their paths are plain; they are not parsed again.
+        """
         way, plain = UrlOrigin("chosen", found_in), dict[str, Verdict]()
 
         def judge(entry: Entry) -> Verdict:
@@ -118,8 +125,10 @@ class PageReader:
         return judge
 
     async def fetch(self, text: str | Url, way: UrlOrigin, wanted: ReadRequest = USUAL) -> ReadResult:
-        """All of it, or what went wrong; and the dialogue. What is `wanted` otherwise has a connection of its
-        own."""
+        """Fetch a URL and record the protocol exchange; an error is returned, not raised.
+
+        A request other than `USUAL` uses a separate connection.
+        """
         async with self._turns:
             with record_exchange(trio.current_time) as recording:
                 reply: Response | ResolveError
@@ -145,7 +154,7 @@ class PageReader:
 
 
 def _place(url: Url) -> list[JsonValue]:
-    """The server and the database: what an id stands for is known there alone."""
+    """Return the server and database of a URL; a document ID is valid only within them."""
     parts = url.components()
     return [url.scheme, *(parts.get(name) for name in ("host", "port", "database"))]
 
@@ -153,8 +162,11 @@ def _place(url: Url) -> list[JsonValue]:
 async def while_wanted(
     receive: Callable[[], Awaitable[Any]], work: Callable[[], Awaitable[_Found]]
 ) -> _Found | None:
-    """What `work` gives, which raises nothing; None once the browser went away, and then `work` is
-    cancelled."""
+    """Run `work`, which must not raise, and return its result; cancel it if the browser disconnects.
+
+    Returns:
+        The result of `work`; None if the browser disconnected before.
+    """
     found: _Found | None = None
 
     async def watch(nursery: trio.Nursery) -> None:
@@ -165,5 +177,5 @@ async def while_wanted(
     async with trio.open_nursery() as nursery:
         nursery.start_soon(watch, nursery)
         found = await work()
-        nursery.cancel_scope.cancel()  # the same message comes after an answer, too
+        nursery.cancel_scope.cancel()  # the same message is sent after a response, too
     return found

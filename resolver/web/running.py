@@ -1,7 +1,7 @@
-"""The address of the running web UI for other programs of the user: `serve.json`, readable by the user alone.
+"""The address of the running web UI for other programs of the user: `serve.json`, readable only by the user.
 
-It has the port, and a secret that an entry is asked for with. Another user may listen at a port that a window
-has left behind: nothing is said to who is not ours.
+The file contains the port, and a secret with which a program requests an entry. Another user may listen at a
+port that a stopped web UI has left. The secret is therefore sent only to a server of the current user.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from resolver.web.access import LOOPBACK, is_listened_to_by_this_user, quote_who
 
 _WHAT = "file that says where the window is"
 _MOST = 4_096
-#: Seconds for a server of this machine.
+#: Seconds to wait for a server on this machine.
 _PATIENCE = 10.0
 _TOKEN = re.compile(r"[\w-]{43}", re.ASCII)
 
 
 class RunningServer(NamedTuple):
-    """A window of this person's, if it still runs."""
+    """A web UI of the current user, which may have stopped."""
 
     port: int
     secret: str
@@ -36,8 +36,15 @@ class RunningServer(NamedTuple):
 
 @contextmanager
 def announce_server(port: int, secret: str) -> Iterator[bool]:
-    """Other programs of this person find it as long as the block runs. False where they find another window,
-    or there is no place for that. Raises `LocalError` where it cannot be told."""
+    """Write `serve.json` for other programs of the user while the block runs.
+
+    Yields:
+        Whether the file was written. It is not written if another web UI has it or there is no runtime
+        directory.
+
+    Raises:
+        LocalError: The file cannot be written.
+    """
     path = _path()
     if path is None:
         yield False
@@ -48,7 +55,11 @@ def announce_server(port: int, secret: str) -> Iterator[bool]:
 
 
 def find_server() -> RunningServer | None:
-    """What that file says. Raises `NotConfigured` for one that may not be trusted."""
+    """Read `serve.json`; return None if it does not exist.
+
+    Raises:
+        NotConfigured: The file cannot be trusted.
+    """
     path = _path()
     if path is None:
         return None
@@ -65,7 +76,7 @@ def _path() -> str | None:
 
 
 def _read(octets: bytes) -> RunningServer | None:
-    """None for what is being written."""
+    """Parse the file; return None if it is incomplete because it is being written."""
     try:
         said = json.loads(octets)
     except ValueError:
@@ -77,12 +88,16 @@ def _read(octets: bytes) -> RunningServer | None:
 
 
 def entry(window: RunningServer, url: str = "") -> str | None:
-    """An address that lets a person in, once and soon, and leads to `url`. None where nobody is there any
-    more, or who is there is not ours."""
+    """Request a single-use, short-lived address that admits the user and leads to `url`.
+
+    Returns:
+        The address; None if no server responds, or another user's process listens at the port.
+    """
     connection = HTTPConnection(LOOPBACK, window.port, timeout=_PATIENCE)
     try:
         connection.connect()
-        if not is_listened_to_by_this_user(window.port):  # of what is connected, and so no other
+        # checked after connecting, so that the same process is asked
+        if not is_listened_to_by_this_user(window.port):
             return None
         fields = {
             "Authorization": f"Bearer {window.secret}",
@@ -101,7 +116,7 @@ def entry(window: RunningServer, url: str = "") -> str | None:
 
 
 def find_entry(url: str = "") -> tuple[RunningServer, str] | None:
-    """Of the window that runs, if any does. What may not be trusted is none."""
+    """Return the running web UI and an entry address; None if none runs or its file cannot be trusted."""
     try:
         window = find_server()
     except NotConfigured:

@@ -1,4 +1,4 @@
-"""The running server: two listeners, for our pages and for untrusted content, and one `Resolver`."""
+"""The running server: two listeners, for the web UI's pages and for untrusted content, and one `Resolver`."""
 
 from __future__ import annotations
 
@@ -43,17 +43,21 @@ from resolver.web.reading import PageReader
 from resolver.web.session import WebSession
 from resolver.web.transfers import SaveLedger, TransferEvents, TransferQueue, hear_transfer
 
-#: Octets of a request's head: a URL of 65,536 characters, each of them percent-encoded, and its headers.
+#: Maximum size in bytes of a request's head: a URL of 65,536 characters, each percent-encoded, and its
+#: headers.
 _MOST_HEAD = 262_144
-#: Seconds: a connection that says nothing, or half a head; what still runs when the server is to end.
+#: Seconds until an idle connection or an incomplete request head is closed, and seconds that running requests
+#: get at shutdown.
 _IDLE = 5.0
 _GRACE = 3.0
 
 
 class ServeOptions(NamedTuple):
-    """What whoever starts a server may say: `ledger` is the file in which account is kept of what is saved,
-    `public` is for others than this machine. The last four are for tests, which take a rule out to see that
-    it is missed."""
+    """The options of a server.
+
+    `ledger` is the file that records saved files. `public` serves other machines, too. The last four are
+    for tests, which leave out a protection to see that its absence is noticed.
+    """
 
     settings: Settings
     port: int = 0
@@ -71,20 +75,25 @@ class ServeOptions(NamedTuple):
 
 
 class WebServer(NamedTuple):
-    """One that runs. Its entries are each good for one browser."""
+    """A running server. Each entry address admits one browser."""
 
     house: SiteSettings
     content: str
     session: WebSession
 
     def entry(self, url: str = "") -> str:
-        """An address that lets a person in, once and soon, and leads to a look at `url`."""
+        """Return a single-use, short-lived address that admits the user and shows the verdict of `url`."""
         return f"{self.house.origin}/enter?t={self.house.keys.token(url)}"
 
 
 @asynccontextmanager
 async def run_server(wishes: ServeOptions) -> AsyncIterator[WebServer]:
-    """A server as long as the block runs. Raises `LocalError` where nobody may listen."""
+    """Run a server as long as the block runs.
+
+    Raises:
+        LocalError: An address or port cannot be bound.
+        NotConfigured: The certificate or its key cannot be used.
+    """
     if wishes.certificate is not None:
         check_certificate(wishes.certificate)
     listeners = bind_socket(wishes.address, wishes.port), bind_socket(wishes.address, 0)
@@ -101,7 +110,7 @@ async def run_server(wishes: ServeOptions) -> AsyncIterator[WebServer]:
     own_settings = settings.copy()
     own_settings["credentials"] = logins
     async with (
-        Resolver(**settings) as others,  # who asks through the gateway has none of the person's logins
+        Resolver(**settings) as others,  # clients of the gateway do not use the user's logins
         Resolver(**own_settings) as resolver,
         SaveLedger(wishes.ledger) as account,
         trio.open_nursery() as hands,
@@ -141,7 +150,7 @@ async def run_server(wishes: ServeOptions) -> AsyncIterator[WebServer]:
             finally:
                 stop.set()
                 events.end()
-        hands.cancel_scope.cancel()  # what is not whole is gone on with another time
+        hands.cancel_scope.cancel()  # incomplete downloads are resumed in a later run
 
 
 def _hear(event: Event) -> None:
@@ -150,7 +159,7 @@ def _hear(event: Event) -> None:
 
 
 def _schemes() -> list[tuple[str, str]]:
-    """Those that are resolved here, and what their URLs name."""
+    """Return the supported schemes, each with a description of its URLs."""
     rows = ((name, registry.find(name)) for name in sorted(registry.SCHEMES))
     return [(name, row.names) for name, row in rows if row is not None]
 
@@ -164,7 +173,7 @@ async def _run(
 
 
 class _HypercornConfig(Config):
-    """What the server is told. Each answer has the same headers, also those that it gives by itself."""
+    """The configuration of Hypercorn; every response has the same headers, even Hypercorn's own ones."""
 
     def __init__(
         self, said: Mapping[str, str], tell: Callable[[str], None], certificate: Certificate | None
@@ -187,7 +196,7 @@ class _HypercornConfig(Config):
 
 
 class _ServerLog(Logger):
-    """What goes wrong in a page is a line without a traceback, which could have a secret."""
+    """A log that writes one line for an error in a page: a traceback could contain a secret."""
 
     def __init__(self, tell: Callable[[str], None], config: Config) -> None:
         super().__init__(config)
@@ -196,5 +205,5 @@ class _ServerLog(Logger):
     async def exception(self, message: str, *args: object) -> None:
         error = sys.exception()
         if isinstance(error, trio.BusyResourceError):
-            return  # a browser left as its answer ended, and hypercorn had two tasks say so
+            return  # The browser left as its response ended, and two tasks of hypercorn report that.
         self._tell(f"a page failed, by a mistake of ours: {type(error).__name__}")

@@ -1,6 +1,7 @@
 """The memory of one run of the web UI: listings, choices, documents of the content port, history, bookmarks.
 
-All but the bookmarks is in memory and bounded. Every ID is 128 random bits, without meaning for another run.
+Everything except the bookmarks is kept in memory, with a limit. Each ID has 128 random bits and is not valid
+in another run.
 """
 
 from __future__ import annotations
@@ -21,18 +22,18 @@ from resolver.policy.environment import own_folder
 from resolver.transfer.response import Response
 from resolver.web.pages.own import OpenedUrl
 
-# Listings that are viewed page by page. Of a long one only the fields that pages show are kept, a third of
-# it.
+# Listings are viewed page by page. Of a long listing only the fields that pages show are kept: a third of its
+# size.
 
 _MAX_LISTINGS = 3
 _MOST_OCTETS = 67_108_864
-#: So many entries are kept as they are: they are on two pages, or on one.
+#: Listings up to this length are kept unchanged: they fill one or two pages.
 _FEW = 1_000
-#: What an entry takes besides its texts, about; and what only its scheme knows, where no other one says the
-#: same.
+#: The approximate size in bytes of an entry without its texts, and of its scheme-specific fields if no other
+#: entry shares them.
 _OCTETS_OF_ENTRY = 400
 _OCTETS_OF_EXTRA = 600
-#: What pages show of what only a scheme knows.
+#: The scheme-specific fields that pages show.
 _SHOWN = frozenset(
     {
         "type",
@@ -66,13 +67,13 @@ class _CachedListing(NamedTuple):
 
 
 class ListingCache:
-    """The newest ones of a run, as far as there is room."""
+    """The newest listings of a run, within a limit of number and size."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[Hashable, _CachedListing] = OrderedDict()
 
     def keep(self, key: Hashable, listing: Response) -> None:
-        """For its other pages, sorted or filtered."""
+        """Store a listing for its other pages, sorted or filtered."""
         self._kept.pop(key, None)
         self._kept[key] = _slim_listing(listing)
         while (
@@ -99,7 +100,7 @@ def _slim_listing(listing: Response) -> _CachedListing:
 
 
 def _reduce_entries(entries: tuple[Entry, ...], shared: _Shared) -> Iterator[Entry]:
-    """Without what no page shows; of what is the same in many, one."""
+    """Yield the entries without the fields that no page shows; equal fields share one mapping."""
     for entry in entries:
         extra = {name: value for name, value in (entry.extra or {}).items() if name in _SHOWN}
         yield Entry(
@@ -117,7 +118,7 @@ def _reduce_entries(entries: tuple[Entry, ...], shared: _Shared) -> Iterator[Ent
 def _share_extra(extra: Mapping[str, JsonValue], shared: _Shared) -> Mapping[str, JsonValue]:
     try:
         return shared.setdefault(tuple(extra.items()), extra)
-    except TypeError:  # a list is in it
+    except TypeError:  # a value is a list
         return extra
 
 
@@ -128,15 +129,18 @@ _ID_OCTETS = 16
 
 
 class UrlOrigin(NamedTuple):
-    """How a URL came here, as the policy wants to know it."""
+    """The origin and referrer of a URL, as the policy needs them."""
 
     origin: Origin
     referrer: Referrer | None = None
 
 
 class SessionLink(NamedTuple):
-    """What an ID stands for. A page: its links are derived, and `found` is where they stand. Or a decision:
-    the person may open `opens` that `way`, and nothing else."""
+    """The meaning of an ID: a page or a decision.
+
+    For a page, its links are derived, and `found` is their location. For a decision, the user may open only
+    the URL `opens`, with the origin `way`.
+    """
 
     found: Referrer | None
     opens: str | None = None
@@ -144,7 +148,7 @@ class SessionLink(NamedTuple):
 
 
 class ContentDocument(NamedTuple):
-    """What came from elsewhere, as the content port sends it. `media_type` is one of ours."""
+    """An untrusted document as the content port sends it; the web UI chooses its `media_type`."""
 
     content: bytes
     media_type: str
@@ -153,7 +157,7 @@ class ContentDocument(NamedTuple):
 
 
 class WebSession:
-    """Of one run."""
+    """The memory of one run."""
 
     def __init__(self) -> None:
         self._marks: OrderedDict[str, SessionLink] = OrderedDict()
@@ -163,7 +167,7 @@ class WebSession:
         self.history: list[OpenedUrl] = []
 
     def mark(self, mark: SessionLink) -> str:
-        """Its ID."""
+        """Store a page or decision and return its ID."""
         while len(self._marks) >= _MOST_MARKS:
             self._marks.popitem(last=False)
         self._marks[found := new_id()] = mark
@@ -173,7 +177,7 @@ class WebSession:
         return self._marks.get(mark_id)
 
     def keep(self, document: ContentDocument) -> str:
-        """Its ID; the oldest ones make room."""
+        """Store a document and return its ID; the oldest documents are dropped."""
         self._octets += len(document.content)
         self._documents[found := new_id()] = document
         while len(self._documents) > 1 and (
@@ -187,12 +191,15 @@ class WebSession:
         return self._documents.get(document_id)
 
     def visit(self, opened: OpenedUrl) -> None:
-        """The newest is last; the same one again is once there."""
+        """Add a page to the history as its newest entry; an earlier entry for the same URL is removed."""
         self.history = [*(each for each in self.history if each.url != opened.url), opened][-_MOST_HISTORY:]
 
     def way_to(self, url: str, from_id: str) -> UrlOrigin:
-        """How a URL came here that an address of ours names. What says of no page was chosen by the person,
-        elsewhere; a page that is forgotten may have been anybody's."""
+        """Return the origin of a URL that a path of the web UI names.
+
+        A request without an ID was chosen by the user elsewhere. The ID of a dropped page may stand for any
+        page.
+        """
         if not from_id:
             return UrlOrigin("chosen")
         mark = self._marks.get(from_id, SessionLink(None))
@@ -203,14 +210,18 @@ def new_id() -> str:
     return secrets.token_urlsafe(_ID_OCTETS)
 
 
-# The user's bookmarks: a JSON object a line, in the configuration directory, readable by the user alone.
+# The user's bookmarks: one JSON object a line, in the configuration directory, readable only by the user.
 
 _WHAT = "file of bookmarks"
 _MOST = 4_194_304
 
 
 def bookmarks() -> list[OpenedUrl]:
-    """In the order in which they were kept. Raises `NotConfigured` for a file that may not be trusted."""
+    """Return the bookmarks in the order in which they were added.
+
+    Raises:
+        NotConfigured: The file cannot be trusted.
+    """
     try:
         with open_own(_path(), _WHAT, _MOST, secret=True) as file:
             return _read(file.octets)
@@ -219,7 +230,11 @@ def bookmarks() -> list[OpenedUrl]:
 
 
 def keep(url: str, title: str) -> None:
-    """One more, or the same by another name. Raises `LocalError`."""
+    """Add a bookmark, or rename the bookmark of the same URL.
+
+    Raises:
+        LocalError: The file cannot be written.
+    """
     update_own(
         _path(),
         _WHAT,
@@ -247,7 +262,7 @@ def _remove_url(octets: bytes, url: str) -> list[OpenedUrl]:
 
 
 def _read(octets: bytes) -> list[OpenedUrl]:
-    """What somebody wrote by hand and is none of ours is passed over."""
+    """Parse the bookmarks; lines edited by hand that are not bookmarks are skipped."""
     found = []
     for line in octets.splitlines():
         try:

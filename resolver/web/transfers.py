@@ -1,8 +1,8 @@
-"""Transfers from pages: files saved one at a time or several, paused and resumed; their ledger and events.
+"""Transfers from pages: files saved concurrently, paused and resumed; their ledger and events.
 
-A later run of the server can resume a transfer; none resumes before a user requests it. A paused or
-interrupted transfer stays beside its file and is continued, if the object is still the same; a file gets its
-name once it is complete, and none ever replaces another.
+A later run of the server can resume a transfer, but only if the user requests it. The partial file of a
+paused or interrupted transfer stays beside its target, and is resumed if the object is unchanged. A file gets
+its name once it is complete, and never replaces another file.
 """
 
 from __future__ import annotations
@@ -42,21 +42,25 @@ from resolver.web.pages.page import PageAddressBar
 from resolver.web.reading import while_wanted
 from resolver.web.session import UrlOrigin, new_id
 
-# The ledger of saved files, which outlives the server: files and their places, remaining ones, and obstacles.
+# The ledger of saved files outlives the server. The ledger records the files with their paths, the unfinished
+# ones, and errors.
 #
-# The ledger is opened when a user wants to see or to save something. Where it cannot be opened, as where
-# another server of this user has it, files are saved all the same; the page says so, and no record is kept.
+# The ledger is opened when the user first wants to see or save files. If it cannot be opened, for example
+# because another server of this user has it open, files are saved without a record, and the page says so.
 
 _ORIGINS: Mapping[str, Origin] = {"user": "user", "chosen": "chosen"}
-#: Under which name a row says what is ours alone.
+#: The key of a ledger row under which the web UI stores its own data.
 _OURS = "window"
 _GONE = "the file is no longer there"
 _NO_PASSWORD = "the URL had a password, which nobody kept: open it, and save it again"
 
 
 class SavedFile(NamedTuple):
-    """What is to be saved, and where. `key` tells it from all others of the same URL, also in another run.
-    `told` is what an earlier run knew of it."""
+    """A file to save.
+
+    `key` distinguishes it from all other saves of the same URL, also in other runs. `told` is the state from
+    an earlier run's ledger.
+    """
 
     url: str
     path: str
@@ -80,7 +84,7 @@ class SavedFile(NamedTuple):
 
 
 class SaveLedger:
-    """Of one server: an async context manager. `path` is where the ledger is; None where none is kept."""
+    """The ledger of one server, an async context manager. `path` is its file; None if no ledger is kept."""
 
     def __init__(self, path: str | None) -> None:
         self._path = path
@@ -88,7 +92,7 @@ class SaveLedger:
         self.complaint = "" if path else "there is no place for a ledger"
 
     async def recall(self, most: int) -> list[SavedFile]:
-        """The newest of what earlier runs have."""
+        """Open the ledger and return its newest rows; if it cannot be opened, set `complaint`."""
         if self._path is None:
             return []
         ledger = Ledger(self._path)
@@ -107,13 +111,21 @@ class SaveLedger:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """All of it is on the disk. Raises `LedgerFault`."""
+        """Write the ledger completely to disk and close it.
+
+        Raises:
+            LedgerFault: The ledger cannot be written.
+        """
         ledger, self._ledger = self._ledger, None
         if ledger is not None:
             await ledger.__aexit__(kind, error, trace)
 
     async def admit(self, saving: SavedFile) -> LedgerEntry | None:
-        """Its row. Raises `LedgerFault`."""
+        """Return the ledger row of a save; None if no ledger is open.
+
+        Raises:
+            LedgerFault: The ledger cannot be written, or the password of the URL was not stored.
+        """
         if self._ledger is None:
             return None
         if saving.is_lost:
@@ -122,7 +134,11 @@ class SaveLedger:
         return entry
 
     async def note(self, entry: LedgerEntry | None, found: Saved | ResolveError) -> None:
-        """What became of it. Raises `LedgerFault`."""
+        """Record the outcome of a save.
+
+        Raises:
+            LedgerFault: The ledger cannot be written.
+        """
         if entry is None or self._ledger is None:
             return
         if isinstance(found, ResolveError):
@@ -134,7 +150,7 @@ class SaveLedger:
 
 
 def _make_saved_file(held: ReportRow) -> SavedFile | None:
-    """What a row is about; None for one that another program's run has put there."""
+    """Return the save that a ledger row describes; None if another program wrote the row."""
     asked = held.asked
     match asked.more.get(_OURS):
         case [str(path), str(key)]:
@@ -155,17 +171,20 @@ def _make_transfer(held: ReportRow, path: str) -> SavedTransfer:
     return SavedTransfer(0, basename(path), url, "paused", 0)
 
 
-#: Saves at a time; what more is asked for waits. And how many are remembered.
+#: Maximum number of concurrent saves; further ones wait. And the maximum number that are remembered.
 _AT_ONCE = 4
 _MOST = 1_000
-#: Seconds over which it is told how fast one comes.
+#: Seconds over which the transfer rate is measured.
 _MOMENT = 1.0
 _UNDER_WAY = ("waiting", "running")
 
 
 class _TransferJob:
-    """One of them: `scope` is what ends it while it runs. `changed` gives the number of a change, which is
-    told by that."""
+    """A save of the queue.
+
+    `scope` cancels it while it runs. `changed` returns the number of the next change; setting `shown` calls
+    it.
+    """
 
     def __init__(self, shown: SavedTransfer, saving: SavedFile, changed: Callable[[], int]) -> None:
         self._shown = shown
@@ -175,7 +194,7 @@ class _TransferJob:
         self.begin()
 
     def begin(self) -> None:
-        """Anew, or for the first time."""
+        """Reset the state before the first or another try."""
         self.scope, self.next = trio.CancelScope(), "paused"
         self._since: tuple[float, int] | None = None
 
@@ -201,14 +220,14 @@ _CURRENT: ContextVar[_TransferJob | None] = ContextVar("_CURRENT", default=None)
 
 
 def hear_transfer(event: Event) -> None:
-    """How far the save is that this happens in."""
+    """Report the progress of the save that the current task runs."""
     job = _CURRENT.get()
     if job is not None and isinstance(event, Progress):
         job.hear(event)
 
 
 class TransferQueue:
-    """Those of one run; `hands` is where they go on after their page is sent, `account` the ledger."""
+    """The saves of one run; `hands` runs them beyond their page's response, `account` is the ledger."""
 
     def __init__(self, resolver: Resolver, hands: trio.Nursery, account: SaveLedger | None = None) -> None:
         self._resolver = resolver
@@ -223,7 +242,7 @@ class TransferQueue:
         self._news = trio.Event()
 
     async def recall(self) -> str:
-        """Know what earlier runs had, before anything else; why nothing will be remembered, if so."""
+        """Load the saves of earlier runs once; return why the ledger cannot be used, or an empty text."""
         async with self._opening:
             if not self._is_open:
                 for saving in await self._account.recall(_MOST):
@@ -242,7 +261,7 @@ class TransferQueue:
 
     @property
     def all(self) -> list[SavedTransfer]:
-        """The newest first."""
+        """Return all saves, the newest first."""
         return [job.shown for job in reversed(self._jobs.values())]
 
     @property
@@ -250,16 +269,16 @@ class TransferQueue:
         return any(job.shown.state in _UNDER_WAY for job in self._jobs.values())
 
     def list_changes(self, change: int) -> list[SavedTransfer]:
-        """What has changed since that one, the oldest first; `change` is the last of all."""
+        """Return the saves that changed after a change number, the oldest first."""
         return [job.shown for job in self._jobs.values() if job.change > change]
 
     @property
     def news(self) -> trio.Event:
-        """Set by the next change, or by `wake`."""
+        """Return an event that the next change, or `wake`, sets."""
         return self._news
 
     def wake(self) -> None:
-        """Who waits for news has to look."""
+        """Wake the streams that wait for news."""
         self._news.set()
         self._news = trio.Event()
 
@@ -269,21 +288,21 @@ class TransferQueue:
         return self.change
 
     def begin(self, url: str, name: str, way: UrlOrigin) -> None:
-        """Save it under a name that is free."""
+        """Start saving a URL under a free name."""
         job = self._add(
             SavedTransfer(0, name, redact(url), "waiting", 0), SavedFile(url, abspath(name), way, new_id())
         )
         self._hands.start_soon(self._run, job)
 
     def pause(self, number: int | None) -> None:
-        """One of them, or all."""
+        """Pause a save, or all saves."""
         self._end(number, "paused")
 
     def stop(self, number: int) -> None:
         self._end(number, "failed")
 
     def resume(self, number: int) -> None:
-        """Go on with what was paused, or has failed."""
+        """Resume a paused or failed save."""
         job = self._jobs.get(number)
         if job is not None and job.shown.state in ("paused", "failed"):
             job.begin()
@@ -307,7 +326,7 @@ class TransferQueue:
     async def _perform(self, job: _TransferJob) -> None:
         try:
             entry = await self._account.admit(job.saving)
-            if entry is not None and entry.is_done:  # an earlier run was ended when all was there
+            if entry is not None and entry.is_done:  # an earlier run ended after the last byte
                 self._is_there(job, entry.path, entry.size, entry.digest)
                 return
             async with self._turns:
@@ -318,7 +337,11 @@ class TransferQueue:
             job.shown = job.shown._replace(state="failed", error=error.message)
 
     async def _save(self, job: _TransferJob, entry: LedgerEntry | None) -> None:
-        """Raises `LedgerFault`."""
+        """Save the file and record the outcome.
+
+        Raises:
+            LedgerFault: The ledger cannot be written.
+        """
         saving = job.saving
         try:
             saved = await self._resolver.save(
@@ -346,27 +369,31 @@ class TransferQueue:
         )
 
 
-# Progress for the page that shows it, as it happens (server-sent events, WHATWG HTML 9.2): rows of transfers,
-# and no more.
+# The transfers page receives progress as server-sent events (WHATWG HTML 9.2), which contain only rows of
+# transfers.
 #
-# A stream ends when no transfer is running, when its browser leaves, when the server stops, and after a while
-# in any case: a browser reconnects by itself, with the last event that it received, and is told with 204 that
-# it need not reconnect. Browsers have six connections to a host, and six streams would stop every page of
-# ours; so of more than four the oldest ends.
+# A stream ends in four cases:
+# - No transfer is running.
+# - Its browser disconnects.
+# - The server stops.
+# - Its time limit is reached.
+# A browser then reconnects with the last event ID that it received; 204 tells it to stop. Browsers open six
+# connections to a host, and six streams would block every page of the web UI. If a fifth stream starts, the
+# oldest one ends.
 
-#: Streams at a time.
+#: Maximum number of concurrent streams.
 MOST = 4
-#: Seconds between two messages at least; of silence, until a comment shows whether anybody is there; and of
-#: one stream.
+#: Minimum seconds between two messages; idle seconds until a comment probes the connection; seconds that one
+#: stream lasts.
 PACE = 0.25
 _SILENCE = 15.0
 _LASTS = 600.0
-#: Milliseconds in which a browser comes back.
+#: Milliseconds after which a browser reconnects.
 _RETRY = 2_000
 
 
 class TransferEvents:
-    """Of one run."""
+    """The event streams of one run."""
 
     def __init__(self, transfers: TransferQueue, answers: PageAnswers) -> None:
         self._transfers = transfers
@@ -375,7 +402,7 @@ class TransferEvents:
         self.routes = [Route("/transfers/events", self._answer)]
 
     def end(self) -> None:
-        """The server stops."""
+        """End all streams because the server stops."""
         self._end(len(self._open))
 
     def _end(self, count: int) -> None:
@@ -388,7 +415,7 @@ class TransferEvents:
         since = _number(request.headers.get("last-event-id") or query_of(request).get("since", ""))
         transfers = self._transfers
         if request.method != "GET" or not (transfers.are_under_way or transfers.list_changes(since)):
-            return Answer(status_code=204)  # by which a browser knows that there is nothing to wait for
+            return Answer(status_code=204)  # 204 tells the browser not to reconnect
         self._end(max(0, len(self._open) + 1 - MOST))
         stream = _EventStream(transfers, self._answers.place("", ""), since, self._open)
         self._open[stream] = None
@@ -396,7 +423,7 @@ class TransferEvents:
 
 
 class _EventStream(Answer):
-    """One of them, among those that are `open`; it tells what changed behind the change `since`."""
+    """An event stream; it reports changes after number `since`. `open_` holds all open streams."""
 
     def __init__(
         self, transfers: TransferQueue, place: PageAddressBar, since: int, open_: dict[_EventStream, None]
@@ -420,11 +447,11 @@ class _EventStream(Answer):
             self._among.pop(self, None)
 
     async def _tell(self, send: Send) -> bool:
-        """Until nothing more is to be told here; true then."""
+        """Send changes until the stream ends; return True then."""
         transfers, ends = self._transfers, trio.current_time() + _LASTS
         await _say(send, f"retry: {_RETRY}\n\n")
         while True:
-            news = transfers.news  # taken first: a change that comes while this is sent is not missed
+            news = transfers.news  # read first: a change during sending is not missed
             if changed := transfers.list_changes(self._since):
                 self._since = transfers.change
                 await _say(send, _message(self._since, changed, self._place))

@@ -1,5 +1,6 @@
-"""Dialogues on pages: the events of one retrieval as a sequence diagram, a table and JSON.
+"""Protocol exchanges on pages: the events of one retrieval as a sequence diagram, a table and JSON.
 
-A `Recording` hears what `-v` and `--trace` show, and gives an `Exchange`; `planned` makes one of what
-`explain` says, so that a plan stands beside what became of it. `panel` makes markup of both.
+`ExchangeRecording` receives the events that `-v` and `--trace` show, and gives a `RecordedExchange`.
+`make_planned_exchange` makes one from a plan of `explain`, so that the page shows plan and outcome together.
+`panel` makes HTML of both.
 """

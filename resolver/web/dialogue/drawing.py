@@ -1,7 +1,7 @@
-"""An exchange as a diagram: shapes in lanes from left to right, time from top to bottom; and its markup.
+"""An exchange as a diagram: shapes in lanes from left to right, time from top to bottom; and its HTML.
 
-A shape is not markup. Attributes and classes alone style it (`style=` is dead under the policy of the pages),
-and colors are those of the surrounding text.
+A shape is data, not HTML. Only attributes and classes style it, because the Content-Security-Policy of the
+pages blocks `style=`. Colors follow the surrounding text.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from resolver.web.dialogue.exchange import (
 )
 from resolver.web.pages.page import environment
 
-#: Units of the diagram, which are pixels where it is not scaled: of a line, and between lanes, where the
-#: longest line has room.
+#: Units of the diagram, which are pixels unless it is scaled: the height of a line, and the distances of
+#: lanes, which fit the longest line.
 LINE = 16
 _FIRST = 98
 _GAP = 470
@@ -40,7 +40,7 @@ Point: TypeAlias = tuple[float, float]
 
 
 class SvgShape(NamedTuple):
-    """One element: a name of SVG's, its attributes, and what it says if it is text."""
+    """An SVG element: its tag, its attributes, and its text."""
 
     tag: str
     attributes: tuple[tuple[str, str], ...]
@@ -48,7 +48,7 @@ class SvgShape(NamedTuple):
 
 
 class Drawing(NamedTuple):
-    """A whole diagram; `title` and `summary` are for who does not see it."""
+    """A complete diagram; `title` and `summary` are for screen readers."""
 
     width: int
     height: int
@@ -58,7 +58,7 @@ class Drawing(NamedTuple):
 
 
 def draw(exchange: RecordedExchange) -> Drawing:
-    """Everything in its place."""
+    """Return the diagram of an exchange."""
     return _DiagramCanvas(exchange).drawing()
 
 
@@ -67,7 +67,7 @@ def title_of(exchange: RecordedExchange) -> str:
 
 
 def summary_of(exchange: RecordedExchange) -> str:
-    """What a person who does not see it hears first."""
+    """Return the text that a screen reader reads first."""
     sides = [f"{lane.title} ({lane.who})" if lane.who else lane.title for lane in exchange.lanes]
     words = f"Sequence diagram of {', '.join(sides)}: {format_count(len(exchange.messages), 'message')}"
     if exchange.left_out:
@@ -80,12 +80,12 @@ def summary_of(exchange: RecordedExchange) -> str:
 
 
 def milliseconds(at: float) -> str:
-    """As many digits as a reader has use for."""
+    """Return a duration in milliseconds with one decimal below 100, else with none."""
     return f"{at:,.0f}" if at >= 100 else f"{at:.1f}"
 
 
 class _DiagramCanvas:
-    """Puts shapes below one another; `_y` is where the next one begins."""
+    """Places shapes below one another; `_y` is the top of the next one."""
 
     def __init__(self, exchange: RecordedExchange) -> None:
         self._exchange = exchange
@@ -113,7 +113,7 @@ class _DiagramCanvas:
         return Drawing(self._width, height, title, summary, shapes)
 
     def _lane(self, lane: DiagramLane, height: int) -> list[SvgShape]:
-        """Its head, and its line down; of what is no peer of its own it is broken."""
+        """Return the head and the vertical line of a lane; data connections and DNS have a dashed line."""
         x = self._x[lane.place]
         broken = lane.place in ("data", "names")
         found = [
@@ -133,7 +133,7 @@ class _DiagramCanvas:
             self._arrow(message)
 
     def _note(self, message: DiagramMessage) -> None:
-        """A band across, for what neither side says."""
+        """Draw a box across the lanes for a note that neither side sends."""
         left, right = _FIRST + 16, _FIRST + _GAP - 16
         told = [] if message.size is None else [format_count(message.size)]
         lines = [line for text in (*told, *message.lines) for line in wrap_text(text, _CELLS_OF_NOTE)]
@@ -203,7 +203,7 @@ class _DiagramCanvas:
         self._shapes.append(_area("head body", points))
 
     def _connection(self, message: DiagramMessage) -> None:
-        """A connection is a bar upon its lane as long as it stands, and a bracket beside it inside TLS."""
+        """Draw a connection as a bar on its lane while it is open, with a bracket beside it during TLS."""
         place = message.target if message.source == "client" else message.source
         assert place is not None
         match message.kind:
@@ -251,7 +251,7 @@ def _box(name: str, corner: Point, size: Point, *, dashes: str = "", fill: str =
 
 
 def _bracket(name: str, corner: Point, end: float) -> SvgShape:
-    """Open to the left, as wide as it has to be to be seen."""
+    """Return a bracket that is open to the left."""
     x, y = corner
     return _draw_shape("path", name, (("d", f"M{x:g} {y:g}h9V{end:g}h-9"), ("fill", "none")), "")
 
@@ -265,16 +265,16 @@ def _draw_shape(tag: str, name: str, attributes: tuple[tuple[str, str], ...], da
     return SvgShape(tag, (("class", name), *attributes, ("stroke", "currentColor"), *more))
 
 
-# The markup of exchanges: the panel beside a page, a page of its own, files to download.
+# The HTML of exchanges: the panel below a page, a separate page, files to download.
 
 _NONE = "–"
-#: Messages whose words were on the wire; the words of a plan for what would come are ours.
+#: The kinds of messages whose text was on the wire. In a plan, the expected replies are descriptions.
 _ON_THE_WIRE: frozenset[Kind] = frozenset({"say", "hear", "body", "ask", "answer"})
 _PLANNED: frozenset[Kind] = frozenset({"say"})
 
 
 class MessageRow(NamedTuple):
-    """A message in the table: `way` says from whom to whom."""
+    """A message in the table; `way` names its sender and receiver."""
 
     at: str
     way: str
@@ -284,7 +284,7 @@ class MessageRow(NamedTuple):
 
 
 class ExchangePanel(NamedTuple):
-    """An exchange with all that is made of it; `name` is told to nobody and stands once on a page."""
+    """An exchange with its drawing and table; `name` is a unique ID within the page."""
 
     exchange: RecordedExchange
     drawing: Drawing
@@ -300,24 +300,36 @@ class _PanelSection(NamedTuple):
 
 
 def panel(*exchanges: RecordedExchange, away: str = "") -> str:
-    """What stands on a page: the dialogue, and the plan beside it. `away` is the address at which the first
-    is to be had as a file, without how its name ends."""
+    """Return the HTML panel of an exchange and its plan.
+
+    Args:
+        exchanges: The exchange, and the plan to show with it.
+        away: Address of the first exchange as a file, without the file name extension.
+    """
     return _render("exchange.html", {"shown": _make_panels(exchanges, "dialogue"), "away": away})
 
 
 def svg(exchange: RecordedExchange) -> str:
-    """A file that shows the diagram wherever it is opened."""
+    """Return the diagram as a standalone SVG file."""
     return _render("exchange.svg", {"drawing": draw(exchange)}).lstrip()
 
 
 def as_text(exchange: RecordedExchange) -> str:
-    """JSON; its members are those of `resolver.web.dialogue.exchange`."""
+    """Return the exchange as JSON; `resolver.web.dialogue.exchange` describes its members."""
     return json.dumps(exchange.as_json(), ensure_ascii=False, indent=1) + "\n"
 
 
 def page(sections: Sequence[tuple[RecordedExchange, ...]], heading: str, *, left_out: int = 0) -> str:
-    """A page that needs nothing else, with a section for each URL: its own stylesheet, no script, and a
-    policy that allows neither another sheet nor anything from elsewhere."""
+    """Return a self-contained HTML page with a section for each URL.
+
+    It has its own stylesheet, no script, and a Content-Security-Policy that allows no other stylesheet and no
+    external resource.
+
+    Args:
+        sections: The exchanges of each URL.
+        heading: The heading of the page.
+        left_out: Number of URLs that are left out in the middle.
+    """
     sheet = _render("exchange_page.css", {})
     made = tuple(
         _PanelSection(f"url-{number}", each[0].url, _make_panels(each, f"d{number}"))
@@ -339,7 +351,7 @@ def page(sections: Sequence[tuple[RecordedExchange, ...]], heading: str, *, left
 
 
 def rows(exchange: RecordedExchange) -> tuple[MessageRow, ...]:
-    """The table that says what the diagram shows, in the same order."""
+    """Return the rows of the table, which has the diagram's content in the same order."""
     names = {lane.place: lane for lane in exchange.lanes}
     told = _PLANNED if exchange.kind == "plan" else _ON_THE_WIRE
     return tuple(_row(message, names, told) for message in exchange.messages)

@@ -1,20 +1,24 @@
-"""One dialogue, performed or planned, as values: the source of diagram, table and JSON.
+"""A protocol exchange, recorded or planned, as values: the source of diagram, table and JSON.
 
-In JSON (`as_json`; octets are counted on the wire, times are milliseconds from the start):
+In JSON (`as_json`; sizes in bytes on the wire, times in milliseconds from the start):
 
 | member | |
 |---|---|
 | format version | `resolve-dialogue`, 1 |
-| url title | the URL, redacted; what the diagram is called |
-| kind | `dialogue`: it was so; `plan`: it would be |
-| lanes | pairs of a name, of which `client` `server` `data` `names`, and who that is |
-| messages | one for each thing said or done, in order |
-| left_out | how many are left out, behind the message of kind `gap` |
-| outcome elapsed | how it ended, and after how long; null while it has not |
+| url title | the URL, redacted; the title of the diagram |
+| kind | `dialogue`: recorded; `plan`: not sent |
+| lanes | pairs of a name (`client` `server` `data` `names`) and an address or title |
+| messages | one for each message or action, in order |
+| left_out | number of messages left out, at the message of kind `gap` |
+| outcome elapsed | the outcome and the duration; null until it has ended |
 
-A message has at (null where no time is known), kind, from and to (the same lane for what one side does by
-itself, null for a note), lines (each at most 60 cells), octets (of a body and of what is no text, else null)
-and secured (inside TLS). Kinds: `open` `close` `tls` `say` `hear` `body` `ask` `answer` (names) `note` `gap`.
+A message has these members:
+- at: the time; null if unknown.
+- kind: `open` `close` `tls` `say` `hear` `body` `ask` `answer` (both DNS) `note` `gap`.
+- from, to: lanes; the same lane for an action of one side alone, null for a note.
+- lines: each at most 60 cells.
+- octets: the size of a body or binary data, else null.
+- secured: whether it was sent inside TLS.
 """
 
 from __future__ import annotations
@@ -35,7 +39,7 @@ Kind: TypeAlias = Literal["open", "close", "tls", "say", "hear", "body", "ask", 
 
 Tone: TypeAlias = Literal["plain", "good", "bad"]
 
-#: In the order in which they stand side by side.
+#: The lanes from left to right.
 PLACES: tuple[Place, ...] = ("client", "server", "data", "names")
 _WHO: dict[Place, str] = {
     "client": "this machine",
@@ -46,7 +50,7 @@ _WHO: dict[Place, str] = {
 
 
 class DiagramLane(NamedTuple):
-    """One side: `who` is its address where it is known."""
+    """A side of the exchange; `who` is its address if known."""
 
     place: Place
     title: str
@@ -54,7 +58,7 @@ class DiagramLane(NamedTuple):
 
 
 class DiagramMessage(NamedTuple):
-    """One thing said or done; see the head of this module."""
+    """A message or action; the module's docstring describes its members."""
 
     kind: Kind
     lines: tuple[str, ...]
@@ -78,7 +82,7 @@ class DiagramMessage(NamedTuple):
 
 
 class RecordedExchange(NamedTuple):
-    """A dialogue as it was, or a plan of one."""
+    """A protocol exchange as recorded, or a plan of one."""
 
     url: str
     kind: Literal["dialogue", "plan"]
@@ -108,7 +112,7 @@ class RecordedExchange(NamedTuple):
 def lanes_of(
     messages: tuple[DiagramMessage, ...], who: dict[Place, str], host: str
 ) -> tuple[DiagramLane, ...]:
-    """Client and server, and what else takes part."""
+    """Return the lanes: the client, the server, and the others that take part."""
     there = {place for message in messages for place in (message.source, message.target)}
     titles = {**_WHO, "server": host or _WHO["server"]}
     return tuple(
@@ -118,27 +122,28 @@ def lanes_of(
     )
 
 
-# Sent and received data as readable lines: escaped (S15), truncated to `CELLS`, logins and tokens as `****`.
+# Sent and received data becomes readable lines: escaped (S15), truncated to `CELLS`, with logins and tokens
+# as `****`.
 #
-# Secrets are hidden in the events already (S17). Here it is done again by the words that precede a secret, so
-# that one that the dialogue of a third party forgot to hide is in no diagram that is shown to a class.
+# The events do not contain secrets (S17). Secrets are masked here again by the text before them: a scheme of
+# a third party may forget to mask it, and a diagram may be shown to a class.
 
-#: Cells that a line has at most.
+#: Maximum width of a line in cells.
 CELLS = 60
-#: Lines of one message at most: the head of an http answer may have hundreds.
+#: Maximum number of lines of a message: the head of an http response may have hundreds.
 LINES = 24
-#: Characters of a URL or an error that a note has at most: it is no line, and is broken where it is shown.
+#: Maximum length in characters of a URL or error in a note. Notes are wrapped where they are shown.
 _LONGEST_NOTE = 300
 
-#: Lines of a body that are shown, out of so many octets.
+#: Number of preview lines of a body, and of its bytes that are examined.
 _PREVIEW = 3
 _LOOKED_AT = 400
 
-#: What a person can read among octets that are no text: names and numbers of a binary protocol.
+#: Readable text among binary data: names and numbers of a binary protocol.
 _WORD = re.compile(rb"[\x21-\x7e][\x20-\x7e]{3,}")
 _CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\xff]")
 _HIDDEN = b"****"
-#: A login that is everybody's is no secret, and shows how anonymous ftp works.
+#: An anonymous login is not a secret, and shows how anonymous ftp works.
 _SAID = re.compile(
     rb"(?im)^((?:AUTHINFO[ \t]+)?(?:PASS|ACCT|SASL|GENERIC)[ \t]+"
     rb"|(?:AUTHINFO[ \t]+)?USER[ \t]+(?!(?:anonymous|ftp)(?:[\r\n]|\Z))"
@@ -147,17 +152,17 @@ _SAID = re.compile(
 )
 _TOKEN = re.compile(rb"(?i)\b((?:access_|id_|refresh_)?token|api_?key|secret|password)=[^&;\s\"'#]+")
 
-#: What no XML may hold.
+#: Characters that XML must not contain.
 _NO_XML = re.compile("[\ufdd0-\ufdef\ufffe\uffff]")
 
 
 def mask_logins(octets: bytes) -> bytes:
-    """Without what a login or a token is."""
+    """Replace logins and tokens by `****`."""
     return _TOKEN.sub(rb"\1=" + _HIDDEN, _SAID.sub(rb"\1" + _HIDDEN, octets))
 
 
 def lines_of(octets: bytes) -> tuple[str, ...]:
-    """The lines of a message. What is behind the last of `LINES` is counted in it."""
+    """Return the lines of a message; the last line counts the lines beyond `LINES`."""
     text = mask_logins(octets).decode("utf-8", "surrogateescape")
     found = re.split("\r?\n", text[:-1] if text.endswith("\n") else text)
     found = [each.removesuffix("\r") for each in found]
@@ -170,12 +175,12 @@ def lines_of(octets: bytes) -> tuple[str, ...]:
 
 
 def show_line(text: str) -> str:
-    """One line, fit for a page and for XML, of at most `CELLS` cells."""
+    """Return a line that is escaped for a page and for XML, of at most `CELLS` cells."""
     return cut(escape_text(text), CELLS)
 
 
 def note(text: str) -> str:
-    """A line of ours that has words of others in it."""
+    """Return the text of a note, escaped, masked and truncated; it may contain untrusted text."""
     line = mask_logins(escape_text(text).encode()).decode()
     return line if len(line) <= _LONGEST_NOTE else f"{line[: _LONGEST_NOTE - 1]}…"
 
@@ -186,19 +191,18 @@ def escape_text(text: str) -> str:
 
 
 def readable(octets: bytes) -> bool:
-    """Is it text, with no control character but line ends and tabs?"""
+    """Return whether the bytes are text without control characters other than line ends and tabs."""
     if any(octet < 0x80 for octet in b"".join(_CONTROL.findall(octets))):
         return False
     try:
         octets.decode("utf-8")
     except UnicodeDecodeError as error:
-        return error.start > len(octets) - 4 and error.start > 0  # cut within a character
+        return error.start > len(octets) - 4 and error.start > 0  # truncated within a character
     return True
 
 
 def preview(octets: bytes) -> tuple[str, ...]:
-    """The first lines of a body, so that a reader sees what it is; of what is no text, the words in it, where
-    there are many."""
+    """Return the first lines of a body; of binary data, its readable text if that is a third or more."""
     beginning = octets[:_LOOKED_AT]
     if not beginning:
         return ()
@@ -212,7 +216,7 @@ def preview(octets: bytes) -> tuple[str, ...]:
 
 
 def cut(text: str, cells: int, measure: Callable[[str], float] | None = None) -> str:
-    """As much of it as has room, and then `…`; measured by `width`, unless somebody says otherwise."""
+    """Truncate a text to a width and append `…`; `measure` gives the width, by default `width`."""
     measure = measure or width
     if measure(text) <= cells:
         return text
@@ -226,7 +230,7 @@ def cut(text: str, cells: int, measure: Callable[[str], float] | None = None) ->
 
 
 def width(text: str) -> int:
-    """Cells: two for wide characters, none for what stands upon another one."""
+    """Return the width in cells: two for a wide character, zero for a combining one."""
     if text.isascii():
         return len(text)
     return sum(
@@ -236,12 +240,12 @@ def width(text: str) -> int:
 
 
 def breadth(text: str) -> float:
-    """The same of a font whose letters have widths of their own: as broad as they are in most."""
+    """Return the approximate width in a proportional font."""
     return sum(1.7 if each in "WMmw@%" else 1.25 if each.isupper() else width(each) for each in text)
 
 
 def wrap_text(text: str, cells: int) -> tuple[str, ...]:
-    """The same text in lines of so much breadth, broken between words where there are any."""
+    """Wrap a text to lines of a maximum width in a proportional font, between words if possible."""
     lines: list[str] = []
     for word in _pieces(text.split(" "), cells):
         if lines and breadth(lines[-1]) + 1 + breadth(word) <= cells:
@@ -263,7 +267,7 @@ def _pieces(words: Iterable[str], cells: int) -> Iterable[str]:
 
 
 def format_count(number: int, what: str = "octet") -> str:
-    """`1 octet`, `12,345 octets`."""
+    """Return a number with its noun: `1 octet`, `12,345 octets`."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
@@ -271,11 +275,11 @@ def _name_match(match: re.Match[str]) -> str:
     return f"\\u{ord(match[0]):04x}"
 
 
-# A plan of `explain` as an exchange: what would be said, in the form of what was said.
+# A plan of `explain` as an exchange, in the form of a recorded one.
 
 
 def make_planned_exchange(plan: Plan) -> RecordedExchange:
-    """The steps of a plan as messages, and what the policy says before them."""
+    """Return the steps of a plan as messages, after the findings of the policy."""
     steps = _Steps()
     for finding in plan.findings:
         steps.note(f"{finding.action} ({finding.rule}): {finding.detail}", bad=finding.action == "refuse")
@@ -296,7 +300,7 @@ def make_planned_exchange(plan: Plan) -> RecordedExchange:
 
 
 def host_of(url: str) -> str:
-    """Whom a person thinks of as the server."""
+    """Return the host of a URL; empty if it has none."""
     try:
         parsed = parse(url)
     except ResolveError:
@@ -305,7 +309,7 @@ def host_of(url: str) -> str:
 
 
 class _Steps:
-    """Messages of steps. A second connection in TCP to the same host is one for data."""
+    """Converts steps to messages; a second TCP connection to the same host is for data."""
 
     def __init__(self) -> None:
         self.messages: list[DiagramMessage] = []
@@ -367,7 +371,7 @@ class _Steps:
             self._add("say", preview(octets), "client", "server", size=len(octets))
 
     def _receive(self, what: str) -> None:
-        """Beside a data connection the first reply comes on the first one, and then the octets."""
+        """Add a reply; with a data connection, the first reply comes on the control connection."""
         place: Place = "server" if self._waits_for_reply else self._heard_from
         if self._host is None and not self.who:
             place = "client"

@@ -1,4 +1,4 @@
-"""Recordings of retrievals: events as messages while they arrive, bounded, whatever a server sends."""
+"""Recordings of retrievals: events become messages as they arrive, with a limit on their number."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ from resolver.web.dialogue.exchange import (
     show_line,
 )
 
-# A long dialogue keeps its beginning and its end; the messages between are only counted.
+# A long exchange keeps its beginning and its end; the messages in between are only counted.
 
-#: So many messages at the beginning, and as many at the end.
+#: Number of messages kept at the beginning, and of those kept at the end.
 MAX_HALF_MESSAGES = 250
 
 
 class BoundedMessages:
-    """Messages, of which the first and the last `HALF` are kept."""
+    """A list of messages that keeps the first and the last `MAX_HALF_MESSAGES`."""
 
     def __init__(self) -> None:
         self._first: list[DiagramMessage] = []
@@ -71,7 +71,7 @@ class BoundedMessages:
         return kept[-1] if kept else None
 
     def replace(self, old: DiagramMessage, new: DiagramMessage) -> None:
-        """One of those that are kept; of equal ones the latest. What is left out is not looked for."""
+        """Replace a message that is kept; a message that was left out is ignored."""
         for kept in (self._last, self._first):
             for at in range(len(kept) - 1, -1, -1):
                 if kept[at] is old:
@@ -79,27 +79,27 @@ class BoundedMessages:
                     return
 
     def list_all(self) -> tuple[DiagramMessage, ...]:
-        """Those that are kept, with one in the place of those that are not."""
+        """Return the kept messages, with one message of kind `gap` in place of the others."""
         if not self.left_out:
             return (*self._first, *self._last)
         gap = DiagramMessage("gap", (f"{self.left_out:,} messages are left out here",))
         return (*self._first, gap, *self._last)
 
 
-#: Octets of a head or a reply that are kept until the rest of it comes.
+#: Maximum size in bytes of a head or reply that is buffered until its rest arrives.
 _MOST_HELD = 65_536
 _UNFINISHED = re.compile(rb"HTTP/1(?!.*\n\r?\n)|[0-9]{3}[ -][^\n]*\Z", re.DOTALL)
 
 
-#: An object in a coding has other octets on the wire than those that are counted of it.
+#: An encoded object has another size on the wire than in progress events.
 _CODED = re.compile(rb"(?im)^(?:content|transfer)-encoding:(?![ \t]*identity)")
 
 
 class ExchangeRecording:
-    """What is told of one URL, by `hear`; `now` gives seconds of a clock that never goes back.
+    """The recording of one URL; `hear` receives its events. `now` returns seconds of a monotonic clock.
 
-    Of the messages the first and the last are kept (`BoundedMessages`). What lies in the recording holds no
-    secret, so none can come out of what is made of it.
+    The first and the last messages are kept (`BoundedMessages`). The recording contains no secret, so nothing
+    that is made from it does.
     """
 
     def __init__(self, now: Callable[[], float], url: str = "") -> None:
@@ -125,7 +125,7 @@ class ExchangeRecording:
         self._failed = False
 
     def hear(self, event: Event) -> None:
-        """Keep what it says."""
+        """Record an event."""
         self._at = self._now()
         if self._begun is None:
             self._begun = self._at
@@ -162,11 +162,11 @@ class ExchangeRecording:
 
     @property
     def is_over(self) -> bool:
-        """Has the last try ended?"""
+        """Return whether the last attempt has ended."""
         return self._outcome is not None
 
     def exchange(self) -> RecordedExchange:
-        """What there is of it so far."""
+        """Return the exchange recorded so far."""
         self._let_go()
         messages = self._messages.list_all()
         return RecordedExchange(
@@ -189,7 +189,7 @@ class ExchangeRecording:
         self._pieces = None
 
     def _follow(self, url: str) -> None:
-        """Another URL is where a redirect or a link led to."""
+        """Note a redirect or link: the URL of the event has changed."""
         if self._hop is None:
             self._url = self._url or url
         elif url != self._hop and url != self._url and self._outcome is None:
@@ -210,7 +210,7 @@ class ExchangeRecording:
         who = show_line(f"{event.address} port {event.port}")
         self._who[place] = who if self._who.get(place, who) == who else "one after the other"
         words = show_line(f"connects to {who}")
-        if self._taken is not None and not event.data:  # what was said before was said to a proxy
+        if self._taken is not None and not event.data:  # bytes before this were sent to a proxy
             self._messages.replace(self._taken, self._taken._replace(lines=(words,)))
             self._taken = None
         else:
@@ -236,14 +236,14 @@ class ExchangeRecording:
 
     def _say(self, octets: bytes) -> None:
         self._need_connection()
-        self._pieces = None  # what comes now answers this
+        self._pieces = None  # further data is the reply to this
         if readable(octets):
             self._add("say", lines_of(octets), "client", "server")
         else:
             self._add("say", preview(octets), "client", "server", size=len(octets))
 
     def _need_connection(self) -> None:
-        """What is said without one is said on a connection that was kept, or in datagrams."""
+        """Note a pooled connection or datagrams if data is sent without a connection event."""
         if self._there:
             return
         self._there = True
@@ -270,7 +270,7 @@ class ExchangeRecording:
             self._take(event)
 
     def _let_go(self) -> None:
-        """What more was waited for did not come."""
+        """Record the buffered reply; its rest did not arrive."""
         if self._held is not None:
             event, self._held = self._held, None
             self._take(event)
@@ -289,7 +289,7 @@ class ExchangeRecording:
             self._body(rest, len(rest), "data" if event.data else "server", sure=sure)
 
     def _body(self, octets: bytes, count: int, place: Place, *, sure: bool) -> None:
-        """Octets that belong to those before are counted with them."""
+        """Add data; bytes of the same body are added to the size of its message."""
         last = self._messages.latest
         if last is not None and last is self._pieces and last.source == place:
             self._count(last, count, sure=sure)
@@ -303,7 +303,7 @@ class ExchangeRecording:
         self._messages.replace(message, self._pieces)
 
     def _progress(self, event: Progress) -> None:
-        """It tells of what came already, and of what was moved in bulk into a file, perhaps a while ago."""
+        """Count bytes that were moved directly into a file; progress events may report them later."""
         if self._heard and self._pieces is not None:
             self._count(self._pieces, 0, sure=True)
         moved = event.received - max(self._reported, event.start) - self._heard
@@ -318,7 +318,7 @@ class ExchangeRecording:
     def _source_of_bulk(self) -> Place:
         row = self._row()
         if row is not None and row.transport is None:
-            return "client"  # what is here is read here
+            return "client"  # a local file is read on this machine
         return "data" if "data" in self._secured else "server"
 
     def _finish(self, event: Finished) -> None:
@@ -348,20 +348,25 @@ class ExchangeRecording:
         return (self._at - self._begun) * 1000
 
 
-# The recordings of a run, one for each requested URL: of very many, the first and the last.
+# The recordings of a run, one for each requested URL. Of a large number, the first and the last are kept.
 
-#: So many at the beginning of a run, and as many at its end.
+#: Number of recordings kept at the beginning of a run, and of those kept at its end.
 HALF = 50
 
-#: What is under way in this task. What is told of a connection says for which URL it is, and a redirect leads
-#: to one that somebody else may have asked for, too.
+#: The recording of the current task. An event of a connection carries its URL, but a redirect may lead to a
+#: URL that was also requested separately.
 _CURRENT: ContextVar[ExchangeRecording | None] = ContextVar("_CURRENT", default=None)
 
 
 @contextmanager
 def record_exchange(now: Callable[[], float]) -> Iterator[ExchangeRecording]:
-    """What is asked for in this block, by this task and those that it starts; `hear_here` has to be what the
-    session tells."""
+    """Record the retrieval in this block, by this task and those that it starts.
+
+    The session's `on_event` must call `hear_here`.
+
+    Args:
+        now: Returns seconds of a monotonic clock.
+    """
     recording = ExchangeRecording(now)
     token = _CURRENT.set(recording)
     try:
@@ -371,14 +376,14 @@ def record_exchange(now: Callable[[], float]) -> Iterator[ExchangeRecording]:
 
 
 def hear_here(event: Event) -> None:
-    """For the block that it happens in; what happens in none, nobody hears."""
+    """Record an event in the recording of the current block; outside of any, it is dropped."""
     recording = _CURRENT.get()
     if recording is not None:
         recording.hear(event)
 
 
 class Recordings:
-    """Hears all events of a session; `now` as `ExchangeRecording` has it."""
+    """The recordings of all events of a session; `now` as for `ExchangeRecording`."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
@@ -388,7 +393,7 @@ class Recordings:
         self.left_out = 0
 
     def hear(self, event: Event) -> None:
-        """Keep it with those of the same retrieval."""
+        """Record an event in the recording of its retrieval."""
         recording = (
             self._start_recording(event) if isinstance(event, Started) else self._find_recording(event)
         )
@@ -396,7 +401,7 @@ class Recordings:
             recording.hear(event)
 
     def list_all(self) -> tuple[ExchangeRecording, ...]:
-        """In the order in which they began."""
+        """Return the recordings in the order of their start."""
         return tuple(self._kept.values())
 
     def _start_recording(self, event: Started) -> ExchangeRecording:

@@ -1,4 +1,4 @@
-"""An article, or any message: its head, its text with quotations, and its MIME parts."""
+"""An article or other message: its headers, its text with quotations, and its MIME parts."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from resolver.transfer.response import Response, decode_text
 from resolver.web.pages.page import FactRow, PageAddressBar, PageQuery, WebPage, line_of, octets, text_of
 from resolver.web.pages.text import PART, TextRun, media_type_of_picture, runs_of
 
-# The text of an article with quotations set apart: lines that begin with `>`, up to three levels deep; and
+# The text of an article with quotations set apart: lines that begin with `>`, up to three levels deep, and
 # the signature behind `-- `.
 
-#: Deeper quotes stand with those of this level.
+#: Quotations of deeper levels are shown at this level.
 DEEPEST = 3
-#: A quote of so many lines is closed until somebody opens it.
+#: A quotation of more lines than this is collapsed.
 _LONG = 12
-#: So many stretches of a page are set apart; of more, none is.
+#: A text with more runs of lines of one level than this is shown without levels.
 _MOST = 2_000
 
 _MARKS = re.compile(r"(?:> ?){1,64}")
@@ -28,8 +28,10 @@ _SIGNATURE = re.compile(r"^-- $", re.MULTILINE)
 
 
 class QuotedLines(NamedTuple):
-    """Lines at one level: text of the article's own at level 0, a quote above. `inner` are the stretches of a
-    quote, among them quotes of the next level."""
+    """Lines at one level: the article's own text at level 0, a quotation above.
+
+    `inner` contains the parts of a quotation, among them quotations of the next level.
+    """
 
     level: int
     lines: int
@@ -46,7 +48,7 @@ class QuotedText(NamedTuple):
 
 
 def split(text: str, place: PageAddressBar) -> QuotedText:
-    """A text with its quotes and its signature."""
+    """Split a text into its own lines, quotations and signature."""
     text = text.replace("\r\n", "\n")
     marks = list(_SIGNATURE.finditer(text))
     signature = text[marks[-1].end() :].strip("\n") if marks else ""
@@ -72,7 +74,7 @@ def _level(line: str) -> int:
 
 
 def _stretches(lines: list[tuple[int, str]], level: int, place: PageAddressBar) -> tuple[QuotedLines, ...]:
-    """Lines of this level or above it; it goes no deeper than there are levels."""
+    """Return the lines of this level and, recursively, of deeper levels; the depth is at most `DEEPEST`."""
     found: list[QuotedLines] = []
     for is_deeper, group in groupby(lines, key=lambda line: line[0] > level):
         here = list(group)
@@ -91,35 +93,45 @@ def _plain(level: int, lines: list[str], place: PageAddressBar) -> QuotedLines:
 
 
 def _strip_marks(line: str, level: int) -> str:
-    """Without the marks of the levels that it stands in, which are shown otherwise."""
+    """Remove the quotation marks of a level from a line; the page shows the level otherwise."""
     for _ in range(level):
         line = line.removeprefix(">").removeprefix(" ")
     return line
 
 
-# The parts of a message (RFC 2045, 2046), as far as they can be told: any bytes give some.
+# The MIME parts of a message (RFC 2045, 2046). Any bytes give at least one part.
 #
-# Its author chose its depth and number of parts, and Python's parser recurses as deep as that. So a message
-# that declares more than a few layers, or is larger than any article, is left as it came, one part of text.
+# The author of a message chooses its depth and number of parts, and Python's parser recurses to that depth. A
+# message that declares more than a few layers, or is larger than any article, is shown as one part of text.
 
-#: What is taken apart at all, in octets; how many layers it may declare, and how many parts are told.
+#: Limits of a message that is parsed: its size in bytes, the layers that it may declare, and the parts that
+#: are listed.
 LARGEST = 16_777_216
 MAX_MIME_DEPTH = 20
 MOST = 200
-#: Octets of a field that says what a part is: of more, Python's time grows with the square of their number.
+#: Maximum size in bytes of a field that describes a part; Python's time grows with the square of it.
 _LONGEST_FIELD = 8_192
 
 _LAYER = re.compile(rb"content-type[ \t]*:\s*(?:multipart|message)\b", re.IGNORECASE)
 _FIELD = re.compile(rb"^content-[a-z-]{1,40}[ \t]*:", re.IGNORECASE | re.MULTILINE)
 _FIELD_ENDS = re.compile(rb"\n(?![ \t])")
 _HEAD_ENDS = re.compile(rb"\r?\n\r?\n")
-#: What Python's parser is known to raise for words of a header that no mail has.
+#: Exceptions that Python's parser raises for malformed headers.
 _BROKEN = (LookupError, ValueError, TypeError, AttributeError, AssertionError)
 
 
 class MimePart(NamedTuple):
-    """One part: its number from 1 on, how deep it stands, its type as it says (lower case), the name that it
-    suggests, and its octets with the transfer encoding undone. `is_body`: it is to be read as text."""
+    """A part of a message.
+
+    Attributes:
+        number: The number of the part, from 1 on.
+        depth: The number of parts that contain it.
+        media_type: Its declared media type in lower case.
+        charset: Its charset, if known.
+        name: The file name that it suggests, or an empty text.
+        octets: Its bytes with the transfer encoding removed.
+        is_body: Whether it is shown as text on the page.
+    """
 
     number: int
     depth: int
@@ -135,7 +147,7 @@ class MimePart(NamedTuple):
 
 
 def parts_of(octets: bytes, charset: str | None = None) -> list[MimePart]:
-    """The leaves of a message, at most `MOST`; never none."""
+    """Return the leaf parts of a message, at least one and at most `MOST`."""
     if len(octets) > LARGEST or len(_LAYER.findall(octets)) > MAX_MIME_DEPTH or _says_too_much(octets):
         return [_read_whole(octets, charset)]
     try:
@@ -146,7 +158,7 @@ def parts_of(octets: bytes, charset: str | None = None) -> list[MimePart]:
 
 
 def _says_too_much(octets: bytes) -> bool:
-    """Is there a field of a part's description that is longer than any?"""
+    """Return whether a Content- field of a part is longer than any real one."""
     size = len(octets)
     for field in _FIELD.finditer(octets):
         stop = field.end() + _LONGEST_FIELD
@@ -156,7 +168,7 @@ def _says_too_much(octets: bytes) -> bool:
 
 
 def _read_whole(octets: bytes, charset: str | None) -> MimePart:
-    """Everything below the head."""
+    """Return the bytes below the headers as one part of text."""
     end = _HEAD_ENDS.search(octets)
     body = octets[end.end() :] if end else b""
     return MimePart(1, 0, "text/plain", charset, "", body, True)
@@ -204,16 +216,16 @@ def _octets(one: Message) -> bytes:
     return plain.encode("utf-8", "surrogateescape") if isinstance(plain, str) else b""
 
 
-#: What a reader looks at first; everything else is among all headers.
+#: The headers that are shown first; the others are in the list of all headers.
 _FIRST = ("from", "to", "cc", "date", "newsgroups", "followup-to")
-#: Fields that are told: what has more was written to be read by nobody.
+#: Maximum number of header fields that are listed.
 _MOST_FIELDS = 1_000
-#: Parts of text that are shown one below the other, and characters of all of them.
+#: Maximum number of text parts shown below one another.
 _MOST_TEXTS = 20
 
 
 class ArticleSummary(NamedTuple):
-    """A part as it is listed. `show` is where it may be looked at, if it is a picture; `save` where it is."""
+    """A row in the list of parts; `show` is the address to view it, if a picture, `save` to save it."""
 
     number: int
     media_type: str
@@ -224,7 +236,7 @@ class ArticleSummary(NamedTuple):
 
 
 class ReadablePart(NamedTuple):
-    """A part that is read on the page itself."""
+    """A part whose text is on the page itself."""
 
     number: int
     split: QuotedText
@@ -238,8 +250,15 @@ def article_page(
     *,
     thread: str | None = None,
 ) -> WebPage:
-    """The article, or with the view `source` its octets as text. `contents` gives the address at which the
-    octets of a part are had, to be looked at (True) or saved; `thread` the address of its group."""
+    """Return the page of an article; with the view `source`, its raw bytes as text.
+
+    Args:
+        response: The response with the article.
+        query: The query fields of the page.
+        place: The page's address bar.
+        contents: Returns the address of a part's bytes, to view (True) or save (False) them.
+        thread: The address of the article's newsgroup.
+    """
     values: dict[str, object] = {
         "heading": response.title or "(no subject)",
         "source": query.view == "source",

@@ -23,10 +23,11 @@ from resolver.web.pages.page import (
     text_of,
 )
 
-# A listing on pages: filtered, sorted, and divided. The order is stable, and a filter is a plain text without
-# regard to case: a pattern could take arbitrarily long.
+# A listing is filtered, sorted, and divided into pages. The order is stable. The filter is plain text without
+# regard to case, because a pattern could take arbitrarily long.
 
-#: Above so many rows a page is made of lists of that many, each laid out when it is looked at.
+#: A page of more rows than `MANY` consists of lists of `GROUP` rows; the browser lays out each list when it
+#: becomes visible.
 MANY = 1_000
 GROUP = 100
 
@@ -35,12 +36,12 @@ _ROUNDED = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?) ?([KMGTPE]?)", re.IGNOREC
 
 Numbered = tuple[int, Entry]
 
-#: What the policy says of following an entry from its page.
+#: Returns the policy verdict on following an entry from its page.
 Judge = Callable[[Entry], Verdict]
 
 
 class Paging(NamedTuple):
-    """Where a page of a listing stands, and the ways to the others; None where there is none."""
+    """The position of a page in a listing, and the links to the other pages; None for a missing one."""
 
     page: int
     pages: int
@@ -53,8 +54,11 @@ class Paging(NamedTuple):
 
 
 class ListingPage(NamedTuple):
-    """What of a listing is on one page: entries with their numbers in the listing, from 1 on; how many there
-    are in all, and how many the filter let through."""
+    """The entries on one page of a listing.
+
+    `entries` have their numbers in the listing, from 1 on. `total` counts all entries, `matched` those that
+    the filter admits.
+    """
 
     entries: tuple[Numbered, ...]
     total: int
@@ -64,7 +68,7 @@ class ListingPage(NamedTuple):
 
 
 def arrange_entries(entries: Sequence[Entry], query: PageQuery, place: PageAddressBar) -> ListingPage:
-    """The page of a listing that a person asked for; the last one where there are not so many."""
+    """Return the requested page of a listing, or its last page if there are fewer."""
     total = len(entries)
     chosen: Sequence[Numbered] | None = None
     if query.filter or query.sort in ORDERS:
@@ -96,7 +100,7 @@ def paging_of(place: PageAddressBar, query: PageQuery, page: int, pages: int) ->
 
 
 def fields_of(place: PageAddressBar, query: PageQuery, *, but: str = "page") -> tuple[tuple[str, str], ...]:
-    """What a form has to say again, besides the one thing that it asks."""
+    """Return the hidden fields of a form that changes only the field `but`."""
     before = str(query.before or "")
     said = {
         "from": place.from_id,
@@ -110,8 +114,11 @@ def fields_of(place: PageAddressBar, query: PageQuery, *, but: str = "page") -> 
 
 
 class Groups:
-    """Rows of a page in lists, each row made when the page gets there: the first ones are sent, and seen,
-    before the last ones are looked at. `made` begins anew each time; `count` is of the entries."""
+    """The rows of a page in groups.
+
+    Each row is made when the page is sent up to it: the browser shows the first rows before the last ones are
+    made. `made` returns a new iterator for each pass; `count` is the number of entries.
+    """
 
     def __init__(self, made: Callable[[], Iterator[object]], count: int) -> None:
         self._made = made
@@ -130,8 +137,7 @@ class Groups:
 
 
 def explain_forbidden(entry: Entry, judge: Judge | None) -> str:
-    """Why an entry may not be followed from its page, and by which rule; empty where nothing speaks against
-    it, or nobody asks."""
+    """Return why the policy forbids following an entry, with the rule; empty if allowed or not checked."""
     verdict = None if judge is None or entry.url is None else judge(entry)
     if verdict is None or verdict.action != "refuse":
         return ""
@@ -155,7 +161,7 @@ def _by_name(numbered: Numbered) -> tuple[str, int]:
 
 
 def _by_size(numbered: Numbered) -> tuple[float, str, int]:
-    """The largest first; what has none last. A rounded size counts as what it says."""
+    """Sort by size, the largest first, entries without a size last; a rounded size counts as its value."""
     number, entry = numbered
     size = _parse_rounded_size(entry) if entry.size is None else float(entry.size)
     return -size, entry.name, number
@@ -169,7 +175,7 @@ def _parse_rounded_size(entry: Entry) -> float:
 
 
 def _by_date(numbered: Numbered) -> tuple[int, int]:
-    """The newest first; what has none last."""
+    """Sort by date, the newest first, entries without a date last."""
     number, entry = numbered
     said = f"{entry.modified:%Y%m%d%H%M%S}" if entry.modified else text_of(entry.extra, "modified_local")
     digits = re.sub(r"[^0-9]", "", said)[:14].ljust(14, "0")
@@ -184,7 +190,7 @@ ORDERS: Mapping[str, Callable[[Numbered], tuple[object, ...]]] = {
 
 
 class DirectoryRow(NamedTuple):
-    """One entry. `saved` is the URL that its button saves, empty where there is nothing to save."""
+    """A row for an entry; `saved` is the URL that its button saves, empty if it has no button."""
 
     number: int
     kind: str
@@ -200,7 +206,7 @@ class DirectoryRow(NamedTuple):
 
 
 class SortColumn(NamedTuple):
-    """A column that a person may sort by."""
+    """A column by which the user may sort."""
 
     name: str
     column: str
@@ -218,8 +224,17 @@ def directory_page(
     known: Iterable[FactRow] = (),
     judge: Judge | None = None,
 ) -> WebPage:
-    """The part of a listing that `query` asks for. `judge` says of an entry whether it may be followed from
-    here."""
+    """Return the page of a directory.
+
+    Args:
+        entries: All entries of the listing.
+        query: The query fields of the page.
+        place: The page's address bar.
+        title: The heading; by default the URL.
+        findings: Findings of the policy to show.
+        known: Facts about the directory.
+        judge: Returns the verdict on following an entry from this page.
+    """
     shown = arrange_entries(entries, query, place)
     values = {
         "heading": title or place.url,
@@ -239,7 +254,7 @@ def directory_page(
 
 
 def count_of(shown: ListingPage, query: PageQuery) -> str:
-    """Which of how many."""
+    """Return which entries the page shows, and out of how many."""
     if not shown.matched:
         return f"None of {shown.total:,} match." if query.filter else "Empty."
     among = f" that match, of {shown.total:,}" if query.filter else ""
@@ -254,7 +269,7 @@ def _rows(entries: Iterable[Numbered], place: PageAddressBar, judge: Judge | Non
 
 
 def row_of(number: int, entry: Entry, place: PageAddressBar, judge: Judge | None = None) -> DirectoryRow:
-    """An entry that leads nowhere says why, where that is known."""
+    """Return the row of an entry; an entry without a usable link tells the reason if known."""
     cannot = explain_forbidden(entry, judge)
     url = None if cannot else entry.url
     is_file = entry.kind in (Kind.DOCUMENT, Kind.ARTICLE)
@@ -285,15 +300,20 @@ def _heads(place: PageAddressBar, query: PageQuery) -> list[SortColumn]:
     ]
 
 
-# Search results: hits with their scores as bars and as numbers, in the server's order.
+# Search results: hits in the server's order, with their scores as bars and as numbers.
 
-#: The best score of a hit: what the WAIS servers scale theirs to.
+#: The maximum score of a hit, to which WAIS servers scale their scores.
 BEST = 1000
 
 
 class ResultRow(NamedTuple):
-    """One hit; `types` are the forms it comes in besides the first, each with its address; `cannot` says why
-    it leads nowhere. `markable` is the URL by which others like it may be asked for."""
+    """A hit of a search.
+
+    Attributes:
+        types: The media types besides the first, each with its address.
+        cannot: Why the hit has no link.
+        markable: The URL of the hit for a search of similar documents.
+    """
 
     number: int
     headline: str
@@ -327,8 +347,19 @@ def results_page(
     description: str = "",
     judge: Judge | None = None,
 ) -> WebPage:
-    """The hits of a search for `words`; `search` is the URL that other words are asked of, `description` what
-    a database says of itself."""
+    """Return the page of search results.
+
+    Args:
+        entries: The hits.
+        query: The query fields of the page.
+        place: The page's address bar.
+        title: The heading.
+        words: The search words.
+        search: The URL for a search with other words.
+        findings: Findings of the policy to show.
+        description: The database's description of itself.
+        judge: Returns the verdict on following an entry from this page.
+    """
     shown = arrange_entries(entries, query._replace(sort=""), place)
     asked = _SearchMarks(search.partition(":")[0], frozenset(query.relevant))
     values = {

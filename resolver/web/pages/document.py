@@ -1,7 +1,7 @@
-"""A document by its media type, and the choice of the page for a reply.
+"""A document by its media type, and the choice of the page for a response.
 
-Text is on the page itself; pictures, sound, PDF and HTML come from the other port, where no code of theirs
-runs and no request of theirs leaves; all others are shown as facts, with the way to save them.
+Text is shown on the page itself. Pictures, sound, PDF and HTML are served by the content port, where their
+code does not run and their requests are blocked. Other documents are shown as facts with a link to save them.
 """
 
 from __future__ import annotations
@@ -32,22 +32,24 @@ from resolver.web.pages.page import (
 from resolver.web.pages.sanitizer import allowed_markup
 from resolver.web.pages.text import media_type_of, part_values, text_of_markup
 
-#: Types that are markup: shown as text, as a page from the other port, or as they came.
+#: The media types of markup, which has three views: as text, as a page from the content port, and as source.
 _MARKUP = frozenset({"text/html", "application/xhtml+xml", "image/svg+xml", "text/xml", "application/xml"})
 _LOOKS_LIKE_MARKUP = (b"<!doctype html", b"<html", b"<svg", b"<?xml")
-#: Names that a system may run when it is asked to open them, or that a browser runs from disk.
+#: File name extensions that a system may run on opening, or that a browser runs from disk.
 _RUN = re.compile(r"desktop|lnk|url|scf|hta|jar|exe|msi|bat|cmd|ps1|sh|app|html?|svg|xhtml|mht")
-#: Octets that are looked at to tell what something of no known type is.
+#: Number of bytes that are examined to find the type of a document without a known media type.
 _FIRST = 4096
-#: Shapes that the other port shows.
+#: The shapes that the content port shows.
 _FRAMED = ("image", "audio", "video", "pdf")
-#: What to call each way of looking at markup.
+#: The names of the views of markup.
 _VIEWS = {"": "as text", "page": "as page", "source": "source"}
 
 
 def shape_of(response: Response) -> str:
-    """How it is shown: `image`, `audio`, `video`, `pdf`, `markup`, `text` or `octets`. Only its own first
-    octets make it anything that a browser takes apart."""
+    """Return how a response is shown: `image`, `audio`, `video`, `pdf`, `markup`, `text` or `octets`.
+
+    Only a signature in the first bytes makes a document a type that a browser parses.
+    """
     found = media_type_of(response.content[:64])
     if found is not None:
         return found.partition("/")[0] if found != "application/pdf" else "pdf"
@@ -62,8 +64,11 @@ def shape_of(response: Response) -> str:
 
 
 def content_of(response: Response) -> tuple[bytes, str]:
-    """The octets as the content port shows them, and the media type that it says: one of ours. Markup is
-    written anew, of what names nothing elsewhere, and in UTF-8, for a browser would guess."""
+    """Return the bytes for the content port, and their media type, which is one of the web UI's own.
+
+    Markup is rewritten without references to other hosts. It is encoded as UTF-8, because a browser would
+    guess the charset.
+    """
     found = media_type_of(response.content[:64])
     if found is not None:
         return response.content, found
@@ -80,8 +85,15 @@ def document_page(
     content: Callable[[bool], str],
     name: str = "",
 ) -> WebPage:
-    """`content` gives the address of the octets on the other port, to be looked at (True) or saved; `name` is
-    the one that a file of it would get."""
+    """Return the page of a document.
+
+    Args:
+        response: The response with the document.
+        query: The query fields of the page.
+        place: The page's address bar.
+        content: Returns the address of the bytes on the content port, to view (True) or save (False) them.
+        name: The name of a file with the document.
+    """
     shape = shape_of(response)
     view = query.view if shape == "markup" and query.view in _VIEWS else ""
     values: dict[str, object] = {
@@ -117,7 +129,7 @@ def _views(query: PageQuery, place: PageAddressBar) -> list[tuple[str, str, bool
 
 
 def _proofs(response: Response) -> list[FactRow]:
-    """What is known of the octets themselves."""
+    """Return the facts that are known of the bytes themselves."""
     found = [] if response.size is not None else [FactRow("size", octets(len(response.content)))]
     found.append(FactRow("sha256", sha256(response.content).hexdigest()))
     if response.verified:
@@ -127,13 +139,13 @@ def _proofs(response: Response) -> list[FactRow]:
     return found
 
 
-# The page for a reply, chosen by its actual content, whatever media type it states.
+# The page for a response is chosen by its actual content, regardless of its declared media type.
 
-#: Keeps octets for the content port: the octets, a media type of ours, a name, and whether they may be looked
-#: at there (True) or saved only; gives the address.
+#: Stores a document for the content port and returns its address. The arguments are: the bytes, a media type
+#: of the web UI, a name, and whether the document may be viewed (True) or only saved.
 Keep = Callable[[bytes, str, str, bool], str]
 
-#: The type of an item that is asked for words (RFC 1436 3.8).
+#: The type of an item that takes search words (RFC 1436 3.8).
 _SEARCHED = "7"
 _OCTETS = "application/octet-stream"
 
@@ -146,8 +158,16 @@ def page_of(
     keep: Keep,
     judge: Judge | None = None,
 ) -> WebPage:
-    """The page of a reply. `keep` is asked for what the page has from the content port; `judge` says of an
-    entry of a menu whether it may be followed from here."""
+    """Return the page for a response.
+
+    Args:
+        response: The response.
+        url: Its URL.
+        query: The query fields of the page.
+        place: The page's address bar.
+        keep: Stores a document for the content port.
+        judge: Returns the verdict on following an entry from this page.
+    """
     if response.kind is Kind.SERVICE:
         return service_page(response, place)
     if response.kind is Kind.ADDRESS:
@@ -223,23 +243,23 @@ def _parts(keep: Keep) -> Callable[[MimePart, bool], str]:
 
 
 def _thread(url: Url, place: PageAddressBar) -> str | None:
-    """The group of an article that was asked for in one."""
+    """Return the address of an article's group, if the URL has one."""
     group = None if url.components().get("group") is None else parent_of(url)
     return None if group is None else place.href(group)
 
 
 def _list_listing_facts(response: Response) -> list[FactRow]:
-    """Nobody asks how a listing is written."""
+    """Return the facts of a listing; its size and media type are of no use to the user."""
     return [fact for fact in facts_of(response) if fact.name in ("modified",)]
 
 
 def _heading(url: Url) -> str | None:
-    """The name of the thing, or the host that it is the top of."""
+    """Return the last segment of the path, or the host if the path is empty."""
     crumbs = crumbs_of(url, str)
     return crumbs[-1].text.rpartition("://")[2] if crumbs else None
 
 
 def _name(url: Url) -> str:
-    """The last segment of what is asked for, as words."""
+    """Return the last segment of the path, or an empty text."""
     names = [crumb.text for crumb in crumbs_of(url, str)]
     return names[-1] if len(names) > 1 else ""

@@ -1,6 +1,6 @@
-"""Error pages: the failure, whose doing it was, and possible next steps; and the position in the URL.
+"""Error pages: the failure, its cause and possible next steps; and the position in the URL.
 
-A refusal names its rules, and states that no data was sent; there is no way to open the URL anyway.
+A refusal names its rules, and states that no data was sent. The page has no way to open the URL anyway.
 """
 
 from __future__ import annotations
@@ -31,18 +31,19 @@ from protocols.errors import (
 from resolver.url.parsing import place_in_shown
 from resolver.web.pages.page import FactRow, PageAddressBar, WebPage, format_count, line_of
 
-# The part of a URL that a rule objects to: marked, with carets under it, and the same in words. Positions
-# count in cells as they are shown: the visible form of an escape counts with its own width.
+# The part of a URL that a rule refers to: marked, with carets under it, and with its position as text. The
+# carets are placed by the width of the text as shown: an escaped character counts with the width of its
+# escape.
 
-#: Characters of a URL around the place.
+#: Number of characters shown on each side of the position.
 _AROUND = 100
-#: What is pointed at as a whole: escapes side by side, a number, a hidden
-#: password, else one character.
+#: The parts that are marked together: adjacent percent-escapes, a number, a masked password, otherwise one
+#: character.
 _WHOLE = re.compile(r"(?:%[0-9A-Fa-f]{2}){1,8}|[0-9]{1,8}|[*]{4}|.", re.DOTALL)
 
 
 class CaretLine(NamedTuple):
-    """`before`, `marked` and `after` are the URL, cut where it is long; `carets` stand under it."""
+    """A position in a URL: `before`, `marked` and `after` are the URL, truncated; `carets` stand under it."""
 
     before: str
     marked: str
@@ -52,7 +53,13 @@ class CaretLine(NamedTuple):
 
 
 def point_at(text: str, shown: str, position: int) -> CaretLine:
-    """The place `position` of `text`, in the URL as it is `shown`, without its password."""
+    """Return the marked position of a URL.
+
+    Args:
+        text: The URL as requested.
+        shown: The URL without its password.
+        position: The position in `text`.
+    """
     place = min(place_in_shown(text, shown, position), len(shown))
     found = _WHOLE.match(shown, place)
     end = place if found is None else found.end()
@@ -73,7 +80,7 @@ def _words(place: int, end: int, length: int) -> str:
 
 
 def _cells(text: str) -> int:
-    """Two for wide characters, none for what stands upon another one."""
+    """Return the width in cells: two for a wide character, zero for a combining one."""
     if text.isascii():
         return len(text)
     return sum(
@@ -83,15 +90,22 @@ def _cells(text: str) -> int:
 
 
 class ErrorKind(NamedTuple):
-    """One kind of error: the status of its page, and its heading."""
+    """A kind of error: the status of its page, and its heading."""
 
     status: int
     heading: str
 
 
 class LoginQuestion(NamedTuple):
-    """A form for a login: its ID, the place that gets it, the URL's own user, whether it goes without TLS,
-    and whether one was given before."""
+    """A login form on an error page.
+
+    Attributes:
+        form: The form's ID.
+        place: The scheme, host and port that receive the login.
+        user: The user name in the URL.
+        in_clear: Whether the login is sent without TLS.
+        again: Whether a login was given before.
+    """
 
     form: str
     place: str
@@ -100,7 +114,7 @@ class LoginQuestion(NamedTuple):
     again: bool = False
 
 
-#: The nearest class counts.
+#: The row of the nearest base class applies.
 ROWS: Mapping[type[ResolveError], ErrorKind] = {
     InvalidUrl: ErrorKind(400, "This is no URL"),
     UnsupportedScheme: ErrorKind(501, "Nobody here resolves such URLs"),
@@ -134,8 +148,17 @@ def error_page(
     meant: str | None = None,
     login: LoginQuestion | None = None,
 ) -> WebPage:
-    """`text` is the URL as it was asked for and `shown` the same without its password; `parent` is the URL
-    above it, `meant` one that may have been meant. With `login` one may be given on the page."""
+    """Return the page of an error.
+
+    Args:
+        error: The error.
+        text: The URL as requested.
+        shown: The URL without its password.
+        place: The page's address bar.
+        parent: The URL of the parent directory.
+        meant: A similar URL that the user may have meant.
+        login: The login form to show.
+    """
     row = row_of(error)
     blamed = shown if error.url is None else error.url
     elsewhere = blamed != shown

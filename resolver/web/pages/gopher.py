@@ -1,7 +1,7 @@
 """Gopher menus, attributes and forms as pages.
 
-The kind of each item is one word; prose is prose, searches are fields, forms are forms, and the views of an
-item are a choice. An item that cannot be opened names the rule.
+Each item has its kind in one word. Info lines are text, searches are input fields, forms are forms, and the
+views of an item are links. An item that cannot be opened names the rule.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def attributes_page(response: Response, place: PageAddressBar) -> WebPage:
 def views_of(
     extra: Mapping[str, JsonValue], url: str, place: PageAddressBar, most: int = _MAX_VIEWS
 ) -> Iterator[tuple[str, str]]:
-    """What an item comes as, in words, and where; nothing of what no URL can ask for."""
+    """Yield the views of an item, each with its description and address; views without a URL are left out."""
     for view in _list(extra.get("views"))[:most]:
         if isinstance(view, dict):
             with suppress(InvalidUrl, UnsupportedScheme):
@@ -81,7 +81,7 @@ def _list(value: JsonValue) -> list[JsonValue]:
     return value if isinstance(value, list) else []
 
 
-#: What a menu calls an item in a word, by the character of its type.
+#: The word for an item's type by its type character.
 _WORDS = {
     "0": "text",
     "1": "menu",
@@ -116,18 +116,24 @@ _ICONS = {
     **dict.fromkeys("459", "binary"),
     "1": "menu",
 }
-#: Forms of one item that are offered beside it.
+#: Maximum number of views that are offered beside an item.
 _MOST_VIEWS = 20
-#: Blanks side by side in a line, or strokes: what would be nothing if its lines were broken.
+#: Adjacent blanks or strokes: the text is a drawing, which line wrapping would destroy.
 _DRAWN = re.compile(r"\S {3}|[|/\\_=*#+-]{3}|[|/\\] *[|/\\]")
-#: Below so many items nobody looks for one by its name.
+#: Menus of at most this many items have no filter field.
 _FEW = 50
 
 
 class MenuRow(NamedTuple):
-    """One item, or lines of prose side by side (`prose`), which are `drawn` if
-    their blanks matter. `search` is the URL that is asked for the words of
-    the person; `advice` is a command to run; `cannot` says why it leads nowhere."""
+    """An item, or adjacent info lines as one paragraph.
+
+    Attributes:
+        prose: The info lines.
+        drawn: Whether the blanks in `prose` matter.
+        search: The URL to which search words are added.
+        advice: A command that opens the item.
+        cannot: Why the item has no link.
+    """
 
     number: int
     kind: str
@@ -155,9 +161,19 @@ def menu_page(
     search: str = "",
     words: str = "",
 ) -> WebPage:
-    """The part of a menu that `query` asks for. `judge` says of an entry whether it may be followed from
-    here; without it that is found out when it is. A menu that a search gave has the URL that is asked for
-    other words, and the words."""
+    """Return the page of a menu.
+
+    Args:
+        entries: The items.
+        query: The query fields of the page.
+        place: The page's address bar.
+        findings: Findings of the policy to show.
+        title: The heading; by default the URL.
+        judge: Returns the verdict on following an item from this page; without it, the verdict is found on
+            opening.
+        search: For a menu that a search returned, the URL for other words.
+        words: The search words.
+    """
     shown = arrange_entries(entries, query._replace(sort=""), place)
     values = {
         "heading": title or place.url,
@@ -189,7 +205,7 @@ def _items(entries: Iterable[Numbered], place: PageAddressBar, judge: Judge | No
 
 
 def _join_prose(items: Iterable[MenuRow]) -> Iterator[MenuRow]:
-    """Prose side by side is one paragraph."""
+    """Join adjacent info lines to one paragraph."""
     held: MenuRow | None = None
     for item in items:
         if held is not None and not item.kind:
@@ -221,7 +237,9 @@ def _item(number: int, entry: Entry, place: PageAddressBar, judge: Judge | None)
     item = MenuRow(number, what or KINDS[entry.kind], icon, entry.name, details=tuple(_details(entry)))
     if entry.url is None:
         return item._replace(cannot=text_of(entry.extra, "unusable"))
-    advised = entry.kind is Kind.SERVICE  # nobody follows it from here, whatever it is
+    advised = (
+        entry.kind is Kind.SERVICE
+    )  # no link of the page opens a session, not even with the verdict "allow"
     if not advised and (cannot := explain_forbidden(entry, judge)):
         return item._replace(cannot=cannot)
     return _make_usable(item, entry, entry.url, place)
@@ -239,19 +257,19 @@ def _make_usable(item: MenuRow, entry: Entry, url: str, place: PageAddressBar) -
 
 
 def command_of(url: str) -> str:
-    """What opens a session, as a shell takes it; nothing where the URL is of no session."""
+    """Return the shell command that opens a session; empty for a URL that is not a session."""
     is_session = rules_of(url.partition(":")[0].lower()).session
     return f"resolve open {shlex.quote(url)}" if is_session else ""
 
 
 def _views(url: str, entry: Entry, place: PageAddressBar) -> tuple[tuple[str, str], ...]:
-    """What else the item comes as, and where; nothing where it comes as one thing alone."""
+    """Return the views of an item with their addresses; empty if it has only one."""
     found = tuple(views_of(entry.extra or {}, url, place, _MOST_VIEWS))
     return found if len(found) > 1 else ()
 
 
 def _details(entry: Entry) -> Iterator[FactRow]:
-    """What the attributes of an item say, where a menu came with them."""
+    """Yield the attributes of an item, if the menu contained them."""
     extra = entry.extra or {}
     admin = extra.get("admin")
     for name, value in admin.items() if isinstance(admin, dict) else ():
@@ -266,8 +284,8 @@ def _details(entry: Entry) -> Iterator[FactRow]:
             yield FactRow(name, "\n".join(map(str, lines)))
 
 
-# The form of an item, and a preview of the data to send: shown before it is sent, and never sent on arrival
-# (S05).
+# The form of an item, and a preview of the data: the data is shown before it is sent, and is never sent when
+# the page opens (S05).
 
 _FIELDS = {
     AskQuestion.ASK: "line",
@@ -280,12 +298,12 @@ _FIELDS = {
     AskQuestion.NOTE: "note",
     AskQuestion.UNKNOWN: "unknown",
 }
-#: More questions than anybody answers.
+#: Maximum number of lines of a form.
 MOST_LINES = 500
 
 
 class FormField(NamedTuple):
-    """One line of a form: its `kind` is the field that takes the answer, `name` that of the field."""
+    """A line of a form: `kind` is the type of its input field, `name` the field's name."""
 
     name: str
     kind: str
@@ -295,7 +313,7 @@ class FormField(NamedTuple):
 
 
 class FormPreview(NamedTuple):
-    """What a form was answered with, as a person looks at it before it is sent."""
+    """An answer in a form, as shown before it is sent."""
 
     prompt: str
     answer: str
@@ -304,8 +322,15 @@ class FormPreview(NamedTuple):
 def form_page(
     form: AskForm, url: HostUrl, kept: str, findings: Iterable[Finding] = (), complaint: str = ""
 ) -> WebPage:
-    """The questions; `kept` names the form when it is answered. `complaint` says why answers that were
-    given cannot be sent."""
+    """Return the page with the questions of a form.
+
+    Args:
+        form: The form.
+        url: The URL of its item.
+        kept: ID of the form, for its answers.
+        findings: Findings of the policy to show.
+        complaint: Why the given answers cannot be sent.
+    """
     values = {
         "heading": "A form",
         "kept": kept,
@@ -328,8 +353,10 @@ def _make_field(number: int, line: AskLine) -> FormField:
 
 
 def answers_from(form: AskForm, said: Iterable[tuple[str, str]]) -> list[Answer]:
-    """The answers to `form.asked`, of the fields of the form as a browser sends them. A choice is one
-    of those that were offered; a file is never sent."""
+    """Return the answers to `form.asked` from the fields that a browser sent.
+
+    A choice is one of those offered; a file is never sent.
+    """
     fields = dict(said)
     answers: list[Answer] = []
     for number, line in enumerate(form.lines):
@@ -353,8 +380,10 @@ def _answer(line: AskLine, text: str) -> Answer:
 
 
 def sending_page(form: AskForm, answers: list[Answer], url: HostUrl, octets: str, kept: str) -> WebPage:
-    """What would be sent to answer the form: the answers, and the octets themselves, of which nobody sees
-    what was typed hidden. The person's yes names the answers as they are `kept`: they are not on the page."""
+    """Return the page that shows the answers of a form and the bytes to send, with hidden answers masked.
+
+    The user's confirmation names the answers by the ID `kept`: the page does not contain them as fields.
+    """
     seen = [
         FormPreview(line.prompt, _preview_answer(line, answer))
         for line, answer in zip(form.asked, answers, strict=True)

@@ -1,4 +1,4 @@
-"""A newsgroup as threads: the newest first, answers below the articles that they answer."""
+"""A newsgroup as threads: the newest thread first, replies below the articles that they reply to."""
 
 from __future__ import annotations
 
@@ -11,16 +11,22 @@ from protocols.location import JsonValue
 from resolver.web.pages.directory import ListingPage, arrange_entries, fields_of, paging_of
 from resolver.web.pages.page import PageAddressBar, PageQuery, WebPage, date_of, format_count, text_of
 
-# Articles as threads: each below the last of its References that is here (RFC 5322 3.6.4).
+# Each article stands below the last of its References that is in the listing (RFC 5322 3.6.4).
 #
-# The author of an article chose its Message-ID and its References, so they may name each other in a circle,
-# name one that is gone, or name an ID twice: then an article begins a thread of its own. The work grows with
-# the number of articles and of their references only, however deep a thread is.
+# The author of an article chooses its Message-ID and References. These fields may form a circle, name a
+# missing article, or use an ID twice; such an article starts a thread. The work is proportional to the number
+# of articles and references, regardless of the depth of a thread.
 
 
 class ThreadNode(NamedTuple):
-    """One article: `depth` is 0 for the first of its thread; `orphan`: it answers one that is not here.
-    `replies` are all articles below it."""
+    """An article in a thread.
+
+    Attributes:
+        entry: The article's entry.
+        depth: 0 for the first article of the thread.
+        replies: The number of all articles below it.
+        orphan: Whether it replies to an article that is not in the listing.
+    """
 
     entry: Entry
     depth: int
@@ -29,22 +35,24 @@ class ThreadNode(NamedTuple):
 
 
 def threads(entries: Sequence[Entry]) -> list[list[ThreadNode]]:
-    """The newest thread first, which is that of the newest article; in a thread every answer stands below
-    what it answers, in the order of the listing."""
+    """Return the threads, that of the newest article first.
+
+    In a thread, each reply stands below the article that it replies to, in the order of the listing.
+    """
     below, orphans = _children(entries)
     found: list[list[int]] = []
     depths = [-1] * len(entries)
     for root in below.pop(-1, []):
         found.append(_walk(root, below, depths))
     for number in range(len(entries)):
-        if depths[number] < 0:  # in a circle: it begins here
+        if depths[number] < 0:  # in a circle, which is broken here
             found.append(_walk(number, below, depths))
     found.sort(key=max, reverse=True)
     return [list(_nodes(thread, entries, depths, orphans)) for thread in found]
 
 
 def _children(entries: Sequence[Entry]) -> tuple[dict[int, list[int]], set[int]]:
-    """Which articles stand directly below which, -1 for none; and those whose parent is not here."""
+    """Return the direct replies by article, -1 for no parent; and the articles whose parent is missing."""
     numbers: dict[str, int] = {}
     for number, entry in enumerate(entries):
         numbers.setdefault(text_of(entry.extra, "message_id"), number)
@@ -69,7 +77,7 @@ def _references(entry: Entry) -> Iterator[str]:
 
 
 def _walk(root: int, below: dict[int, list[int]], depths: list[int]) -> list[int]:
-    """The thread from there on; what was met already is left where it is."""
+    """Return the thread below an article, without articles that are in a thread already."""
     depths[root] = 0
     order: list[int] = []
     waiting = [root]
@@ -96,14 +104,14 @@ def _nodes(
         yield ThreadNode(entries[number], depths[number], replies[at], number in orphans)
 
 
-#: How deep answers are set in; deeper ones stand there too.
+#: Maximum depth at which replies are indented further.
 _DEEPEST = 6
-#: Numbers without an article that are told one by one.
+#: Maximum number of gaps in the article numbers that are listed.
 _MOST_MISSING = 12
 
 
 class GroupArticle(NamedTuple):
-    """One line of a thread. `level` is how far it is set in, `depth` how far it stands below the first."""
+    """A line of a thread; `level` is its indentation, `depth` its distance from the first article."""
 
     number: str
     href: str | None
@@ -118,7 +126,7 @@ class GroupArticle(NamedTuple):
 
 
 class GroupThread(NamedTuple):
-    """The first article, and what answers it; `goes_on`: its beginning is on the page before."""
+    """An article with its replies in a thread; if `goes_on`, the thread starts on the page before."""
 
     first: GroupArticle
     rest: tuple[GroupArticle, ...]
@@ -133,8 +141,15 @@ def group_page(
     extra: Mapping[str, JsonValue] | None = None,
     findings: Iterable[Finding] = (),
 ) -> WebPage:
-    """The part of a group that `query` asks for. `extra` is what the reply said of the group: whether there
-    are articles before these, too."""
+    """Return the page of a newsgroup.
+
+    Args:
+        entries: The articles.
+        query: The query fields of the page.
+        place: The page's address bar.
+        extra: The response's facts about the group, among them whether there are earlier articles.
+        findings: Findings of the policy to show.
+    """
     shown = arrange_entries(entries, query._replace(sort="", page=1, size=max(1, len(entries))), place)
     found = threads([entry for _, entry in shown.entries])
     rows = [numbered for thread in found for numbered in enumerate(thread)]
@@ -184,7 +199,7 @@ def _article(node: ThreadNode, place: PageAddressBar) -> GroupArticle:
 
 
 def author_of(text: str) -> str:
-    """The name of whoever wrote it; without one the address."""
+    """Return the author's name, or else the address."""
     name, angle, _ = text.partition("<")
     if angle and name.strip():
         return name.strip().strip('"')
@@ -201,7 +216,7 @@ def _explain_empty(query: PageQuery) -> str:
 
 
 def _link_older(extra: Mapping[str, JsonValue] | None, place: PageAddressBar) -> str | None:
-    """Where the articles before the first that was asked for are."""
+    """Return the address of the articles before the first requested one."""
     said = extra or {}
     first = said.get("first")
     return (
@@ -223,7 +238,7 @@ def _count(extra: Mapping[str, JsonValue] | None, shown: ListingPage, before: in
 
 
 def _describe_missing(entries: Sequence[Entry]) -> str:
-    """Numbers between the first and the last that no article has: cancelled, or gone."""
+    """Return the numbers between the first and the last that have no article: cancelled or expired."""
     here = sorted(int(entry.name) for entry in entries if entry.name.isascii() and entry.name.isdigit())
     gaps = [(low + 1, high - 1) for low, high in pairwise(here) if high - low > 1]
     count = sum(high - low + 1 for low, high in gaps)

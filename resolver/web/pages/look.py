@@ -23,7 +23,7 @@ _MASKED = "****"
 
 
 class RulingRow(NamedTuple):
-    """One objection: its rule, what it says, the option that would allow it, and where in the URL."""
+    """A decision of the policy: its rule and detail, the option to allow the URL, and the position."""
 
     rule: str
     action: Action
@@ -33,7 +33,7 @@ class RulingRow(NamedTuple):
 
 
 class SendingRow(NamedTuple):
-    """One step of a plan."""
+    """A step of a plan."""
 
     action: str
     text: str
@@ -50,8 +50,17 @@ def look_page(
     meant: str | None = None,
     note: str | None = None,
 ) -> WebPage:
-    """`text` is the URL as it was given, `url` what the parser made of it, None where it is none. `meant` is
-    a URL that may have been meant instead; `note` says what else the person should know."""
+    """Return the preview of a URL.
+
+    Args:
+        text: The URL as given.
+        plan: The plan of its request.
+        verdict: The policy verdict.
+        url: The parsed URL; None if the text is not a URL.
+        place: The page's address bar.
+        meant: A similar URL that the user may have meant.
+        note: A further note for the user.
+    """
     goes_ahead = plan.verdict != "refuse" and plan.error is None
     in_the_way = None if plan.error is None or plan.verdict == "refuse" else plan.error.message
     values = {
@@ -80,7 +89,7 @@ def rulings_of(decisions: tuple[Decision, ...], text: str, shown: str) -> Iterat
 
 
 def _others(plan: Plan) -> list[RulingRow]:
-    """What only the dialogue itself objects to."""
+    """Return the findings of the protocol's plan, as the policy itself has none."""
     return [
         RulingRow(finding.rule, finding.action, finding.detail, "", None)
         for finding in plan.findings
@@ -89,7 +98,7 @@ def _others(plan: Plan) -> list[RulingRow]:
 
 
 def _parts(url: Url) -> Iterator[FactRow]:
-    """The components, what nobody may see masked."""
+    """Yield the components of a URL, with secrets masked."""
     hidden = {"password"} | ({"gopherplus"} if url.place("answers") is not None else set())
     for name, value in url.components().items():
         if value is None or value == []:

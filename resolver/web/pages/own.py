@@ -1,4 +1,4 @@
-"""Pages of the web UI itself: start, history, bookmarks, transfers, settings, words; mail and services."""
+"""Pages of the web UI itself: start, history, bookmarks, transfers, settings, help; mail and services."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from resolver.web.pages.article import parts_of
 from resolver.web.pages.gopher import command_of
 from resolver.web.pages.page import FactRow, PageAddressBar, WebPage, octets, text_of
 
-#: Of what was opened, what the first page shows.
+#: Number of recent URLs on the start page.
 _LATELY = 10
 
 
 class OpenedUrl(NamedTuple):
-    """A URL (redacted) that was opened or kept, what its page is called, and when that was."""
+    """A redacted URL in the history or the bookmarks, its page's title, and the time."""
 
     url: str
     title: str
@@ -25,7 +25,7 @@ class OpenedUrl(NamedTuple):
 
 
 class RuleRow(NamedTuple):
-    """A rule of the policy in a sentence, and the options that make it milder."""
+    """A rule of the policy in a sentence, and the options that relax it."""
 
     name: str
     sentence: str
@@ -33,8 +33,15 @@ class RuleRow(NamedTuple):
 
 
 class SavedTransfer(NamedTuple):
-    """One file that is saved, or was. `state` is waiting, running, paused, done or failed; `number` is how
-    its buttons name it. `expected` is None where nobody announced a size; `rate` is in octets a second."""
+    """A transfer of a file.
+
+    Attributes:
+        number: The number by which its buttons name it.
+        state: waiting, running, paused, done or failed.
+        received: The bytes received so far.
+        expected: The size in bytes; None if the server did not send it.
+        rate: The rate in bytes/s.
+    """
 
     number: int
     name: str
@@ -49,7 +56,7 @@ class SavedTransfer(NamedTuple):
 
 
 class UrlRow(NamedTuple):
-    """A row of a list of URLs. `kept` is the URL as it was given, `url` the same without a password."""
+    """A row in a list of URLs; `kept` is the URL as given, `url` the same without its password."""
 
     href: str
     kept: str
@@ -60,7 +67,7 @@ class UrlRow(NamedTuple):
 
 
 class TransferRow(NamedTuple):
-    """A transfer in words, and the buttons that it has."""
+    """A transfer as text, and its buttons."""
 
     number: int
     name: str
@@ -87,21 +94,27 @@ _BUTTONS: Mapping[str, tuple[tuple[str, str], ...]] = {
 def start_page(
     place: PageAddressBar, lately: Sequence[OpenedUrl] = (), schemes: Sequence[tuple[str, str]] = ()
 ) -> WebPage:
-    """Where a person begins. `schemes` are those that are resolved here, and what their URLs name."""
+    """Return the start page; `schemes` are the supported ones, each with a description of its URLs."""
     values = {"lately": _lines(lately[:_LATELY], place), "schemes": list(schemes)}
     return WebPage("start.html", "resolve", 200, values)
 
 
 def history_page(place: PageAddressBar, opened: Sequence[OpenedUrl]) -> WebPage:
-    """The newest first, as they are given."""
+    """Return the history page; the entries are listed in the given order, the newest first."""
     return WebPage("history.html", "History", 200, {"lines": _lines(opened, place)})
 
 
 def bookmarks_page(
     place: PageAddressBar, kept: Sequence[OpenedUrl], address: str = "", complaint: str = ""
 ) -> WebPage:
-    """`address` is a URL that may be kept, if the person came from its page; `complaint` says why nothing can
-    be kept."""
+    """Return the bookmarks page.
+
+    Args:
+        place: The page's address bar.
+        kept: The bookmarks.
+        address: A URL that may be added, if the user came from its page.
+        complaint: Why bookmarks cannot be stored.
+    """
     values = {"lines": _lines(kept, place), "address": address, "complaint": complaint}
     return WebPage("bookmarks.html", "Bookmarks", 200, values)
 
@@ -109,8 +122,17 @@ def bookmarks_page(
 def transfers_page(
     place: PageAddressBar, transfers: Sequence[SavedTransfer], change: int = 0, complaint: str = ""
 ) -> WebPage:
-    """The page asks again every few seconds as long as something runs, where no script does; a script is told
-    what comes behind `change`. `complaint` says why another run will not know of them."""
+    """Return the transfers page.
+
+    Without a script, the page reloads every few seconds while a transfer runs. A script receives the changes
+    after number `change`.
+
+    Args:
+        place: The page's address bar.
+        transfers: The transfers, the newest first.
+        change: The number of the last change on the page.
+        complaint: Why the transfers are not recorded for later runs.
+    """
     values = {
         "transfers": [transfer_shown(each, place) for each in transfers],
         "runs": any(each.state in ("waiting", "running") for each in transfers),
@@ -123,8 +145,13 @@ def transfers_page(
 def settings_page(
     rows: Iterable[FactRow], handlers: Sequence[str] = (), logins: Sequence[str] = ()
 ) -> WebPage:
-    """What holds here, and where it is from; `handlers` are the schemes that this browser may be asked to
-    hand over, `logins` the places that one is held for."""
+    """Return the settings page.
+
+    Args:
+        rows: The effective settings and their sources.
+        handlers: The schemes that the browser may be asked to hand over.
+        logins: The places for which a login is held.
+    """
     values = {"rows": list(rows), "handlers": list(handlers), "logins": list(logins)}
     return WebPage("settings.html", "Settings", 200, values)
 
@@ -149,7 +176,7 @@ def _lines(opened: Iterable[OpenedUrl], place: PageAddressBar) -> list[UrlRow]:
 
 
 def transfer_shown(one: SavedTransfer, place: PageAddressBar) -> TransferRow:
-    """Its row."""
+    """Return the row of a transfer."""
     of = "" if one.expected is None else f" of {one.expected:,}"
     percent = None
     if one.expected and one.state != "done":
@@ -181,8 +208,7 @@ def _rate(rate: float) -> str:
 
 
 def mail_page(response: Response, place: PageAddressBar) -> WebPage:
-    """The draft, as the reply of the URL has it: who it goes to, what it says, and what of the URL is not in
-    it."""
+    """Return the page of a draft: its recipients, its text, and the parts of the URL that it ignores."""
     addresses = (response.extra or {}).get("addresses")
     body = parts_of(response.content)[0].text
     values = {
@@ -200,7 +226,7 @@ def mail_page(response: Response, place: PageAddressBar) -> WebPage:
 
 
 def service_page(response: Response, place: PageAddressBar) -> WebPage:
-    """What the reply of the URL says of it."""
+    """Return the page of a terminal session."""
     extra = response.extra or {}
     port = extra.get("port")
     values = {

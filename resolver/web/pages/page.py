@@ -1,4 +1,4 @@
-"""A page before rendering: its template, values and context; and its rendering to markup."""
+"""A page before rendering: its template, values and frame; and its rendering to HTML."""
 
 from __future__ import annotations
 
@@ -20,23 +20,29 @@ from resolver.terminal.text import escape_controls, escape_line
 from resolver.url import registry
 from resolver.url.parsing import build, parse
 
-#: A title of a page keeps its ends: the place, and the name.
+#: Maximum length of a page's title; its beginning and its end are kept.
 _LONGEST_TITLE = 80
 
-#: Listings have so many rows a page, unless somebody says otherwise, and never more than the second.
+#: The default number of rows on a page of a listing, and the maximum.
 PAGE_SIZE = 500
 LARGEST_PAGE = 10_000
 
 
-#: Hits that may be marked.
+#: Maximum number of hits that may be marked.
 MOST_RELEVANT = 16
-#: Digits of an article's number (RFC 3977 3.6 has fewer), and of a page's.
+#: Maximum number of digits of an article's number (RFC 3977 3.6 has fewer), and of a page's.
 _MOST_DIGITS = 16
 
 
 class WebPage(NamedTuple):
-    """`title` is that of the tab, `status` that of the answer (RFC 9110 15), `values` what the template is
-    told besides what every page is (`PageFrame`)."""
+    """A page before rendering.
+
+    Attributes:
+        template: The file name of the template.
+        title: The title of the browser tab.
+        status: The status code of the response (RFC 9110 15).
+        values: The template's variables, besides `PageFrame`.
+    """
 
     template: str
     title: str
@@ -45,16 +51,21 @@ class WebPage(NamedTuple):
 
 
 class Breadcrumb(NamedTuple):
-    """One step of the way to a page; `href` is None for the page itself."""
+    """A step of the path to a page; the page itself has no `href`."""
 
     text: str
     href: str | None = None
 
 
 class PageFrame(NamedTuple):
-    """What every page has around its content. `address` stands in the address bar. `panel` is the markup of
-    the dialogue, which only `resolver.web.dialogue` makes. `csrf` gives a form's token by its
-    action. `archived` tells of an archive what time it is of."""
+    """The parts of a page around its content.
+
+    Attributes:
+        address: The text in the address bar.
+        panel: HTML of the protocol exchange; only `resolver.web.dialogue` makes it.
+        csrf: Returns the CSRF token of a form for its action.
+        archived: The capture date, if an archive is shown.
+    """
 
     address: str = ""
     crumbs: tuple[Breadcrumb, ...] = ()
@@ -66,9 +77,17 @@ class PageFrame(NamedTuple):
 
 
 class PageQuery(NamedTuple):
-    """What a person asked of a page besides its URL: `page` of a listing from 1 on, its order, what its names
-    should hold, the view of a document; of a news group, the articles before that number (0: the newest); of
-    a search, the URLs of hits to which others should be alike."""
+    """The query fields of a page.
+
+    Attributes:
+        page: The page of a listing, from 1 on.
+        sort: The order of a listing.
+        filter: Text that names must contain.
+        view: The view of a document.
+        size: Rows on a page.
+        before: Only articles of a newsgroup before this number; 0 for the newest.
+        relevant: The URLs of hits; the search finds similar documents.
+    """
 
     page: int = 1
     sort: str = ""
@@ -80,7 +99,7 @@ class PageQuery(NamedTuple):
 
 
 def read_query(pairs: Iterable[tuple[str, str]], size: int = PAGE_SIZE) -> PageQuery:
-    """Of the fields of an address; what makes no sense is as if it were not there."""
+    """Parse the query fields of a page; invalid values are ignored."""
     fields = tuple(pairs)
     said = dict(fields)
     return PageQuery(
@@ -99,9 +118,14 @@ def _number(text: str) -> int:
 
 
 class PageAddressBar(NamedTuple):
-    """Where a page stands. `url` is redacted, `path` the page's own address without what `PageQuery` has;
-    `href` gives the address at which a URL found on this page is shown, `look` the one where it is judged
-    only."""
+    """The addresses of a page.
+
+    Attributes:
+        url: The redacted URL.
+        path: The page's own path, without query fields.
+        href: Returns the address of a URL found on this page.
+        look: Returns the address of the preview of a URL.
+    """
 
     url: str
     path: str
@@ -110,7 +134,7 @@ class PageAddressBar(NamedTuple):
     from_id: str = ""
 
     def make_address(self, said: PageQuery) -> str:
-        """The address of the same page, asked so."""
+        """Return the address of the same page with other query fields."""
         fields = {
             "from": self.from_id,
             "view": said.view,
@@ -126,14 +150,14 @@ class PageAddressBar(NamedTuple):
 
 
 def shorten(text: str, most: int = _LONGEST_TITLE) -> str:
-    """With its middle left out where it is long."""
+    """Return the text with its middle left out if it is too long."""
     if len(text) <= most:
         return text
     front = most * 2 // 3
     return f"{text[:front]}…{text[len(text) - (most - front - 1) :]}"
 
 
-#: What a listing without a word of its own calls an entry.
+#: The name of an entry's kind, unless a listing has its own name.
 KINDS: Mapping[Kind, str] = {
     Kind.DOCUMENT: "document",
     Kind.DIRECTORY: "directory",
@@ -150,21 +174,21 @@ KINDS: Mapping[Kind, str] = {
 
 
 class FactRow(NamedTuple):
-    """One line of what is known."""
+    """A fact in a list of facts."""
 
     name: str
     text: str
 
 
 def size_of(entry: Entry) -> str:
-    """In octets; `~` before what the server only rounded; a dash where it said nothing."""
+    """Return the size in bytes, with `~` if the server rounded it, or a dash if it is unknown."""
     if entry.size is not None:
         return f"{entry.size:,}"
     return _describe_entry(entry, "size_text") or "–"
 
 
 def date_of(entry: Entry) -> str:
-    """In UTC, or by the server's own clock with `~`."""
+    """Return the date in UTC, with `~` if it is in the server's time zone, or a dash if it is unknown."""
     if entry.modified is not None:
         return f"{entry.modified:%Y-%m-%d %H:%M}"
     return _describe_entry(entry, "modified_local").replace("T", " ")[:17] or "–"
@@ -184,13 +208,13 @@ def format_count(count: int, one: str, many: str) -> str:
 
 
 def text_of(extra: Mapping[str, JsonValue] | None, name: str) -> str:
-    """A text among what only the scheme knows; empty where there is none."""
+    """Return a scheme-specific text, or an empty text."""
     said = (extra or {}).get(name)
     return said if isinstance(said, str) else ""
 
 
 def facts_of(facts: Facts) -> Iterator[FactRow]:
-    """What a reply said of its object, each in words; whose word it is where that matters."""
+    """Yield the facts of a response as text."""
     if facts.title:
         yield FactRow("title", facts.title)
     if facts.media_type is not None:
@@ -203,21 +227,21 @@ def facts_of(facts: Facts) -> Iterator[FactRow]:
 
 
 def line_of(text: str) -> str:
-    """On one line: what would end it, or move along it, is written as an escape."""
+    """Return the text on one line: line ends and tabs are written as escapes."""
     return escape_line(text).replace("\t", "\\x09")
 
 
-# The path of a URL, segment by segment: each step is the URL up to there, requested as a directory. For a
-# gopher selector that is a guess, which most servers make true.
+# The path of a URL, segment by segment. Each step links to the URL up to that segment, as a directory. For a
+# gopher selector that is a guess, which is right for most servers.
 
-#: Segments that are shown; what lies between the first and the last of more is left out.
+#: Maximum number of segments shown; those in the middle of a longer path are left out.
 _MOST = 12
-#: Characters of a URL that is one step.
+#: Maximum length of a URL that is a single step.
 _LONGEST = 60
 
 
 def crumbs_of(url: Url, href: Callable[[str], str]) -> tuple[Breadcrumb, ...]:
-    """From the server to the thing itself, without a password; nothing for what lies on no server."""
+    """Return the steps from the server to the URL, without a password; empty for a URL without a host."""
     row = registry.find(url.scheme)
     if not isinstance(url, HostUrl) or row is None:
         return ()
@@ -226,7 +250,7 @@ def crumbs_of(url: Url, href: Callable[[str], str]) -> tuple[Breadcrumb, ...]:
     try:
         bare: Any = replace(url, password=None, fragment=None, text="", places=(), findings=())
         found = list(_steps(build(bare), row.tree, href))
-    except InvalidUrl:  # built, and of components that no text has
+    except InvalidUrl:  # the URL was built, of components that no text gives
         return (Breadcrumb(shorten(url.shown, _LONGEST)),)
     if found and found[-1].text:
         found[-1] = found[-1]._replace(href=None)
@@ -236,7 +260,7 @@ def crumbs_of(url: Url, href: Callable[[str], str]) -> tuple[Breadcrumb, ...]:
 
 
 def parent_of(url: Url) -> str | None:
-    """The URL of what it is in, None for the top of a server."""
+    """Return the URL of the parent directory; None at the top of a server."""
     steps = [crumb.href for crumb in crumbs_of(url, str) if crumb.href is not None]
     return steps[-1] if steps else None
 
@@ -247,7 +271,7 @@ def _steps(text: str, tree: Tree, href: Callable[[str], str]) -> Iterator[Breadc
     yield Breadcrumb(text[:start], _step(text[: start + 1], tree, href))
     at = start + 1
     if "gophertype" in parse(text).components():
-        at += 1  # the type is none of the names, nor is what is asked of the item
+        at += 1  # neither the type nor the search words are part of the name
         end = next((found for found in [text.find("%09", at, end)] if found >= 0), end)
     while at < end:
         slash = text.find("/", at, end)
@@ -269,8 +293,17 @@ def _step(text: str, tree: Tree, href: Callable[[str], str]) -> str | None:
 
 
 def refine_url(text: str, what: str, value: str) -> str:
-    """The URL with the `search` or `view` that is `value`. Raises `InvalidUrl` for what is no URL or makes
-    none, and `UnsupportedScheme` where the scheme has no such thing."""
+    """Return the URL with another search or view.
+
+    Args:
+        text: The URL.
+        what: `search` or `view`.
+        value: The search words, or the view.
+
+    Raises:
+        InvalidUrl: The text is not a URL, or the value gives none.
+        UnsupportedScheme: The scheme has no search or view.
+    """
     url = parse(text)
     scheme = registry.find(url.scheme)
     refine = None if scheme is None else scheme.refine.get(what)
@@ -279,23 +312,23 @@ def refine_url(text: str, what: str, value: str) -> str:
     return build(refine(url, value))
 
 
-# Rendering. All values of a template pass through `_show_value`, then through Jinja's escaping: no template
-# and no page function can forget either.
+# Rendering. All values of a template pass through `_show_value` and then through Jinja's escaping. Neither a
+# template nor a page function can bypass them.
 #
-# The only value that is markup already is the dialogue's panel, which `resolver.web.dialogue` makes of
-# escaped text; no other value becomes `Markup`, and only here.
+# The only value that is HTML already is the panel of the protocol exchange, which `resolver.web.dialogue`
+# makes of escaped text. No other value becomes `Markup`, and only here.
 
-#: Octets of a piece of a page that is sent as it is made.
+#: Minimum size in characters of a piece of a page that is sent while it is made.
 _PIECE = 16_384
 
 
 def render(page: WebPage, frame: PageFrame) -> str:
-    """The whole page."""
+    """Return the complete page."""
     return "".join(_parts(page, frame))
 
 
 def pieces(page: WebPage, frame: PageFrame) -> Iterator[str]:
-    """The page from its head on, as it is made."""
+    """Yield the page in pieces as it is made."""
     held: list[str] = []
     size = 0
     for part in _parts(page, frame):
@@ -319,7 +352,7 @@ def _parts(page: WebPage, frame: PageFrame) -> Iterator[str]:
 
 @cache
 def environment() -> Environment:
-    """The templates, which are read once."""
+    """Return the template environment; each template is read once."""
     return Environment(
         loader=PackageLoader("resolver.web"),
         autoescape=True,
@@ -333,8 +366,11 @@ def environment() -> Environment:
 
 @cache
 def static_file(name: str) -> str:
-    """A file of ours that pages name: `window.css`, which has the sheet of the dialogue's panel too, or
-    `window.js`. Read once; raises `TemplateNotFound` for any other."""
+    """Return `window.css`, with the stylesheet of the exchange panel, or `window.js`; each is read once.
+
+    Raises:
+        TemplateNotFound: There is no such file.
+    """
     text = PackageLoader("resolver.web", "static").get_source(environment(), name)[0]
     if name != "window.css":
         return text
@@ -342,7 +378,7 @@ def static_file(name: str) -> str:
 
 
 def _show_value(value: object) -> object:
-    """A value as a page has it: what is not text is a number, or markup of ours."""
+    """Return a value as shown: text is escaped; other values are numbers or HTML of the web UI."""
     if isinstance(value, str) and not isinstance(value, Markup):
         return escape_controls(value)
     return "" if value is None else value

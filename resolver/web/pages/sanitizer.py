@@ -1,12 +1,13 @@
-"""Markup of a stranger as a page that names nothing elsewhere.
+"""Untrusted HTML, SVG and XML as a page without references to other hosts.
 
-The policy of a document (`headers.of_content`) lets it load nothing, but comes too late for frames. Chromium
-156 connects to the host of an `iframe` or a `frame`, also in SVG, XML, `srcdoc`, `noscript` and shadow trees,
-before it looks at the policy (measured: 11 of 71 ways to name a host). So the page is written anew, of the
-elements and attributes of the lists below; all else is left out. Text and values are escaped, so a browser
-finds no element that was not written here, whatever this reader made of the original.
+The policy of a document (`headers.make_content_headers`) blocks all loading, but takes effect too late for
+frames. Chromium 156 connects to the host of an `iframe` or a `frame` before it reads the policy, also in SVG,
+XML, `srcdoc`, `noscript` and shadow trees (measured: 11 of 71 ways to name a host).
 
-One pass from front to back: as in HTML's own tokenizer nothing is looked at twice.
+The page is therefore rewritten, with only the elements and attributes listed below. Text and values are
+escaped: a browser finds no element that was not written here, however this module parsed the original.
+
+The input is read once from front to back, without backtracking, as in HTML's own tokenizer.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _ELEMENTS = _names(
     time tr tt u ul var wbr
     """
 )
-#: Those of a drawing. HTML gives names that were written small their capitals back (`linearGradient`).
+#: The elements of an SVG drawing. HTML restores the capitals of names in lower case (`linearGradient`).
 _SHAPES = _names(
     """
     a circle clippath defs ellipse feblend fecolormatrix fecomponenttransfer fecomposite fedropshadow
@@ -43,10 +44,10 @@ _SHAPES = _names(
 )
 _EMPTY = frozenset(("br", "col", "hr", "img", "wbr"))
 _CLOSED_HERE = _EMPTY | {"style"}
-#: Left out with all that is in them.
+#: Elements that are left out with their content.
 _UNREAD = frozenset(("iframe", "metadata", "noembed", "script", "template", "textarea", "title", "xmp"))
-#: None of them has a URL, but `href` and `src`, whose values are looked at, and styles, which the policy of
-#: the document keeps from loading anything: there Chromium does not connect.
+#: Only `href` and `src` contain URLs, and their values are checked. Styles cannot load anything: the policy
+#: of the document blocks that before Chromium connects.
 _ATTRIBUTES = _names(
     """
     align alt bgcolor border cellpadding cellspacing class clear color colspan compact datetime dir face
@@ -73,7 +74,7 @@ _BARE = re.compile(r"[^\s>]*")
 
 
 class _Begun(NamedTuple):
-    """What a tag says, and where it ends. `is_closed`: with a slash, as empty elements of XML are."""
+    """A parsed tag: its attributes, its end, and whether a slash closes it (`is_closed`), as in XML."""
 
     values: dict[str, str]
     end: int
@@ -81,7 +82,7 @@ class _Begun(NamedTuple):
 
 
 def allowed_markup(markup: str, *, is_xml: bool) -> str:
-    """Return HTML of what `markup` has of the lists. Never raises."""
+    """Return HTML with the listed elements and attributes of `markup`; never raises."""
     return "".join(("<!doctype html>\n", *_pieces(markup, is_xml)))
 
 
@@ -97,7 +98,7 @@ def _pieces(markup: str, is_xml: bool) -> Iterator[str]:
             continue
         begun = _read_tag(markup, tag.end())
         if begun is None:
-            return  # HTML leaves out what is closed nowhere
+            return  # HTML leaves out an unclosed tag
         name = tag[2].rpartition(":")[2].lower()
         at = begun.end
         drawn = bool(namespaces) and namespaces[-1] == "svg"
@@ -126,7 +127,7 @@ def _pieces(markup: str, is_xml: bool) -> Iterator[str]:
 
 
 def _no_tag(markup: str, opening: int, is_xml: bool) -> tuple[str, int]:
-    """The text that something else is which begins with `<`, and where it ends; -1 where it does not."""
+    """Return the text of a construct that begins with `<` and is not a tag, and its end; -1 if unclosed."""
     if markup.startswith("<!--", opening):
         return "", _find_end(markup, "-->", opening + 2)
     if is_xml and markup.startswith("<![CDATA[", opening):
@@ -143,7 +144,7 @@ def _find_end(markup: str, end: str, start: int) -> int:
 
 
 def _read_tag(markup: str, at: int) -> _Begun | None:
-    """A tag behind its name; None where it is closed nowhere."""
+    """Parse a tag after its name; None if it is not closed."""
     values: dict[str, str] = {}
     while True:
         gap = _match(_GAP, markup, at)
@@ -169,14 +170,14 @@ def _read_tag(markup: str, at: int) -> _Begun | None:
 
 
 def _match(pattern: re.Pattern[str], markup: str, at: int) -> re.Match[str]:
-    """Of a pattern that matches nothing, too."""
+    """Return the match of a pattern that also matches the empty string."""
     found = pattern.match(markup, at)
     assert found is not None
     return found
 
 
 def _until_closed(markup: str, start: int, name: str) -> tuple[str, int]:
-    """What is in an element whose content is no markup, and where its end tag is; -1 where there is none."""
+    """Return the content of an element without markup, and the position of its end tag; -1 if it has none."""
     closing = re.compile(rf"</(?:[\w-]{{1,40}}:)?{name}(?=[\s/>])", re.IGNORECASE).search(markup, start)
     return (markup[start:], -1) if closing is None else (markup[start : closing.start()], closing.start())
 
@@ -194,12 +195,12 @@ def _open_tag(name: str, values: dict[str, str]) -> str:
 
 
 def _text(text: str) -> str:
-    """References stay as they are: what they stand for is text."""
+    """Escape `<`; character references are kept, because they stand for text."""
     return text.replace("<", "&lt;")
 
 
 def _sheet(text: str, is_xml: bool) -> str:
-    """Without a character that could begin a tag. `\\3c` is that character to CSS."""
+    r"""Replace `<` by `\3c `, which is that character in CSS but cannot begin a tag."""
     if is_xml:
         text = plain(text.replace("<![CDATA[", "").replace("]]>", ""))
     return text.replace("<", "\\3c ")

@@ -1,4 +1,4 @@
-"""Text in its charset, a part at a time, with its URLs as links; HTML as text; signatures of media types."""
+"""Text in its charset, in parts, with its URLs as links; HTML as text; signatures of media types."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from resolver.transfer.response import Response, decode_text
 from resolver.url.parsing import extract
 from resolver.web.pages.page import PageAddressBar, PageQuery, WebPage, facts_of
 
-#: Characters of a part: what a browser lays out without pause.
+#: Characters of a part: an amount that a browser lays out without delay.
 PART = 1_048_576
 
 
 class TextRun(NamedTuple):
-    """A stretch of text; with `href` a link."""
+    """A run of text; with `href`, a link."""
 
     text: str
     href: str | None = None
 
 
 def text_page(response: Response, query: PageQuery, place: PageAddressBar) -> WebPage:
-    """One part of a document that is text."""
+    """Return the page with one part of a text document."""
     text = response.text
     whole = decode_text(response.content, response.charset) if text is None else text
     values = {
@@ -36,7 +36,7 @@ def text_page(response: Response, query: PageQuery, place: PageAddressBar) -> We
 
 
 def part_values(text: str, query: PageQuery, place: PageAddressBar) -> dict[str, object]:
-    """What `part.html` shows: the part of a text that `query.page` names."""
+    """Return the values of `part.html` for the part of a text that `query.page` selects."""
     cuts = [0]
     while len(text) - cuts[-1] > PART:
         end = text.rfind("\n", cuts[-1], cuts[-1] + PART) + 1
@@ -54,7 +54,7 @@ def part_values(text: str, query: PageQuery, place: PageAddressBar) -> dict[str,
 
 
 def runs_of(text: str, place: PageAddressBar) -> Iterator[TextRun]:
-    """The text in stretches, those that are URLs as links: what is wrapped, from its `<` to its `>`."""
+    """Yield the runs of a text, with each URL between `<` and `>` as a link."""
     at = 0
     for found in extract(text):
         end = text.index(">", found.position)
@@ -65,13 +65,13 @@ def runs_of(text: str, place: PageAddressBar) -> Iterator[TextRun]:
         yield TextRun(text[at:])
 
 
-# HTML as text: its words in order, without its style. None of it becomes markup of ours, and no picture,
-# style or script of it is requested.
+# HTML as text, without style. The page contains no part of the HTML, and no picture,
+# style or script is requested.
 #
-# The input is read once from front to back, in time that grows with its length alone: an unclosed construct
-# is searched once, where Python's own parser searches it again behind every `<`.
+# The input is read once from front to back, in linear time: an unclosed construct is searched once. Python's
+# own parser searches it again behind every `<`.
 
-#: What begins a line of its own, a paragraph, and what nobody reads.
+#: Elements that start a line, elements that start a paragraph, and elements that are left out.
 _LINES = re.compile(
     r"address|article|aside|blockquote|br|caption|dd|div|dl|dt|fieldset|figcaption|figure|footer|form|h[1-6]"
     r"|header|hr|li|main|nav|ol|p|pre|section|table|tbody|td|th|thead|title|tr|ul"
@@ -83,12 +83,12 @@ _BLANKS = re.compile(r"[ \t\r\n\f]+")
 _REFERENCE = re.compile(
     r"&(?:#[0-9]{1,7}(?![0-9])|#[xX][0-9a-fA-F]{1,6}(?![0-9a-fA-F])|[A-Za-z][A-Za-z0-9]{1,31});?"
 )
-#: Characters of a tag that are looked at for what it says.
+#: Maximum number of characters of a tag that are searched for attributes.
 _MOST = 4_096
 
 
 def text_of_markup(markup: str) -> str:
-    """The words, with the URLs of links in angle brackets. Never raises."""
+    """Return the text of HTML, with the URLs of links in angle brackets; never raises."""
     words = _Words(markup)
     words.read()
     text = "\n".join(line.rstrip(" \t") for line in "".join(words.found).split("\n"))
@@ -110,13 +110,13 @@ class _Words:
                 break
             self._say(self._markup[at:opening])
             at = self._find_end(opening)
-            if at < 0:  # it is closed nowhere, and so is nothing behind it
+            if at < 0:  # neither this tag nor a later one is closed
                 at = opening
                 break
         self._say(self._markup[at:])
 
     def _find_end(self, opening: int) -> int:
-        """Where what begins at this `<` ends; -1 where it does not."""
+        """Return the end of the construct at this `<`; -1 if it is not closed."""
         markup = self._markup
         if markup.startswith("<!--", opening):
             end = markup.find("-->", opening + 4)
@@ -168,7 +168,7 @@ class _Words:
 
 
 def _attribute(name: str, said: str) -> str:
-    """The value of an attribute of a tag; empty where it has none."""
+    """Return the value of an attribute of a tag; empty if the tag does not have it."""
     found = re.search(rf"""(?:^|\s){name}\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", said, re.IGNORECASE)
     return "" if found is None else plain(next(filter(None, found.groups()), ""))
 
@@ -177,8 +177,8 @@ def plain(text: str) -> str:
     return _REFERENCE.sub(lambda found: unescape(found[0]), text)
 
 
-# Media types by the first bytes of a document, which alone decide how it is shown; the type that a server, a
-# menu or a part of a mail states is ignored.
+# Media types by the first bytes of a document, which alone decide how it is shown. The media type that a
+# server, a menu or a mail part declares is ignored.
 
 _SIGNATURES: tuple[tuple[re.Pattern[bytes], str], ...] = (
     (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png"),
@@ -198,7 +198,7 @@ _SIGNATURES: tuple[tuple[re.Pattern[bytes], str], ...] = (
 
 
 def media_type_of(octets: bytes) -> str | None:
-    """The type that a browser may be told, out of those that it can show; None for all others."""
+    """Return the media type by signature, if it is a type that a browser can show; else None."""
     return next((media_type for signature, media_type in _SIGNATURES if signature.match(octets)), None)
 
 
