@@ -1,6 +1,6 @@
-"""Other people's libraries, each with what this package has for it: one module or folder a library.
-`fields` is what two of them share.
+"""Adapters for other libraries: one module or package for each library.
 
-An adapter uses the public names of `resolver` and its own library, and nothing else of ours: what it can do,
-any program can. Nothing of the house needs one: only the verb of the command that serves one imports it.
+`fields` is shared by two of them. An adapter uses only the public names of `resolver` and its own library, so
+any program could do the same. No other package needs an adapter, except that the command `resolve mcp`
+imports `mcp`.
 """

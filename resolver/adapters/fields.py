@@ -1,8 +1,8 @@
-"""Header fields that another client hands over with a URL of a scheme without header fields.
+"""Header fields that another client passes with a URL of a scheme without header fields.
 
-A login (`Authorization: Basic`) goes to the place of the URL. A field that the client sends unasked, and
-that any answer satisfies, is left out. Every other field is an error: the caller would believe that the
-peer has it.
+A login (`Authorization: Basic`) goes to the host and port of the URL. A field that the client sends by
+default, and that any response satisfies, is left out. Every other field is an error: the caller would believe
+that the peer received it.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ Place: TypeAlias = tuple[str, str, int]
 Answer: TypeAlias = Awaitable[resolver.Credentials | None] | resolver.Credentials | None
 Given: TypeAlias = Callable[[str, str, int, bytes | None], Answer] | Mapping[Place, resolver.Credentials]
 
-#: The URL and the connection decide the first two; an answer without a content coding satisfies the third.
+#: The URL and the connection define the first two; a response without a content coding satisfies the third.
 _SATISFIED = frozenset({"host", "connection", "accept-encoding"})
 
 
 class PlaceLogin(NamedTuple):
-    """The login of a request, for the place of its URL alone (S11)."""
+    """The login of a request, for the scheme, host and port of its URL alone (S11)."""
 
     place: Place
     credentials: resolver.Credentials
 
     def override_source(self, given: Given | None) -> Given:
-        """Return a source of credentials that has this login for its place, and asks `given` for others."""
+        """Return a credentials source with this login for its place, and `given` for other places."""
         if given is None or isinstance(given, Mapping):
             return {**(given or {}), self.place: self.credentials}
 
@@ -43,16 +43,16 @@ class PlaceLogin(NamedTuple):
 
 
 def login_of(url: str, fields: Iterable[tuple[str, str]], own_agent: str) -> PlaceLogin | None:
-    """Return the login in the header fields of a request; None if there is none beside that of the URL.
+    """Return the login in the header fields of a request; None without one, or if the URL contains it.
 
     Args:
-        url: the URL of the request.
-        fields: the header fields of the request.
-        own_agent: the `User-Agent` that the client sends where its caller sets none.
+        url: The URL of the request.
+        fields: The header fields of the request.
+        own_agent: The default `User-Agent` of the client.
 
     Raises:
-        ValueError: If a field cannot be passed on.
-        resolver.InvalidUrl: If the URL is not valid.
+        ValueError: A field cannot be passed on.
+        resolver.InvalidUrl: The URL is not valid.
     """
     parsed, login = resolver.parse(url), None
     for name, value in fields:
@@ -65,7 +65,7 @@ def login_of(url: str, fields: Iterable[tuple[str, str]], own_agent: str) -> Pla
 
 
 def _credentials(value: str) -> resolver.Credentials:
-    """Return those of an `Authorization` field (RFC 7617)."""
+    """Parse the credentials of an `Authorization` field (RFC 7617)."""
     method, _, text = value.partition(" ")
     try:
         if method.lower() == "basic":

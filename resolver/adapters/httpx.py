@@ -1,12 +1,13 @@
-"""Transports of httpx for what is not of the web, for both of its clients.
+"""Transports of httpx for schemes other than http, for both of its clients.
 
     httpx.Client(mounts=resolver.adapters.httpx.mounts())
     httpx.AsyncClient(mounts=resolver.adapters.httpx.mounts())
 
-`resolver.HttpxTransport` is the one for http. A peer without status codes answers in those of http: 200,
-404 for what is not there, 401 and 403 for what needs a login or is denied, 503 for "not now", 502 for any
-other no. What fails is an exception of httpx, with ours as its cause. Only GET is done, and of the header
-fields a login is passed on: everything else that a request has is an error before anything is sent.
+`resolver.HttpxTransport` is the transport for http. The results of protocols without status codes are mapped
+to http's: 200 for success, 404 for a missing resource, 401 and 403 for a required login or denied access, 503
+for a temporary refusal, 502 for any other refusal. A failure raises an exception of httpx with the library's
+error as its cause. Only GET is supported. Of the header fields only a login is passed on; other parts of a
+request are an error before anything is sent.
 """
 
 from __future__ import annotations
@@ -34,28 +35,34 @@ _EXCEPTIONS: tuple[tuple[type[resolver.ResolveError], type[httpx.TransportError]
 
 
 def mounts(**settings: Unpack[resolver.Settings]) -> dict[str, Transport]:
-    """For the argument `mounts` of one client: every scheme that httpx has not. The settings are those of a
-    `Resolver`."""
+    """Return the argument `mounts` of a client: every scheme that httpx does not support.
+
+    Args:
+        settings: The settings of a `Resolver`.
+    """
     transport = Transport(**settings)
     return {f"{scheme}://": transport for scheme in resolver.schemes(web=False)}
 
 
 class _Given(resolver.Settings, total=False):
-    """What `resolver.stream` takes beside the URL."""
+    """The arguments of `resolver.stream` besides the URL."""
 
     origin: Literal["user", "chosen", "derived"]
     referrer: tuple[str, str | None] | None
 
 
-#: As `HttpxTransport` marks a request that it answers with a redirect: httpx hands the mark on to the hop.
+#: The key with which `HttpxTransport` marks a request that was redirected; httpx copies it to the next hop.
 _MARK = "resolver.hop"
 _AGENT = f"python-httpx/{httpx.__version__}"
 
 
 class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
-    """Of a client's time limits `connect` and `read` hold here, each for one wait; what is written is a line,
-    and there is no pool to wait for. Of the extensions of a request `origin` and `referrer` hold, as those of
-    `resolver.stream`."""
+    """A transport for schemes without header fields.
+
+    Of the client's timeouts `connect` and `read` apply, each to one wait. A write timeout is not needed for a
+    single line, and no pool timeout either. Of the extensions of a request, `origin` and `referrer` apply as
+    for `resolver.stream`.
+    """
 
     def __init__(self, **settings: Unpack[resolver.Settings]) -> None:
         self._settings = settings
@@ -91,7 +98,8 @@ class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
         limits = said.get("limits") or resolver.Limits()
         asked = extensions.pop("timeout", {})
         said["limits"] = limits.waiting(asked.get("connect"), asked.get("read"))
-        if (hop := extensions.pop(_MARK, None)) is not None:  # the fields of another place stay there (S11)
+        # the fields of another host and port are not sent (S11)
+        if (hop := extensions.pop(_MARK, None)) is not None:
             said["origin"], said["referrer"] = "derived", hop.referrer
             return said
         if "origin" in extensions:
@@ -148,13 +156,13 @@ def _response(
 
 
 def _make_declined_response(error: resolver.Declined) -> httpx.Response:
-    """The peer said no: its words in place of a body."""
+    """Return a response with the peer's refusal as its body."""
     return httpx.Response(resolver.http_status(error), text=error.message)
 
 
 @contextmanager
 def _translate_errors(request: httpx.Request) -> Iterator[None]:
-    """What fails inside is an exception of httpx."""
+    """Raise errors of the library as exceptions of httpx."""
     try:
         yield
     except resolver.ResolveError as error:

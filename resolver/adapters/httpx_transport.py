@@ -1,4 +1,4 @@
-"""The transport for httpx: each request is judged, sent, and answered, with httpx's errors and timeouts."""
+"""The transport for httpx: it checks, sends and answers each request, with httpx's errors and timeouts."""
 
 from __future__ import annotations
 
@@ -63,18 +63,18 @@ if TYPE_CHECKING:
     from resolver.transfer.archives import TryRecording
 
 
-# Errors of ours as errors that httpx promises its users; no other module converts them.
+# The library's errors are converted to the exceptions that httpx promises its users, only in this module.
 
 
 class RequestRefused(Refused, httpx.TransportError):
-    """The policy refused a request of httpx's: an error of ours and of theirs."""
+    """A request of httpx that the policy refused: an error of both libraries."""
 
     def __init__(self, refused: Refused) -> None:
         super().__init__(refused.rule, refused.message)
         vars(self).update(vars(refused))
 
     def __setattr__(self, name: str, value: object) -> None:
-        """httpx says of each of its errors which request it is about."""
+        """Allow httpx to set the request on each of its errors."""
         if name == "request":
             object.__setattr__(self, name, value)
         else:
@@ -96,7 +96,7 @@ _TRANSLATIONS: tuple[tuple[type[ResolveError], type[httpx.TransportError]], ...]
 def translate_error(
     error: ResolveError, timed_out: Callable[[str], httpx.TimeoutException]
 ) -> httpx.TransportError:
-    """What is raised of httpx's for an error of ours; for silence what `timed_out` makes of its words."""
+    """Return the httpx exception for an error; for a timeout, `timed_out` makes it from the message."""
     if isinstance(error, Refused):
         return RequestRefused(error)
     if isinstance(error, TimedOut):
@@ -107,20 +107,27 @@ def translate_error(
     return httpx.TransportError(error.message)
 
 
-# Redirects that a client follows, and the headers that may go along (S10, S11).
+# Redirects that a client follows, and the headers that are sent along (S10, S11).
 #
-# httpx makes a hop a request of its own, with headers that it selects and with the extensions of the answered
-# request. So each request that is answered by a redirect is marked there. A request with the mark of another
-# request is a hop, however the client came to send it; the same request sent again, as for authentication, is
-# not.
+# httpx makes each hop a separate request, with headers that it selects and with the extensions of the
+# redirected request. Each request with a redirect as its response is therefore marked in its extensions. A
+# request with the mark of another request is a hop, regardless of how the client came to send it. The same
+# request sent again, for example for authentication, is not a hop.
 
 _MARK = "resolver.hop"
 Headers: TypeAlias = "tuple[tuple[bytes, bytes], ...]"
 
 
 class _RedirectMark(NamedTuple):
-    """`request` was answered by a redirect, found in `referrer`, which makes `hops` in a row. `left` says
-    that it is not at the place any more that the first one was for. `clock` began with the first one."""
+    """The mark of a request with a redirect as its response.
+
+    Attributes:
+        request: The redirected request.
+        referrer: The location of the redirect.
+        hops: The number of hops so far.
+        left: Whether a hop has left the host and port of the first request.
+        clock: The clock that started with the first request.
+    """
 
     request: ReferenceType[httpx.Request]
     referrer: Referrer
@@ -130,7 +137,7 @@ class _RedirectMark(NamedTuple):
 
 
 class RequestRoute(NamedTuple):
-    """How a client came to a request. `hops` were followed before it; `left` and `clock` as above."""
+    """The origin of a request: `hops` redirects precede it; `left` and `clock` as in `_RedirectMark`."""
 
     origin: Origin
     referrer: Referrer | None
@@ -139,8 +146,11 @@ class RequestRoute(NamedTuple):
     clock: Clock | None = None
 
     def retry(self, url: Url, headers: Headers, policy: Policy) -> tuple[RequestRoute, Url, Headers]:
-        """What may go along to `url`. What was given for one place stays there, also behind another; a user
-        is not repeated in a redirect (S06), as httpx would."""
+        """Return the URL and headers that may be sent with a hop to `url`.
+
+        Credentials for one host and port are not sent elsewhere, even if a later hop returns there. A user
+        name is not repeated in a redirect (S06), as httpx would.
+        """
         if self.origin != "derived" or self.referrer is None:
             return self, url, headers
         stays = may_carry_credentials(parse(self.referrer.url), url, policy)
@@ -150,13 +160,13 @@ class RequestRoute(NamedTuple):
         return self._replace(left=True), there, select_harmless(headers)
 
     def mark(self, request: httpx.Request, found_in: Referrer, clock: Clock) -> None:
-        """The client may follow the answer to this request."""
+        """Mark a redirected request, because the client may follow the redirect."""
         mark = _RedirectMark(ref(request), found_in, self.hops + 1, self.left, clock)
         request.extensions = {**request.extensions, _MARK: mark}
 
 
 def route_of(request: httpx.Request, origin: Origin) -> RequestRoute:
-    """How the client came to this request: by a hop, as its own extensions say, or as all of them do."""
+    """Return the route of a request: a hop by its mark, otherwise by its extensions or the default."""
     mark = cast("_RedirectMark | None", request.extensions.get(_MARK))
     if mark is not None and mark.request() is not request:
         return RequestRoute("derived", mark.referrer, mark.hops, mark.left, mark.clock)
@@ -167,8 +177,8 @@ def route_of(request: httpx.Request, origin: Origin) -> RequestRoute:
 
 # The gate of one httpx request: its connections observe the timeouts of the client.
 #
-# httpx has a time for each phase: to connect, to write once, to read once. The shorter of that and our limit
-# ends the request. The time for a head begins when the whole request is sent.
+# httpx has a timeout for each phase: to connect, for one write, for one read. The shorter of that timeout and
+# our limit ends the request. The time for the response head begins when the request is completely sent.
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -182,8 +192,13 @@ _TIMED_OUT: Mapping[Phase, type[httpx.TimeoutException]] = {
 
 
 class HttpxTimeouts:
-    """See `Bounds`. `timeouts` are httpx's, in seconds by phase; None is no bound. `clock` is that of all
-    hops of a request, `head` the seconds for what comes before a body."""
+    """The timeouts of one request; see `Bounds`.
+
+    Args:
+        timeouts: httpx's timeouts in seconds by phase; None is no timeout.
+        clock: The clock of all hops of a request.
+        head: Seconds for the response head; None is no limit.
+    """
 
     def __init__(self, timeouts: Mapping[str, float | None], clock: Clock, head: float | None) -> None:
         self._timeouts = timeouts
@@ -196,8 +211,11 @@ class HttpxTimeouts:
 
     @property
     def late(self) -> Phase:
-        """Where somebody still says something and hears beside it, silence is no fault, and may end in the
-        same turn as what is."""
+        """Return the phase whose timeout counts.
+
+        While the request is still being sent and the response is read concurrently, a read timeout is not an
+        error. It may occur in the same turn as an actual timeout.
+        """
         return self._late
 
     @late.setter
@@ -206,51 +224,51 @@ class HttpxTimeouts:
             self._late = phase
 
     def begin_saying(self) -> None:
-        """And hear beside it."""
+        """Start sending and receiving concurrently."""
         self._saying = True
         self.leave_head()
 
     def end_saying(self) -> None:
-        """Then the head is waited for."""
+        """End sending; the time for the response head starts."""
         self._saying = False
         self.await_head()
 
     def begin(self, phase: Phase) -> None:
-        """The client's time for it begins."""
+        """Start the client's timeout for a phase."""
         seconds = self._timeouts.get(phase)
         self._until[phase] = _NEVER if seconds is None else self._clock.loop.current_time() + seconds
         if phase == "connect":
             self.leave_head()
 
     def record_connected(self) -> None:
-        """Little is said, and then a head is waited for."""
+        """Start the time for the response head: a short request follows the connection."""
         self.await_head()
 
     def deadline(self, phase: Phase) -> float:
-        """When the client's time for it is over."""
+        """Return the end of the client's timeout for a phase."""
         return self._until.get(phase, _NEVER)
 
     def compute_deadline(self, phase: Phase, silent: float) -> float:
-        """When one wait in it is over."""
+        """Return the end of one wait in a phase."""
         return silent if phase == "connect" else min(silent, self.deadline(phase))
 
     def make_timeout(self, phase: Phase) -> TimedOut:
-        """What is said then."""
+        """Return the error for a phase that exceeded the client's timeout."""
         return TimedOut(f"timed out: not done within {self._timeouts[phase]:g} s, as the client has it")
 
     def leave_head(self) -> None:
-        """Nobody can have answered yet."""
+        """Suspend the time for the response head: the peer cannot have responded yet."""
         if self.scope is not None:
             self.scope.deadline = self._clock.deadline
 
     def await_head(self) -> None:
-        """All is said: it is to have come in so many seconds from now on."""
+        """Start the time for the response head: the request is completely sent."""
         if self.scope is not None and self._head is not None:
             self.scope.deadline = min(self._clock.deadline, self._clock.loop.current_time() + self._head)
 
 
 class TimeoutGate(UrlGate):
-    """See `UrlGate`: with the times of one request."""
+    """A gate with the timeouts of one request; see `UrlGate`."""
 
     def __init__(
         self, admission: Admission, timeouts: Mapping[str, float | None], clock: Clock | None
@@ -260,11 +278,11 @@ class TimeoutGate(UrlGate):
         self._times = self._connector.bounds = HttpxTimeouts(timeouts, self.clock, self.limits.head)
 
     def timed_out(self, message: str) -> httpx.TimeoutException:
-        """httpx's error for the phase that took too long."""
+        """Return httpx's error for the phase that timed out."""
         return _TIMED_OUT[self._times.late](message)
 
     async def enter(self, conversation: AbstractAsyncContextManager[Reply]) -> Reply:
-        """As far as the head, which has a time of its own, if that is bound."""
+        """Receive the response head within its time limit, if there is one."""
         if self.limits.head is None:
             with self.clock.limit_time():
                 return await conversation.__aenter__()
@@ -278,7 +296,7 @@ class TimeoutGate(UrlGate):
     async def first_of(
         self, first: Callable[[], Awaitable[A]], second: Callable[[], Awaitable[B]]
     ) -> tuple[FirstResult[A] | None, FirstResult[B] | None]:
-        """Nobody does two things at once here but who still sends."""
+        """Run both concurrently; only a request that is still being sent uses this method."""
         self._times.begin_saying()
         try:
             return await super().first_of(first, second)
@@ -287,8 +305,11 @@ class TimeoutGate(UrlGate):
 
 
 class RequestBody:
-    """What a request sends: `octets` where they are known before, None where `next_piece` gives them. Closing
-    it closes what gives them, for not all of it may have been taken."""
+    """The body of a request.
+
+    `octets` is the body if it is known in advance, else None; `next_piece` then returns the body in pieces.
+    Closing it also closes the client's iterator, which may not be exhausted.
+    """
 
     def __init__(self, request: httpx.Request) -> None:
         stream = request.stream
@@ -304,7 +325,7 @@ class RequestBody:
             )
 
     async def next_piece(self) -> bytes:
-        """The next octets; none at the end."""
+        """Return the next bytes; empty at the end."""
         assert self._pieces is not None, "they are known already"
         async for octets in self._pieces:
             if octets:
@@ -312,19 +333,19 @@ class RequestBody:
         return b""
 
     async def aclose(self) -> None:
-        """Nobody takes any more of it."""
-        if isinstance(self._pieces, AsyncGenerator):  # as httpx has them
+        """Close the client's iterator; no more of the body is sent."""
+        if isinstance(self._pieces, AsyncGenerator):  # httpx's bodies are async generators
             await self._pieces.aclose()
 
 
 async def _iterate_in_thread(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """What a client that waits gives, each in the thread in which it waits."""
+    """Yield the pieces of a blocking client's body, each read in the client's own thread."""
     while (octets := await ask(partial(next, pieces, None))) is not None:
         yield octets
 
 
 class ResponseBody(httpx.AsyncByteStream):
-    """What the answer brings, whose conversation is `opened`; closing it gives the connection back, or up."""
+    """The body of a response; closing it returns its connection to the pool or closes the connection."""
 
     def __init__(
         self,
@@ -367,7 +388,7 @@ class ResponseBody(httpx.AsyncByteStream):
 
 
 class HeldBody(httpx.SyncByteStream):
-    """The same for a client that waits; closing it closes what is held."""
+    """The response body for a blocking client; closing it closes the response."""
 
     def __init__(self, body: ResponseBody, held: OpenResource) -> None:
         self._body = WaitingBody(body, held)
@@ -381,13 +402,17 @@ class HeldBody(httpx.SyncByteStream):
 
 
 class HttpxTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
-    """A transport for `httpx.AsyncClient`, under trio or asyncio, or for `httpx.Client`, in any thread: one
-    object for one of the two, as its first request has it.
+    """A transport for `httpx.AsyncClient`, under trio or asyncio, or for `httpx.Client`, in any thread.
 
-    Raises `RequestRefused`, which is a `Refused` and an `httpx.TransportError`, where the policy says no;
-    nothing was sent then. Any other error is httpx's, with ours as its cause. `origin` is who chooses the
-    URLs. `limits.body` binds only with `body_everywhere`. Timeouts are the client's and the limits',
-    whichever ends first.
+    One object serves one of the two: that of its first request. If the policy refuses a request,
+    `RequestRefused` is raised, a `Refused` and an `httpx.TransportError`, and nothing was sent. Any other
+    error is an exception of httpx, with the library's error as its cause. The timeouts of the client and the
+    limits both apply; the earlier one ends the request.
+
+    Args:
+        origin: The origin of the URLs.
+        lookup: The DNS lookup.
+        settings: The settings of a network session. `limits.body` applies only with `body_everywhere`.
 
     Examples:
         >>> import httpx
@@ -413,12 +438,12 @@ class HttpxTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
         self._portal: Portal | None = None
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """What an `httpx.AsyncClient` calls for each request, also for each that follows a redirect."""
+        """Handle a request of an `httpx.AsyncClient`, also each one that follows a redirect."""
         self._serve("httpx.AsyncClient")
         return await self._answer(request)
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """What an `httpx.Client` calls for each request, also for each that follows a redirect."""
+        """Handle a request of an `httpx.Client`, also each one that follows a redirect."""
         self._serve("httpx.Client")
 
         async def answer() -> AbstractAsyncContextManager[httpx.Response]:
@@ -427,7 +452,7 @@ class HttpxTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
         return PortalContext(self._home, answer, _hold_response).__enter__()
 
     def _serve(self, client: str) -> None:
-        """What is kept for the one is of no use for the other: its loop, or its thread, is not there."""
+        """Refuse to serve both clients: pooled connections are bound to the loop or the thread of one."""
         if self._client not in (None, client):
             raise RuntimeError(f"this HttpxTransport serves {self._client}: make another one for {client}")
         self._client = client
@@ -489,7 +514,7 @@ class HttpxTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
     def _prepare(
         self, request: httpx.Request, sent: RequestBody
     ) -> tuple[RequestRoute, TimeoutGate, HttpUrl, Dialogue[None]]:
-        """How the client came here, the way out for its request, and what will be said."""
+        """Return the route, gate and URL of a request, and its protocol exchange."""
         try:
             route, gate, url, relayed = self._judge(request, sent)
         except ResolveError as error:
@@ -497,11 +522,11 @@ class HttpxTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
         return route, gate, url, relay(relayed, gate.options, gate.limits, tls=url.secured)
 
     async def aclose(self) -> None:
-        """Close the connections that are kept."""
+        """Close the pooled connections."""
         await self._network.__aexit__(None, None, None)
 
     def close(self) -> None:
-        """Close the connections that are kept, of an `httpx.Client`."""
+        """Close the pooled connections of an `httpx.Client`."""
         if self._portal is not None and self._portal.usable:
             with suppress(ThreadLost):
                 self._portal.run(self.aclose)
@@ -513,7 +538,7 @@ class HttpxTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
     def _judge(
         self, request: httpx.Request, body: RequestBody
     ) -> tuple[RequestRoute, TimeoutGate, HttpUrl, HttpRequest]:
-        """What is allowed of it, and what will be sent."""
+        """Check a request against the policy, and prepare it."""
         route = route_of(request, self._origin)
         check_hops(route.hops, self._network.limits.hops)
         route, url, headers = route.retry(
@@ -541,14 +566,14 @@ class HttpxTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
 
 @lru_cache(maxsize=64)
 def _filter_codings(value: bytes, undone: frozenset[str]) -> bytes:
-    """Of the content codings that a client takes only those that can be undone here."""
+    """Keep only those content codings of the client that can be decoded here."""
     named = [coding.strip() for coding in value.decode("latin-1").split(",")]
     known = [coding for coding in named if coding.partition(";")[0].strip().lower() in undone]
     return ", ".join(known).encode("latin-1") or b"identity"
 
 
 def _hold_response(response: httpx.Response, held: OpenResource) -> httpx.Response:
-    """The same for a client that waits."""
+    """Return the response for a blocking client."""
     body = response.stream
     assert isinstance(body, ResponseBody)
     response.stream = HeldBody(body, held)
@@ -563,14 +588,17 @@ async def _begin(conversation: AbstractAsyncContextManager[Reply], gate: Timeout
 
 
 def _goes_in_frames(request: httpx.Request, body: RequestBody) -> bool:
-    """May it be put in HTTP/2? Not with a body, for which the peer has to make room, piece by piece, nor
-    where it has other fields there (RFC 9113 8.5)."""
+    """Return whether a request may use HTTP/2.
+
+    A request with a body may not, because the peer must grant window for each piece. CONNECT may not either,
+    because its fields differ there (RFC 9113 8.5).
+    """
     bodiless = body.octets == b"" and "transfer-encoding" not in request.headers
     return bodiless and request.method != "CONNECT"
 
 
 def _response(reply: Reply, gate: TimeoutGate, body: ResponseBody) -> httpx.Response:
-    """httpx has its own words for a status that came without."""
+    """Convert a response; httpx chooses the reason phrase of a status that has none."""
     facts = reply.extra or {}
     reason = str(facts["reason"]).encode("latin-1")
     return httpx.Response(

@@ -2,8 +2,8 @@
 
     pooch.retrieve("gopher://gopher.example/9/data.bin", known_hash="sha256:…", downloader=Downloader())
 
-pooch compares the hash as it always does; a transfer that ends short is an error before that, and is gone on
-with as often as the command would.
+pooch compares the hash as usual. A truncated transfer is an error before that, and is resumed as often as by
+the command.
 """
 
 from __future__ import annotations
@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 
 
 class Downloader:
-    """The settings are those of a `Resolver`. `progressbar=True` draws one with tqdm, as pooch's own do."""
+    """A downloader with the settings of a `Resolver`.
+
+    Args:
+        progressbar: Whether to draw a progress bar with tqdm, as pooch's own downloaders do.
+        settings: The settings of a `Resolver`.
+    """
 
     def __init__(self, *, progressbar: bool = False, **settings: Unpack[resolver.Settings]) -> None:
         self.progressbar = progressbar
@@ -33,7 +38,7 @@ class Downloader:
         pooch: pooch.Pooch | None,
         check_only: bool = False,
     ) -> bool | None:
-        """Into the file, or whether it could be had. Raises as `resolver.save` does."""
+        """Download to the file, or return whether the URL is available; raises as `resolver.save` does."""
         if check_only:
             return self._is_there(url)
         with ExitStack() as stack:
@@ -61,8 +66,8 @@ def _copy(url: str, file: BinaryIO, settings: resolver.Settings) -> None:
 
 
 def _drawing(stack: ExitStack, watcher: Callable[[Any], None] | None) -> Callable[[Any], None]:
-    """What draws the progress of one transfer, and hands its events on."""
-    from tqdm import tqdm  # an extra of pooch's, too
+    """Return an event listener that draws the progress of one transfer and passes the events on."""
+    from tqdm import tqdm  # pooch has it as an extra, too
 
     bar = stack.enter_context(tqdm(unit="B", unit_scale=True, leave=True))
 

@@ -4,14 +4,16 @@
     resolver.adapters.requests.mount(session)
     session.get("gopher://gopher.example/0/about.txt").text
 
-http and https, where they are mounted, go by `resolver.HttpxTransport`: method, header fields and body are
-sent as requests made them; redirects, logins and cookies are those of the session. A peer without status
-codes answers in those of http: 200, 404 for what is not there, 401 and 403 for what needs a login or is
-denied, 503 for "not now", 502 for any other no; the words are the `reason`. Only GET is done there, and of
-the header fields a login is passed on: everything else is an error before anything is sent.
+http and https, where they are mounted, use `resolver.HttpxTransport`. Method, header fields and body are sent
+as requests made them; redirects, logins and cookies are those of the session.
 
-What fails is an exception of requests, with ours as its cause. A redirect is judged as derived from the URL
-that led there (S10), whichever adapter answered for that.
+The results of protocols without status codes are mapped to http's, with the peer's text as the `reason`: 200
+for success, 404 for a missing resource, 401 and 403 for a required login or denied access, 503 for a
+temporary refusal, 502 for any other refusal. Only GET is supported there. Of the header fields only a login
+is passed on; other parts of a request are an error before anything is sent.
+
+A failure raises an exception of requests with the library's error as its cause. A redirect is checked as
+derived from the URL that led there (S10), regardless of the adapter that received the redirect.
 """
 
 from __future__ import annotations
@@ -48,32 +50,38 @@ _EXCEPTIONS: tuple[tuple[type[resolver.ResolveError], type[exceptions.RequestExc
 )
 
 
-#: Settings of a `Resolver` that http by requests has in another place, and that place.
+#: Settings of a `Resolver` that http by requests takes from another object, and that object.
 _ELSEWHERE = {
     "archive": "resolver.Resolver",
     "cookies": "session.cookies",
     "credentials": "session.auth",
     "headers": "session.headers",
 }
-#: The same of the fields of `Options`.
+#: The same for fields of `Options`.
 _OPTIONS_ELSEWHERE = {
     "headers": "session.headers",
     "raw": "resolver.Resolver",
     "user_agent": "session.headers",
 }
 
-#: The key of `PreparedRequest.hooks`, which requests copies to a hop, for the way to the request.
+#: The key for the request's origin in `PreparedRequest.hooks`, which requests copies to each hop.
 _WAY = "resolver.way"
 
 
 def mount(session: Session, *, http: bool = False, **settings: Unpack[resolver.Settings]) -> Session:
-    """The session, which reads every scheme from now on; http and https too, if asked."""
+    """Mount the adapter for every scheme and return the session.
+
+    Args:
+        session: The session.
+        http: Whether to mount http and https, too.
+        settings: The settings of a `Resolver`.
+    """
     if http:
         _settings_of_http(settings)
     adapter = Adapter(**settings)
     for scheme in resolver.schemes(web=http):
         own = f"{scheme}://"
-        session.mount(own if own in session.adapters else f"{scheme}:", adapter)  # the longest prefix counts
+        session.mount(own if own in session.adapters else f"{scheme}:", adapter)  # the longest prefix is used
     rebuild_auth = session.rebuild_auth
 
     def note_hop(request: PreparedRequest, response: Response) -> None:
@@ -81,37 +89,41 @@ def mount(session: Session, *, http: bool = False, **settings: Unpack[resolver.S
         request.hooks = hooks
         rebuild_auth(request, response)
 
-    vars(session)["rebuild_auth"] = note_hop  # requests calls it for each hop, whichever adapter answered
+    vars(session)["rebuild_auth"] = note_hop  # requests calls it for each hop of any adapter
     return session
 
 
 class _Way:
-    """How a session came to a hop: `extensions` are those of its request to `HttpxTransport`."""
+    """The origin of a hop; `extensions` are those of its request to `HttpxTransport`."""
 
     def __init__(self, response: Response) -> None:
         self.referrer = response.url, None
-        #: Those of the answered request have the marks of `HttpxTransport`, which know more than the URL.
+        #: The extensions of the redirected request have the marks of `HttpxTransport`, which contain more
+        #: than the URL.
         self.extensions = {
             "origin": "derived",
             "referrer": self.referrer,
             **getattr(response, "extensions", {}),
         }
-        self.extensions.pop("target", None)  # of the answered request
+        self.extensions.pop("target", None)  # of the redirected request
 
     def __getstate__(self) -> dict[str, object]:
         return {"referrer": self.referrer, "extensions": {"origin": "derived", "referrer": self.referrer}}
 
 
 class _Answer(Response):
-    """A response of http; `extensions` are those of the request of httpx, with the marks of its transport."""
+    """A response of http; `extensions` are those of the httpx request, with the marks of its transport."""
 
     extensions: Mapping[str, Any] = {}
 
 
 class Adapter(BaseAdapter):
-    """The settings are those of a `Resolver`. A request may say more: its `timeout` is that of each wait
-    for the peer, `verify` names authorities, `cert` a certificate with its key, `proxies` the proxy of its
-    scheme. Certificates are always verified: `verify=False` is an error."""
+    """An adapter with the settings of a `Resolver`.
+
+    A request may override some of them: `timeout` applies to each wait for the peer, `verify` is a file of
+    certificate authorities, `cert` a certificate with its key, `proxies` the proxy of its scheme.
+    Certificates are always verified: `verify=False` is an error.
+    """
 
     def __init__(self, **settings: Unpack[resolver.Settings]) -> None:
         super().__init__()
@@ -155,7 +167,7 @@ class Adapter(BaseAdapter):
             return self._send(request, said)
 
     def _send_http(self, request: PreparedRequest, said: _RawHeaders) -> Response:
-        """Send the request as it is, and return the answer as it is: a redirect too."""
+        """Send the request unchanged, and return the response unchanged, even a redirect."""
         if said not in self._transports:
             self._transports.setdefault(
                 said, resolver.HttpxTransport(**_settings_of_http(said.override_settings(self._settings)))
@@ -166,7 +178,7 @@ class Adapter(BaseAdapter):
             request.url or "",
             headers=[(_octets(name), _octets(value)) for name, value in request.headers.items()],
             content=cast("bytes | None", request.body),
-            # httpx would write the target anew
+            # httpx would rewrite the target
             extensions={"target": request.path_url.encode("ascii")} if way is None else {**way.extensions},
         )
         answer = self._transports[said].handle_request(asked)
@@ -183,7 +195,7 @@ class Adapter(BaseAdapter):
         if request.method != "GET" or request.body is not None:
             raise exceptions.InvalidSchema(f"{request.method}: only GET is done here, and nothing was sent")
         way = cast("_Way | None", request.hooks.get(_WAY))
-        if way is None:  # the fields of another place stay there (S11)
+        if way is None:  # the fields of another host and port are not sent (S11)
             said = said._replace(login=_login_of(request))
         if said not in self._resolvers:
             self._resolvers.setdefault(
@@ -208,8 +220,7 @@ class Adapter(BaseAdapter):
 
 
 class _RawHeaders(NamedTuple):
-    """What a request says beside its URL. Requests that say the same share a `Resolver`, which keeps their
-    connections."""
+    """The settings of a request besides its URL; requests with equal settings share connections."""
 
     connect: float | None
     idle: float | None
@@ -219,7 +230,7 @@ class _RawHeaders(NamedTuple):
     login: PlaceLogin | None = None
 
     def override_settings(self, settings: resolver.Settings) -> resolver.Settings:
-        """The settings, with this in place of what they say."""
+        """Return the settings with these values in place of the existing ones."""
         changed = settings.copy()
         limits = settings.get("limits") or resolver.Limits()
         changed["limits"] = limits.waiting(self.connect, self.idle)
@@ -238,7 +249,7 @@ def _settings_of_http(settings: resolver.Settings) -> resolver.NetworkSettings:
     """Return the settings for `HttpxTransport`.
 
     Raises:
-        TypeError: If a setting would be dropped.
+        TypeError: A setting would be dropped.
     """
     given = {name for name in _ELSEWHERE if settings.get(name) is not None}
     if given:
@@ -270,14 +281,14 @@ def _octets(text: str | bytes) -> bytes:
 
 
 class _HttpBody(io.BufferedReader):
-    """The body of an answer of http, its codings undone, as requests reads one of urllib3."""
+    """The decoded body of an http response, as requests reads one of urllib3."""
 
     def __init__(self, answer: httpx.Response, request: PreparedRequest) -> None:
         super().__init__(_Pieces(answer, request))
         message = Message()
         for name, value in answer.headers.multi_items():
             message[name] = value
-        self._original_response = SimpleNamespace(msg=message)  # where requests reads cookies
+        self._original_response = SimpleNamespace(msg=message)  # requests reads cookies from it
 
     def read(self, size: int | None = -1, decode_content: bool | None = None) -> bytes:
         return super().read(size)
@@ -330,7 +341,7 @@ def _describe(
 
 
 def _make_declined_response(request: PreparedRequest, error: resolver.Declined) -> Response:
-    """The peer said no: its words in place of a body."""
+    """Return a response with the peer's refusal as its body."""
     status, reason = resolver.http_status(error), error.text or error.message
     response = _describe(Response(), request, status, reason, ())
     response.raw = io.BytesIO(error.message.encode())
@@ -340,7 +351,7 @@ def _make_declined_response(request: PreparedRequest, error: resolver.Declined) 
 
 @contextmanager
 def _translate_errors(request: PreparedRequest) -> Iterator[None]:
-    """What fails inside is an exception of requests."""
+    """Raise errors of the library as exceptions of requests."""
     try:
         yield
     except resolver.ResolveError as error:

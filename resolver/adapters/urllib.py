@@ -1,11 +1,11 @@
-"""`urllib.request.urlopen` for the schemes that it never had, and for ftp.
+"""`urllib.request.urlopen` for schemes that it does not support, and for ftp.
 
     resolver.adapters.urllib.install()
     urllib.request.urlopen("gopher://gopher.example/0/about.txt").read()
 
-So everything reads them that hands a URL to urllib: pandas, numpy, xarray, feedparser. What is of the web
-stays with urllib, redirects and all, unless `http=True` says otherwise. Only reads: data to send, and
-methods but GET, are an error before anything is sent.
+All libraries that pass URLs to urllib then support these schemes: pandas, numpy, xarray, feedparser. http and
+https stay with urllib, redirects included, unless `http=True`. The handlers are read-only: data to send, and
+methods other than GET, are an error before anything is sent.
 """
 
 from __future__ import annotations
@@ -23,26 +23,38 @@ import resolver
 
 
 def install(*, http: bool = False, **settings: Unpack[resolver.Settings]) -> None:
-    """From now on `urlopen` reads every scheme; http and https too, if asked. The settings are those of a
-    `Resolver`. It stands in place of what was installed before."""
+    """Make `urlopen` read every scheme from now on; this replaces the installed opener.
+
+    Args:
+        http: Whether to handle http and https, too.
+        settings: The settings of a `Resolver`.
+    """
     urllib.request.install_opener(opener(http=http, **settings))
 
 
 def opener(*, http: bool = False, **settings: Unpack[resolver.Settings]) -> urllib.request.OpenerDirector:
-    """The same for one caller: `opener().open(url)`."""
+    """Return an opener for one caller: `opener().open(url)`.
+
+    Args:
+        http: Whether to handle http and https, too.
+        settings: The settings of a `Resolver`.
+    """
     return urllib.request.build_opener(Handler(http=http, **settings))
 
 
 class Handler(urllib.request.BaseHandler):
-    """For `build_opener`, beside handlers of one's own. A time limit of a request is that of each wait for
-    the peer, as a socket has it; header fields of a request stand in place of those of the settings."""
+    """A handler for `build_opener`, which may be combined with other handlers.
 
-    handler_order = 400  # before urllib's own for ftp
+    The timeout of a request applies to each wait for the peer, as for a socket. The header fields of a
+    request replace those of the settings.
+    """
+
+    handler_order = 400  # before urllib's own handler for ftp
 
     def __init__(self, *, http: bool = False, **settings: Unpack[resolver.Settings]) -> None:
         self._settings = settings
         self._resolver = resolver.blocking.Resolver(**settings)
-        for scheme in resolver.schemes(web=http):  # urllib finds a handler's methods by their names
+        for scheme in resolver.schemes(web=http):  # urllib finds the methods of a handler by name
             setattr(self, f"{scheme}_open", self._open)
 
     def close(self) -> None:
@@ -58,11 +70,11 @@ class Handler(urllib.request.BaseHandler):
             raise _translate_error(error, request.full_url) from error
         body = resolver.blocking.as_file(reply, opened.close, partial(_translate_error, url=reply.url))
         answer = addinfourl(body, _message(reply), reply.url, reply.status)
-        vars(answer)["msg"] = "OK"  # urllib's own handlers of http ask for it
+        vars(answer)["msg"] = "OK"  # urllib's own http handlers read it
         return answer
 
     def _stream(self, request: urllib.request.Request) -> AbstractContextManager[resolver.blocking.LiveReply]:
-        """What urllib was led to was chosen by who led it there."""
+        """Open the URL; a URL that urllib reached by a redirect counts as derived."""
         origin: Literal["user", "derived"] = "derived" if request.unverifiable else "user"
         said = self._said_by(request)
         if not said:
@@ -73,10 +85,10 @@ class Handler(urllib.request.BaseHandler):
 
     def _said_by(self, request: urllib.request.Request) -> resolver.Settings:
         said = resolver.Settings()
-        if isinstance(seconds := request.timeout, (int, float)):  # else urllib's mark for none
+        if isinstance(seconds := request.timeout, (int, float)):  # otherwise urllib's sentinel for no timeout
             limits = self._settings.get("limits") or resolver.Limits()
             said["limits"] = limits.waiting(seconds, seconds)
-        if request.headers:  # those that the caller set
+        if request.headers:  # set by the caller
             said["headers"] = request.headers
         return said
 
@@ -89,7 +101,7 @@ def _message(reply: resolver.blocking.LiveReply) -> HTTPMessage:
 
 
 def _translate_error(error: resolver.ResolveError, url: str) -> URLError:
-    """An `OSError`, as everybody expects of urllib; ours is its `reason` and its cause."""
+    """Return the error as an `OSError`, which callers of urllib expect; the original is its `reason`."""
     scheme = url.partition(":")[0].lower()
     if isinstance(error, resolver.Declined) and scheme not in resolver.schemes(web=False):
         return HTTPError(url, resolver.http_status(error), error.text, HTTPMessage(), io.BytesIO())

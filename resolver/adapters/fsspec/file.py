@@ -13,35 +13,39 @@ from resolver.adapters.fsspec.listings import translate_errors
 
 # The bytes of one object, from any position.
 #
-# Sequential reads use one connection; a read elsewhere begins a new one there, by REST or Range. All pieces
-# are of one state of the object, or the result is `Changed`. After a disconnect the transfer resumes behind
-# the received bytes, as long as each try brings some.
+# Sequential reads use one connection. A read elsewhere opens a new one at its position, by REST or Range. All
+# ranges are from one version of the object, or the read raises `Changed`. After a disconnect the transfer
+# resumes behind the received bytes, as long as each attempt receives some.
 
-#: Octets that are sooner read and thrown away than passed over by a new connection.
+#: Bytes up to this distance are read and dropped, which is faster than a new connection.
 _NEAR = 1_048_576
 
-#: Replies that are being read. A file that nobody closed is collected together with all that it alone
-#: holds, in any order: what has to be closed before it goes is held here.
+#: Open responses. The garbage collector collects an unclosed file together with the objects that only it
+#: refers to, in any order. This set keeps the objects that must be closed first.
 _HELD: set[ExitStack] = set()
 
 
 class ObjectBytes(Protocol):
-    """An object whose size is known."""
+    """An object of known size."""
 
     size: int
 
     def read(self, start: int, end: int) -> bytes:
-        """Exactly those octets, as far as there are any. Raises `ResolveError`."""
+        """Return exactly the bytes of a range, or fewer at the end of the object.
+
+        Raises:
+            ResolveError: The bytes cannot be read completely.
+        """
         ...
 
     def close(self) -> None: ...
 
     def forget(self) -> None:
-        """Nobody reads it any more: close it when there is time, in any thread."""
+        """Schedule closing without blocking, in any thread; no further reads follow."""
 
 
 class WholeObject:
-    """An object that is here whole."""
+    """An object that is completely in memory."""
 
     def __init__(self, octets: bytes) -> None:
         self._octets = octets
@@ -54,13 +58,13 @@ class WholeObject:
         self._octets = b""
 
     def forget(self) -> None:
-        """There is nothing to close."""
+        """Return without effect: this object has no connection."""
 
 
 class RemoteObject:
-    """An object that stays where it is. `known` says which state of it is wanted, and its `size`.
+    """An object on its server; `known` identifies its version.
 
-    Threads may share it: one reads at a time. fsspec's cache `background` has a thread of its own.
+    Threads may share it: one reads at a time. fsspec's cache `background` uses a separate thread.
     """
 
     def __init__(
@@ -93,7 +97,7 @@ class RemoteObject:
         return bytes(octets)
 
     def _read(self, at: int, end: int) -> bytes:
-        """Some of them, as they come. At the end of the object its transfer has to be in order."""
+        """Return some bytes at a position; at the end of the object, its transfer must end without error."""
         reply = self._standing_at(at)
         octets = reply.body.read_some(end - at)
         self._at += len(octets)
@@ -131,7 +135,7 @@ class RemoteObject:
             self._leave()
 
     def _leave(self) -> None:
-        """Leave what is being read; another read begins anew."""
+        """Close the current response; the next read opens another."""
         self._reply = None
         self._open.close()
         self.forget()
@@ -141,11 +145,12 @@ class RemoteObject:
 
 
 class UrlFile(AbstractBufferedFile):
-    """Open for reading; `octets` are those of the object, as it is at the moment.
+    """A file open for reading; `octets` reads the current bytes of the object.
 
-    Threads may share it: one at a time has the cache of fsspec. They share the position, as of any file. Once
-    one of them seeks or reads while another reads, a read behind a seek begins where its own thread sought:
-    DuckDB's `read_parquet` gives one file to all its threads, without a lock around seek and read.
+    Threads may share it: one at a time uses fsspec's cache. The threads share the position, as for any file.
+    Once one thread seeks or reads while another reads, a read after a seek starts at the position that its
+    own thread sought. DuckDB's `read_parquet` passes one file to all its threads, without a lock around seek
+    and read.
     """
 
     def __init__(
@@ -159,7 +164,8 @@ class UrlFile(AbstractBufferedFile):
     ) -> None:
         self._octets = octets
         self._lock = threading.Lock()
-        self._own = threading.local()  # `sought`: where this thread sought and has not read yet
+        # `sought`: a position that this thread sought and has not read from yet
+        self._own = threading.local()
         self._is_contended = False
         super().__init__(
             fs,
@@ -198,6 +204,6 @@ class UrlFile(AbstractBufferedFile):
                 self._octets.close()
 
     def __del__(self) -> None:
-        """In whatever thread it is collected, which must not wait."""
+        """Release the connection without blocking: the garbage collector may run in any thread."""
         if not self.closed:
             self._octets.forget()

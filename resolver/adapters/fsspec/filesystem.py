@@ -1,7 +1,7 @@
-"""File systems whose names are URLs, one for each scheme: fsspec's methods on `resolver.blocking`.
+"""File systems with URLs as names, one for each scheme: fsspec's methods on `resolver.blocking`.
 
-`open`, `get` and `ukey` ask the server, whatever a listing contained. Connections are pooled, and made again
-in a process that was forked. The file systems are read-only.
+`open`, `get` and `ukey` ask the server, even if a listing is cached. Connections are pooled; a forked process
+opens new ones. The file systems are read-only.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class UrlFileSystem(Walks):
     """The files of all servers of one scheme, for reading.
 
     Storage options are the settings of a `Resolver` (`policy`, also by its name, `limits`, `timeout`,
-    `headers`, `proxy`, …), those of fsspec, and `host`, `port`, `username` and `password`: a password goes to
-    that host alone, and with a host names may begin with a slash. What stands in the URL by which the file
-    system was asked for counts as if it stood there.
+    `headers`, `proxy`, …), those of fsspec, and `host`, `port`, `username` and `password`. A password goes
+    only to that host. If a host is given, names may begin with a slash. Options that stand in the URL with
+    which the file system was opened have the same effect.
     """
 
     def __init__(
@@ -65,13 +65,16 @@ class UrlFileSystem(Walks):
             self._host = f"{quote(username, safe='')}@{self._host}"
         self._waiting = threading.local()
         self._opened = {}
-        resolver.blocking.Resolver(**self._settings)  # says at once what is wrong with them
+        resolver.blocking.Resolver(**self._settings)  # raises for invalid settings now instead of later
 
-    # Octets
+    # Bytes
 
     def _octets(self, name: str) -> ObjectBytes:
-        """Those of an object: from anywhere in it, where its scheme and its server let one; else all of them,
-        as many as the limits let into memory."""
+        """Return the bytes of an object.
+
+        If the scheme and the server support ranges, the object is read from any position. Otherwise it is
+        fetched completely, up to the limit for memory.
+        """
         with translate_errors(name):
             if self.ranges:
                 facts = self._facts(name)
@@ -115,7 +118,7 @@ class UrlFileSystem(Walks):
         on_error: Literal["return", "raise"] = "return",
         **kwargs: Any,
     ) -> list[Any]:
-        """Each object is opened once, and read from its beginning on; short gaps are read over."""
+        """Read ranges of several objects; each object is opened once and read in order, gaps included."""
         if not isinstance(paths, list):
             raise TypeError("paths is a list")
         begins, stops = _expand_per_path(starts, len(paths)), _expand_per_path(ends, len(paths))
@@ -130,7 +133,7 @@ class UrlFileSystem(Walks):
         return found
 
     def _parts(self, path: str, wanted: dict[int, slice]) -> Iterator[tuple[int, bytes | OSError]]:
-        """Each part of one object, or why there is none."""
+        """Yield each range of one object, or its error."""
         with ExitStack() as stack:
             octets: ObjectBytes | None = None
             for at, part in wanted.items():
@@ -149,8 +152,11 @@ class UrlFileSystem(Walks):
         outfile: Any = None,
         **kwargs: Any,
     ) -> None:
-        """The file is whole or not there; what came of one that broke off is kept beside it, for the next
-        time. What is a file object already is written to as octets come."""
+        """Download a file; it appears only when it is complete.
+
+        The partial file of an interrupted transfer is kept for the next attempt. A file object as target is
+        written to as the bytes arrive.
+        """
         target = lpath if outfile is None and isfilelike(lpath) else outfile
         if target is not None:
             self._pour(rpath, target, callback)
@@ -174,7 +180,7 @@ class UrlFileSystem(Walks):
 
     @contextmanager
     def _report_to(self, callback: Callback) -> Iterator[None]:
-        """What comes meanwhile, for this thread, is told to it."""
+        """Report progress in this thread to the callback."""
         self._waiting.callback = callback
         try:
             yield
@@ -188,11 +194,13 @@ class UrlFileSystem(Walks):
                 callback.set_size(event.expected)
             callback.absolute_update(event.received)
 
-    # One state of an object
+    # The version of an object
 
     def ukey(self, path: str) -> str:
-        """Another one for another state, by what the server says now (size, date, entity tag); where it says
-        nothing, by the octets themselves."""
+        """Return a key that changes with the object, from the server's current size, date and entity tag.
+
+        Without these facts, the key is a digest of the content.
+        """
         name = self._resolve_name(path)
         with translate_errors(name):
             validators = self._facts(name).validators
@@ -205,7 +213,11 @@ class UrlFileSystem(Walks):
         return int(self.ukey(path), 16)
 
     def modified(self, path: str) -> datetime:
-        """When it was last modified. Raises `OSError` where the server does not tell."""
+        """Return the modification time.
+
+        Raises:
+            OSError: The server does not report it.
+        """
         name = self._resolve_name(path)
         with translate_errors(name):
             found = self._facts(name).modified
@@ -213,7 +225,7 @@ class UrlFileSystem(Walks):
             raise OSError(ENODATA, "the server does not tell when it was modified", name)
         return found
 
-    # What is not done
+    # Write operations, which are not supported
 
     def mkdir(self, path: str, create_parents: bool = True, **kwargs: Any) -> NoReturn:
         read_only(path)
@@ -247,7 +259,11 @@ class UrlFileSystem(Walks):
 
 
 def _expand_per_path(given: int | Sequence[int | None] | None, count: int) -> Sequence[int | None]:
-    """One for each path. Raises `ValueError` where there are more or fewer."""
+    """Return one value for each path.
+
+    Raises:
+        ValueError: The number of values differs from the number of paths.
+    """
     each = given if isinstance(given, Sequence) else [given] * count
     if len(each) != count:
         raise ValueError(f"{len(each)} ends of ranges for {count} paths")
@@ -259,7 +275,7 @@ def _found_by(protocol: str) -> tuple[str, str]:
 
 
 class FtpFileSystem(UrlFileSystem):
-    """Files of FTP servers; what a listing does not tell of a link the server is asked for."""
+    """Files of FTP servers; if a listing does not tell the type of a link, the server is asked."""
 
     protocol = _found_by("resolve+ftp")
     ranges = True
@@ -267,13 +283,13 @@ class FtpFileSystem(UrlFileSystem):
 
 
 class FtpsFileSystem(FtpFileSystem):
-    """The same in TLS from the first octet."""
+    """Files of FTP servers with TLS from the start of the connection."""
 
     protocol = _found_by("resolve+ftps")
 
 
 class HttpFileSystem(UrlFileSystem):
-    """Documents of web servers, and index pages as directories: what such a page names below itself."""
+    """Documents of web servers; an index page is a directory of the URLs below it."""
 
     protocol = _found_by("resolve+http")
     ranges = True
@@ -283,15 +299,18 @@ class HttpFileSystem(UrlFileSystem):
 
 
 class HttpsFileSystem(HttpFileSystem):
-    """The same in TLS."""
+    """Documents of web servers with TLS."""
 
     protocol = _found_by("resolve+https")
 
 
 class GopherFileSystem(UrlFileSystem):
-    """Menus as directories, and what they lead to by gopher. The type of an item, which begins its path,
-    makes no difference to what is below what, nor to a pattern: `host/0/pub/*.txt` finds all in the menu
-    `/pub`. Nor does that of a selector which repeats it, or what Gopher+ appends."""
+    """Gopher menus as directories, with their items on gopher servers.
+
+    The type of an item begins its path, but is ignored when names are compared or matched: `host/0/pub/*.txt`
+    finds the matching items of all types in the menu `/pub`. A type that the selector repeats, and the text
+    that Gopher+ appends, are ignored as well.
+    """
 
     protocol = _found_by("resolve+gopher")
 
@@ -315,25 +334,25 @@ class GopherFileSystem(UrlFileSystem):
 
 
 def _selector(path: str) -> str:
-    """Without the type before it, and without one of its own that says the same."""
+    """Return the selector of a path without the type before it, or a repeated type within it."""
     selector = path[1:]
     return selector[1:] if selector[:1] == path[:1] and selector[1:2] == "/" else selector
 
 
 class GophersFileSystem(GopherFileSystem):
-    """The same in TLS."""
+    """Gopher menus with TLS."""
 
     protocol = _found_by("resolve+gophers")
 
 
 class NntpFileSystem(UrlFileSystem):
-    """Groups as directories, articles as files."""
+    """Newsgroups as directories, articles as files."""
 
     protocol = _found_by("resolve+nntp")
 
 
 class WaisFileSystem(UrlFileSystem):
-    """Results of a search (`server/database?words`), and the documents that it finds."""
+    """Search results (`server/database?words`) and the documents in them."""
 
     protocol = _found_by("resolve+wais")
     magic = "*["
@@ -346,7 +365,6 @@ class ProsperoFileSystem(UrlFileSystem):
 
 
 def clobber() -> None:
-    """Let these file systems serve where fsspec has others of its own: under `ftp`, `http` and `https`, in
-    this process, from now on."""
+    """Replace fsspec's own file systems for `ftp`, `http` and `https` in this process."""
     for each in (FtpFileSystem, HttpFileSystem, HttpsFileSystem):
         register_implementation(each.protocol[0], each, clobber=True)

@@ -1,7 +1,7 @@
 """Listings, names, options and errors of an fsspec file system, and the walks over it.
 
-A listing is trusted as long as it is cached. Facts of a name that it lacks, and names in no listing, are
-requested from the server.
+A cached listing is trusted. Facts that a listing lacks, and names in no listing, are requested from the
+server.
 """
 
 from __future__ import annotations
@@ -28,23 +28,25 @@ import resolver
 
 # The options of a file system (`storage_options`) and the `Resolver` that they configure.
 #
-# fsspec identifies file systems by the text of their options, and gives an existing one to a caller that
-# writes the same. So no option may hold a secret that its text does not show.
+# fsspec identifies file systems by the text of their options, and gives an existing file system to a caller
+# with the same text. An option must therefore not contain a secret that its text does not show.
 
-#: Of fsspec's own, which every file system may be told.
+#: fsspec's own options, which any file system may be given.
 _FSSPEC = frozenset(
     {"asynchronous", "loop", "listings_expiry_time", "max_paths", "use_listings_cache", "batch_size"}
 )
 
 
 def settings_of(options: Mapping[str, Any]) -> resolver.Settings:
-    """The settings of a `Resolver` without those that fsspec knows.
+    """Return the settings of a `Resolver` out of storage options.
 
-    Raises `TypeError` and `ValueError`, here or when the `Resolver` is made.
+    Raises:
+        TypeError: An option has the wrong type, here or when the `Resolver` is made.
+        ValueError: An option has an invalid value, here or when the `Resolver` is made.
     """
     given = {name: value for name, value in options.items() if name not in _FSSPEC}
     _check_written(given)
-    settings = cast(resolver.Settings, given)  # whose names a `Resolver` checks
+    settings = cast(resolver.Settings, given)  # the `Resolver` checks the names
     settings["options"] = replace(settings.get("options") or resolver.Options(), keep=True, detailed=True)
     return settings
 
@@ -62,7 +64,7 @@ def _check_written(settings: Mapping[str, Any]) -> None:
 def login_of(
     scheme: str, host: str | None, port: int | None, username: str | None, password: str | None
 ) -> dict[tuple[str, str, int], resolver.Credentials] | None:
-    """The credentials, for their one place and for no other (S11)."""
+    """Return the credentials, for their host and port only (S11)."""
     if password is None:
         return None
     if host is None:
@@ -79,7 +81,7 @@ def place(scheme: str, host: str, port: int | None) -> str:
 
 
 def options_in(scheme: str, url: str) -> dict[str, str | int]:
-    """What of the storage options stands in a URL: with a password, whose it is and where it counts."""
+    """Return the storage options in a URL: with a password, its user, host and port."""
     login, _, place = url.partition("://")[2].partition("/")[0].rpartition("@")
     username, colon, password = login.partition(":")
     if not colon:
@@ -96,16 +98,17 @@ def options_in(scheme: str, url: str) -> dict[str, str | int]:
 
 # Names in a file system and their URLs.
 #
-# A name is a URL without its scheme, and without a password, for names are shown and stored. It stays
-# encoded, so that no byte of it is taken for a delimiter; characters that a URL cannot hold are encoded where
-# the name is given.
+# A name is a URL without its scheme, and without a password, because names are displayed and stored. It stays
+# encoded, so that no byte is mistaken for a delimiter. Characters that a URL cannot contain are encoded on
+# input.
 
-#: No URL has these (RFC 3986 2); a bracket may begin a pattern, and `%` an octet that is encoded already.
+#: Characters that no URL contains (RFC 3986 2), except a bracket, which may begin a pattern, and `%`, which
+#: may begin an encoded byte.
 _FOREIGN = re.compile(r"[^!-~]+|[\"<>\\^`{|}]+")
 
 
 def plain(name: str) -> str:
-    """The name with neither a password nor what cannot stand in a URL. Of a plain name, the same."""
+    """Return the name without a password and with invalid characters encoded; idempotent."""
     authority, slash, path = name.partition("/")
     if "@" in authority:
         login, _, host = authority.rpartition("@")
@@ -118,24 +121,25 @@ def _encode_match(found: re.Match[str]) -> str:
 
 
 def strip_scheme(url: str) -> str:
-    """The name that a URL is known by."""
+    """Return the name of a URL."""
     return plain(url.partition("://")[2])
 
 
 def parent(name: str) -> str:
-    """The directory that it is in, by its name; of a server's root none."""
+    """Return the name of the parent directory; empty for the root of a server."""
     return name.rstrip("/").rpartition("/")[0]
 
 
 def get_last_segment(name: str) -> str:
-    """What it is called in its directory."""
+    """Return the last segment of a name."""
     return name.rstrip("/").rpartition("/")[2]
 
 
-# Our errors as errors of the standard library, which callers of fsspec catch: an `OSError`, with ours as its
-# cause.
+# The library's errors as errors of the standard library, which callers of fsspec catch: an `OSError`, with
+# the original error as its cause.
 
-#: The first that fits; each has to be what Python makes of its number itself, so that it can be pickled.
+#: The first match is used. Each class must be the one that Python derives from the error number, so that the
+#: error can be pickled.
 _FAULTS: tuple[tuple[type[resolver.ResolveError], type[OSError], int], ...] = (
     (resolver.NotFound, FileNotFoundError, errno.ENOENT),
     (resolver.AccessDenied, PermissionError, errno.EACCES),
@@ -152,7 +156,7 @@ _FAULTS: tuple[tuple[type[resolver.ResolveError], type[OSError], int], ...] = (
 
 @contextmanager
 def translate_errors(name: str) -> Iterator[None]:
-    """What fails inside is about this name."""
+    """Raise errors of the library as `OSError` with this name."""
     try:
         yield
     except resolver.ResolveError as error:
@@ -177,19 +181,19 @@ def read_only(name: str) -> NoReturn:
 
 
 class NamedByUrls(AbstractFileSystem):
-    """Names and URLs; with a `_host` names may begin with a slash."""
+    """A file system with URLs as names; with a `_host`, names may begin with a slash."""
 
     cachable = True
     root_marker = ""
-    #: By these it is found; the last one is `resolve+` and its scheme.
+    #: The names in the registry of fsspec; the last is `resolve+` and the scheme.
     protocol: ClassVar[tuple[str, ...]]
-    #: May be read from the middle on.
+    #: Whether files may be read from any position.
     ranges: ClassVar[bool] = False
-    #: Is a name of a directory written with a slash at its end?
+    #: Whether the name of a directory has a slash at its end in its URL.
     slashed: ClassVar[bool] = False
-    #: Characters that make a pattern of a name: where a question mark begins a query, it makes none.
+    #: The wildcard characters; `?` is not a wildcard where it begins a query.
     magic: ClassVar[str] = "*?["
-    #: May a document be a listing, too?
+    #: Whether a document may also be a listing.
     pages: ClassVar[bool] = False
 
     _host: str | None = None
@@ -204,7 +208,7 @@ class NamedByUrls(AbstractFileSystem):
 
     @classmethod
     def _strip_protocol(cls, path: Any) -> Any:
-        """The name, or the names of a list. Of a name, the same."""
+        """Return the name, or the names of a list; idempotent."""
         if isinstance(path, list):
             return [cls._strip_protocol(each) for each in path]
         name = stringify_path(path)
@@ -225,16 +229,16 @@ class NamedByUrls(AbstractFileSystem):
 
     @classmethod
     def key(cls, name: str) -> str:
-        """By this names are compared where it matters what is below what."""
+        """Return the key by which names are compared to find their parent."""
         return name
 
     @classmethod
     def menu(cls, name: str) -> str:
-        """The name as that of a directory."""
+        """Return the name in the form of a directory."""
         return name
 
     def _resolve_name(self, path: Any) -> str:
-        """The whole name of what a caller names."""
+        """Return the complete name of a caller's path."""
         name: str = self._strip_protocol(path)
         if self._host is not None and (not name or name.startswith("/")):
             return f"{self._host}{name}"
@@ -248,25 +252,25 @@ class NamedByUrls(AbstractFileSystem):
         return f"{self.scheme}://{name}{slash}"
 
 
-#: `name`, `size` (None where nobody tells), `type` (file, directory or other), and what else is known.
+#: `name`, `size` (None if unknown), `type` (file, directory or other), and other facts.
 Record: TypeAlias = dict[str, Any]
 
 _NOTHING: Mapping[str, object] = MappingProxyType({})
 
-#: What fsspec calls what can be opened.
+#: fsspec's type of anything that can be opened.
 FILE = "file"
 
 DIRECTORIES = frozenset({resolver.Kind.DIRECTORY, resolver.Kind.GROUP})
-#: What has no octets of its own, or none before something is asked of it.
+#: Kinds without content, or without content before a request is made of them.
 _OTHERS = frozenset({resolver.Kind.SEARCH, resolver.Kind.SERVICE, resolver.Kind.ADDRESS, resolver.Kind.LINK})
-#: What stands in a listing and is no name in it.
+#: Kinds of entries in a listing that are not names.
 _WORDS = frozenset({resolver.Kind.INFO, resolver.Kind.ERROR})
-#: What a listing leaves open.
+#: Kinds that a listing does not determine.
 OPEN = frozenset({resolver.Kind.UNKNOWN, resolver.Kind.LINK})
 
 
 class UrlFacts(NamedTuple):
-    """What the server says of one URL at this moment; `url` is where it was found."""
+    """The server's current facts about a URL; `url` is its location after redirects."""
 
     url: str
     kind: resolver.Kind
@@ -282,7 +286,11 @@ async def facts_of(url: str, session: resolver.Resolver) -> UrlFacts:
 
 
 async def entries_of(url: str, session: resolver.Resolver) -> list[resolver.Entry]:
-    """The names in a listing, as many as the limits let into memory."""
+    """Return the names in a listing, up to the limit of entries.
+
+    Raises:
+        LimitExceeded: The listing has more entries.
+    """
     found: list[resolver.Entry] = []
     async with session.entries(url) as entries:
         async for entry in entries:
@@ -313,23 +321,23 @@ def record_of(
 
 
 class FileSystemListings(NamedByUrls):
-    """Directories and what is in them, by a session for each process."""
+    """Directories and their contents, with one session for each process."""
 
     _settings: resolver.Settings
     _opened: dict[int, resolver.blocking.Resolver]
 
     def _session(self) -> resolver.blocking.Resolver:
-        """The one of this process, until it ends. What a fork inherits is its parent's, and left alone."""
+        """Return the session of this process; a forked process leaves its parent's session alone."""
         here = os.getpid()
         if here not in self._opened:
             session = resolver.blocking.Resolver(**self._settings)
-            session.__enter__()  # starts what is ended behind this, at the end of the process
+            session.__enter__()  # registers its own exit handlers first, which therefore run after this one
             atexit.register(session.close)
             self._opened[here] = session
         return self._opened[here]
 
     def close(self) -> None:
-        """Close the connections that are kept. Another use opens new ones."""
+        """Close the pooled connections; the next use opens new ones."""
         session = self._opened.pop(os.getpid(), None)
         if session is not None:
             atexit.unregister(session.close)
@@ -351,14 +359,14 @@ class FileSystemListings(NamedByUrls):
         return None if record is None or record["type"] == "directory" else [record]
 
     def _find_known(self, name: str) -> Record | None:
-        """What a listing that is kept tells of it."""
+        """Return the facts about a name in a cached listing."""
         beside: dict[str, Record] = self.dircache.get(self._parent(name), {})
         if name in beside:
             return beside[name]
         return record_of(name, resolver.Kind.DIRECTORY, 0, None) if name in self.dircache else None
 
     def _list_records(self, name: str) -> list[Record]:
-        """What is in a directory; of a file, itself."""
+        """Return the contents of a directory, or the record of a file itself."""
         try:
             return self._directory(name)
         except resolver.Declined:
@@ -368,7 +376,11 @@ class FileSystemListings(NamedByUrls):
             return [record]
 
     def _directory(self, name: str) -> list[Record]:
-        """What is in it. Raises `Declined` where it is none."""
+        """Return the contents of a directory.
+
+        Raises:
+            Declined: The name is not a directory.
+        """
         told = [record for each in self._entries(name) if (record := self._make_record(each)) is not None]
         records = {record["name"]: record for record in told if record["name"] != name}
         self.dircache[name] = records
@@ -378,8 +390,10 @@ class FileSystemListings(NamedByUrls):
         return self._session().run(partial(entries_of, self._url(name, listing=True)))
 
     def _make_record(self, entry: resolver.Entry) -> Record | None:
-        """What a listing tells of a name, and the server where that leaves it open. None for what leads out
-        of this scheme."""
+        """Return the record of an entry; the server is asked if the listing leaves its kind open.
+
+        An entry outside this scheme has no record.
+        """
         url = entry.url or ""
         if not url.startswith(f"{self.scheme}://"):
             return None
@@ -412,7 +426,7 @@ class FileSystemListings(NamedByUrls):
             return self._record(name, facts)
 
     def _is_index(self, name: str, facts: UrlFacts) -> bool:
-        """Is it a page that lists what is below it?"""
+        """Return whether a document is a page that lists the URLs below it."""
         if not self.pages or not facts.url.endswith("/"):
             return False
         try:
@@ -422,7 +436,11 @@ class FileSystemListings(NamedByUrls):
         return True
 
     def exists(self, path: str, **kwargs: Any) -> bool:
-        """Raises `OSError` where nobody can tell."""
+        """Return whether the name exists.
+
+        Raises:
+            OSError: The server does not give an answer.
+        """
         return self._type(path) is not None
 
     def isdir(self, path: str) -> bool:
@@ -448,21 +466,21 @@ class FileSystemListings(NamedByUrls):
 
 # Names below a directory, and the patterns that select them.
 #
-# A server decides about the children of a directory, and may never end. So no directory is entered twice, no
-# link and no name outside the directory of its listing is entered, and none deeper than `DEEPEST`.
+# A server chooses the contents of a directory, which may be endless. Therefore no directory is entered twice.
+# Links, names outside the directory of their listing, and directories deeper than `DEEPEST` are not entered.
 
 DEEPEST = 100
 
 
 class WalkLevel(NamedTuple):
-    """What is in a directory, each by what it is called there."""
+    """The contents of a directory, by their names in it."""
 
     directories: dict[str, Record]
     files: dict[str, Record]
 
 
 def level_of(name: str, records: Iterable[Record]) -> WalkLevel:
-    """Two that are called the same in it are called by their whole names from the second on."""
+    """Split records into directories and files; a second entry of the same name gets its complete name."""
     level = WalkLevel({}, {})
     for record in records:
         called = "" if record["name"] == name else get_last_segment(record["name"])
@@ -479,13 +497,15 @@ def check_depth(name: str, depth: int) -> None:
 
 
 def is_excused(error: OSError) -> bool:
-    """What nobody finds or may read is left out of a walk, as `find` does; no other directory is, for what is
-    not whole is an error."""
+    """Return whether a walk may leave out a directory, as `find` does: it is missing or not readable.
+
+    Any other failure is an error, because the result would be incomplete.
+    """
     return isinstance(error, FileNotFoundError) or isinstance(error.__cause__, resolver.AccessDenied)
 
 
 class GlobPattern:
-    """A name with wildcards; those that are none in this file system are `magic` no more."""
+    """A name with wildcards; only the characters in `magic` are wildcards in this file system."""
 
     def __init__(self, name: str, magic: str) -> None:
         authority, slash, path = name.partition("/")
@@ -496,7 +516,7 @@ class GlobPattern:
         self.root = name if found is None else f"{authority}{slash}{path[: found.start()]}".rpartition("/")[0]
 
     def depth(self, most: int | None) -> int | None:
-        """Levels below the root that can match; None for all. `most` bounds those of the first `**`."""
+        """Return the levels below the root that can match; None for all; `most` limits the first `**`."""
         if "**" not in self.name:
             return self._levels
         if most is None:
@@ -510,7 +530,7 @@ class GlobPattern:
     def select_matching(
         self, key: str, records: Mapping[str, Record], keys: Mapping[str, str], *, directories: bool
     ) -> dict[str, Record]:
-        """Those whose key matches the pattern `key`; with `directories` those alone."""
+        """Return the records whose key matches the pattern; with `directories`, only directories."""
         slash = "/" if directories else ""
         pattern = re.compile(glob_translate(self._escape_host(key) + slash))
         append = directories or key.endswith("/**")
@@ -527,7 +547,7 @@ class GlobPattern:
 
 
 class WalkableTree(Protocol):
-    """What can be walked."""
+    """The methods that a walk needs of a file system."""
 
     def ls(self, path: str, detail: bool = True, refresh: bool = False) -> list[Record]: ...
 
@@ -535,8 +555,15 @@ class WalkableTree(Protocol):
 
 
 class FileSystemWalk:
-    """One walk, with what was entered on it: `depth` levels of it, `topdown` or from below, and what is to be
-    done `on_error`, as fsspec has it. With `detail` it gives records, else names."""
+    """A walk, with the directories that it has entered.
+
+    Args:
+        tree: The file system.
+        depth: The number of levels; None for all.
+        topdown: Whether a directory precedes its contents.
+        on_error: fsspec's argument of the same name.
+        detail: Whether records are returned instead of names.
+    """
 
     def __init__(
         self, tree: WalkableTree, depth: int | None, topdown: bool, on_error: object, detail: bool
@@ -549,7 +576,7 @@ class FileSystemWalk:
         self._entered: set[str] = set()
 
     def walk_below(self, name: str, depth: int = 1) -> Iterator[tuple[str, Any, Any]]:
-        """What is in it, and in all below; it is `depth` levels down itself."""
+        """Yield the contents of a directory and of all below it; `depth` is its own level."""
         records = self._records(name, depth)
         if records is None:
             return
@@ -583,7 +610,7 @@ class FileSystemWalk:
 
 
 class Walks(FileSystemListings):
-    """Whole trees of listings."""
+    """Walks through complete trees of directories."""
 
     def walk(
         self,
@@ -594,7 +621,11 @@ class Walks(FileSystemListings):
         detail: bool = False,
         **kwargs: Any,
     ) -> Iterator[tuple[str, Any, Any]]:
-        """As fsspec's. What cannot be read is left out if the server says so; any other failure is raised."""
+        """Walk through a directory as fsspec does.
+
+        Directories that the server reports as missing or not readable are left out; other failures are
+        raised.
+        """
         if maxdepth is not None and maxdepth < 1:
             raise ValueError("maxdepth must be at least 1")
         walk = FileSystemWalk(self, maxdepth, topdown, on_error, detail)
@@ -619,7 +650,7 @@ class Walks(FileSystemListings):
         return super().cat(self._resolve_names(path), recursive, on_error, **kwargs)
 
     def _resolve_names(self, path: Any) -> Any:
-        """The whole name, or those of several."""
+        """Return the complete name of a path, or of each path in a list."""
         return (
             self._resolve_name(path)
             if isinstance(path, str | PathLike)
@@ -634,7 +665,7 @@ class Walks(FileSystemListings):
         withdirs: bool = True,
         **kwargs: Any,
     ) -> Any:
-        """As fsspec's, but a host has no wildcards, and where a question mark begins a query, it is none."""
+        """Return the matching names; a host has no wildcards, nor is `?` one where it begins a query."""
         if maxdepth is not None and maxdepth < 1:
             raise ValueError("maxdepth must be at least 1")
         pattern = GlobPattern(self._resolve_name(path), self.magic)
@@ -657,7 +688,11 @@ class Walks(FileSystemListings):
         return pattern.select_matching(self.key(pattern.name), records, keys, directories=directories)
 
     def du(self, path: str, total: bool = True, maxdepth: int | None = None, **kwargs: Any) -> Any:
-        """Raises `OSError` for a total of sizes that the server does not tell."""
+        """Return the total size, or the sizes by name.
+
+        Raises:
+            OSError: A total is requested, and the server does not report all sizes.
+        """
         sizes: dict[str, int | None] = super().du(path, False, maxdepth, **kwargs)
         if not total:
             return sizes

@@ -1,9 +1,9 @@
-"""The safety layer alone, for programs that keep their own HTTP client.
+"""The address checks alone, for programs that keep their own HTTP client.
 
-A name is looked up once, `resolver.guard` judges its addresses, and the connection goes to one of those, by
-number (S08, S09).
+A name is resolved once, `resolver.guard` checks its addresses, and the connection goes to one of these
+addresses (S08, S09).
 
-`sockets` and `streams` are for code of one's own (blocking, asyncio), `requests` and `aiohttp` for these.
-Where no policy is given it is `untrusted`. What is guarded is the connection: what a client makes of URLs,
-headers and bodies remains its own.
+`sockets` and `streams` are for a program's own code (blocking and asyncio), `requests` and `aiohttp` for
+these libraries. The default policy is `untrusted`. Only the connection is guarded: the client remains
+responsible for URLs, headers and bodies.
 """

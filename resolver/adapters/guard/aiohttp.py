@@ -1,10 +1,10 @@
-"""aiohttp: a connector whose every request and redirect is judged and goes to a checked address.
+"""aiohttp: a connector that checks each request and redirect, and connects to checked addresses only.
 
     async with aiohttp.ClientSession(connector=GuardedConnector()) as session: ...
 
-A resolver alone is not enough, for aiohttp asks none about a host that is an address: so the connector judges
-the URL, its resolver what a name leads to, and its socket factory each address once more before there is a
-socket. What is refused is `resolver.Refused` or `resolver.InvalidUrl`.
+A resolver alone is not enough, because aiohttp does not call it for a host that is an address. The connector
+therefore checks the URL, its resolver the addresses of a name, and its socket factory each address again
+before a socket exists. A refusal raises `resolver.Refused` or `resolver.InvalidUrl`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ AddressInfo = aiohttp.AddrInfoType
 
 
 class GuardedResolver(AbstractResolver):
-    """What `lookups` finds (the system, where none are given), without what the policy refuses."""
+    """A resolver that returns only allowed addresses from `lookups`, by default the system's resolver."""
 
     def __init__(
         self, policy: resolver.Policy | str | None = None, lookups: AbstractResolver | None = None
@@ -45,9 +45,10 @@ class GuardedResolver(AbstractResolver):
 
 
 class GuardedConnector(aiohttp.TCPConnector):
-    """`policy` is `untrusted` where none is given; `lookups` are for who has a resolver already.
+    """A connector with a policy, by default `untrusted`; `lookups` is a resolver to use.
 
-    A proxy is refused under `untrusted` (S09) unless the policy trusts it, and its own address is judged too.
+    A proxy is refused under `untrusted` (S09) unless the policy trusts it. The proxy's own address is checked
+    too.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class GuardedConnector(aiohttp.TCPConnector):
         traces: list[Trace],
         timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109
     ) -> Connection:
-        """Asked for each request and redirect, also where a connection is there already."""
+        """Check each request and redirect, also those on a pooled connection."""
         url = str(req.url)
         proxy = "none" if req.proxy is None else str(req.proxy)
         error = resolver.check(url, policy=self._policy, proxy=proxy).error(resolver.parse(url))

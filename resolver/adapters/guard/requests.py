@@ -1,11 +1,11 @@
-"""requests: an adapter to mount, whose every request and redirect is judged and goes to a checked address.
+"""requests: an adapter that checks each request and redirect, and connects to checked addresses only.
 
     session = requests.Session()
     session.mount("http://", GuardedAdapter())
     session.mount("https://", GuardedAdapter())
 
-What the policy refuses is `resolver.Refused` or `resolver.InvalidUrl` and no `RequestException`: who tries
-again after a fault of the network does not try that again.
+A refusal raises `resolver.Refused` or `resolver.InvalidUrl`, which are not `RequestException`: code that
+retries after network errors does not retry refusals.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from resolver.adapters.guard.sockets import connect_first, look_up
 
 
 class GuardedAdapter(HTTPAdapter):
-    """For http and https. `policy` is `untrusted` where none is given.
+    """An adapter for http and https with a policy, by default `untrusted`.
 
-    A proxy is refused under `untrusted` (S09) unless the policy trusts it: it looks names up by itself. A
-    connection that is kept was checked when it was made, by the same policy.
+    A proxy is refused under `untrusted` (S09) unless the policy trusts it, because the proxy resolves names.
+    A pooled connection was checked under the same policy when it was opened.
     """
 
-    __attrs__ = [*HTTPAdapter.__attrs__, "_policy"]  # noqa: RUF012 - what is kept of one that is pickled
+    __attrs__ = [*HTTPAdapter.__attrs__, "_policy"]  # noqa: RUF012 - attributes that pickling keeps
 
     def __init__(
         self, policy: resolver.Policy | str | None = None, *, connections: int = DEFAULT_POOLSIZE
@@ -42,30 +42,30 @@ class GuardedAdapter(HTTPAdapter):
         super().__init__(connections, connections)
 
     # requests and subclasses replace the manager for other pool sizes and TLS contexts (`init_poolmanager`).
-    # A property guards each one, whoever assigns it.
+    # The property guards each new manager, regardless of the code that assigns it.
     @property
     def poolmanager(self) -> PoolManager:
         return self._poolmanager
 
     @poolmanager.setter
     def poolmanager(self, manager: PoolManager) -> None:
-        manager.clear()  # pools that the manager made before have other connections
+        manager.clear()  # pools that the manager made before have unguarded connections
         manager.pool_classes_by_scheme = _make_guarded_pools(self._policy)
         self._poolmanager = manager
 
     def proxy_manager_for(self, proxy: str, **proxy_kwargs: Any) -> Any:
-        """Return the manager of a proxy that the policy takes (S09).
+        """Return the manager of a proxy that the policy allows (S09).
 
-        A subclass that overrides `request_url` is judged here.
+        The check here covers subclasses that override `request_url`.
 
         Raises:
-            resolver.Refused: If the policy does not take the proxy. Nothing was sent.
+            resolver.Refused: The policy does not allow the proxy. Nothing was sent.
         """
         self._check("http://proxied.invalid/", proxy)
         return super().proxy_manager_for(proxy, **proxy_kwargs)
 
     def request_url(self, request: requests.PreparedRequest, proxies: dict[str, str] | None) -> str:
-        """Asked for each request, before anything is sent: the place to judge its URL and its proxy."""
+        """Check the URL and the proxy of each request before anything is sent."""
         url = request.url or ""
         self._check(url, select_proxy(url, proxies) or "none")
         return super().request_url(request, proxies)
@@ -95,7 +95,7 @@ def _make_guarded_pools(policy: resolver.Policy) -> dict[str, type[HTTPConnectio
 
 
 def _connect_socket(connection: HTTPConnection, scheme: str, policy: resolver.Policy) -> socket.socket:
-    """As the connections of urllib3 do it, by number. The name stays what TLS is asked for."""
+    """Connect as urllib3 does, but to a checked address; TLS still verifies the name."""
     host = connection.host
     try:
         addresses = look_up(host, connection.port, scheme=scheme, policy=policy)

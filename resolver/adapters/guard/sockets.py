@@ -16,9 +16,19 @@ def create_connection(
     scheme: str = "http",
     policy: resolver.Policy | str | None = None,
 ) -> socket.socket:
-    """A connection to a host and port. `timeout` is in seconds for each address.
+    """Connect to a host and port at a checked address.
 
-    Raises `resolver.Refused` and `resolver.InvalidUrl` with nothing sent, and `OSError` as `socket` does.
+    Args:
+        place: The host and port.
+        timeout: Seconds for each address.
+        source_address: The local address and port.
+        scheme: The scheme whose rules apply.
+        policy: The policy, by default `untrusted`.
+
+    Raises:
+        resolver.Refused: The policy forbids the connection. Nothing was sent.
+        resolver.InvalidUrl: The host is not valid. Nothing was sent.
+        OSError: The connection failed, as for `socket`.
     """
     host, port = place
     addresses = look_up(host, port, scheme=scheme, policy=policy)
@@ -30,16 +40,20 @@ def create_connection(
 def look_up(
     host: str, port: int, *, scheme: str = "http", policy: resolver.Policy | str | None = None
 ) -> tuple[str, ...]:
-    """The addresses of a host that may be connected to. A host that may not is not looked up."""
+    """Return the allowed addresses of a host; a refused host is not looked up."""
     try:
         return resolver.guard(host, port=port, scheme=scheme, policy=policy)
-    except resolver.Unreachable:  # it needs a look-up, and nothing else was to be said of it
+    except resolver.Unreachable:  # only a DNS lookup is missing; the other checks have passed
         found = [str(each[4][0]) for each in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
         return resolver.guard(host, dict.fromkeys(found), port=port, scheme=scheme, policy=policy)
 
 
 def connect_first(addresses: Iterable[str], connect: Callable[[str], socket.socket]) -> socket.socket:
-    """The first connection that comes about. Raises the `OSError` of the last address."""
+    """Return the first successful connection.
+
+    Raises:
+        OSError: All addresses failed; the error is that of the last one.
+    """
     failure: OSError | None = None
     for address in addresses:
         try:

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import resolver
 
-#: One answer of a look-up, as `socket` has it: family, type, protocol, canonical name, and the address.
+#: A result of a DNS lookup as in `socket`: family, type, protocol, canonical name, and address.
 AddressInfo: TypeAlias = tuple[
     socket.AddressFamily,
     socket.SocketKind,
@@ -22,10 +22,14 @@ AddressInfo: TypeAlias = tuple[
 async def getaddrinfo(
     host: str, port: int, *, scheme: str = "http", policy: resolver.Policy | str | None = None
 ) -> list[AddressInfo]:
-    """What may be connected to out of what the system's look-up gives, for `loop.sock_connect`, for
-    `aiohappyeyeballs.start_connection` and whatever else takes numbers.
+    """Return the allowed addresses out of the system's DNS lookup.
 
-    Raises `resolver.Refused` and `resolver.InvalidUrl`; a host that is refused by itself is not looked up.
+    They are in the form that `loop.sock_connect` and `aiohappyeyeballs.start_connection` take. A host that is
+    refused by its name is not looked up.
+
+    Raises:
+        resolver.Refused: The policy forbids the host or all its addresses.
+        resolver.InvalidUrl: The host is not valid.
     """
     try:
         wanted = resolver.guard(host, port=port, scheme=scheme, policy=policy)
@@ -54,9 +58,14 @@ async def open_connection(
     tls: SSLContext | None = None,
     policy: resolver.Policy | str | None = None,
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """As `asyncio.open_connection`: the first address that answers, TLS with the name that was asked for.
+    """Connect as `asyncio.open_connection` does, to the first checked address that accepts.
 
-    Raises as `getaddrinfo` does, and the `OSError` of the last address.
+    TLS verifies the given name.
+
+    Raises:
+        resolver.Refused: The policy forbids the host or all its addresses.
+        resolver.InvalidUrl: The host is not valid.
+        OSError: All addresses failed; the error is that of the last one.
     """
     failure: OSError | None = None
     for info in await getaddrinfo(host, port, scheme="http" if tls is None else "https", policy=policy):

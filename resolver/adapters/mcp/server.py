@@ -1,8 +1,7 @@
 """The tools as a server of the official SDK, and that server over lines of JSON.
 
-A line that is not JSON gets the error -32700 (JSON-RPC 2.0, 5.1). What is no message of the protocol is
-passed over, as the SDK has it, and the conversation goes on. A call that the client cancels is cancelled,
-connections and all.
+A line that is not JSON gets the error -32700 (JSON-RPC 2.0, 5.1). JSON that is not a message of the protocol
+is skipped by the SDK, and the session continues. If the client cancels a call, its connections are closed.
 """
 
 from __future__ import annotations
@@ -37,12 +36,12 @@ from mcp_types import (
 
 from resolver.adapters.mcp.tools import INSTRUCTIONS, TOOLS, ToolAnswer, ToolGrant, Tools
 
-#: Calls at work at once; others wait.
+#: Maximum number of concurrent calls; others wait.
 AT_ONCE = 8
 
 
 class _McpSession:
-    """What the calls of one conversation share."""
+    """The state that the calls of one session share."""
 
     def __init__(self, tools: Tools) -> None:
         self.tools = tools
@@ -50,7 +49,12 @@ class _McpSession:
 
 
 def server(grant: ToolGrant, *, version: str = "") -> Server[_McpSession]:
-    """A server of the tools, for any transport of the SDK. Each conversation has connections of its own."""
+    """Return a server of the tools, for any transport of the SDK; each session has separate connections.
+
+    Args:
+        grant: The permissions of the agents.
+        version: The version that the server reports.
+    """
 
     @asynccontextmanager
     async def lifespan(_: Server[_McpSession]) -> AsyncIterator[_McpSession]:
@@ -89,7 +93,7 @@ async def _call_tool(
 
 
 def _words(answer: ToolAnswer) -> ContentBlock:
-    """The record as text: many clients show their model nothing else."""
+    """Return the record as text: many clients show their model only the text."""
     return TextContent(text=json.dumps(answer.record, ensure_ascii=False))
 
 
@@ -114,8 +118,14 @@ async def serve(
     *,
     version: str = "",
 ) -> None:
-    """Speak with one client until its `lines` end: each is a message in JSON, None one that was too long to
-    be read. `put` sends octets, whole lines at a time."""
+    """Serve one client until its `lines` end.
+
+    Args:
+        grant: The permissions of the agents.
+        lines: The client's lines, one JSON message each; None is a line that was too long to be read.
+        put: Sends bytes to the client, complete lines at a time.
+        version: The version that the server reports.
+    """
     served = server(grant, version=version)
     heard_in, heard = anyio.create_memory_object_stream[SessionMessage | Exception]()
     said, said_out = anyio.create_memory_object_stream[SessionMessage]()
@@ -139,7 +149,7 @@ async def _hear(
                     await said.send(SessionMessage(_NOT_JSON))
                 else:
                     await heard.send(message)
-            except anyio.BrokenResourceError:  # nobody hears any more
+            except anyio.BrokenResourceError:  # the server has stopped reading
                 return
 
 
@@ -156,7 +166,7 @@ def _message(line: bytes | None) -> SessionMessage | Exception | None:
         return None
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
-    except ValueError as error:  # no JSON, or none that is a message
+    except ValueError as error:  # not JSON, or JSON that is not a message
         return error if _is_json(line) else None
 
 

@@ -1,7 +1,7 @@
 """The tools for agents, independent of the protocol that calls them: actions, pages of results, catalog.
 
-A tool gets its arguments as JSON values, and returns a `ToolAnswer`. The caller has no influence on the
-policy: it is that of the `ToolGrant`, and every URL counts as untrusted.
+A tool gets its arguments as JSON values, and returns a `ToolAnswer`. The caller cannot change the policy: it
+is the one of the `ToolGrant`, and every URL counts as untrusted.
 """
 
 from __future__ import annotations
@@ -17,21 +17,23 @@ from mcp_types import Tool, ToolAnnotations
 
 import resolver
 
-# Untrusted text, made safe for an agent and its user.
+# Untrusted text is escaped for an agent and its user.
 #
-# Controls and bidi controls are escaped (S15). So are the tag characters of Unicode and their plane: people
-# do not see them, and models read them as letters, which hides orders from the user.
+# Control and bidirectional characters are escaped (S15). So are the tag characters of Unicode and their
+# plane: people do not see them, and models read them as letters. Such letters could hide instructions from
+# the user.
 
 T = TypeVar("T")
 
-#: Characters of one text in a record, and about those of all of it. A URL of a page in a deep tree has fewer.
+#: Maximum number of characters of a text in a record, and approximately of a complete record. A URL of a page
+#: in a deep tree is shorter.
 TEXT, RECORD = 4_096, 20_000
 
 _UNSEEN = re.compile("[\U000e0000-\U000e0fff]")
 
 
 def safe_text(text: str) -> str:
-    """Line feeds and tabs stay, CR LF is a line end, and what cannot be seen is shown."""
+    """Escape invisible characters; line feeds and tabs are kept, and CR LF becomes a line feed."""
     return _UNSEEN.sub(_show_match, resolver.escape_controls(text))
 
 
@@ -40,12 +42,12 @@ def _show_match(match: re.Match[str]) -> str:
 
 
 class Record(dict[str, object]):
-    """What an agent is told of a thing: JSON whose every text is safe to show, bounded as a whole.
+    """The facts about a resource for an agent: JSON with escaped texts, limited as a whole.
 
-    A text longer than `TEXT` characters is cut and ends in `…`. When `RECORD` characters are told, further
-    texts are cut to nothing and further members of nested values are left out. `shortened` says that either
-    happened.
-    A server words most of these texts: a redirect, a reason, a media type may have 64 KiB each.
+    A text longer than `TEXT` characters is truncated and ends in `…`. After `RECORD` characters, further
+    texts are truncated to nothing, and further members of nested values are left out. `shortened` is set in
+    both cases. A server chooses most of these texts: a redirect, a reason or a media type may have 64 KiB
+    each.
     """
 
     def __init__(self, told: Mapping[str, object]) -> None:
@@ -56,7 +58,7 @@ class Record(dict[str, object]):
             self["shortened"] = True
 
     def with_page(self, facts: Mapping[str, object]) -> Record:
-        """Return the record with the facts of a page, which has bounds of its own."""
+        """Return the record with the facts of a page, which has a separate limit."""
         whole = Record({})
         whole.update(self)
         whole.update(facts)
@@ -77,7 +79,7 @@ class Record(dict[str, object]):
         return value
 
     def _take_fitting(self, members: Iterable[T]) -> Iterator[T]:
-        """Give the members of a value until all room is taken."""
+        """Yield the members of a value until the limit is reached."""
         for each in members:
             if self._left <= 0:
                 self._shortened = True
@@ -94,30 +96,31 @@ class Record(dict[str, object]):
 
 
 def cut(text: str, most: int) -> str:
-    """Return the beginning of a text that is longer than `most` characters, with a mark of the cut."""
+    """Truncate a text to `most` characters and mark the truncation."""
     return text if len(text) <= most else f"{text[:most]}…"
 
 
-# Pages of results: the objects that are held for further pages, and the cursors that name them.
+# Pages of results: the stored objects for further pages, and the cursors that name them.
 #
-# A page is a number of characters of text, a number of entries, or else a number of bytes. A further page is
-# of the same object and sends its server no request. Only the newest are held; a late request fetches again.
+# A page has a number of characters of text, a number of entries, or a number of bytes. A further page is of
+# the same object and sends no request to its server. Only the newest objects are stored; a late request for a
+# page must fetch the URL again.
 
-#: Octets, about, of what is held for further pages.
+#: Approximate maximum size in bytes of the stored objects.
 HELD = 33_554_432
-#: Octets of what is no text on one page: base64 makes it a third longer.
+#: Maximum size in bytes of binary data on one page; base64 makes it a third longer.
 OCTETS = 262_144
 
 Content: TypeAlias = "str | bytes | tuple[dict[str, object], ...]"
 
 
 class NoSuchPage(Exception):
-    """The cursor is none of ours, or what it belongs to is held no more."""
+    """The cursor is invalid, or its object was dropped."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredResult:
-    """`record` is said on every page. `weight` is about how many octets it takes."""
+    """A stored object; `record` is on each of its pages, `weight` is its approximate size in bytes."""
 
     record: Record
     content: Content
@@ -125,7 +128,7 @@ class StoredResult:
 
 
 class ResultPage(NamedTuple):
-    """One page, from `position` on; `cursor` names the next one, None behind the last."""
+    """A page from `position` on; `cursor` names the next page; the last page has none."""
 
     held: StoredResult
     content: Content
@@ -134,12 +137,12 @@ class ResultPage(NamedTuple):
 
     @property
     def facts(self) -> dict[str, object]:
-        """Where it stands in the whole."""
+        """Return the position of the page in the complete object."""
         return {"position": self.position, "total": len(self.held.content), "next_cursor": self.cursor}
 
 
 class ResultStore:
-    """What is held, the newest last."""
+    """The stored objects, the newest last."""
 
     def __init__(self, most: int = HELD) -> None:
         self._most = most
@@ -147,7 +150,7 @@ class ResultStore:
         self._count = 0
 
     def store_first_page(self, held: StoredResult, length: int, width: int) -> ResultPage:
-        """The first page of something new, which is held if that is not all of it."""
+        """Return the first page of a new object, which is stored if it has further pages."""
         page = self._page(self._count + 1, held, 0, length, width)
         if page.cursor is not None:
             self._count += 1
@@ -156,7 +159,11 @@ class ResultStore:
         return page
 
     def find_page(self, cursor: str, length: int, width: int) -> ResultPage:
-        """The page of that name. Raises `NoSuchPage`."""
+        """Return the page of a cursor.
+
+        Raises:
+            NoSuchPage: The cursor is invalid, or its object was dropped.
+        """
         match = re.fullmatch(r"([0-9]{1,18})-([0-9]{1,18})", cursor, re.ASCII)
         number, position = (int(match[1]), int(match[2])) if match else (0, 0)
         held = self._held.get(number)
@@ -170,7 +177,7 @@ class ResultStore:
         return ResultPage(held, held.content[position:end], position, cursor)
 
     def _make_room(self) -> None:
-        """The newest stays, however large: the limits of a retrieval bound it."""
+        """Drop old objects; the newest is kept at any size, which the limits of a retrieval bound."""
         left = sum(held.weight for held in self._held.values())
         for number in list(self._held)[:-1]:
             if left <= self._most:
@@ -179,8 +186,10 @@ class ResultStore:
 
 
 def _end(content: Content, position: int, length: int, width: int) -> int:
-    """Where a page of `length` characters or `width` entries ends. One of entries has no more characters than
-    one of text, but for a single entry."""
+    """Return the end of a page of `length` characters or `width` entries.
+
+    A page of entries has at most as many characters as a page of text, except for a single entry.
+    """
     if isinstance(content, bytes):
         return min(position + OCTETS, len(content))
     if isinstance(content, str):
@@ -198,18 +207,18 @@ def _count_fitting(entries: tuple[dict[str, object], ...], length: int) -> int:
     return len(entries)
 
 
-#: Characters on a page of text, unless the agent asks for others; and at most.
+#: The default and maximum number of characters on a page of text.
 LENGTH, MOST_LENGTH = 20_000, 100_000
-#: Entries on a page, likewise.
+#: The default and maximum number of entries on a page.
 WIDTH, MOST_WIDTH = 100, 1_000
-#: Entries of one listing that are read at all, and characters of them; a name longer than that is cut off.
+#: Maximum numbers of entries that are read of a listing, of their characters, and of characters in a name.
 ENTRIES, ENTRY_CHARACTERS, NAME = 10_000, 8_388_608, 1_000
-#: Octets of one object, unless the operator says otherwise.
+#: The default maximum size of an object in bytes.
 BODY = 8_388_608
 
 
 def limit_body(limits: resolver.Limits) -> resolver.Limits:
-    """These limits, with one for a body where they have none."""
+    """Return the limits with a default limit for bodies if they have none."""
     return limits if limits.body_everywhere else replace(limits, body=BODY, body_everywhere=True)
 
 
@@ -223,9 +232,10 @@ def _environment() -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolGrant:
-    """What the operator lets agents do: the `untrusted` policy with its overrides, and the way out.
+    """The permissions of agents: the `untrusted` policy with its overrides, and the network settings.
 
-    Raises `ValueError` for a milder policy.
+    Raises:
+        ValueError: The policy is not `untrusted`.
     """
 
     policy: resolver.Policy = field(default_factory=resolver.Policy.untrusted)
@@ -246,7 +256,7 @@ class ToolGrant:
             raise ValueError(f"agents get the policy untrusted, with overrides, and not {self.policy.name}")
 
     def session(self) -> resolver.Resolver:
-        """What retrieves for agents: without anybody's logins."""
+        """Return a session for agents, without any logins."""
         return resolver.Resolver(
             policy=self.policy,
             limits=self.limits,
@@ -263,11 +273,11 @@ class ToolGrant:
 
 
 class BadToolArguments(Exception):
-    """A tool cannot be called like that."""
+    """The arguments of a tool call are not valid."""
 
 
 class ToolAnswer(NamedTuple):
-    """`record` says what it is; `content` is one page of the thing itself, None where the record is all."""
+    """The result of a tool: `record` has its facts, `content` one page of data, or None."""
 
     record: Record
     content: str | bytes | None = None
@@ -278,7 +288,7 @@ ToolFunction: TypeAlias = "Callable[[Arguments], Awaitable[ToolAnswer]]"
 
 
 class Arguments:
-    """What a tool was called with. Each method raises `BadToolArguments`."""
+    """The arguments of a tool call; each method raises `BadToolArguments`."""
 
     def __init__(self, values: Mapping[str, object], known: frozenset[str]) -> None:
         self._values = values
@@ -309,7 +319,7 @@ class Arguments:
 
     @property
     def cursor(self) -> str | None:
-        """Where a further page is asked for. Exactly one of `url` and `cursor` is needed."""
+        """Return the cursor of a further page; exactly one of `url` and `cursor` is required."""
         cursor = self.text("cursor")
         if (cursor is None) == (self.text("url") is None):
             raise BadToolArguments("either a url or a cursor is needed, and not both")
@@ -325,7 +335,7 @@ class Arguments:
 
 
 class Tools:
-    """The tools of one conversation, over one session."""
+    """The tools of one session."""
 
     def __init__(self, grant: ToolGrant, session: resolver.Resolver) -> None:
         self._grant = grant
@@ -340,7 +350,11 @@ class Tools:
         }
 
     async def call(self, name: str, values: Mapping[str, object]) -> ToolAnswer:
-        """What the tool gives, also where it fails. Raises `KeyError` for a tool that there is not."""
+        """Call a tool and return its result or error.
+
+        Raises:
+            KeyError: The tool does not exist.
+        """
         tool, known = self._tools[name]
         try:
             return await tool(Arguments(values, frozenset(known.split())))
@@ -410,13 +424,13 @@ class Tools:
 
 
 def _with_line_ends(step: Mapping[str, object]) -> dict[str, object]:
-    """What is sent has its CR: who reads a plan wants to know."""
+    """Show the CR characters of the bytes to send, because the reader of a plan needs them."""
     octets = step.get("octets")
     return {**step, "octets": octets.replace("\r", "\\x0d")} if isinstance(octets, str) else dict(step)
 
 
 def _make_answer(page: ResultPage) -> ToolAnswer:
-    """A page as an answer: entries are data, and stand in the record."""
+    """Return the result for a page; entries are part of the record."""
     if isinstance(page.content, tuple):
         return ToolAnswer(page.held.record.with_page({**page.facts, "entries": list(page.content)}))
     return ToolAnswer(page.held.record.with_page(page.facts), page.content)
@@ -451,7 +465,7 @@ def _make_stored_result(response: resolver.Response) -> StoredResult:
 
 
 def _text(response: resolver.Response) -> str | None:
-    """Safe to show; None for what is no text. What has no type is text if it reads like it."""
+    """Return escaped text; None for binary data; without a media type, valid UTF-8 without NUL is text."""
     text = response.text
     if text is None and response.media_type is None and b"\0" not in response.content:
         try:
@@ -462,7 +476,7 @@ def _text(response: resolver.Response) -> str | None:
 
 
 def _entry(entry: resolver.Entry) -> Record:
-    """Where it leads and what is said of it; of very long names, the beginning."""
+    """Return the facts of an entry, with very long names truncated."""
     whole = entry.as_json()
     record: dict[str, object] = {
         name: whole[name] for name in ("name", "url", "kind", "size", "modified", "title")
@@ -483,7 +497,7 @@ def _make_misuse_answer(message: str) -> ToolAnswer:
 
 
 def _make_error_answer(error: resolver.ResolveError) -> ToolAnswer:
-    """As the command has it with --json: the class, the words, the rule, and the exit status."""
+    """Return an error as the command does with --json: class, message, rule, and exit code."""
     code = next(each.__name__ for each in type(error).__mro__ if each.__name__ in resolver.__all__)
     reason: dict[str, object] = {"code": code, "message": error.message}
     rule = "S01" if isinstance(error, resolver.InvalidUrl) else getattr(error, "rule", None)
@@ -495,7 +509,7 @@ def _make_error_answer(error: resolver.ResolveError) -> ToolAnswer:
 
 # The description of the tools for an agent: names, purposes, arguments. An agent reads no other manual.
 
-#: Told once, before any tool is called.
+#: Sent once, before any tool is called.
 INSTRUCTIONS = """\
 Fetches what URLs locate: http, https, ftp, ftps, gopher, nntp, news, wais, prospero. Only reads. Addresses \
 that are not public, and what else could do harm, are refused: an error then has "exit" 9 and a "rule"; the \
