@@ -1,7 +1,7 @@
-"""`python -m bench [ROW…]`: rows side by side, one contestant after the other, round by round.
+"""Benchmarks: `python -m bench [ROW…]` measures rows, with the contestants in turn, round by round.
 
-Without a ROW all that take no very long time: ten minutes in all, for a row stops where its time is over.
-What is not there is told, and the rest is measured.
+Without a ROW, all rows are measured that do not take very long: ten minutes in all, because each row has a
+time limit. A missing contestant is reported, and the others are measured.
 """
 
 from __future__ import annotations
@@ -27,13 +27,15 @@ from bench.rows import ROWS
 from bench.running import in_turn, run
 
 ROUNDS = 5
-#: The row that is counted and not timed.
+#: The row that counts calls and measures no time.
 CALLS = "calls"
 
 
 def measure(row: Row, rounds: int | None, folder: Path, *, tiny: bool = False) -> figures.Measured:
-    """In a folder that everybody may enter, and from which nothing is removed. With `rounds` None at most
-    `ROUNDS`, as many as the row has time for."""
+    """Measure a row in a folder that other users may enter, and from which nothing is removed.
+
+    With `rounds` None, at most `ROUNDS` are run, as the row's time permits.
+    """
     count = row.tiny if tiny else row.count
     try:
         with row.open(folder, count) as found:
@@ -62,7 +64,7 @@ def main(words: Sequence[str]) -> None:
     rows: list[figures.Measured] = []
     counted = {}
     with tempfile.TemporaryDirectory(prefix="resolve-bench-") as top:
-        os.chmod(top, 0o755)  # servers give up root
+        os.chmod(top, 0o755)  # the servers drop root privileges
         for name in names:
             if name == CALLS:
                 counted = calls_per_fetch()

@@ -1,7 +1,7 @@
-"""What threads that wait pay: a call, a small fetch, and a large body as it streams, beside the same awaited.
+"""The cost of the blocking API: a call, a small fetch and a large body, compared with the async API.
 
-The server is a process of its own, which sends a file of 512 MiB with sendfile(2); the runs alternate, and
-nothing is done with the octets. A body is to stream within 1.3 times what it takes under trio.
+The server is a separate process that sends a file of 512 MiB with sendfile(2). The runs alternate, and the
+bytes are dropped. The aim is to stream a body within 1.3 times the duration under trio.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from resolver.blocking.portal import portal
 
 RUNS = 5
 CALLS = 2_000
-#: Mebibytes of the large body.
+#: Size of the large body in MiB.
 SIZE = 512
 
 
@@ -54,7 +54,7 @@ def stream_blocking(url: str, policy: Policy) -> None:
 
 
 async def fetch(url: str) -> float:
-    """Seconds for one of many."""
+    """Return the mean seconds of a fetch."""
     async with Resolver() as session:
         await session.fetch(url)
         start = time.perf_counter()

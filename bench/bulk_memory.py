@@ -1,7 +1,8 @@
-"""What a run over a cluster holds in memory: scheduler, worker and client as processes of their own, and
-lists of very many URLs. The policy refuses them: nothing is asked for, and all steps but that are there.
+"""Peak memory of a run on a cluster with long lists: scheduler, worker and client as separate processes.
 
     python -m bench.bulk_memory [REQUESTS ...] [--hosts N]
+
+The policy refuses all URLs: nothing is requested, and all other steps take place.
 """
 
 from __future__ import annotations
@@ -51,14 +52,14 @@ def _address(scheduler: subprocess.Popen[str]) -> str:
 
 
 def _peak(process: subprocess.Popen[str]) -> int:
-    """MiB, at most so far."""
+    """Return the peak memory of a process in MiB."""
     status = Path(f"/proc/{process.pid}/status").read_text()
     line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
     return int(line.split()[1]) // 1024
 
 
 def measure(requests: int, hosts: int) -> tuple[float, list[int], int]:
-    """Seconds, the peaks of scheduler, worker and client in MiB, and how many slices there were."""
+    """Return the seconds, the peaks of scheduler, worker and client in MiB, and the number of slices."""
     with ExitStack() as held:
         folder = held.enter_context(tempfile.TemporaryDirectory())
         on = ("--dashboard-address", "127.0.0.1:0")

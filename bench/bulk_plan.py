@@ -1,11 +1,9 @@
-"""Very many URLs, planned and played through in virtual time: what it takes beside what it takes at
-least.
+"""A bulk plan of many URLs, simulated in virtual time: its duration in relation to the lower bound.
 
-`python -m bench.bulk_plan [URLS [HOSTS [LARGEST]]]`: 1,000,000 over 10,000, of which the
-largest has 50,000, each asked twice a second at most. It tells of some numbers of slots how long the
-real plan takes, how much that is of the bound, and seconds of the processor and memory for the planning.
-Then how a plan does that has guessed wrongly how soon hosts answer, and what it costs to have more
-slices at hand.
+`python -m bench.bulk_plan [URLS [HOSTS [LARGEST]]]`: 1,000,000 URLs on 10,000 hosts, of which the largest has
+50,000, with at most two requests a second to each host. For several numbers of slots it reports the duration
+of the real plan, its ratio to the bound, and the CPU seconds and memory of the planning. It then measures a
+plan with a wrong estimate of the response times, and the cost of more slices ahead.
 """
 
 from __future__ import annotations
@@ -33,8 +31,10 @@ SLOTS = (1, 4, 16, 64, 256)
 
 
 def sizes(urls: int, hosts: int, largest: int) -> list[int]:
-    """How many URLs each host has, the largest first, as Zipf has it: with the exponent by which it is
-    so many together."""
+    """Return the number of URLs of each host, the largest first, by Zipf's law.
+
+    The exponent is the one for which the numbers add up to `urls`.
+    """
     low, high = 0.0, 4.0
     for _ in range(50):
         middle = (low + high) / 2
@@ -44,7 +44,7 @@ def sizes(urls: int, hosts: int, largest: int) -> list[int]:
 
 
 def requests(counts: Sequence[int]) -> Iterator[tuple[BulkRequest, str, str]]:
-    """All of them, as if somebody had shuffled them; none is held for that."""
+    """Yield all requests in pseudorandom order, without holding them in memory."""
     until = list(accumulate(counts))
     step = next(step for step in count(int(until[-1] * 0.618)) if gcd(step, until[-1]) == 1)
     for number in range(until[-1]):
@@ -66,7 +66,10 @@ def planned(counts: Sequence[int], pace: HostPace) -> BulkPlan:
 def answering(
     pace: HostPace, each: Callable[[str], float]
 ) -> Callable[[RequestSlice], tuple[list[BulkRequest], float]]:
-    """A worker that begins what it has in its order, as soon as it may. Each host takes its own time."""
+    """Return a worker that starts the requests of a slice in order, each as early as permitted.
+
+    `each` returns the response time of a host.
+    """
 
     def perform(slice: RequestSlice) -> tuple[list[BulkRequest], float]:
         left, last = list[BulkRequest](), 0.0
@@ -90,12 +93,12 @@ def answering(
 
 @cache
 def unequal(host: str) -> float:
-    """Seconds for a request: from a twentieth to five."""
+    """Return the response time of a host: 0.05 to 5 s."""
     return 0.05 * float(100 ** (sha256(host.encode()).digest()[0] / 255))
 
 
 def tell(counts: Sequence[int], slots: int) -> None:
-    """One run of the real plan, with its database."""
+    """Report a run of the real plan, with its database."""
     began = time.process_time()
     with planned(counts, HostPace(rate=RATE)) as plan:
         added = time.process_time() - began
@@ -115,7 +118,7 @@ def main(urls: int = URLS, hosts: int = HOSTS, largest: int = LARGEST, slots: in
     if slots:
         tell(sizes(urls, hosts, largest), slots)
         return
-    for few in (urls // 100, urls // 10):  # what memory it takes beside more URLs
+    for few in (urls // 100, urls // 10):  # the memory by number of URLs
         alone(few, min(hosts, few // 2), largest * few // urls, 16)
     for each in SLOTS:
         alone(urls, hosts, largest, each)
@@ -131,7 +134,7 @@ def main(urls: int = URLS, hosts: int = HOSTS, largest: int = LARGEST, slots: in
 
 
 def alone(*arguments: int) -> None:
-    """In a process of its own, whose memory is nobody else's."""
+    """Run in a separate process, to measure its memory alone."""
     subprocess.run([sys.executable, "-m", __spec__.name, *map(str, arguments)], check=True)
 
 

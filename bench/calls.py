@@ -1,12 +1,13 @@
-"""How far a warm fetch goes through the house: calls of functions of ours, and the files that they stand in.
+"""The function calls of a warm fetch: the number of calls of the package's functions, and of their files.
 
-Counted and not timed, so that it says the same on every machine: one session fetches a small thing of each
-kind again and again from the mock servers, in a process of their own. Before a socket is read, what it will
-give has come: where a server is late, more is waited for, and each wait is some calls of its own. Told is
-the warm fetch that needed least. A generator or a coroutine that is taken up again counts as called again.
-A table, then one line of JSON; with the name of a kind (`python -m bench.calls gopher`) where its
-calls go. Told is also how many objects the fetches left in circles, which only the garbage collector finds:
-it takes time, and what it has not found yet is in the way of what is new.
+Calls are counted instead of time, so that the result is the same on every machine. One session fetches a
+small resource of each kind repeatedly from the mock servers, which run in a separate process. Before a socket
+is read, its data has arrived: a late server would cause additional waits, with calls of their own. The fetch
+with the fewest calls is reported. A resumed generator or coroutine counts as another call.
+
+The output is a table, then one line of JSON. With the name of a kind (`python -m bench.calls gopher`), the
+calls of each function are listed. The number of objects that the fetches left in reference cycles is
+reported, too: only the garbage collector finds them, which takes time and memory.
 """
 
 from __future__ import annotations
@@ -33,17 +34,17 @@ from fixtures.gopher import Item
 
 CHECKOUT = Path(__file__).parents[1]
 OURS = tuple(f"{CHECKOUT / package}/" for package in ("protocols", "resolver"))
-WARM = 20  # before anything is counted: the session has its connections and caches
+WARM = 20  # fetches before the count, which open connections and fill caches
 COUNTED = 10
 ONE_LINE = b"One line.\r\n"
-LATE = 0.1  #: seconds in which a mock server says what it is asked for, if it is to say anything
+LATE = 0.1  #: maximum seconds until a mock server sends its response, if any
 
-#: What is fetched of the server of its scheme.
+#: The path that is fetched for each scheme.
 KINDS = {"gopher": "/0line", "http": "/about.txt", "ftp": "/pub/a.txt", "nntp": "/comp.misc/1234"}
 
 
 class Count(NamedTuple):
-    """One warm fetch of `size` octets, and what all of them left in circles."""
+    """A warm fetch of `size` bytes; `left` counts the objects in reference cycles after all fetches."""
 
     size: int
     calls: int
@@ -53,7 +54,7 @@ class Count(NamedTuple):
 
 
 async def serve() -> None:
-    """The servers, until killed; their ports go to standard output."""
+    """Run the servers until killed; print their ports to standard output."""
     async with trio.open_nursery() as nursery:
         running = (
             await fixtures.ftp.serve(nursery),
@@ -77,15 +78,14 @@ def place_of(code: CodeType) -> str:
 
 
 def read_by(function: object) -> socket | None:
-    """The socket, if the function is one that reads it."""
+    """Return the socket that the function reads, if any."""
     if isinstance(function, BuiltinMethodType) and function.__name__.startswith("recv"):
         return function.__self__ if isinstance(function.__self__, socket) else None
     return None
 
 
 async def calls_of(url: str, policy: resolver.Policy) -> tuple[int, int, list[Counter[CodeType]]]:
-    """The octets of `url`, how many objects the fetches left in circles, and for each of them each
-    function of ours, and how often it was called."""
+    """Return the size of `url`, the number of objects in cycles, and the calls of each fetch by function."""
     each: list[Counter[CodeType]] = []
 
     def note(frame: FrameType, event: str, argument: object) -> None:

@@ -1,8 +1,8 @@
-"""Clients in Python, each in a process of its own: `python -m bench.clients KIND URL FIRST COUNT
-AT_ONCE [MORE]` fetches COUNT things: URL has `{}` where the number of each stands.
+"""Python clients, each in a separate process: `python -m bench.clients KIND URL FIRST COUNT AT_ONCE [MORE]`.
 
-The first is fetched once before the clock starts, so that what is imported or connected on first use is not
-what is measured. The last line of the output is a `Told`.
+It fetches COUNT resources; `{}` in URL stands for the number of each. The first is fetched once before the
+clock starts, to exclude imports and the first connection from the measurement. The last line of the output is
+a `Told`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from urllib.parse import urlsplit
 if TYPE_CHECKING:
     from resolver.files.commit import Sync
 
-#: Octets of what is at a URL.
+#: Fetches a URL and returns its size in bytes.
 Get: TypeAlias = Callable[[str], Awaitable[int]]
 _PIECE = 65_536
 
@@ -49,7 +49,7 @@ class Work(NamedTuple):
 
 
 class Told(NamedTuple):
-    """Seconds, those of the processor, the octets that came, and the most memory ever, in KiB."""
+    """Seconds, CPU seconds, received bytes, and peak memory in KiB."""
 
     seconds: float
     processor: float
@@ -67,14 +67,14 @@ class Watch:
 
 
 def peak(process: int | str) -> int:
-    """The most memory that the process ever had, in KiB; 0 where it is gone."""
+    """Return the peak memory of a process in KiB; 0 if it has ended."""
     for line in Path(f"/proc/{process}/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1])
     return 0
 
 
-# ---- one after another, or many at once, of whoever waits
+# ---- sequential or concurrent requests, of all clients
 
 
 async def all_of(get: Get, urls: Iterator[str], octets: list[int]) -> None:
@@ -109,7 +109,7 @@ async def under_asyncio(client: Client, work: Work) -> Told:
         return watch.tell(sum(octets))
 
 
-# ---- small things
+# ---- small resources
 
 
 @asynccontextmanager
@@ -127,7 +127,7 @@ async def ours(work: Work) -> AsyncIterator[Get]:
 
 @asynccontextmanager
 async def ours_saving(work: Work, sync: Sync) -> AsyncIterator[Get]:
-    """Into the folder `more`."""
+    """Save into the folder `more`."""
     import resolver
 
     policy = resolver.Policy(allow_port=frozenset({work.port}))
@@ -138,7 +138,7 @@ async def ours_saving(work: Work, sync: Sync) -> AsyncIterator[Get]:
             return 1
 
         async def get_first(url: str) -> int:
-            """Before the clock starts, under a name that nothing else gets."""
+            """Fetch before the clock starts, under a name that is not used again."""
             target = f"{work.more}/.first"
             await session.save(url, target)
             os.unlink(target)
@@ -194,7 +194,7 @@ async def with_aiohttp(work: Work) -> AsyncIterator[Get]:
 
 @asynccontextmanager
 async def with_h11(work: Work) -> AsyncIterator[Get]:
-    """The parser that we have, too, on streams of trio that are kept, and nothing else."""
+    """Measure the parser h11, which `resolver` uses too, on pooled streams of trio, without other layers."""
     import h11
     import trio
 
@@ -247,7 +247,7 @@ async def bare_gopher(work: Work) -> AsyncIterator[Get]:
 
 
 def with_requests(work: Work) -> Told:
-    """A thread and a session each, as it is not made for several threads."""
+    """Use a thread and a session each, because a session is not made for several threads."""
     import requests
 
     lock, urls, octets = threading.Lock(), work.urls(), list[int]()
@@ -275,7 +275,7 @@ def with_requests(work: Work) -> Told:
 
 
 def with_nntplib(work: Work) -> Told:
-    """One connection, one article after another. Gone from Python 3.13 on."""
+    """Fetch articles one after another over one connection; Python 3.13 removed nntplib."""
     warnings.simplefilter("ignore", DeprecationWarning)
     nntplib: Any = importlib.import_module("nntplib")
     there = urlsplit(work.url)
@@ -290,7 +290,7 @@ def with_nntplib(work: Work) -> Told:
 
 
 def with_get(work: Work) -> Told:
-    """The command with a list, into the folder `more`, in this process."""
+    """Run the command in this process with a list, into the folder `more`."""
     from resolver import cli
 
     listed = Path(f"{work.more}.list")
@@ -303,7 +303,7 @@ def with_get(work: Work) -> Told:
     return watch.tell(work.many)
 
 
-#: What runs under which loop.
+#: The clients by event loop.
 UNDER_TRIO: dict[str, Client] = {
     "ours": ours,
     "saving-group": partial(ours_saving, sync="group"),

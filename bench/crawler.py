@@ -1,6 +1,7 @@
-"""A run over a cluster of this machine, and what it is compared with, each in a process of its own:
-`python -m bench.crawler KIND LIST OUT PORT` saves all that the list names below OUT, with a record
-of each. The last line of the output is a `Told`, of the work without its start.
+"""A run on a local cluster, and its competitor, each in a separate process.
+
+`python -m bench.crawler KIND LIST OUT PORT` saves all URLs of the list below OUT, with a record of each. The
+last line of the output is a `Told`, of the work without the start.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from typing import Any
 
 from bench.clients import Told
 
-#: As many as `resolve` has with one host of http, and as a slice has over all hosts.
+#: The default limits of `resolve`: connections to an http host, and of a slice over all hosts.
 PER_HOST = 6
 AT_ONCE = 64
-#: Of the cluster.
+#: Size of the cluster.
 PROCESSES = 2
 THREADS = 16
 
@@ -60,7 +61,7 @@ def with_scrapy(urls: list[str], out: Path, port: int) -> Told:
 
 
 def with_bulk(urls: list[str], out: Path, port: int) -> Told:
-    """On a cluster that is there, and has done something."""
+    """Run on a cluster that is started and warmed up."""
     from distributed import Client, LocalCluster
 
     import resolver
@@ -82,12 +83,12 @@ def with_bulk(urls: list[str], out: Path, port: int) -> Told:
 
 
 def run_once() -> None:
-    """What a worker imports for its first slice, it has."""
+    """Import the modules that a worker needs for its first slice."""
     import resolver.bulk.slice  # noqa: F401
 
 
 def measured(work: Callable[[], int]) -> Told:
-    """The processor's time is of this process: a cluster's workers have their own."""
+    """Measure the work; the CPU seconds are those of this process, without a cluster's workers."""
     began, used = time.perf_counter(), time.process_time()
     octets = work()
     return Told(time.perf_counter() - began, time.process_time() - used, octets, 0)

@@ -1,10 +1,10 @@
-"""A server of this machine as it would be far away: a relay that hands on all octets after the time they
-would be under way, and opens another way where an FTP server tells of a port (RFC 959 PASV, RFC 2428 EPSV).
+"""A relay that simulates a distant server: it forwards all bytes after a delay.
 
-A connection to the relay is made at once, so what is sent first is under way for a whole round trip longer.
-Nothing is lost, and the line is as wide as the machine lets it be.
+It opens another relay for the port in an FTP reply (RFC 959 PASV, RFC 2428 EPSV). A connection to the relay
+succeeds immediately; the first bytes are therefore delayed by another round trip. The simulated line has no
+packet loss, and no limit on its bandwidth.
 
-`python -m bench.distance PORT SECONDS`: of a round trip; it says the port that it serves at.
+`python -m bench.distance PORT SECONDS`: SECONDS is the round trip; it prints the port on which it serves.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from bench.served import listening
 _LOOPBACK = "127.0.0.1"
 _PASSIVE = re.compile(rb"(?m)^(227 .*?\(?\d+,\d+,\d+,\d+),(\d+),(\d+)|^(229 .*?\|\|\|)(\d+)(?=\|)")
 
-#: Octets in which a reply of a control connection is, at most; data that looks like one is hardly ever there.
+#: Maximum length of a control reply in bytes. File data is hardly ever mistaken for a reply.
 _REPLY = 512
 
 _Change: TypeAlias = Callable[[bytes], Awaitable[bytes]]
 
 
 class Relay:
-    """All ports of one server. `delay` is of one way, in seconds."""
+    """A relay for all ports of one server. `delay` is the one-way delay in seconds."""
 
     def __init__(self, delay: float, nursery: trio.Nursery) -> None:
         self._delay = delay
         self._nursery = nursery
 
     async def serve(self, server: int, *, once: bool = False) -> int:
-        """The port that leads to that of the server; `once` for one connection alone."""
+        """Return the local port that leads to a port of the server; `once` for a single connection."""
         listener = (await trio.open_tcp_listeners(0, host=_LOOPBACK))[0]
         self._nursery.start_soon(self._accept, listener, server, once)
         return port_of(listener)
@@ -71,7 +71,7 @@ class Relay:
                     sender.send_nowait((due, await change(bytes(octets))))
 
     async def _lead(self, octets: bytes) -> bytes:
-        """The same, with a port of ours in place of each that the server tells of."""
+        """Return the bytes with a local port in place of the port in a reply."""
         found = _PASSIVE.search(octets[:_REPLY])
         if found is None:
             return octets
@@ -107,12 +107,12 @@ async def serve(server: int, round_trip: float) -> None:
 
 
 def far_away(server: int, round_trip: float) -> AbstractContextManager[int]:
-    """In a process of its own, so that it takes no turn of who measures."""
+    """Run the relay in a separate process, so that it does not slow the measuring process."""
     return listening("bench.distance", server, round_trip)
 
 
 def not_so_far_away(server: int, round_trip: float) -> AbstractContextManager[int]:
-    """The same relay at a twentieth of the distance, for tests that all works: nothing waits for long."""
+    """Run the relay with a twentieth of the distance, for quick tests."""
     return far_away(server, round_trip / 20)
 
 

@@ -1,4 +1,4 @@
-"""Medians and ratios of what was measured, as values, as JSON and for people."""
+"""Medians and ratios of measurements: as values, as JSON and as text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bench.running import Sample
 
 
 class Figure(TypedDict):
-    """Of one contestant: the unit of median, low and high is the row's; `processor` is ms for one thing."""
+    """The result of a contestant in the unit of the row; `processor` is CPU ms per item."""
 
     name: str
     count: int
@@ -23,7 +23,7 @@ class Figure(TypedDict):
 
 
 class Verdict(TypedDict):
-    """An aim and what was measured: a ratio, or with `to` empty the figure itself."""
+    """An aim and the measured value: a ratio, or with an empty `to`, the figure itself."""
 
     of: str
     to: str
@@ -44,14 +44,14 @@ class Measured(TypedDict):
 
 
 class _Values(NamedTuple):
-    """One for each run."""
+    """The value of each run of a contestant."""
 
     name: str
     values: list[float]
 
 
 def value(measure: Measure, count: int, sample: Sample, base: float = 0.0) -> float:
-    """What is compared of one run. `base` is the processor's time that everybody needs."""
+    """Return the compared value of a run; `base` is the CPU time that all contestants need."""
     match measure:
         case "rate":
             return count / sample.seconds
@@ -72,7 +72,7 @@ def measured(
     samples: Mapping[str, Sequence[Sample]],
     missing: Mapping[str, str],
 ) -> Measured:
-    """With `over` the base is the median of the first contestant."""
+    """Return the results of a row; for `over`, the base is the median of the first contestant."""
     counts = {contestant.name: contestant.count for contestant in contestants}
     first = next(iter(samples.values()), ())
     base = statistics.median(sample.processor for sample in first) if first else 0.0
@@ -104,13 +104,12 @@ def figure(name: str, count: int, values: Sequence[float], runs: Sequence[Sample
 
 
 def ratio(of: Sequence[float], to: Sequence[float]) -> float:
-    """The median of the ratios of runs that were one beside the other: what else the machine did was done to
-    both."""
+    """Return the median of the ratios of simultaneous runs, which had the same load on the machine."""
     return statistics.median(ours / theirs for ours, theirs in zip(of, to, strict=True))
 
 
 def verdicts(aims: Sequence[Aim | Bound], values: Mapping[str, Sequence[float]]) -> Iterator[Verdict]:
-    """Of the aims whose contestants were all measured."""
+    """Yield the verdicts on aims with measured contestants."""
     for aim in aims:
         to = aim.to if isinstance(aim, Aim) else ""
         least = aim.least if isinstance(aim, Aim) else None
@@ -122,7 +121,7 @@ def verdicts(aims: Sequence[Aim | Bound], values: Mapping[str, Sequence[float]])
 
 
 def shown(row: Measured) -> Iterator[str]:
-    """Lines for people."""
+    """Yield lines of text."""
     yield f"{row['name']}: {row['about']} (runs: {row['rounds']})"
     width = max((len(figure["name"]) for figure in row["contestants"]), default=0)
     for each in row["contestants"]:
@@ -148,7 +147,7 @@ def sentence(verdict: Verdict) -> str:
 
 
 def number(found: float) -> str:
-    """With three digits that count."""
+    """Format with three significant digits."""
     if abs(found) >= 100:
         return f"{found:,.0f}"
     return f"{found:.1f}" if abs(found) >= 10 else f"{found:.2f}"

@@ -1,10 +1,10 @@
-"""A list of very many lines with and without a ledger: when the first is there, and what memory it takes.
+"""A very long list with and without a ledger: time to the first outcome, and memory.
 
-`python -m bench.ledger [LINES [DONE [FETCHED]]]`; `make bench`. Of DONE lines (100,000) a ledger
-says that all were done but for the last one. FETCHED lines (5,000) are files of this machine that are all
-saved, and then once more. Of LINES (20,000) one in a hundred is one, the others name one that is missing:
-nobody serves, and what is measured is ours. Then the same list once more with the same ledger, and killed
-twenty times on its way.
+`python -m bench.ledger [LINES [DONE [FETCHED]]]`; `make bench`. For a list of DONE lines (100,000) a ledger
+says that all except the last were done. FETCHED lines (5,000) are local files that are all saved, and then
+saved again. Of LINES (20,000) one in a hundred names a file, the others name a missing file: no server takes
+part, and only the command is measured. Then the same list is run again with the same ledger, and killed
+twenty times.
 """
 
 from __future__ import annotations
@@ -33,8 +33,11 @@ KILLS = 20
 
 
 class Run(NamedTuple):
-    """Seconds to the first outcome and to the end; KiB of memory at both; outcomes by their status; seconds
-    of the processor."""
+    """The results of a run.
+
+    Seconds to the first outcome and to the end; memory at both in KiB; number of outcomes by status; CPU
+    seconds.
+    """
 
     first: float
     all: float
@@ -52,7 +55,7 @@ def memory(process: int, name: str = "VmRSS") -> int:
 
 
 def run(folder: Path, lines: int, *words: str) -> Run:
-    """One run to its end. Memory at the end is what it has behind its last outcome."""
+    """Run to the end; the memory at the end is measured after the last outcome."""
     begun = time.perf_counter()
     process = start(folder, *words)
     assert process.stdout is not None
@@ -88,7 +91,7 @@ def write_list(folder: Path, lines: int, one_in: int = ONE_IN) -> None:
 
 
 def write_done(folder: Path, lines: int) -> None:
-    """A list, and the ledger and the files that a run over it would have left, empty ones, to save room."""
+    """Write a list, with the ledger and the files of a run over it; the files are empty to save space."""
     (folder / "done").mkdir()
     for number in range(lines - 1):
         os.mknod(folder / "done" / f"object-{number}.bin")
@@ -118,7 +121,7 @@ def row(folder: Path, number: int) -> tuple[bytes, str, str]:
 
 
 def kill_often(folder: Path, seconds: float) -> int:
-    """Runs that are killed on their way; how many files were whole then and fetched again by a later one."""
+    """Kill runs repeatedly; return the number of complete files that a later run fetched again."""
     chance, whole, twice = random.Random(0), set[str](), 0
     for _ in range(KILLS):
         process = start(folder, "-d", "killed", "--ledger", "killed.db")

@@ -1,7 +1,7 @@
 """The tables of `docs/speed.md`, made from the figures in `docs/speed`.
 
-`python -m bench.page` writes them anew, each between `<!-- made: NAME -->` and `<!-- end -->`.
-What stands around them is written by hand and names no figure that depends on the machine.
+`python -m bench.page` rewrites them, each between `<!-- made: NAME -->` and `<!-- end -->`. The text around
+them is written by hand and contains no figure that depends on the machine.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ PAGE = Path(__file__).parents[1] / "docs/speed.md"
 FOLDER = PAGE.with_suffix("")
 _MADE = re.compile(r"(<!-- made: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
-#: A room with fewer calls is counted with the others.
+#: A package with fewer calls is counted with the others.
 _FEW = 20
-#: Who is measured against whom: who asks one after another against the same.
+#: The client that is compared with all others.
 _OURS = "resolver"
 
-#: What is in `rows.json`, `before.json` and `sweeps.json`, by their names.
+#: The contents of `rows.json`, `before.json` and `sweeps.json`, by name.
 Data: TypeAlias = Mapping[str, Any]
 
 
@@ -60,7 +60,7 @@ def aims(data: Data) -> Iterator[str]:
 
 
 def calls(data: Data) -> Iterator[str]:
-    """Of ours, by room, before and after; and in one line of each of the others."""
+    """Yield the table of calls by package, before and after, and one line for each of the other clients."""
     before, after = data["before"]["calls"], data["rows"]["calls"]
     columns: list[tuple[str, Counter[str]]] = []
     for name, found in after.items():
@@ -123,7 +123,7 @@ def winners(data: Data) -> Iterator[str]:
 
 
 def _compared(panel: Panel, ours: Line, other: Line) -> Iterator[str]:
-    """Where the other one is faster than we are and where slower, each with how many times."""
+    """Yield the places at which the other client is faster and slower, each with the ratio."""
     faster, slower = list[tuple[str, float]](), list[tuple[str, float]]()
     for place, mine, theirs in zip(panel["places"], ours["values"], other["values"], strict=True):
         if mine is None or theirs is None:
@@ -153,7 +153,7 @@ TABLES: Mapping[str, Callable[[Data], Iterator[str]]] = {
 
 
 def made(page: str, data: Data) -> str:
-    """The page with its tables made anew."""
+    """Return the page with its tables updated."""
 
     def table(found: re.Match[str]) -> str:
         return found[1] + "\n" + "".join(f"{line}\n" for line in TABLES[found[2]](data)) + "\n" + found[3]

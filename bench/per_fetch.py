@@ -1,8 +1,8 @@
-"""Calls per fetch: what cProfile counts for one more warm fetch, which is the same on every machine.
+"""Calls per fetch: cProfile's count for one more warm fetch, which is the same on every machine.
 
-`python -m bench.per_fetch KIND URL FIRST COUNT AT_ONCE [MORE]` counts, in a process of its own,
-what MANY fetches make more than FEW, and in which room of the house: calls of built-in functions are counted
-where they are called from.
+`python -m bench.per_fetch KIND URL FIRST COUNT AT_ONCE [MORE]` runs in a separate process. It counts the
+calls of MANY fetches minus those of FEW fetches, by package. Calls of built-in functions are counted at the
+package that calls them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Counted: TypeAlias = dict[str, dict[str, Rooms] | str]
 
 
 class Fetch(NamedTuple):
-    """What is fetched, by which of `clients`, and how many at once."""
+    """A resource, the `clients` that fetch it, and the number of concurrent fetches."""
 
     name: str
     kinds: tuple[str, ...]
@@ -51,7 +51,7 @@ _Stats: TypeAlias = dict[_Key, tuple[int, int, float, float, _Callers]]
 
 
 def room(path: str) -> str:
-    """`resolver/network` or `protocols/http`, the name of a library, or Python's own."""
+    """Return the package of a path: `resolver/network`, `protocols/http`, a library, or Python's own."""
     if path.startswith("~"):
         return "Python"
     place = Path(path)
@@ -65,7 +65,7 @@ def room(path: str) -> str:
 
 
 def rooms_of(stats: _Stats) -> Counter[str]:
-    """Calls by room. What is written in C has no file, and is counted with who calls it."""
+    """Return the calls by package; a function in C has no file, and is counted with its caller."""
     calls: Counter[str] = Counter()
     for (path, _, _), (_, count, _, _, callers) in stats.items():
         if path == "~" and callers:
@@ -77,7 +77,7 @@ def rooms_of(stats: _Stats) -> Counter[str]:
 
 
 def count(kind: str, work: Work) -> Counter[str]:
-    if work.more:  # nothing that was saved is in the way
+    if work.more:  # existing files would be renamed
         shutil.rmtree(work.more)
         os.mkdir(work.more)
     profile = cProfile.Profile()
@@ -87,14 +87,14 @@ def count(kind: str, work: Work) -> Counter[str]:
 
 def one_more(kind: str, work: Work) -> Rooms:
     few = work._replace(many=FEW)
-    count(kind, few)  # what is imported and compiled on first use
+    count(kind, few)  # imports and compiles on first use
     difference = count(kind, work._replace(many=MANY))
     difference.subtract(count(kind, few))
     return {name: round(calls / (MANY - FEW), 2) for name, calls in sorted(difference.items()) if calls > 0}
 
 
 def calls_per_fetch() -> Counted:
-    """By what is fetched and by whom: the calls in each room. Or why there are none."""
+    """Return the calls in each package by resource and client, or the reason for a missing result."""
     counted: Counted = {}
     for fetch in FETCHES:
         with tempfile.TemporaryDirectory(prefix="resolve-bench-") as name:

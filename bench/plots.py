@@ -1,8 +1,8 @@
-"""The pictures of `docs/speed.md`, drawn from `docs/speed/sweeps.json` by matplotlib (the group `plots`).
+"""The pictures of `docs/speed.md`, drawn from `docs/speed/sweeps.json` by matplotlib (group `plots`).
 
-`python -m bench.plots [FOLDER]` writes them. The same figures make the same octets: no dates, no
-chance. Each says near its head what it was drawn from, so that a test can tell without drawing it again. Text
-stays text, and the colours are variables, which follow whether the reader's page is dark.
+`python -m bench.plots [FOLDER]` writes them. The same figures give the same bytes: the pictures contain no
+dates and no random IDs. Each contains a digest of its data near its head, so that a test can compare it
+without drawing. Text remains text. The colors are variables that follow the reader's light or dark mode.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from bench.sweeps import Panel
 SPEED = Path(__file__).parents[1] / "docs/speed"
 DATA = SPEED / "sweeps.json"
 
-#: What each picture shows, by its name.
+#: The panels of each picture, by name.
 PICTURES: Mapping[str, Sequence[str]] = {
     "concurrency": ("http", "gopher"),
     "latency": ("http-far", "gopher-far", "ftp-far", "nntp-far"),
 }
 
-#: By client: its colours on light and on dark, the mark of its points. Ours are thick.
+#: The looks of each client: colors in light and dark mode, and the mark of its points. Lines of `resolver`
+#: are thick.
 _LOOKS: Mapping[str, tuple[str, str, str]] = {
     "resolver": ("#c2410c", "#fb923c", "o"),
     "resolver, one at a time": ("#c2410c", "#fb923c", "o"),
@@ -41,18 +42,18 @@ _LOOKS: Mapping[str, tuple[str, str, str]] = {
     "httpx on trio": ("#0f766e", "#2dd4bf", "P"),
     "nntplib": ("#15803d", "#4ade80", "D"),
 }
-#: Names of which three stand beside each other below a panel.
+#: Maximum length of names of which three fit beside each other below a panel.
 _SHORT = 20
 _INK, _PAPER, _FAINT = ("#1f2328", "#e6edf3"), ("#ffffff", "#0d1117"), ("#d8dee4", "#30363d")
 
 
 def source_of(octets: bytes, name: str) -> str:
-    """Return the digest of what a picture shows: its name and the figures."""
+    """Return the digest of a picture's content: its name and the figures."""
     return hashlib.sha256(name.encode() + b"\n" + octets).hexdigest()
 
 
 def draw(octets: bytes, name: str) -> bytes:
-    """The picture of the data, as SVG."""
+    """Return the picture of the data as SVG."""
     import matplotlib
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -103,14 +104,15 @@ def _draw_panel(axes: Any, panel: Panel) -> None:
     for side in axes.spines.values():
         side.set_color(_FAINT[0])
     beside = 3 if all(len(line["name"]) <= _SHORT for line in panel["lines"]) else 2
-    place: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.15)}  # where no line is
+    # a position without lines
+    place: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.15)}
     legend = axes.legend(fontsize=9, ncols=beside, frameon=False, **place)
     for text in legend.get_texts():
         text.set_color(_INK[0])
 
 
 def _dressed(picture: bytes, source: str) -> bytes:
-    """With colours that are variables, and with the digest of what it was drawn from."""
+    """Replace colors by variables, and add the digest of the data."""
     pairs = sorted({_INK, _PAPER, _FAINT, *((light, dark) for light, dark, _ in _LOOKS.values())})
     text = picture.decode()
     for number, (light, _) in enumerate(pairs):

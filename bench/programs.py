@@ -1,4 +1,4 @@
-"""Other people's programs: where they are, and which ones they are."""
+"""Programs of third parties: their paths and versions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pytest
 from bench.row import environment
 from tests.servers.packages import find
 
-#: By name, where they are in their packages, and how they are asked for their versions.
+#: The path of each program in its package, and its option to print the version.
 _UNPACKED = {
     "aria2": ("usr/bin/aria2c", "--version"),
     "wget2": ("usr/bin/wget2", "--version"),
@@ -37,20 +37,20 @@ class Program(NamedTuple):
 
 
 def program(name: str) -> Program | None:
-    """None where it is not there."""
+    """Return the program; None if it is missing."""
     if name in _INSTALLED:
         found = shutil.which(name)
         return Program(found, environment()) if found else None
     place, _ = _UNPACKED[name]
     try:
         files = find(name, place)
-    except (pytest.skip.Exception, pytest.fail.Exception):  # which one says `RESOLVE_SERVERS`
+    except (pytest.skip.Exception, pytest.fail.Exception):  # `RESOLVE_SERVERS` selects one of the two
         return None
     return Program(str(files.path(place)), files.environment() | {"HOME": os.devnull})
 
 
 def versions() -> dict[str, str]:
-    """Of everything that is compared or takes part; `not there` for what is missing."""
+    """Return the version of each library and program; `not there` for a missing one."""
     found = {
         "Python": platform.python_version(),
         "OpenSSL": ssl.OPENSSL_VERSION.split()[1],
@@ -73,7 +73,7 @@ def _of_programs() -> Iterator[tuple[str, str]]:
             yield name, "not there"
             continue
         how = _UNPACKED[name][1] if name in _UNPACKED else "--version"
-        # vsftpd says it to its standard input
+        # vsftpd writes its version to standard input
         command = ["sh", "-c", f'exec "$0" {how} <&1 2>&1', asked.path]
         said = subprocess.run(command, env=asked.environment, capture_output=True, text=True)
         number = re.search(r"\d+\.[\d.]*\d", said.stdout)

@@ -1,7 +1,7 @@
-"""What a row of the benchmarks is: one piece of work, who does it, and what is compared.
+"""The definition of a benchmark row: a task, its contestants, and the compared value.
 
-A contestant is a command, a process of its own each time, so that nobody pays for what another one imported
-or left behind. `running` runs them in turn, `figures` makes medians and ratios of what it measured.
+A contestant is a command that runs in a new process each time: no contestant inherits imports or state of
+another. `running` runs them in turn; `figures` makes medians and ratios of the measurements.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
-#: What is compared: things a second; seconds; seconds of the processor for each GiB; the same of a run, over
-#: those of the first contestant, in ms; the most memory at any time, in MiB.
+#: The compared value: items per second; seconds; CPU seconds per GiB; CPU time of a run over that of the
+#: first contestant, in ms; peak memory, in MiB.
 Measure: TypeAlias = Literal["rate", "seconds", "processor", "over", "peak"]
 UNITS: Mapping[Measure, str] = {
     "rate": "/s",
@@ -27,17 +27,18 @@ UNITS: Mapping[Measure, str] = {
 
 
 def environment() -> dict[str, str]:
-    """Ours, with modules compiled once and kept, as they are where people use them, and without proxies."""
+    """Return the environment without proxies, and with compiled modules cached, as in normal use."""
     kept = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
     return {**kept, "PYTHONDONTWRITEBYTECODE": ""}
 
 
 @dataclass(frozen=True)
 class Contestant:
-    """One who does the work.
+    """A command that performs the task.
 
-    With `tells` the last line of its output says what it took (`clients.Told`), without its start; else all
-    of its process counts. `count` is of the things that it does, fewer where it would take too long.
+    With `tells`, the last line of its output gives the measured values (`clients.Told`), without its start.
+    Otherwise the complete process is measured. `count` is its number of items, which is smaller for a slow
+    contestant.
     """
 
     name: str
@@ -49,19 +50,19 @@ class Contestant:
     after: Callable[[], None] | None = None
 
     def within(self, surroundings: Mapping[str, str]) -> Contestant:
-        """The same with another environment."""
+        """Return the contestant with another environment."""
         return replace(self, environment=surroundings)
 
 
 class Missing(NamedTuple):
-    """One who is not measured, and why."""
+    """A contestant that is not measured, and the reason."""
 
     name: str
     reason: str
 
 
 class Aim(NamedTuple):
-    """What the ratio of two contestants is to be: `least` or `most`."""
+    """The aim for the ratio of two contestants: `least` or `most`."""
 
     of: str
     to: str
@@ -70,7 +71,7 @@ class Aim(NamedTuple):
 
 
 class Bound(NamedTuple):
-    """What the figure of one contestant is to be at most."""
+    """The maximum for the figure of one contestant."""
 
     of: str
     most: float
@@ -81,9 +82,15 @@ Open: TypeAlias = Callable[[Path, int], AbstractContextManager[Sequence[Contesta
 
 @dataclass(frozen=True)
 class Row:
-    """`about` has `{}` where the count stands. `open` has the servers up, in an empty folder, while
-    contestants for `count` things run. `tiny` is the count that shows that the row works. Each runs `times`
-    in each round, and `long` rows by name alone."""
+    """A row of the benchmarks.
+
+    Attributes:
+        about: A description, in which `{}` stands for the count.
+        open: Runs the servers in an empty folder, and yields the contestants for `count` items.
+        tiny: A count that only shows that the row works.
+        times: The runs of each contestant in a round.
+        long: Whether the row runs only if it is named.
+    """
 
     name: str
     about: str
@@ -93,7 +100,7 @@ class Row:
     open: Open
     aims: Sequence[Aim | Bound] = ()
     times: int = 1
-    #: No round begins later, unless so many were asked for.
+    #: No round starts after this time, unless the number of rounds was given.
     seconds: float = 40.0
     long: bool = False
 
@@ -109,17 +116,17 @@ def client(
     more: str = "",
     module: str = "clients",
 ) -> Contestant:
-    """A client in Python, of `clients` or `streams`."""
+    """Return a Python client of `clients` or `streams`."""
     words = [sys.executable, "-m", f"bench.{module}", kind, url]
     words += map(str, (first, count, at_once))
     return Contestant(name, [*words, more] if more else words, count, tells=True)
 
 
 class Target:
-    """A directory for each run: `path` leads to the newest one, which is empty.
+    """A new directory for each run: `path` leads to the newest one, which is empty.
 
-    None is removed while anything is measured: ext4 looks through the inodes of files that were removed
-    within half a minute whenever it makes one, which then takes ten times as long, whoever makes it.
+    No directory is removed during a measurement. When ext4 creates a file, it examines the inodes of files
+    that were removed in the last half minute, which makes any process ten times slower.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -134,5 +141,5 @@ class Target:
         self.path.symlink_to(fresh)
 
 
-#: The command, as its entry point starts it.
+#: The command as its entry point starts it.
 RESOLVE = (sys.executable, "-c", "from resolver.cli import run; run()")

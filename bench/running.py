@@ -1,4 +1,4 @@
-"""Contestants in turn, round by round, each a process of its own."""
+"""Contestants in turn, round by round, each in a separate process."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from typing import NamedTuple
 from bench.clients import peak
 from bench.row import Contestant
 
-#: Seconds between two looks at the memory of a process.
+#: Seconds between two reads of a process's memory.
 _LOOK = 0.01
 
 
 class Sample(NamedTuple):
-    """One run: seconds, those of the processor, and the most memory ever, in KiB (0: nobody looked)."""
+    """A run: seconds, CPU seconds, and peak memory in KiB (0 if not measured)."""
 
     seconds: float
     processor: float
@@ -28,7 +28,7 @@ class Sample(NamedTuple):
 
 
 class Failed(Exception):
-    """A contestant did not do its work; the last that it said."""
+    """A contestant failed; the message is its last line of output."""
 
 
 def in_turn(
@@ -38,10 +38,10 @@ def in_turn(
     times: int = 1,
     enough: Callable[[], bool] = lambda: False,
 ) -> tuple[dict[str, list[Sample]], dict[str, str]]:
-    """The samples of each by its name, and why others have none.
+    """Return the samples by contestant, and the failures.
 
-    In every round somebody else begins, so that nobody always runs behind the same one. Who fails is out.
-    No round begins where it is `enough`.
+    Each round starts with another contestant, so that none always follows the same one. A contestant that
+    fails is excluded. No round starts once `enough` returns True.
     """
     samples: dict[str, list[Sample]] = {contestant.name: [] for contestant in contestants}
     failed: dict[str, str] = {}
@@ -62,7 +62,11 @@ def in_turn(
 
 
 def run(contestant: Contestant, *, look: bool = False) -> Sample:
-    """One run; with `look` its memory is looked at. Raises `Failed`."""
+    """Run a contestant; with `look`, its memory is read repeatedly.
+
+    Raises:
+        Failed: The contestant failed.
+    """
     if contestant.before is not None:
         contestant.before()
     with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as complained:
@@ -95,14 +99,17 @@ def run(contestant: Contestant, *, look: bool = False) -> Sample:
 
 
 def last_words(complained: str) -> str:
-    """The last line that tells of an error, else the last one."""
+    """Return the last line that reports an error, else the last line."""
     lines = [line.strip(" |") for line in complained.splitlines() if line.strip()] or ["nothing said"]
     return next((line for line in reversed(lines) if "rror" in line or line.startswith("curl:")), lines[-1])
 
 
 class Watcher:
-    """The most memory that a process has, looked up while it runs: what the system says at its end is no less
-    than what we had when we started it."""
+    """The peak memory of a process, read while it runs.
+
+    The system's own figure at the end of a process is at least the memory of the parent process when it
+    started.
+    """
 
     def __init__(self, process: int) -> None:
         self._process = process
@@ -116,11 +123,11 @@ class Watcher:
             self._look()
 
     def _look(self) -> None:
-        with suppress(OSError):  # it is gone
+        with suppress(OSError):  # the process has ended
             self._highest = max(self._highest, peak(self._process))
 
     def ended(self) -> int:
-        """What it had so far; to be asked while the process is there, or when it is gone."""
+        """Return the peak so far; to be called before or after the end of the process."""
         self._over.set()
         self._thread.join()
         self._look()

@@ -1,8 +1,8 @@
-"""One file of 256 MiB from an nginx that gives each request 16 MiB/s, to the disk: over one connection and
-over four, by commands side by side: `resolve get`, aria2, and curl, which has one.
+"""A file of 256 MiB saved over one connection and over four by `resolve get`, aria2, and curl (one only).
 
-Each is a process of its own; the runs alternate. `resolve` also syncs the file before it names it. What is
-not there is left out (`tests/servers/unpack.sh aria2` unpacks that one).
+The nginx server limits each request to 16 MiB/s. Each command is a separate process; the runs alternate.
+`resolve` also syncs the file before it renames it. A missing program is left out (`tests/servers/unpack.sh
+aria2` unpacks aria2).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _RESOLVE = [sys.executable, "-c", "from resolver.cli import run; run()", "get", 
 
 
 def commands(server: HttpServer, target: Path) -> dict[str, tuple[list[str], dict[str, str]]]:
-    """By name: the words, and the environment."""
+    """Return the commands and their environments by name."""
     url, ours = server.url("/limited/source"), dict(os.environ)
     found: dict[str, tuple[list[str], dict[str, str]]] = {}
     for segments in (1, 4):
@@ -50,7 +50,7 @@ def commands(server: HttpServer, target: Path) -> dict[str, tuple[list[str], dic
 
 
 def measure(server: HttpServer, target: Path) -> dict[str, list[float]]:
-    """Seconds of each run, by command."""
+    """Return the seconds of each run, by command."""
     found = commands(server, target)
     taken: dict[str, list[float]] = {name: [] for name in found}
     for _ in range(RUNS):

@@ -1,9 +1,12 @@
-"""Servers of ours, each a process of its own that does nothing but answer, so that it waits for no client.
+"""Minimal servers in separate processes, which are faster than all clients.
 
-`python -m bench.served gopher SIZE TOGETHER`: to whatever selector so many octets; where TOGETHER
-is more than 1, to one, and then to nobody before so many have asked, who are all there at once, and so on.
-`menu`: menus of as many items as their selector says. `file PATH`: the file, to every http request. The
-port goes to standard output.
+- `python -m bench.served gopher SIZE TOGETHER`: SIZE bytes for any selector. If TOGETHER is more than 1, the
+  server responds to one client, then waits until TOGETHER clients have sent requests, responds to all, and so
+  on.
+- `menu`: menus with as many items as their selector says.
+- `file PATH`: the file, for every http request.
+
+The port is printed to standard output.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ def _listen() -> socket.socket:
 
 
 def serve_gopher(size: int, together: int) -> None:
-    """Until killed; an event loop of `selectors`, which is quicker than each of the clients."""
+    """Serve until killed, by an event loop of `selectors`, which is faster than each client."""
     listener, body = _listen(), b"x" * size
     selector = selectors.DefaultSelector()
     selector.register(listener, selectors.EVENT_READ)
@@ -41,7 +44,7 @@ def serve_gopher(size: int, together: int) -> None:
             came = there.recv(4096)
             asked[there] = asked.get(there, b"") + came
             if came and not asked[there].endswith(b"\r\n"):
-                continue  # curl sends the end of the line behind the selector
+                continue  # curl sends the line end separately from the selector
             selector.unregister(there)
             del asked[there]
             if not came:
@@ -57,7 +60,7 @@ def serve_gopher(size: int, together: int) -> None:
 
 
 def serve_menu() -> None:
-    """Until killed; each menu is made once."""
+    """Serve until killed; each menu is made once."""
     listener = _listen()
     made: dict[int, bytes] = {}
     while True:
@@ -76,7 +79,7 @@ def _menu(items: int) -> bytes:
 
 
 def serve_file(path: Path) -> None:
-    """With sendfile(2), a thread a connection, until killed."""
+    """Serve with sendfile(2), one thread per connection, until killed."""
     listener = _listen()
     while True:
         threading.Thread(target=_send, args=(listener.accept()[0], path), daemon=True).start()
@@ -95,7 +98,7 @@ def _send(connection: socket.socket, path: Path) -> None:
 
 @contextmanager
 def listening(module: str, *words: object) -> Iterator[int]:
-    """Run a module in a process of its own, and yield the port that it prints."""
+    """Run a module in a separate process, and yield the port that it prints."""
     command = [sys.executable, "-m", module, *map(str, words)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
@@ -106,7 +109,7 @@ def listening(module: str, *words: object) -> Iterator[int]:
 
 
 def served(*words: object) -> AbstractContextManager[int]:
-    """The port of such a server."""
+    """Run such a server and yield its port."""
     return listening("bench.served", *words)
 
 

@@ -1,8 +1,8 @@
-"""What starting costs, in milliseconds over a bare Python: `make bench`.
+"""The cost of starting, in milliseconds over a bare Python process: `make bench`.
 
-The aim is 60 ms at most for what needs no network. Figures depend on the machine, so no test asserts
-them; tests/test_surface.py asserts what is imported, which is what they come from. Modules are compiled once
-and kept, whatever the environment says of that: it is so where people use them.
+The aim is at most 60 ms for commands without network access. Figures depend on the machine, so no test
+asserts them; tests/test_surface.py asserts the imports that cause them. Compiled modules are cached, as in
+normal use, even if the environment disables that.
 """
 
 from __future__ import annotations
@@ -39,8 +39,10 @@ CASES = {
 
 
 def fastest(code: str, environment: dict[str, str]) -> float:
-    """Milliseconds that a fresh Python takes for the code: the fastest of all runs, as others only
-    measure what else the machine was doing."""
+    """Return the milliseconds that a new Python process takes for the code: the minimum of all runs.
+
+    Other runs also measure unrelated load on the machine.
+    """
     best = float("inf")
     for _ in range(RUNS):
         start = time.perf_counter()

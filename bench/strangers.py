@@ -1,9 +1,9 @@
-"""What clients let through: hostile URLs given to each, and servers that tell who came.
+"""The results of hostile URLs with several clients: servers report the requests that reached them.
 
-`python -m bench.strangers` prints the table of `docs/strangers.md`. Nothing leaves this machine:
-127.0.0.2 stands for a public server, which may be asked, 127.0.0.1 for one inside, which nobody from outside
-should reach. Names are looked up nowhere but here. Peers are measured as they are when they follow redirects
-and nothing else is asked of them.
+`python -m bench.strangers` prints the table of `docs/strangers.md`. No packet leaves this machine: 127.0.0.2
+stands for a public server, which may be reached, and 127.0.0.1 for an internal one, which must not be reached
+from outside. Names are resolved only here. The other clients run with their default settings, and follow
+redirects.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from resolver.adapters.guard.requests import GuardedAdapter
 from tests.hang import HANG
 from tests.resolver.adapters.guard.network import POLICY, PUBLIC, REDIRECTS, Body, Names, Server, servers
 
-#: What is in the file that no stranger should get.
+#: The content of the file that no untrusted URL may read.
 SECRET = b"a secret of this machine"
-#: As many octets as nobody should hold for a body of some hundred.
+#: The memory in bytes that no client should need for a body of some hundred bytes.
 MUCH = 1_048_576
 
 
 class Case(NamedTuple):
-    """A hostile URL, and what it is in words."""
+    """A hostile URL and its description."""
 
     words: str
     url: str
@@ -68,7 +68,7 @@ CASES = (
 )
 BOMB = gzip.compress(gzip.compress(bytes(67_108_864), mtime=0), mtime=0)
 
-#: What a client gives for a URL. What it raises is its refusal.
+#: Returns the content of a URL; any exception counts as a refusal.
 Client = Callable[[str], bytes]
 
 
@@ -153,7 +153,7 @@ THEIRS: Mapping[str, Client] = {
     "httpx": by_httpx,
     "aiohttp": by_aiohttp,
 }
-#: Names are looked up by the system there, and no test may ask it.
+#: These names are resolved by the system, which tests must not query.
 NOT_MEASURED = {("wget", "a name that leads inside"), ("wget", "a redirect to a name inside")}
 
 
@@ -167,12 +167,12 @@ def hostile_servers(folder: Path) -> Iterator[Server]:
 
 
 def measure(client: Client, case: Case, server: Server) -> str:
-    """`reached` where the URL got what it wanted; else the rule that stopped it, or `no`."""
+    """Return `reached` if the URL succeeded; else the rule that stopped it, or `no`."""
     server.visits.clear()
     url = case.url.format(port=server.port, wrapped=server.port + 65_536)
     try:
         content = client(url)
-    except Exception as error:  # noqa: BLE001 - whatever it is that a client says
+    except Exception as error:  # noqa: BLE001 - clients raise all kinds of errors
         content, rule = b"", _rule(error)
     else:
         rule = "no"
@@ -192,7 +192,7 @@ def _rule(error: BaseException) -> str:
 
 
 def version(name: str) -> str:
-    """`curl 7.88.1`; empty where there is none."""
+    """Return the name and version, such as `curl 7.88.1`; empty if not installed."""
     if name in ("curl", "wget"):
         path = shutil.which(name)
         found = re.search(r"\d[\d.]+", _run(path, "--version").decode()) if path else None
@@ -223,7 +223,7 @@ def main() -> None:
 
 @contextmanager
 def names_of_ours() -> Iterator[None]:
-    """No name is looked up but these."""
+    """Resolve only these names."""
     before = socket.getaddrinfo
     meanings = {"inside.example": [["127.0.0.1"]], "localhost": [["127.0.0.1"]]}
     socket.getaddrinfo = Names(meanings).getaddrinfo

@@ -1,5 +1,7 @@
-"""One large body in memory, piece by piece, in a process of its own: `python -m bench.streams KIND
-URL 0 1 1 [AUTHORITY]`. All of it counts, from the connection on, but not what is imported.
+"""A large body read into memory in pieces, in a separate process.
+
+`python -m bench.streams KIND URL 0 1 1 [AUTHORITY]`. The measurement starts with the connection and excludes
+imports.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ async def ours(work: Work) -> Told:
         "cafile": work.more or None,
         "environment": {},
     }
-    session = resolver.Resolver(**settings)  # which imports it
+    session = resolver.Resolver(**settings)  # which imports the module
     watch, octets = Watch(), 0
     async with session, session.stream(work.url) as reply:
         async for piece in reply.body:
@@ -66,7 +68,7 @@ async def bare_trio(work: Work) -> Told:
 
 
 def bare_ssl(work: Work) -> Told:
-    """What the module `ssl` can do: into one buffer, again and again, without a loop."""
+    """Measure the module `ssl` alone: reads into one reused buffer, without an event loop."""
     there, trust = urlsplit(work.url), ssl.create_default_context(cafile=work.more)
     watch, buffer, octets, head = Watch(), bytearray(_PIECE), 0, b""
     with (

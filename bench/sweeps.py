@@ -1,7 +1,7 @@
-"""How each client does as more is asked for at once, and as the server is farther away: what is drawn.
+"""The throughput of each client by number of concurrent requests, and by distance of the server.
 
-`python -m bench.sweeps FILE [--rounds N] [--tiny]` writes the figures as JSON; `plots` draws them.
-At each place the contestants run in turn, as in the rows.
+`python -m bench.sweeps FILE [--rounds N] [--tiny]` writes the figures as JSON; `plots` draws them. At each
+point the contestants run in turn, as in the rows.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ from bench.served import served
 
 ROUNDS = 3
 AT_ONCE = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
-#: Milliseconds of a round trip.
+#: Round trips in milliseconds.
 DISTANCES = (0, 10, 50, 200)
-#: How many are asked for at once where the distance is what changes.
+#: The number of concurrent requests if the distance varies.
 AT_ONCE_FAR = 32
-#: More than so many transfers at once curl has not, whatever it is told.
+#: Maximum number of curl's concurrent transfers, regardless of its options.
 _OF_CURL = 300
 _OF_SLOW_ONES = 500
 
-#: What changes from place to place: how many at once, or the ms of a round trip.
+#: The variable: the number of concurrent requests, or the round trip in ms.
 Across: TypeAlias = Literal["at once", "ms"]
 
 
 class Line(TypedDict):
-    """One client: a figure for each place, or None."""
+    """A client: a figure for each point, or None."""
 
     name: str
     values: list[float | None]
 
 
 class Panel(TypedDict):
-    """`across` is what changes from place to place; the values are of `unit`."""
+    """A panel of a picture: `across` is the variable; the values have the unit `unit`."""
 
     name: str
     title: str
@@ -64,8 +64,11 @@ _Contestants: TypeAlias = Callable[[str, int, int], Sequence[Contestant | Missin
 
 
 class Sweep(NamedTuple):
-    """`open` has a server up with so many things; `contestants` gets their URL, how many there are to fetch,
-    and how many at once (where that is what changes, else `AT_ONCE_FAR`)."""
+    """A series of measurements.
+
+    `open` runs a server with a number of items. `contestants` gets their URL, the number of items, and the
+    number of concurrent requests (`AT_ONCE_FAR` unless it is the variable).
+    """
 
     name: str
     title: str
@@ -134,14 +137,14 @@ SWEEPS = (
 
 
 def sweep(asked: Sweep, rounds: int, *, tiny: bool = False) -> Panel:
-    """With `tiny` one round of the first places and few things."""
+    """Measure all points; with `tiny`, one round of the first two points with few items."""
     places = list(AT_ONCE if asked.across == "at once" else DISTANCES)[: 2 if tiny else None]
     things = 4 if tiny else asked.things
     missing: dict[str, str] = {}
     found: dict[str, list[float | None]] = {}
     with tempfile.TemporaryDirectory(prefix="resolve-bench-") as name:
         folder = Path(name)
-        folder.chmod(0o755)  # servers give up root
+        folder.chmod(0o755)  # the servers drop root privileges
         try:
             most = max(places) if asked.across == "at once" else AT_ONCE_FAR
             with asked.open(folder, max(things, most)) as url:
@@ -166,7 +169,7 @@ def sweep(asked: Sweep, rounds: int, *, tiny: bool = False) -> Panel:
 def _at(
     asked: Sweep, url: str, place: int, things: int, rounds: int, missing: dict[str, str]
 ) -> Iterator[tuple[str, float]]:
-    """The figure of each at one place."""
+    """Yield the figure of each contestant at one point."""
     at_once, away = (place, 0) if asked.across == "at once" else (AT_ONCE_FAR, place)
     with _from_afar(url, away) as there:
         every = asked.contestants(there, max(things, at_once), at_once)

@@ -1,9 +1,8 @@
-"""Long listings in a browser: when a page of `resolve serve` is painted, and what that takes.
+"""Long listings in a browser: the time until a page of `resolve serve` is painted.
 
-`python -m bench.window [ITEMS [TIMES]]`; `make bench-long`. In Chromium a gopher menu of 10,000
-items is opened on one page, and one of ITEMS (100,000) on pages of the usual length, TIMES (5) each. The aim
-is a first paint of the former in 500 ms at most, on an idle machine, from the click on: the menu is fetched
-in it.
+`python -m bench.window [ITEMS [TIMES]]`; `make bench-long`. Chromium opens a gopher menu of 10,000 items on
+one page, and a menu of ITEMS (100,000) on pages of the default length, TIMES (5) each. The aim for the former
+is a first paint within 500 ms of the click on an idle machine; the time includes fetching the menu.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from tests.window.steps import open_
 ITEMS = 100_000
 TIMES = 5
 AIM = 500.0
-#: All of them on one page, which is the most that a page may have.
+#: The maximum number of items on one page.
 ALL = 10_000
 
 _TOLD = """() => {
@@ -40,8 +39,11 @@ _TOLD = """() => {
 
 
 class Load(NamedTuple):
-    """Milliseconds from the click to the first octet, the first paint and the end; octets of the page;
-    milliseconds of the server's processor."""
+    """The measurements of a page.
+
+    Milliseconds from the click to the first byte, the first paint and the end; size of the page in bytes; CPU
+    milliseconds of the server.
+    """
 
     begun: float
     painted: float
@@ -51,7 +53,7 @@ class Load(NamedTuple):
 
 
 class Serving(NamedTuple):
-    """A server that runs, and the address that lets a browser in."""
+    """A running server, and the address that admits a browser."""
 
     process: int
     entry: str
@@ -73,7 +75,7 @@ def serving(*words: str) -> Iterator[Serving]:
 
 
 def processor(process: int) -> float:
-    """Milliseconds of it, up to now."""
+    """Return the CPU time of a process so far in milliseconds."""
     fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) * 1000 / os.sysconf("SC_CLK_TCK")
 
@@ -102,9 +104,7 @@ def measure(viewer: Viewer, port: int, items: int, times: int, *words: str) -> N
             }
         for name, where in ways.items():
             loads = [loaded(page, server, where) for _ in range(times + 1)]
-            tell(
-                name, loads[1:], AIM if words else inf
-            )  # the first one also has the browser and us get ready
+            tell(name, loads[1:], AIM if words else inf)  # the first load also warms up browser and server
         print(
             f"{'the server at its largest':32} {memory(server.process, 'VmHWM') / 1024:8.1f} MiB", flush=True
         )

@@ -1,1 +1,1 @@
-"""Programs for who works on this repository; nothing of it is installed."""
+"""Programs for developers of this repository; they are not installed."""

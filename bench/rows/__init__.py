@@ -1,4 +1,4 @@
-"""All rows, by their names: what is measured, who does it, and what is aimed at."""
+"""All rows by name: their tasks, contestants and aims."""
 
 from __future__ import annotations
 

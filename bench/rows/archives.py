@@ -1,4 +1,4 @@
-"""A site of pages into an archive, files and all, beside wget, which keeps WARC too; and the same without."""
+"""A site of pages saved with and without a WARC archive, compared with wget, which writes WARC too."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ from tests.servers.certificates import write_certificates
 from tests.servers.http_servers import nginx
 
 COUNT = 2_000
-#: Octets of pages, which pack as text does.
+#: Sizes of pages in bytes; they compress as text does.
 _SIZES = range(2_048, 20_480)
 
 
 @contextmanager
 def pages(folder: Path, count: int) -> Iterator[str]:
-    """From nginx; the number stands where the URL has `{}`. Nothing is packed on the way, for their names end
-    so."""
+    """Serve pages by nginx; `{}` in the URL stands for the number.
+
+    nginx does not compress them because of their file name extension.
+    """
     tree, state = folder / "tree", folder / "state"
     (tree / "pages").mkdir(parents=True)
     state.mkdir()
@@ -66,7 +68,7 @@ def _archived(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missin
 
 
 def _checked(each: Contestant, target: Target, count: int) -> Contestant:
-    """The same, into a new folder, where all pages have to be afterwards, and what archive is made."""
+    """Return the contestant with a new folder and a check for all pages and the archive."""
 
     def after() -> None:
         assert len(list(target.path.glob("*.bin"))) == count, each.name

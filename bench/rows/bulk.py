@@ -1,7 +1,7 @@
-"""Files of several hosts over a cluster of this machine, beside scrapy, which is one process.
+"""Files of several hosts on a local cluster, compared with scrapy, which is one process.
 
-Each keeps to as many connections with a host, and writes a file and a record for each. What ours does
-besides: a ledger that a loss of power leaves whole, and files that are on the disk before they have names.
+Each uses the same number of connections to a host, and writes a file and a record for each URL. `resolver`
+additionally writes a ledger that survives a power failure, and syncs files before it renames them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _opened(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]
 
 
 def _contestants(listed: str, out: str, port: str, count: int) -> Iterator[Contestant | Missing]:
-    """Without their start, which for a cluster takes seconds, and whole commands."""
+    """Yield the contestants: without the start, which takes seconds for a cluster, and as commands."""
     crawler = [sys.executable, "-m", "bench.crawler"]
     words = [*RESOLVE, "bulk", "-q", "--progress", "none", "--scheduler", f"local:{PROCESSES}", "--jsonl"]
     yield Contestant("resolver.bulk.run", [*crawler, "bulk", listed, out, port], count, tells=True)
@@ -56,7 +56,7 @@ def _contestants(listed: str, out: str, port: str, count: int) -> Iterator[Conte
 
 
 def _checked(each: Contestant, target: Target, count: int) -> Contestant:
-    """The same, into a new folder, where all files have to be afterwards, and a record of each."""
+    """Return the contestant with a new folder and a check for all files and records."""
 
     def after() -> None:
         files = [path for path in target.path.rglob("*.bin*") if path.is_file()]

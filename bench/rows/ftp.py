@@ -17,7 +17,7 @@ COUNT = 1_000
 
 
 def curl_one_by_one(url: str, count: int, first: int = 0) -> Contestant | Missing:
-    """Over one connection."""
+    """Return curl over one connection."""
     curl = program("curl")
     if curl is None:
         return Missing("curl, one connection", "curl is not installed")
@@ -27,7 +27,7 @@ def curl_one_by_one(url: str, count: int, first: int = 0) -> Contestant | Missin
 
 @contextmanager
 def small_files(folder: Path, count: int) -> Iterator[str]:
-    """The number stands where the URL has `{}`."""
+    """Serve small files; `{}` in the URL stands for the number."""
     tree, state = folder / "tree", folder / "state"
     (tree / "small").mkdir(parents=True)
     state.mkdir()

@@ -1,4 +1,4 @@
-"""One large body: to the disk over http, and through TLS, where the processor is what counts."""
+"""A large body: saved to disk over http, and read through TLS, where CPU time is measured."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.servers.certificates import write_certificates
 from tests.servers.http_servers import nginx
 
 MIB = 1_048_576
-#: Who would take very long gets this part of the body.
+#: Slow contestants get this fraction of the body.
 _OF_SLOW_ONES = 4
 
 

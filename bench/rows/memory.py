@@ -1,4 +1,4 @@
-"""The most memory at any time: of one large body, and of very many small ones at once."""
+"""Peak memory: of one large body, and of very many concurrent small ones."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _body(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
 
 @contextmanager
 def _at_once(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
-    """The server answers when all have asked."""
+    """Measure concurrent fetches; the server responds when all clients have sent their requests."""
     with served("gopher", 2_048, count) as port:
         url = f"gopher://127.0.0.1:{port}/9{{}}"
         yield [

@@ -14,7 +14,7 @@ from tests.servers.news_servers import inn
 from tests.servers.news_spool import PROSE, Article, take
 
 COUNT = 1_000
-#: One by one a server that waits for an acknowledgement takes 40 ms for each.
+#: Without pipelining, a server that waits for an acknowledgment takes 40 ms for each article.
 _ONE_BY_ONE = 100
 _BODY = (b"x" * 70 + b"\r\n") * 25
 _PATIENCE = 60.0
@@ -23,7 +23,7 @@ FIRST = max(PROSE) + 1
 
 @contextmanager
 def articles(folder: Path, count: int) -> Iterator[str]:
-    """The number stands where the URL has `{}`; the first is `FIRST`."""
+    """Serve articles; `{}` in the URL stands for the number; the first is `FIRST`."""
     written = (Article(f"bench-{number}@example.test", _BODY) for number in range(count))
     with inn(folder, write_certificates(folder)) as server:
         take(server.ports["transit"], written, _PATIENCE)

@@ -1,4 +1,4 @@
-"""Many small bodies: http from nginx, in memory and saved, and gopher from a server of ours."""
+"""Many small bodies: http from nginx, in memory and saved, and gopher from a server of this repository."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COUNT = 5_000
 AT_ONCE = 32
 SIZE = 2_048
 
-#: Of those that would take minutes for all.
+#: The number of items for contestants that would take minutes for all.
 _OF_SLOW_ONES = 500
 
 
@@ -35,7 +35,7 @@ def curl_to_nowhere(url: str, count: int, at_once: int) -> Contestant | Missing:
 
 
 def write_small(tree: Path, count: int) -> None:
-    """As `small/NUMBER.bin`."""
+    """Write the files as `small/NUMBER.bin`."""
     (tree / "small").mkdir(parents=True)
     chance = random.Random(0)
     for number in range(count):
@@ -44,7 +44,10 @@ def write_small(tree: Path, count: int) -> None:
 
 @contextmanager
 def small_files(folder: Path, count: int) -> Iterator[str]:
-    """From nginx; the number stands where the URL has `{}`. Nothing is compressed, for their names end so."""
+    """Serve small files by nginx; `{}` in the URL stands for the number.
+
+    nginx does not compress them because of their file name extension.
+    """
     tree, state = folder / "tree", folder / "state"
     state.mkdir()
     write_small(tree, count)
@@ -79,7 +82,7 @@ def _gopher(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]
 
 
 def _saving(kept: str) -> Open:
-    """`kept` is what `--sync` is told."""
+    """Return the task of saving; `kept` is the value of `--sync`."""
 
     @contextmanager
     def opened(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
@@ -126,7 +129,7 @@ def _savers(url: str, count: int, target: Path, kept: str) -> Iterator[Contestan
 
 
 def _checked(each: Contestant, target: Target, source: Path, numbers: range) -> Contestant:
-    """The same, into a new folder, where all that is served has to be afterwards."""
+    """Return the contestant with a new folder and a check for all files."""
 
     def after() -> None:
         for name in (f"{number}.bin" for number in numbers):

@@ -1,4 +1,4 @@
-"""What starting costs: time of the processor over that of a Python that does nothing."""
+"""The cost of starting: CPU time over that of a Python process that does nothing."""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
-"""Trees of small files to the disk: by commands, near, and with a round trip between.
+"""Trees of small files saved to disk by commands, from a near server and with a simulated round trip.
 
-aria2 knows no directories: it is given the list of all files, and so has less to do; of vsftpd it opens a
-connection for each file, for it waits for a minute in vain where it should use one again. wget2 knows no ftp,
-and saves the index pages, too. lftp asks nginx for the length of each file before it fetches it.
+The competitors differ:
+- aria2 does not support directories. It gets a list of all files, and so has less to do. With vsftpd it opens
+  a connection for each file, because it waits a minute in vain when it should reuse one.
+- wget2 does not support ftp, and saves the index pages, too.
+- lftp asks nginx for the length of each file before it fetches it.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ SIZES = 2_048, 20_480
 
 
 def write_forest(top: Path, files: int) -> dict[str, bytes]:
-    """Ten directories, nine more in each; the octets by their paths."""
+    """Write ten directories with nine more in each; return the bytes by path."""
     chance, forest = random.Random(0), dict[str, bytes]()
     for number in range(files):
         place = number % DIRECTORIES
@@ -53,7 +55,10 @@ def check(top: Path, forest: dict[str, bytes], name: str) -> None:
 def words_of(
     url: str, names: Sequence[str], target: Path, *, anew: bool
 ) -> Iterator[tuple[str, list[str], Program | None]]:
-    """Of each that can do it; all save below `target`/forest. None is ourselves."""
+    """Yield the commands that can do the task; all save below `target`/forest.
+
+    `resolve` itself has no `Program`.
+    """
     there, many = urlsplit(url), str(CONNECTIONS)
     ours = [*RESOLVE, "get", "-r", "-q", "-j", many, "--per-host", many, "--allow-port", str(there.port)]
     yield "resolve get -r", [*ours, "-d", str(target), url], None
@@ -73,7 +78,7 @@ def words_of(
 
 @contextmanager
 def serving(name: str, tree: Path, state: Path) -> Iterator[str]:
-    """The URL of the tree."""
+    """Serve the tree and yield its URL."""
     certificates = write_certificates(state)
     if name == "nginx":
         with nginx(tree, state, certificates) as server:

@@ -1,7 +1,7 @@
-"""`python -m tools.mutation [--changes N] [--seed N] [MODULE…]`: the rate, and what got through.
+"""`python -m tools.mutation [--changes N] [--seed N] [MODULE…]`: the detection rate, and undetected changes.
 
-The sample is drawn from the places that can be changed, each once, so that a line with many ways to change
-it does not count more. A seed draws the same ones again.
+The sample is drawn from the places that can be changed, each once, so that a line with many possible changes
+does not count more. The same seed draws the same sample.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tools.mutation.changes import Change, changes_in
 from tools.mutation.covering import Covering
 from tools.mutation.trial import CHECKOUT, Copy, Outcome, copied
 
-#: What pytest is told of the gate, whose second attempts a changed source does not get.
+#: pytest's options for the gate; a changed source does not get second attempts.
 GATE = ("--gate", "-p", f"no:{NAME}")
 
 Sample: TypeAlias = "list[tuple[Path, Change]]"
@@ -80,7 +80,7 @@ def _younger(data: Path, modules: Iterable[Path]) -> Iterator[Path]:
 
 
 def sample(modules: Iterable[Path], count: int, chance: random.Random) -> Sample:
-    """So many places, and for each one of the ways to change it."""
+    """Return a sample of places, each with one of its possible changes."""
     places: dict[tuple[Path, int, int], list[Change]] = {}
     for module in modules:
         for change in changes_in((CHECKOUT / module).read_text(encoding="utf-8")):
@@ -92,7 +92,7 @@ def sample(modules: Iterable[Path], count: int, chance: random.Random) -> Sample
 def _try_all(
     chosen: Sample, tests: Sequence[list[str]], jobs: int, options: Sequence[str]
 ) -> Iterator[tuple[Outcome, str]]:
-    """Each told as soon as it is known, unless it was noticed."""
+    """Yield the outcome of each change, and print it immediately unless it was detected."""
     with ExitStack() as stack, ThreadPoolExecutor(jobs) as pool:
         free: SimpleQueue[Copy] = SimpleQueue()
         for _ in range(jobs):
@@ -112,7 +112,7 @@ def _try_all(
 
 
 def _record(module: Path, change: Change, outcome: Outcome, killer: str) -> dict[str, str | int]:
-    """Return what --json writes of a change. `killer` is empty where no test failed, or none by name."""
+    """Return the JSON record of a change; `killer` is empty if no test failed, or none is named."""
     return {
         "module": module.as_posix(),
         "line": change.line,

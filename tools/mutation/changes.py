@@ -1,9 +1,9 @@
-"""Every way to change one place of a module so that it should matter.
+"""All possible changes of one place of a module that should change its behavior.
 
-A change is of meaning, never of form: a comparison at its boundary or the other way round, a condition
-negated, a number by one, octets of a protocol, an argument by keyword left out, a statement left out. Types,
-assertions (they say that a caller is wrong), messages and docstrings are left alone: a test that held them
-would hold nothing.
+A change affects the meaning, never only the form: a comparison at its boundary or inverted, a condition
+negated, a number changed by one, bytes of a protocol, a keyword argument left out, a statement left out.
+Types, assertions (they detect errors of callers), messages and docstrings are not changed: a test that
+asserted them would be of no use.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-#: For each operator what may stand in its place.
+#: The replacements of each operator.
 _COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
     ast.Lt: (ast.LtE, ast.GtE),
     ast.LtE: (ast.Lt, ast.Gt),
@@ -43,7 +43,7 @@ _OPERATIONS: dict[type[ast.operator], type[ast.operator]] = {
 
 @dataclass(frozen=True)
 class Change:
-    """Octets `start` to `end` of a module, from `line` on, are replaced. `was` and `becomes` are text."""
+    """A replacement of bytes `start` to `end`, from `line` on; `was` and `becomes` are text."""
 
     line: int
     start: int
@@ -56,12 +56,12 @@ class Change:
         return (octets[: self.start] + self.becomes.encode() + octets[self.end :]).decode()
 
 
-#: A node, and what may stand in its place.
+#: A node and its replacement.
 _Pair: TypeAlias = "tuple[ast.stmt | ast.expr, str]"
 
 
 def changes_in(source: str) -> Iterator[Change]:
-    """All of them, in the order of the text. Each leaves a module that can be compiled."""
+    """Yield all changes in the order of the text; each leaves a module that can be compiled."""
     octets = source.encode()
     lines = [0]
     for line in octets.splitlines(keepends=True):
@@ -76,7 +76,7 @@ def changes_in(source: str) -> Iterator[Change]:
 
 
 def _nodes(node: ast.AST) -> Iterator[ast.AST]:
-    """What runs and means something, depth first."""
+    """Yield the nodes whose change matters, depth first."""
     match node:
         case ast.Assert() | ast.JoinedStr():
             return
@@ -157,7 +157,7 @@ def _of_constant(node: ast.AST) -> Iterator[_Pair]:
 
 
 def _of_call(node: ast.AST) -> Iterator[_Pair]:
-    """Without one of its arguments by keyword."""
+    """Yield the call without one of its keyword arguments."""
     if not isinstance(node, ast.Call):
         return
     for index, keyword in enumerate(node.keywords):

@@ -1,4 +1,4 @@
-"""Which tests run a line: what `make coverage` has written, for it tells each line by test."""
+"""The tests that run a line, from the data of `make coverage`, which records the tests of each line."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 
 from coverage import CoverageData
 
-#: Tests that take long for what they are the only ones to notice: asked last.
+#: Slow tests, which run last.
 _LATE = ("tests/servers/", "tests/faults/", "tests/contract/", "tests/test_benchmarks.py")
 
-#: What is run by processes that tests start, of which coverage does not know the test; and those tests.
+#: Modules that run in processes started by tests, for which coverage does not know the test; and those tests.
 _IN_PROCESSES = {
     "resolver/cli/": ("tests/resolver/cli", "tests/faults/test_interruption.py"),
     "resolver/network/": ("tests/faults/test_interruption.py",),
@@ -21,7 +21,7 @@ _IN_PROCESSES = {
 
 
 class Covering:
-    """`data` is the file of coverage. Tests are names for pytest, their cases taken together."""
+    """The tests by line; `data` is coverage's file. Tests are pytest names without parameters."""
 
     def __init__(self, data: Path) -> None:
         self._data = CoverageData(str(data))
@@ -29,8 +29,10 @@ class Covering:
         self._files = {Path(name): name for name in self._data.measured_files()}
 
     def tests_of(self, module: Path, line: int) -> list[str]:
-        """Those that run the line of a module, nearest first. Of a line that runs when the module is
-        imported, those that run anything of it."""
+        """Return the tests that run a line of a module, the nearest first.
+
+        For a line that runs when the module is imported, these are all tests that run any line of the module.
+        """
         name = next((name for path, name in self._files.items() if _ends_with(path, module)), None)
         if name is None:
             return []
@@ -56,7 +58,7 @@ def _is_late(test: str) -> bool:
 
 
 def _nearness(test: str, module: Path) -> int:
-    """How many folders and words the names of both have in common."""
+    """Return the number of folders and name parts that both names share."""
     words = set("/".join(module.with_suffix("").parts).replace("_", "/").split("/"))
     place = test.partition("::")[0].removesuffix(".py").replace("test_", "").replace("_", "/")
     return len(words & set(place.split("/")))

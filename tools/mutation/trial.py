@@ -1,7 +1,7 @@
-"""One change tried: a copy of the checkout, one module of it changed, and the tests that run the place.
+"""A trial of one change: a copy of the checkout, one changed module, and the tests that run the place.
 
-Tests are asked a few at a time, the nearest first: most changes are noticed at once. What hangs counts as
-noticed only if the same tests end in time without the change.
+Tests run in small groups, the nearest first, because most changes are detected immediately. A timeout counts
+as detected only if the same tests end in time without the change.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from tools.mutation.changes import Change
 CHECKOUT = Path(__file__).parents[2]
 _COPIED = ("protocols", "resolver", "fixtures", "bench", "tools", "tests", "docs")
 
-#: How many tests are asked at a time, one turn after the other, and the seconds each turn has.
+#: The number of tests in each group and its seconds, one group after the other.
 _TURNS = ((12, 60.0), (60, 180.0), (400, 600.0))
 
-#: How pytest names the first test that failed, in its short summary.
+#: pytest's name of the first failed test, in its short summary.
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 
-#: Kibibytes of memory that a process may have: a loop that no longer ends may take all there is.
+#: Maximum memory of a process in KiB: a loop that no longer ends may use all memory.
 _MEMORY = 6_000_000
 
 
@@ -45,11 +45,11 @@ class Outcome(Enum):
 
 
 class Copy:
-    """A copy of the checkout to change things in."""
+    """A copy of the checkout for changes."""
 
     def __init__(self, folder: Path, options: Sequence[str] = ()) -> None:
         self._options = options
-        self._null_mode = os.stat(os.devnull).st_mode  # before any copy tries a change
+        self._null_mode = os.stat(os.devnull).st_mode  # read before any change is tried
         self.folder = folder / "checkout"
         self._home = folder / "home"
         self._home.mkdir()
@@ -62,7 +62,10 @@ class Copy:
                 shutil.copy(path, self.folder / path.name)
 
     def try_out(self, module: Path, change: Change, tests: Sequence[str]) -> tuple[Outcome, str]:
-        """`module` is relative to the checkout. With the outcome comes the test that failed, if one did."""
+        """Try a change; return its outcome and the failed test, if any.
+
+        `module` is relative to the checkout.
+        """
         if not tests:
             return Outcome.NOT_RUN, ""
         path = self.folder / module
@@ -72,7 +75,8 @@ class Copy:
             return self._ask(path, source, tests)
         finally:
             path.write_text(source, encoding="utf-8")
-            # Run by root, a changed source that saves a file to /dev/null takes it from all other users.
+            # As root, a changed source that saves a file to /dev/null would make it unusable for all other
+            # users.
             if os.stat(os.devnull).st_mode != self._null_mode:
                 os.chmod(os.devnull, stat.S_IMODE(self._null_mode))
 
@@ -91,12 +95,12 @@ class Copy:
         return Outcome.SURVIVED, ""
 
     def _failed(self) -> str:
-        """Return the name of the test that the last run told as failed; empty if it told none."""
+        """Return the name of the failed test in the last run's output, or an empty text."""
         told = _FAILED.search(self._log.read_text(encoding="utf-8", errors="replace"))
         return told[1] if told else ""
 
     def _passes(self, tests: Sequence[str], seconds: float) -> bool | None:
-        """None where they have not ended in time."""
+        """Return whether the tests pass; None after a timeout."""
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
         with self._log.open("wb") as log:
             process = self._start(command, tests, log)
@@ -106,7 +110,7 @@ class Copy:
             return None
         finally:
             with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)  # and what it left behind
+                os.killpg(process.pid, signal.SIGKILL)  # and the processes that it left behind
             process.wait()
 
     def _start(self, command: Sequence[str], tests: Sequence[str], log: BinaryIO) -> subprocess.Popen[bytes]:
