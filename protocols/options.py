@@ -126,11 +126,12 @@ class ProxyAuth(Protocol):
         Args:
             challenges: The challenges of the proxy.
             sent: The fields of the request that it answered.
-            unguessable: Random bytes.
+            unguessable: Random bytes for the client nonce of Digest.
 
         Raises:
             LoginRequired: There are no credentials.
             AccessDenied: The proxy refused the credentials.
+            Declined: The proxy requires an unsupported method.
         """
         ...
 
