@@ -30,9 +30,7 @@ class Clock:
     with the seconds.
     """
 
-    def __init__(
-        self, limit: float | None, missed: str = "not finished within {:g} s in all (--max-time)"
-    ) -> None:
+    def __init__(self, limit: float | None, missed: str = "not complete within {:g} s (--max-time)") -> None:
         self.loop = running()
         self._limit = limit
         self.is_bound = limit is not None
@@ -114,7 +112,7 @@ class RateCheck:
 
         The error is not retryable on the same server: a user who sets a minimum rate prefers to stop.
         """
-        words = f"timed out: fewer than {self._least} octets a second for {_RATE_WINDOW:g} s (--min-rate)"
+        words = f"timed out: less than {self._least} bytes/s for {_RATE_WINDOW:g} s (--min-rate)"
         return TimedOut(words, retryable=False)
 
 
@@ -250,4 +248,4 @@ class Throttle:
 def check_rate(rate: int | None) -> None:
     """Raise `NotConfigured` for a rate below 1 byte per second."""
     if rate is not None and rate < 1:
-        raise NotConfigured(f"a rate is 1 or more octets a second, not {rate}")
+        raise NotConfigured(f"rate must be at least 1 byte/s, got {rate}")

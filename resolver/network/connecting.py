@@ -187,7 +187,7 @@ class ConnectAttempts:
             self._connected.append((await connect_to(address, port, until), address))
         except OSError as error:
             if is_scarce(error):  # another address would fail in the same way
-                words = f"cannot connect to {self._place}: {reason(error)} (do less at once: -j)"
+                words = f"cannot connect to {self._place}: {reason(error)} (reduce concurrency: -j)"
                 raise LocalError(words) from error
             self.failures[address] = reason(error)
             self._codes.add(error.errno)
@@ -246,7 +246,7 @@ def check_peer(peer: tuple[Any, ...], address: str) -> None:
         return
     reached = address_of(peer) if "%" in address else str(peer[0]).partition("%")[0]
     if reached != address and ipaddress.ip_address(reached) != ipaddress.ip_address(address):
-        raise refusal("S09", f"the connection went to {reached} and not to {address}, which was checked")
+        raise refusal("S09", f"connected to {reached} instead of the checked address {address}")
 
 
 def family_of(address: str) -> socket.AddressFamily:

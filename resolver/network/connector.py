@@ -153,7 +153,7 @@ class Connector:
 
     async def connect_data(self, port: int) -> SocketStream:
         """Open a connection to another port of the host of the first connection."""
-        assert self.first is not None, "a data connection follows a first one"
+        assert self.first is not None, "a data connection requires a control connection"
         self._for_data = True
         try:
             return await self.connect(self.first.peer, port, tls=False)

@@ -119,7 +119,7 @@ class UdpSocket:
         return Datagram(octets, canonical(address), port)
 
     def switch_to(self, address: str) -> None:
-        assert address in self.addresses, "what was not checked is not sent to"
+        assert address in self.addresses, "cannot send to an unchecked address"
         self.peer = address
 
     def redirect_to(self, address: str, port: int) -> None:

@@ -226,7 +226,7 @@ class TraceFormat:
         rest = len(event.octets) - len(words)
         if not rest:
             return line
-        return f"S: {_show_octets(words)} (and {rest} octets)" if words else None
+        return f"S: {_show_octets(words)} (and {rest} bytes)" if words else None
 
     def pass_over(self, event: Event) -> None:
         """End a body: sent data and the end of a try both end it."""
@@ -289,7 +289,7 @@ def words_of(error: Exception) -> str:
 
 def _show_octets(octets: bytes) -> str:
     text = ascii(octets[:_MOST_SHOWN].decode("latin-1"))[1:-1]
-    return text if len(octets) <= _MOST_SHOWN else f"{text}… ({len(octets)} octets)"
+    return text if len(octets) <= _MOST_SHOWN else f"{text}… ({len(octets)} bytes)"
 
 
 # Events as lines of the logger `resolver`, all at the level DEBUG: off unless the application enables it.
@@ -341,7 +341,7 @@ class _EventLogger:
             case Warned(finding=finding):
                 words = f"warning ({finding.rule}): {finding.detail}"
             case Kept(path=path, octets=octets):
-                words = f"{octets} octets stay beside {path}"
+                words = f"{octets} bytes kept in a partial file next to {path}"
             case _:
                 line = line_of(event)
                 words = None if line is None else self._words.select_words(event, line)

@@ -68,9 +68,9 @@ class Http2Frames:
             self._stream = self._machine.get_next_available_stream_id()
             self._machine.send_headers(self._stream, packed, end_stream=True)
         except (TooManyStreamsError, NoAvailableStreamIDError) as error:
-            raise Disconnected("the server takes no more requests on this connection") from error
+            raise Disconnected("the server accepts no further request on this connection") from error
         except H2Error as error:
-            raise Refused("S02", "this cannot be sent as a request of HTTP/2") from error
+            raise Refused("S02", "the request cannot be sent over HTTP/2") from error
         return self._stream
 
     def read(self, frame: bytes) -> FrameEvent:
@@ -79,12 +79,12 @@ class Http2Frames:
         except InvalidBodyLengthError as error:
             if error.actual_length < error.expected_length:
                 return FrameEvent(octets=_data_of(frame), broken="the stream ended")
-            raise ProtocolError("the body is longer than its content-length says") from error
+            raise ProtocolError("the body is longer than its content-length") from error
         except DenialOfServiceError as error:
-            message = f"the headers of the answer have more than {self._most} octets"
+            message = f"the response headers are larger than {self._most} bytes"
             raise LimitExceeded("line", message) from error
         except FramingError as error:  # the message of h2 may quote bytes of the server
-            raise ProtocolError(f"this is not HTTP/2: {type(error).__name__}") from error
+            raise ProtocolError(f"invalid HTTP/2 data: {type(error).__name__}") from error
         part = FrameEvent()
         for event in events:
             part = self._add_event(part, event)
@@ -106,7 +106,7 @@ class Http2Frames:
             case StreamEnded():
                 return part._replace(ended=True)
             case StreamReset():
-                return part._replace(broken=f"the server gave the request up (error {event.error_code})")
+                return part._replace(broken=f"the server reset the stream (error {event.error_code})")
             case _:
                 return part
 

@@ -118,7 +118,7 @@ def add_zone(url: Url, host: str, addresses: tuple[str, ...]) -> tuple[str, ...]
         return tuple(address if "%" in address else f"{address}%{name}" for address in addresses)
     if literal_addresses(host) == addresses and any(map(_wants_zone, addresses)):
         ways = ", ".join(f"%25{name}" for _, name in socket.if_nameindex())
-        words = f"{host} is link-local: which interface? write one behind the address: {ways}"
+        words = f"{host} is link-local: append an interface to the address ({ways})"
         raise Unreachable(words, retryable=False)
     return addresses
 
@@ -133,7 +133,9 @@ def _interface(zone: str) -> str:
         return socket.if_indextoname(int(zone)) if zone.isdecimal() else _name_zone(zone)
     except (OSError, OverflowError):
         names = ", ".join(name for _, name in socket.if_nameindex())
-        raise Unreachable(f"no interface {zone!r} here, but {names}", retryable=False) from None
+        raise Unreachable(
+            f"no interface {zone!r} on this machine (available: {names})", retryable=False
+        ) from None
 
 
 def _name_zone(zone: str) -> str:

@@ -298,7 +298,7 @@ class Pipeline:
         self._generation = state.generation
 
     def add(self, settings: StreamSettings) -> PipelineSlot:
-        assert not self.closed, "this pipeline takes nobody any more"
+        assert not self.closed, "the pipeline is closed"
         slot = PipelineSlot(self, settings)
         self._slots.append(slot)
         self._unsent.append(slot)
@@ -351,10 +351,10 @@ class Pipeline:
     def _check(self, slot: PipelineSlot) -> None:
         if slot.abandoned and self.silent:
             raise TimedOut(
-                f"timed out: nothing from {self.stream.peer}, which others waited for too (--idle-timeout)"
+                f"timed out: no data from {self.stream.peer} on a shared connection (--idle-timeout)"
             )
         if slot.abandoned:
-            raise Disconnected("the connection was given up before the answer came")
+            raise Disconnected("the connection was closed before the response arrived")
 
     def _go_on(self) -> None:
         """Wake the slots whose turn may have come."""

@@ -295,7 +295,7 @@ class SocketStream:
 
     def put_back(self, octets: bytes) -> None:
         """Return received bytes to the stream for the next reader."""
-        assert not self._ahead, "octets are put back once"
+        assert not self._ahead, "bytes can be put back only once"
         self._ahead = octets
         self.received -= len(octets)
 
@@ -320,7 +320,9 @@ class SocketStream:
         self._since = None
         count = await self._fill(ROOM.view)
         if not count and self._waited > _LONG_SILENCE and self._is_mute:
-            raise Disconnected(f"{self.peer} said nothing for {self._waited:.0f} s and left", lasting=True)
+            raise Disconnected(
+                f"{self.peer} closed the connection after {self._waited:.0f} s without data", lasting=True
+            )
         if self._pace is not None:
             self._pace.hear(self._waited, count)
         return count
@@ -402,7 +404,7 @@ class SocketStream:
             self._settings.throttle.record_received(count)
 
     def start_packing(self, machine: StreamCodec) -> None:
-        assert not self._ahead, "what came before has been read"
+        assert not self._ahead, "unread bytes remain"
         self._packing = machine
 
     async def start_tls(self) -> None:
@@ -417,7 +419,7 @@ class SocketStream:
         """Perform the handshake of `start_tls` for a caller that limits the time."""
         assert not self.secured, "already inside TLS"
         if self._ahead:
-            raise ProtocolError("octets came in the clear before TLS began")
+            raise ProtocolError("received unencrypted bytes before TLS started")
         try:
             secure = self._wrap()
         except ssl.SSLError as error:
@@ -548,7 +550,7 @@ class SocketStream:
         try:
             in_time = await wait(self._sock, until)
         except self.loop.closed as error:
-            raise Disconnected("the connection was closed on this side") from error
+            raise Disconnected("the connection was closed locally") from error
         finally:
             self._waiting -= 1
         if not in_time:
@@ -647,4 +649,4 @@ class LoopTimer:
     async def run(self, function: Callable[[], Awaitable[T]]) -> T:
         with self._loop.move_on_at(self._deadline):
             return await function()
-        raise TimerElapsed(f"{self._seconds:g} s are over (--for)")
+        raise TimerElapsed(f"time limit of {self._seconds:g} s reached (--for)")

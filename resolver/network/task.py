@@ -113,7 +113,7 @@ class TaskContext:
         if closed is None or closed[0] <= self._now():
             return None
         until, error = closed
-        words = f"not asked: the host wants to be left alone; it said {error.message}"
+        words = f"not requested: the host asked for a pause: {error.message}"
         return TryLater(words, code=error.code, text=error.text, url=url, after=until - self._now())
 
 

@@ -128,7 +128,7 @@ def is_locked(certfile: str) -> bool:
 
 def _load_own(context: ssl.SSLContext, path: str, option: str, password: bytes | None) -> None:
     if _loading_asks(context, path, password) == "in vain":
-        what = "has a password" if password is None else "has another password than the one given"
+        what = "needs a password" if password is None else "has a different password"
         raise NotConfigured(f"{option} {path!r} cannot be used: its key {what}")
 
 
@@ -189,7 +189,7 @@ class Pins:
             LocalError: the pin cannot be stored.
         """
         if not certificate:
-            raise TlsError(f"{host} shows no certificate")
+            raise TlsError(f"{host} sent no certificate")
         place, shown = f"{comparable_host(host)} {port}", f"sha256:{sha256(certificate).hexdigest()}"
         if self._known.get(place) == shown:
             return
@@ -197,9 +197,9 @@ class Pins:
         known = await running().in_thread(_find_pin, path, place, shown)
         if known != shown:
             raise TlsError(
-                f"{host} port {port} shows another certificate than when it was first met ({shown}, not"
-                f" {known}), and was told nothing; if whoever keeps it says that it was renewed, remove the"
-                f" line {place!r} from {path}"
+                f"{host} port {port} shows another certificate: got {shown}, expected {known} as at first"
+                f" contact; nothing was sent (if its operator confirms a renewal, remove the line {place!r}"
+                f" from {path})"
             )
         self._known[place] = shown
 
@@ -207,7 +207,7 @@ class Pins:
 def _path() -> str:
     folder = own_folder()
     if folder is None:
-        raise NotConfigured(f"there is no place for the {_WHAT}: set XDG_CONFIG_HOME or HOME")
+        raise NotConfigured(f"no directory for the {_WHAT}: set XDG_CONFIG_HOME or HOME")
     return os.path.join(folder, _NAME)
 
 
@@ -235,7 +235,7 @@ def _add_pin(path: str, place: str, shown: str, octets: bytes) -> bytes:
     end = b"" if octets.endswith(b"\n") or not octets else b"\n"
     written = b"%b%b%b\n" % (octets, end, f"{place} {shown}".encode())
     if len(written) > _MOST:
-        raise NotConfigured(f"{path} has no room for {place}: remove lines that nobody needs")
+        raise NotConfigured(f"{path} is too large to add {place}: remove unneeded lines")
     return written
 
 
@@ -246,7 +246,7 @@ def _read(path: str, octets: bytes) -> dict[str, str]:
         if not words or words[0].startswith("#"):
             continue
         if len(words) != 3 or not words[1].isdecimal():
-            raise NotConfigured(f"{path}, line {number}: a host, a port and sha256:DIGEST are needed")
+            raise NotConfigured(f"{path}, line {number}: expected HOST PORT sha256:DIGEST")
         known[f"{comparable_host(words[0])} {int(words[1])}"] = words[2].lower()
     return known
 
@@ -264,20 +264,20 @@ _UNKNOWN_AUTHORITY = frozenset({18, 19, 20, 21})
 def connection_fault(error: OSError, peer: str) -> NetworkError:
     """Return the error for a broken connection; a peer that acknowledges nothing is a timeout."""
     if error.errno == errno.ETIMEDOUT:
-        return TimedOut(f"timed out: {peer} no longer answers, says the system")
+        return TimedOut(f"timed out: {peer} no longer acknowledges data")
     return Disconnected(f"the connection to {peer} broke: {reason(error)}")
 
 
 def tls_fault(error: ssl.SSLError, host: str) -> NetworkError:
     """Return the error for a failed handshake; a peer that leaves during it is `Disconnected`."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        remedy = " (--cacert FILE trusts its own)" if error.verify_code in _UNKNOWN_AUTHORITY else ""
-        return TlsError(f"the certificate of {host} is not to be trusted: {error.verify_message}{remedy}")
+        remedy = " (--cacert FILE adds an authority)" if error.verify_code in _UNKNOWN_AUTHORITY else ""
+        return TlsError(f"the certificate of {host} is not trusted: {error.verify_message}{remedy}")
     if isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError)) or is_cut(error):
-        return Disconnected(f"{host} ended the connection during the TLS handshake")
+        return Disconnected(f"{host} closed the connection during the TLS handshake")
     words: str = getattr(error, "reason", None) or str(error)
     if "CERTIFICATE_REQUIRED" in words:
-        return TlsError(f"{host} wants a certificate of ours (--cert FILE)")
+        return TlsError(f"{host} requires a client certificate (--cert FILE)")
     return TlsError(f"TLS with {host} failed: {words.replace('_', ' ').lower()}")
 
 
@@ -421,7 +421,7 @@ def wrap(
     sock: socket.socket | InnerTls, context: ssl.SSLContext, host: str, session: ssl.SSLSession | None
 ) -> Secured:
     """Return a TLS layer that verifies `host`, over a connected socket or inside its TLS."""
-    assert not isinstance(sock, InnerTls), "two layers are all there is"
+    assert not isinstance(sock, InnerTls), "at most two TLS layers are supported"
     host = host.rstrip(".")  # RFC 6066 section 3: without the trailing dot
     if isinstance(sock, ssl.SSLSocket):
         return InnerTls(sock, context, host, session)

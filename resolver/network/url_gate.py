@@ -196,7 +196,7 @@ class UrlGate:
     @asynccontextmanager
     async def open_file(self, segments: tuple[bytes, ...]) -> AsyncIterator[OpenedFile]:
         if not rules_of(self._admission.url.scheme).local:
-            raise refusal("S12", f"a {self._admission.url.scheme} URL names no file of this machine")
+            raise refusal("S12", f"a {self._admission.url.scheme} URL cannot name a local file")
         from resolver.files.local import (
             FileRoot,
             open_local,  # used by one scheme only

@@ -145,7 +145,7 @@ async def test_words_go_on_at_once_unless_much_is_owed() -> None:
 
 @pytest.mark.parametrize("octets", [0, -1])
 def test_nothing_can_come_at_a_rate_of_nothing(octets: int) -> None:
-    with pytest.raises(NotConfigured, match="1 or more"):
+    with pytest.raises(NotConfigured, match="at least 1 byte/s"):
         Resolver(rate=octets)
 
 

@@ -203,7 +203,7 @@ async def test_a_loop_over_octets_at_hand_lets_other_tasks_run(nursery: trio.Nur
 async def test_closing_is_idempotent_and_wakes_who_waits(nursery: trio.Nursery) -> None:
     port = await start(nursery, stay_silent)
     async with admit(f"http://127.0.0.1:{port}/").connect(tls=False) as stream:
-        with pytest.raises(Disconnected, match="this side"):
+        with pytest.raises(Disconnected, match="closed locally"):
             await trio_gather(stream.receive, stream.aclose)
         await stream.aclose()
 

@@ -350,8 +350,8 @@ def test_a_key_that_has_a_password(authority: trustme.CA, tmp_path: Path) -> Non
     assert Trust(certfile=str(plain), password=b"open sesame").context().post_handshake_auth
     for password, words in (
         (None, "a password$"),
-        (b"", "another password"),
-        (b"wr0ng", "another password"),
+        (b"", "different password"),
+        (b"wr0ng", "different password"),
     ):
         with pytest.raises(NotConfigured, match=f"--cert .*{words}") as caught:
             Trust(certfile=str(locked), password=password).context()

@@ -188,7 +188,7 @@ def test_no_proxy_is_told(proxy: str) -> None:
     [
         ("%25no-such", "'no-such'"),
         ("%250", "'0'"),
-        ("", "which interface.*%25"),
+        ("", "append an interface.*%25"),
     ],
 )
 async def test_an_unknown_zone_is_not_reached(zone: str, words: str) -> None:
