@@ -143,16 +143,16 @@ def judge_address(
         return None
     kind = reach.name.lower().replace("_", "-")
     if reach is AddressScope.NEVER:
-        return _refusal(address, f"{address} is no address of a host")
+        return _refusal(address, f"{address} is not a host address")
     if policy.public_only:
-        return _refusal(address, f"{address} is {kind}, and the policy allows public addresses only")
+        return _refusal(address, f"{address} is {kind}, and the policy allows only public addresses")
     if origin == "user":
         return _warning(address, kind) if reach is AddressScope.LINK_LOCAL else None
     if reach is AddressScope.LINK_LOCAL:
-        return _refusal(address, f"{address} is {kind}, where only a person's own URL may lead")
+        return _refusal(address, f"{address} is {kind}: only a URL from the user may lead there")
     if referrer_address is not None and reach <= _depth(referrer_address):
         return None
-    return _refusal(address, f"{address} is {kind}, farther inside than what led there")
+    return _refusal(address, f"{address} is {kind}, more internal than the URL that led there")
 
 
 def _depth(referrer_address: str) -> AddressScope:

@@ -61,7 +61,7 @@ def _refuse_type(word: Word) -> Decision:
     return Decision(
         rule="S02",
         action="refuse",
-        detail=f"{word.name} is neither octets nor text nor a number, and cannot be judged",
+        detail=f"{word.name} must be bytes, a string or a number",
     )
 
 
@@ -70,12 +70,10 @@ def _judge_content(
 ) -> Iterator[Decision]:
     present = frozenset(octets)
     if (bad := present & rule.refused) and "octet refuse" not in reported:
-        yield _decision(
-            url, "refuse", word.name, octets, bad, "could end a command, a field of it, or a name in it"
-        )
+        yield _decision(url, "refuse", word.name, octets, bad, "could end a command or one of its arguments")
     elif not bad and (bad := present & rule.warned) and "octet warn" not in reported:
         yield _decision(
-            url, "warn", word.name, octets, bad, "is a control character or a blank that no real name needs"
+            url, "warn", word.name, octets, bad, "is a control character or a blank, unusual in names"
         )
 
 
@@ -87,7 +85,7 @@ def _judge_length(
         yield Decision(
             rule="S02",
             action="refuse",
-            detail=f"{word.name} has {length} octets; more than {rule.longest} no server takes",
+            detail=f"{word.name} has {length} bytes, and servers accept at most {rule.longest}",
             position=position_in(url, word.name, _NONE),
         )
 
@@ -99,7 +97,7 @@ def _decision(
     position = position_in(url, name, bad)
     where = name if position is None else f"{name}, at position {position} of the URL,"
     return Decision(
-        rule="S02", action=action, detail=f"octet {octet:02X} in {where} {reason}", position=position
+        rule="S02", action=action, detail=f"byte {octet:02X} in {where} {reason}", position=position
     )
 
 
@@ -131,7 +129,7 @@ def _judge_request_length(url: Url, components: tuple[str, ...], longest: int) -
         yield Decision(
             rule="S02",
             action="refuse",
-            detail=f"the request has {len(line)} octets; more than {longest} no server takes",
+            detail=f"the request has {len(line)} bytes, and servers accept at most {longest}",
             position=position_in(url, components[0], _NONE),
         )
 
@@ -199,7 +197,7 @@ def _judge_spelling(subject: Subject) -> Iterator[Decision]:
         yield Decision(
             rule="S07",
             action="refuse",
-            detail=f"the host is written with escapes, {written!r}, and others may read another one",
+            detail=f"the host is percent-encoded, {written!r}, and other parsers may read another host",
             flag=None if subject.endpoint is None else f"--allow-name {subject.endpoint.host}",
             position=subject.start_of("host"),
         )
@@ -209,11 +207,11 @@ def objection_to(label: str) -> str | None:
     """Return the problem of an `xn--` label, or None: controls and scripts first, then UTS 46."""
     text = _decode(label)
     if text is None:
-        return "does not decode"
+        return "cannot be decoded"
     if any(unicodedata.category(character)[0] == "C" for character in text):
-        return "holds characters that cannot be seen"
+        return "has invisible characters"
     if not _is_valid(label, text):
-        return "does not decode"
+        return "cannot be decoded"
     scripts = {script for script in map(_script, text) if script is not None}
     if len(scripts) > 1 and not any(scripts <= mix for mix in _MIXES):
         return f"mixes scripts ({', '.join(sorted(scripts)).title()})"
@@ -249,7 +247,7 @@ def _script(character: str) -> str | None:
 def _disguise(text: str, scripts: set[str]) -> str | None:
     for script, lookalikes in _LOOKALIKES.items():
         if scripts == {script} and all(_script(c) is None or c in lookalikes for c in text):
-            return f"has only {script.title()} letters that pass for Latin ones"
+            return f"has only {script.title()} letters that look like Latin letters"
     return None
 
 
@@ -321,7 +319,7 @@ def check_data_port(port: int, policy: Policy) -> None:
         raise Decision(
             rule="S13",
             action="refuse",
-            detail=f"the server offers its data on port {port}, which is reserved for other services",
+            detail=f"the server's data port {port} is reserved for other services",
             flag=f"--allow-port {port}",
         ).refusal()
 
@@ -364,7 +362,7 @@ def _not_a_form(subject: Subject, gopherplus: bytes) -> Decision:
     return Decision(
         rule="S03",
         action="refuse",
-        detail=f"octet {octet:02X} in gopherplus{where} is not part of one filled-in form (RFC 1738 3.4.9)",
+        detail=f"byte {octet:02X} in gopherplus{where} is not part of a filled-in form (RFC 1738 3.4.9)",
         position=position,
     )
 
@@ -381,7 +379,7 @@ def _judge_port(subject: Subject) -> Iterator[Decision]:
     yield Decision(
         rule="S03",
         action="refuse",
-        detail=f"a filled-in form goes to port {endpoint.default_port} only, not to {endpoint.port}",
+        detail=f"a form may only be sent to port {endpoint.default_port}, not to {endpoint.port}",
         flag=f"--allow-port {endpoint.port}",
         position=subject.start_of("port"),
     )
@@ -394,7 +392,7 @@ def _judge_submission(subject: Subject) -> Iterator[Decision]:
     yield Decision(
         rule="S05",
         action="warn" if subject.origin == "user" else "refuse",
-        detail="this URL submits a filled-in form, which may change something",
+        detail="this URL submits a form, which may change remote state",
         flag="--allow-form",
         position=subject.start_of("gopherplus"),
     )

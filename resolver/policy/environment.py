@@ -139,7 +139,7 @@ def server_of(setting: NewsServerSetting | None, scheme: str) -> NewsServer:
     if setting is None:
         raise NotConfigured(f"{scheme} URLs without a server need one: {HOW_TO_SET}")
     shown = setting.text if "@" not in setting.text else f"****@{setting.text.rpartition('@')[2]}"
-    complaint = f"{setting.source}: {shown!r} is no news server; HOST, HOST:PORT or [IPV6]:PORT is one"
+    complaint = f"{setting.source}: {shown!r} is not a news server; expected HOST, HOST:PORT or [IPV6]:PORT"
     if _PLACE.fullmatch(setting.text) is None:
         raise NotConfigured(complaint)
     row = registry.find(scheme)

@@ -42,7 +42,7 @@ def _judge_host(subject: Subject) -> Iterator[Decision]:
         yield Decision(
             rule="S12",
             action="refuse",
-            detail=f"{host!r} is another machine; file URLs name files of this one",
+            detail=f"{host!r} is another machine; file URLs name local files",
             position=subject.start_of("host"),
         )
 
@@ -52,12 +52,12 @@ def _judge_origin(subject: Subject) -> Iterator[Decision]:
         yield Decision(
             rule="S12",
             action="refuse",
-            detail="the policy allows no files of this machine",
+            detail="the policy does not allow local files",
             flag="--file-root DIR",
         )
     if subject.origin != "user" and (subject.source is None or not rules_of(subject.source.scheme).local):
         yield Decision(
-            rule="S12", action="refuse", detail="only a file may lead to a file of this machine", position=0
+            rule="S12", action="refuse", detail="only a local file may link to a local file", position=0
         )
 
 
@@ -70,7 +70,7 @@ def _judge_segments(subject: Subject, segments: Sequence[bytes]) -> Iterator[Dec
             yield Decision(
                 rule="S12",
                 action="refuse",
-                detail=f"octet {octet:02X} in segments[{index}] cannot be part of a file's name",
+                detail=f"byte {octet:02X} in segments[{index}] cannot be part of a file name",
                 position=position,
             )
             return
@@ -82,7 +82,7 @@ def _judge_root(subject: Subject, segments: Sequence[bytes]) -> Iterator[Decisio
         return
     if not is_below(segments, root):
         yield Decision(
-            rule="S12", action="refuse", detail=f"the file is not below {root!r}, the only place allowed"
+            rule="S12", action="refuse", detail=f"the file is not below {root!r}, the only allowed directory"
         )
 
 
@@ -217,7 +217,7 @@ def _refuse_nameless() -> Refused:
     return Decision(
         rule="S14",
         action="refuse",
-        detail="the last part of the URL gives no name for a file",
+        detail="the last part of the URL cannot be a file name",
         flag="-O FILE",
     ).refusal()
 

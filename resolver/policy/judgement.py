@@ -199,8 +199,8 @@ def _no_handler(scheme: str) -> str:
     if meant is None:
         return f"scheme {scheme!r} is unknown and has no handler"
     return (
-        f"scheme {scheme!r} is reserved for {meant} (RFC 1738 section 4) and has no handler;"
-        " a gateway of your choice could serve it"
+        f"scheme {scheme!r} is reserved for {meant} (RFC 1738 section 4) and has no handler"
+        " (configure a gateway to use it)"
     )
 
 
@@ -212,10 +212,11 @@ def _judge_gateway(subject: Subject, gateways: Mapping[str, str]) -> Iterable[De
     try:
         target = through_gateway(subject.url, gateways)
     except InvalidUrl as error:
-        return (Decision(rule="S19", action="refuse", detail=f"its gateway is no URL: {error.message}"),)
+        return (Decision(rule="S19", action="refuse", detail=f"the gateway is not a URL: {error.message}"),)
     decisions = () if target is None else judge(target, subject.policy, variables=subject.variables).decisions
     return [
-        decision._replace(detail=f"its gateway: {decision.detail}", position=None) for decision in decisions
+        decision._replace(detail=f"the gateway's URL: {decision.detail}", position=None)
+        for decision in decisions
     ]
 
 

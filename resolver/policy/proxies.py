@@ -26,10 +26,10 @@ from resolver.url.parsing import zone_of
 #: The key of a proxy for one host. As with `--proxy`, `no_proxy` does not apply to this narrower setting.
 OF_HOST = "the proxy of this host"
 
-_DIRECT = "--proxy none, or no_proxy, lets it go direct"
+_DIRECT = "set --proxy none or no_proxy to connect directly"
 _UNTRUSTED = (
-    "{name} is set, and what a proxy looks up cannot be judged here: "
-    "Policy(trusted_proxy=URL) names the one that judges by itself"
+    "{name} is set, and addresses that a proxy resolves cannot be checked here "
+    "(Policy(trusted_proxy=URL) names a proxy that checks them)"
 )
 _OF_CGI = ("REQUEST_METHOD", "GATEWAY_INTERFACE")
 _NOT_READ = "HTTP_PROXY"
@@ -82,10 +82,12 @@ def judge_proxy(subject: Subject) -> Iterator[Decision]:
     unread = _explain_unread(name, variables)
     if unread is not None:
         yield Decision(
-            "S09", "warn", f"{name} is set, {unread}: this goes direct (no_proxy names hosts that may)"
+            "S09",
+            "warn",
+            f"{name} is set {unread}; connecting directly (list the host in no_proxy to silence this)",
         )
     elif zone_of(subject.url) is not None:
-        yield Decision("S09", "refuse", f"{name} is set, and a proxy does not know a zone ({_DIRECT})")
+        yield Decision("S09", "refuse", f"{name} is set, and a proxy cannot use a zone ({_DIRECT})")
     elif row.transport == "udp":
         yield Decision("S09", "refuse", f"{name} is set, and a proxy cannot carry UDP ({_DIRECT})")
     elif subject.policy.public_only and not _is_trusted(variables[name], name, subject.policy):
@@ -117,9 +119,9 @@ def variable_for(scheme: str, variables: Mapping[str, str]) -> str | None:
 def _explain_unread(name: str, variables: Mapping[str, str]) -> str | None:
     """Return the reason why the variable is not used, or None."""
     if name == _NOT_READ:
-        return "is not read, since a CGI server makes it of a header of its client's"
+        return "but not used, because a CGI server creates it from a client header"
     if name != OPTION and any(each in variables for each in _OF_CGI):
-        return "and not read in what looks like a CGI program (S17)"
+        return "but not used, because this looks like a CGI program (S17)"
     return None
 
 
@@ -138,7 +140,7 @@ def _doubtful_entries(variables: Mapping[str, str]) -> Iterator[Decision]:
     for entry in _entries(variables):
         if ("*" in entry and entry != "*") or ("/" in entry and not _is_network(entry)):
             shown = re.sub(r"//.*@", "//****@", entry)
-            detail = f"the entry {shown!r} of no_proxy exempts nothing (a domain is written .example.org)"
+            detail = f"the entry {shown!r} of no_proxy matches no host (write a domain as .example.org)"
             yield Decision("S09", "warn", detail)
             return
 

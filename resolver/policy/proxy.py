@@ -83,7 +83,7 @@ def parse_proxy(text: str, source: str) -> Proxy:
         raise _make_error(source, error.kind.replace("-", " ")) from None
     assert isinstance(url, HostUrl)
     if "?" in rest or url.fragment is not None:
-        raise _make_error(source, "it has a query or a fragment")
+        raise _make_error(source, "a query or fragment is not allowed")
     unsaid = _DEFAULT_PORT_OF_TLS if scheme == "https" else _DEFAULT_PORT
     port = unsaid if url.port is None else url.port
     return Proxy(scheme, url.host.lower(), port, _credentials(url, scheme, source), source)
@@ -96,7 +96,7 @@ def _split(text: str, source: str) -> tuple[ProxyScheme, str]:
     scheme = found["scheme"].lower()
     if scheme not in get_args(ProxyScheme):
         known = ", ".join(get_args(ProxyScheme))
-        raise _make_error(source, f"{scheme!r} is no scheme of a proxy (there are {known})")
+        raise _make_error(source, f"{scheme!r} is not a proxy scheme (expected {known})")
     return cast(ProxyScheme, scheme), text[found.end() :]
 
 
@@ -106,20 +106,18 @@ def _credentials(url: HostUrl, scheme: ProxyScheme, source: str) -> Credentials 
         return None
     found = Credentials(user, password or b"")
     if any(octet in part for octet in b"\0\r\n" for part in (found.user, found.password)):
-        raise _make_error(source, "its user or password has an octet that would end a line (S02)")
+        raise _make_error(source, "user and password must not contain NUL, CR or LF (S02)")
     if scheme.startswith("socks"):
         if not all(1 <= len(part) <= _LONGEST_OF_SOCKS for part in (found.user, found.password)):
-            raise _make_error(
-                source, f"SOCKS5 takes a user and a password of 1 to {_LONGEST_OF_SOCKS} octets"
-            )
+            raise _make_error(source, f"SOCKS5 user and password must have 1 to {_LONGEST_OF_SOCKS} bytes")
     elif b":" in found.user:
-        raise _make_error(source, "a colon cannot be part of a user for http")
+        raise _make_error(source, "an HTTP user name cannot contain a colon")
     return found
 
 
 def _make_error(source: str, why: str) -> NotConfigured:
     return NotConfigured(
-        f"{source} names no proxy: {why}; [http|https|socks5|socks5h://][user:password@]host[:port] is needed"
+        f"{source} is not a proxy: {why}; expected [http|https|socks5|socks5h://][user:password@]host[:port]"
     )
 
 

@@ -32,7 +32,7 @@ def judge_hop(subject: Subject) -> Iterator[Decision]:
 def _judge_way(start: str, target: str) -> Iterator[Decision]:
     flag = f"--allow-redirect {target}"
     if target != start and target not in rules_of(start).leads_to:
-        known = f"a link from {start}" if start else "a link from what is no URL"
+        known = f"a link from {start}" if start else "a link from an invalid URL"
         yield Decision(
             rule="S10",
             action="refuse",
@@ -59,7 +59,7 @@ def judge_link(subject: Subject) -> Iterator[Decision]:
         yield Decision(
             rule="S20",
             action="refuse",
-            detail=f"a gopher menu has no business linking to {subject.url.scheme}",
+            detail=f"a gopher menu must not link to {subject.url.scheme} URLs",
         )
 
 
@@ -83,14 +83,14 @@ def judge_session(subject: Subject) -> Iterator[Decision]:
         yield Decision(
             rule="S18",
             action="refuse",
-            detail="a host that starts with a hyphen could be taken for an option",
+            detail="a host that starts with a hyphen could be read as an option",
             position=subject.start_of("host"),
         )
     if subject.rules.session and subject.origin != "user":
         yield Decision(
             rule="S18",
             action="warn",  # a refusal for the origin `derived`
-            detail="an interactive session was chosen by a link, not by a person's own URL",
+            detail="a link requests an interactive session; only the user may start sessions",
         )
 
 
@@ -106,7 +106,7 @@ def check_chain(chain: Sequence[str], target: str, hops: int) -> None:
         Refused: `target` is in the chain, or is one hop too many.
     """
     if target in chain:
-        raise Decision(rule="S10", action="refuse", detail="the redirect leads in a circle").refusal()
+        raise Decision(rule="S10", action="refuse", detail="the redirect forms a loop").refusal()
     check_hops(len(chain), hops)
 
 
@@ -116,7 +116,7 @@ def check_hops(count: int, hops: int) -> None:
         raise Decision(
             rule="S10",
             action="refuse",
-            detail=f"more than {hops} redirects in a row",
+            detail=f"more than {hops} consecutive redirects",
             flag=f"--limit hops={hops + 1}",
         ).refusal()
 
@@ -148,7 +148,7 @@ def judge_user_information(subject: Subject) -> Iterator[Decision]:
         yield Decision(
             rule="S06",
             action="warn",
-            detail="the URL holds a password, which may be kept wherever the URL is",
+            detail="the URL contains a password, which may be stored with the URL",
             flag=_FLAG,
             position=subject.start_of("password"),
         )
@@ -189,7 +189,7 @@ def judge_password_in_clear(address: str, policy: Policy, *, tls: bool) -> Itera
     yield Decision(
         rule="S06",
         action="warn",
-        detail=f"a password goes to {address} without TLS",
+        detail=f"a password is sent to {address} without TLS",
         flag=_FLAG,
     )
 

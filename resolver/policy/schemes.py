@@ -237,7 +237,7 @@ def through_gateway(url: Url, gateways: Mapping[str, str]) -> Url | None:
 
 def no_handler(url: Url) -> UnsupportedScheme:
     """Return the error for a scheme that has a definition and no handler."""
-    return UnsupportedScheme(url.scheme, f"this build has no handler for {url.scheme} URLs", url=url.shown)
+    return UnsupportedScheme(url.scheme, f"no handler for {url.scheme} URLs is installed", url=url.shown)
 
 
 def check_gateway(name: str, gateway: str) -> tuple[str, str]:
@@ -252,9 +252,9 @@ def check_gateway(name: str, gateway: str) -> tuple[str, str]:
         raise ValueError(f"{name!r} is not the name of a scheme")
     row = registry.find(scheme)
     if row is not None and registry.can_resolve(row):
-        raise ValueError(f"{scheme} URLs are resolved without a gateway")
+        raise ValueError(f"{scheme} URLs do not need a gateway")
     try:
         parse(f"{gateway}{scheme}")
     except InvalidUrl as error:
-        raise ValueError(f"{scheme}: {gateway!r} does not begin a URL: {error.message}") from error
+        raise ValueError(f"{scheme}: {gateway!r} is not the start of a URL: {error.message}") from error
     return scheme, gateway

@@ -155,7 +155,7 @@ class Policy:
 
 def _check_name(name: str) -> None:
     if name not in get_args(Name):
-        raise ValueError(f"no policy is called {name!r}; there are {', '.join(get_args(Name))}")
+        raise ValueError(f"unknown policy {name!r}; expected one of {', '.join(get_args(Name))}")
 
 
 def _fix(policy: Policy, field: str, value: object) -> None:
@@ -165,7 +165,7 @@ def _fix(policy: Policy, field: str, value: object) -> None:
 def _normalize_each(field: str, values: Iterable[T], normal: Callable[[str, T], T]) -> frozenset[T]:
     if isinstance(values, (str, bytes)):
         one = values if isinstance(values, str) else values.decode("latin-1")
-        raise ValueError(f"{field}: give a set of values, not the one text {one!r}")
+        raise ValueError(f"{field} must be a set of values, got the string {one!r}")
     return frozenset(normal(field, value) for value in values)
 
 

@@ -156,7 +156,7 @@ def host_key(url: Url) -> str:
 def no_place(url: Url) -> InvalidUrl:
     """Return the error for a URL without a host, or without a known port, that cannot be connected to."""
     return InvalidUrl(
-        "no-host", 0, f"no-host: this {url.scheme} URL names no place to connect to", url=url.shown
+        "no-host", 0, f"no-host: this {url.scheme} URL has no host to connect to", url=url.shown
     )
 
 

@@ -67,7 +67,7 @@ def test_every_octet_in_every_component(
         assert [r.action for r in decisions] == ([] if expected is None else [expected]), (octet, text)
         for decision in decisions:
             assert decision.position == text.index(f"%{octet:02X}")
-            assert f"octet {octet:02X} in {component}," in decision.detail
+            assert f"byte {octet:02X} in {component}," in decision.detail
             assert f"position {decision.position} of the URL" in decision.detail
 
 
@@ -116,7 +116,7 @@ def test_refusal_points_at_the_escape() -> None:
     error = check(text).error()
     assert isinstance(error, Refused)
     assert (error.rule, error.flag, error.position) == ("S02", None, text.index("%0d"))
-    assert "octet 0D in name" in str(error)
+    assert "byte 0D in name" in str(error)
 
 
 def test_a_header_of_a_mail_is_pointed_at() -> None:

@@ -100,7 +100,7 @@ ALL = {"all_proxy": "http://me:secret@proxy.example"}
 
 #: What is set, for which URL, and what is said of it.
 SAID: list[tuple[dict[str, str], str, str]] = [
-    ({"HTTP_PROXY": P}, "http://h.example/", "HTTP_PROXY .*not read"),
+    ({"HTTP_PROXY": P}, "http://h.example/", "HTTP_PROXY .*not used"),
     (
         {"http_proxy": P, "REQUEST_METHOD": "GET"},
         "http://h.example/",
@@ -199,7 +199,7 @@ def test_what_connects_to_nothing_has_no_proxy(url: str) -> None:
 def test_a_gateway_is_what_is_connected_to() -> None:
     gateways = {"nfs": "http://gateway.example/?u="}
     (finding,) = check("nfs://h.example/x", gateways=gateways, environment={"HTTP_PROXY": P}).findings
-    assert (finding.rule, finding.detail.partition(":")[0]) == ("S09", "its gateway")
+    assert (finding.rule, finding.detail.partition(":")[0]) == ("S09", "the gateway's URL")
     assert explain("nfs://h.example/x", gateways=gateways, environment={"http_proxy": P}).proxy == P
     exempt = {"http_proxy": P, "no_proxy": "gateway.example"}
     assert explain("nfs://h.example/x", gateways=gateways, environment=exempt).proxy is None
