@@ -93,7 +93,7 @@ def url_of(named: UrlLike, *, strict: bool = False, origin: Origin = "derived") 
     if any(kind.__module__.partition(".")[0] == "httpx" for kind in type(named).__mro__):
         return parse(str(named), strict=strict, origin=origin)
     raise TypeError(
-        "a URL is a str, a resolver.Url, an httpx.URL or, where it is a local file, an os.PathLike; this is"
+        "a URL must be a str, resolver.Url, httpx.URL or, for a local file, os.PathLike, got"
         f" {type(named).__name__!r}"
     )
 
@@ -107,7 +107,7 @@ def zone_of(url: Url) -> str | None:
 def _strip_zone(url: Url) -> Url:
     """Raise `bad-host` for a zone that the user did not write."""
     if zone_of(url) is not None:
-        raise InvalidUrl("bad-host", 0, "bad-host: only a person may write a zone", url=url.shown)
+        raise InvalidUrl("bad-host", 0, "bad-host: only a URL from the user may have a zone", url=url.shown)
     return url
 
 
@@ -128,7 +128,7 @@ def _parse(text: str, *, strict: bool, zoned: bool) -> Url:
             _hide_password(url_text)
     if strict and url_text.findings:
         finding, position = next(iter(url_text.findings.items()))
-        raise invalid(text, finding, "not written as RFC 1738 has it", position)
+        raise invalid(text, finding, "not in the form of RFC 1738", position)
     if is_ours:
         url_text.complete(url)
         return url
@@ -158,7 +158,7 @@ def _read_common(text: str) -> UrlText:
         raise invalid(text, "non-ascii", "character outside ASCII", wrong.start())
     start, end = (1, len(text) - 1) if text.startswith("<") and text.endswith(">") else (0, len(text))
     if wrong := _NEVER.search(text, start, end):
-        raise invalid(text, "bad-char", "character that no URL has", wrong.start())
+        raise invalid(text, "bad-char", "character not allowed in URLs", wrong.start())
     url_text = UrlText(text, "", start, end, None)
     if start:
         url_text.note("wrapper", 0)
@@ -175,7 +175,7 @@ def _read_common(text: str) -> UrlText:
 
 def _escape_wanted(text: str, sign: int) -> str:
     is_zone = _BEFORE_ZONE.search(text, 0, sign) is not None
-    return "% without two hex digits; a zone is written %25eth0" if is_zone else "% without two hex digits"
+    return "% without two hex digits (write a zone as %25eth0)" if is_zone else "% without two hex digits"
 
 
 def _cut_scheme(text: UrlText) -> None:

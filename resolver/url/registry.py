@@ -79,15 +79,15 @@ def register(scheme: Scheme) -> None:
         >>> resolver.register(GOPHER)
         >>> resolver.register(GOPHER._replace(default_port=71))
         Traceback (most recent call last):
-        ValueError: there is a scheme 'gopher' already, and none is replaced
+        ValueError: scheme 'gopher' already exists and cannot be replaced
     """
     if _NAME.fullmatch(scheme.name) is None:
-        raise ValueError(f"{scheme.name!r} is not the name of a scheme, in lower case")
+        raise ValueError(f"{scheme.name!r} is not a lower-case scheme name")
     there = find(scheme.name)
     if there is None and explain_missing(scheme.name) is None:
         _registered[scheme.name] = scheme
     elif there != scheme:
-        raise ValueError(f"there is a scheme {scheme.name!r} already, and none is replaced")
+        raise ValueError(f"scheme {scheme.name!r} already exists and cannot be replaced")
 
 
 #: The most likely scheme of a text without a scheme: only for suggestions, never for a request.
@@ -163,7 +163,7 @@ def check_tls(url: Url, wanted: str | None) -> None:
     """
     row = find(url.scheme) if wanted == "require" else None
     if row is not None and row.transport is not None and row.tls == "never":
-        raise NotConfigured(f"--tls require: there is no TLS for {url.scheme} URLs", url=url.shown)
+        raise NotConfigured(f"--tls require: {url.scheme} URLs do not support TLS", url=url.shown)
 
 
 def converse(scheme: Scheme, url: Url, options: Options, limits: Limits) -> Dialogue:
@@ -234,7 +234,7 @@ def _not_imported(point: EntryPoint, error: ImportError) -> str:
     plugin = "a plug-in" if point.dist is None else point.dist.name
     if point.extras:
         return _explain_extra(point.name, Extra(",".join(point.extras), (), plugin))
-    return f"{point.name} URLs need {plugin}, which is installed and cannot be imported: {error}"
+    return f"{point.name} URLs need {plugin}, which is installed but cannot be imported: {error}"
 
 
 def plugins() -> list[str]:
