@@ -92,19 +92,19 @@ class ScriptedPeer:
 
     def connect(self, step: Opening) -> object:
         """Return the known state of the connection: None for a new connection."""
-        raise AssertionError(f"nobody expects {step}")
+        raise AssertionError(f"unexpected step {step}")
 
     def hear(self, octets: bytes) -> None:
-        raise AssertionError(f"nobody waits for {octets!r}")
+        raise AssertionError(f"unexpected bytes {octets!r}")
 
     def speak(self) -> PeerOutput:
-        raise AssertionError("it waits for words that never come")
+        raise AssertionError("waiting for bytes that never come")
 
     def credentials(self, user: bytes | None) -> Credentials | None:
-        raise AssertionError(f"nobody expects a login as {user!r}")
+        raise AssertionError(f"unexpected login as {user!r}")
 
     def open_data(self, step: OpenData) -> None:
-        raise AssertionError(f"nobody expects a data connection to port {step.port}")
+        raise AssertionError(f"unexpected data connection to port {step.port}")
 
     @property
     def unmet(self) -> int:
@@ -160,7 +160,7 @@ class Player(Generic[R]):
 
     @property
     def reply(self) -> Reply:
-        assert self.begun is not None, "nothing ever began"
+        assert self.begun is not None, "no body was started"
         return self.begun
 
     @property
@@ -246,10 +246,10 @@ class Player(Generic[R]):
                 return self._skim(reader)
             case StartTls():
                 if self.buffer:
-                    raise ProtocolError("octets in the clear")
+                    raise ProtocolError("unencrypted bytes left")
             case StartPacking():
                 if self.buffer:
-                    raise ProtocolError("octets as they are")
+                    raise ProtocolError("uncompressed bytes left")
             case OpenData():
                 self._data.clear()
                 self._data_over = False
@@ -257,7 +257,7 @@ class Player(Generic[R]):
             case AwaitData():
                 return self._await_data(step)
             case StartBody(reply=reply):
-                assert self.begun is None, "a body begins once"
+                assert self.begun is None, "a body can start only once"
                 self.begun = reply
             case EmitBody(octets=octets):
                 self._take(octets)
@@ -278,7 +278,7 @@ class Player(Generic[R]):
             case PlanNote() | StartTimer() | StartRequest() | StartResponse() | Rest():
                 pass
             case _:
-                raise AssertionError(f"no player performs {step!r}: its peer has to answer it")
+                raise AssertionError(f"the player cannot perform {step!r}: the peer must answer it")
         return None
 
     def _connect(self, step: Opening) -> object:
@@ -293,17 +293,17 @@ class Player(Generic[R]):
 
     def _end(self) -> None:
         self._leave()
-        assert self.peer.unmet == 0, f"{self.peer.unmet} connections were never made"
+        assert self.peer.unmet == 0, f"{self.peer.unmet} connections were not opened"
 
     def _leave(self) -> None:
         """Leave the connection as the gate does: an idle pipeline gets a farewell."""
         if self._state is not None and self._response_ended and self._state.idle:
             self.peer.hear(b"".join(line.octets for line in self._state.farewell))
         self._state, self._response_ended = None, False
-        assert self.peer.unsaid == b"", f"never said: {self.peer.unsaid!r}"
+        assert self.peer.unsaid == b"", f"never sent: {self.peer.unsaid!r}"
 
     def _take(self, octets: bytes) -> None:
-        assert self.begun is not None, "a part of a body before it begins"
+        assert self.begun is not None, "body bytes before the body was started"
         self.body += octets
 
     # -- sending
@@ -344,7 +344,7 @@ class Player(Generic[R]):
                 needs = next(looking)
             except StopIteration as done:
                 return done.value
-            assert needs is REST or not self.buffer.is_all, "a reader looks for more behind all that comes"
+            assert needs is REST or not self.buffer.is_all, "a reader peeks beyond the end"
             try:
                 if needs is not REST:
                     self.receive()
@@ -360,10 +360,10 @@ class Player(Generic[R]):
 
     def receive(self) -> PeerOutput:
         """Receive the next bytes of the connection; bytes of its data connection are set aside."""
-        assert not self.buffer.at_end, "a reader asks for more after the end"
+        assert not self.buffer.at_end, "a reader reads beyond the end"
         if self.buffer.broken is not None:
             raise self.buffer.broken
-        assert not self._data_over, "what follows is said once the data connection is closed"
+        assert not self._data_over, "the data connection must be closed first"
         while (spoken := self.peer.speak()).on == "data":
             self._data.append(spoken)
         if spoken.broken is not None:
@@ -404,7 +404,7 @@ class Player(Generic[R]):
                 break
             self._filter(step, spoken.octets)
         if step.count is not None and came < step.count:
-            raise self._make_truncated(step, came) if came else Disconnected("nothing came")
+            raise self._make_truncated(step, came) if came else Disconnected("no data arrived")
         self._finish_filter(step)
         return CopiedBody(came, spoken.close_notify if step.count is None else False)
 
@@ -430,7 +430,7 @@ class Player(Generic[R]):
         return spoken
 
     def _next_octets(self, step: CopyBody, came: int) -> PeerOutput:
-        assert step.source == "connection", f"no player passes a {step.source}"
+        assert step.source == "connection", f"the player cannot copy from {step.source}"
         if not self.buffer:
             spoken = PeerOutput() if self.buffer.at_end else self.receive()
             if not self.buffer:
@@ -456,7 +456,7 @@ def _at_once(giving: Awaitable[bytes]) -> bytes:
     except StopIteration as done:
         octets: bytes = done.value
         return octets
-    raise AssertionError("a source that waits: no player waits for anything")
+    raise AssertionError("the player does not support a source that waits")
 
 
 #: The port of FTP's data connection in transcripts.
@@ -484,17 +484,17 @@ class TranscriptScript(ScriptedPeer):
         self._password = password
 
     def connect(self, step: Opening) -> object:
-        assert self._connections, "nobody expects another connection"
+        assert self._connections, "unexpected connection"
         self._connection = self._connections.pop(0)
         self._turns = list(self._connection.turns)
         return JoinedPipeline(step.state, self.address) if isinstance(step, JoinPipeline) else None
 
     def hear(self, octets: bytes) -> None:
-        assert not self._pieces, f"{octets!r} is said while the server has to say {b''.join(self._pieces)!r}"
-        assert self._turns, f"nobody waits for {octets!r}"
+        assert not self._pieces, f"{octets!r} sent while the server must send {b''.join(self._pieces)!r}"
+        assert self._turns, f"unexpected bytes {octets!r}"
         turn = self._turns.pop(0)
-        assert turn.speaker == "C", f"{octets!r} is said while the server has to say {turn.octets!r}"
-        assert turn.octets.startswith(octets), f"{octets!r}, not {turn.octets!r}"
+        assert turn.speaker == "C", f"{octets!r} sent while the server must send {turn.octets!r}"
+        assert turn.octets.startswith(octets), f"got {octets!r}, expected {turn.octets!r}"
         if turn.octets != octets:
             self._turns.insert(0, TranscriptTurn("C", turn.octets[len(octets) :]))
 
@@ -504,7 +504,7 @@ class TranscriptScript(ScriptedPeer):
         if not self._turns:
             return self._end()
         turn = self._turns[0]
-        assert turn.speaker != "C", f"it waits for words, not for {turn.octets!r}"
+        assert turn.speaker != "C", f"waiting for bytes, but expected to send {turn.octets!r}"
         del self._turns[0]
         match turn.speaker:
             case "S":
@@ -518,14 +518,14 @@ class TranscriptScript(ScriptedPeer):
     def _end(self) -> PeerOutput:
         assert self._connection is not None
         end = self._connection.end
-        assert end != "left", "it waits for words that never come"
+        assert end != "left", "waiting for bytes that never come"
         return PeerOutput(broken=BREAKS.get(end), close_notify=self._tls and end == "close")
 
     def credentials(self, user: bytes | None) -> Credentials | None:
         return None if user is None or self._password is None else Credentials(user, self._password)
 
     def open_data(self, step: OpenData) -> None:
-        assert step.port == PORT, f"port {step.port}, not {PORT}"
+        assert step.port == PORT, f"got port {step.port}, expected {PORT}"
 
     @property
     def unmet(self) -> int:
@@ -553,7 +553,7 @@ class OctetScript(ScriptedPeer):
         self._speaking: list[bytes] = []
 
     def connect(self, step: Opening) -> object:
-        assert self._connections, "nobody expects another connection"
+        assert self._connections, "unexpected connection"
         self._speaking = list(self._connections.pop(0))
         known = self._known.pop(0) if self._known else None
         if isinstance(step, JoinPipeline):
@@ -642,7 +642,7 @@ async def take(reply: Reply, outcome: TranscriptOutcome) -> None:
     entries: list[Entry] = []
     listing = reply.listing if reply.records is None else None
     async for octets in reply.body:
-        assert octets, "an empty piece of a body"
+        assert octets, "an empty block of a body"
         outcome.body += octets
         if listing is not None:
             entries += listing.feed(octets)

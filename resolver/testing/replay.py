@@ -54,7 +54,7 @@ class _TranscriptPlayer:
 
     async def play(self, raw: trio.SocketStream) -> None:
         if not self._scripts:
-            self._complain("a connection too many")
+            self._complain("unexpected connection")
             return
         script = self._scripts.pop(0)
         peer: Peer = raw
@@ -64,9 +64,9 @@ class _TranscriptPlayer:
             for turn in script.turns:
                 await self._take(peer, turn)
             if octets := await end_of(peer, raw, script):
-                self._complain(f"heard {octets!r}, and nobody waited for it")
+                self._complain(f"unexpected bytes {octets!r}")
         except trio.BrokenResourceError:
-            self._complain("the client went away early")
+            self._complain("the client closed the connection early")
             return
         finally:
             await self._data.aclose()
@@ -91,7 +91,7 @@ class _TranscriptPlayer:
                 break
             heard += octets
         if heard != turn.octets:
-            self._complain(f"heard {heard!r}, not {turn.octets!r}")
+            self._complain(f"got {heard!r}, expected {turn.octets!r}")
 
     def _complain(self, what: str) -> None:
         self._replay.complaints.append(f"{self._replay.transcript.name}: {what}")
@@ -115,7 +115,7 @@ class _DataLine:
         return octets.replace(b",156,65", b",%d,%d" % (port >> 8, port & 255))
 
     async def _wait_connected(self) -> trio.SocketStream:
-        assert self._listener is not None, "the transcript sends data and told no port"
+        assert self._listener is not None, "the transcript sends data without a port"
         if self._stream is None:
             self._stream = await self._listener.accept()
         return self._stream

@@ -132,18 +132,18 @@ class _TranscriptReader:
         self._number = number
         if self._origin is None:
             if not line.startswith("# "):
-                raise self._make_error("the first line is '# ' and where this came from")
+                raise self._make_error("the first line must be '# ' and the source")
             self._origin = line[2:]
             return
         if line == "" or line.startswith("#"):
             return
         if not (line.isascii() and line.isprintable()):
-            raise self._make_error(r"an octet that is not printable ASCII; write \xNN")
+            raise self._make_error(r"not printable ASCII (write bytes as \xNN)")
         found = _LINE.fullmatch(line)
         if found is None:
-            raise self._make_error("no letter, colon and blank")
+            raise self._make_error("expected a letter, a colon and a blank")
         if line.endswith(" "):
-            raise self._make_error(r"a blank at the end; write \x20")
+            raise self._make_error(r"trailing blank (write \x20)")
         self._take(found[1], found[2] or "")
 
     def _take(self, letter: str, rest: str) -> None:
@@ -187,7 +187,7 @@ class _TranscriptReader:
                 shown = self._octets("".join(name)).decode("utf-8", "surrogateescape")
                 outcome.entries.append((kind, None if url == "-" else url, shown))
             case _:
-                raise self._make_error(f"{letter}: is unknown, said twice, or wrong here")
+                raise self._make_error(f"{letter}: is unknown, repeated, or not allowed here")
 
     def _octets(self, written: str) -> bytes:
         return b"".join(self._pieces(written))
@@ -198,9 +198,7 @@ class _TranscriptReader:
             yield written[end : found.start()].encode("ascii")
             end = found.end()
             if found[1] is None:
-                raise self._make_error(
-                    rf"a backslash that begins no escape: {written[found.start() :][:4]!r}"
-                )
+                raise self._make_error(rf"invalid escape: {written[found.start() :][:4]!r}")
             yield _NAMED.get(found[1]) or bytes((int(found[1][1:], 16),))
         yield written[end:].encode("ascii")
 

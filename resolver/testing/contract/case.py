@@ -135,7 +135,7 @@ class CaseSetting:
     @property
     def port(self) -> int:
         """Return the port of the server."""
-        assert self.server is not None, f"{self.case} connects to nothing"
+        assert self.server is not None, f"{self.case} connects to no server"
         return self.server.port
 
     @property

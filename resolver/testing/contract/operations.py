@@ -209,7 +209,7 @@ async def check_what_lists_nothing_says_so(setting: CaseSetting, folder: Path) -
     async with setting.resolver() as session:
         with pytest.raises(Declined) as caught:
             async with session.entries(setting.url(setting.case.document)):
-                raise AssertionError("there is nothing to list")
+                raise AssertionError("expected Declined: the URL has no entries")
     assert (caught.value.exit_code, caught.value.code) == (8, None)
 
 

@@ -322,7 +322,7 @@ async def check_refusal(why: str, running: CaseSetting, folder: Path) -> None:
             for open_ in (session.stream, session.entries):
                 with pytest.raises(Refused):
                     async with open_(url, origin=origin, referrer=referrer):
-                        raise AssertionError("this was to be refused")
+                        raise AssertionError("expected Refused")
         assert watch.saw_nothing()
     assert os.listdir(folder) == []
 
