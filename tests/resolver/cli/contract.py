@@ -283,7 +283,7 @@ SHOWN = {
 #: Arguments, and what standard error says: every line of it, what stands in braces filled in.
 MESSAGES = {
     ("cat", "http://h.example/a b"): [
-        "resolve: http://h.example/a b: not a URL: bad-char: character that no URL has, at position 18: ' b'",
+        "resolve: http://h.example/a b: not a URL: bad-char: character not allowed in URLs, at position 18: ' b'",
         "  http://h.example/a b",
         "                    ^",
         "  a space is written %20: did you mean http://h.example/a%20b ?",
@@ -315,15 +315,15 @@ MESSAGES = {
         "resolve: {http}/about.txt: 37 octets are announced, the limit is 3 (--max-size)"
     ],
     ("cat", "{https}/about.txt"): [
-        "resolve: {https}/about.txt: the certificate of 127.0.0.1 is not to be trusted: "
-        "unable to get local issuer certificate (--cacert FILE trusts its own)"
+        "resolve: {https}/about.txt: the certificate of 127.0.0.1 is not trusted: "
+        "unable to get local issuer certificate (--cacert FILE adds an authority)"
     ],
     ("cat", "--checksum", "auto", "{http}/about.txt"): [
         "resolve: {http}/about.txt: save:no-checksum: auto needs a file: "
         "what is on standard output was not compared"
     ],
     ("cat", "--gateway", "x-foo=http://127.0.0.1:25/?", "x-foo:bar"): [
-        "resolve: x-foo:bar: S04: its gateway: port 25 belongs to another protocol (http has 80); "
+        "resolve: x-foo:bar: S04: the gateway's URL: port 25 belongs to another protocol (http has 80); "
         "--allow-port 25 would allow it"
     ],
     ("ls", "{http}/about.txt"): [
