@@ -236,7 +236,9 @@ def check(
     environment: Mapping[str, str] | None = None,
     proxy: str | None = None,
 ) -> Verdict:
-    """Return the policy's verdict on a URL, without any I/O; text that is not a URL is refused by S01.
+    """Return the policy's verdict on a URL, without any I/O.
+
+    Never raises for a URL: text that is not a URL is refused by S01.
 
     Args:
         url: the URL, as text or parsed.
@@ -249,9 +251,6 @@ def check(
         environment: a mapping that may hold proxy variables (S09), for example `os.environ`, which is not
             read automatically.
         proxy: the proxy for all URLs, or `none`.
-
-    Returns:
-        The verdict. The function never raises for a URL.
 
     Examples:
         >>> verdict = resolver.check("gopher://h.example:25/0x")

@@ -135,7 +135,9 @@ def can_resolve(scheme: Scheme) -> bool:
 
 
 def schemes(*, web: bool = True) -> tuple[str, ...]:
-    """Return the names of the schemes that can be resolved, registered schemes included; never raises.
+    """Return the names of the schemes that can be resolved, registered schemes included.
+
+    Never raises.
 
     Args:
         web: also include http and https, which other clients support.

@@ -283,7 +283,8 @@ SHOWN = {
 #: Arguments, and what standard error says: every line of it, what stands in braces filled in.
 MESSAGES = {
     ("cat", "http://h.example/a b"): [
-        "resolve: http://h.example/a b: not a URL: bad-char: character not allowed in URLs, at position 18: ' b'",
+        "resolve: http://h.example/a b: not a URL: bad-char: character not allowed in URLs, at position 18:"
+        " ' b'",
         "  http://h.example/a b",
         "                    ^",
         "  a space is written %20: did you mean http://h.example/a%20b ?",
