@@ -181,6 +181,14 @@ _NOT_YET = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)  # no 
 _QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
 
 
+# Receive state of a `SocketStream`, in the order in which a read consults it:
+# - `_ahead`: bytes that a reader put back; they were reported when they were received.
+# - `_held`: a connection error, raised again by every later read.
+# - `_at_end`: the peer has closed; every later read returns 0 bytes.
+# - the socket: tried first, awaited only if it has no data.
+#
+# `_unshared` counts the bytes since the last wait; from `_TURN` on the next read runs other tasks first.
+# `received` counts the bytes that readers have taken, so `put_back` subtracts.
 class SocketStream:
     """A TCP connection; see `protocols.contract.Stream`. Only the gate creates it, for a checked peer.
 

@@ -222,14 +222,14 @@ def is_whole(path: Path, content: bytes) -> bool:
 _FOR = {"fetch": accept_any, "save": is_kept, "entries": listing}
 
 CHECKS: tuple[ContractCheck, ...] = (
-    ContractCheck("what was opened is closed", check_what_was_opened_is_closed, accept_any),
+    ContractCheck("opened resources are closed", check_what_was_opened_is_closed, accept_any),
     *(
-        ContractCheck(f"a listener that fails, {name}", partial(check_a_listener_that_fails, name), is_for)
+        ContractCheck(f"a failing listener, {name}", partial(check_a_listener_that_fails, name), is_for)
         for name, is_for in _FOR.items()
     ),
     *(
         ContractCheck(
-            f"a cancel at every checkpoint, {name}",
+            f"a cancellation at every checkpoint, {name}",
             partial(check_a_cancel_at_every_checkpoint, name),
             is_for,
             cancels=True,

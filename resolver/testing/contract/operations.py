@@ -254,9 +254,9 @@ CHECKS: tuple[ContractCheck, ...] = (
     ContractCheck("entries", check_entries, listing),
     ContractCheck("children of a listing", check_children_of_a_listing, listing),
     ContractCheck(
-        "what lists nothing says so", check_what_lists_nothing_says_so, lambda case: case.listing is None
+        "a document has no entries", check_what_lists_nothing_says_so, lambda case: case.listing is None
     ),
-    ContractCheck("what is missing", check_what_is_missing, lambda case: case.missing is not None),
+    ContractCheck("a missing object", check_what_is_missing, lambda case: case.missing is not None),
     ContractCheck("no password is shown", check_no_password_is_shown, lambda case: case.login is not None),
 )
 
@@ -305,6 +305,8 @@ async def check_a_plan_for_facts_is_what_is_sent(setting: CaseSetting, folder: P
 
 
 PLAN_CHECKS: tuple[ContractCheck, ...] = (
-    ContractCheck("a plan is what is sent", check_a_plan_is_what_is_sent, accept_any),
-    ContractCheck("a plan for facts is what is sent", check_a_plan_for_facts_is_what_is_sent, is_served),
+    ContractCheck("a plan equals the sent bytes", check_a_plan_is_what_is_sent, accept_any),
+    ContractCheck(
+        "a plan for facts equals the sent bytes", check_a_plan_for_facts_is_what_is_sent, is_served
+    ),
 )

@@ -157,11 +157,11 @@ async def _meet(attend: Attend, tls: ssl.SSLContext | None, raw: trio.SocketStre
 
 #: Replies to a datagram. Bytes 2 and 3 identify its connection (ARDP).
 DATAGRAMS: dict[str, Callable[[bytes], bytes]] = {
-    "nothing in it": lambda asked: b"",
-    "what was asked": lambda asked: asked,
+    "empty packet": lambda asked: b"",
+    "same packet": lambda asked: asked,
     "noise": lambda asked: random.Random(len(asked)).randbytes(500),
-    "noise of the right connection": lambda asked: asked[:9] + random.Random(1).randbytes(500),
-    "a header cut short": lambda asked: asked[:5],
+    "noise on the right connection": lambda asked: asked[:9] + random.Random(1).randbytes(500),
+    "truncated header": lambda asked: asked[:5],
 }
 
 
@@ -273,16 +273,16 @@ def _speaks_in_clear(case: Case) -> bool:
 
 #: Checks with servers that break the protocol.
 PEERS: tuple[ContractCheck, ...] = (
-    ContractCheck("a peer that leaves", partial(check_peer, leave), _speaks_tcp),
-    ContractCheck("a peer that breaks off", partial(check_peer, break_off), _speaks_tcp),
-    ContractCheck("a peer that has no end", partial(check_peer, say_endlessly), _speaks_tcp),
-    ContractCheck("octets that mean nothing", check_babble, _speaks_tcp),
-    ContractCheck("octets that are garbled", check_garbled, _speaks_in_clear),
+    ContractCheck("a server that closes", partial(check_peer, leave), _speaks_tcp),
+    ContractCheck("a server that resets", partial(check_peer, break_off), _speaks_tcp),
+    ContractCheck("a server that never stops", partial(check_peer, say_endlessly), _speaks_tcp),
+    ContractCheck("random bytes", check_babble, _speaks_tcp),
+    ContractCheck("garbled bytes", check_garbled, _speaks_in_clear),
 )
 CHECKS: tuple[ContractCheck, ...] = (
     *PEERS,
     ContractCheck("limits", check_limits, lambda case: len(case.content) > 1),
-    ContractCheck("names of files", check_name, lambda case: case.saved is not None),
+    ContractCheck("file names", check_name, lambda case: case.saved is not None),
 )
 
 
