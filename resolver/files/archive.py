@@ -43,14 +43,14 @@ def open_archive(path: str) -> Iterator[ArchiveFile]:
         raise _fault(error) from error
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise LocalError("this is no regular file, and an archive is read in any order")
+            raise LocalError("not a regular file: an archive must be seekable")
         yield ArchiveFile(path, fd)
     finally:
         os.close(fd)
 
 
 def _fault(error: OSError) -> LocalError:
-    return LocalError(f"the archive cannot be read: {os.strerror(error.errno or 0)}")
+    return LocalError(f"cannot read the archive: {os.strerror(error.errno or 0)}")
 
 
 # An archive that is written is created or extended, and locked against another writer. The file
@@ -82,9 +82,9 @@ class ArchiveOutput:
         try:
             found = os.fstat(self._fd)
             if not stat.S_ISREG(found.st_mode):
-                raise LocalError(f"{path!r} is no regular file, and an archive is one")
+                raise LocalError(f"{path!r} is not a regular file: an archive must be seekable")
             if not lock(self._fd):
-                raise LocalError(f"the archive {path!r} is locked: another run is at work with it")
+                raise LocalError(f"the archive {path!r} is locked by another run")
             self.mode = stat.S_IMODE(found.st_mode)
         except OSError as error:
             os.close(self._fd)

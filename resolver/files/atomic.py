@@ -137,9 +137,11 @@ def check_own(path: str, what: str, found: os.stat_result, *, secret: bool) -> N
     """Raise `NotConfigured` unless the file is private."""
     mode = stat.S_IMODE(found.st_mode)
     if not stat.S_ISREG(found.st_mode):
-        raise NotConfigured(f"{path}: a {what} is a regular file")
+        raise NotConfigured(f"{path}: the {what} must be a regular file")
     if found.st_uid not in (os.geteuid(), 0):
-        raise NotConfigured(f"{path}: this file is another user's: a {what} is ours")
+        raise NotConfigured(
+            f"{path}: this file is another user's: the {what} must belong to this user or root"
+        )
     if secret and mode & 0o077:
         raise NotConfigured(f"others can read {path} (mode {mode:04o}): chmod 600 {path}")
     if mode & 0o022:
@@ -153,7 +155,7 @@ def _read(path: str, what: str, fd: int, most: int) -> bytes:
         except OSError as error:
             raise NotConfigured(f"cannot read the {what} {path}: {error.strerror}") from error
     if len(octets) > most:
-        raise NotConfigured(f"{path}: a {what} has at most {most} octets")
+        raise NotConfigured(f"{path}: the {what} is too large: expected at most {most} bytes")
     return octets
 
 
@@ -162,7 +164,7 @@ def make_folder_of(path: str, what: str) -> None:
     try:
         os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
     except OSError as error:
-        raise LocalError(f"cannot make a directory for the {what} {path}: {error.strerror}") from error
+        raise LocalError(f"cannot create the directory of the {what} {path}: {error.strerror}") from error
 
 
 def write_passing(folder: str, suffix: str, what: str, octets: bytes, lasts: float) -> str:
@@ -325,7 +327,7 @@ def read(path: str) -> bytes | None:
     except OSError as error:
         raise LocalError(f"cannot read {path}: {error.strerror}") from error
     if len(octets) > _MOST:
-        raise LocalError(f"{path} has more than {_MOST} octets: nothing of ours is so long")
+        raise LocalError(f"{path} is too large: expected at most {_MOST} bytes")
     return octets
 
 
@@ -358,12 +360,12 @@ def check_place(path: str) -> None:
     except OSError as error:
         raise writing_fault(error, path) from error
     if found is not None and not stat.S_ISREG(found.st_mode):
-        raise LocalError(f"cannot write {path!r}: what is there is no regular file")
+        raise LocalError(f"cannot write {path!r}: not a regular file")
     directory = os.path.dirname(path)
     if not os.path.isdir(directory):
-        raise LocalError(f"cannot write {path!r}: there is no directory {directory!r}")
+        raise LocalError(f"cannot write {path!r}: the directory {directory!r} does not exist")
     if not os.access(directory, os.W_OK | os.X_OK):
-        raise LocalError(f"cannot write {path!r}: nothing can be made in {directory!r}")
+        raise LocalError(f"cannot write {path!r}: the directory {directory!r} is not writable")
 
 
 # The output directory of a run on a cluster. Each of its files is written in one step.
@@ -476,11 +478,11 @@ class LedgerFile:
     def _check(self) -> None:
         found = os.fstat(self._fd)
         if not stat.S_ISREG(found.st_mode):
-            raise LocalError(f"{self.path!r} is no regular file, and so no ledger: name another one")
+            raise LocalError(f"{self.path!r} is not a regular file, so not a ledger: name another file")
         if found.st_uid not in (os.geteuid(), 0) or found.st_mode & 0o022:
             raise LocalError(f"others may write to the ledger {self.path!r}: chmod 600, or name another file")
         if not lock(self._fd):
-            raise HeldByAnother(f"the ledger {self.path!r} is locked: another run is at work with it")
+            raise HeldByAnother(f"the ledger {self.path!r} is locked by another run")
 
     def check_there(self) -> None:
         """Raise `LocalError` if the name belongs to another file now.

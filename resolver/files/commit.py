@@ -247,7 +247,7 @@ class GroupCommit:
 
     def __init__(self, sync: Sync = "group") -> None:
         if sync not in get_args(Sync):
-            raise ValueError(f"sync is {', '.join(get_args(Sync))}, not {sync!r}")
+            raise ValueError(f"sync must be one of {', '.join(get_args(Sync))}, got {sync!r}")
         self._sync: Sync = sync
         self._run: object = None
         self._gathering: _CommitGroup | None = None
@@ -320,7 +320,7 @@ class GroupCommit:
 async def _raise_left(loop: Loop) -> NoReturn:
     """Raise the cancellation, or an error: the background task ended before the work was done."""
     await loop.checkpoint_if_cancelled()
-    raise LocalError("the loop has ended before the file was on the disk")
+    raise LocalError("the event loop ended before the file was on the disk")
 
 
 class _CommitGroup:

@@ -206,7 +206,7 @@ class DirectoryHandle:
                 raise
             raise LocalError(
                 f"cannot write to {self._shown!r}: {name!r} is a symbolic link, which may lead elsewhere "
-                "(S14); remove it, or choose another directory (-d)"
+                "(S14): remove it, or choose another directory"
             ) from None
         os.close(self.fd)
         self.fd = inner
@@ -302,7 +302,9 @@ class DirectoryHandle:
     def make_foreign_error(self, name: str) -> LocalError:
         """Return the error for a foreign file that has a name of this package."""
         path = os.path.join(self._shown, name)
-        return LocalError(f"{path!r} exists and is none of ours: move or remove it, or choose another name")
+        return LocalError(
+            f"{path!r} exists and was not created by resolve: move or remove it, or choose another name"
+        )
 
     def sync(self) -> None:
         """Sync the directory, where the file system can.
@@ -378,7 +380,7 @@ class OutputDirectory:
             there = None
         if self._fd != -1 and (there is None or not os.path.samestat(there, os.fstat(self._fd))):
             raise DirectoryGone(
-                f"the directory {self._path!r} was removed or replaced during the run, with all it had"
+                f"the directory {self._path!r} was removed or replaced during the run, with all its files"
             )
 
     def close(self) -> None:

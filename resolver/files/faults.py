@@ -20,18 +20,18 @@ _FORBIDDEN = frozenset({errno.EACCES, errno.EPERM})
 
 #: The fix for a file of this package that cannot be written.
 _REMEDIES = {
-    errno.ENOSPC: "free some space there, or choose another place",
-    errno.EDQUOT: "the quota is used up: free some space there, or choose another place",
-    errno.EFBIG: "it would be larger than this process may write (ulimit -f) or the file system can hold",
+    errno.ENOSPC: "free some space there, or choose another directory",
+    errno.EDQUOT: "the quota is used up: free some space there, or choose another directory",
+    errno.EFBIG: "the limit is set by this process, see ulimit -f, or by the file system",
     errno.EACCES: "choose a directory that you may write to",
     errno.EPERM: "choose a directory that you may write to",
-    errno.EROFS: "the file system is read-only: choose another place",
-    errno.ENOENT: "the directory is not there; -d DIR makes one",
+    errno.EROFS: "choose a directory that you may write to",
+    errno.ENOENT: "the directory does not exist: create it first",
     errno.ENOTDIR: "part of the path is not a directory",
-    errno.EEXIST: "what has the name of the directory is none",
-    errno.EISDIR: "there is a directory of that name",
+    errno.EEXIST: "the name of the directory belongs to a file",
+    errno.EISDIR: "this is the name of a directory",
     errno.ENAMETOOLONG: "choose a shorter name",
-    errno.EMFILE: "too many files are open: do less at once (-j)",
+    errno.EMFILE: "use fewer concurrent transfers",
 }
 
 
@@ -58,7 +58,7 @@ def object_fault(error: OSError, path: bytes) -> ResolveError:
         return NotFound(f"{shown}: {reason(error)}", text=reason(error))
     if error.errno in _FORBIDDEN:
         return AccessDenied(f"{shown}: {reason(error)}", text=reason(error))
-    return LocalError(f"reading {shown} failed: {reason(error)}")
+    return LocalError(f"cannot read {shown}: {reason(error)}")
 
 
 def writing_fault(error: OSError, path: str) -> LocalError:

@@ -60,7 +60,9 @@ class FileRoot:
         try:
             return os.open(self._real, _PASS)
         except OSError as error:
-            raise NotConfigured(f"--file-root {os.fsdecode(self._real)!r}: {error.strerror}") from error
+            raise NotConfigured(
+                f"cannot open file_root {os.fsdecode(self._real)!r}: {error.strerror}"
+            ) from error
 
 
 class RootedWalk:
@@ -138,7 +140,7 @@ def _parts(path: bytes) -> list[bytes]:
 
 
 def _make_outside_error() -> Refused:
-    return refusal("S12", "the path leads out of the directory that file URLs are confined to (--file-root)")
+    return refusal("S12", "the path leads out of the directory for file URLs (file_root)")
 
 
 #: Bytes per read: some 0.1 ms from the page cache.
@@ -174,7 +176,7 @@ def open_local(
     """
     path = b"/" + b"/".join(segments)
     if any(b"\0" in segment or b"/" in segment for segment in segments):
-        raise refusal("S12", f"a segment of {os.fsdecode(path)!r} holds a NUL or a slash")
+        raise refusal("S12", f"a segment of {os.fsdecode(path)!r} contains a NUL or a slash")
     try:
         if root is None:
             return OpenedFile(_open(path, None, special), path, None, idle)
@@ -211,7 +213,9 @@ def _open(name: bytes, directory: int | None, special: bool) -> int:
 
 def _check_mode(mode: int, special: bool) -> None:
     if not (special or stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        raise refusal("S12", "a device, a pipe or a socket is no regular file", flag="--allow-special")
+        raise refusal(
+            "S12", "expected a regular file, got a device, a pipe or a socket", flag="--allow-special"
+        )
 
 
 class OpenedFile:
@@ -258,7 +262,7 @@ class OpenedFile:
             await self._loop.wait_readable(self._fd)
         if scope.cancelled_caught:
             raise TimedOut(
-                f"timed out: nothing from {os.fsdecode(self._path)!r} for {self._idle:g} s (--idle-timeout)"
+                f"timed out: no data from {os.fsdecode(self._path)!r} for {self._idle:g} s (idle timeout)"
             )
 
     def modified_since(self) -> bool:

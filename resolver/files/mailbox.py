@@ -91,7 +91,7 @@ class Mbox:
             self._fd = self._directory.open(self._name)
         found = os.fstat(self._fd)
         if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
-            raise LocalError(f"{self._path!r} is no mailbox of ours: choose another name")
+            raise LocalError(f"{self._path!r} is not a regular file of this user: choose another name")
         if not lock(self._fd):
             raise LocalError(f"{self._path!r} is being written by another process")
         self._recover(found)
@@ -109,19 +109,19 @@ class Mbox:
         size, inode = state
         if inode != found.st_ino or size > found.st_size:
             raise LocalError(
-                f"{self._path!r} is another file than an earlier run had begun: "
-                f"remove {self._path + STATE_SUFFIX!r} if it is whole"
+                f"{self._path!r} is not the file that an earlier run began: "
+                f"remove {self._path + STATE_SUFFIX!r} if the mailbox is complete"
             )
         if any(source != self._source for source, _ in self._messages(size)):
             raise LocalError(
-                f"somebody wrote to {self._path!r} behind what an earlier run had not ended: look at it "
-                f"from octet {size} on, and remove {self._path + STATE_SUFFIX!r}"
+                f"another program appended to {self._path!r} after an interrupted run: check the file "
+                f"from byte {size} on, and remove {self._path + STATE_SUFFIX!r}"
             )
         os.ftruncate(self._fd, size)
 
     def _read(self) -> None:
         if os.pread(self._fd, 5, 0) != b"From ":
-            raise LocalError(f"{self._path!r} is no mbox: move or remove it, or choose another name")
+            raise LocalError(f"{self._path!r} is not an mbox: move or remove it, or choose another name")
         self.numbers = {number for source, number in self._messages(0) if source == self._source}
         end = os.pread(self._fd, 2, max(0, self.size - 2))
         if end != b"\n\n":
@@ -291,5 +291,7 @@ def _faults(path: str) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise LocalError(f"{path!r} is a link, which is not followed: choose another name") from error
+            raise LocalError(
+                f"{path!r} is a symbolic link, which is not followed: choose another name"
+            ) from error
         raise writing_fault(error, path) from error

@@ -23,16 +23,15 @@ def check_name(path: str) -> None:
         raise LocalError(f"cannot write {path!r}: this is the name of a directory")
     if is_kept_beside(name):
         raise LocalError(
-            f"cannot write {path!r}: files of such names are kept beside what is not complete (S14); "
-            "choose another name"
+            f"cannot write {path!r}: this name is reserved for incomplete files (S14); choose another name"
         )
     try:
         os.fsencode(path)
     except UnicodeEncodeError as error:
         wrong = path[error.start]
         raise LocalError(
-            f"cannot write {path!r}: file names have no {wrong!a} in this locale; "
-            "LC_ALL=C.UTF-8 has it, or choose another name"
+            f"cannot write {path!r}: a file name cannot contain {wrong!a} in this locale "
+            "(set LC_ALL=C.UTF-8, or choose another name)"
         ) from error
 
 
@@ -89,7 +88,7 @@ class NameTaken(LocalError):
 
 def make_taken_error(path: str) -> NameTaken:
     """Return the error for a name that is taken."""
-    return NameTaken(f"{path!r} exists already and is left as it is (--exists chooses otherwise)")
+    return NameTaken(f"{path!r} exists already and stays unchanged (exists=replace replaces it)")
 
 
 def make_busy_error(path: str) -> LocalError:
@@ -104,14 +103,14 @@ def make_replaced_error(path: str) -> LocalError:
 
 def make_irregular_error(path: str) -> LocalError:
     """Return the error for a device or a pipe that has the name."""
-    return LocalError(f"{path!r} is no regular file and is left as it is; choose another name")
+    return LocalError(f"{path!r} is not a regular file and stays unchanged: choose another name")
 
 
 def make_shared_error(path: str) -> LocalError:
     """Return the error for a file that cannot be resumed."""
     return LocalError(
-        f"{path!r} is somebody else's or has several names, and is not gone on with "
-        "(--exists replace takes its place)"
+        f"cannot resume {path!r}: the file belongs to another user or has several names "
+        "(exists=replace replaces it)"
     )
 
 

@@ -281,7 +281,7 @@ class PartFile:
         if state.mark.is_on(self.fd):
             self._go_on(state)
         elif state.mark.is_copied_to(self.fd):
-            self.dropped = "what was there is a copy of what was begun"
+            self.dropped = "the existing part is a copy of the file that was begun"
             self.restart()
         else:
             raise self.directory.make_foreign_error(self._part)
@@ -294,7 +294,7 @@ class PartFile:
             size = os.lseek(self.fd, 0, os.SEEK_END)
             self.whole = None if state.whole is None else clip_ranges(state.whole, size)
         else:
-            self.dropped = f"what was there was begun for {state.url}"
+            self.dropped = f"the existing part was begun for {state.url}"
             self.restart()
 
     def _open_own(self) -> int:
@@ -487,5 +487,5 @@ class Segment:
 
     def write(self, octets: bytes | memoryview) -> None:
         if self.position + len(octets) > self.end:
-            raise ProtocolError(f"more octets came than the {self.end - self.begin} that were asked for")
+            raise ProtocolError(f"expected {self.end - self.begin} bytes in this range, got more")
         write_all(self._fd, octets, self._path)

@@ -8,7 +8,7 @@ cannot send the file elsewhere. No file is ever made executable.
 A `PartialFile` is in one of these states:
 
 - held: `_held` is a buffer, and NAME.part does not exist;
-- sequential: NAME.part is open, its bytes are contiguous, and `_part.whole` is None;
+- sequential: NAME.part is open and its bytes are contiguous (`_part.whole is None`);
 - with gaps: segments write at their own offsets, and `_part.whole` lists the ranges that are there;
 - closed: committed, kept for a later run, or discarded.
 

@@ -211,12 +211,12 @@ def _damaged(path: Path) -> None:
 
 
 WRONG = [
-    (lambda path: path.write_bytes(b"a list of mine\n" * 9), "no ledger"),
+    (lambda path: path.write_bytes(b"a list of mine\n" * 9), "not a ledger"),
     (_foreign, "another program"),
     (_later, "later version"),
     (_damaged, "damaged"),
     (lambda path: path.mkdir(), "is a directory"),
-    (lambda path: os.mkfifo(path, 0o600), "is no regular file"),
+    (lambda path: os.mkfifo(path, 0o600), "is not a regular file"),
     (lambda path: (path.write_bytes(b""), path.chmod(0o666)), "chmod 600"),
 ]
 

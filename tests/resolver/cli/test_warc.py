@@ -682,8 +682,8 @@ def test_files_that_cannot_be_read(folder: Path) -> None:
     os.mkfifo(folder / "pipe")
     for path, words in {
         "none": "No such file or directory",
-        ".": "no regular file",
-        "pipe": "no regular file",
+        ".": "not a regular file",
+        "pipe": "not a regular file",
         "a.warc": "version other than",
     }.items():
         done = resolve("warc", "check", path)

@@ -467,5 +467,5 @@ async def test_a_directory_that_is_moved_under_way_does_not_move_the_root(
 
 
 def test_a_root_that_is_not_there_is_a_wrong_setting(tmp_path: Path) -> None:
-    with pytest.raises(NotConfigured, match="--file-root"):
+    with pytest.raises(NotConfigured, match="file_root"):
         rooted_opened(f"{tmp_path}/none/file", tmp_path / "none")

@@ -317,7 +317,7 @@ async def test_a_file_that_is_not_ours_alone_is_not_gone_on_with(
     else:
         somebody(tmp_path / "got")
     before = snapshot(tmp_path)
-    with pytest.raises(LocalError, match="--exists replace"):
+    with pytest.raises(LocalError, match="exists=replace"):
         await go_on(tmp_path / "got", adopt=True)
     assert snapshot(tmp_path) == before
 

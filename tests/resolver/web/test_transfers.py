@@ -448,7 +448,7 @@ async def test_where_another_server_has_it_files_are_saved_all_the_same(ledger: 
             await save(second, server.url("a.txt"))
             await until(second, lambda states: states == ["done"])
             assert "Not remembered when resolve stops" in (await second.ask("/transfers")).text
-            assert "another run is at work with it" in (await second.ask("/transfers")).text
+            assert "is locked by another run" in (await second.ask("/transfers")).text
         assert await rows(first) == []
 
 
