@@ -151,7 +151,7 @@ class DirectoryListing:
             return self._list_directory(reply)
         await self._give_out()
         if any(finding.rule.endswith(":listing-cut") for finding in reply.findings):
-            words = "the server cut the listing: names are missing, and what they name is not fetched"
+            words = "the server truncated the listing: the missing entries are not fetched"
             raise LimitExceeded("entries", words, url=place.url.shown)
         if self._failed is not None:
             raise self._failed.at(place.url.shown)
@@ -177,7 +177,7 @@ class DirectoryListing:
             url = url if url.endswith("/") else f"{url}/"
             inventory.list_whole(place.path, url, Proven(proofs), certain=certain)
         else:
-            words = "nothing shows that the listing is complete: nothing is removed from this directory"
+            words = "the listing is not proven complete: no file is removed from this directory"
             self._report("listing-unproven", words)
 
     @property
@@ -293,13 +293,13 @@ class DirectoryListing:
     def _leads_back(self) -> bool:
         """Return whether the directory is one of its own parents."""
         if self._is_too_deep:
-            self._report("index-loop", f"{DEEPEST} directories in one another: no deeper one is entered")
+            self._report("index-loop", f"{DEEPEST} nested directories: deeper ones are not entered")
         if self._is_known or not self.position:
             return self._is_loop
         self._spool.describe(self._number, self._likeness.text)
         if not is_too_alike(self._spool.count_above(self._number, self._likeness.text)):
             return False
-        self._report("index-loop", "the same is listed for the third time on the way down: not entered again")
+        self._report("index-loop", "third directory with the same listing on this path: not entered")
         return True
 
     def _report(self, word: str, detail: str) -> None:

@@ -51,12 +51,12 @@ def parts_of(name: str) -> list[bytes]:
     """Return the path components of a name, without leading `./`. Raises `BadItem`."""
     octets = name.encode("utf-8", "surrogateescape")
     if len(octets) > _LONGEST:
-        raise BadItem(f"its name is longer than {_LONGEST} octets")
+        raise BadItem(f"the name is too long: expected at most {_LONGEST} bytes")
     while octets.startswith(b"./"):
         octets = octets[2:]
     parts = octets.split(b"/")
     if not all(map(listing_name_ok, parts)):
-        raise BadItem(f"{name!r} is no name of a file below a directory (S14)")
+        raise BadItem(f"{name!r} is not a file name below the directory (S14)")
     return parts
 
 
@@ -106,14 +106,14 @@ def parse_sum(line: str) -> ListedDigest | None:
     try:
         checksum = Checksum.parse(f"{algorithm}:{digest}")
     except ValueError as error:
-        raise BadItem(f"a digest of {algorithm} is not known here") from error
+        raise BadItem(f"unknown digest algorithm {algorithm}") from error
     return ListedDigest(_unescape_name(name) if escaped else name, checksum)
 
 
 def _unescape_name(name: str) -> str:
     def meaning(escape: re.Match[str]) -> str:
         if escape[0] not in _ESCAPES:
-            raise BadItem(f"the name {name!r} has no escape {escape[0]!r}")
+            raise BadItem(f"the name {name!r} has the unknown escape {escape[0]!r}")
         return _ESCAPES[escape[0]]
 
     return _ESCAPE.sub(meaning, name)
@@ -209,7 +209,7 @@ class MetalinkReader:
         try:
             self._parser.Parse(octets, last)
             if self._held > _MOST_HELD:
-                self._break(f"one tag, comment or text is longer than {_MOST_HELD} octets")
+                self._break(f"a tag, comment or text is longer than {_MOST_HELD} bytes")
         except BrokenList as error:
             failed = error
         # LookupError and ValueError come from an encoding.
@@ -224,7 +224,7 @@ class MetalinkReader:
         raise BrokenList(f"line {self._parser.CurrentLineNumber}: {why}")
 
     def _doctype(self, *_: object) -> NoReturn:
-        self._break("a Metalink has no document type")
+        self._break("a Metalink must not have a document type")
 
     def _other(self, _: str) -> None:
         self._held = 0
@@ -233,9 +233,9 @@ class MetalinkReader:
         self._held = 0
         if not self._inside and name != f"{_NAMESPACE} metalink":
             old = f"{_OLD_NAMESPACE} metalink"
-            self._break("this is Metalink 3, and not 4 (RFC 5854)" if name == old else "this is no Metalink")
+            self._break("expected Metalink 4 (RFC 5854), got Metalink 3" if name == old else "not a Metalink")
         if len(self._inside) == _DEEPEST:
-            self._break(f"elements inside of {_DEEPEST} others")
+            self._break(f"more than {_DEEPEST} nested elements")
         space, _, plain = name.rpartition(" ")
         self._inside.append(plain if space == _NAMESPACE else "")
         if self._inside == ["metalink", "file"]:
@@ -251,7 +251,7 @@ class MetalinkReader:
             return
         self._length += len(text)
         if self._length > _LONGEST_TEXT:
-            self._break(f"a text of more than {_LONGEST_TEXT} characters")
+            self._break(f"a text is longer than {_LONGEST_TEXT} characters")
         self._words.append(text)
 
     def _end(self, _: str) -> None:
@@ -298,7 +298,7 @@ class _MetalinkFile:
 
     def _add_place(self, priority: str | None, url: str) -> None:
         if len(self._places) == _MOST_PLACES:
-            raise BadItem(f"it has more than {_MOST_PLACES} places")
+            raise BadItem(f"more than {_MOST_PLACES} URLs")
         self._places.append((_LAST if priority is None else _number(priority, "priority"), url))
 
     def _add_digest(self, kind: str | None, digest: str) -> None:
@@ -309,14 +309,14 @@ class _MetalinkFile:
         try:
             found = Checksum.parse(f"{algorithm}:{digest.strip()}")
         except ValueError as error:
-            raise BadItem(f"its hash is none: {error}") from error
+            raise BadItem(f"invalid hash: {error}") from error
         if self._digests.setdefault(algorithm, found) != found:
-            raise BadItem(f"it has two different hashes of {kind}")
+            raise BadItem(f"two different hashes of {kind}")
 
     def _set_size(self, text: str) -> None:
         size = _number(text.strip(), "size")
         if self._size not in (None, size):
-            raise BadItem("it has two different sizes")
+            raise BadItem("two different sizes")
         self._size = size
 
     def make_item(self) -> Item:
@@ -331,9 +331,9 @@ class _MetalinkFile:
         if self._wrong is not None:
             raise self._wrong
         if self._name is None:
-            raise BadItem("RFC 5854 wants an attribute name")
+            raise BadItem("the attribute name is missing (RFC 5854)")
         if not self._places:
-            raise BadItem("it has no url" + (", and a metaurl is not followed" if self._metaurls else ""))
+            raise BadItem("the url is missing" + (" (a metaurl is not followed)" if self._metaurls else ""))
         known = (self._digests[each] for each in _ALGORITHM_BY_HASH_TYPE.values() if each in self._digests)
         return ListedFile(
             urls=tuple(dict.fromkeys(url for _, url in sorted(self._places, key=lambda place: place[0]))),
@@ -345,15 +345,15 @@ class _MetalinkFile:
 
     def _findings(self) -> Iterator[Finding]:
         if self._metaurls:
-            detail = f"{self._metaurls} metaurl (a torrent or the like) of it not followed"
+            detail = f"{self._metaurls} metaurl (a torrent or the like) not followed"
             yield Finding("metalink:metaurl", "allow", detail)
         if not self._digests:
-            kinds = f", of {', '.join(self._unknown)} none is known here" if self._unknown else ""
+            kinds = f" (unknown: {', '.join(self._unknown)})" if self._unknown else ""
             yield Finding("metalink:no-hash", "warn", f"the Metalink has no hash to compare{kinds}")
 
 
 def _number(text: str, what: str) -> int:
     """Parse a number of at most 18 digits; no file size has more."""
     if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise BadItem(f"its {what} is no number: {text[:64]!r}")
+        raise BadItem(f"the {what} is not a number: {text[:64]!r}")
     return int(text)

@@ -63,7 +63,7 @@ class Proven:
 
     def __init__(self, proofs: tuple[str, ...]) -> None:
         if not proofs:
-            raise ValueError("a listing is proven by at least one of the words of `verified`")
+            raise ValueError("proofs must have at least one value of `verified`")
         self.proofs = proofs
 
 

@@ -140,12 +140,12 @@ class Robots:
                 if self._is_due(server):
                     await self._ask(server, parse(f"{place}/robots.txt", origin=origin), origin, referrer)
         if server.failed is not None:
-            words = f"/robots.txt of this server cannot be had: {server.failed.message}"
+            words = f"cannot get /robots.txt of this server: {server.failed.message}"
             raise TryLater(words, url=url.shown) from server.failed
         if server.rules is None or server.rules.allows(url.text):
             return None
         line = server.rules.line(url.text)
-        detail = "/robots.txt asks not to fetch this" + ("" if line is None else f": {line}")
+        detail = "/robots.txt disallows this URL" + ("" if line is None else f": {line}")
         return Finding("http:robots", "warn", detail)
 
     def _is_due(self, server: _RobotsServer) -> bool:
@@ -168,7 +168,7 @@ class Robots:
         if server.rules is not None and server.rules.delay:
             self._slow(host_key(url), server.rules.delay)
             if server.rules.wanted_delay > LONGEST_DELAY:
-                words = f"Crawl-delay of {server.rules.wanted_delay:g} s: {LONGEST_DELAY:g} s are kept to"
+                words = f"Crawl-delay of {server.rules.wanted_delay:g} s: reduced to {LONGEST_DELAY:g} s"
                 self._report(url.shown, Finding("http:crawl-delay", "warn", words))
 
     async def _read(self, url: Url, origin: Origin, referrer: Referrer | None) -> bytes:

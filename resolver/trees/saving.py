@@ -117,7 +117,7 @@ def save_tree(
 ) -> RunningBatch[Outcome]:
     """Return an iterator that has not started; see `Resolver.save_tree`. Raises `ValueError`."""
     if depth is not None and depth < 1:
-        raise ValueError("depth is 1 or more")
+        raise ValueError("depth must be at least 1")
     wish = TreeRequest(
         session=session,
         network=network,
@@ -326,7 +326,7 @@ class GroupMailbox:
                 await self._take(wanted[start : start + _AHEAD])
         finally:
             await self._loop.in_thread(self._box.close)
-        detail = f"{self._gone} articles are listed and not there any more"
+        detail = f"{self._gone} listed articles do not exist any more"
         return Saved(
             url=self._url.shown,
             requested_url=self._url.shown,
@@ -348,7 +348,7 @@ class GroupMailbox:
         listing = self._session.listing(self._url, origin=self._origin, referrer=self._referrer)
         async with listing as reply:
             if reply.kind is not Kind.GROUP:
-                raise Declined(f"this is a {reply.kind.value} and no group", url=reply.url)
+                raise Declined(f"expected a group, got a {reply.kind.value}", url=reply.url)
             async for entry in reply.entries():
                 if entry.url is not None and entry.name.isdigit() and int(entry.name) not in held:
                     found.append(entry)

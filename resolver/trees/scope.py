@@ -153,7 +153,7 @@ class Selection:
         try:
             return re.compile(self.pattern)
         except re.error as error:
-            raise ValueError(f"{self.pattern!r} is no regular expression: {error}") from error
+            raise ValueError(f"{self.pattern!r} is not a regular expression: {error}") from error
 
 
 def _any_of(globs: Sequence[str]) -> re.Pattern[str] | None:

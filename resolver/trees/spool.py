@@ -231,4 +231,4 @@ def faults() -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise LocalError(f"what was found cannot be kept in a temporary database: {error}") from error
+        raise LocalError(f"cannot store the found entries in a temporary database: {error}") from error

@@ -99,7 +99,7 @@ class TreeTop:
         """Check the same for a file; raise `NoDocument` if an added slash reveals a directory."""
         self._judge(start, target)
         if target.text.endswith("/") and not start.text.endswith("/") and names_of(start) == names_of(target):
-            raise NoDocument("S10", "a redirect tells that this is a directory")
+            raise NoDocument("S10", "a redirect shows that this is a directory")
 
 
 class TreeItem:

@@ -75,7 +75,7 @@ FILES = [
         urls=("http://h.example/b",),
         name="b",
         findings=(
-            Finding("metalink:metaurl", "allow", "1 metaurl (a torrent or the like) of it not followed"),
+            Finding("metalink:metaurl", "allow", "1 metaurl (a torrent or the like) not followed"),
             Finding("metalink:no-hash", "warn", "the Metalink has no hash to compare"),
         ),
     ),
@@ -145,7 +145,7 @@ def test_the_best_digest_that_is_known(hashes: tuple[str, ...], algorithm: str |
         ("<url>ftp://h/x</url>", ' name="a/../x"', "S14"),
         ("<url>ftp://h/x</url>", ' name=""', "S14"),
         ("<url>ftp://h/x</url>", ' name="a\\b"', "S14"),
-        ("", ' name="x"', "no url"),
+        ("", ' name="x"', "url is missing"),
         ("<metaurl>http://h/x</metaurl>", ' name="x"', "metaurl"),
         ("<size>-1</size>", ' name="x"', "size"),
         ("<size>6</size><size>7</size>", ' name="x"', "two different sizes"),
@@ -176,9 +176,9 @@ _LAUGHS = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 20)
     ("text", "words"),
     [
         ("", "well-formed"),
-        ("<metalink>", "no Metalink"),
+        ("<metalink>", "not a Metalink"),
         ('<metalink xmlns="http://www.metalinker.org/"/>', "Metalink 3"),
-        ("<html/>", "no Metalink"),
+        ("<html/>", "not a Metalink"),
         (f"{HEAD}", "well-formed"),
         (f"{HEAD}<file></metalink>", "well-formed"),
         (HEAD.replace("UTF-8", "x-none") + TAIL, "unknown encoding"),
@@ -348,8 +348,8 @@ def test_the_length_tells_the_algorithm(algorithm: str, length: int) -> None:
         (f"{'a' * 33}  x", "33 digits"),
         (f"BLAKE2b (x) = {'a' * 128}", "BLAKE2b"),
         (f"SHA256 (x) = {'a' * 40}", "SHA256"),
-        (f"\\{SUMS_SHA256}  a\\t", r"no escape '\\\\t'"),
-        (f"\\{SUMS_SHA256}  a\\", "no escape"),
+        (f"\\{SUMS_SHA256}  a\\t", r"unknown escape '\\\\t'"),
+        (f"\\{SUMS_SHA256}  a\\", "unknown escape"),
     ],
 )
 def test_what_means_nothing_here(line: str, words: str) -> None:

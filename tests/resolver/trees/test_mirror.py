@@ -270,5 +270,5 @@ async def test_mirror_of_menu_removes_only_after_a_proven_end(
 
 
 def test_proven_without_a_proof_raises() -> None:
-    with pytest.raises(ValueError, match="proven"):
+    with pytest.raises(ValueError, match="proofs"):
         Proven(())
