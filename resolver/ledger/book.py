@@ -113,12 +113,10 @@ def check_is_ours(connection: sqlite3.Connection, path: str) -> bool:
         return True
     if ours == _OURS:
         raise LedgerFault(
-            f"the ledger {path!r} is of a later version of this program: use that, or another file"
+            f"the ledger {path!r} is of a later version of resolve: use that version, or another file"
         )
     if ours or version or connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-        raise LedgerFault(
-            f"{path!r} is a database of another program, and is left as it is: name another file"
-        )
+        raise LedgerFault(f"{path!r} is a database of another program and stays unchanged: name another file")
     return False
 
 
@@ -132,7 +130,7 @@ def _check_schema(connection: sqlite3.Connection, path: str) -> None:
     tables = re.findall(r"CREATE TABLE .*?\);", TABLES, re.DOTALL)
     if sorted(_table(str(sql)) for (sql,) in found) != sorted(map(_table, tables)):
         raise LedgerFault(
-            f"{path!r} has tables, views or triggers that no run has made, and is left as it is: name another"
+            f"{path!r} has tables, views or triggers that no run has made, and stays unchanged: name another"
             " file"
         )
 
@@ -176,18 +174,18 @@ def faults_of(path: str) -> Iterator[None]:
 
 #: The prefixes of SQLite's error names, with their meaning and the fix.
 _WORDS = (
-    ("SQLITE_NOTADB", "is no ledger, and is left as it is: name another file"),
+    ("SQLITE_NOTADB", "is not a ledger and stays unchanged: name another file"),
     (
         "SQLITE_CORRUPT",
-        "is damaged: move it away; the same command with a new one and --exists skip keeps what is whole",
+        "is damaged: move it away and run again; exists=skip keeps the complete files",
     ),
     ("SQLITE_INTERRUPT", "takes more work than its size explains, so it is damaged: name another file"),
-    ("SQLITE_BUSY", "is locked by another program: wait for that, or name another file"),
-    ("SQLITE_READONLY", "cannot be written: choose a place that you may write to"),
-    ("SQLITE_PERM", "cannot be written: choose a place that you may write to"),
-    ("SQLITE_CANTOPEN", "cannot be opened: it and its directory have to be ones that you may write to"),
-    ("SQLITE_FULL", "cannot be written: no space left; free some, and the same command goes on"),
-    ("SQLITE_IOERR", "cannot be read or written; is there space left? The same command goes on then"),
+    ("SQLITE_BUSY", "is locked by another program: wait for it, or name another file"),
+    ("SQLITE_READONLY", "cannot be written: choose a file that you may write to"),
+    ("SQLITE_PERM", "cannot be written: choose a file that you may write to"),
+    ("SQLITE_CANTOPEN", "cannot be opened: the file and its directory must be writable"),
+    ("SQLITE_FULL", "cannot be written: no space left (free some, then run again)"),
+    ("SQLITE_IOERR", "cannot be read or written: check the free space, then run again"),
 )
 
 

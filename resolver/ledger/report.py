@@ -212,7 +212,7 @@ def _written_by_a_run(path: str) -> Iterator[None]:
     try:
         yield
     except (ValueError, TypeError, LookupError) as error:
-        raise LedgerFault(f"the ledger {path!r} has what no run wrote: {error}") from error
+        raise LedgerFault(f"the ledger {path!r} has an invalid row: {error}") from error
 
 
 def _make_pending_row(
@@ -279,4 +279,4 @@ def _reading(path: str) -> Iterator[sqlite3.Connection]:
 
 def _check(connection: sqlite3.Connection, path: str) -> None:
     if not check_is_ours(connection, path):
-        raise LedgerFault(f"{path!r} is no ledger: it is empty")
+        raise LedgerFault(f"{path!r} is not a ledger: the file is empty")
