@@ -156,7 +156,7 @@ def check_cluster(client: Client) -> None:
 def check(version: str) -> None:
     """Check the version of a task in its worker. Raises `NotConfigured`."""
     if version != VERSION:
-        raise NotConfigured(f"a worker has {VERSION}, and the run is of {version}: {_SAME}")
+        raise NotConfigured(f"a worker has {VERSION}, but the run needs {version}: {_SAME}")
 
 
 @contextmanager
@@ -168,8 +168,8 @@ def translate_errors() -> Iterator[None]:
         if isinstance(error, RuntimeError) and _UNREADABLE not in str(error):
             raise
         why = "the scheduler cannot read it" if isinstance(error, RuntimeError) else str(error)
-        raise NotConfigured(f"the cluster cannot take this ({why}): {_WANTED}") from error
+        raise NotConfigured(f"the cluster cannot load the task ({why}): {_WANTED}") from error
 
 
 _SAME = "scheduler, workers and client need the same version of resolve, with its extra bulk"
-_WANTED = f"scheduler and workers need resolve {VERSION} with its extra bulk, as it is here"
+_WANTED = f"scheduler and workers need resolve {VERSION} with its extra bulk, like this client"

@@ -164,7 +164,7 @@ class BulkPlan:
             else:
                 begun.append(number)
         if missing.total():
-            raise ValueError(f"{missing.total()} of what is left were not in slice {slice.number}")
+            raise ValueError(f"{missing.total()} requests in 'left' were not in slice {slice.number}")
         self._waiting.forget(begun)
         del self._under_way[slice.partition]
         self._turns.end(share, not_begun.items(), seconds, idle=idle)

@@ -469,4 +469,4 @@ def _faults() -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise LocalError(f"what is to be fetched cannot be kept in a temporary database: {error}") from error
+        raise LocalError(f"cannot store the requests in a temporary database: {error}") from error

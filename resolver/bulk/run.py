@@ -183,11 +183,13 @@ def _agree(store: Store, format: Format) -> int:
         found = json.loads(told)
         version, partitions, kept = found["version"], found["partitions"], found["format"]
     except (ValueError, LookupError, TypeError) as error:
-        raise LocalError(f"{_ABOUT} there is none of ours: choose another place") from error
+        raise LocalError(f"{_ABOUT} was not written by resolve: choose another location") from error
     if version != 1 or not isinstance(partitions, int) or partitions < 1:
-        raise LocalError(f"{_ABOUT} there is of another version of this program: choose another place")
+        raise LocalError(f"{_ABOUT} was written by another version of resolve: choose another location")
     if kept != format:
-        raise NotConfigured(f"what is there has outcomes in {kept}: choose that, or another place")
+        raise NotConfigured(
+            f"the existing outcomes have the format {kept}: choose that format, or another location"
+        )
     return int(partitions)
 
 
@@ -320,7 +322,7 @@ class _WorkerSpread:
     def _lose(self, slice: RequestSlice, error: Exception) -> None:
         self._lost[slice.partition] += 1
         if self._lost[slice.partition] >= _MOST_LOST:
-            raise LocalError(f"{slice.label}: {_MOST_LOST} times in a row its worker was lost") from error
+            raise LocalError(f"{slice.label}: its worker was lost {_MOST_LOST} times in a row") from error
         self._plan.end(slice, slice.items, 0.0)
 
     def _count(self, slice: RequestSlice, report: SliceReport) -> None:
@@ -341,7 +343,7 @@ class _WorkerSpread:
     def _wait_for_another(self, slice: RequestSlice) -> None:
         self._held[slice.partition] += 1
         if self._held[slice.partition] >= _MOST_HELD:
-            raise LocalError(f"{slice.label}: another run has been at work with it for {_MOST_HELD} minutes")
+            raise LocalError(f"{slice.label}: another run has held the partition for {_MOST_HELD} minutes")
         self._plan.end(slice, slice.items, 0.0)
 
     def _pauses_of(self, partition: int) -> dict[str, float]:
@@ -382,4 +384,4 @@ def _exit_of(exits: Iterable[int]) -> int:
     return failures.pop() if failures else 0
 
 
-_GONE = "the scheduler has let go of what was under way: with another one the same run goes on"
+_GONE = "the scheduler was lost during the run (run again with another scheduler to resume)"

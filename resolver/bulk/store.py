@@ -124,7 +124,7 @@ class RemoteStore:
         try:
             yield
         except Exception as error:
-            raise LocalError(f"{self._shown!r} cannot be used: {type(error).__name__}: {error}") from error
+            raise LocalError(f"cannot access {self._shown!r}: {type(error).__name__}: {error}") from error
 
 
 Store: TypeAlias = OutputFiles | RemoteStore

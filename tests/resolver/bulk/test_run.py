@@ -303,9 +303,9 @@ def test_ledgers_may_be_elsewhere(client: Client, site: Site, tmp_path: Path) ->
         ('{"version": 1, "partitions": 8, "format": "jsonl"}', NotConfigured, "jsonl"),
         ('{"version": 2, "partitions": 8, "format": "parquet"}', LocalError, "another version"),
         ('{"version": 1, "partitions": 0, "format": "parquet"}', LocalError, "another version"),
-        ('{"something": "else"}', LocalError, "none"),
-        ("[]", LocalError, "none"),
-        ("no JSON", LocalError, "none"),
+        ('{"something": "else"}', LocalError, "not written by resolve"),
+        ("[]", LocalError, "not written by resolve"),
+        ("no JSON", LocalError, "not written by resolve"),
     ],
 )
 def test_a_place_that_was_begun_in_another_way_is_left_alone(
