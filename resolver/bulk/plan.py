@@ -323,7 +323,7 @@ def iterate_requests(given: Given, client: Client | None) -> Iterator[UrlLike | 
 WORKERS = (1, 4, 16)
 
 #: Slices that are submitted per slot. With no slice at hand, a slot is idle for the time of a message, once a
-#: minute. With more, slices of the slowest host wait behind others: with two, a run takes 20 % longer on a
+#: minute. With more, slices of the slowest host wait for others: with two, a run takes 20 % longer on a
 #: cluster of the largest useful size (`python -m bench.bulk_plan`).
 AHEAD = 1.0
 

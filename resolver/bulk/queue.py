@@ -2,13 +2,13 @@
 
 A host belongs to one partition. A partition is in one of three states:
 
-- waiting: it has requests, and an entry in the heap whose key is its remaining seconds;
+- waiting: it has requests, and an entry in the heap with its remaining seconds as key;
 - under way: a worker has a share of it;
 - ended: it has no requests left and no share under way.
 
-Invariant: a partition has at most one share under way. So the limits of a host hold for the complete cluster,
-whichever worker takes a share, without communication. Heap entries may be stale: an entry counts only if its
-partition is not under way and the key equals `_before`.
+Invariant: a partition has at most one share under way. So the limits of a host hold for the complete cluster
+without communication between workers. Heap entries may be stale: an entry counts only if its partition is not
+under way and the key equals `_before`.
 
 `take` returns a share of the waiting partition with the most seconds left: the longest must not wait, and the
 others fill the remaining workers. In the share each host gets the requests that it can answer within `box`
@@ -112,15 +112,15 @@ class BulkScheduler:
     def __init__(self, pace: HostPace, *, partitions: int = PARTITIONS, box: float = BOX) -> None:
         self._pace = pace
         self._box = box
-        self._partition = array("l")  # of each host
+        # Arrays by host number, from `_partition` to `_between`; by partition, from `_hosts` to `_before`.
+        self._partition = array("l")
         self._cap = array("l")  # The maximum of concurrent requests; 0: no limit.
         self._asked = array("q")  # All requests of the host.
         self._waiting = array("q")  # The requests that are in no share.
         self._between = array("d")  # The estimated seconds per request.
         self._hosts = [array("l") for _ in range(partitions)]  # The hosts with waiting requests.
-        self._each = array(
-            "d", [pace.each] * partitions
-        )  # The seconds per request with many concurrent ones.
+        # The seconds per request with many concurrent ones.
+        self._each = array("d", [pace.each] * partitions)
         self._shares = array("l", [0] * partitions)  # The number of shares so far.
         self._before = array("d", [0.0] * partitions)  # The remaining seconds, as in the heap.
         self._heap: list[tuple[float, int]] = []

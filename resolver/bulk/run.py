@@ -27,11 +27,11 @@ from resolver.transfer.settings import Settings, check_names
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-#: The maximum of times in a row that a slice may be lost with its worker.
+#: A run fails if a slice of a partition is lost with its worker so many times in a row.
 _MOST_LOST = 5
 
-#: The maximum of times in a row, a minute each, that another run may hold a partition. A request of that run
-#: to a silent host takes as long as all its attempts.
+#: A run fails if another run holds a partition so many times in a row, a minute each. A request of that run to
+#: a host that does not answer takes as long as all its attempts.
 _MOST_HELD = 20
 
 #: The timeout in seconds for a report from its worker, a value of some hundred bytes. No other slice is
@@ -158,9 +158,8 @@ def run(
             _wait_for_others(client, out)
         with translate_errors():
             summary = _WorkerSpread(client, job, plan, on_progress or (lambda progress: None)).run()
-    if warc and isinstance(
-        store, OutputFiles
-    ):  # If the run fails, each worker closes its archives when it ends.
+    if warc and isinstance(store, OutputFiles):
+        # If the run fails, each worker closes its archives when it ends.
         client.run(close_all)
         client.submit(index_all, store.directory, pure=False).result()
     return summary
@@ -199,9 +198,10 @@ class _WorkerSpread:
     A slice is under way from `_follow` on, until its future has one of these results:
 
     - a report: the plan gets the unstarted requests back (`_count`);
-    - a report with `held`: another run has the partition; the plan gets all requests back, 20 times in a row
-      at most;
-    - `KilledWorker`: the worker was lost; the plan gets all requests back, 5 times in a row at most;
+    - a report with `held`: another run has the partition; the plan gets all requests back; the 20th time
+      in a row fails the run;
+    - `KilledWorker`: the worker was lost; the plan gets all requests back; the 5th time in a row
+      fails the run;
     - `CancelledError`, or a lost connection: the scheduler is lost, and the run fails;
     - an `OSError` of the slice: the run fails.
 

@@ -46,7 +46,7 @@ def replace(path: str, lines: Iterable[bytes], mode: int, *, sync: bool = True) 
     """Replace the file of that name in one step; the existing file stays if this fails.
 
     Args:
-        path: The name, which any file may have.
+        path: The name, whether free or taken by any file.
         lines: The content.
         mode: The permissions, less the user's umask.
         sync: Whether the bytes are on the disk before the renaming.

@@ -336,8 +336,8 @@ class PartFile:
     def note(self, known: Validators, *, complete: bool) -> None:
         """Write the state for a later run.
 
-        If the file system cannot keep other users from writing to the file, no later run could trust the
-        state. Then no state is written and the file is not kept.
+        If the file system cannot keep other users from writing to the file or its state, no later run could
+        trust them. Then the file is not kept.
         """
         self.known = known
         if self._mark is None:

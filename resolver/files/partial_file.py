@@ -1,6 +1,6 @@
 """Partial files: NAME.part, or memory, which receives a peer's bytes until the file is complete (S14).
 
-NAME.part stands in the directory of the final name. It is created exclusively and through no link. It is
+NAME.part is in the directory of the final name. It is created exclusively and through no link. It is
 renamed in one step once it is complete and, unless `sync` is `never`, on the disk. A small file with nothing
 on the disk yet is held in memory until it is complete. The directory stays open meanwhile, so renaming it
 cannot send the file elsewhere. No file is ever made executable.
@@ -84,7 +84,7 @@ class PartialFile:
         known: The validators of the object that these bytes belong to.
         dropped: Why existing bytes could not be resumed, or None.
         finished: Whether the file has its final name already and only its state file was left.
-        left: The bytes that stay behind for a later run.
+        left: The number of bytes that are kept for a later run.
     """
 
     final = False
