@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 #: A run fails if a slice of a partition is lost with its worker so many times in a row.
 _MOST_LOST = 5
 
-#: A run fails if another run holds a partition so many times in a row, a minute each. A request of that run to
-#: a host that does not answer takes as long as all its attempts.
+#: A run fails if another run holds a partition so many times in a row, a minute each. A request of that run
+#: to a host that does not answer takes as long as all its attempts.
 _MOST_HELD = 20
 
 #: The timeout in seconds for a report from its worker, a value of some hundred bytes. No other slice is

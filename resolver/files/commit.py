@@ -225,7 +225,7 @@ class UnopenedPart:
 #
 # Two groups exist at a time: one is being synced in a worker thread, and the next one collects files. No file
 # waits for others: a single file is a group of one. A group takes one hop to a thread, however many files it
-# has. `sync` sets the guarantee for a file that has its name:
+# has. With `always` each file is synced alone. `sync` sets the guarantee for a file that has its name:
 #
 # - `always`: its data and its name are on the disk before the save is reported;
 # - `group`: its data is on the disk; its name follows when the system writes it, and never before the data;
