@@ -31,8 +31,8 @@ _INHERITED = (
     "in the child"
 )
 _INSIDE = (
-    "a blocking call in the thread in which url-resolver works would wait for itself: await the function of "
-    "the same name, of the package resolver"
+    "a blocking call in the thread of url-resolver would wait for itself: await the function of the same "
+    "name in the package resolver"
 )
 _ENDING = "the interpreter is shutting down: nothing can be fetched any more"
 
@@ -41,7 +41,7 @@ class ThreadLost(RuntimeError):
     """A call could not complete because the portal's thread has ended or does not exist."""
 
     def __init__(self) -> None:
-        super().__init__("the thread in which url-resolver works has ended")
+        super().__init__("the thread of url-resolver has ended")
 
 
 #: An object that keeps connections until it is exited.
@@ -401,7 +401,7 @@ class PortalContext(Generic[S, T]):
 
     def check_open(self) -> None:
         if self._opened is None:
-            raise ValueError("the body of a reply is read before the reply is left")
+            raise ValueError("the reply or session is closed: use it inside the with block")
 
     def before_leaving(self, close: Callable[[], Awaitable[None]]) -> None:
         self._closers.append(close)

@@ -293,8 +293,8 @@ class _SeekableObject(io.RawIOBase):
             raise ValueError("I/O operation on closed file")
         if self._size is None or not self.seekable():
             raise io.UnsupportedOperation(
-                f"{self.name} cannot be sought in: the server tells no size, or cannot begin in the middle; "
-                "save it, and open the file"
+                f"{self.name} is not seekable: the size is unknown, or the scheme has no offsets "
+                "(save it, and open the file)"
             )
         position = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
         if position < 0:

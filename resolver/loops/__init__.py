@@ -19,8 +19,8 @@ from resolver.loops.loop import Background, CancelScope, Event, Loop, Nursery, W
 __all__ = ["Background", "CancelScope", "Event", "Loop", "Nursery", "Wait", "is_cancel", "running"]
 
 _NONE_RUNS = (
-    "url-resolver waits under trio or asyncio, and no task of either is running here. "
-    "In a program of its own: asyncio.run(main()) or trio.run(main). Without a loop: resolver.blocking"
+    "no task of trio or asyncio is running here: use asyncio.run(main()) or trio.run(main), "
+    "or without a loop resolver.blocking"
 )
 
 

@@ -481,7 +481,7 @@ def test_a_session_is_talked_to_from_a_thread() -> None:
                 session.expect(b"never", timeout=0)
             session.send_line("bye")
             assert session.read() == b"bye\nbye\n"
-        with pytest.raises(ValueError, match="left"):
+        with pytest.raises(ValueError, match="closed"):
             session.read()
     assert server.violations == []
 
