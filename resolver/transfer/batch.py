@@ -351,7 +351,7 @@ class RunningBatch(Generic[T]):
             if self._error is not None:
                 raise self._error
             if self._closed:
-                raise RuntimeError("this was closed before its end: there is no more of it")
+                raise RuntimeError("the batch was closed before its end")
             if self._over:
                 raise StopAsyncIteration
             self._changed = loop.event()

@@ -59,7 +59,7 @@ class CookieFile:
             try:
                 cookie = parse_line(line, number, self._suffix_of)
             except BadLine as error:
-                self._warn(f"line {number} is passed over: {error}")
+                self._warn(f"line {number} is skipped: {error}")
             else:
                 if cookie is not None and not cookie.is_over(self._jar.now):
                     self._jar.cookies[cookie.key] = cookie

@@ -22,7 +22,7 @@ _ZSTD_PIECE = 64
 #: The window size that a decoder of web content must support, and need not exceed (RFC 9659 3).
 _ZSTD_WINDOW = 8 << 20
 
-_NOT_OF_IT = "the body is not of the content coding it is said to be of"
+_NOT_OF_IT = "the body is not in its declared content coding"
 
 
 class _Brotli:

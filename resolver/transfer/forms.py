@@ -71,9 +71,9 @@ async def form_at(
     Raises the errors of `Resolver.fetch`, `NotFound` for an item without a form, and `UnsupportedScheme` for
     a URL that already submits answers.
     """
-    assert isinstance(url, GopherUrl), "no other scheme has forms"
+    assert isinstance(url, GopherUrl), "only gopher URLs have forms"
     if parse_command(url.gopherplus).answers is not None:
-        what = "this URL submits a form that is filled in already: resolve cat URL does that"
+        what = "the URL already submits a form: resolve cat URL sends it"
         raise UnsupportedScheme(url.scheme, what, url=url.shown)
     asking = with_gopherplus(url, b"!")
     response = await session.fetch(replace(asking, text=build(asking)), origin=origin, referrer=referrer)

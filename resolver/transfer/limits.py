@@ -88,7 +88,7 @@ class LimitedBody:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise self._loop.closed("the body of a reply is read before the reply is left")
+            raise self._loop.closed("the reply is closed: read its body inside the with block")
 
     async def __anext__(self) -> bytes:
         if self._closed:
@@ -181,7 +181,7 @@ class LimitedBody:
         except ResolveError:
             count()
             raise
-        assert moved is not None, "looking never ends"
+        assert moved is not None, "the checks do not end"
         self._count(before + moved.value - self.received)
         return moved.value
 
@@ -203,7 +203,7 @@ class LimitedBody:
         """
         if isinstance(error, Truncated) and self._start:
             whole = Truncated(
-                f"{error.message}, behind {self._start} that were there already",
+                f"{error.message}, in addition to {self._start} bytes received before",
                 received=self._start + error.received,
                 expected=None if error.expected is None else self._start + error.expected,
             )

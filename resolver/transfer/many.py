@@ -217,7 +217,9 @@ class SavingOne:
         session, request = self._how.session, self.request
         if request.path is not None:
             if not self.is_alone:
-                raise LocalError(f"{request.path!r} is where another request of this call goes")
+                raise LocalError(
+                    f"cannot save to {request.path!r}: another request of this call has this path"
+                )
             return request.path
         name = await session.server_name(url, origin=request.origin, referrer=request.referrer)
         suffix = ""
@@ -368,6 +370,6 @@ async def save_under(
 def check_pace(concurrency: int, per_host: int | None, rate: float | None) -> None:
     """Raise `ValueError` for limits with which no request could start."""
     if concurrency < 1 or (per_host is not None and per_host < 1):
-        raise ValueError("concurrency and per_host are 1 or more")
+        raise ValueError("concurrency and per_host must be at least 1")
     if rate is not None and not 0 < rate < float("inf"):
-        raise ValueError("host_rate is above 0")
+        raise ValueError("host_rate must be a finite number above 0")

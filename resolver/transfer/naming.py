@@ -265,7 +265,7 @@ class NameReservations:
                     self._last.put(key, number)
                 self._files.put(name_key(found), _NAMED)
                 return found
-        raise AssertionError("numbers end")
+        raise AssertionError("unreachable: the numbers do not end")
 
     def reserve_again(self, paths: Sequence[str]) -> list[bool]:
         """Reserve paths of an earlier run for their URLs again; return for each whether it is still free."""

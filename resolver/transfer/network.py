@@ -30,10 +30,10 @@ from resolver.transfer.settings import Settings, limits_of
 
 _ANOTHER_RUN = (
     "this Resolver (or HttpxTransport) was entered in another run of an event loop, or in another thread, "
-    "and keeps connections there: make and enter one in each"
+    "and keeps its connections there: create one for each"
 )
 
-_NOT_ENTERED = "this Resolver was not entered: nobody would end what goes on behind the call (async with)"
+_NOT_ENTERED = "this Resolver was not entered: its background tasks must run inside async with"
 
 
 class Closeable(Protocol):
@@ -82,7 +82,9 @@ class Network:
         self._news_server = settings.get("news_server")
         self.recorder, self.archive = settings.get("recorder"), settings.get("archive")
         if self.recorder is not None and self.archive is not None:
-            raise NotConfigured("what comes from an archive is in one: keep it, or fetch from it, not both")
+            raise NotConfigured(
+                "recorder and archive cannot be combined: write to an archive, or read from one"
+            )
         pool = ConnectionPool()
         self._shared = RunState(
             policy=self.policy,
@@ -215,7 +217,7 @@ class Network:
         See `judge_url`. Raises `NotConfigured` if everything is read from archives.
         """
         if self.archive is not None:
-            raise NotConfigured("all comes from archives (--from-warc), and nothing goes out")
+            raise NotConfigured("cannot connect: everything is read from archives (--from-warc)")
         return UrlGate(
             self.judge_url(
                 url,

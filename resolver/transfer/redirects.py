@@ -86,7 +86,7 @@ def next_request(
     try:
         url = join(request.url, moved.location)
     except InvalidUrl as error:
-        raise ProtocolError(f"the answer {moved.code} leads nowhere: {error.message}") from error
+        raise ProtocolError(f"invalid location in the answer {moved.code}: {error.message}") from error
     now = count_learnt(request.options)
     chain = [strip_user(each) for each in (*earlier, request.url)]
     since = request.since if now == request.learnt else len(chain)
@@ -153,10 +153,10 @@ class MirrorPrefixes:
         self._said: dict[tuple[str, str], dict[str, tuple[str, Sequence[str]]]] = {}
         for prefix, mirrors in said.items():
             if isinstance(mirrors, str):
-                raise NotConfigured(f"the mirrors of {prefix} are a list of URLs, not a text")
+                raise NotConfigured(f"the mirrors of {prefix} must be a list of URLs, got str")
             url = check_mirror(prefix)
             if not (isinstance(url, HostUrl) and url.host):
-                raise NotConfigured(f"{url.shown} leads to no host, and has no mirrors")
+                raise NotConfigured(f"{url.shown} must have a host to have mirrors")
             for mirror in mirrors:
                 check_mirror(mirror)
             self._said.setdefault(_place(url), {})[_path(url).rstrip("/")] = (prefix, mirrors)
@@ -183,7 +183,7 @@ def check_mirror(text: str) -> Url:
     except InvalidUrl as error:
         raise NotConfigured(f"not a URL: {error.message}") from error
     if "?" in text or "#" in text or "://" not in text:
-        raise NotConfigured(f"{url.shown} is no URL that a path can be put behind")
+        raise NotConfigured(f"{url.shown} must be a URL to which a path can be appended")
     return url
 
 

@@ -273,7 +273,7 @@ class Retrier:
             if not same:
                 self._begin_anew("the object has changed")
             elif requested:
-                self._start_over("the peer cannot go on in the middle")
+                self._start_over("the server cannot resume at an offset")
             else:
                 keep.restart()
             return
@@ -283,13 +283,13 @@ class Retrier:
         await reply.body.skip(max(0, keep.position - OVERLAP) - reply.start)
         held = keep.tail(min(OVERLAP, keep.position - reply.start))
         if await reply.body.take(len(held)) != held:
-            self._distrust(place, "the peer goes on with other octets than those held")
+            self._distrust(place, "the server resumed with bytes that differ from the stored ones")
 
     def _check_end(self, reply: StreamingResponse, place: Location) -> None:
         """Check the size of a resumed object: extra bytes belong to another state or another object."""
         if reply.size is not None and self._keep.position != reply.size:
             held = self._keep.position
-            self._distrust(place, f"{held} octets came of an object of {reply.size} that was gone on with")
+            self._distrust(place, f"got {held} bytes after resuming, expected {reply.size}")
 
     def _distrust(self, place: Location, why: str) -> NoReturn:
         """Request no offsets from this location again. Raises `Changed`."""
@@ -303,12 +303,12 @@ class Retrier:
         The number of changes is limited, because a server's object may differ each time.
         """
         if self._keep.final:
-            raise Changed(f"{why}, and what is out cannot be taken back")
+            raise Changed(f"{why}, and the bytes already written cannot be taken back")
         self._changes += 1
         self._furthest = 0
         self._start_over(why)
         if self._changes > self._retry_policy.tries:
-            raise Changed(f"{why}, again and again")
+            raise Changed(f"{why} repeatedly")
 
     def _start_over(self, why: str) -> None:
         """Discard the stored bytes, and record the reason."""
@@ -323,7 +323,7 @@ def give_way_for_room(error: ResolveError, url: Url, network: Network) -> None:
     """
     turn = current()
     if turn is not None and is_scarce(error) and turn.lower():
-        words = f"{most_descriptors()} descriptors are all in use (ulimit -n): less is done at once"
+        words = f"{most_descriptors()} file descriptors are all in use (ulimit -n): concurrency is reduced"
         network.warn(url.shown, Finding("descriptors", "warn", words))
         raise Requeue from error
 
@@ -331,6 +331,4 @@ def give_way_for_room(error: ResolveError, url: Url, network: Network) -> None:
 def refuse_pointer(reply: LiveFacts) -> None:
     """Refuse to save a link or a service, which has no bytes of its own. Raises `Refused` (S10)."""
     if reply.points:
-        raise Refused(
-            "S10", f"this is a {reply.kind.value}: it leads to {reply.target}, which is not followed"
-        )
+        raise Refused("S10", f"this is a {reply.kind.value}: its target {reply.target} is not followed")

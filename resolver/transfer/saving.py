@@ -314,7 +314,7 @@ class Saver:
         if sink.dropped is not None:
             self._report("save:restarted", f"{sink.dropped}: started over")
         if self._network.recorder is not None and (sink.position or sink.has_gaps):
-            self._report("save:restarted", "an archive is kept, and part of it came before: started over")
+            self._report("save:restarted", "an archive records only complete objects: started over")
             sink.restart()
         order = self._order
         # the server of the object has responded by now
@@ -375,7 +375,7 @@ class Saver:
                 if not proved:  # from one location, not from several combined
                     self._wrong.append(self._served)
                 proved = set()
-                self._report("save:mismatch", f"{error.message}: asked for once more")
+                self._report("save:mismatch", f"{error.message}: requested again")
                 sink.restart()
             reply = await self._retry(sink)
         try:
@@ -527,7 +527,7 @@ def refuse_listing(reply: StreamingResponse) -> None:
     if reply.lists:
         raise NoDocument(
             "S14",
-            f"this is a {reply.kind.value} and not a document: ls shows what is in it, {_ways(reply)}",
+            f"this is a {reply.kind.value} and not a document: ls lists it, {_ways(reply)}",
             flag="-O FILE",
             url=reply.url,
         )

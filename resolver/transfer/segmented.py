@@ -281,7 +281,7 @@ class SegmentedDownload:
                         self._segments.discard(segment)
                         self._whole = join_ranges([*self._whole, (begin, came)])
                 if came < end:
-                    raise Truncated("a piece ended early", received=came - begin, expected=end - begin)
+                    raise Truncated("a segment ended early", received=came - begin, expected=end - begin)
         except ResolveError:
             if came > begin:
                 place.failures_in_a_row = 0
@@ -296,11 +296,11 @@ class SegmentedDownload:
         if place is self._first and not self._known.agree(there):
             raise Changed("the object has changed")
         if not (place.known or there).agree(there) or not is_same(self._known, there, proved=self._proved):
-            raise _SegmentsUnusable("it has another object")
+            raise _SegmentsUnusable("the location has another object")
         place.known = there
         if (reply.start, reply.stop) != piece:
             self._partless = True
-            raise _SegmentsUnusable("it gives no parts of the object")
+            raise _SegmentsUnusable("the server does not support ranges")
 
     # -- failures
 

@@ -459,7 +459,7 @@ class StreamingResponse(LiveFacts):
     def _listing(self) -> tuple[Body, EntryReader]:
         if self._reply.listing is None or self._is_raw:
             if self._is_raw:
-                raise Declined("the octets were asked for as they came, and not the entries", url=self.url)
+                raise Declined("cannot list entries: the raw bytes were requested", url=self.url)
             article = "an" if self.kind.value[0] in "aeiou" else "a"
             raise Declined(
                 f"this is {article} {self.kind.value} and not a listing; cat shows it", url=self.url

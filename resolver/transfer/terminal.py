@@ -95,7 +95,7 @@ class TerminalConnection:
             await self._say(offer)
             octets = await self._stream.receive()
             if not octets:
-                raise Disconnected("the service closed the connection where TLS was offered")
+                raise Disconnected("the service closed the connection during the TLS negotiation")
             rest = offer.feed(octets)
         await self._say(offer)
         if offer.outcome is StartTlsOutcome.AGREED:
@@ -167,7 +167,9 @@ async def connect_terminal(
     """Open a terminal connection, which is closed on leaving. `kind` is the terminal's type."""
     url = request.url
     if not isinstance(url, TelnetUrl):
-        raise UnsupportedScheme(url.scheme, f"a {url.scheme} URL names no service to sit at", url=url.shown)
+        raise UnsupportedScheme(
+            url.scheme, f"a {url.scheme} URL does not name a terminal service", url=url.shown
+        )
     row = registry.find(url.scheme)
     url_gate = network.admit(url, origin=request.origin, referrer=request.referrer, options=request.options)
     for finding in url_gate.findings:
@@ -247,11 +249,13 @@ class TerminalSession:
         with nullcontext() if timeout is None else self._loop.move_on_after(timeout):
             while (end := _end_of(pattern, self._text)) is None:
                 if self._ended:
-                    raise self._truncated("the service closed the connection before what was waited for came")
+                    raise self._truncated(
+                        "the service closed the connection before the expected text arrived"
+                    )
                 await self._read()
             found, self._text = self._text[:end], self._text[end:]
             return found
-        raise TimedOut(f"timed out: what was waited for has not come within {timeout:g} s")
+        raise TimedOut(f"timed out: the expected text did not arrive within {timeout:g} s")
 
     async def read(self) -> bytes:
         """Return the rest of the service's output, to its end. Raises as `expect` does."""
@@ -272,7 +276,7 @@ class TerminalSession:
     async def send_command(self, name: str) -> None:
         """Send one of `brk ayt ip ao ec el nop` (RFC 854). Raises `NotConfigured` for any other."""
         if name not in COMMANDS:
-            raise NotConfigured(f"{name!r} is none of {', '.join(COMMANDS)}")
+            raise NotConfigured(f"unknown command {name!r}: expected one of {', '.join(COMMANDS)}")
         await self.connection.send(self.connection.command(name))
 
     async def resize(self, columns: int, rows: int) -> None:
@@ -298,7 +302,7 @@ class TerminalSession:
         await self.connection.answer()
         most = self.connection.limits.body
         if len(self._text) > most:
-            raise LimitExceeded("body", f"more than {most} octets of text that nobody took")
+            raise LimitExceeded("body", f"more than {most} bytes of unread text")
 
     def _end(self) -> None:
         self._take(self._newlines.finish())
@@ -306,7 +310,7 @@ class TerminalSession:
         if self.connection.terminal.inside:
             raise self._truncated("the service closed the connection inside a command")
         if not self.connection.ended_whole:
-            raise self._truncated("the connection ended without the end that TLS has (close_notify)")
+            raise self._truncated("the connection ended without a TLS close_notify")
 
     def _take(self, text: bytes) -> None:
         self._text += text

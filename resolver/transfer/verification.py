@@ -52,9 +52,11 @@ class Checksum:
         algorithm, colon, digest = text.partition(":")
         algorithm = algorithm.lower().replace("-", "")
         if not colon or algorithm not in _LENGTHS:
-            raise ValueError(f"a checksum is auto or ALG:HEX with ALG of {', '.join(_LENGTHS)}, not {text!r}")
+            raise ValueError(
+                f"a checksum must be auto or ALG:HEX with ALG of {', '.join(_LENGTHS)}, got {text!r}"
+            )
         if len(digest) != _LENGTHS[algorithm] or not _HEX.match(digest):
-            raise ValueError(f"{algorithm} has {_LENGTHS[algorithm]} hex digits, not {digest!r}")
+            raise ValueError(f"{algorithm} must have {_LENGTHS[algorithm]} hex digits, got {digest!r}")
         return cls(algorithm, digest.lower())
 
 
@@ -147,18 +149,16 @@ class ExpectedDigest:
     async def _fetch_published(self, reply: StreamingResponse) -> Checksum | None:
         """Return the digest that the object's server publishes; without one, add a warning."""
         found = None if _is_coded(reply.meta) else next(header_checksums(reply.meta), None)
-        why = "its place publishes no digest"
+        why = "the server publishes no digest"
         if found is None:
             try:
                 found = await self._fetch_beside(reply)
             except (NetworkError, TryLater) as error:
                 if self._clock.is_over:
                     raise
-                why = f"no digest could be had: {error.message}"
+                why = f"cannot fetch a digest: {error.message}"
         if found is None:
-            self.findings.append(
-                Finding("save:no-checksum", "warn", f"{why}; there is nothing to check against")
-            )
+            self.findings.append(Finding("save:no-checksum", "warn", f"{why}; the file is not verified"))
         return found
 
     async def _fetch_beside(self, reply: StreamingResponse) -> Checksum | None:
@@ -212,7 +212,7 @@ class ExpectedDigest:
 def check_size(found: int, wanted: int | None, url: str) -> None:
     """Raise `ChecksumMismatch` if an object of `found` bytes cannot have the expected size and digest."""
     if wanted is not None and found != wanted:
-        raise ChecksumMismatch(f"it has {found} octets, not {wanted}", url=url)
+        raise ChecksumMismatch(f"got {found} bytes, expected {wanted}", url=url)
 
 
 def _is_coded(meta: tuple[tuple[str, str], ...]) -> bool:

@@ -146,7 +146,7 @@ WRONG = [
     ("[[mirror]]\nprefix = 'http://h/'\n", 2, "and its mirrors"),
     ("jobs = 3\n[[mirror]]\nmirrors = []\n", 2, "and its mirrors"),
     ("[[mirror]]\nprefix = 'h/'\nmirrors = []\n", 2, "prefix: not a URL"),
-    ("[[mirror]]\nprefix = 'file:///h/'\nmirrors = []\n", 2, "leads to no host"),
+    ("[[mirror]]\nprefix = 'file:///h/'\nmirrors = []\n", 2, "must have a host"),
     ("[[mirror]]\nprefix='http://h'\nmirrors=[]\n[[mirror]]\nprefx='http://h'\n", 5, "did you mean prefix?"),
     ("[mirror]\nprefix = 'http://h/'\n", 1, "tables are needed"),
     ("mirror = ['http://h/']\n", 1, "tables are needed"),
