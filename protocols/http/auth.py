@@ -395,7 +395,7 @@ def choose(challenges: Iterable[Challenge], who: str = "the server") -> Challeng
     digests = [challenge for challenge in challenges if challenge.scheme == "digest"]
     known = [challenge for challenge in digests if _find_unsupported(challenge) is None]
     if digests and not known:
-        raise Declined(f"{who} wants Digest with {_find_unsupported(digests[0])}, which is not done here")
+        raise Declined(f"{who} requires Digest with {_find_unsupported(digests[0])}, which is not supported")
     return max(known, key=lambda each: _ALGORITHMS.index(_algorithm_of(each)), default=None)
 
 
@@ -409,9 +409,9 @@ def _find_unsupported(challenge: Challenge) -> str | None:
     if _algorithm_of(challenge) not in _ALGORITHMS:
         return f"the algorithm {challenge.parameters['algorithm']!r}"
     if qop is not None and "auth" not in [each.strip().lower() for each in qop.split(",")]:
-        return f"the protection {qop!r}"
+        return f"qop {qop!r}"
     if qop is None and _algorithm_of(challenge) != "MD5":  # MD5 predates qop; the others do not
-        return f"{_algorithm_of(challenge)} and no qop"
+        return f"{_algorithm_of(challenge)} without qop"
     return None
 
 
@@ -471,13 +471,13 @@ class HttpProxyAuth:
         """
 
         if self._credentials is None:
-            words = f"the proxy {self.proxy} wants a login (user:password@ in its URL)"
+            words = f"the proxy {self.proxy} requires a login (user:password@ in its URL)"
             raise LoginRequired(words, code="407")
         asked = parse_challenges(challenges)
         wanted = choose(asked, f"the proxy {self.proxy}")
         digest = None if wanted is None else Digest(wanted, unguessable.hex())
         if sent and not self._is_outdated(digest):
-            raise AccessDenied(f"the proxy {self.proxy} refuses this user and password", code="407")
+            raise AccessDenied(f"the proxy {self.proxy} rejected this user and password", code="407")
         self._digest = digest
         if digest is None:
             self._basic = self._basic_for(asked, self._credentials)
@@ -491,7 +491,7 @@ class HttpProxyAuth:
     def _basic_for(self, asked: list[Challenge], credentials: Credentials) -> Headers:
         schemes = [each.scheme for each in asked]
         if "basic" not in schemes:
-            named = ", ".join(schemes) or "nothing that is known"
-            words = f"the proxy {self.proxy} wants a login by {named}, and not by basic or digest"
+            named = ", ".join(schemes) or "no known scheme"
+            words = f"the proxy {self.proxy} requires a login by {named}: only basic and digest are supported"
             raise Declined(words, code="407")
         return ((b"Proxy-Authorization", encode_basic(credentials)),)

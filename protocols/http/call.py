@@ -45,7 +45,7 @@ from protocols.wire import Reader, count_waiting
 # stream, or, inside TLS, with close_notify. Only then, and if nothing else arrived, can the connection be
 # reused.
 
-_BODY = "the body, as long as the head says"
+_BODY = "the body, as framed in the head"
 
 
 class HttpAnswer(NamedTuple):
@@ -84,12 +84,14 @@ class HttpAnswer(NamedTuple):
         if passed.close_notify:
             reply.verified.add("close-notify")
         elif not self.secured:
-            detail = "nothing but the end of the connection says that this is all"
+            detail = "the response has no length: the body may be truncated"
             reply.findings.append(Finding("http:no-length", "warn", detail))
         elif not passed.octets:
-            raise Disconnected("TLS was cut off before the first octet of the body")
+            raise Disconnected(
+                "the connection ended without TLS close_notify before the first byte of the body"
+            )
         else:
-            message = f"TLS was cut off after {passed.octets} octets of the body"
+            message = f"the connection ended without TLS close_notify after {passed.octets} bytes of the body"
             raise Truncated(message, received=passed.octets)
 
     def _leave(self, findings: list[Finding]) -> Dialogue[None]:
@@ -100,7 +102,7 @@ class HttpAnswer(NamedTuple):
             else (yield ParseBuffered(count_waiting))
         )
         if surplus and isinstance(exchange, Http1Exchange):
-            detail = f"{surplus} octets came behind the end of the answer"
+            detail = f"{surplus} bytes received after the end of the response"
             findings.append(Finding("http:surplus", "warn", detail))
 
 
@@ -112,7 +114,7 @@ def _give_chunks(exchange: Http1Exchange, decoding: Decoding | None) -> Dialogue
         except Disconnected as error:
             if not received:
                 raise
-            message = f"after {received} octets, before the last chunk: {error.message}"
+            message = f"the body is truncated after {received} bytes, before the last chunk: {error.message}"
             raise Truncated(message, received=received) from error
         if not octets:
             break
@@ -188,7 +190,7 @@ def _perform_by_proxy(
         unguessable = cast(bytes, (yield RandomBytes(_UNGUESSABLE)))
         via.login.heed(answer.head.values("proxy-authenticate"), sent, unguessable)
         if not isinstance(request.body, bytes):
-            raise LoginRequired("the proxy wanted a login, and the body cannot be sent twice", code="407")
+            raise LoginRequired("the proxy requires a login, but the body cannot be sent twice", code="407")
 
 
 def _perform(request: HttpRequest, options: Options, limits: Limits, *, tls: bool) -> Dialogue[HttpAnswer]:

@@ -64,7 +64,7 @@ class _Inflation:
         try:
             octets = self._stream.decompress(self._waiting, most)
         except zlib.error as error:
-            raise ProtocolError("the body is not of the content coding it is said to be of") from error
+            raise ProtocolError("the body is not valid in its content coding") from error
         self._waiting = self._stream.unused_data if self._stream.eof else self._stream.unconsumed_tail
         self.taken += before - len(self._waiting)
         return octets
@@ -115,11 +115,13 @@ def choose(codings: list[str], known: Codings) -> Unpacking:
         ProtocolError: the coding is not supported and was not requested.
     """
     if len(codings) > 1:
-        raise LimitExceeded("ratio", f"the body is coded {len(codings)} times over: {', '.join(codings[:4])}")
+        raise LimitExceeded(
+            "ratio", f"the body has {len(codings)} content codings, expected one: {', '.join(codings[:4])}"
+        )
     (coding,) = codings
     unpacking = known.get(_ALIASES.get(coding, coding))
     if unpacking is None:
-        raise ProtocolError(f"the body has the content coding {coding!r}, which was not asked for")
+        raise ProtocolError(f"the body has the content coding {coding!r}, which was not requested")
     return unpacking()
 
 
@@ -168,10 +170,10 @@ class Decoding:
         self._came += octets
         if self._most is not None and self._came > self._most + self._most // _BLOCKS + _WRAPPING:
             raise LimitExceeded(
-                "body", f"the coded body is larger than the limit of {self._most} octets (--max-size)"
+                "body", f"the coded body is larger than the limit of {self._most} bytes (--max-size)"
             )
         if self._in_vain >= _IN_VAIN:
-            raise LimitExceeded("ratio", f"{self._in_vain} octets of the body become nothing at all")
+            raise LimitExceeded("ratio", f"{self._in_vain} coded bytes of the body decode to nothing")
         self._in_vain += octets
 
     def _count(self, octets: int) -> None:
@@ -180,5 +182,5 @@ class Decoding:
         if self._given > _GRACE and self._given > self._ratio * self._unpacking.taken:
             raise LimitExceeded(
                 "ratio",
-                f"{self._unpacking.taken} octets of the body become more than {self._ratio} times as many",
+                f"{self._unpacking.taken} coded bytes decode to more than {self._ratio} times as many",
             )

@@ -340,13 +340,13 @@ def parse_line(line: bytes, serial: int, suffix_of: SuffixOf | None) -> Cookie |
     if not http_only and (not text.strip() or text.startswith("#")):
         return None
     if CONTROLS.search(text):
-        raise BadLine("it holds a control character")
+        raise BadLine("the line holds a control character")
     fields = text.split("\t")
     # curl's and wget's cookies with an empty value, after an editor removed the trailing tab
     if len(fields) == 6:
         fields.append("")
     if len(fields) != 7:
-        raise BadLine("seven fields with tabs between are needed")
+        raise BadLine("expected seven fields separated by tabs")
     host, port = _place(fields[0].lower())
     cookie = Cookie(
         name=fields[5],
@@ -370,19 +370,19 @@ def _place(text: str) -> tuple[str, int | None]:
     found = _HOST.fullmatch(text)
     port = None if found is None or found["port"] is None else int(found["port"])
     if found is None or port == 0 or (port or 0) > 65_535:
-        raise BadLine("its first field is no host")
+        raise BadLine("the first field is not a host")
     return comparable_host(found["name"].strip("[]")), port
 
 
 def _flag(text: str) -> bool:
     if text.upper() not in _FLAGS:
-        raise BadLine("TRUE or FALSE is needed in its second and fourth field")
+        raise BadLine("the second and fourth field must be TRUE or FALSE")
     return _FLAGS[text.upper()]
 
 
 def _parse_expires(text: str) -> int | None:
     if re.fullmatch(r"-?[0-9]{1,18}", text) is None:
-        raise BadLine("its fifth field is no time in seconds")
+        raise BadLine("the fifth field must be a time in seconds")
     return int(text) or None
 
 
@@ -393,16 +393,16 @@ def _check(cookie: Cookie, suffix_of: SuffixOf | None) -> None:
         BadLine: no server could have set it.
     """
     if not cookie.name or len(cookie.name) + len(cookie.value) > LONGEST_PAIR:
-        raise BadLine("its name is empty, or name and value are too long")
+        raise BadLine("the name is empty, or name and value are too long")
     if re.search("[;=]", cookie.name) or ";" in cookie.value or not cookie.path.startswith("/"):
-        raise BadLine("its name, its value or its path is none that a server could have set")
+        raise BadLine("the name, the value or the path is not valid in a cookie")
     if cookie.subdomains and (is_alone(cookie.host) or (suffix_of and suffix_of(cookie.host) == cookie.host)):
-        raise BadLine("it is for more hosts than one that are of no one site")
+        raise BadLine("the second field must be FALSE for an address, a name of one label or a public suffix")
     name = cookie.name.lower()
     if name.startswith(("__secure-", "__host-")) and not cookie.secure:
-        raise BadLine("its name promises that it needs TLS")
+        raise BadLine("the prefix of the name requires TRUE in the fourth field")
     if name.startswith("__host-") and (cookie.subdomains or cookie.path != "/"):
-        raise BadLine("its name promises that it is for all of one host")
+        raise BadLine("the prefix of the name requires FALSE in the second field and the path /")
 
 
 def line_of(cookie: Cookie) -> bytes:

@@ -26,7 +26,7 @@ _OK = 200
 _NO_HEAD = (405, 501)
 _PARTIAL = 206
 _NOT_MODIFIED = 304
-_REDIRECT = PlanNote("a redirect would be judged by the policy and followed as a retrieval of its own")
+_REDIRECT = PlanNote("a redirect would be checked against the policy and followed as a separate retrieval")
 #: The object ends before the requested range begins.
 _NO_SUCH_PART = 416
 
@@ -187,7 +187,7 @@ def _decoding(head: ResponseHead, options: Options, limits: Limits, reply: Reply
         return None
     unpacking = choose(codings, {**ALWAYS, **options.codings})
     if options.want == "file":
-        detail = f"sent with the content coding {codings[0]}, unasked"
+        detail = f"sent with the content coding {codings[0]}, which was not requested"
         reply.findings.append(Finding("http:coded", "warn", detail))
     return Decoding(unpacking, limits.ratio, options.most)
 

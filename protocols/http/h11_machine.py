@@ -36,7 +36,7 @@ class H11Machine:
             head = h11.Request(method=request.method, target=request.target, headers=list(request.headers))
             self.head = self._connection.send(head) or b""
         except h11.LocalProtocolError as error:
-            raise Refused("S02", f"this cannot be sent as a request: {_without_octets(error)}") from error
+            raise Refused("S02", f"the request cannot be sent: {_without_octets(error)}") from error
 
     def encode(self, octets: bytes) -> bytes:
         """Encode a piece of the request body.
@@ -58,7 +58,7 @@ class H11Machine:
         try:
             return self._connection.send(event) or b""
         except h11.LocalProtocolError as error:
-            raise Refused("S02", f"the request's body is not as long as announced: {error}") from error
+            raise Refused("S02", f"the request body does not have the announced length: {error}") from error
 
     @property
     def said_all(self) -> bool:
@@ -78,7 +78,7 @@ class H11Machine:
             version = event.http_version.decode("ascii")
             return event.status_code, event.reason.decode("latin-1"), fields, version
         if not isinstance(event, h11.InformationalResponse) or event.status_code == _SWITCHING:
-            raise ProtocolError("the answer begins with what is no head")
+            raise ProtocolError("the response does not begin with a valid head")
         return None
 
     def take_chunks(self, octets: bytes) -> bytes:
@@ -106,7 +106,7 @@ class H11Machine:
         except h11.RemoteProtocolError as error:
             if error.error_status_hint == _TOO_LONG:
                 limit = self._limits.line
-                raise LimitExceeded("line", f"a line between chunks is longer than {limit} octets") from error
+                raise LimitExceeded("line", f"a line between chunks is longer than {limit} bytes") from error
             raise ProtocolError(f"this is not HTTP/1.1: {_without_octets(error)}") from error
 
 

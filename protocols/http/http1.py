@@ -190,7 +190,7 @@ class Http1Exchange:
                 octets += len(line)
                 check_head_size(octets, self._limits)
                 if len(lines) > self._limits.lines + 1:  # the status line is not a header
-                    raise LimitExceeded("lines", f"the answer has more than {self._limits.lines} headers")
+                    raise LimitExceeded("lines", f"the response has more than {self._limits.lines} headers")
             answered = self._machine.read_head(b"".join(lines[start:]) + line)
             if answered is not None:
                 return self._head(answered)
@@ -202,7 +202,7 @@ class Http1Exchange:
         """
         while (begin := buffer.peek(len(_BEGINNING))) != _BEGINNING:
             if not _BEGINNING.startswith(begin):
-                raise ProtocolError("the answer begins with what is no status line")
+                raise ProtocolError("the response does not begin with a status line")
             if buffer.at_end:
                 raise Disconnected("the connection ended before the end of the head")
             yield
@@ -211,7 +211,7 @@ class Http1Exchange:
         limit = self._limits.line
         while (index := buffer.find(b"\n", limit)) < 0:
             if len(buffer) >= limit:
-                raise LimitExceeded("line", f"a line of the head is longer than {limit} octets")
+                raise LimitExceeded("line", f"a line of the head is longer than {limit} bytes")
             if buffer.at_end:
                 raise Disconnected("the connection ended before the end of the head")
             yield

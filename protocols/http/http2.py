@@ -164,8 +164,8 @@ class Http2Exchange:
     def cut(self, how: str) -> Disconnected | Truncated:
         """Return the error for a body that ends too early."""
         if self.received == 0:
-            return Disconnected(f"{how} before the first octet of the body")
-        message = f"{how} after {self.received} octets of the body, before its end"
+            return Disconnected(f"{how} before the first byte of the body")
+        message = f"{how} after {self.received} bytes of the body, before its end"
         expected = None if self._head is None else self._head.length
         return Truncated(message, received=self.received, expected=expected)
 
@@ -176,7 +176,7 @@ class Http2Exchange:
     def _read(self, frame: bytes) -> None:
         self._idle += 1
         if self._idle > _IDLE_FRAMES:
-            raise ProtocolError(f"{_IDLE_FRAMES} frames in a row brought nothing of the answer")
+            raise ProtocolError(f"{_IDLE_FRAMES} frames in a row without a part of the response")
         if frame[3] == _GOAWAY and len(frame) >= _PREFIX + 8:
             # The machine does not get this frame: it would end there, but responses in progress still arrive
             # (6.8).
@@ -198,15 +198,15 @@ class Http2Exchange:
     def _leave(self, last: int) -> None:
         self._leaving = True
         if last < self._stream:
-            self._fault = self.cut("the server left without doing what was asked,")
+            self._fault = self.cut("the server rejected the request (GOAWAY)")
 
     def _take_fields(self, fields: _Fields) -> None:
         self._fields += len(fields)
         if self._fields > self._limits.lines + 1:  # the status is not a header
-            raise LimitExceeded("lines", f"the answer has more than {self._limits.lines} headers")
+            raise LimitExceeded("lines", f"the response has more than {self._limits.lines} headers")
         for name, value in fields:
             if len(name) + len(value) + 4 > self._limits.line:  # the length of the field as an HTTP/1.1 line
-                raise LimitExceeded("line", f"a field is longer than {self._limits.line} octets")
+                raise LimitExceeded("line", f"a field is longer than {self._limits.line} bytes")
             self._unpacked += len(name) + len(value) + 4
         check_head_size(self._unpacked, self._limits)
         if self._head is None:
@@ -218,7 +218,7 @@ class Http2Exchange:
         right = all(_NAME.fullmatch(name) and _VALUE.fullmatch(value) for name, value in plain)
         right = right and all(_LENGTH.fullmatch(value) for name, value in plain if name == b"content-length")
         if not right or not _STATUS.fullmatch(status) or status == b"101":
-            raise ProtocolError("the answer begins with what is no head")
+            raise ProtocolError("the response does not begin with a valid head")
         if status.startswith(b"1"):
             return
         shown = tuple((name.decode("latin-1"), value.decode("latin-1").strip(" \t")) for name, value in plain)
@@ -228,14 +228,14 @@ class Http2Exchange:
 
     def _take_octets(self, octets: bytes) -> None:
         if self._head is None or self._head.framing is BodyFraming.NONE:
-            raise ProtocolError("octets of a body came where there is none")
+            raise ProtocolError("the response has a body, although it must not have one")
         self._idle = 0
         self.received += len(octets)
         self._data.append(octets)
 
     def _end(self) -> None:
         if self._head is None:
-            raise ProtocolError("the answer ended without a head")
+            raise ProtocolError("the response ended before its head")
         if self._head.length is not None and self._head.length != self.received:
             self._fault = self.cut("the stream ended")
         else:
@@ -251,7 +251,7 @@ def _take_frame(buffer: Buffer) -> bytes | None:
     prefix = buffer.peek(_PREFIX)
     length = int.from_bytes(prefix[:3], "big")
     if len(prefix) >= 3 and length > _LARGEST_FRAME:
-        raise ProtocolError("this is not HTTP/2: a frame is longer than was allowed")
+        raise ProtocolError("this is not HTTP/2: a frame is longer than allowed")
     if len(prefix) < _PREFIX or len(buffer) < _PREFIX + length:
         return None
     return buffer.take(_PREFIX + length)
@@ -265,7 +265,7 @@ def _fields_of(request: HttpRequest) -> _Fields:
     """
     for name, value in request.headers:
         if not _NAME.fullmatch(name.lower()) or not _VALUE.fullmatch(value):
-            raise Refused("S02", "this cannot be sent as a field of a request")
+            raise Refused("S02", "the request has a header that HTTP/2 cannot send")
     authority = b"".join(value for name, value in request.headers if name.lower() == b"host")
     return (
         (b":method", request.method),

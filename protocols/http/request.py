@@ -171,7 +171,7 @@ def prepare(
     for name, written in headers:
         value = written.strip(b" \t")
         if not _TOKEN.fullmatch(name):
-            raise Refused("S02", "a header has a name that is none")
+            raise Refused("S02", "a header has an invalid name")
         if not _VALUE.fullmatch(value):
             shown = name.decode("latin-1")
             raise Refused("S02", f"the value of the header {shown} holds a control character")
@@ -181,7 +181,7 @@ def prepare(
 
 def _request(method: bytes, target: bytes, fields: Headers, body: bytes | Source) -> HttpRequest:
     if not _GRAPHIC.fullmatch(target):
-        raise Refused("S02", "the request target may hold nothing but graphic ASCII")
+        raise Refused("S02", "the request target must be graphic ASCII")
     return HttpRequest(method, target, fields, body)
 
 
@@ -195,7 +195,7 @@ def target_of(url: HttpUrl) -> bytes:
     try:
         return f"/{url.path or ''}{search}".encode("ascii")
     except UnicodeEncodeError as error:
-        raise Refused("S02", "path and search may hold nothing but graphic ASCII") from error
+        raise Refused("S02", "path and search must be graphic ASCII") from error
 
 
 def host_of(url: HostUrl) -> bytes:
@@ -232,7 +232,7 @@ def check_login(credentials: Credentials, ends_user: bytes = b"") -> None:
     ):
         for octet in refused:
             if octet in octets:
-                raise Refused("S02", f"octet {octet:02X} cannot be part of a {name} for http")
+                raise Refused("S02", f"byte {octet:02X} cannot be part of a {name} for http")
 
 
 def has_field(headers: Headers, name: bytes) -> bool:
@@ -251,7 +251,7 @@ def check_headers(headers: Headers) -> None:
         if not _TOKEN.fullmatch(name):
             raise NotConfigured(f"{shown!r} is not the name of a header")
         if name.lower() in _NOT_THE_CALLERS:
-            raise NotConfigured(f"the header {shown} is not for the caller to set")
+            raise NotConfigured(f"the header {shown} cannot be set by the caller")
         if not _VALUE.fullmatch(value):
             raise NotConfigured(f"the value of the header {shown} holds a control character")
 
@@ -316,20 +316,24 @@ def check_part(head: ResponseHead, start: int, stop: int | None = None) -> int |
     Raises:
         ProtocolError: the response is another part, or its extent is not certain.
     """
-    asked = f"the part from octet {start} on" if stop is None else f"the part of octets {start}-{stop - 1}"
+    asked = f"the range from byte {start}" if stop is None else f"the range of bytes {start}-{stop - 1}"
     if head.codings:
-        raise ProtocolError(f"a part was asked for and came coded as {head.codings[0]!r}")
+        raise ProtocolError(
+            f"a range was requested, but the response has the content coding {head.codings[0]!r}"
+        )
     values = head.values("content-range")
     found = _CONTENT_RANGE.fullmatch(values[0]) if len(values) == 1 else None
     if found is None:
-        raise ProtocolError(f"{asked} was asked for; which this is, is not said")
+        raise ProtocolError(f"{asked} was requested, but the response has no valid Content-Range")
     first, last = int(found[1]), int(found[2])
     size = None if found[3] == "*" else content_length(found[3])
     beyond = size is not None and (last >= size if stop is not None else last != size - 1)
     if first != start or last < first or beyond or (stop is not None and last != stop - 1):
-        raise ProtocolError(f"{asked} was asked for, and this is {values[0]!r}")
+        raise ProtocolError(f"{asked} was requested, got {values[0]!r}")
     if stop is not None and head.framing is BodyFraming.CLOSE:
-        raise ProtocolError(f"{asked} was asked for, and where this ends is not said")
+        raise ProtocolError(f"{asked} was requested, but the response has no length")
     if head.length is not None and head.length != last - first + 1:
-        raise ProtocolError(f"a part of {last - first + 1} octets that is {head.length} octets long")
+        raise ProtocolError(
+            f"the range has {last - first + 1} bytes by Content-Range, {head.length} by Content-Length"
+        )
     return size

@@ -116,7 +116,7 @@ def check_head_size(octets: int, limits: Limits) -> None:
     """
     most = max(LARGEST_HEAD, limits.line)
     if octets > most:
-        raise LimitExceeded("lines", f"the head of the answer is longer than {most} octets in all")
+        raise LimitExceeded("lines", f"the head of the response is longer than {most} bytes")
 
 
 def content_length(value: str) -> int:
@@ -127,7 +127,7 @@ def content_length(value: str) -> int:
     """
     length = int(value)
     if length > _LARGEST:
-        raise ProtocolError(f"Content-Length {length} is longer than any file")
+        raise ProtocolError(f"Content-Length {length} is out of range")
     return length
 
 
@@ -148,9 +148,9 @@ def framing_of(
         return BodyFraming.NONE, None
     names = dict(fields)
     if "transfer-encoding" in names and "content-length" in names:
-        raise ProtocolError("the answer has Transfer-Encoding and Content-Length, of which one alone may be")
+        raise ProtocolError("the response has both Transfer-Encoding and Content-Length")
     if "transfer-encoding" in names and version != "1.1":
-        raise ProtocolError(f"the answer is HTTP/{version}, which has no Transfer-Encoding")
+        raise ProtocolError(f"the response is HTTP/{version}, which has no Transfer-Encoding")
     if method == b"HEAD" or status in (204, 304):
         return BodyFraming.NONE, None
     if "transfer-encoding" in names:
@@ -253,9 +253,9 @@ def check_status(head: ResponseHead, *, part: bool = False) -> Moved | None:
     if head.status >= 400:
         raise _refusal(head)
     if head.status >= 300:
-        raise ProtocolError(f"the server answers {head.shown}, and not where to go instead")
+        raise ProtocolError(f"the server answers {head.shown}without a location")
     if head.status == _PARTIAL and not part:
-        raise ProtocolError(f"the server answers {head.shown}, but no part was asked for")
+        raise ProtocolError(f"the server answers {head.shown}, but no range was requested")
     return None
 
 
@@ -353,5 +353,7 @@ def landed_elsewhere(url: HttpUrl, asked: tuple[str, bytes], media_type: str | N
     is_data = bool(stem and suffix) and suffix.lower() not in _PAGE_SUFFIXES
     if media_type not in _PAGES or not is_data or comparable_host(host) == comparable_host(url.host):
         return None
-    detail = f"{url.host} answers with a page, which may be a login and not what {host} was asked for"
+    detail = (
+        f"{url.host} answers with a page, which may be a login page and not the object requested from {host}"
+    )
     return Finding("http:landed-elsewhere", "warn", detail)

@@ -68,24 +68,26 @@ def open_tunnel(host: str, port: int, login: HttpProxyAuth) -> Dialogue[bool]:
 
 def _hear_head(exchange: Http1Exchange, proxy: str) -> Dialogue[ResponseHead]:
     try:
-        return (yield from receive(exchange.read_head, "the answer of the proxy", _IDEAL))
+        return (yield from receive(exchange.read_head, "the response of the proxy", _IDEAL))
     except Disconnected as error:
-        raise Disconnected(f"the proxy {proxy} ended the connection before its answer was whole") from error
+        raise Disconnected(
+            f"the proxy {proxy} ended the connection before the end of its response"
+        ) from error
     except LimitExceeded:
         raise
     except ProtocolError as error:
-        raise ProtocolError(f"{proxy}: no HTTP proxy there: {error.message}") from error
+        raise ProtocolError(f"{proxy} is not an HTTP proxy: {error.message}") from error
 
 
 def _refusal(head: ResponseHead, port: int, proxy: str) -> ResolveError:
     """Return the error for a refusal; the body of the response is the proxy's page and is ignored."""
     code, said = str(head.status), f"{proxy} answers {head.shown}"
     if head.status in _NOT_ALLOWED:
-        return AccessDenied(f"{proxy} does not let through to port {port} ({head.shown})", code=code)
+        return AccessDenied(f"{proxy} does not allow connections to port {port} ({head.shown})", code=code)
     if head.status in _NOT_REACHED:  # Squid: 503 for a closed port, 500 for an unknown name; tinyproxy: 500
-        return Unreachable(f"{said}: it cannot connect to port {port} there", retryable=False)
+        return Unreachable(f"{said}: it cannot connect to port {port} of the target", retryable=False)
     if head.status == _TOO_SLOW:
-        return TimedOut(f"{said}: it got no connection in time")
+        return TimedOut(f"{said}: its connection to the target timed out")
     if head.status in _NOT_NOW:
         return TryLater(said, code=code, text=head.reason)
     if head.status < 400:

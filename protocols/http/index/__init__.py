@@ -49,6 +49,6 @@ def _markup_reader(url: HttpUrl, limits: Limits, findings: list[Finding]) -> Ent
     try:
         from protocols.http.index.html import MarkupReader  # imported lazily: it loads lxml
     except ModuleNotFoundError as error:
-        message = f"to tell whether a page is an index needs {missing_libraries('html')}"
+        message = f"reading an HTML index needs {missing_libraries('html')}"
         raise UnsupportedScheme(url.scheme, message) from error
     return MarkupReader(url, limits, findings)

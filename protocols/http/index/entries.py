@@ -31,11 +31,11 @@ _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
 class LinkRole(enum.Enum):
     """The role of a link."""
 
-    ENTRY = "names one thing in the directory"
+    ENTRY = "names one object in the directory"
     SORT = "the same page in another order"
     PARENT = "one level above"
-    OUTSIDE = "elsewhere, beside or deeper"
-    FOREIGN = "below the directory, but by what is no name"
+    OUTSIDE = "another host, a sibling or deeper"
+    FOREIGN = "below the directory, but not a valid name"
     NOTHING = "the page itself, a part or a search of it"
 
 
@@ -294,5 +294,5 @@ def note_foreign(findings: list[Finding], name: bytes) -> None:
     """Report an invalid name, once per listing: the server controls how many there are."""
     if not any(finding.rule == "http:index-name" for finding in findings):
         shown = name[:200].decode("utf-8", "backslashreplace")
-        detail = f"left out, for it is no name in this directory: {shown!r}"
+        detail = f"entry skipped, its name is not valid in this directory: {shown!r}"
         findings.append(Finding("http:index-name", "warn", detail))

@@ -184,7 +184,7 @@ class IndexPage:
         self._names.update((tag, *attributes))
         if self._depth > self._most or len(self._names) > self._most:
             raise LimitExceeded(
-                "lines", f"the page has more than {self._most} tags in one another, or kinds of them"
+                "lines", f"the page has more than {self._most} nested tags, or names of tags and attributes"
             )
 
     def _begin(self, tag: str) -> None:
@@ -342,7 +342,7 @@ class CommentStripper:
         if len(self._tag) < _LONGEST_SCRIPT:
             self._tag += octets[:_LONGEST_SCRIPT]
         if self._length > self._most:
-            raise LimitExceeded("line", f"a tag of the page is longer than {self._most} octets")
+            raise LimitExceeded("line", f"a tag of the page is longer than {self._most} bytes")
 
     def finish(self, findings: list[Finding]) -> bytes:
         """Return the rest of the page; an unterminated comment is returned as text."""
@@ -350,7 +350,7 @@ class CommentStripper:
         if self._until is not _COMMENT:
             return rest
         if self._lost:
-            detail = f"a comment of more than {_MAX_COMMENT} octets has no end, and may hide names"
+            detail = f"a comment of more than {_MAX_COMMENT} bytes is not closed and may hide names"
             findings.append(Finding("http:index-hidden", "warn", detail))
             return b""
         return b"<!" + bytes(self._comment[2:]) + rest
@@ -379,7 +379,7 @@ class IndexVerdict(NamedTuple):
 
 def judge(page: IndexPage, url: HttpUrl) -> IndexVerdict:
     if not page.containers:
-        return IndexVerdict(None, "nothing in it could be a list of names")
+        return IndexVerdict(None, "the page has no list, table or preformatted text")
     container = max(page.containers, key=_likeness)
     named = [path for path in map(_named_path, _headings(page.headings, url)) if path is not None]
     own = _segments(decode((url.path or "").encode("utf-8", "surrogateescape")))
@@ -387,12 +387,12 @@ def judge(page: IndexPage, url: HttpUrl) -> IndexVerdict:
     elsewhere = bool(named) and bool(container.parents) and bool(container.entries) and not container.undated
     if not (says_so or container.sorts >= 3 or elsewhere):
         return IndexVerdict(
-            None, "no heading says that it is an index of this directory, nor do links sort it"
+            None, "no heading names the page an index of this directory, and no links sort it"
         )
     if 4 * container.outside > container.entries + container.parents + container.outside:
-        return IndexVerdict(None, "more than a quarter of its links lead out of this directory")
+        return IndexVerdict(None, "more than a quarter of the links lead out of this directory")
     if not (container.entries or container.parents or says_so):
-        return IndexVerdict(None, "none of its links leads to this directory or the one above")
+        return IndexVerdict(None, "no link leads to an entry of this directory or to its parent")
     return IndexVerdict(container)
 
 
@@ -458,7 +458,9 @@ class MarkupReader:
         if self._index is None and self._page.held >= _HELD:
             self._judge()
         elif self._index is None and self._octets > LONGEST:
-            raise LimitExceeded("body", f"{LONGEST} octets of the page do not tell whether it is an index")
+            raise LimitExceeded(
+                "body", f"the first {LONGEST} bytes of the page do not show whether it is an index"
+            )
         return self._entries()
 
     def finish(self) -> Iterable[Entry]:
@@ -484,7 +486,7 @@ class MarkupReader:
 
     def _tell(self) -> None:
         if self._page.directory.astray:
-            detail = "the page's links count from another directory (<base href>)"
+            detail = "the page's links are relative to another directory (<base href>)"
             self._findings.append(Finding("http:index-base", "warn", detail))
 
     def _entries(self) -> Iterator[Entry]:

@@ -64,15 +64,19 @@ class ObjectReader:
         self._rest += octets
         made = list(filter(None, self._objects()))
         if len(self._rest) > self._most:
-            raise LimitExceeded("line", f"an object of the listing is longer than {self._most} octets")
+            raise LimitExceeded("line", f"an object of the listing is longer than {self._most} bytes")
         return self._settle(made)
 
     def finish(self) -> Iterable[Entry]:
         if not self._count:
             empty = _EMPTY.fullmatch(self._rest) is not None
-            self._refuse("an empty array proves nothing" if empty else "this is no array of objects")
+            self._refuse(
+                "an empty array does not prove an index"
+                if empty
+                else "the document is not an array of objects"
+            )
         if not _END.fullmatch(self._rest):
-            self._refuse("the array of objects does not end")
+            self._refuse("the array of objects is not closed")
         self._count = max(self._count, _HELD)
         return self._settle([])
 
@@ -100,7 +104,7 @@ class ObjectReader:
         self._rest = text[at:].encode("utf-8", "surrogateescape")
 
     def _entry(self, item: object) -> Entry | None:
-        assert isinstance(item, dict), "what begins with a brace"
+        assert isinstance(item, dict), "an object begins with a brace"
         match item:
             case {"name": str(name), "type": str(kind), "mtime": str(date)} if kind in _KINDS:
                 modified = parse_date(date)
@@ -108,7 +112,7 @@ class ObjectReader:
                     return self._of_nginx(name, _KINDS[kind], modified, item)
             case {"name": str(name), "url": str(url), "mod_time": str(stamp), "is_dir": bool(is_directory)}:
                 return self._of_caddy(url, parse_stamp(stamp), item, is_directory=is_directory)
-        self._refuse("its objects are not those of an index")
+        self._refuse("the objects are not those of an index")
 
     def _of_nginx(
         self, name: str, kind: Kind, modified: datetime, item: Mapping[str, object]
@@ -134,7 +138,7 @@ class ObjectReader:
 
     def _refuse(self, reason: str) -> NoReturn:
         if self._held is None:
-            raise ProtocolError(f"the listing is broken: {reason}")
+            raise ProtocolError(f"invalid listing: {reason}")
         decline(self._findings, reason)
 
 
@@ -179,9 +183,7 @@ class ElementReader:
     def feed(self, octets: bytes) -> Iterable[Entry]:
         self._octets += len(octets)
         if self._octets > _LONGEST:
-            raise LimitExceeded(
-                "body", f"an index of XML is held whole, and this is longer than {_LONGEST} octets"
-            )
+            raise LimitExceeded("body", f"the XML index is longer than the limit of {_LONGEST} bytes")
         self._parse(octets, last=False)
         return ()
 
@@ -194,12 +196,12 @@ class ElementReader:
             self._parser.Parse(octets, last)
         # the last two: an unknown or wrong encoding
         except (expat.ExpatError, LookupError, ValueError) as error:
-            detail = f"the index of XML is not well-formed, so nobody knows what it lists: {error}"
+            detail = f"the XML index is not well-formed, so its entries are unknown: {error}"
             self._findings.append(Finding("http:index-broken", "warn", detail))
-            decline(self._findings, "it is not well-formed")
+            decline(self._findings, "the document is not well-formed XML")
 
     def _doctype(self, *_: object) -> NoReturn:
-        decline(self._findings, "an index of XML has no document type")
+        decline(self._findings, "an XML index must not have a document type")
 
     def _start(self, name: str, attributes: Mapping[str, str]) -> None:
         self._inside.append(name)
@@ -207,7 +209,7 @@ class ElementReader:
             name == "list" if len(self._inside) == 1 else name in _KIND_BY_ELEMENT and len(self._inside) == 2
         )
         if not is_index:
-            decline(self._findings, "its elements are not those of an index")
+            decline(self._findings, "the elements are not those of an index")
         self._attributes = attributes
         self._name.clear()
 

@@ -83,7 +83,7 @@ def test_the_strongest_that_can_be_answered(fields: list[str], nonce: str | None
     [
         ('Digest realm=r, nonce=n, qop="auth-int"', "auth-int"),
         ("Digest realm=r, nonce=n, algorithm=SHA-512-256, qop=auth", "SHA-512-256"),
-        ("Digest realm=r, nonce=n, algorithm=SHA-256", "no qop"),
+        ("Digest realm=r, nonce=n, algorithm=SHA-256", "without qop"),
     ],
 )
 def test_what_cannot_be_given_is_named(field: str, what: str) -> None:

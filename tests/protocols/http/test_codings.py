@@ -53,7 +53,7 @@ class Fed:
         self.whole = True
 
     def feed(self, octets: bytes) -> None:
-        assert not self._held, "what came before is read first"
+        assert not self._held, "earlier output must be read first"
         self.sizes.append(len(octets))
         self._held = octets
 
@@ -74,7 +74,7 @@ def test_decoding_octets_that_come_at_once_go_in_by_pieces() -> None:
 def test_decoding_members_of_nothing_that_come_at_once_are_bounded() -> None:
     empty = gzip.compress(b"", mtime=0)
     decoding = Decoding(choose(["gzip"], ALWAYS), 100, None)
-    with pytest.raises(LimitExceeded, match="nothing at all"):
+    with pytest.raises(LimitExceeded, match="to nothing"):
         list(decoding.feed(empty * (2 * MEBIBYTE // len(empty))))
 
 
