@@ -225,7 +225,7 @@ def _find_end(buffer: Buffer) -> Generator[None, None, int]:
             buffer.searched = 0  # the next search has another pattern
             return min(found) + 2 if found else len(buffer)
         if len(buffer) >= HEAD_LIMIT:
-            raise LimitExceeded("lines", f"the head of an article is longer than {HEAD_LIMIT} octets")
+            raise LimitExceeded("lines", f"the head of an article is longer than {HEAD_LIMIT} bytes")
         yield
 
 
@@ -234,7 +234,7 @@ def _check_size(head: bytes, limits: Limits) -> None:
     if len(lines) > limits.lines:
         raise LimitExceeded("lines", f"the head of an article has more than {limits.lines} lines")
     if any(len(line) > limits.line for line in lines):
-        raise LimitExceeded("line", f"a header line is longer than {limits.line} octets")
+        raise LimitExceeded("line", f"a header line is longer than {limits.line} bytes")
 
 
 # Dates as programs have written them since 1982: parsed leniently, None if that fails.

@@ -39,7 +39,7 @@ from protocols.wire import encode_line
 
 _GREETING = "the greeting"
 _BRANCHES = (
-    "if the server wants it: MODE READER (once), STARTTLS, AUTHINFO with the name and password given for it;"
+    "if the server requires it: MODE READER (once), STARTTLS, AUTHINFO with the configured name and password;"
     " then the commands again"
 )
 
@@ -77,7 +77,7 @@ def converse(url: NewsUrl | NntpUrl, options: Options, limits: Limits) -> Dialog
 
 def _leave() -> Dialogue[None]:
     yield EndResponse()
-    yield PlanNote("QUIT, when nobody needs the connection any more; its answer is not waited for")
+    yield PlanNote("QUIT when the connection is no longer needed; its response is not waited for")
 
 
 def _find(
@@ -181,12 +181,12 @@ def _check_greeting(greeting: NntpResponse) -> None:
         case 400:
             raise make_declined(TryLater, _GREETING, greeting, "the server is not available now")
         case 502:
-            raise make_declined(AccessDenied, _GREETING, greeting, "the server does not want this client")
+            raise make_declined(AccessDenied, _GREETING, greeting, "the server rejected this client")
         case 220:
             raise ProtocolError(
-                f"{greeting.shown} is how servers of mail and files greet: this is none of news"
+                f"{greeting.shown} is the greeting of a mail or file server, not of a news server"
             )
-    raise ProtocolError(f"{greeting.shown} is no greeting of a news server")
+    raise ProtocolError(f"{greeting.shown} is not the greeting of a news server")
 
 
 def _look_again(session: NntpSession, negotiation: NewsNegotiation, refused: Declined) -> Dialogue[None]:
@@ -252,6 +252,6 @@ def _lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
         for each in whole:
             yield each + b"\n"
         if len(held) > _MOST_LINE:
-            raise LimitExceeded("line", f"a line of the archive is longer than {_MOST_LINE} octets")
+            raise LimitExceeded("line", f"a line of the archive is longer than {_MOST_LINE} bytes")
     if held:
         yield held

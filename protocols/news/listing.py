@@ -120,10 +120,12 @@ class OverviewReader:
     def finish(self) -> Iterable[Entry]:
         yield from self._read(self._lines.finish())
         if self._skipped:
-            detail = f"{self._skipped} lines are no overview of an article and were skipped"
+            detail = f"{self._skipped} lines skipped: not the overview of an article"
             self._findings.append(Finding("nntp:overview-line", "allow", detail))
         if not self._in_order:
-            self._findings.append(Finding("nntp:overview-order", "allow", "not in the order of numbers"))
+            self._findings.append(
+                Finding("nntp:overview-order", "allow", "articles are not in numerical order")
+            )
 
     def _read(self, lines: list[bytes]) -> Iterator[Entry]:
         for line in lines:
@@ -265,10 +267,10 @@ class GroupReader:
         yield from self._take(self._lines.finish())
         yield from self._give()
         if self._skipped:
-            detail = f"{self._skipped} lines are no newsgroups and were skipped"
+            detail = f"{self._skipped} lines skipped: not a newsgroup"
             self._findings.append(Finding("nntp:group-line", "allow", detail))
         if self._gave_up:
-            detail = f"more than {self._hold} octets of groups: without descriptions"
+            detail = f"more than {self._hold} bytes of groups: the descriptions are left out"
             self._findings.append(Finding("nntp:descriptions", "allow", detail))
 
     def _take(self, lines: list[bytes]) -> Iterator[Entry]:
@@ -392,7 +394,7 @@ def make_article_reply(url: NewsUrl | NntpUrl, head: ArticleHead, message_id: by
     message_id = message_id or head.message_id
     findings = []
     if head.strays:
-        detail = f"{head.strays} lines of the head are no header fields"
+        detail = f"{head.strays} lines of the head are not header fields"
         findings.append(Finding("nntp:header-line", "allow", detail))
     extra: dict[str, JsonValue] = {
         "message_id": None if message_id is None else decode_text(message_id),
@@ -418,7 +420,7 @@ def make_group_reply(url: NewsUrl | NntpUrl, listed: GroupRange, limits: Limits)
     findings: list[Finding] = []
     if listed.is_cut:
         detail = (
-            f"only the newest: numbers {listed.first} to {listed.last}, and the group begins at"
+            f"only the newest articles are listed: {listed.first} to {listed.last}; the group begins at"
             f" {selected.low} (--entries 0 lists all)"
         )
         findings.append(Finding("nntp:cut", "warn", detail))

@@ -35,8 +35,7 @@ from protocols.step import Dialogue, PlanNote, RequestCredentials, StartPacking,
 from protocols.wire import Secret
 
 _NOT_WITHOUT_TLS = (
-    "the server wants a login, and the password would go there without TLS: it offers none"
-    " (--tls never sends it all the same)"
+    "the server requires a login, but does not offer TLS: the password would be sent in cleartext"
 )
 
 
@@ -118,7 +117,7 @@ class NewsNegotiation:
         yield PlanNote(_WITHOUT_TLS[self._options.tls == "require"])
         secured = yield from self._start_tls()
         if not secured and self._options.tls == "require":
-            raise TlsError("TLS was required, and the server has none to offer (STARTTLS)")
+            raise TlsError("TLS is required, but the server does not offer STARTTLS")
 
     def meet(self, precondition: Precondition) -> Dialogue[None]:
         """Discard outstanding responses and meet the precondition.
@@ -145,9 +144,11 @@ class NewsNegotiation:
     def log_in(self, doing: NntpCommand | str, response: NntpResponse) -> Dialogue[None]:
         """Log in because `response` requires it."""
         if self._state.logged_in:
-            raise make_declined(AccessDenied, doing, response, "not permitted, logged in as we are")
+            raise make_declined(AccessDenied, doing, response, "not permitted for this login")
         if self._state.login_refused:
-            raise make_declined(AccessDenied, doing, response, "this connection has refused the login before")
+            raise make_declined(
+                AccessDenied, doing, response, "the server rejected the login on this connection before"
+            )
         login = yield from self._find_login()
         if login is None:
             raise refusal(doing, response)
@@ -201,7 +202,7 @@ class NewsNegotiation:
         if held is not None:  # held for this scheme only (S11)
             self._state.held_for = self._session.scheme
         if held is not None and len((held.user + b"." + held.password).split()) > 1:
-            detail = "the name or password has a blank in it; servers take what stands before it"
+            detail = "the name or password contains a blank; servers use only the text before it"
             self._state.findings.append(Finding("nntp:login-blank", "warn", detail))
         return held
 
@@ -231,7 +232,7 @@ class NewsNegotiation:
         if password is None:
             held = yield from self._request_credentials(user)
             if held is None or held.user != user:
-                raise LoginRequired(f"{command}: a password is needed and none is at hand", code="381")
+                raise LoginRequired(f"{command}: a password is required, but none is available", code="381")
             password = held.password
         command = NntpCommand(NntpVerb.AUTHINFO_PASS, Secret(password))
         return command, (yield from require_whole_response(self._session.request(command, NntpResponse(281))))
@@ -240,7 +241,7 @@ class NewsNegotiation:
         self, command: NntpCommand, response: NntpResponse
     ) -> Dialogue[Declined | ProtocolError]:
         if response.code in (500, 501, 503):
-            return make_declined(Declined, command, response, "no login there")
+            return make_declined(Declined, command, response, "logins are not supported")
         if response.code == 482 and (yield from self._is_old()):
             return make_declined(AccessDenied, command, response, "wrong name or password")
         return refusal(command, response)
@@ -277,7 +278,7 @@ class NewsNegotiation:
         if response.refused:
             return False
         if response.code != 382:
-            raise ProtocolError(f"{response.shown} is no answer to {command}")
+            raise ProtocolError(f"{response.shown} is not a valid response to {command}")
         yield StartTls()
         state.tls = state.secured = state.private = True
         state.forget()
@@ -357,7 +358,7 @@ def compress(session: NntpSession, user: bytes | None) -> Dialogue[None]:
     if response.refused:
         return
     if response.code != 206:
-        raise ProtocolError(f"{response.shown} is no answer to {command}")
+        raise ProtocolError(f"{response.shown} is not a valid response to {command}")
     from protocols.news.session import Deflate  # imported lazily: zlib is not needed for short responses
 
     yield StartPacking(Deflate(state.limits.ratio))

@@ -134,7 +134,7 @@ def _hear_article(
     block: type[DataBlock],
 ) -> Dialogue[RequestTarget]:
     limits = session.state.limits
-    head = yield from receive(read_head(limits), "the head of the article, which is looked at", ArticleHead())
+    head = yield from receive(read_head(limits), "the head of the article", ArticleHead())
     reply = make_article_reply(url, head, message_id)
     if not facts:
         return RequestTarget(reply, give_block(block(), "the article"))
@@ -177,9 +177,9 @@ def _list_articles(
     if listed.is_empty:
         return RequestTarget(reply)
     yield PlanNote(
-        "the answer tells the numbers, of which the newest are asked for; none: no more is sent;"
-        f" {WORTH} or more: CAPABILITIES, and COMPRESS DEFLATE where it is offered;"
-        " OVER unknown: XOVER; that too: LISTGROUP, and HEAD for each"
+        "the response has the numbers, of which the newest are requested; if there are none, no more is sent;"
+        f" if {WORTH} or more: CAPABILITIES, and COMPRESS DEFLATE if it is offered;"
+        " if OVER is unknown: XOVER; if XOVER is unknown: LISTGROUP, and HEAD for each"
     )
     if min(listed.selected.count, listed.last - listed.first + 1) >= WORTH:
         yield from compress(session, url.user)
@@ -233,7 +233,7 @@ def _give_heads(session: NntpSession, numbers: Iterator[int], octets: bytes) -> 
     """Emit these overview lines, then the lines of the remaining numbers."""
     given = 0
     while octets:
-        yield EmitBody(octets, "an overview made of heads")
+        yield EmitBody(octets, "an overview composed of heads")
         given += len(octets)
         try:
             octets = yield from _hear_heads(session, numbers)
@@ -261,7 +261,7 @@ def _hear_head(session: NntpSession, number: int) -> Dialogue[bytes]:
     response = yield from session.hear(NntpResponse(221, block=True))
     if response.block:
         head = yield from receive(read_head(session.state.limits), "the head of an article", ArticleHead())
-        yield from receive(skip_block(HEAD_LIMIT), "its end", None)
+        yield from receive(skip_block(HEAD_LIMIT), "the end of the head", None)
         return encode_overview(number, head)
     if response.code not in _GONE:
         raise refusal(command, response)
@@ -284,7 +284,7 @@ def read_numbers(first: int, last: int, line_limit: int) -> Reader[Iterable[int]
             content = yield from block.read(buffer)
             found.extend(number for number in _numbers(lines.feed(content)) if first <= number <= last)
             if block.received > SKIP_LIMIT:
-                raise LimitExceeded("lines", f"a list of numbers is longer than {SKIP_LIMIT} octets")
+                raise LimitExceeded("lines", f"a list of numbers is longer than {SKIP_LIMIT} bytes")
         return sorted(set(found))
 
     return reader
@@ -337,7 +337,7 @@ def _count_groups(url: NewsUrl | NntpUrl, limits: Limits, session: NntpSession) 
     yield from session.say_last(NntpCommand(NntpVerb.LIST_ACTIVE, argument))
     yield from _need(session, NntpResponse(215, block=True))
     reader = count_groups(url.group or b"", session.state.limits.line)
-    count = yield from receive(reader, "the groups, which are counted", 0)
+    count = yield from receive(reader, "the groups to count", 0)
     return RequestTarget(make_groups_reply(url, count, limits))
 
 
@@ -347,4 +347,4 @@ def _wildmat(url: NewsUrl | NntpUrl) -> bytes | None:
 
 
 def _cut_listing(given: int) -> Truncated:
-    return Truncated(f"the connection ended after {given} octets of the listing", received=given)
+    return Truncated(f"the connection ended after {given} bytes of the listing", received=given)

@@ -97,7 +97,7 @@ class NntpCommand:
         verb = self.verb.value.encode("ascii")
         line = encode_line(verb) if self.argument is None else encode_line(verb, self.argument)
         if len(line.octets) > COMMAND_LIMIT:
-            raise Refused("S02", f"{self.verb} with this argument is longer than {COMMAND_LIMIT} octets")
+            raise Refused("S02", f"{self.verb} with this argument is longer than {COMMAND_LIMIT} bytes")
         object.__setattr__(self, "line", line)
 
     def __str__(self) -> str:
@@ -191,7 +191,7 @@ def read_status(limit: int) -> Reader[NntpResponse]:
     def reader(buffer: Buffer) -> Generator[None, None, NntpResponse]:
         while (index := buffer.find(b"\n", limit)) < 0:
             if len(buffer) >= limit:
-                raise LimitExceeded("line", f"a status line is longer than {limit} octets")
+                raise LimitExceeded("line", f"a status line is longer than {limit} bytes")
             if buffer.at_end:
                 raise _cut(buffer)
             yield
@@ -202,7 +202,7 @@ def read_status(limit: int) -> Reader[NntpResponse]:
 
 def _cut(buffer: Buffer) -> Disconnected | Truncated:
     if not buffer:
-        return Disconnected("the server closed the connection without an answer")
+        return Disconnected("the server closed the connection without a response")
     return Truncated("the connection ended inside a status line", received=len(buffer))
 
 
@@ -211,7 +211,7 @@ def parse_status(line: bytes) -> NntpResponse:
     line = line.removesuffix(b"\n").removesuffix(b"\r")
     found = _STATUS.fullmatch(line)
     if found is None or b"\0" in line:
-        raise ProtocolError(f"this is no answer of a news server: {line[:60].decode('latin-1')!r}")
+        raise ProtocolError(f"this is not the response of a news server: {line[:60].decode('latin-1')!r}")
     return NntpResponse(int(found[1]), found[2] or b"")
 
 
@@ -240,7 +240,7 @@ def response_to(command: NntpCommand, response: NntpResponse) -> NntpResponse:
     if response.code in granted:
         return NntpResponse(response.code, response.text, granted[response.code])
     if response.code in _LISTED or not 200 <= response.code < 300 or any(granted.values()):
-        raise ProtocolError(f"{response.shown} is no answer to {command}")
+        raise ProtocolError(f"{response.shown} is not a valid response to {command}")
     return response
 
 
@@ -265,7 +265,7 @@ def parse_selected(response: NntpResponse) -> GroupSelection:
     """Parse the three numbers of 211 to GROUP; the name after them may be missing."""
     words = response.text.split()[:3]
     if len(words) < 3 or not all(map(is_number, words)):
-        raise ProtocolError(f"three numbers belong to a group, and the server said {response.shown}")
+        raise ProtocolError(f"expected three numbers for a group, got {response.shown}")
     return GroupSelection(*map(int, words))
 
 
@@ -288,26 +288,26 @@ def message_id_of(response: NntpResponse) -> bytes | None:
 
 _MEANINGS: dict[int, tuple[type[Declined], str]] = {
     400: (TryLater, "the server is closing"),
-    401: (Declined, "the server wants something first that this client does not have"),
-    403: (TryLater, "a fault of the server"),
+    401: (Declined, "the server requires an unsupported capability"),
+    403: (TryLater, "a server error"),
     411: (NotFound, "no such group"),
     420: (NotFound, "no such article"),
     423: (NotFound, "no such article"),
     430: (NotFound, "no such article"),
-    480: (LoginRequired, "a name and password are needed"),
+    480: (LoginRequired, "a name and password are required"),
     481: (AccessDenied, "wrong name or password"),
-    483: (Declined, "the server needs TLS for this"),
-    500: (Declined, "unknown to the server"),
-    501: (Declined, "the server does not take this"),
+    483: (Declined, "the server requires TLS"),
+    500: (Declined, "the server does not support the command"),
+    501: (Declined, "the server does not accept the argument"),
     502: (AccessDenied, "not permitted"),
-    503: (Declined, "the server does not have this"),
+    503: (Declined, "the server does not support this"),
 }
 
 
 def refusal(doing: NntpCommand | str, response: NntpResponse) -> Declined | ProtocolError:
     """Return the error for a response that refuses `doing`."""
     if response.code in (412, 482):
-        return ProtocolError(f"{doing}: {response.shown} cannot be, in this order of commands")
+        return ProtocolError(f"{doing}: {response.shown} is not possible after the previous commands")
     kind, meaning = _MEANINGS.get(response.code, (Declined, "refused"))
     return make_declined(kind, doing, response, meaning)
 
@@ -427,7 +427,7 @@ def _undot(octets: bytes) -> bytes:
 
 
 def cut_block(received: int) -> Truncated:
-    return Truncated(f"the connection ended inside a block, after {received} octets", received=received)
+    return Truncated(f"the connection ended inside a block, after {received} bytes", received=received)
 
 
 def read_block(limit: int) -> Reader[bytes]:
@@ -443,7 +443,7 @@ def read_block(limit: int) -> Reader[bytes]:
         while not block.ended:
             pieces.append((yield from block.read(buffer)))
             if block.received > limit:
-                raise LimitExceeded("lines", f"an answer is longer than {limit} octets")
+                raise LimitExceeded("lines", f"a response is longer than {limit} bytes")
         return b"".join(pieces)
 
     return reader
@@ -461,7 +461,7 @@ def skip_block(limit: int) -> Reader[None]:
         while not block.ended:
             yield from block.read(buffer)
             if block.received > limit:
-                raise LimitExceeded("lines", f"an answer that nobody wants is longer than {limit} octets")
+                raise LimitExceeded("lines", f"a discarded response is longer than {limit} bytes")
 
     return reader
 
@@ -477,11 +477,11 @@ def give_block(block: DataBlock, what: str, given: int = 0) -> Dialogue[None]:
     """
     while not block.ended:
         try:
-            octets = yield from receive(block.read, f"{what}, up to a line with a lone period", b"")
+            octets = yield from receive(block.read, f"{what}, up to a line with a single period", b"")
         except (Disconnected, Truncated) as error:
             if given or block.received:
                 raise cut_block(block.received) from error
-            raise Disconnected("the connection ended before the first octet of the answer") from error
+            raise Disconnected("the connection ended before the first byte of the response") from error
         if not octets:
             return
         yield EmitBody(octets)
@@ -516,4 +516,4 @@ class BlockLines:
 
     def _check(self, longest: int) -> None:
         if longest > self._limit:
-            raise LimitExceeded("line", f"a line of the listing is longer than {self._limit} octets")
+            raise LimitExceeded("line", f"a line of the listing is longer than {self._limit} bytes")

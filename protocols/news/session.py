@@ -239,11 +239,11 @@ class NntpSession:
     def _say(self, commands: tuple[NntpCommand, ...]) -> Send:
         state = self.state
         assert self._generation is None or len(state.outstanding) == self.pending, (
-            "others have sent in between"
+            "another dialogue sent in between"
         )
         if any(command.verb in ALONE for command in commands):
             assert (len(commands), len(state.outstanding), state.request_ended) == (1, 0, False), (
-                "this command goes alone"
+                "this command must be sent alone"
             )
         self._generation, self._request_started = state.generation, False
         state.record_sent(commands)
@@ -275,7 +275,7 @@ class NntpSession:
         state = self.state
         command = state.outstanding[0]
         response = yield from receive(
-            read_response(command, state.limits.line), f"the answer to {command.verb}", ideal
+            read_response(command, state.limits.line), f"the response to {command.verb}", ideal
         )
         state.pop_answered()
         self.pending -= 1
@@ -307,7 +307,7 @@ class NntpSession:
     def drop_own(self) -> Dialogue[None]:
         """Discard the outstanding responses to this dialogue."""
         if self.pending:
-            yield from receive(self._skip(self.pending), "answers that are not needed any more", None)
+            yield from receive(self._skip(self.pending), "responses that are no longer needed", None)
             self.pending = 0
 
     def drop_all(self) -> Dialogue[None]:
@@ -315,7 +315,7 @@ class NntpSession:
         self.state.request_ended = False
         if self.state.outstanding:
             yield from receive(
-                self._skip(len(self.state.outstanding)), "answers that have to be asked for again", None
+                self._skip(len(self.state.outstanding)), "responses that must be requested again", None
             )
         self.state.generation += 1
         self.pending, self._generation = 0, self.state.generation
@@ -373,9 +373,9 @@ class Deflate:
 
     def feed(self, octets: bytes) -> None:
         """Feed received bytes; all earlier output must have been read."""
-        assert not self.has_more, "what came before is read first"
+        assert not self.has_more, "earlier output must be read first"
         if self._in_vain >= _GRACE:
-            raise LimitExceeded("ratio", f"{self._in_vain} compressed octets become nothing at all")
+            raise LimitExceeded("ratio", f"{self._in_vain} compressed bytes expand to nothing")
         self._in_vain += len(octets)
         self._waiting = octets
         self.has_more = True
@@ -388,9 +388,9 @@ class Deflate:
         try:
             octets = self._unpacker.decompress(self._waiting, most)
         except zlib.error as error:
-            raise ProtocolError("what the server sends is not compressed as it said") from error
+            raise ProtocolError("the server sent invalid compressed data") from error
         if self._unpacker.unused_data:
-            raise ProtocolError("octets came behind the end of what was compressed")
+            raise ProtocolError("bytes received after the end of the compressed data")
         self._waiting = self._unpacker.unconsumed_tail
         self._taken += before - len(self._waiting)
         self.has_more = len(octets) == most or bool(self._waiting)
@@ -402,5 +402,5 @@ class Deflate:
         self._in_vain = 0 if octets else self._in_vain
         if self._given > _GRACE and self._given > self._ratio * self._taken:
             raise LimitExceeded(
-                "ratio", f"{self._taken} compressed octets become more than {self._ratio} times as many"
+                "ratio", f"{self._taken} compressed bytes expand to more than {self._ratio} times as many"
             )

@@ -107,7 +107,7 @@ def _parse_message_id(text: UrlText, start: int, at: int) -> bytes:
     second = find(text, "@", at + 1)
     if second < text.end or at in (start, text.end - 1):
         position = second if second < text.end else at
-        raise invalid(text.text, "bad-message-id", "message-id without one @ amidst", position)
+        raise invalid(text.text, "bad-message-id", "message-id without exactly one @ inside", position)
     if (wrong := _find_wrong_in_id(octets)) is not None:
         raise invalid(text.text, "bad-message-id", "message-id", position_at(text.text, start, wrong))
     note_characters(text, start, at, _ID_DATA)
@@ -197,7 +197,7 @@ def _build_group(octets: bytes, allowed: re.Pattern[bytes]) -> str:
     wrong = _find_wrong_in_group(octets, allowed)
     if wrong is not None:
         shown = octets.decode("latin-1")
-        raise InvalidUrl("bad-group", wrong, f"bad-group: {shown!r} is no newsgroup that a URL can name")
+        raise InvalidUrl("bad-group", wrong, f"bad-group: {shown!r} is not a newsgroup that a URL can name")
     return octets.decode("ascii")
 
 
@@ -216,7 +216,7 @@ def build_nntp(url: NntpUrl) -> str:
     if url.article is None:
         return build_url(url, f"{build_login(url)}/{group}")
     if not is_article(url.article):
-        raise InvalidUrl("bad-article", 0, f"bad-article: {url.article} has not 1 to 16 digits")
+        raise InvalidUrl("bad-article", 0, f"bad-article: {url.article} must have 1 to 16 digits")
     return build_url(url, f"{build_login(url)}/{group}/{url.article}")
 
 
