@@ -95,7 +95,7 @@ def map_gopher(named: AccessName) -> MappedUrl:
         raise InvalidUrl("selector-control", 0, "NUL, TAB, CR or LF in a selector")
     character = _gopher_type(named)
     if not "\x21" <= character <= "\x7e":
-        raise InvalidUrl("bad-gophertype", 0, f"{character!r} is no gopher type")
+        raise InvalidUrl("bad-gophertype", 0, f"{character!r} is not a gopher type")
     what = encode(character.encode("ascii") + selector, RESERVED)
     kind = _GOPHER_KINDS.get(character, Kind.DOCUMENT)
     return MappedUrl(f"gopher:{named.place.authority(70)}/{what}", kind, character == "0")
@@ -121,14 +121,14 @@ def map_wais(named: AccessName) -> MappedUrl:
     """
     mark, *parts = named.hsoname.split(b"/", 4)
     if mark != _WAIS_GATEWAY or len(parts) < 3:
-        raise InvalidUrl("missing-path", 0, "an opaque locator, which lacks what a wais URL needs")
+        raise InvalidUrl("missing-path", 0, "an opaque locator without the parts of a wais URL")
     host, what, database, *rest = parts
     start = f"wais:{parse_place(host).authority(210)}/"
     if what == b"QUERY":
         search = f"?{encode(rest[0], _WAIS_SEARCH)}" if rest else ""
         return MappedUrl(f"{start}{encode(database)}{search}", Kind.SEARCH)
     if not rest:
-        raise InvalidUrl("missing-path", 0, "no document behind the database")
+        raise InvalidUrl("missing-path", 0, "no document after the database")
     return MappedUrl(
         f"{start}{encode(database)}/{encode(what)}/{_document(rest[0])}", is_text=what == b"TEXT"
     )
@@ -143,7 +143,7 @@ def _document(written: bytes) -> str:
 
 
 _FEWEST = 5
-_NO_URL = "no URL can say this"
+_NO_URL = "no URL scheme has this method"
 
 _MAPPINGS: dict[bytes, Callable[[AccessName], MappedUrl]] = {
     b"AFTP": map_anonymous_ftp,
@@ -261,8 +261,8 @@ def _lead(method: bytes, pointer: ObjectPointer, arguments: tuple[bytes, ...]) -
 
 def _decode_local_path(path: bytes) -> str:
     if not path.startswith(b"/"):
-        return "no absolute path: it means something to the server alone"
-    return "a file of this machine, which no server may name"
+        return "not an absolute path: only the server can interpret it"
+    return "a file of this machine, which a server must not name"
 
 
 def find_first_url(methods: Iterable[AccessMethod]) -> AccessMethod | None:

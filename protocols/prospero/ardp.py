@@ -133,10 +133,10 @@ def decode_queue(data: bytes) -> str:
     """Describe the position in the server's queue; empty if the server does not report it."""
     flags, said, at = data[0] if data else 0, [], 1
     if flags & 0x01 and len(data) >= at + 2:
-        said.append(f"place {int.from_bytes(data[at : at + 2])} in the queue")
+        said.append(f"position {int.from_bytes(data[at : at + 2])} in the queue")
         at += 2
     if flags & 0x02 and len(data) >= at + 4:
-        said.append(f"{int.from_bytes(data[at : at + 4])} s to go")
+        said.append(f"{int.from_bytes(data[at : at + 4])} s left")
     return ", ".join(said)
 
 
@@ -450,10 +450,11 @@ class ArdpExchange:
         self._expires = now + self._timeout
 
     def _silence(self) -> str:
-        came = f" behind packet {self._reply.received_through}" if self._reply.received_through else ""
-        requested = f"; the server had asked to wait {self._wait} s" if self._wait else ""
+        came = f" after packet {self._reply.received_through}" if self._reply.received_through else ""
+        requested = f"; the server asked to wait {self._wait} s" if self._wait else ""
         return (
-            f"timed out (--idle-timeout): nothing came{came}{requested}{self._queue and f' ({self._queue})'}"
+            f"timed out (--idle-timeout): no packet received{came}{requested}"
+            f"{self._queue and f' ({self._queue})'}"
         )
 
 
@@ -530,9 +531,7 @@ class _Reply:
         if packet.number not in self._texts:
             self._octets += len(packet.text)
             if self._octets > self._most:
-                raise LimitExceeded(
-                    "body", f"the reply has more than the {self._most} octets there is room for"
-                )
+                raise LimitExceeded("body", f"the reply is longer than the limit of {self._most} bytes")
             self._texts[packet.number] = packet.text
         self._total = packet.total or self._total
         while self.received_through + 1 in self._texts:
@@ -542,4 +541,4 @@ class _Reply:
 
 def _make_version_error(versions: tuple[int, ...]) -> Declined:
     known = f", only {', '.join(map(str, versions))}" if versions else ""
-    return Declined(f"the server does not speak version 0 of ARDP{known}", code="version not supported")
+    return Declined(f"the server does not support version 0 of ARDP{known}", code="version not supported")

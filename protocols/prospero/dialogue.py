@@ -77,17 +77,17 @@ def converse(
 
 def _branches(target: RequestObject, timing: RetransmitTiming, patience: float) -> Dialogue[None]:
     pauses = [f"{pause:g}" for pause in islice(timing.pauses(patience), 4)]
-    more = "" if len(pauses) < 4 else f" and so on, {patience:g} in all"
+    more = "" if len(pauses) < 4 else f", and so on, {patience:g} in total"
     yield PlanNote(
-        f"without an answer a packet is sent again, with pauses of {', '.join(pauses)} seconds{more}"
+        f"without a response a packet is sent again, with pauses of {', '.join(pauses)} seconds{more}"
     )
     yield PlanNote(
-        f"an object that has moved is asked for where it is now, at most {MOST_MOVES} times; "
-        "each place is judged first, as one that no person chose"
+        f"a moved object is requested at its new location, at most {MOST_MOVES} times; "
+        "each location is first checked against the policy, as an untrusted URL"
     )
     yield PlanNote(
-        "access methods are gone in the server's order: one of another scheme is a URL that is followed "
-        "as far as S10 and S08 let it; where it fails, the next one"
+        "access methods are tried in the server's order: one of another scheme is a URL that is followed "
+        "as far as S10 and S08 allow; if it fails, the next one is tried"
     )
     lines = request_links(target).message.shown.decode("latin-1").splitlines()[-2:]
     yield PlanNote(f"an object without access methods is listed: {' / '.join(lines)}")
@@ -210,7 +210,7 @@ def _report(members: UnionMembers, reply: Reply) -> None:
     reply.findings.extend(finding for answer in members.answers for finding in findings_of(answer))
     reply.findings.extend(Finding("prospero:incomplete", "warn", gap) for gap in members.gaps)
     if members.filtered:
-        reply.findings.append(Finding("prospero:filter", "warn", "links have filters, which are not run"))
+        reply.findings.append(Finding("prospero:filter", "warn", "links have filters, which are not applied"))
 
 
 def name_lines(members: Sequence[UnionMember]) -> Iterator[bytes]:

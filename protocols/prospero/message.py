@@ -134,7 +134,7 @@ class ProsperoReply:
         if self.refusal is not None:
             raise self.refusal.error()
         if self.is_empty:
-            raise ProtocolError("the reply says nothing about what was asked")
+            raise ProtocolError("the reply has no information about the object")
 
     @property
     def is_not_found(self) -> bool:
@@ -201,7 +201,7 @@ class _ReplyReader:
         tokens = tuple(rest)
         is_contents = b"CONTENTS" in tokens[:3]
         if len(words.raw) > self._limits.line and not is_contents:
-            raise LimitExceeded("line", f"a line of the reply is longer than {self._limits.line} octets")
+            raise LimitExceeded("line", f"a line of the reply is longer than {self._limits.line} bytes")
         self._count(is_contents)
         if keyword == b"ATTRIBUTE":
             self._take_attribute(tokens)
@@ -274,7 +274,7 @@ class _ReplyReader:
         )
 
     def _pass_over(self, keyword: bytes) -> None:
-        _report(self._answer.oddities, f"a line {read_text(keyword[:40])!r} that makes no sense here")
+        _report(self._answer.oddities, f"unexpected line {read_text(keyword[:40])!r}")
 
 
 def _report(reported: list[str], what: str) -> None:
@@ -396,7 +396,7 @@ class Inquirer:
         Raises the errors of the network gateway, the exchange and the parser.
         """
         opened = cast(OpenedConnection, (yield OpenDatagrams(question.target.route)))
-        yield PlanNote("the connection id, octets 2 and 3 of each packet, is drawn at random; here it is 0")
+        yield PlanNote("the connection id, bytes 2 and 3 of each packet, is random; here it is 0")
         exchange = self._exchange(question, opened)
         try:
             carried = cast(

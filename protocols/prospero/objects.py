@@ -54,7 +54,7 @@ def quote(token: bytes) -> bytes:
         Refused: the token holds NUL, which old servers take for the end of the packet (S02).
     """
     if b"\0" in token:
-        raise Refused("S02", "octet 00 would end the request")
+        raise Refused("S02", "byte 00 would end the request")
     if not token:
         return b"''"
     found = _NEEDS_QUOTES.search(token)
@@ -177,7 +177,7 @@ def parse_place(token: bytes) -> ServerAddress:
     """
     found = _HOST.fullmatch(token)
     if found is None:
-        raise InvalidUrl("bad-host", 0, f"bad-host: {read_text(token)!r} names no host")
+        raise InvalidUrl("bad-host", 0, f"bad-host: {read_text(token)!r} does not name a host")
     return ServerAddress(found[1].decode("latin-1").lower(), None if found[2] is None else int(found[2]))
 
 
@@ -268,7 +268,7 @@ def _version(value: bytes | None) -> int:
     if not value:
         return 0
     if not _VERSION.fullmatch(value):
-        raise Declined(f"the object version {read_text(value)!r} is no number", code="OBJECT-VERSION")
+        raise Declined(f"the object version {read_text(value)!r} is not a number", code="OBJECT-VERSION")
     return int(value)
 
 

@@ -78,7 +78,7 @@ def check_length(octets: bytes, size: int | None) -> None:
     """
     if size is not None and len(octets) < size:
         raise Truncated(
-            f"the contents are {len(octets)} of {size} octets", received=len(octets), expected=size
+            f"the contents are {len(octets)} of {size} bytes", received=len(octets), expected=size
         )
 
 
@@ -242,7 +242,7 @@ def request_following(
         try:
             moved = answer.forwarded.target(via=target)
         except InvalidUrl as error:
-            raise ProtocolError(f"the object has moved to no place: {error.message}") from error
+            raise ProtocolError(f"the object has moved to an invalid location: {error.message}") from error
         if moved.identity in visited:
             raise Refused("S10", "the object has moved in a circle")
         if len(visited) > MOST_MOVES:
@@ -271,7 +271,7 @@ def _choose(inquiry: Inquirer, facts: ResolvedFacts, want: Wanted) -> Dialogue[F
             failed = failed or error
     if session is not None:
         return ResolvedService(facts, session)
-    assert failed is not None, "nothing was tried"
+    assert failed is not None, "no access method was tried"
     raise failed
 
 
@@ -289,7 +289,7 @@ def read_contents(
     answer.check()
     octets = join_contents(answer.attributes)
     if octets is None:
-        raise Declined("the server gives no contents, although it said it would")
+        raise Declined("the server did not return the announced contents")
     check_length(octets, read_size(facts.attributes) if method.target == facts.place else None)
     return ResolvedDocument(facts, method, place, octets)
 
@@ -297,7 +297,7 @@ def read_contents(
 def _explain_missing_method(facts: ResolvedFacts) -> Declined | Refused:
     described = "; ".join(method.described for method in facts.methods)
     if any(method.is_local for method in facts.methods):
-        return Refused("S10", f"no access method leads anywhere that may be followed: {described}")
+        return Refused("S10", f"no access method may be followed: {described}")
     if facts.methods:
         return Declined(f"no access method can be used: {described}", text=described)
     return Declined("the object has attributes only, and no access method")
@@ -379,7 +379,7 @@ class UnionMembers:
         if target.identity in self._expanded:
             return False
         if level > MOST_LEVELS or len(self._expanded) > MOST_UNIONS:
-            self.gaps.append(f"{target.url}: more unions than are followed")
+            self.gaps.append(f"{target.url}: not listed: too many unions")
             return False
         self._expanded.add(target.identity)
         return True
@@ -418,7 +418,7 @@ def _expand_union(
         answer, place = yield from request_following(inquiry, target, request_links)
         answer.check()
         if not answer.lists:
-            raise Declined("the answer is none of a directory")
+            raise Declined("the reply is not a directory listing")
     except LimitExceeded:
         raise
     except ResolveError as error:

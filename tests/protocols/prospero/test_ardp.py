@@ -225,7 +225,7 @@ def test_a_wait_does_not_wear_out_patience() -> None:
     assert machine.deadline == 60.0
     for second in range(2, 60):
         machine.take(control(wait_packet(900 + second)), PEER, float(second))
-    with pytest.raises(TimedOut, match=r" 959 s \(place 3 .* 20 s "):
+    with pytest.raises(TimedOut, match=r" 959 s \(position 3 .* 20 s "):
         machine.wake(60.0)
 
 
@@ -651,13 +651,13 @@ def test_a_redirect_names_a_place(data: str, place: tuple[str, int] | None) -> N
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        ("03 0003 00000014", "place 3 in the queue, 20 s to go"),
-        ("01 0003", "place 3 in the queue"),
-        ("02 00000014", "20 s to go"),
+        ("03 0003 00000014", "position 3 in the queue, 20 s left"),
+        ("01 0003", "position 3 in the queue"),
+        ("02 00000014", "20 s left"),
         ("00", ""),
         ("", ""),
         ("03 00", ""),
-        ("03 0003 0000", "place 3 in the queue"),
+        ("03 0003 0000", "position 3 in the queue"),
     ],
 )
 def test_a_place_in_a_queue_is_put_in_words(data: str, words: str) -> None:

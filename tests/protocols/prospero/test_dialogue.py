@@ -49,7 +49,7 @@ def test_the_plan_is_the_two_questions_to_a_willing_server() -> None:
     notes = " ".join(step.text for step in steps if isinstance(step, PlanNote))
     assert "DIRECTORY ASCII '/pub/x' 0 / LIST ATTRIBUTES COMPONENTS" in notes
     assert re.search(r" 2, 4, 4, 4 .* 60 ", notes)
-    assert "at random" in notes
+    assert "is random" in notes
 
 
 def test_for_facts_the_contents_are_not_asked_for() -> None:

@@ -448,7 +448,7 @@ async def test_contents_that_nobody_gives_cost_one_wait_before_the_next_way(nurs
         response = await session.fetch(server.url("x"))
     assert (response.content.replace(b"\r\n", b"\n"), response.url) == (ABOUT, gopher.url("00/about"))
     (finding,) = (each for each in response.findings if each.rule == "prospero:failed")
-    assert "nothing came" in finding.detail
+    assert "no packet received" in finding.detail
     assert [asked for asked in server.service.asked if "CONTENTS" in asked] == [f"{CONTENTS_OF} y 0"]
 
 

@@ -354,7 +354,7 @@ def test_a_token_is_quoted_from_the_first_octet_that_needs_it(token: bytes, writ
 
 
 def test_nul_cannot_be_written() -> None:
-    with pytest.raises(Refused, match="octet 00") as raised:
+    with pytest.raises(Refused, match="byte 00") as raised:
         quote(b"a\0")
     assert raised.value.rule == "S02"
 
