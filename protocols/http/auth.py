@@ -1,9 +1,10 @@
 """HTTP authentication: none, Basic (RFC 7617) or Digest (RFC 7616), as the server requires.
 
-Credentials in the URL are sent with the first request. Credentials that the caller holds for the host and
-port are sent with it if the connection cannot be read by others, otherwise only after the server asked for
-them. Digest is preferred to Basic, and Basic is never tried after Digest failed. A name and password that the
-server rejected are not sent there again in this run.
+- Credentials in the URL are sent with the first request.
+- Credentials that the caller holds for the host and port are sent with it only if others cannot read the
+  connection; otherwise they are sent after the server asked for them.
+- Digest is preferred to Basic, and Basic is never tried after Digest failed.
+- A name and password that the server rejected are not sent there again in this run.
 """
 
 from __future__ import annotations
@@ -422,8 +423,8 @@ def _quote(text: str) -> str:
 # The login of one run to one http proxy (RFC 9110 11.7): nothing is sent until the proxy responds 407.
 #
 # Some proxies that require no login forward `Proxy-Authorization` to the origin, so the login is not sent
-# unrequested. After a 407 it is sent with every request to the proxy: by Digest if the proxy supports it (RFC
-# 7616; its field differs each time), otherwise by Basic.
+# unrequested. After a 407 it is sent with every request to the proxy. Digest is used if the proxy supports it
+# (RFC 7616; its field differs each time), otherwise Basic.
 
 #: The number of random bytes for `heed`.
 UNGUESSABLE = 16

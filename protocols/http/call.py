@@ -1,8 +1,8 @@
 """An HTTP call: a request, the head of its response and its body, in the connection's HTTP version.
 
-If the server closes a reused connection without a response, the request is sent once more on a new
-connection, if that is safe (RFC 9110 9.2.2, RFC 9112 9.3.1). A response may arrive while the request is being
-sent: after an error response the rest is pointless (RFC 9112 9.5), but a server that sends a success response
+If the server closes a reused connection without a response, a request that is safe to repeat is sent once
+more on a new connection (RFC 9110 9.2.2, RFC 9112 9.3.1). A response may arrive while the request is being
+sent. After an error response the rest is pointless (RFC 9112 9.5), but a server that sends a success response
 may still want it.
 """
 
@@ -41,9 +41,9 @@ from protocols.wire import Reader, count_waiting
 
 # One response: its head, its framed body, and the proof of completeness at its end.
 #
-# A response is complete if it ends as announced: after so many bytes, with the last chunk or the end of the
-# stream, or, inside TLS, with close_notify. Only then, and if nothing else arrived, can the connection be
-# reused.
+# A response is complete if it ends as announced: after so many bytes, with the last chunk, or with the end of
+# the stream. Inside TLS, close_notify is such an end too. Only a complete response without further bytes
+# makes the connection reusable.
 
 _BODY = "the body, as framed in the head"
 

@@ -20,7 +20,7 @@ from protocols.options import Unpacking
 PIECE = 65_536
 
 #: The maximum number of coded bytes fed at a time. The unused rest is copied for each gzip member and each
-#: decoded piece: with members of 21 bytes, the cost would be quadratic in the size of one read.
+#: decoded piece. With members of 21 bytes, the cost would be quadratic in the size of one read.
 FED = 16_384
 
 #: Decoded bytes that are allowed without a ratio check: a page of blanks is not an attack.

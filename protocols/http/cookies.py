@@ -37,9 +37,9 @@ class Cookie(NamedTuple):
     """A stored cookie.
 
     A request's host must equal `host`, or with `subdomains` end in it; both are without the dot of the root.
-    For the schemes' default ports, `port` is None. `expires` is in seconds since 1970, None for the end of
-    the session or if the jar is not stored in a file. `http_only` is kept only for cookie files of other
-    programs.
+    `port` is unset (None) for the schemes' default ports. `expires` is in seconds since 1970, None for the
+    end of the session or if the jar is not stored in a file. `http_only` is kept only for cookie files of
+    other programs.
     """
 
     name: str
@@ -300,11 +300,17 @@ def _full_year(year: int) -> int:
 
 # Cookie files: the format of Netscape's browser, which curl and wget read and write.
 #
-# Each line has seven fields with tabs between: the host, whether its subdomains are included, the path,
-# whether TLS is required, the expiry (seconds since 1970, 0 for the end of a session), the name, the value.
-# `#HttpOnly_` before the host is not a comment. A port that is not the scheme's default follows the host, as
-# in wget's files; curl has no ports, so its cookies are for the default ports. The bytes of a line are read
-# as Latin-1.
+# A line has seven fields separated by tabs:
+# 1. the host, with the port if it is not the scheme's default, as in wget's files; curl has no ports, so its
+#    cookies are for the default ports
+# 2. whether its subdomains are included
+# 3. the path
+# 4. whether TLS is required
+# 5. the expiry, in seconds since 1970, or 0 for the end of a session
+# 6. the name
+# 7. the value
+#
+# `#HttpOnly_` before the host is not a comment. The bytes of a line are read as Latin-1.
 #
 # The contents of a file are untrusted: a line holds only values that a server could have set.
 

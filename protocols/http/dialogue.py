@@ -34,9 +34,9 @@ _NO_SUCH_PART = 416
 def retrieve(url: HttpUrl, options: Options | None = None, limits: Limits | None = None) -> Dialogue[None]:
     """Return the steps of a retrieval.
 
-    If only facts are wanted, the request is HEAD; a server that does not support HEAD gets a GET, whose body
-    is not read. If no `stop` is given, the complete object is requested again when the held part is longer
-    than the object is now, or when the response has another range than the requested one.
+    If only facts are wanted, the request is HEAD; a server that does not support HEAD gets a GET, and its
+    body is not read. A resumed request without a `stop` is repeated for the complete object in two cases: the
+    object is shorter now than the held part, or the response has another range.
     """
     options, limits = options or Options(), limits or Limits()
     login = HttpLogin(url, options, limits)

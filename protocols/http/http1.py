@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 # Plain heads: the heads of most requests and responses, each written or read in one step.
 #
-# Plain heads are a subset of the heads that h11 accepts, with the same meaning: each field once, printable
-# ASCII, no folded line, CR LF at each line's end, no framing except one Content-Length, and a reusable
-# connection. h11 checks all other heads: no check is looser here, and a head that is not plain costs only
-# time.
+# Plain heads are a subset of the heads that h11 accepts, with the same meaning. Each field occurs once, in
+# printable ASCII and not folded, and each line ends in CR LF. The only framing is one Content-Length, and the
+# connection is reusable. h11 checks all other heads: no check is looser here, and a head that is not plain
+# costs only time.
 
 _TOKEN = r"[-!#$%&'*+.^_`|~0-9A-Za-z]+"
 #: The parts of the pattern are disjoint, so a byte has only one reading: a mismatch costs no more than a

@@ -1,8 +1,8 @@
 """A request and its response in HTTP/2 frames (RFC 9113), within our limits. No I/O.
 
-This module splits the buffer into frames, one at a time, so bytes after the end of the response stay in it
-and each frame has a bounded size. The machine from the options (`Frames`) interprets the frames. Body bytes
-are not accumulated: each step emits the bytes of one read of the connection.
+This module splits the buffer into frames, one at a time. So bytes after the end of the response stay in the
+buffer, and each frame has a bounded size. The machine from the options (`Frames`) interprets the frames. Body
+bytes are not accumulated: each step emits the bytes of one read of the connection.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from protocols.wire import Buffer, encode_frames
 _PREFIX = 9
 _LARGEST_FRAME = 16_384
 _GOAWAY = 7
-#: Frames in a row without a part of the response, for which there is hardly a valid reason: SETTINGS, PING,
-#: empty DATA, endless header blocks (CVE-2019-9512 to 9518, CVE-2024-27316 and similar).
+#: The maximum number of frames in a row without a part of the response. There is hardly a valid reason for
+#: more: SETTINGS, PING, empty DATA, endless header blocks (CVE-2019-9512 to 9518, CVE-2024-27316 and
+#: similar).
 _IDLE_FRAMES = 1_000
 #: The minimum limit of a header section, in bytes; h2 uses the same figure.
 _HEADER_SECTION = 65_536

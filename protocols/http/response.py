@@ -337,7 +337,7 @@ def _unquote(text: str) -> str:
 
 
 # The end of redirects: a page instead of data. Services that require a login redirect a client without one to
-# a page of another host; its status is 200, so it would be saved as the requested object.
+# a page of another host. The status is 200, so the page would be saved as the requested object.
 
 _PAGES = ("text/html", "application/xhtml+xml")
 #: File name extensions of pages and of programs that generate pages.

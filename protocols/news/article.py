@@ -20,7 +20,7 @@ from protocols.wire import Buffer, Reader
 
 # Header text: the meaning of a header field's bytes to a reader (RFC 5322, RFC 2047). Decoding never fails.
 #
-# News header fields were 8-bit in practice long before charset declarations: bytes are UTF-8 if they are
+# News header fields were 8-bit in practice long before charset declarations. Bytes are UTF-8 if they are
 # valid, otherwise in the charset that the article declares for its body, otherwise ISO 8859-1. Encoded words
 # are decoded afterwards; an invalid encoded word stays as written.
 

@@ -1,8 +1,8 @@
 """The dialogue with a news server from the greeting to the last command (RFC 3977 5).
 
-`converse` surrounds a *request*, the commands for one URL: it joins a connection, reads the greeting of a new
-one before any command is sent, and meets the server's preconditions first. The module also replays archived
-responses.
+`converse` surrounds a *request*, the commands for one URL. It joins a connection, reads the greeting of a new
+connection before any command is sent, and meets the server's preconditions first. The module also replays
+archived responses.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Overviews of articles (RFC 3977 8.3) and lists of groups (7.6), with their URLs and facts.
 
-An overview has one line per article, with fields between TABs: Number, Subject, From, Date, Message-ID,
-References, bytes, lines; then further header fields, each complete with its name. The first eight are fixed
-even if the server announces another format. Fields at the end may be missing, numbers empty or wrong; a line
+An overview has one line per article, with fields between TABs. The first eight are fixed even if the server
+announces another format: Number, Subject, From, Date, Message-ID, References, bytes, lines. Further header
+fields follow, each complete with its name. Fields at the end may be missing, numbers empty or wrong; a line
 without a number or with fewer than five fields is skipped.
 """
 
@@ -22,7 +22,7 @@ from protocols.options import Limits
 from protocols.wire import Buffer, Reader, encode_line
 
 # The URLs of a listing's items. Names come from a server: only the builder makes them into URLs, field by
-# field (S20); an item with a name that the builder rejects has no URL.
+# field (S20). An item with a name that the builder rejects has no URL.
 #
 # Children keep the form of the parent: `nntp://S/G/n` under a server, `news:ID` under a `news:` URL without a
 # server.

@@ -70,8 +70,9 @@ class NewsLogin:
 def check_precondition(session: NntpSession, command: NntpCommand, response: NntpResponse) -> None:
     """Check whether the response has a precondition that can be met.
 
-    A server in transit mode responds 401; a server older than RFC 3977 responds 500, 502 or 480 instead,
-    which mean the same until the server is known to be in reader mode. So does 501 to a variant of LIST.
+    A server in transit mode responds 401; a server older than RFC 3977 responds 500, 502 or 480 instead.
+    These codes mean the same until the server is known to be in reader mode. So does 501 to a variant of
+    LIST.
 
     Raises:
         Precondition: the response has a precondition.
@@ -330,7 +331,7 @@ class NewsNegotiation:
 # COMPRESS DEFLATE (RFC 8054) for long responses: the overview of many articles, the list of all groups.
 #
 # For an article or a short listing the two extra commands do not pay. A compressed connection stays
-# compressed. A dialogue that needs a login or TLS continues on another one, so that no secret is compressed
+# compressed. A dialogue that needs a login or TLS continues on another connection. So no secret is compressed
 # together with data that a peer chose (RFC 8054 section 6).
 
 #: The number of articles from which compression pays: their overview has about 160 kB, compressed 14 kB

@@ -1,7 +1,7 @@
 """Commands and responses of a news server: status lines and data blocks (RFC 3977 3.1 and 3.2).
 
 Only the code of a response is interpreted. Whether a block follows depends on the code *and* the command: 211
-has a block after LISTGROUP and none after GROUP, so a response cannot be read without its command. One
+has a block after LISTGROUP and none after GROUP. So a response cannot be read without its command. One
 mistake desynchronizes the client permanently; a code that the command cannot have is a `ProtocolError`.
 """
 

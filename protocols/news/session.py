@@ -1,10 +1,12 @@
 """A connection to a news server: its pipeline, the part of one dialogue in it, and its compression.
 
-Responses come in the order of the commands (RFC 3977 3.5), so commands are pipelined: a dialogue sends its
+Responses come in the order of the commands (RFC 3977 3.5), so commands are pipelined. A dialogue sends its
 request as soon as the earlier dialogues have sent theirs, and reads its response when they have read theirs.
 `NntpState` is state without I/O, and outlives a dialogue on a pooled connection; an `NntpSession` is the part
-of one dialogue. If the server has a precondition, the outstanding responses are discarded and every dialogue
-sends its request again: `RequestReissue`.
+of one dialogue.
+
+If the server has a precondition, the outstanding responses are discarded and every dialogue sends its request
+again: `RequestReissue`.
 """
 
 from __future__ import annotations
@@ -342,8 +344,9 @@ def is_loopback(peer: object) -> bool:
 # Raw DEFLATE (RFC 1951) in both directions of a connection, as negotiated: a machine without I/O.
 #
 # Sent data ends in a sync flush, so that the peer can read all of it. Received data is decompressed in
-# pieces, each only on request, and within the bounds of rule S16: not more than `ratio` times the input, once
-# it is more than a mebibyte, and not more than a mebibyte of input in a row without output.
+# pieces, each only on request, and within the bounds of rule S16:
+# - not more than `ratio` times the input, once the output is more than a mebibyte
+# - not more than a mebibyte of input in a row without output
 
 #: Output bytes that are allowed without a ratio check, and input bytes that are allowed without output.
 _GRACE = 1_048_576

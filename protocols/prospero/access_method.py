@@ -1,6 +1,6 @@
 """ACCESS-METHOD values of a prospero object, in the server's order of preference, and their URLs.
 
-A value has at least five tokens: a method, and four that name a host and an object there; an empty token
+A value has at least five tokens: a method, and four that name a host and an object there. An empty token
 stands for the corresponding token of the link, or of the requested object. An unusable method carries its
 reason. A method that names the client's own machine, on the server's word alone, is never followed (rule
 S10). Section 8 of the protocol page.

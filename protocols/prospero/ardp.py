@@ -5,7 +5,7 @@ of the moment: datagrams to send, an address to send to. `deadline` is the time 
 arrives. It is immediate if an acknowledgment is due, so that it leaves once all waiting packets were read.
 Section 4 of the protocol page.
 
-A packet is accepted if its source address is one of the server's and its connection id is right; the port is
+A packet is accepted if its source address is one of the server's and its connection id is right. The port is
 not checked, and the two bytes of the id may be swapped. An exchange ends after `patience` seconds without
 progress, however long the server asks the client to wait.
 """
@@ -169,8 +169,8 @@ def _header(connection: int, number: int, total: int, received_through: int, res
 #
 # Without a connection only a response shows that an address works, so the next one is tried after a delay
 # without a response (RFC 8305; rule S09). The first to respond is the server from then on. A response from an
-# address that was not tried yet is accepted as well, because a host with several addresses may respond from
-# another one (protocol page 4.6).
+# untried address is accepted as well: a host with several addresses may respond from another one (protocol
+# page 4.6).
 
 #: Seconds before the next address is tried (RFC 8305 section 5).
 ATTEMPT_DELAY = 0.25

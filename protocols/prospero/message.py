@@ -5,7 +5,7 @@ command, so each reply belongs to one command. Tokens from a URL or a reply are 
 of this module.
 
 Each request has its own socket and connection id. A request for another object than the URL's carries the
-route that led there, so the policy checks it as a URL that followed from the reply that named it.
+route that led there. So the policy checks it as a URL that followed from the reply that named it.
 """
 
 from __future__ import annotations
@@ -289,9 +289,9 @@ NAME = b"anonymous"
 _VERSION = (b"VERSION", b"5", SOFTWARE)
 _AUTHENTICATE = (b"AUTHENTICATE", b"''", b"UNAUTHENTICATED", NAME)
 
-#: The first attributes requested of an object. A URL needs ACCESS-METHOD, but a server with the distributed
-#: configuration examines a file only if a property of the file itself is requested too: it responds to
-#: ACCESS-METHOD alone with NOT-FOUND for every plain file (protocol page 6.4).
+#: The first attributes requested of an object. A URL needs only ACCESS-METHOD. A server with the distributed
+#: configuration, however, examines a file only if a property of the file itself is requested too. It responds
+#: to ACCESS-METHOD alone with NOT-FOUND for every plain file (protocol page 6.4).
 ATTRIBUTES = b"ACCESS-METHOD+SIZE+LAST-MODIFIED+UNIX-MODES"
 
 #: Bytes that the replies to one URL may have in addition to the object's: lines around its contents,

@@ -3,8 +3,8 @@
 A URL names an object (protocol page 1); so does a link, a FORWARDED line or an access method (8.5). Each also
 has a URL, by which the policy checks it before any request. The name is opaque and not normalized.
 
-A host inside a message is a name or a dotted address, followed directly by a decimal port in parentheses;
-without a port it is the default for the purpose of the host (1.2). Names are case-insensitive, and servers
+A host inside a message is a name or a dotted address, followed directly by a decimal port in parentheses.
+Without a port, the default for the purpose of the host applies (1.2). Names are case-insensitive, and servers
 print them in capitals: here they are lower case.
 """
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 # Lines and tokens of a Prospero message: parsing, and quoting for output.
 #
-# A single quote switches quoting on and off anywhere in a token; inside quotes, two quotes are one, and every
+# A single quote switches quoting on and off anywhere in a token. Inside quotes, two quotes are one, and every
 # other byte is literal, line ends and NUL included. So a message is read in one pass from its first byte to
-# its last, never line by line. Section 5 of the protocol page.
+# the last, never line by line. Section 5 of the protocol page.
 
 #: The maximum number of tokens in a line. Real lines have less than a hundredth; without a limit, a reply of
 #: blanks and letters would fill memory.
@@ -38,8 +38,8 @@ _QUOTE = ord("'")
 _NEEDS_QUOTES = re.compile(rb"[ \t\n\r\f\v/'+,]")
 _GAP = re.compile(rb"[ \t\r\n]*")
 _TOKEN = re.compile(rb"[^ \t']+(?:'[^']*'[^ \t']*)*|(?:'[^']*'[^ \t']*)+")
-# A repeated group uses 84 bytes per repetition, and a file in one token may consist of quotes only: `_TOKEN`
-# is for lines with few quotes, the next two patterns match at most so many repetitions at a time.
+# A repeated group uses 84 bytes per repetition, and a file in one token may consist of quotes only. So
+# `_TOKEN` is for lines with few quotes; the next two patterns match at most so many repetitions at a time.
 _FEW_QUOTES = 1024
 _PART = re.compile(rb"[^'\r\n]*(?:'[^']*'[^'\r\n]*){0,512}")
 _QUOTED_OR_BLANKS = re.compile(rb"(?:'[^']*'){1,512}|[ \t]+")

@@ -313,9 +313,10 @@ def findings_of(answer: ProsperoReply) -> Iterator[Finding]:
 
 # Union links: the links of their targets belong to the directory too (protocol page 9, 5).
 #
-# The directory's own links come first, then those of each target in the order given, nested links directly
-# after the link that named them; a name hides later equal names. An unreadable target leaves a reported gap,
-# and the listing is still returned. Each link keeps its source, because the policy checks it by that later.
+# The directory's own links come first, then those of each target in the order given; nested links follow
+# directly after the link that named them. A name hides later equal names. An unreadable target leaves a
+# reported gap, and the listing is still returned. Each link keeps its source, because the policy checks it by
+# that later.
 
 #: The maximum nesting depth of unions, and their maximum number in one listing: each is a request to any
 #: server.

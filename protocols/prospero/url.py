@@ -20,7 +20,7 @@ class ProsperoUrl(HostUrl):
     """A prospero URL.
 
     `hsoname` is without the slash after the host, which is not part of it. `fields` are names with their
-    values, in order and repeated as written; the value is None without `=`.
+    values, in order and repeated as written; without `=` the value is None.
 
     Examples:
         >>> url = resolver.parse("prospero://h.example/pub/a;version=2")

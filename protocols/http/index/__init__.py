@@ -1,8 +1,10 @@
 """Index pages of http servers as entries: the response to a directory's URL, which ends in a slash.
 
-`html` reads HTML pages with lxml and decides whether a page is an index; `structured` reads JSON and XML;
-`entries` interprets the links, sizes and dates of all of them. All readers are machines that are fed bytes;
-the head of the response selects the reader.
+- `html`: HTML pages, read with lxml, and the decision whether a page is an index.
+- `structured`: JSON and XML.
+- `entries`: the links, sizes and dates of all of them.
+
+All readers are machines that are fed bytes; the head of the response selects the reader.
 """
 
 from __future__ import annotations

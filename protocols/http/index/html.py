@@ -1,6 +1,6 @@
 """An HTML index page as entries: parsed by lxml as it arrives, accepted once enough of it is known.
 
-The rows of a page are held until its end, or until there are so many that the verdict cannot change; after
+The rows of a page are held until its end, or until there are so many that the verdict cannot change. After
 that they are emitted as they arrive, for a page of any length. A page that is not an index is `Declined`.
 """
 
