@@ -112,7 +112,7 @@ def command(verb: bytes, *arguments: bytes | Secret) -> Line:
     for argument in arguments:
         octets = argument.octets if isinstance(argument, Secret) else argument
         if len(octets) > ARGUMENT_LIMIT:
-            raise Refused("S02", f"an argument of {len(octets)} octets is longer than {ARGUMENT_LIMIT}")
+            raise Refused("S02", f"argument of {len(octets)} bytes exceeds the limit of {ARGUMENT_LIMIT}")
     return encode_line(verb, *arguments)
 
 
@@ -224,4 +224,4 @@ def refusal(reply: ControlReply, doing: str, hint: str = "") -> Declined | Proto
     """Return the error for a reply that is not the expected one."""
     if reply.refused:
         return make_declined(reply, doing, hint)
-    return ProtocolError(f"{doing}: {reply.shown!r} is no answer to that")
+    return ProtocolError(f"{doing}: unexpected reply {reply.shown!r}")

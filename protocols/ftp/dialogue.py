@@ -100,14 +100,16 @@ def list_names(session: FtpSession, argument: bytes) -> Dialogue[None]:
             return
     yield from open_data(control)
     if argument:
-        yield PlanNote("if NLST is refused with 450 or 550, or gives nothing: CWD tells an empty directory")
+        yield PlanNote(
+            "if NLST is refused with 450 or 550, or gives no names: CWD shows whether the directory is empty"
+        )
     reply = names_reply(session, argument, told)
     arguments = (argument,) if argument else ()
     ended = yield from transfer(control, FtpTransfer(reply, BodyForm.NAMES), b"NLST", *arguments)
     if isinstance(ended, TransferRefusal) or (argument and not ended.received):
         yield from _check_empty(session, argument, ended)
     if isinstance(ended, TransferRefusal):
-        detail = f"NLST was refused with {ended.reply.shown!r}: taken as an empty directory"
+        detail = f"NLST was refused with {ended.reply.shown!r}: treated as an empty directory"
         reply.findings.append(Finding("ftp:empty", "warn", detail))
         ended = CompleteTransfer(0, frozenset())
     yield from _end(reply, ended)
@@ -120,7 +122,7 @@ def _end(reply: Reply, ended: CompleteTransfer) -> Dialogue[None]:
     at 10,000 names, with 226.
     """
     if b"truncated" in ended.text.lower():
-        detail = f"the server cut the listing, names are missing: it said {shown_text(ended.text)!r}"
+        detail = f"the server truncated the listing, names are missing: it said {shown_text(ended.text)!r}"
         reply.findings.append(Finding("ftp:listing-cut", "warn", detail))
     yield from settle(reply, ended)
 
@@ -163,9 +165,7 @@ def _check_empty(
         if not reply.good:
             if reply.code < 500:
                 raise refusal(reply, shown_command(b"CWD", argument))
-            raise refusal_of(
-                NotFound, reply, f"{shown_command(*verb)}: nothing is listed, and CWD is refused"
-            )
+            raise refusal_of(NotFound, reply, f"{shown_command(*verb)}: no names listed, and CWD refused")
     elif not session.url.cwds and not session.name:
         assert isinstance(ended, TransferRefusal)
         raise refuse_transfer(ended, *verb)
@@ -176,7 +176,7 @@ def _list_facts(session: FtpSession, argument: bytes, told: Told) -> Dialogue[bo
     from protocols.ftp.listing import MlsdReader  # Imported lazily: only listings by MLSD need it.
 
     yield from open_data(session.control)
-    instead = "LIST, whose usual forms are read" if session.options.detailed else "NLST"
+    instead = "LIST, in its usual forms" if session.options.detailed else "NLST"
     yield PlanNote(f"if the server does not know MLSD: {instead}")
     findings: list[Finding] = []
     facts = MlsdReader(session.url, session.control.limits, findings)
@@ -259,7 +259,7 @@ def _describe_unsized(session: FtpSession, sized: ControlReply, modified: dateti
     Some servers give the time of a directory, too.
     """
     if session.url.typecode is None:
-        yield PlanNote("the name may be that of a directory: CWD tells")
+        yield PlanNote("the name may be a directory: CWD shows it")
         entered = yield from enter(session)
         if entered.good:
             return replace(names_reply(session), modified=modified)
@@ -329,7 +329,7 @@ def check_expressible(url: FtpUrl) -> None:
     if not url.name and url.typecode in ("a", "i"):
         place = url.place("name")
         where = len(url.text) if place is None else place.start
-        raise InvalidUrl("missing-path", where, "RETR of an empty name cannot be expressed: nothing is sent")
+        raise InvalidUrl("missing-path", where, "RETR needs a file name, got an empty one (nothing is sent)")
 
 
 def check_arguments(url: FtpUrl) -> None:
@@ -380,9 +380,7 @@ def retrieve_file(session: FtpSession) -> Dialogue[TransferRefusal | None]:
     if offer is None and code != b"A":
         planned = yield from _restart(session, planned)
     if session.url.typecode is None:
-        yield PlanNote(
-            "if RETR is refused with 550: CWD to the name, and if that is a directory TYPE A and NLST"
-        )
+        yield PlanNote("if RETR is refused with 550: CWD to the name; if it is a directory, TYPE A and NLST")
     ended = yield from transfer(control, planned, b"RETR", session.name)
     if isinstance(ended, TransferRefusal):
         return ended

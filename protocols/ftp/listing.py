@@ -279,7 +279,7 @@ def _read_unix(line: bytes, now: datetime | None) -> ListLine | None:
     if found := _UNIX.search(line, mode.end()):
         read = ListLine(found["name"], kind, date=parse_date(found["date"], now), special=special)
     elif found := _UNREAD.search(line, mode.end()):
-        oddity = Oddity("ftp:list-date", "a date that is not read")
+        oddity = Oddity("ftp:list-date", "unknown date format")
         date = ListDate(found["date"].decode("utf-8", "surrogateescape"))
         read = ListLine(found["name"], kind, date=date, special=special, oddity=oddity)
     else:
@@ -292,9 +292,7 @@ def _read_vms(line: bytes, now: datetime | None) -> ListLine | None:
     found = _VMS.match(line)
     if found is None:
         return None
-    return ListLine(
-        found["name"], oddity=Oddity("ftp:list-line", "the form of VMS, of which the name is read")
-    )
+    return ListLine(found["name"], oddity=Oddity("ftp:list-line", "VMS format, only the name is parsed"))
 
 
 def _link(read: ListLine, size: bytes) -> ListLine:
@@ -306,7 +304,9 @@ def _link(read: ListLine, size: bytes) -> ListLine:
     name, arrow, target = read.name.partition(_ARROW)
     if not arrow:
         return read
-    oddity = read.oddity or Oddity("ftp:list-link", "a link whose size does not tell where its name ends")
+    oddity = read.oddity or Oddity(
+        "ftp:list-link", "link size does not match the target, name ends at the first arrow"
+    )
     return read._replace(name=name, target=target, oddity=oddity)
 
 
@@ -319,7 +319,7 @@ def _add_size(read: ListLine, size: bytes) -> ListLine:
         return read._replace(size_text=None if text.startswith("-") else text)
     octets = _number(text, 19)
     if octets is None:
-        return read._replace(oddity=read.oddity or Oddity("ftp:list-size", "a size that no file has"))
+        return read._replace(oddity=read.oddity or Oddity("ftp:list-size", "file size out of range"))
     return read._replace(size=octets)
 
 
@@ -364,7 +364,7 @@ class _UnixDirectory:
         return Entry(name=shown_name(name), url=BuiltUrl(self._base + encode(name)), raw=raw)
 
     def leave_out(self, name: bytes) -> None:
-        self.report("ftp:foreign-name", "left out, for it is no name in this directory", name)
+        self.report("ftp:foreign-name", "skipped, not a name in this directory", name)
 
     def make_unread_entry(self, rule: str, words: str, name: bytes, raw: bytes) -> Entry:
         """Report a line that cannot be parsed, and return an entry without a URL."""
@@ -455,7 +455,7 @@ class _ListingLines:
             *lines, self._rest = _split(self._rest) if self.by_network else split_lines(self._rest)
         for limit, most in (("line", self._limits.line), ("body", self._limits.body)):
             if len(self._rest) > most:
-                raise LimitExceeded(limit, f"a line of the listing is longer than {most} octets")
+                raise LimitExceeded(limit, f"line of the listing exceeds {most} bytes")
         return lines
 
     def finish(self) -> list[bytes]:
@@ -500,17 +500,17 @@ class MlsdReader:
         parts = _split_facts(line)
         if parts is None:
             return self._directory.make_unread_entry(
-                "ftp:facts-line", "a line without facts and name", line, line
+                "ftp:facts-line", "line without facts and name", line, line
             )
         facts, name, twice = parts
         kind = facts.get("type", "").lower()
         if kind in ("cdir", "pdir"):
             return None
         if not _is_name(name):
-            words = "leads nowhere, for it is no name in this directory"
+            words = "no URL, not a name in this directory"
             return self._directory.make_unread_entry("ftp:foreign-name", words, name, line)
         if twice:
-            self._directory.report("ftp:facts-twice", "has a fact twice, of which the last counts", line)
+            self._directory.report("ftp:facts-twice", "fact given twice, the last one counts", line)
         return _with_facts(self._directory.child(name, line), facts, kind)
 
 
@@ -615,14 +615,12 @@ class ListReader:
     def _entry(self, line: bytes) -> Entry | None:
         read = read_line(line, self._now)
         if read is None:
-            unread = self._directory.make_unread_entry(
-                "ftp:list-line", "a line that is not understood", line, line
-            )
+            unread = self._directory.make_unread_entry("ftp:list-line", "cannot parse line", line, line)
             return replace(unread, extra={"source": "list"})
         if read.kind is Kind.DIRECTORY and read.name in (b".", b".."):
             return None
         if not _is_name(read.name):
-            words = "leads nowhere, for it is no name in this directory"
+            words = "no URL, not a name in this directory"
             unread = self._directory.make_unread_entry("ftp:list-name", words, read.name, line)
             return replace(unread, extra={"source": "list"})
         if read.oddity is not None:

@@ -124,9 +124,7 @@ def read_reply(limits: Limits) -> Reader[ControlReply]:
         taken = len(raw)
         first = _clean(raw, options)
         if _FIRST_LINE.match(first) is None:
-            raise ProtocolError(
-                f"a reply has to start with three digits, this one with {first[:20].decode('latin-1')!r}"
-            )
+            raise ProtocolError(f"reply must start with three digits, got {first[:20].decode('latin-1')!r}")
         lines = [first[4:]]
         if first[3:4] == b"-":
             end = first[:3] + b" "
@@ -147,9 +145,9 @@ def read_reply(limits: Limits) -> Reader[ControlReply]:
 
 def _check_size(lines: int, octets: int, limits: Limits) -> None:
     if lines > limits.lines:
-        raise LimitExceeded("lines", f"a reply has more than {limits.lines} lines")
+        raise LimitExceeded("lines", f"reply exceeds {limits.lines} lines")
     if octets > REPLY_LIMIT:
-        raise LimitExceeded("lines", f"a reply is longer than {REPLY_LIMIT} octets")
+        raise LimitExceeded("lines", f"reply exceeds {REPLY_LIMIT} bytes")
 
 
 def _take_line(buffer: Buffer, limit: int) -> Generator[None, None, bytes]:
@@ -168,7 +166,7 @@ def _take_line(buffer: Buffer, limit: int) -> Generator[None, None, bytes]:
             if not _is_option(pieces[-1]):
                 return b"".join(pieces)
         elif taken + len(buffer) >= limit:
-            raise LimitExceeded("line", f"a line of a reply is longer than {limit} octets")
+            raise LimitExceeded("line", f"line of a reply exceeds {limit} bytes")
         elif buffer.at_end:
             raise Disconnected("the server closed the control connection")
         else:
@@ -189,7 +187,7 @@ def _clean(raw: bytes, options: list[tuple[int, int]]) -> bytes:
         raw = _TELNET.sub(lambda match: b"\xff" if match[3] == b"\xff" else b"", raw)
     line = raw[:-2] if raw.endswith(b"\r\n") else raw[:-1]
     if b"\0" in line:
-        raise ProtocolError("a reply holds the octet NUL")
+        raise ProtocolError("reply contains a NUL byte")
     return line
 
 
@@ -206,20 +204,20 @@ _FULL = (
 )
 
 _MEANINGS: dict[int, tuple[type[Declined], str]] = {
-    332: (LoginRequired, "an account is needed, and a URL has none"),
+    332: (LoginRequired, "the server needs an account, which a URL cannot give"),
     421: (TryLater, "the server closes the connection"),
-    425: (TryLater, "the server could make no data connection"),
-    426: (TryLater, "the transfer broke off"),
-    450: (TryLater, "busy, or not there"),
-    451: (TryLater, "trouble on the server"),
-    452: (TryLater, "trouble on the server"),
+    425: (TryLater, "the server cannot open a data connection"),
+    426: (TryLater, "transfer aborted"),
+    450: (TryLater, "busy or missing"),
+    451: (TryLater, "server error"),
+    452: (TryLater, "server error"),
     500: (Declined, "not implemented"),
-    501: (Declined, "the server does not take this argument"),
+    501: (Declined, "the server does not accept this argument"),
     502: (Declined, "not implemented"),
     504: (Declined, "not implemented for this argument"),
-    522: (Declined, "the server wants another address family, or refuses the TLS of the data connection"),
+    522: (Declined, "the server requires another address family, or refuses TLS for the data connection"),
     530: (AccessDenied, "not logged in"),
-    532: (LoginRequired, "an account is needed, and a URL has none"),
+    532: (LoginRequired, "the server needs an account, which a URL cannot give"),
     550: (NotFound, "missing or not allowed"),
     553: (AccessDenied, "this name is not allowed"),
 }
@@ -228,7 +226,7 @@ _MEANINGS: dict[int, tuple[type[Declined], str]] = {
 def make_declined(reply: ControlReply, doing: str, hint: str = "") -> Declined:
     """Return the error for a 4yz or 5yz reply to the command `doing`."""
     if is_full(reply):
-        return refusal_of(TryLater, reply, f"{doing}: too many are logged in", hint)
+        return refusal_of(TryLater, reply, f"{doing}: too many users are logged in", hint)
     if reply.code in _MEANINGS:
         kind, meaning = _MEANINGS[reply.code]
     else:
@@ -323,7 +321,7 @@ def parse_extended(reply: ControlReply) -> int | None:
     if match is None or not 1 <= (port := int(match[2])) <= 65_535:
         if reply.code != _ENTERING_EXTENDED:
             return None
-        raise ProtocolError(f"no port can be read from the reply to EPSV, {reply.shown!r}")
+        raise ProtocolError(f"cannot find a port in the reply to EPSV: {reply.shown!r}")
     return port
 
 
@@ -336,7 +334,7 @@ def parse_passive(reply: ControlReply) -> int:
     match = _SIX_NUMBERS.search(reply.octets)
     numbers = [int(number) for number in match[1].split(b",")] if match else [256]
     if max(numbers) > 255 or (port := numbers[4] << 8 | numbers[5]) == 0:
-        raise ProtocolError(f"no port can be read from the reply to PASV, {reply.shown!r}")
+        raise ProtocolError(f"cannot find a port in the reply to PASV: {reply.shown!r}")
     return port
 
 

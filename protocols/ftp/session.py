@@ -73,7 +73,7 @@ def _hear_greeting(control: Control) -> Dialogue[ControlReply]:
         if not reply.preliminary:
             check_good(reply, "the server's greeting")
             return reply
-    raise ProtocolError(f"{PRELIMINARY_LIMIT} times the server said that it is not ready yet")
+    raise ProtocolError(f"{PRELIMINARY_LIMIT} preliminary replies without a greeting")
 
 
 def _secure(control: Control, greeting: ControlReply, mode: Literal["try", "require"]) -> Dialogue[None]:
@@ -85,16 +85,16 @@ def _secure(control: Control, greeting: ControlReply, mode: Literal["try", "requ
         yield StartTls()
         yield from _protect_data(control)
     elif mode == "try" and (answer.refused or answer is greeting):
-        yield PlanNote("no TLS: the server has none to offer")
+        yield PlanNote("no TLS: the server does not offer it")
     else:
-        raise TlsError(f"TLS was asked for, and the server said {answer.shown!r}")
+        raise TlsError(f"AUTH TLS failed: the server said {answer.shown!r}")
 
 
 def _protect_data(control: Control) -> Dialogue[None]:
     for verb, argument in ((b"PBSZ", b"0"), (b"PROT", b"P")):
         reply = yield from control.command(verb, argument, ideal=(200, b"OK"))
         if not reply.good:
-            raise TlsError(f"the server would not protect data: {reply.shown!r}")
+            raise TlsError(f"the server refused to protect data: {reply.shown!r}")
     control.state.protected = True
 
 
@@ -125,7 +125,7 @@ def _request_password(reply: ControlReply, user: bytes | None) -> Dialogue[bytes
     """
     held = yield from _request_credentials(user)
     if held is None or held.user != user:
-        raise refusal_of(LoginRequired, reply, "a password is needed, and there is none for this name")
+        raise refusal_of(LoginRequired, reply, "a password is required for this user")
     return held.password
 
 
@@ -140,11 +140,11 @@ def _login_refusal(reply: ControlReply, verb: str, *, anonymous: bool) -> Declin
     if reply.code == 332:
         return make_declined(reply, verb)
     if anonymous and reply.code == 530 and not is_full(reply):
-        return refusal_of(LoginRequired, reply, "no anonymous login here, a name and password are needed")
+        return refusal_of(LoginRequired, reply, "no anonymous login, a user name and a password are required")
     return refusal(reply, verb)
 
 
-_ABSOLUTE = "an empty segment is a CWD without argument; an absolute path is written %2F"
+_ABSOLUTE = "an empty segment is a CWD without argument; an absolute path starts with %2F"
 
 
 class ConnectionNotReusable(Exception):

@@ -72,7 +72,7 @@ class NetworkText:
 class BodyForm(enum.Enum):
     """The meaning of a body's bytes."""
 
-    FILE = "the octets of the file"
+    FILE = "the bytes of the file"
     TEXT = "the text of the file"
     NAMES = "the names in the directory"
     FACTS = "the names in the directory, with facts"
@@ -239,8 +239,8 @@ def _hear_final(
     except (Disconnected, TimedOut) as error:
         if received == 0:
             raise
-        raise _cut(f"{doing}: the data ended and no final reply came", received, planned) from error
-    raise ProtocolError(f"{doing}: {PRELIMINARY_LIMIT} preliminary replies and no final one")
+        raise _cut(f"{doing}: the data ended without a final reply", received, planned) from error
+    raise ProtocolError(f"{doing}: {PRELIMINARY_LIMIT} preliminary replies without a final reply")
 
 
 def _check_whole(
@@ -255,9 +255,9 @@ def _check_whole(
         raise _cut(f"{doing}: the data connection ended without TLS's close_notify", received, planned)
     if expected is not None and received < expected:
         if planned.is_listed:
-            words = f"{doing}: fewer octets came than were listed, {_count(received, planned)}"
+            words = f"{doing}: fewer bytes received than listed, {_count(received, planned)}"
             raise Changed(words, again=True)
-        raise _cut(f"{doing}: fewer octets came than SIZE had given", received, planned)
+        raise _cut(f"{doing}: fewer bytes received than SIZE gave", received, planned)
     proofs = {"final-reply": True, "close-notify": secured, "length": received == expected}
     return CompleteTransfer(
         received, frozenset(word for word, shown in proofs.items() if shown), final.octets
@@ -268,9 +268,9 @@ def _broken_off(reply: ControlReply, received: int, planned: FtpTransfer, doing:
     """Return the error for a final reply other than 2yz: the transfer failed, however many bytes came."""
     if (received == 0 and reply.code != 426) or reply.intermediate:
         return refusal(reply, doing)
-    message = f"{doing}: the transfer broke off, the server said {reply.shown!r}"
+    message = f"{doing}: transfer aborted, the server said {reply.shown!r}"
     if received == 0:
-        return Disconnected(f"{message}, before the first octet")
+        return Disconnected(f"{message}, before the first byte")
     return _cut(message, received, planned)
 
 
@@ -280,7 +280,7 @@ def _cut(message: str, received: int, planned: FtpTransfer) -> Truncated:
 
 def _count(received: int, planned: FtpTransfer) -> str:
     announced = "" if planned.expected is None else f" of {planned.expected}"
-    return f"after {received}{announced} octets"
+    return f"after {received}{announced} bytes"
 
 
 def refuse_transfer(refused: TransferRefusal, verb: bytes, *arguments: bytes) -> Exception:

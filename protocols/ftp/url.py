@@ -72,7 +72,7 @@ def with_typecode(url: FtpUrl, typecode: str) -> FtpUrl:
         NotConfigured: `typecode` is not a, i or d.
     """
     if typecode.lower() not in ("a", "i", "d"):
-        raise NotConfigured(f"a type is a, i or d, not {typecode!r}")
+        raise NotConfigured(f"type must be a, i or d, got {typecode!r}")
     return replace(url, typecode=typecode.lower(), name=url.name or b"")
 
 

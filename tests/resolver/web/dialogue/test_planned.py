@@ -18,12 +18,12 @@ def test_a_plan_of_a_transfer_has_the_lanes_that_the_transfer_has() -> None:
     data = lines.index("open client>data connects to h.example, a port of the server's choice")
     assert lines[data + 1 : data + 3] == [
         "tls client>data TLS begins: all that follows is encrypted",
-        "note > if RETR is refused with 550: CWD to the name, and if that is a directory TYPE A and NLST",
+        "note > if RETR is refused with 550: CWD to the name; if it is a directory, TYPE A and NLST",
     ]
     assert lines[data + 3 :] == [
         "say client>server RETR a.txt",
         "hear server>client the first reply to 'RETR a.txt', or the first data",
-        "hear data>client the octets of the file",
+        "hear data>client the bytes of the file",
         "close data>client the data connection is closed",
         "hear server>client the final reply to 'RETR a.txt'",
     ]
