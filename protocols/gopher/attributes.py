@@ -303,7 +303,7 @@ class _OpenRecord:
             return
         self._room -= len(line.octets) + 1
         if self._room < 0:
-            raise LimitExceeded("body", "the attributes of one item are larger than any description")
+            raise LimitExceeded("body", "attributes of one item are too large")
         if opens is not None:
             self._blocks.append((opens, parse_item(rest) if rest else None, []))
         elif self._blocks:
@@ -437,9 +437,9 @@ class AskForm:
         """
         for line in self.lines:
             if line.question is AskQuestion.UNKNOWN:
-                yield Finding("gopher:unknown-question", "warn", f"a line of unknown kind {line.word!r}")
+                yield Finding("gopher:unknown-question", "warn", f"form line of unknown kind {line.word!r}")
             elif line.question is AskQuestion.ASK_HIDDEN and in_clear:
-                detail = f"the answer to {line.prompt!r} is hidden while typed, and travels in clear"
+                detail = f"the answer to {line.prompt!r} is hidden while typed, but sent unencrypted"
                 yield Finding("gopher:answer-in-clear", "warn", detail)
 
 
@@ -499,19 +499,19 @@ def encode_answers(form: AskForm, answers: Sequence[Answer], view: bytes = b"") 
     """
     asked = form.asked
     if len(asked) != len(answers):
-        raise ValueError(f"{len(answers)} answers to {len(asked)} questions")
+        raise ValueError(f"got {len(answers)} answers to {len(asked)} questions")
     lines: list[bytes] = []
     file: list[bytes] = []
     for line, answer in zip(asked, answers, strict=True):
         if line.question is AskQuestion.CHOOSE_FILE:
             if file:
-                raise ValueError("a form sends one file at most")
+                raise ValueError("form cannot send more than one file")
             file = _file_lines(line, answer)
         else:
             lines += _answer_lines(line, answer)
     octets = encode_block(encode_line(b"+" + view, b"1", sep=b"\t"), (*lines, *file)).octets
     if len(octets) > FORM_LIMIT:
-        raise Refused("S03", f"a filled-in form of {len(octets)} octets; {FORM_LIMIT} is the most")
+        raise Refused("S03", f"filled-in form of {len(octets)} bytes exceeds the limit of {FORM_LIMIT}")
     return octets
 
 
@@ -539,25 +539,25 @@ def _answer_lines(line: AskLine, answer: Answer) -> list[bytes]:
     if line.question is AskQuestion.CHOOSE and isinstance(answer, bytes):
         if answer not in line.choices:
             choices = ", ".join(repr(display_text(choice)) for choice in line.choices)
-            raise ValueError(f"{line.prompt!r} takes one of {choices}")
+            raise ValueError(f"answer to {line.prompt!r} must be one of {choices}")
         return [answer]
     if line.question in _LINE_QUESTIONS and isinstance(answer, bytes):
         return [answer]
-    raise ValueError(f"that is no answer to a line {line.word!r}: {line.prompt!r}")
+    raise ValueError(f"answer does not fit form line {line.word!r}: {line.prompt!r}")
 
 
 def _file_lines(line: AskLine, answer: Answer) -> list[bytes]:
     if answer is None:
         return []
     if not isinstance(answer, bytes):
-        raise ValueError(f"{line.prompt!r} takes the octets of a file, or none")
+        raise ValueError(f"answer to {line.prompt!r} must be the bytes of a file, or None")
     *lines, rest = _LINE_END.split(answer)
     if rest:
         lines.append(rest)
     if b"." in lines or re.search(rb"[\0\r]", b"".join(lines)):
         raise Refused(
             "S03",
-            "a file that is no text, or has a line with a lone period, would need a counted data block,"
-            " which few servers take",
+            "cannot send a file that is not a text, or has a line with a lone period, in a form: few"
+            " servers accept the counted data block that it needs",
         )
     return lines

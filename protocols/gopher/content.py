@@ -47,7 +47,7 @@ class Completeness:
         elif self.secured:
             self.warn(
                 "gophers:end-not-authenticated",
-                "the connection ended without TLS's close_notify; whether the reply is whole is not known",
+                "the connection ended without TLS's close_notify; the reply may be truncated",
             )
 
 
@@ -114,7 +114,7 @@ class CollectingFilter(ContentFilter):
     def _keep(self, pieces: tuple[bytes, ...]) -> tuple[bytes, ...]:
         self.octets += b"".join(pieces)
         if len(self.octets) > self._limit:
-            raise LimitExceeded("body", f"the attributes of one item are more than {self._limit} octets")
+            raise LimitExceeded("body", f"attributes of one item exceed {self._limit} bytes")
         return ()
 
 
@@ -186,16 +186,16 @@ class GopherContent:
 
     def _judge_text(self, periods: PeriodUnstuffer, passed: CopiedBody) -> None:
         if periods.gave_up:
-            detail = "too much text with doubled periods; they are left as they came"
+            detail = "too much text with doubled periods; they stay as received"
             self._completeness.warn("gopher:periods-kept", detail)
         if periods.terminator:
             self._completeness.record_proof("terminator", close_notify=passed.close_notify)
         elif not self._promised:
             self._completeness.closed(close_notify=passed.close_notify)
         elif not passed.octets:
-            raise Disconnected("the connection ended before the first octet of the reply")
+            raise Disconnected("the connection ended before the first byte of the reply")
         else:
-            message = f"the reply ended after {passed.octets} octets without its final period"
+            message = f"the reply ended after {passed.octets} bytes without its final period"
             raise Truncated(message, received=passed.octets)
 
 
@@ -263,8 +263,8 @@ class PeriodUnstuffer:
 
     def __init__(self, hold: int = HOLD_LIMIT) -> None:
         self._hold = hold
-        # The first byte here was returned already (at the start: a virtual line end). This byte shows whether the
-        # next byte begins a line.
+        # The first byte here was returned already (at the start: a virtual line end). This byte shows whether
+        # the next byte begins a line.
         self._held = bytearray(b"\n")
         self._searched = 0
         self._doubled: int | None = None  # Index of the first line of exactly two periods.
@@ -417,7 +417,7 @@ class GopherPlusHeader:
         what = "an error text" if self.refused else "the reply"
         match self.ending:
             case DataEnding.COUNT:
-                return f"{what}, {self.count} octets"
+                return f"{what}, {self.count} bytes"
             case DataEnding.PERIOD:
                 return f"{what}, up to a line with a lone period, until the server closes"
             case DataEnding.CLOSE:
@@ -453,7 +453,7 @@ def read_promised_header(buffer: Buffer) -> Generator[None, None, GopherPlusHead
         raise Disconnected("the connection ended inside the header line of a Gopher+ reply")
     if header is None and not buffer:
         raise ProtocolError(
-            "the server closed without a single octet in answer to a Gopher+ request",
+            "the server closed the connection without an answer to a Gopher+ request",
             # An empty reply may be permanent or a truncation; the client cannot distinguish the two.
             retryable=True,
         )

@@ -56,7 +56,7 @@ def converse(url: GopherUrl, options: Options | None = None, limits: Limits | No
     request = encode_request(url)  # A request that may not be sent must not be pointed to either.
     pointer = find_pointer(url)
     if pointer is not None:
-        yield PlanNote(f"nothing is sent: this is a {pointer.kind.value} that leads to {pointer.target}")
+        yield PlanNote(f"nothing is sent: the item is a {pointer.kind.value} that points to {pointer.target}")
         yield StartBody(Reply(kind=pointer.kind, target=pointer.target, extra=pointer.extra))
         return
     limits, raw = limits or Limits(), options is not None and options.raw
@@ -72,13 +72,13 @@ def _give_form(answer: GopherAnswer, limits: Limits) -> Dialogue[None]:
     from protocols.gopher.reply import give_form  # Imported lazily: few URLs request a form.
 
     has_form = answer.has_records and (yield from give_form(answer))
-    yield PlanNote("the answers make a new URL (RFC 1738 3.4.9), which goes on a connection of its own")
+    yield PlanNote("the answers make a new URL (RFC 1738 3.4.9), which is fetched on a separate connection")
     yield PlanNote("an item without a form is fetched in its default view, on a second connection")
     if has_form:
         return
     url = default_view(answer.url)
     item = yield from _request(url, encode_request(url), limits)
-    item.completeness.warn("gopher:no-form", "the item has no form; this is the item itself")
+    item.completeness.warn("gopher:no-form", "the item has no form; fetched the item itself")
     yield from item.give()
 
 
@@ -91,7 +91,7 @@ def _request(url: GopherUrl, request: Line, limits: Limits, *, raw: bool = False
     """Send the request, receive a possible header line, and recognize the reply."""
     yield Connect(tls=url.scheme == "gophers")
     if (length := line_length(request)) > SAFE_REQUEST:
-        yield PlanNote(f"a request of {length} octets; some servers read {SAFE_REQUEST}")
+        yield PlanNote(f"request of {length} bytes; some servers read only {SAFE_REQUEST}")
     yield Send((request,))
     command, header, ideal = command_in(url), None, OCTETS
     if command.requested is not RequestedView.PLAIN:
@@ -113,7 +113,7 @@ def _hear_header(url: GopherUrl) -> Dialogue[GopherPlusHeader | None]:
     reader: Reader[GopherPlusHeader | None] = read_promised_header if url.gopherplus else read_header
     willing: GopherPlusHeader | None = GopherPlusHeader(DataEnding.PERIOD)
     header = yield from receive(reader, "the header line of a Gopher+ reply", willing)
-    yield PlanNote("a reply without a header line is read as one of a server that does not know Gopher+")
+    yield PlanNote("a reply without a header line is read as from a server without Gopher+")
     return header
 
 

@@ -114,25 +114,25 @@ def check_linked(target: bytes) -> str:
         InvalidUrl: The text is not a URL, or its scheme must not be linked to.
     """
     if not _URL.match(target):
-        raise InvalidUrl("bad-char", 0, "the link holds octets that no URL has")
+        raise InvalidUrl("bad-char", 0, "link contains bytes that a URL cannot have")
     text = target.decode("ascii")
     scheme = text.partition(":")[0].lower()
     if scheme not in LINKED_SCHEMES:
-        raise InvalidUrl("bad-scheme", 0, f"a link of scheme {scheme!r} is not offered")
+        raise InvalidUrl("bad-scheme", 0, f"link of scheme {scheme!r} is not allowed")
     return text
 
 
 def _build(item: MenuItem, character: str, menu: GopherUrl) -> BuiltUrl:
     selector = item.selector or b""
     if item.host is None or item.port is None:
-        raise InvalidUrl("no-host", 0, "the line has no host and port")
+        raise InvalidUrl("no-host", 0, "menu line has no host and port")
     found = _PORT.match(item.port)
     if found is None:
-        raise InvalidUrl("bad-port", 0, f"port {display_text(item.port)!r} is not a number from 1 to 65535")
+        raise InvalidUrl("bad-port", 0, f"port must be 1 to 65535, got {display_text(item.port)!r}")
     if _ENDS_LINE.search(selector):
-        raise InvalidUrl("selector-control", 0, "the selector holds NUL, CR or LF")
+        raise InvalidUrl("selector-control", 0, "selector contains NUL, CR or LF")
     if not "\x21" <= character <= "\x7e":
-        raise InvalidUrl("bad-gophertype", 0, f"type {character!r} is no graphic character")
+        raise InvalidUrl("bad-gophertype", 0, f"type must be a graphic character, got {character!r}")
     host, port = item.host.decode("latin-1").lower(), int(found[1])
     if character in _SESSIONS:
         return build_session(character, host, port, selector)
@@ -300,5 +300,5 @@ def make_overlong_entry(line: TextLine) -> Entry:
         name=display_text(item.display[:80]),
         kind=Kind.UNKNOWN,
         raw=line.octets,
-        extra={**item.as_json(), "unusable": f"the line is longer than {len(line.octets)} octets"},
+        extra={**item.as_json(), "unusable": f"menu line exceeds {len(line.octets)} bytes"},
     )

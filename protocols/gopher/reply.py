@@ -106,11 +106,11 @@ class GopherAnswer:
     def _note_oddities(self, sent: int) -> None:
         if sent > SAFE_REQUEST:
             self.completeness.warn(
-                "gopher:long-request", f"a request of {sent} octets; some servers read {SAFE_REQUEST}"
+                "gopher:long-request", f"request of {sent} bytes; some servers read only {SAFE_REQUEST}"
             )
         if self._header is None and self.url.gopherplus:
             self.completeness.warn(
-                "gopher:unframed", "the server did not honour Gopher+: its reply has no header line"
+                "gopher:unframed", "the server did not honor Gopher+: its reply has no header line"
             )
 
     @property
@@ -178,7 +178,7 @@ def give_record(answer: GopherAnswer) -> Dialogue[None]:
     octets = yield from answer.content.gather(RECORD_LIMIT, _WILLING)
     records = parse_records(octets, answer.line_limit)
     if not records:
-        raise ProtocolError("the reply to a request for attributes holds none")
+        raise ProtocolError("reply to a request for attributes has none")
     names = answer.command.attributes
     reduced, missing = records[0].select(names)
     for finding in list_missing(missing):
@@ -627,4 +627,4 @@ def _new_place(candidates: list[bytes], url: GopherUrl) -> str:
         item = parse_item(line)
         if item.port is not None and (found := link_of(item, item.character, url).url) is not None:
             return found
-    return "a place that it does not name"
+    return "an unknown location"

@@ -95,10 +95,10 @@ def _parse_form(gopherplus: bytes) -> GopherPlusCommand:
     first, *lines = gopherplus.split(b"\r\n")
     head = _FORM_LINE.fullmatch(first)
     if head is None or len(lines) < 3 or lines[0] != b"+-1" or lines[-2:] != [b".", b""]:
-        raise Refused("S03", "TAB, CR, LF and NUL in a Gopher+ string are for filled-in forms only")
+        raise Refused("S03", "TAB, CR, LF and NUL in a Gopher+ string are allowed only in filled-in forms")
     answers = tuple(lines[1:-2])
     if any(answer == b"." or re.search(rb"[\0\r\n]", answer) for answer in answers):
-        raise Refused("S03", "the filled-in form goes on behind the period that ends it")
+        raise Refused("S03", "filled-in form continues after its final period")
     return GopherPlusCommand(RequestedView.ITEM, view=head[1], answers=answers)
 
 
@@ -142,7 +142,7 @@ def encode_request(url: GopherUrl) -> Line:
         words.append(url.gopherplus)
     line = encode_line(*words, sep=b"\t")
     if (length := line_length(line) - 2) > REQUEST_LIMIT:
-        raise Refused("S02", f"a request of {length} octets; gopher takes {REQUEST_LIMIT}")
+        raise Refused("S02", f"request of {length} bytes exceeds the limit of {REQUEST_LIMIT}")
     if command.answers is None:
         return line
     return encode_block(line, command.answers, hidden=url.place(ANSWERS) is not None)

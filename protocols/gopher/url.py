@@ -69,7 +69,7 @@ def _parse_type(text: UrlText, start: int) -> tuple[str, int]:
     end = start + (3 if text.text[start] == "%" else 1)
     octet = decode(text.cut("gophertype", start, end))
     if not b"\x21" <= octet <= b"\x7e":
-        raise invalid(text.text, "bad-gophertype", "type that is no graphic character", start)
+        raise invalid(text.text, "bad-gophertype", "type must be a graphic character", start)
     return octet.decode("ascii"), end
 
 
@@ -87,7 +87,7 @@ def build(url: GopherUrl) -> str:
         InvalidUrl: The type is not one graphic character, or selector or search contains a TAB.
     """
     if len(url.gophertype) != 1 or not "\x21" <= url.gophertype <= "\x7e":
-        raise InvalidUrl("bad-gophertype", 0, f"bad-gophertype: {url.gophertype!r} is no gopher type")
+        raise InvalidUrl("bad-gophertype", 0, f"bad-gophertype: {url.gophertype!r} is not a gopher type")
     search = b"" if url.search is None and url.gopherplus is not None else url.search
     _check_no_tab("selector", url.selector)
     _check_no_tab("search", search or b"")
@@ -164,8 +164,8 @@ def with_gopherplus(url: GopherUrl, gopherplus: bytes) -> GopherUrl:
 # Item types: the item types of Gopher as data, with the reading and the name of the reply to each.
 #
 # The character comes from the URL or from a menu line (RFC 1436 3.8, the Gopher+ memo, and servers' usage
-# today). The character decides only how the reply is read and described to the user. The character is never sent, and no server can
-# contradict it.
+# today). The character decides only how the reply is read and described to the user. The character is never
+# sent, and no server can contradict it.
 
 
 class ReplyReading(enum.Enum):

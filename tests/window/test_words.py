@@ -183,7 +183,7 @@ def test_nobody_but_who_typed_it_reads_a_file_of_ours(
     where = f"{window.origin}/u/{quote(_FILE, safe='')}"
     if way == "a menu":
         open_at_once(page, window, menu.url)
-        expect(page.get_by_role("main")).to_contain_text("a link of scheme 'file' is not offered")
+        expect(page.get_by_role("main")).to_contain_text("link of scheme 'file' is not allowed")
     elif way == "a redirect":
         stranger.pages["/"] = Sent("text/plain", "", 302, {"Location": _FILE})
         open_at_once(page, window, f"{stranger.origin}/")

@@ -408,7 +408,7 @@ def test_what_cannot_be_sent_is_refused(line: bytes, answer: Answer, rule: str) 
     with pytest.raises(Refused) as caught:
         encode_answers(parse_form([line]), [answer])
     assert caught.value.rule == rule
-    assert ("few servers take" in caught.value.message) == line.startswith(b"ChooseF")
+    assert ("few servers accept" in caught.value.message) == line.startswith(b"ChooseF")
 
 
 #: Answers that do not fit their questions.

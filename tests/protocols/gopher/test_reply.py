@@ -186,8 +186,8 @@ def test_framed_errors(text: bytes, error: type[Declined], code: str | None, wor
     [
         (b"3 0Moved\t/new\tnew.dom\t70\t+\r\n", "gopher://new.dom/0/new%09%09+"),
         (b"3 Somebody <a@b>\r\n1Moved\t/new\tnew.dom\t7070\r\n", "gopher://new.dom:7070/1/new"),
-        (b"3 Somebody <a@b>\r\nto new.dom\r\n", "does not name"),
-        (b"3 0Moved\tx\rQUIT\tnew.dom\t70\r\n", "does not name"),
+        (b"3 Somebody <a@b>\r\nto new.dom\r\n", "unknown location"),
+        (b"3 0Moved\tx\rQUIT\tnew.dom\t70\r\n", "unknown location"),
     ],
 )
 def test_a_new_place_is_told_as_a_url(text: bytes, place: str) -> None:
