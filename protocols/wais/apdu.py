@@ -61,7 +61,7 @@ def take_compressed(octets: bytes, at: int) -> tuple[int, int]:
         value = value << 7 | octets[index] & 0x7F
         if octets[index] < 0x80:
             return value, index + 1
-    raise ProtocolError(f"at offset {at} of {len(octets)}: a compressed integer that does not end")
+    raise ProtocolError(f"compressed integer does not end: offset {at} of {len(octets)} bytes")
 
 
 def take_element(octets: bytes, at: int) -> Element:
@@ -73,9 +73,7 @@ def take_element(octets: bytes, at: int) -> Element:
     tag, behind_tag = take_compressed(octets, at)
     length, start = take_compressed(octets, behind_tag)
     if length > len(octets) - start:
-        raise ProtocolError(
-            f"element {tag} has {length} octets by its length, {len(octets) - start} are there"
-        )
+        raise ProtocolError(f"element {tag} announces {length} bytes, got {len(octets) - start}")
     return Element(tag, octets[start : start + length], octets[at : start + length])
 
 
@@ -111,7 +109,7 @@ def parse_number(content: bytes) -> int:
         ProtocolError: The content is empty or has more than four bytes.
     """
     if not 1 <= len(content) <= _LONGEST_NUMBER:
-        raise ProtocolError(f"a number of {len(content)} octets")
+        raise ProtocolError(f"number must have 1 to 4 bytes, got {len(content)}")
     return int.from_bytes(content, "big")
 
 
@@ -265,12 +263,12 @@ def _check_database(database: bytes) -> None:
     _check_length("database name", database)
     for octet in b"@\x1f\0":
         if octet in database:
-            raise Refused("S02", f"octet {octet:02X} may not be in the name of a database")
+            raise Refused("S02", f"byte {octet:02X} is not allowed in a database name")
 
 
 def _check_length(what: str, octets: bytes) -> None:
     if len(octets) > _LONGEST[what]:
-        raise Refused("S02", f"a {what} of {len(octets)} octets; wais takes {_LONGEST[what]}")
+        raise Refused("S02", f"{what} of {len(octets)} bytes exceeds the limit of {_LONGEST[what]}")
 
 
 def parse_init_response(apdu: bytes) -> InitResponse:
@@ -301,7 +299,7 @@ def _take_information(behind: bytes) -> bytes:
         return b""
     tag, content, octets = take_element(behind, 0)
     if tag != _USER_INFORMATION or len(octets) != len(behind):
-        raise ProtocolError(f"behind the header of an APDU not one group, but element {tag} and more")
+        raise ProtocolError(f"expected one group after the header of an APDU, got element {tag} and more")
     return content
 
 
@@ -310,9 +308,9 @@ def _parse(apdu: bytes, kind: int, fixed_length: int) -> tuple[bytes, dict[int, 
     end = 2 + int.from_bytes(apdu[:2], "big")
     fields = 3 + fixed_length
     if len(apdu) < fields or not fields <= end <= len(apdu):
-        raise ProtocolError(f"an APDU of {len(apdu)} octets whose header ends at {end}")
+        raise ProtocolError(f"APDU of {len(apdu)} bytes has a header that ends at {end}")
     if apdu[2] != kind:
-        raise ProtocolError(f"an APDU of type {apdu[2]} where type {kind} has to come")
+        raise ProtocolError(f"got an APDU of type {apdu[2]}, expected type {kind}")
     return apdu[3:fields], contents(apdu[fields:end]), apdu[end:]
 
 
@@ -366,7 +364,7 @@ def read_message(limit: int) -> Reader[bytes]:
             yield
         length = parse_header(buffer.peek(HEADER_LENGTH))
         if length > limit:
-            raise ProtocolError(f"a message of {length} octets, at most {limit} were agreed on")
+            raise ProtocolError(f"message of {length} bytes exceeds the agreed limit of {limit}")
         while len(buffer) < HEADER_LENGTH + length:
             _check_open(buffer, "message")
             yield
@@ -379,25 +377,23 @@ def parse_header(header: bytes) -> int:
     """Return the number of bytes after the header; server name, version and checksum are ignored."""
     count = header[:_COUNT_LENGTH]
     if not _COUNT.fullmatch(count):
-        raise ProtocolError(f"the length in a message header is no number: {plain_text(count)!r}")
+        raise ProtocolError(f"length in a message header must be a number, got {plain_text(count)!r}")
     if header[_MESSAGE_TYPE].lower() != b"z":
-        raise ProtocolError(f"a message of type {plain_text(header[_MESSAGE_TYPE])!r} and not z")
+        raise ProtocolError(f"message of type {plain_text(header[_MESSAGE_TYPE])!r}, expected z")
     if header[_CODINGS] != b"  ":
         coding = plain_text(header[_CODINGS])
-        raise ProtocolError(
-            f"a message in the coding {coding!r}, compressed or armoured, which nobody asked for"
-        )
+        raise ProtocolError(f"message in the unrequested coding {coding!r}, compressed or armored")
     return int(count)
 
 
 def _check_beginning(octets: bytes) -> None:
     if not _COUNT_BEGUN.fullmatch(octets):
-        raise ProtocolError(f"not the header of a message: {plain_text(octets)!r}")
+        raise ProtocolError(f"expected a message header, got {plain_text(octets)!r}")
 
 
 def _check_open(buffer: Buffer, part: str) -> None:
     if not buffer.at_end:
         return
     if buffer:
-        raise Disconnected(f"the connection ended inside the {part}, after {len(buffer)} octets of it")
+        raise Disconnected(f"the connection ended inside the {part}, after {len(buffer)} bytes of it")
     raise Disconnected("the server closed the connection without an answer")

@@ -81,9 +81,7 @@ def _check_named(url: WaisUrl, document: WaisDocument) -> None:
     if not document.document_id:
         place = url.place("wpath")
         where = len(url.text) if place is None else place.start
-        raise InvalidUrl(
-            "missing-path", where, "a document without an id cannot be asked for: nothing is sent"
-        )
+        raise InvalidUrl("missing-path", where, "cannot request a document without an id (nothing is sent)")
 
 
 def _parse_relevant(options: Options) -> list[RelevantDocument]:
@@ -95,7 +93,7 @@ def _parse_relevant(options: Options) -> list[RelevantDocument]:
     found: list[RelevantDocument] = []
     for url in options.relevant[:_MOST_RELEVANT]:
         if not isinstance(url, WaisUrl):
-            raise InvalidUrl("missing-path", len(url.text), "a search is for what is like a WAIS document")
+            raise InvalidUrl("missing-path", len(url.text), "relevant documents must be wais URLs")
         document = document_of(url)
         _check_named(url, document)
         found.append(RelevantDocument(document.document_id, document.wtype))
@@ -113,7 +111,7 @@ def _describe(url: WaisUrl, request: bytes, agreed: int, options: Options) -> Di
         return
     yield StartBody(reply)
     yield EmitBody(b"", _RECORDS)
-    yield PlanNote("a listing ends here; the document id that follows is the one that the answer names")
+    yield PlanNote("a listing ends here; the document id that follows stands for the one in the answer")
     ranges = _description_of(url, records, agreed)
     yield from give(ranges, (yield from ranges.fetch_first()), reply)
 

@@ -265,13 +265,13 @@ def _oddities(url: WaisUrl, records: WaisRecords, agreed: int, hits: int, most: 
     catalogue = substitute_in(records)
     if catalogue is not None:
         there = document_url(catalogue, catalogue.best_type, url)
-        yield Finding("wais:no-result", "allow", f"nothing was found; the catalogue is {there}")
+        yield Finding("wais:no-result", "allow", f"no hits; the catalogue is {there}")
     elif hits == 0:
-        yield Finding("wais:no-result", "allow", "nothing was found")
+        yield Finding("wais:no-result", "allow", "no hits")
     elif hits >= most:
-        yield Finding("wais:more", "allow", f"{hits} hits came, as many as were asked for (--entries)")
+        yield Finding("wais:more", "allow", f"{hits} hits received, as many as requested; there may be more")
     elif agreed - len(records.octets) < max(_LEFT_OUT * agreed, _find_largest(records)):
-        yield Finding("wais:dropped", "warn", "the answer is as large as it may be; there may be more hits")
+        yield Finding("wais:dropped", "warn", "the answer has its maximum size; there may be more hits")
 
 
 def _find_largest(records: WaisRecords) -> int:

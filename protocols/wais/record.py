@@ -40,7 +40,7 @@ _MEANINGS: dict[str, str] = {
     "SD": "too many records",
     "SF": "request out of range",
     "SG": "system error in presenting records",
-    "SH": "record not authorised",
+    "SH": "record not authorized",
     "SI": "record exceeds the preferred message size",
     "SJ": "record exceeds the maximum record size",
     "SK": "result set cannot be a search term",
@@ -100,7 +100,7 @@ def take_diagnostic(group: bytes, at: int) -> tuple[Diagnostic, int]:
     length = int.from_bytes(group[at + 1 : at + 3], "big")
     end = at + length + _FRAME
     if length < _SHORTEST or end > len(group) or group[end - 1 : end] != _END:
-        raise ProtocolError(f"a diagnostic of {length} octets that does not end as one")
+        raise ProtocolError(f"diagnostic of {length} bytes lacks its end marker")
     code, text, flag = group[at + 3 : at + 5], group[at + 5 : end - 2], group[end - 2]
     return Diagnostic(display_text(code), display_text(text).strip(), flag != 0), end
 
@@ -243,7 +243,7 @@ def _parse_text(group: bytes) -> bytes:
 
 def _require_element(found: dict[int, bytes], tag: int) -> bytes:
     if tag not in found:
-        raise ProtocolError(f"a record without element {tag}")
+        raise ProtocolError(f"record lacks element {tag}")
     return found[tag]
 
 

@@ -56,11 +56,11 @@ def agree() -> Dialogue[int]:
     """
     yield Send((encode_message(encode_init(LARGEST)),))
     willing: InitResponse | None = InitResponse(accepted=True, size=LARGEST)
-    answer = yield from receive(read_init_response, "Init-Response: the size that messages may have", willing)
+    answer = yield from receive(read_init_response, "Init-Response: the maximum message size", willing)
     if answer is None:
         return LARGEST
     if not answer.accepted:
-        raise Declined("the server refused to begin: the result of its Init-Response is 0", code="0")
+        raise Declined("the server refused the session: the result of its Init-Response is 0", code="0")
     return LARGEST if answer.size is None else min(answer.size, LARGEST)
 
 
@@ -68,9 +68,9 @@ def search(request: bytes, agreed: int, ideal: WaisRecords) -> Dialogue[WaisReco
     """Return the records of a search for terms; it fails on any diagnostic, even if there are records."""
     yield Send((encode_message(request),))
     willing: WaisRecords | None = ideal
-    records = yield from receive(read_records(agreed), "Search-Response: records of what was found", willing)
+    records = yield from receive(read_records(agreed), "Search-Response: records of the hits", willing)
     if records is None:
-        raise Declined("the server cannot answer this search and does not say why")
+        raise Declined("the server cannot answer this search: it gave no reason")
     if records.diagnostics:
         raise refusal(records.diagnostics, "the search")
     return records
@@ -96,10 +96,10 @@ class WaisDocument(NamedTuple):
 class DocumentEnding(enum.Enum):
     """The sign by which the end of a document was recognized."""
 
-    TOLD = "the server said that there is no more"
-    SHORT = "the last answer was shorter than what was asked for, without a reason"
-    DECLINED = "the server declined the next range, in words that say nothing of the end"
-    EMPTY = "the next answer held neither octets nor a reason"
+    TOLD = "the server reported the end"
+    SHORT = "the last answer was shorter than requested, without a reason"
+    DECLINED = "the server declined the next range, without mention of the end"
+    EMPTY = "the next answer had neither bytes nor a reason"
 
 
 class Chunk(NamedTuple):
@@ -135,8 +135,8 @@ class DocumentChunks:
 
     def fetch_first(self) -> Dialogue[Chunk]:
         yield PlanNote(
-            f"an answer of {self._size} octets is followed by the request for the next {self._size}, until"
-            " one is shorter or says that there is no more"
+            f"after an answer of {self._size} bytes the next {self._size} are requested, until an answer is"
+            " shorter or reports the end"
         )
         return (yield from self.fetch_next())
 
@@ -153,7 +153,7 @@ class DocumentChunks:
         failed = tuple(each for each in records.diagnostics if not each.is_out_of_range)
         ending = None if failed else _find_ending(records.diagnostics, len(text) < self._size)
         at = self._at + self._held
-        chunk = Chunk(f"the document from octet {at} on", at, text[self._held :], ending, failed)
+        chunk = Chunk(f"the document from byte {at} on", at, text[self._held :], ending, failed)
         self._at, self._held = self._at + self._size, 0
         return chunk
 
@@ -182,7 +182,7 @@ def give(ranges: DocumentChunks, chunk: Chunk, reply: Reply) -> Dialogue[None]:
         except Disconnected as error:
             if not received:
                 raise
-            message = f"after {received} octets of the document: {error.message}"
+            message = f"after {received} bytes of the document: {error.message}"
             raise Truncated(message, received=received) from error
 
 
@@ -190,7 +190,7 @@ def _report(ending: DocumentEnding, reply: Reply) -> None:
     if ending is DocumentEnding.TOLD:
         reply.verified.add("terminator")
     else:
-        detail = f"{ending.value}; whether the document is whole is not known"
+        detail = f"{ending.value}; the document may be truncated"
         reply.findings.append(Finding("wais:end-not-told", "warn", detail))
 
 
@@ -202,7 +202,7 @@ def chunk_size(document: WaisDocument, agreed: int) -> int:
     """
     size = min(LARGEST_CHUNK, agreed - len(document.document_id) - _ROOM)
     if size < 1:
-        raise ProtocolError(f"the server wants messages of {agreed} octets: no document fits in")
+        raise ProtocolError(f"the server's message limit of {agreed} bytes is too small for a document")
     return size
 
 
@@ -212,14 +212,14 @@ def _request(document: WaisDocument, at: int, size: int, agreed: int) -> Dialogu
     for _ in range(_MOST_HALVINGS + 1):
         octets = encode_retrieval(document.database, document.document_id, document.wtype, at, at + size)
         yield Send((encode_message(octets),))
-        what = f"Search-Response: octets {at} to {at + size - 1} of the document"
+        what = f"Search-Response: bytes {at} to {at + size - 1} of the document"
         records = yield from receive(read_records(agreed), what, willing)
         if records is not None:
             return records, size
         if size == 1:
             break
         size //= 2
-    raise Declined(f"the server cannot answer for the range from octet {at} on, however small it is")
+    raise Declined(f"the server cannot answer any range from byte {at} on")
 
 
 def _text_of(records: WaisRecords, size: int) -> bytes | None:
@@ -232,7 +232,7 @@ def _text_of(records: WaisRecords, size: int) -> bytes | None:
         return None
     if len(records.texts) > 1 or len(records.texts[0]) > size:
         lengths = " and ".join(f"{len(text)}" for text in records.texts[:_MOST_LENGTHS])
-        raise ProtocolError(f"{size} octets were asked for; the answer has texts of {lengths} octets")
+        raise ProtocolError(f"expected a text of at most {size} bytes, got texts of {lengths} bytes")
     return records.texts[0]
 
 
@@ -246,7 +246,7 @@ def _find_ending(diagnostics: Sequence[Diagnostic], short: bool) -> DocumentEndi
 def _find_ending_without_text(diagnostics: Sequence[Diagnostic], at: int) -> DocumentEnding:
     """Return how an answer without a text ends the document; raise an error if it does not."""
     if any(not each.is_out_of_range for each in diagnostics):
-        raise refusal(diagnostics, f"the document from octet {at} on")
+        raise refusal(diagnostics, f"the document from byte {at} on")
     if any(each.reports_the_end for each in diagnostics):
         return (
             DocumentEnding.TOLD
@@ -254,5 +254,5 @@ def _find_ending_without_text(diagnostics: Sequence[Diagnostic], at: int) -> Doc
     if at == 0 and diagnostics:
         raise make_not_found(diagnostics[0], "the document")
     if at == 0:
-        raise ProtocolError("the answer has neither octets of the document nor a reason")
+        raise ProtocolError("the answer has neither bytes of the document nor a reason")
     return DocumentEnding.DECLINED if diagnostics else DocumentEnding.EMPTY

@@ -64,7 +64,7 @@ def parse_list(text: str) -> Value:
     tokens = _tokens(text)
     value = _take(next(tokens, None), tokens, 0)
     if next(tokens, None) is not None:
-        raise ProtocolError("a list goes on behind its end")
+        raise ProtocolError("list continues after its end")
     return value
 
 
@@ -73,14 +73,14 @@ def _tokens(text: str) -> Iterator[re.Match[str]]:
     while at < end:
         token = _TOKEN.match(text, at, end)
         if token is None:
-            raise ProtocolError(f"a list cannot be read on from character {at}")
+            raise ProtocolError(f"cannot parse the list from character {at} on")
         yield token
         at = token.end()
 
 
 def _take(token: re.Match[str] | None, tokens: Iterator[re.Match[str]], depth: int) -> Value:
     if token is None or token["close"] is not None or depth > _DEEPEST:
-        raise ProtocolError("a list has brackets that do not fit, or too many")
+        raise ProtocolError("list has unbalanced brackets, or too many")
     if token["string"] is not None:
         return _ESCAPED.sub(r"\1", token["string"])
     if token["symbol"] is not None:
@@ -107,7 +107,7 @@ def _shape(items: tuple[Value, ...], opening: str) -> Value:
     for key in rest:
         value = next(rest, None)
         if not isinstance(key, Symbol) or value is None:
-            raise ProtocolError(f"a list has a :{items[0].name} whose keys and values do not fit")
+            raise ProtocolError(f"list :{items[0].name} has unpaired keys and values")
         members.setdefault(key.name, value)
     return Structure(items[0].name, members)
 
@@ -171,12 +171,12 @@ def parse_source_description(octets: bytes) -> SourceDescription:
     """
     found = parse_list(plain_text(octets))
     if not isinstance(found, Structure) or found.name != "source":
-        raise ProtocolError("a source description that is no (:source …)")
+        raise ProtocolError("source description must be a (:source …)")
     members = found.members
     name, address = _string(members, "ip-name"), _string(members, "ip-address")
     database = _string(members, "database-name")
     if database is None or (name is None and address is None):
-        raise ProtocolError("a source description that names no database, or no host of it")
+        raise ProtocolError("source description lacks the database or its host")
     return SourceDescription(
         version=_integer(members, "version"),
         ip_name=name,
@@ -215,9 +215,9 @@ def _symbol(members: Mapping[str, Value], key: str) -> str | None:
 def _port(members: Mapping[str, Value]) -> int:
     port = members.get("tcp-port", DEFAULT_PORT)
     if not isinstance(port, int):
-        raise ProtocolError("a source description with a port that is no number")
+        raise ProtocolError("port in source description must be a number")
     if not 1 <= port <= 65_535:
-        raise ProtocolError(f"a source description with a port that is none: {port}")
+        raise ProtocolError(f"port in source description must be 1 to 65535, got {port}")
     return port
 
 

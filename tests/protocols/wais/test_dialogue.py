@@ -176,7 +176,7 @@ def test_a_document_without_an_id_is_refused_before_anything_is_done(path: str) 
 
 def test_a_plan_says_what_is_received() -> None:
     assert [step.what for step in plan("wais://h/db/TEXT/x") if isinstance(step, Receive | EmitBody)] == [
-        "Init-Response: the size that messages may have",
-        "Search-Response: octets 0 to 9999 of the document",
-        "the document from octet 0 on",
+        "Init-Response: the maximum message size",
+        "Search-Response: bytes 0 to 9999 of the document",
+        "the document from byte 0 on",
     ]

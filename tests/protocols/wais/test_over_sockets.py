@@ -531,8 +531,8 @@ async def test_ls_searches(nursery: trio.Nursery) -> None:
     assert len(found) == 2
     assert all(each["url"].startswith(server.url("pictures/")) for each in found)
     assert b"S04" in said
-    assert b"wais:more: 2 hits came" in said
-    assert b"wais:no-result: nothing was found; the catalogue is wais://127.0.0.1:" in said
+    assert b"wais:more: 2 hits received" in said
+    assert b"wais:no-result: no hits; the catalogue is wais://127.0.0.1:" in said
 
 
 async def test_get_saves_and_tells(nursery: trio.Nursery, tmp_path: Path) -> None:
