@@ -51,7 +51,7 @@ def _announce(url: TelnetUrl) -> Dialogue[None]:
 
     The login is advice for the user (RFC 1738 3.8).
     """
-    yield PlanNote("nothing is sent: this is a service for a person, and a session is never opened by itself")
+    yield PlanNote("nothing is sent: this is an interactive service, and a session is opened only on request")
     login = None if url.user is None else url.user.decode("latin-1")
     reply = Reply(
         kind=Kind.SERVICE,
@@ -160,7 +160,7 @@ class _TranscriptSession:
         yield Connect(tls=self._url.scheme == "telnets")
         if self._wanted.seconds is not None:
             yield StartTimer(self._wanted.seconds)
-        yield PlanNote("options are answered as the server asks for them; nothing is asked of it")
+        yield PlanNote("options are answered as the server requests them; the client requests none")
         before = b"" if self._tls == "never" else (yield from self._secure(self._tls))
         yield StartBody(self._reply)
         try:
@@ -168,7 +168,7 @@ class _TranscriptSession:
         except TimerElapsed as error:
             self._reason = "for"
             if self._wanted.prompt is not None:
-                raise TimedOut(f"timed out: {self._script.prompt} has not come: {error.message}") from error
+                raise TimedOut(f"timed out waiting for {self._script.prompt}: {error.message}") from error
         except Disconnected as error:
             self._reason = "reset"
             if not self._received:
@@ -198,7 +198,7 @@ class _TranscriptSession:
                 _read_piece, "IAC DO START-TLS, and that TLS follows", _SessionOutput(WILLING)
             )
             if piece.ended:
-                raise Disconnected("the service closed the connection where TLS was offered")
+                raise Disconnected("the service closed the connection after the offer of TLS")
             rest = offer.feed(piece.octets)
         if lines := offer.lines():
             yield Send(lines)
@@ -224,7 +224,7 @@ class _TranscriptSession:
                 self._received += len(text)
                 yield EmitBody(text, "text of the service")
             if self._received > self._limits.body:
-                raise LimitExceeded("body", f"more than {self._limits.body} octets of text (--limit body=N)")
+                raise LimitExceeded("body", f"text exceeds {self._limits.body} bytes (limit body)")
             if piece.ended:
                 self._end((yield RequestEnd()))
                 return
@@ -268,9 +268,7 @@ class _TranscriptSession:
         """
         self._reason = "closed"
         if self._script.has_more:
-            raise self._make_truncated(
-                "the server closed the connection before all that was waited for had come"
-            )
+            raise self._make_truncated("the server closed the connection before the transcript was complete")
         if self._terminal.inside or proved is False:
             self._reason = "cut"
         if self._terminal.inside:

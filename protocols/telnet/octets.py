@@ -194,7 +194,9 @@ class TelnetScanner:
         elif octet >= TelnetCommand.EOF:
             yield TelnetEvent(TelnetCommand(octet))
         else:
-            yield UnknownCommand("telnet:command", f"IAC {octet:02X} is no command; both octets are dropped")
+            yield UnknownCommand(
+                "telnet:command", f"IAC {octet:02X} is not a command; both bytes are dropped"
+            )
 
     def _take_in_subnegotiation(self, octet: int) -> Iterator[Element]:
         if octet == IAC:
@@ -203,17 +205,24 @@ class TelnetScanner:
         elif octet == TelnetCommand.SE:
             self._state = _ScannerState.DATA
             if self._count > LONGEST_KEPT:
-                yield UnknownCommand("telnet:subnegotiation", f"one of {self._count} octets is dropped")
+                yield UnknownCommand(
+                    "telnet:subnegotiation",
+                    f"subnegotiation of {self._count} bytes is too long, it is dropped",
+                )
             else:
                 yield Subnegotiation(self._option, bytes(self._kept))
         else:  # The subnegotiation is void; this byte begins a separate command.
-            yield UnknownCommand("telnet:subnegotiation", f"IAC {octet:02X} inside one: it is dropped")
+            yield UnknownCommand(
+                "telnet:subnegotiation", f"IAC {octet:02X} inside a subnegotiation, which is dropped"
+            )
             yield from self._take_command(octet)
 
     def _keep(self, octets: bytes) -> None:
         self._count += len(octets)
         if self._count > LONGEST_SUBNEGOTIATION:
-            raise LimitExceeded("subnegotiation", f"more than {LONGEST_SUBNEGOTIATION} octets without an end")
+            raise LimitExceeded(
+                "subnegotiation", f"subnegotiation exceeds {LONGEST_SUBNEGOTIATION} bytes without an end"
+            )
         if self._count <= LONGEST_KEPT:
             self._kept += octets
 

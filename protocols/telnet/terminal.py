@@ -275,7 +275,7 @@ class NvtTerminal:
         if self.inside:
             yield UnknownCommand("telnet:cut", "the connection ended inside a command")
         if not whole:
-            yield UnknownCommand("telnet:close-notify", "TLS ended without the word that it ends with")
+            yield UnknownCommand("telnet:close-notify", "the connection ended without TLS's close_notify")
 
     def offer(self, option: int) -> None:
         """Send WILL for the option, without a request of the server."""
@@ -319,7 +319,7 @@ class NvtTerminal:
         turn = side.hear(option, verb in (NegotiationVerb.WILL, NegotiationVerb.DO), agree=option in allowed)
         self._say(turn, option, of_server=of_server)
         if turn.contradicted:
-            yield UnknownCommand("telnet:answer", f"{verb.name} {option_name(option)} answers our no")
+            yield UnknownCommand("telnet:answer", f"{verb.name} {option_name(option)} answers a refusal")
         if turn.changed:
             on = side.is_on(option)
             yield OptionChanged(option, of_server, on)
@@ -349,7 +349,7 @@ class NvtTerminal:
             self._answers.append(encode_subnegotiation(option, _IS + self._kind))
         elif self._types == MOST_TYPES + 1:
             yield UnknownCommand(
-                "telnet:limit", f"the terminal's type was asked for more than {MOST_TYPES} times"
+                "telnet:limit", f"the server asked for the terminal type more than {MOST_TYPES} times"
             )
 
     def _tell_size(self) -> None:
@@ -381,7 +381,7 @@ WILLING = b"\xff\xfd\x2e\xff\xfa\x2e\x01\xff\xf0"
 
 
 #: The finding about a session that continues without TLS.
-IN_CLEAR = UnknownCommand("telnet:clear", "the service has no TLS to offer: the session is in the clear")
+IN_CLEAR = UnknownCommand("telnet:clear", "the service does not offer TLS: the session is unencrypted")
 
 
 class StartTlsOutcome(enum.Enum):
@@ -434,14 +434,14 @@ class StartTlsOffer:
 
     def _accept(self, behind: bytes) -> bytes:
         if behind:  # CVE-2021-22947: bytes received before TLS must not count as received inside it.
-            raise TlsError(f"{len(behind)} octets came in the clear where TLS had to begin")
+            raise TlsError(f"{len(behind)} bytes received unencrypted where TLS had to begin")
         self.outcome = StartTlsOutcome.AGREED
         return b""
 
     def _refuse(self, said: str, behind: bytes) -> bytes:
         if self._said or self._to_say:
-            raise TlsError(f"the service agreed to TLS, and then said {said}")
+            raise TlsError(f"the service agreed to TLS, then sent {said}")
         if self._required:
-            raise TlsError(f"TLS was asked for, and the service said {said}")
+            raise TlsError(f"TLS is required, but the service sent {said}")
         self.outcome = StartTlsOutcome.REFUSED
         return behind

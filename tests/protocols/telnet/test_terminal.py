@@ -96,14 +96,14 @@ def test_options_are_answered_by_the_table(came: bytes, answered: bytes) -> None
         (
             b"\xff\x05x",
             [
-                UnknownCommand("telnet:command", "IAC 05 is no command; both octets are dropped"),
+                UnknownCommand("telnet:command", "IAC 05 is not a command; both bytes are dropped"),
                 TelnetData(b"x"),
             ],
         ),
         (
             b"\xff\xfa\x18\x01\xff\xfb\x01x\xff\xf0ok",
             [
-                UnknownCommand("telnet:subnegotiation", "IAC FB inside one: it is dropped"),
+                UnknownCommand("telnet:subnegotiation", "IAC FB inside a subnegotiation, which is dropped"),
                 OptionChanged(1, True, True),
                 TelnetData(b"x"),
                 TelnetEvent(TelnetCommand.SE),
@@ -112,7 +112,12 @@ def test_options_are_answered_by_the_table(came: bytes, answered: bytes) -> None
         ),
         (
             b"\xff\xfa\x18" + 2_000 * b"a" + b"\xff\xf0b",
-            [UnknownCommand("telnet:subnegotiation", "one of 2000 octets is dropped"), TelnetData(b"b")],
+            [
+                UnknownCommand(
+                    "telnet:subnegotiation", "subnegotiation of 2000 bytes is too long, it is dropped"
+                ),
+                TelnetData(b"b"),
+            ],
         ),
     ],
 )
