@@ -269,7 +269,9 @@ def _oddities(url: WaisUrl, records: WaisRecords, agreed: int, hits: int, most: 
     elif hits == 0:
         yield Finding("wais:no-result", "allow", "no hits")
     elif hits >= most:
-        yield Finding("wais:more", "allow", f"{hits} hits received, as many as requested; there may be more")
+        yield Finding(
+            "wais:more", "allow", f"{hits} hits received, as many as requested (entries); there may be more"
+        )
     elif agreed - len(records.octets) < max(_LEFT_OUT * agreed, _find_largest(records)):
         yield Finding("wais:dropped", "warn", "the answer has its maximum size; there may be more hits")
 
