@@ -289,13 +289,19 @@ def _plan_step(step: Step, place: Endpoint | None, scheme: Scheme) -> PlanStep |
         case PlanNote(text=text) | RequestPeer(text=text):
             return {"action": "note", "text": text}
         case RequestAgreed():
-            return {"action": "note", "text": "a peer that chooses HTTP/2 is asked the same in its frames"}
+            return {
+                "action": "note",
+                "text": "if the server chooses HTTP/2, the same request is sent in its frames",
+            }
         case RequestEnd():
             return None
         case StartTls():
             return {"action": "note", "text": TLS_BEGINS}
         case StartPacking():
-            return {"action": "note", "text": "compression begins, both ways; what follows is shown without"}
+            return {
+                "action": "note",
+                "text": "compression starts in both directions; data after this is shown uncompressed",
+            }
         case CloseData():
             return {"action": "note", "text": DATA_CLOSED}
         case RequestCredentials(user=user):
@@ -308,14 +314,14 @@ def _steps_through(way: ProxyRoute, place: Endpoint, scheme: Scheme, port: int, 
     proxy = way.proxy
     steps: list[PlanStep] = [_make_connect_step(proxy.host, proxy.port, proxy.secured, "tcp")]
     if proxy.resolves:
-        steps.append({"action": "note", "text": "the addresses of the host are the proxy's to find"})
+        steps.append({"action": "note", "text": "the proxy looks up the addresses of the host"})
     if way.via is not None:
         return steps
     host = place.host
     if not proxy.resolves and literal_addresses(host) is None:
         host = "0.0.0.0"
         steps.append(
-            {"action": "note", "text": f"{place.host} is looked up here; its address stands for {host}"}
+            {"action": "note", "text": f"{place.host} is looked up locally; {host} stands for its address"}
         )
     for step in rehearse(way.open_tunnel(host, port)):
         steps += _plan_steps(step, place, scheme, None)
@@ -342,5 +348,5 @@ def _make_connect_step(host: str | None, port: int | None, tls: bool, transport:
 
 def _describe_request(user: bytes | None) -> str:
     if user is None:
-        return "a name and password set for this place would be sent"
-    return "if no password is set for this name and place, the person is asked for it"
+        return "a user and password configured for this host would be sent"
+    return "unless a password is configured for this user and host, a prompt asks for it"

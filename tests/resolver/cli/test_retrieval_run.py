@@ -324,8 +324,8 @@ def test_a_plan_shows_the_octets_of_socks(scheme: str, host: str, octets: str, f
     sent = [step["octets"] for step in plan["steps"] if step["action"] == "send"]
     assert sent[:3] == ["\x05\x02\x00\x02", octets, "a\r\n"]
     notes = " ".join(step["text"] for step in plan["steps"] if step["action"] == "note")
-    assert ("looked up here" in notes) is (scheme == "socks5" and host == "h.example")
-    assert ("the proxy's to find" in notes) is (scheme == "socks5h")
+    assert ("looked up locally" in notes) is (scheme == "socks5" and host == "h.example")
+    assert ("the proxy looks up" in notes) is (scheme == "socks5h")
     assert _SECRET not in str(plan)
 
 
