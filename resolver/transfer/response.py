@@ -131,7 +131,7 @@ class Response(Retrieved):
     raw: bytes | None = None
 
     def __repr__(self) -> str:
-        octets = f"{len(self.content)} octets"
+        octets = f"{len(self.content)} bytes"
         return brief(self, self.kind.value, octets, quote_text(self.url), quote_text(self.media_type))
 
     @property
@@ -179,7 +179,7 @@ class Saved(Retrieved):
     mirror: str | None = None
 
     def __repr__(self) -> str:
-        done = "skipped" if self.skipped else f"{self.bytes} octets"
+        done = "skipped" if self.skipped else f"{self.bytes} bytes"
         return brief(self, self.kind.value, done, quote_text(self.path), quote_text(self.url))
 
 

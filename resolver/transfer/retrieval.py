@@ -307,7 +307,7 @@ class Retrieval:
         if most is not None and reply.size is not None and reply.size > most:
             await self._close()
             raise LimitExceeded(
-                "body", f"{reply.size} octets are announced, the limit is {most} (--max-size)"
+                "body", f"{reply.size} bytes are announced, the limit is {most} (--max-size)"
             )
         if self._recording is not None:
             reply = self._recording.body_of(reply)

@@ -313,7 +313,7 @@ MESSAGES = {
         "(--user NAME with --password-file FILE gives a login)"
     ],
     ("cat", "--max-size", "3", "{http}/about.txt"): [
-        "resolve: {http}/about.txt: 37 octets are announced, the limit is 3 (--max-size)"
+        "resolve: {http}/about.txt: 37 bytes are announced, the limit is 3 (--max-size)"
     ],
     ("cat", "{https}/about.txt"): [
         "resolve: {https}/about.txt: the certificate of 127.0.0.1 is not trusted: "

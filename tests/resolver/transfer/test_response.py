@@ -104,7 +104,7 @@ def test_response_is_jsonable() -> None:
 
 
 def test_a_response_is_shown_in_a_few_words() -> None:
-    assert repr(response()) == "<Response document 4 octets 'gopher://h/0x' 'text/plain'>"
+    assert repr(response()) == "<Response document 4 bytes 'gopher://h/0x' 'text/plain'>"
 
 
 def saved(**changed: object) -> Saved:
@@ -128,7 +128,7 @@ def saved(**changed: object) -> Saved:
 
 
 def test_a_file_a_plan_and_an_entry_are_too() -> None:
-    assert repr(saved()) == "<Saved document 3 octets 'x' 'http://h/x'>"
+    assert repr(saved()) == "<Saved document 3 bytes 'x' 'http://h/x'>"
     assert repr(saved(path=None, skipped=True)) == "<Saved document skipped 'http://h/x'>"
     assert repr(Entry(name="a", kind=Kind.LINK)) == "<Entry link 'a'>"
     assert repr(explain("news:a.b")).startswith("<Plan allow ")
