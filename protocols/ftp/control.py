@@ -13,7 +13,7 @@ from protocols.options import Limits, Options
 from protocols.step import Dialogue, Send, receive
 from protocols.wire import Secret, encode_line, encode_refusals
 
-# Reuse of a control connection. The draft of RFC 1738 says that after a CWD there is no general way back. A
+# Reuse of a control connection. The draft of RFC 1738 says that a CWD cannot be undone in general. A
 # connection is therefore reused in two cases only. Either its current directory has the same CWD arguments,
 # byte for byte. Or the login directory is entered again: `CWD` to the path that `PWD` gave right after login,
 # accepted only if `PWD` gives that path again. Paths are not compared in another way and never combined. All

@@ -227,7 +227,7 @@ def describe(session: FtpSession) -> Dialogue[Reply]:
     """Return the facts of the URL's object, without a data connection.
 
     The kind is `Kind.UNKNOWN` if the server supports neither SIZE nor MDTM and the name is not a directory.
-    In type A there is no size: SIZE counts the stored bytes, not the bytes that would be sent.
+    In type A the size is unknown: SIZE counts the stored bytes, not the bytes that would be sent.
     """
     if session.url.typecode == "d" or not session.name:
         return (yield from _describe_directory(session))

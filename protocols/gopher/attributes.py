@@ -88,7 +88,7 @@ def _size(text: bytes) -> int | None:
 def kind_of_view(view: bytes) -> tuple[Kind, str] | None:
     """Return the kind and media type of a framed reply to a request for `view`.
 
-    The result is None if the request named no view: then the item's type decides.
+    If the request named no view, the result is None: then the item's type decides.
     """
     media_type = split_view(view)[0].lower()
     if not media_type:

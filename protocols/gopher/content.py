@@ -245,7 +245,7 @@ _SINGLE_ALONE = re.compile(rb"^\.(?=\r?\n)", re.MULTILINE)
 
 
 def closing_period(octets: bytes) -> bytes:
-    """Return the lone period, line end included, at the end of `octets`; empty if there is none.
+    """Return the lone period, line end included, at the end of `octets`, or empty bytes.
 
     `octets` is a complete reply so far. If no more bytes come, the period is the terminator.
     """
@@ -257,7 +257,7 @@ def closing_period(octets: bytes) -> bytes:
 class PeriodUnstuffer:
     """A decoder of a textual reply, fed the complete reply as it arrives.
 
-    After `finish`, `terminator` holds the bytes of the terminator (empty if there was none), and `restore`
+    After `finish`, `terminator` holds the bytes of the terminator (or is empty), and `restore`
     returns the original bytes. `gave_up` is True if more than `hold` bytes would have had to wait.
     """
 

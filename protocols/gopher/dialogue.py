@@ -1,7 +1,7 @@
 """A transaction (RFC 1436 2): connect, send one request, read one reply until the server closes.
 
-There are two transactions if the URL asks for a form and the item has none. There is none if the item is a
-pointer to another resource: a link, a telnet session, a phone book.
+There are two transactions if the URL asks for a form and the item has none. An item that points to another
+resource needs no transaction: a link, a telnet session, a phone book.
 """
 
 from __future__ import annotations

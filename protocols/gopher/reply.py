@@ -357,7 +357,7 @@ _TERMINATOR = re.compile(rb"(?:\.(?:\r?\n?)?)?")
 
 
 def read_unframed(url: GopherUrl, buffer: Buffer) -> Generator[None, None, ReplyShape]:
-    """Return the shape of a reply without a header line; take no bytes.
+    """Return the shape of a reply without a header line, without taking bytes.
 
     Raises:
         Declined: The reply is an error.
@@ -561,7 +561,7 @@ _CODE = re.compile(rb"([0-9]{1,9})(?:[ \t]+(.*))?\Z", re.DOTALL)
 def read_framed(
     url: GopherUrl, header: GopherPlusHeader, buffer: Buffer
 ) -> Generator[None, None, ReplyShape]:
-    """Return the shape of a reply after this header line; take no bytes.
+    """Return the shape of a reply after this header line, without taking bytes.
 
     Raises:
         Declined: The header announces an error.

@@ -81,7 +81,7 @@ def option_name(code: int) -> str:
 #: Bytes of a subnegotiation that are kept: the longest with a meaning here has some forty.
 LONGEST_KEPT = 1_024
 
-#: Bytes of a subnegotiation after which its end is no longer awaited.
+#: Bytes of a subnegotiation after which the client stops waiting for its end.
 LONGEST_SUBNEGOTIATION = 65_536
 
 

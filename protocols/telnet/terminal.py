@@ -150,8 +150,8 @@ _ASK_OFF: dict[OptionState, tuple[OptionState, bool | None]] = {
 
 
 #: The options that the server may turn on, and the client's options if the server asks. All others are
-#: refused (S18), because answers would reveal names of users, displays and environments, speeds, and lines
-#: that the server does not show.
+#: refused (S18), because answers would reveal names of users, displays and environments, speeds, and
+#: unechoed lines.
 HIS = frozenset({TelnetOption.BINARY, TelnetOption.ECHO, TelnetOption.SGA})
 OURS = frozenset({TelnetOption.BINARY, TelnetOption.SGA, TelnetOption.TERMINAL_TYPE, TelnetOption.NAWS})
 

@@ -122,7 +122,7 @@ _USER_INFORMATION, _SEED_WORDS, _DATE_FACTOR, _MOST_DOCUMENTS = 99, 106, 111, 11
 _DOCUMENT_ID, _TYPE = 116, 133
 
 #: Small-Set-Upper-Bound, Large-Set-Lower-Bound, Medium-Set-Present-Number, Replace-Indicator: servers ignore
-#: them, and clients always send these values.
+#: these values, and clients always send them.
 _WORD_SEARCH_BOUNDS = bytes.fromhex("00001e 001388 00001e 01")
 _RETRIEVAL_BOUNDS = bytes.fromhex("00000a 000010 00000f 01")
 _DOCUMENT_TEXT = b" \x1fDocument Text"

@@ -141,7 +141,7 @@ class DocumentChunks:
         return (yield from self.fetch_next())
 
     def fetch_next(self) -> Dialogue[Chunk]:
-        """Return the next chunk; there is none after a chunk with an `ending`, or one that `failed`."""
+        """Return the next chunk; a chunk with an `ending`, or one that `failed`, is the last."""
         records, self._size = yield from _request(self._document, self._at, self._size, self._agreed)
         text = _text_of(records, self._size)
         if self._held and not text:
@@ -161,7 +161,7 @@ class DocumentChunks:
 def give(ranges: DocumentChunks, chunk: Chunk, reply: Reply) -> Dialogue[None]:
     """Emit this chunk and the following ones, each before the next is requested.
 
-    Only the server's statement that there is no more proves that a document is complete: `terminator`. The
+    Only the server's report of the end proves that a document is complete: `terminator`. The
     length in a search result is the length of the first type, and proves nothing.
 
     Raises:
