@@ -111,8 +111,8 @@ ANSWERS: list[tuple[bytes, type[resolver.ResolveError], int, str]] = [
     (b"HTTP/1.1 100 Go on\r\n\r\nHTTP/1.1 403 No\r\n\r\n", resolver.AccessDenied, 6, "403 No"),
     (b"220 ftp.example ready\r\n", resolver.ProtocolError, 7, "HTTP proxy"),
     (b"\x05\x00", resolver.ProtocolError, 7, "HTTP proxy"),
-    (b"", resolver.Disconnected, 4, "answer"),
-    (b"HTTP/1.1 200 O", resolver.Disconnected, 4, "answer"),
+    (b"", resolver.Disconnected, 4, "response"),
+    (b"HTTP/1.1 200 O", resolver.Disconnected, 4, "response"),
     (b"HTTP/1.1 200 " + b"x" * 20_000, resolver.LimitExceeded, 7, "longer than"),
     (b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 200, resolver.LimitExceeded, 7, "more than 100"),
 ]
