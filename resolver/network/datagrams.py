@@ -1,8 +1,8 @@
 """A UDP socket to a host whose addresses were checked; only the policy can allow another address.
 
 The socket is not connected: a server may answer from another port or address. The protocol exchange decides
-which sender to trust, and when to try the next address of the host. There is no idle timeout here: the
-exchange retransmits, so each wait has its own deadline.
+which sender to trust, and when to try the next address of the host. The idle timeout does not apply:
+the exchange retransmits, so each wait has its own deadline.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from resolver.network.tls import Trust
 # The tap: a recorder of all bytes on the connections of one URL, for an archive.
 #
 # Sent data is passed in its shown form, with secrets as `****`, so that no secret can be stored. Received
-# data is passed unchanged. Without a recorder there is no tap and no cost.
+# data is passed unchanged. A connection without a recorder has no tap and no cost.
 
 #: Request fields whose value begins with a scheme name, which is not secret (RFC 9110 11.4).
 _LOGIN = re.compile(rb"(?im)^((?:proxy-)?authorization: )(\S+)([ ]\S.*)?$")

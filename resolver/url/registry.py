@@ -118,7 +118,7 @@ def is_ours(scheme: Scheme) -> bool:
 def explain_missing(name: str) -> str | None:
     """Return a sentence with the missing requirement of a scheme and how to install it.
 
-    The result is None if all requirements are installed, or the scheme is unknown.
+    Without a missing requirement, or for an unknown scheme, return None.
     """
     scheme = find(name)
     if scheme is None:

@@ -526,7 +526,7 @@ async def test_who_wants_to_be_left_alone_for_long_is_not_asked_for_the_rest(
     assert [request.target for request in server.requests] == ["/a"]
     last = run.results[-1].error
     assert last is not None
-    assert "left alone" in last.message
+    assert "asked for a pause" in last.message
     assert str(last.url).endswith("/c")
 
 
