@@ -9,11 +9,11 @@ from resolver.cli.options import OPTIONS, Option
 from resolver.cli.vocabulary import RULES, STATUSES, VERBS
 from resolver.version import VERSION
 
-_WHAT = "fetch what URLs locate: ftp, http, gopher, mailto, news, nntp, telnet, wais, file, prospero"
+_WHAT = "fetch resources by URL: ftp, http, gopher, mailto, news, nntp, telnet, wais, file, prospero"
 _ABOUT = """
-resolve asks for what URLs of any scheme of RFC 1738 and their TLS siblings locate. A URL has a colon and a
-verb has none, so both may come first; no verb means get. A transfer that ends short is an error, always;
-another try, and another run, goes on where the last one stopped.
+resolve retrieves resources by URL, for all schemes of RFC 1738 and their TLS siblings. A URL has a colon
+and a command has none, so either may come first; the default command is get. A truncated transfer is always
+an error; a retry, and another run, resumes where the last one stopped.
 """
 
 
@@ -25,7 +25,7 @@ def _lines() -> Iterator[str]:
     yield f'.\\" {NOTE}'
     yield f'.TH RESOLVE 1 "" "resolve {VERSION}" "User Commands"'
     yield from _section("NAME", [f"resolve \\- {_text(_WHAT)}"])
-    yield from _section("SYNOPSIS", [".B resolve", "[\\fIVERB\\fR] [\\fIOPTION\\fR]... \\fIURL\\fR..."])
+    yield from _section("SYNOPSIS", [".B resolve", "[\\fICOMMAND\\fR] [\\fIOPTION\\fR]... \\fIURL\\fR..."])
     yield from _section("DESCRIPTION", map(_text, _ABOUT.split("\n")[1:-1]))
     yield from _section("VERBS", (_item(f"{verb.name} {verb.takes}".strip(), verb.purpose) for verb in VERBS))
     yield ".SH OPTIONS"
@@ -57,7 +57,7 @@ def _option(row: Option) -> str:
     words = [row.purpose]
     if row.choices is not None:
         words.append(", ".join(f"{word} (default)" if word == row.unset else word for word in row.choices))
-    verbs = "" if row.name in ("help", "version") else f" For {', '.join(row.verbs.split())}."
+    verbs = "" if row.name in ("help", "version") else f" Commands: {', '.join(row.verbs.split())}."
     return f".TP\n{names}{takes}\n{_text(_sentence(': '.join(words)))}{_text(verbs)}"
 
 

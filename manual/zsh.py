@@ -28,7 +28,7 @@ _resolve() {{
 _TAIL = """\
     esac
     if [[ -z $verb ]]; then
-        _arguments -s -S $options '*:verb:(({verbs}))'
+        _arguments -s -S $options '*:command:(({verbs}))'
     elif [[ $verb == help ]]; then
         _arguments -s -S $options '*:topic:({topics})'
     elif [[ $verb == extract ]]; then

@@ -85,10 +85,10 @@ def read(argv: list[str]) -> Command | None:
     end = argv.index("--") if "--" in argv else len(argv)
     for argument in argv:
         if "\0" in argument:
-            raise UsageError(f"{argument!r}: an argument holds no NUL")
+            raise UsageError(f"argument {argument!r}: must not contain NUL")
     for argument in argv[:end]:
         if argument.startswith("-") and argument.endswith("--"):  # argparse would lose this value
-            raise UsageError(f"{argument!r}: -- is no value of an option")
+            raise UsageError(f"argument {argument!r}: -- cannot be the value of an option")
     words, given = parse(argv[:end])
     words += argv[end + 1 :]
     if "version" in given:
@@ -106,7 +106,7 @@ def read(argv: list[str]) -> Command | None:
 def _extraction(words: list[str], given: dict[str, Any]) -> Command:
     """Read `warc extract FILE URL...` as `get` from that archive, with the options of `get`."""
     if not words or "from_warc" in given:
-        raise UsageError("warc extract takes one archive, and behind it URLs of what is wanted, if not all")
+        raise UsageError("warc extract: expected ARCHIVE [URL]..., without --from-warc")
     archive, *urls = words
     extracts = None if urls or "lists" in given else archive
     return _command("get", urls, {**given, "from_warc": [archive]}, extracts)
@@ -154,14 +154,14 @@ def _verb(words: list[str]) -> str | None:
 
     url = proposal(words[0])
     meant = suggest_nearest(words[0].lower(), VERBS) if url is None else f"; did you mean {url} ?"
-    raise UsageError(f"{words[0]!r} is no verb, and a URL has a colon: nothing was fetched{meant}")
+    raise UsageError(f"{words[0]!r} is neither a command nor a URL (no colon): nothing was fetched{meant}")
 
 
 def _command(verb: str, urls: list[str], given: dict[str, Any], extracts: str | None = None) -> Command:
     values, configuration = _apply_defaults(given, verb)
     command = Command(**values, verb=verb, urls=tuple(urls), configuration=configuration, extracts=extracts)
     if extracts is not None and command.recursive:
-        raise UsageError("-r is for what is below a URL, and warc extract FILE is of all")
+        raise UsageError("-r needs a URL: warc extract FILE without URLs extracts all")
     _place_output(command)
     command.quiet = command.quiet or command.silent
     _check_words(command)
@@ -172,7 +172,7 @@ def _command(verb: str, urls: list[str], given: dict[str, Any], extracts: str | 
     _check_output(command)
     _check_trees(command)
     if command.only_ipv4 and command.only_ipv6:
-        raise UsageError("-4 and -6 exclude one another")
+        raise UsageError("-4 and -6 cannot be combined")
     command.gateways = _gateways(command.gateway)
     return command
 
@@ -198,20 +198,18 @@ _OF_ARCHIVES = (("ls",), ("check",))
 def _check_listening(command: Command) -> None:
     """Check the options of a server that listens to other machines; it cannot serve local files."""
     if command.listen is None and (command.insecure or command.listen_cert is not None):
-        raise UsageError("--insecure and --listen-cert say how others are served: they take --listen")
+        raise UsageError("--insecure and --listen-cert need --listen")
     if command.insecure and command.listen_cert is not None:
-        raise UsageError("--insecure is without TLS, and --listen-cert is for it: leave one of them out")
+        raise UsageError("--insecure and --listen-cert cannot be combined")
     if not listens_to_others(command):
         return
     if command.listen_cert is None and not command.insecure:
-        needed = "--listen-cert FILE serves by TLS, and --insecure says that this is known"
-        raise UsageError(
-            f"whoever is on the way to {command.listen} would read the pages, and change them: {needed}"
-        )
+        needed = "use --listen-cert FILE for TLS, or accept this with --insecure"
+        raise UsageError(f"--listen {command.listen}: pages would be sent unencrypted ({needed})")
     if command.configuration.given.get("policy", "untrusted") != "untrusted":
-        raise UsageError("--listen serves others: it has the policy untrusted")
+        raise UsageError("--listen with a non-loopback address requires --policy untrusted")
     if command.file_root is not None:
-        raise UsageError("--listen serves others: they get no files of this machine")
+        raise UsageError("--listen with a non-loopback address cannot be combined with --file-root")
     command.policy = "untrusted"
 
 
@@ -242,40 +240,40 @@ _WAY_OUT = (
 def _check_archives(command: Command) -> None:
     """Check that a command that reads archives has no options of outbound connections."""
     if command.at is not None and not command.from_warc:
-        raise UsageError("--at chooses what was in an archive by then: it takes --from-warc")
+        raise UsageError("--at needs --from-warc")
     for row in rows() if command.from_warc else ():
         if row.name in _WAY_OUT and command.configuration.given.get(row.name) not in (None, False, []):
-            raise UsageError(f"--from-warc sends nothing and keeps nothing: {row.long} says nothing there")
+            raise UsageError(f"{row.long} cannot be combined with --from-warc, which sends nothing")
 
 
 def _check_words(command: Command) -> None:
     verb, urls = command.verb, command.urls
     if verb == "schemes" and urls:
-        raise UsageError("schemes takes no URL: it lists every scheme")
+        raise UsageError("schemes does not take a URL: it lists all schemes")
     if verb == "config" and len(urls) > 1:
-        raise UsageError("config takes one URL, for what holds there, or none")
+        raise UsageError("config: expected at most one URL")
     if verb == "ledger" and (command.lists or len(urls) > 1 or not (urls or command.ledger)):
-        raise UsageError("ledger takes one file: that which get --ledger FILE has written")
+        raise UsageError("ledger: expected one file, as written by get --ledger FILE")
     if verb == "open" and (command.lists or len(urls) > 1):
-        raise UsageError("open takes one URL: a person sits at one")
+        raise UsageError("open: expected one URL")
     if verb == "open" and (command.during is not None or command.until is not None or command.send):
-        raise UsageError("--for, --until and --send are for nobody at a terminal: cat takes them")
+        raise UsageError("open does not take --for, --until or --send (cat records sessions)")
     if verb == "warc" and (command.lists or urls[:1] not in _OF_ARCHIVES or len(urls) < 2):
-        raise UsageError("warc takes what to do (ls, check, extract) and the files to do it with")
+        raise UsageError("warc: expected ls, check or extract, then files")
     if command.under is not None and urls[:1] != ("ls",):
-        raise UsageError("--under chooses records of warc ls")
+        raise UsageError("--under needs warc ls")
     _check_archives(command)
     # elsewhere users know it as an option that disables certificate checks
     if command.insecure and verb != "serve":
-        raise UsageError("--insecure says how others are served: certificates are always looked at")
+        raise UsageError("--insecure is only for serve: certificates are always verified")
     if verb == "serve":
         _check_listening(command)
     if verb == "mcp" and (urls or command.lists):
-        raise UsageError("mcp takes no URL: agents have them")
+        raise UsageError("mcp does not take a URL: agents send them")
     if command.register and command.unregister:
-        raise UsageError("--unregister undoes --register: leave one of them out")
+        raise UsageError("--register and --unregister cannot be combined")
     if verb == "serve" and (urls or command.lists):
-        raise UsageError("serve takes no URL: browsers have them")
+        raise UsageError("serve does not take a URL: browsers send them")
 
 
 def _check_urls(command: Command) -> None:
@@ -285,7 +283,7 @@ def _check_urls(command: Command) -> None:
         and command.extracts is None
         and command.verb not in ("extract", "schemes", "mcp", "serve", "config", "ledger", "help")
     ):
-        raise UsageError("a URL is needed (resolve --help shows what there is)")
+        raise UsageError("missing URL (see resolve --help)")
 
 
 def _check_output(command: Command) -> None:
@@ -293,40 +291,40 @@ def _check_output(command: Command) -> None:
     verb = command.verb
     to_file = command.output is not None and command.output != "-"
     if command.configuration.given.get("warc_dedup") and command.warc is None:
-        raise UsageError("--warc-dedup says what an archive need not have: it takes --warc")
+        raise UsageError("--warc-dedup needs --warc")
     if verb in FETCH.split() and command.warc_cookies and command.warc is None:
-        raise UsageError("--warc-cookies says what stays in an archive: it takes --warc")
+        raise UsageError("--warc-cookies needs --warc")
     if verb not in ("get", "explain") and (to_file or command.directory is not None):
-        raise UsageError(f"-O FILE and -d DIR are for get; what {verb} gives is on standard output")
+        raise UsageError(f"-O FILE and -d DIR are for get: {verb} writes to standard output")
     if command.html and command.json:
-        raise UsageError("--html makes one page, and --json lines of objects: leave one of them out")
+        raise UsageError("--html and --json cannot be combined")
     if command.ledger is not None and (verb not in ("get", "ledger") or command.output == "-"):
-        raise UsageError("--ledger keeps account of files: it is for get, and not with -O -")
+        raise UsageError("--ledger records files: it is for get, without -O -")
     if command.ledger is not None and command.format is not None:
-        raise UsageError("--ledger keeps account of files, and a mailbox is one that grows: leave it out")
+        raise UsageError("--ledger and --format cannot be combined")
     if command.ledger is not None and command.dry_run:
-        raise UsageError("--ledger keeps account of what is done, and --dry-run does nothing")
+        raise UsageError("--ledger and --dry-run cannot be combined")
     if to_file and len(command.urls) + len(command.lists) > 1:
-        raise UsageError("-O FILE takes one URL; -d DIR is for several")
+        raise UsageError("-O FILE: expected one URL (for several use -d DIR)")
     if to_file and (command.host_directories or command.cut_dirs is not None):
-        raise UsageError("--host-directories and --cut-dirs name files by their URLs, and -O FILE gives one")
+        raise UsageError("--host-directories and --cut-dirs cannot be combined with -O FILE")
 
 
 def _check_trees(command: Command) -> None:
     """Check that options of a tree have one; a default of the configuration is ignored without one."""
     if command.recursive and command.output is not None and command.format is None:
-        raise UsageError("-r makes many files, and -O FILE is one: -d DIR is for them")
+        raise UsageError("-r saves several files: cannot write them to -O FILE (use -d DIR)")
     if command.format is not None and command.configuration.given.get("format") and not command.recursive:
-        raise UsageError("--format is for all articles of a group: it takes -r")
+        raise UsageError("--format needs -r: it saves all articles of a group")
     if command.format is not None:
         if command.dry_run or command.delete:
-            raise UsageError("--format gathers articles: --dry-run and --delete are of files")
+            raise UsageError("--format cannot be combined with --dry-run or --delete")
         command.entries = 0 if command.entries is None else command.entries
     if command.dry_run and command.output == "-":
-        raise UsageError("--dry-run is of files, and -O - is none")
+        raise UsageError("--dry-run cannot be combined with -O -")
     for name in ("depth", "accept", "reject", "accept_regex"):
         if command.configuration.given.get(name) and not command.recursive:
-            raise UsageError(f"--{name.replace('_', '-')} says which files of a tree: it takes -r")
+            raise UsageError(f"--{name.replace('_', '-')} needs -r")
 
 
 def _gateways(texts: list[str]) -> dict[str, str]:
@@ -345,23 +343,23 @@ THREADS = 16
 
 #: The reason why an option of other commands is not valid for a cluster.
 _NOT_HERE = {
-    "cookies": "one file of cookies is not for many machines",
-    "user": "it is for places of the command line; --netrc is for those of a list",
-    "password_file": "it is for places of the command line; --netrc is for those of a list",
-    "rate": "it holds for one process, and here are many: --host-rate holds for all of them",
-    "jobs": "--per-host says how many at once, and the workers are as many as they are",
-    "output": "--out says where to",
-    "directory": "--out says where to",
-    "ledger": "each run keeps ledgers below --out",
-    "exists": "what is whole is known by the ledgers below --out",
-    "failed": "the outcomes below --out say what failed",
+    "cookies": "a cookie file cannot be shared by several machines",
+    "user": "it is for hosts of the command line (for hosts of a list use --netrc)",
+    "password_file": "it is for hosts of the command line (for hosts of a list use --netrc)",
+    "rate": "it limits one process (to limit all use --host-rate)",
+    "jobs": "concurrency depends on --per-host and the number of workers",
+    "output": "use --out DIR",
+    "directory": "use --out DIR",
+    "ledger": "each run writes ledgers below --out",
+    "exists": "the ledgers below --out record complete files",
+    "failed": "the outcomes below --out include failures",
 }
 
 
 def _check_bulk(command: Command) -> None:
     """Reject options that have no effect in `bulk`: the user may rely on them. Raises `UsageError`."""
     if not command.lists:
-        raise UsageError("bulk takes lists of URLs: files, - for standard input, or their URLs")
+        raise UsageError("bulk: expected lists of URLs (files, - for standard input, or URLs)")
     for row in rows():
         if "bulk" not in row.verbs.split() and command.configuration.given.get(row.name) not in (
             None,
@@ -373,11 +371,11 @@ def _check_bulk(command: Command) -> None:
     # a configured value names a file, for other commands
     command.warc = command.configuration.given.get("warc")
     if command.warc not in (None, "-"):
-        raise UsageError("bulk --warc takes no FILE: there is an archive of each worker, below --out")
+        raise UsageError("bulk --warc: expected no FILE (each worker writes an archive below --out)")
     if command.parquet and command.jsonl:
-        raise UsageError("--parquet and --jsonl exclude one another")
+        raise UsageError("--parquet and --jsonl cannot be combined")
     if command.out is None and not command.dry_run:
-        raise UsageError("bulk saves below --out, a directory or a URL; --dry-run says what it would do")
+        raise UsageError("bulk needs --out (a directory or a URL), or --dry-run")
 
 
 def is_local(scheduler: str) -> bool:

@@ -70,7 +70,7 @@ class Bars:
         if transfer.state == "connecting":
             return Text(self._fit("connecting", width), style="dim")
         if transfer.state == "waiting":
-            return Text(self._fit(f"again in {countdown(transfer.until - now)}", width), style="yellow")
+            return Text(self._fit(f"retry in {countdown(transfer.until - now)}", width), style="yellow")
         if transfer.expected is None:
             return Text(" " * width)
         there = _share(transfer.start or 0, transfer.expected, width)
@@ -82,7 +82,7 @@ class Bars:
 
     def _total(self, transfers: TransferTracker, columns: int, now: float) -> Text:
         under_way = transfers.under_way()
-        counts = [f"{transfers.done} done", f"{transfers.failed} failed", f"{len(under_way)} under way"]
+        counts = [f"{transfers.done} done", f"{transfers.failed} failed", f"{len(under_way)} running"]
         words = ", ".join(count for count in counts if not count.startswith("0 "))
         rate = sum(filter(None, (transfer.rate(now) for transfer in under_way)))
         figures = f"  {octets(transfers.brought)}  {octets(int(rate))}/s"

@@ -317,7 +317,7 @@ def perform(command: Command) -> int:
 
     def tell(how: str) -> None:
         if not command.is_quiet:
-            streams.complain(f"{how}: what is done stays, and the same command goes on with the rest")
+            streams.complain(f"{how}: finished files are kept (run the same command again to continue)")
 
     try:
         with Interrupts(tell) as interrupts:
@@ -454,7 +454,7 @@ def _collect_logins(command: Command) -> PickledSecrets:
     safe = command.dry_run or is_encrypted(command.scheduler)
     if asked and not safe:
         raise NotConfigured(
-            f"logins would go to {command.scheduler} for everybody to read: --scheduler tls://… keeps them"
+            f"logins would be sent unencrypted to {command.scheduler} (use --scheduler tls://…)"
         )
     netrc = read_netrc(command.netrc_file) if asked else Netrc()
     for warning in () if command.is_quiet else netrc.warnings:
@@ -462,13 +462,17 @@ def _collect_logins(command: Command) -> PickledSecrets:
     carried = PickledSecrets({**netrc.hosts, **sections} if safe else {}, netrc.default)
     left = carried.left_behind if safe else len(sections)
     if left and not command.is_quiet:
-        why = "nobody is asked on workers" if safe else f"the way to {command.scheduler} is not encrypted"
-        streams.complain(f"logins of {left} hosts of the configuration stay here: {why}")
+        why = (
+            "workers cannot ask for passwords"
+            if safe
+            else f"the connection to {command.scheduler} is not encrypted"
+        )
+        streams.complain(f"logins of {left} configured hosts are not sent to workers: {why}")
     return carried
 
 
 def _place(out: str) -> str:
     """Return an absolute path: workers have different working directories."""
     if out.startswith("-"):
-        raise LocalError(f"{out}: no place for files")
+        raise LocalError(f"--out {out}: must not start with -")
     return out if is_url(out) else os.path.abspath(out)

@@ -60,7 +60,7 @@ def _check_header(text: str) -> None:
     try:
         header(text)
     except UsageError:
-        raise BadValue("NAME:VALUE on one line is needed") from None
+        raise BadValue("expected NAME:VALUE on one line") from None
 
 
 def _check_mirror(text: str) -> None:
@@ -259,7 +259,7 @@ class _ConfigurationFile:
     def _of_its_kind(self, row: Option, value: object, table: str | None) -> object:
         if row.takes is None:
             if not isinstance(value, bool):
-                self._raise_wrong(row.name, "true or false is needed", table)
+                self._raise_wrong(row.name, "expected true or false", table)
             return value
         if row.many:
             given = value if isinstance(value, list) else [value]
@@ -269,10 +269,10 @@ class _ConfigurationFile:
     def _read_value(self, row: Option, value: object, table: str | None) -> object:
         text = _text(value)
         if text is None or (row.kind in (str, a_path) and not isinstance(value, str)):
-            kind = "text" if row.kind in (str, a_path) else "number or a text"
-            self._raise_wrong(row.name, f"a {kind} is needed", table)
+            kind = "text" if row.kind in (str, a_path) else "number or text"
+            self._raise_wrong(row.name, f"expected a {kind}", table)
         if row.choices is not None and text not in row.choices:
-            self._raise_wrong(row.name, f"one of {', '.join(row.choices)} is needed, not {text!r}", table)
+            self._raise_wrong(row.name, f"expected one of {', '.join(row.choices)}, got {text!r}", table)
         try:
             return row.kind(os.path.expanduser(text) if row.kind is a_path else text)
         except BadValue as error:
@@ -281,11 +281,11 @@ class _ConfigurationFile:
     def _table(self, key: str, value: object, host: str | None) -> ConfiguredValue:
         table = key if host is None else f"{host}.{key}"
         if not isinstance(value, dict):
-            self._raise_wrong(key, "a table of NAME = VALUE is needed", host)
+            self._raise_wrong(key, "expected a table of NAME = VALUE", host)
         texts = []
         for name, each in value.items():
             if (text := _text(each)) is None:
-                self._raise_wrong(name, "a number or a text is needed", table)
+                self._raise_wrong(name, "expected a number or text", table)
             try:
                 check_row(key, name, text)
             except BadValue as error:
@@ -297,7 +297,7 @@ class _ConfigurationFile:
         """Yield the prefix and the mirrors of each `[[mirror]]`."""
         tables = self._content.get(MIRROR, [])
         if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-            self._raise_wrong(MIRROR, "tables are needed: [[mirror]] with a prefix and its mirrors")
+            self._raise_wrong(MIRROR, "expected [[mirror]] tables with prefix and mirrors")
         for number, table in enumerate(tables):
             where = f"[{MIRROR}]#{number}"
             for key in table:
@@ -305,7 +305,7 @@ class _ConfigurationFile:
                     self._raise_unknown(key, ["prefix", "mirrors"], where)
             prefix = table.get("prefix")
             if not isinstance(prefix, str) or "mirrors" not in table:
-                self._raise_wrong("prefix", "a URL is needed, and its mirrors", where)
+                self._raise_wrong("prefix", "expected a URL, with its mirrors", where)
             try:
                 check_prefix(prefix)
             except BadValue as error:
@@ -327,13 +327,13 @@ class _ConfigurationFile:
         texts = {key: section[key] for key in ("user", "password") if key in section}
         for key, text in texts.items():
             if not isinstance(text, str):
-                self._raise_wrong(key, "a text is needed", host)
+                self._raise_wrong(key, "expected a text", host)
         if "password" in section and not self._private:
             self._raise_wrong("password", f"others may read this file: chmod go-rwx {self._path}", host)
         if len(ways := [way for way in _WAYS_TO_A_PASSWORD if way in section]) > 1:
-            self._raise_wrong(ways[1], f"{' and '.join(ways)} exclude one another", host)
+            self._raise_wrong(ways[1], f"{' and '.join(ways)} cannot be combined", host)
         if not isinstance(section.get("keyring", False), bool):
-            self._raise_wrong("keyring", "true or false is needed", host)
+            self._raise_wrong("keyring", "expected true or false", host)
         return HostSection(
             **texts,
             command=self._command(section.get("password_command", []), host),
@@ -356,7 +356,7 @@ class _ConfigurationFile:
             isinstance(word, str) and "\0" not in word for word in value
         ):
             self._raise_wrong(
-                "password_command", 'a list of texts is needed, such as ["pass", "show", "ftp"]', host
+                "password_command", 'expected a list of texts, such as ["pass", "show", "ftp"]', host
             )
         return tuple(value)
 
@@ -364,8 +364,8 @@ class _ConfigurationFile:
         from difflib import get_close_matches  # lazy, as above
 
         near = get_close_matches(key, known, 1)
-        meant = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(known))}"
-        raise UsageError(f"{self._locate(key, table)}: there is no {key!r}; {meant}")
+        meant = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(sorted(known))}"
+        raise UsageError(f"{self._locate(key, table)}: unknown key {key!r}; {meant}")
 
     def _raise_wrong(self, key: str, what: str, table: str | None = None) -> NoReturn:
         raise UsageError(f"{self._locate(key, table)}: {key}: {what}")

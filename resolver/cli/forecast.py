@@ -70,14 +70,14 @@ def picture(found: Forecast, columns: int, *, threads: int, glyphs: BarGlyphs = 
         f"in {_format_count(found.slices, 'slice')} of at most a minute"
     ]
     if found.largest:
-        lines += ["", "Hosts that need longest", *_draw_rows(_hosts(found), columns, glyphs)]
-        lines += ["", "Hosts by their requests", *_draw_rows(_crowds(found), columns, glyphs)]
-    title = f"How long it takes, with {_format_count(threads, 'thread')} for each worker"
+        lines += ["", "Slowest hosts", *_draw_rows(_hosts(found), columns, glyphs)]
+        lines += ["", "Hosts by number of requests", *_draw_rows(_crowds(found), columns, glyphs)]
+    title = f"Expected time, with {_format_count(threads, 'thread')} per worker"
     lines += ["", title, *_draw_rows(_workers(found), columns, glyphs)]
     if found.bound_by is not None:
-        lines += [f"{found.bound_by} needs {duration(found.bound)}, however many workers there are."]
+        lines += [f"{found.bound_by} needs {duration(found.bound)} with any number of workers"]
     if found.requests:
-        lines += [f"A request is thought to take {duration(found.each)}: nobody was asked."]
+        lines += [f"{duration(found.each)} per request is an estimate: no server was contacted"]
     return [
         part for line in lines for part in ([line] if line[:1] in ("", " ") else textwrap.wrap(line, columns))
     ]

@@ -32,13 +32,13 @@ class _ForeignAction(argparse.Action):
     """A short option of another client; `const` is the option to name instead."""
 
     def __call__(self, parser: object, namespace: object, values: object, flag: object = None) -> NoReturn:
-        raise _refused(f"there is no option {flag}; did you mean {self.const}?")
+        raise _refused(f"unknown option {flag}; did you mean {self.const}?")
 
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         if message.endswith("expected one argument"):
-            message += "; one that begins with - is written behind a = sign"
+            message += "; write a value that starts with - as OPTION=VALUE"
         raise _refused(message)
 
 
@@ -51,13 +51,13 @@ def parse(argv: list[str]) -> tuple[list[str], dict[str, Any]]:
     if flags := [argument.partition("=")[0] for argument in unknown if argument.startswith("-")]:
         known = [flag for row in rows() for flag in row.flags]
         hint = suggest_nearest(flags[0], known) if flags[0].startswith("--") else ""
-        raise _refused(f"there is no option {', '.join(flags)}{hint}")
+        raise _refused(f"unknown option {', '.join(flags)}{hint}")
     given = vars(namespace)
     return given.pop("urls"), given
 
 
 def _refused(message: str) -> UsageError:
-    return UsageError(f"{message} (resolve --help shows what there is)")
+    return UsageError(f"{message} (see resolve --help)")
 
 
 def _parser() -> argparse.ArgumentParser:

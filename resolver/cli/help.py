@@ -40,8 +40,8 @@ def page(words: tuple[str, ...], columns: int) -> str:
 def orientation() -> list[str]:
     """Return the ten lines for a command line without arguments."""
     first = [
-        "a URL or a verb is needed, as in",
-        "  resolve URL           save what it names",
+        "expected a command or a URL, such as",
+        "  resolve URL           download it to a file",
         *(f"  {f'resolve {verb.name} URL':<20}  {verb.purpose.partition(';')[0]}" for verb in VERBS[1:5]),
     ]
     return [*first, *_ORIENTATION]
@@ -49,21 +49,21 @@ def orientation() -> list[str]:
 
 _ORIENTATION = (
     "  resolve -O FILE URL   save it as FILE",
-    "A URL has a scheme: ftp http gopher news nntp wais file …",
-    "Nothing is guessed, nothing overwritten: resolve help --exists",
-    "All of it: resolve help; one verb: resolve help get",
+    "A URL starts with a scheme: ftp http gopher news nntp wais file …",
+    "Existing files are not overwritten: resolve help --exists",
+    "All commands: resolve help; one command: resolve help get",
 )
 
 
 def _list_everything(width: int) -> Iterator[str]:
-    yield "usage: resolve [VERB] [OPTION]... URL..."
+    yield "usage: resolve [COMMAND] [OPTION]... URL..."
     yield ""
     yield from wrap(
-        "Fetch what URLs locate: ftp, http, gopher, mailto, news, nntp, telnet, wais, file, prospero.",
+        "Fetch resources by URL: ftp, http, gopher, mailto, news, nntp, telnet, wais, file, prospero.",
         width,
     )
     yield from _section(
-        "verbs (none means get)", ((f"{verb.name} {verb.takes}", verb.purpose) for verb in VERBS), width
+        "commands (default: get)", ((f"{verb.name} {verb.takes}", verb.purpose) for verb in VERBS), width
     )
     yield from _options(lambda row: True, width)
     yield from _section("exit status", ((str(status), words) for status, words in STATUSES.items()), width)
@@ -82,7 +82,7 @@ def _explain_word(word: str, width: int) -> Iterator[str]:
     if found:
         return _option(found[0], width)
     known = [*(verb.name for verb in VERBS), *(row.long.removeprefix("--") for row in rows())]
-    raise UsageError(f"there is no help on {word!r}{suggest_nearest(word.lstrip('-'), known)}")
+    raise UsageError(f"unknown help topic {word!r}{suggest_nearest(word.lstrip('-'), known)}")
 
 
 def _verb(verb: CommandVerb, width: int) -> Iterator[str]:
@@ -97,12 +97,12 @@ def _verb(verb: CommandVerb, width: int) -> Iterator[str]:
 def _rule(rule: PolicyRule, width: int) -> Iterator[str]:
     yield from wrap(f"{rule.name}: {rule.sentence}", width)
     if rule.options:
-        yield from wrap(f"made milder by {', '.join(rule.options)}", width, initial_indent="  ")
+        yield from wrap(f"overridden by {', '.join(rule.options)}", width, initial_indent="  ")
 
 
 def _option(row: Option, width: int) -> Iterator[str]:
     yield from _entry(_names(row), _purpose(row), width)
-    yield from wrap(f"for {', '.join(row.verbs.split())}", width, initial_indent="  ")
+    yield from wrap(f"commands: {', '.join(row.verbs.split())}", width, initial_indent="  ")
 
 
 def _options(wanted: Callable[[Option], bool], width: int) -> Iterator[str]:

@@ -54,8 +54,8 @@ def _reason(text: str, position: int) -> str | None:
     around = character == " " and not (text[:position].strip() and text[position:].strip())
     if around or redact(text) != text or not _NEVER.match(character):
         return None
-    names = {" ": "a space", "%": "a % by itself"}
-    return f"{names.get(character, repr(character))} is written {_escape_text(character)}"
+    names = {" ": "a space", "%": "a literal %"}
+    return f"{names.get(character, repr(character))} must be escaped as {_escape_text(character)}"
 
 
 def _escape_text(text: str) -> str:
@@ -128,6 +128,6 @@ def advise(url: Url, *, quiet: bool) -> None:
     """Report the login that the URL suggests."""
     if quiet or not isinstance(url, HostUrl) or not url.user or not rules_of(url.scheme).session:
         return
-    password = "" if url.password is None else "; it holds a password, too, which is neither sent nor shown"
+    password = "" if url.password is None else "; its password is neither sent nor shown"
     login = url.user.decode("utf-8", "replace")
     streams.complain(f"{url.shown}: the URL suggests the login {login}{password}")

@@ -153,7 +153,12 @@ def _scheme_records(command: Command) -> list[dict[str, JsonValue]]:
         if name not in command.gateways
     ]
     records += [
-        {"scheme": name, "default_port": None, "names": f"whatever {redact(url)} serves", "origin": "gateway"}
+        {
+            "scheme": name,
+            "default_port": None,
+            "names": f"resources served by {redact(url)}",
+            "origin": "gateway",
+        }
         for name, url in command.gateways.items()
     ]
     return records

@@ -256,7 +256,7 @@ def show(command: Command) -> int:
     if command.again is not None:
         count = report.requeue_errors(path, command.again)
         if not command.is_quiet:
-            streams.complain(f"{path}: {count} of them will be asked for again")
+            streams.complain(f"{path}: {count} requests are pending again")
     if command.failed is not None:
         return _list(report.list_pending(path), command.failed, command)
     if command.again is None or command.json:
@@ -298,7 +298,7 @@ def _lines(found: LedgerReport) -> list[str]:
         lines.append(f"  {failure.objects} with {failure.error} (exit {failure.exit})")
     rate = "" if found.rate is None else f", {octets(round(found.rate))}/s"
     runs = f"{found.runs} run{'s' if found.runs != 1 else ''}"
-    return [*lines, f"brought  {octets(found.brought)} in {duration(found.elapsed)}{rate}, {runs}"]
+    return [*lines, f"received {octets(found.brought)} in {duration(found.elapsed)}{rate}, {runs}"]
 
 
 def _list(left: Iterator[PendingRow], name: str, command: Command) -> int:
@@ -323,8 +323,8 @@ def _list(left: Iterator[PendingRow], name: str, command: Command) -> int:
         fault = streams.ListFile(name).write(lines())
     if hidden and not command.is_quiet:
         streams.complain(
-            f"{hidden} of them had a password, which is in no ledger: the list they are from has it, or "
-            "give it by --user and --password-file, or --netrc"
+            f"{hidden} URLs had a password, which ledgers do not store (use the original list, "
+            "--user with --password-file, or --netrc)"
         )
     if fault is not None:
         raise fault

@@ -192,7 +192,7 @@ async def _collect_entries(reply: StreamingResponse, most: int) -> list[tuple[in
     found: list[tuple[int, Entry]] = []
     async for entry in reply.entries():
         if len(found) == most:
-            message = f"more than {most} entries; without --sort they come as they are (--limit entries=N)"
+            message = f"more than {most} entries to sort (omit --sort, or set --limit entries=N)"
             raise LimitExceeded("entries", message, url=reply.url)
         found.append((len(found) + 1, entry))
     return found
@@ -246,7 +246,7 @@ async def follow(session: Resolver, target: CommandTarget, command: Command, num
             count += 1
             if count == number:
                 return _follow_entry(reply, target, entry, number)
-        raise NotFound(f"the listing has {count} entries, and no number {number}", url=reply.url)
+        raise NotFound(f"the listing has {count} entries: no entry {number}", url=reply.url)
 
 
 def _follow_entry(
@@ -254,6 +254,6 @@ def _follow_entry(
 ) -> CommandTarget:
     if entry.url is None:
         shown = listing_line(entry)[:200]
-        raise NotFound(f"entry {number} leads nowhere: {shown!r} ({entry.kind.value})", url=reply.url)
+        raise NotFound(f"entry {number} has no URL: {shown!r} ({entry.kind.value})", url=reply.url)
     referrer = None if entry.referrer is None else (entry.referrer.url, entry.referrer.address)
     return target._replace(url=entry.url, origin="chosen", referrer=referrer)

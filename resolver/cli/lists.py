@@ -80,7 +80,7 @@ def sources(command: Command, fetched: Mapping[str, FetchedList]) -> Iterator[Li
             yield ListSource(redact(name), _pieces(found.octets), "derived", led, found.url, fetched=True)
         elif is_url(name):
             if command.verb not in ONLINE:
-                raise LocalError(f"{redact(name)}: {command.verb} fetches nothing, and so no list")
+                raise LocalError(f"{redact(name)}: {command.verb} cannot fetch a list: it works offline")
         else:
             base = None if command.referrer is None else parse(command.referrer)
             pieces = streams.read_list(name)
@@ -146,8 +146,8 @@ def _file(found: ListedDigest, source: ListSource, where: str) -> ListedFile:
     """
     if source.base is None:
         raise LocalError(
-            f"{where}: a digest and a name, and no URL: --referrer says from which URL the list is "
-            "(-i URL fetches it from there)"
+            f"{where}: a digest and a name without a URL (name the list's URL with --referrer, "
+            "or fetch the list with -i URL)"
         )
     parts = parts_of(found.name)
     try:
@@ -155,7 +155,7 @@ def _file(found: ListedDigest, source: ListSource, where: str) -> ListedFile:
     except InvalidUrl as error:
         raise BadItem(error.message) from error
     if url is None:
-        raise LocalError(f"{where}: a {source.base.scheme} URL has no directory that names could be in")
+        raise LocalError(f"{where}: a {source.base.scheme} URL has no directory for the names of the list")
     return ListedFile(urls=(url.text,), name=safe_path(parts), checksum=found.checksum)
 
 
@@ -190,12 +190,12 @@ def sift(
             continue
         why = next(finding for finding in verdict.findings if finding.action == "refuse")
         findings.append(
-            Finding("list:place", "allow", f"{redact(url)} is not asked: {why.rule}: {why.detail}")
+            Finding("list:place", "allow", f"mirror skipped: {redact(url)}: {why.rule}: {why.detail}")
         )
     if not kept:
         return tuple(places), ()
     if len(findings) > _MOST_TOLD:
-        more = Finding("list:place", "allow", f"{len(findings) - _MOST_TOLD} more places are not asked")
+        more = Finding("list:place", "allow", f"{len(findings) - _MOST_TOLD} more mirrors skipped")
         findings = [*findings[:_MOST_TOLD], more]
     return tuple(kept), tuple(findings)
 
@@ -233,7 +233,7 @@ async def _fetch(session: Resolver, name: str, command: Command, secrets: Comman
     response = await session.fetch(url, origin=command.origin, referrer=referrer)
     if response.entries is not None:
         raise LocalError(
-            f"{url.shown}: a {response.kind.value} is no list of URLs (ls --json makes one of it)"
+            f"{url.shown}: expected a list of URLs, got a {response.kind.value} (ls --json converts it)"
         )
     last = url if not response.chain else parse(response.url)
     return FetchedList(response.content, last, None if response.proxy else response.peer)
@@ -262,7 +262,7 @@ def urls_in(
         with open_archive(path) as archive:
             for found in list_records(archive):
                 if isinstance(found, DamagedSpan):
-                    report(IntegrityError(f"{path}: octet {found.offset}: {found.message}"))
+                    report(IntegrityError(f"{path}: byte {found.offset}: {found.message}"))
                     continue
                 sought = None if then is not None and _is_later(found, then) else _digest_url(found)
                 if sought is None or sought in seen:
@@ -275,8 +275,8 @@ def urls_in(
     except LocalError as error:
         raise LocalError(f"{path}: {error.message}") from error
     if listings and not quiet:
-        kept = "1 listing is" if listings == 1 else f"{listings} listings are"
-        streams.complain(f"{path}: {kept} no file: resolve ls --from-warc shows what is in it")
+        kept = "1 listing was" if listings == 1 else f"{listings} listings were"
+        streams.complain(f"{path}: {kept} not extracted (show entries with resolve ls --from-warc)")
 
 
 def _is_later(found: ListedRecord, at: datetime) -> bool:

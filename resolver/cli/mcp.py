@@ -43,7 +43,7 @@ def perform(command: Command) -> int:
         return MISSING_EXTRA
     serving = _McpServer(partial(serve, grant_of(command), version=VERSION))
     if streams.input_is_terminal():  # a user at a terminal would otherwise see nothing
-        streams.complain("mcp waits for what a client of agents says on standard input (Ctrl-D ends it)")
+        streams.complain("mcp: waiting for an MCP client on standard input (Ctrl-D ends it)")
     return trio.run(serving.run_supervised)
 
 
@@ -77,7 +77,7 @@ def _check_given(command: Command) -> None:
         if given and row.name == "policy" and command.policy == "untrusted":
             continue
         if given and "mcp" not in row.verbs.split():
-            why = "; its policy is untrusted, and --allow-… makes it milder" if row.name == "policy" else ""
+            why = "; its policy is untrusted, and --allow-… overrides rules" if row.name == "policy" else ""
             raise UsageError(f"mcp does not take {row.long}{why}")
 
 

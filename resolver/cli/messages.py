@@ -49,9 +49,9 @@ def _cut(shown: str) -> str:
 def _way_out(error: ResolveError, text: str) -> str:
     """Return the remedy, if the message does not contain it."""
     if isinstance(error, LoginRequired):
-        return " (--user NAME with --password-file FILE gives a login)"
+        return " (log in with --user NAME and --password-file FILE)"
     if isinstance(error, Refused) and error.rule == "S10" and _is_service(text):
-        return "; resolve open URL opens a session at a terminal, resolve cat --for S URL writes one down"
+        return " (resolve open URL opens a session, resolve cat --for S URL records one)"
     if isinstance(error, Refused) and error.flag is not None and error.flag not in error.message:
         return f"; {error.flag} would allow it"
     return ""
@@ -81,10 +81,10 @@ def _point_at(text: str, shown: str, position: int) -> list[str]:
 
 def way_of(saved: Saved) -> str:
     """Return the size of a saved file, and how it was retrieved."""
-    words = ["kept as it is"] if saved.skipped else []
-    words.append(f"{saved.bytes} octets")
+    words = ["kept unchanged"] if saved.skipped else []
+    words.append(f"{saved.bytes} bytes")
     if saved.resumed_from:
-        words.append(f"gone on with at octet {saved.resumed_from}")
+        words.append(f"resumed at byte {saved.resumed_from}")
     if saved.mirror is not None:
         words.append(f"from {_cut(saved.mirror)}")
     return ", ".join(words)
@@ -94,14 +94,12 @@ def way_on(kept: Sequence[Kept], again: str) -> str:
     """Describe the partial files of failed transfers and how to resume them; `again` is the command."""
     match kept:
         case []:
-            return "nothing is kept of what was under way"
+            return "no partial files are kept"
         case [one]:
-            how = "goes on there" if one.resumes else "begins anew, for its scheme has no offsets"
-            return f"{one.octets} octets are kept in {one.path + '.part'!r}; {again} {how}"
+            how = "resumes it" if one.resumes else "starts over: its scheme has no offsets"
+            return f"{one.octets} bytes are kept in {one.path + '.part'!r}; {again} {how}"
     octets = sum(each.octets for each in kept)
     how = (
-        "goes on there"
-        if all(each.resumes for each in kept)
-        else "goes on there where the scheme has offsets"
+        "resumes them" if all(each.resumes for each in kept) else "resumes them where the scheme has offsets"
     )
-    return f"{octets} octets are kept of {len(kept)} files, each in NAME.part; {again} {how}"
+    return f"{octets} bytes of {len(kept)} files are kept, each in NAME.part; {again} {how}"

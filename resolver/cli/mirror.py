@@ -92,7 +92,7 @@ class Trees:
         self._tally = tally
         self._ledger = ledger
         if command.delete and not (command.yes or command.dry_run or streams.has_terminal()):
-            raise NotConfigured("--delete asks at a terminal, and there is none: --yes removes unasked")
+            raise NotConfigured("--delete cannot ask for consent: no terminal (use --yes)")
         robots = None if command.ignore_robots else Robots(session, slow, self._warn)
         self._inventory = Inventory() if command.delete else None
         self._tops: list[WalkRequest] = []
@@ -115,7 +115,7 @@ class Trees:
             self._inventory.keep([top.path])
         if not self._is_told and is_of_the_web(top.url.scheme):
             self._is_told = True
-            streams.complain("robots.txt is not asked for (--ignore-robots)")
+            streams.complain("robots.txt is ignored (--ignore-robots)")
         self._walk.plant(top)
 
     def no_more(self) -> None:
@@ -228,8 +228,8 @@ async def remove_surplus(
     if hidden and not command.yes and not command.dry_run:
         going = [each for each in going if each[1].certain]
         streams.complain(
-            f"{len(hidden)} that pages of http do not list any more stay, for servers hide some names: "
-            "--yes removes them"
+            f"{len(hidden)} that http pages no longer list are kept: servers hide some names "
+            "(delete them with --yes)"
         )
     for _, surplus, path in going:
         if not (command.yes or command.dry_run) or not (command.is_quiet or command.json):
@@ -237,13 +237,13 @@ async def remove_surplus(
     if command.dry_run:
         await _tell(going, command, done=False)
         return
-    if not going or not (command.yes or await streams.ask(f"remove these {len(going)}?")):
+    if not going or not (command.yes or await streams.ask(f"delete these {len(going)}?")):
         return
     gone = await trio.to_thread.run_sync(_remove, going, report)
     await _tell(gone, command, done=True)
     if not command.is_quiet:
-        why = ", also what pages of http only do not list any more (--yes)" if hidden else ""
-        streams.complain(f"{len(gone)} removed{why}")
+        why = ", including those that http pages no longer list (--yes)" if hidden else ""
+        streams.complain(f"{len(gone)} deleted{why}")
 
 
 def _find(tops: Sequence[WalkRequest], inventory: Inventory, command: Command) -> list[Going]:

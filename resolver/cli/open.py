@@ -57,9 +57,9 @@ if TYPE_CHECKING:
 _PROMPT = b"\ntelnet> "
 _HELP = (
     "close, quit: close the connection; so does the end of input",
-    "status: where it leads, and what was agreed on",
-    f"send {', '.join(COMMANDS)} or escape: a command of telnet, or the escape character itself",
-    "help: this; an empty line goes on with the session",
+    "status: show the peer and the negotiated options",
+    f"send {', '.join(COMMANDS)} or escape: send a telnet command, or the escape character itself",
+    "help: show this; an empty line returns to the session",
 )
 
 #: Maximum bytes that wait for a service that does not read; a terminal driver holds no more either.
@@ -95,7 +95,7 @@ async def sit(
     if sitting.error is not None:
         raise sitting.error
     if sitting.ended_by_service and not quiet:
-        streams.complain("the connection was closed by the service")
+        streams.complain("the service closed the connection")
 
 
 class _TerminalUser:
@@ -258,11 +258,11 @@ class _TerminalUser:
         on = [f"{name} ({which})" for which, side in sides for name in side.names]
         return [
             f"connected to {connection.peer} port {connection.url.effective_port}, "
-            f"{'inside TLS' if connection.secured else 'in the clear'}",
-            f"what is typed is sent by {'characters' if terminal.by_characters else 'lines'}, "
-            f"and shown by {'the service' if terminal.echoing else 'this terminal'}",
-            f"the window has {columns} columns and {rows} rows",
-            f"on are: {', '.join(on) or 'no options'}",
+            f"{'with TLS' if connection.secured else 'without TLS'}",
+            f"input is sent by {'characters' if terminal.by_characters else 'lines'}, "
+            f"and echoed by {'the service' if terminal.echoing else 'this terminal'}",
+            f"the terminal has {columns} columns and {rows} rows",
+            f"enabled: {', '.join(on) or 'no options'}",
         ]
 
     # Signals.
@@ -317,7 +317,7 @@ async def perform(
 ) -> tuple[Finding, ...]:
     """Open a URL by its scheme and return the findings."""
     if isinstance(url, HostUrl) and rules_of(url.scheme).session:
-        _check_terminal("resolve cat --for SECONDS URL writes a session down")
+        _check_terminal("resolve cat --for SECONDS URL records a session")
         return await _sit_at(session, url, target, command)
     if isinstance(url, HostUrl) and rules_of(url.scheme).form is not None and _is_at_terminal():
         put = await form_of(session, url, target)
@@ -334,8 +334,8 @@ def _is_at_terminal() -> bool:
 def _check_terminal(instead: str) -> None:
     """Raise `NotConfigured` unless standard input and output are a terminal."""
     if not _is_at_terminal():
-        words = "open is for a person at a terminal, and standard input or standard output is none"
-        raise NotConfigured(f"{words}; {instead}")
+        words = "open needs a terminal on standard input and standard output"
+        raise NotConfigured(f"{words} ({instead})")
 
 
 async def _sit_at(
@@ -357,7 +357,7 @@ async def _sit_at(
             connection.wait_without_end()
             if not command.is_quiet:
                 streams.complain(
-                    f"connected to {connection.peer} port {url.effective_port}; ^] asks what to do"
+                    f"connected to {connection.peer} port {url.effective_port}; ^] opens the prompt"
                 )
             await sit(connection, shown, console, folds=dumb, quiet=command.is_quiet)
             return tuple(connection.findings)
@@ -392,7 +392,7 @@ async def agree(place: str, answers: list[Answer]) -> None:
 
 
 def _make_refused() -> Refused:
-    return Refused("S05", "nothing was sent: nobody said yes to it")
+    return Refused("S05", "nothing was sent: not confirmed")
 
 
 async def _read_typed(prompt: str, *, hidden: bool = False) -> bytes:
@@ -407,13 +407,13 @@ async def _line(line: AskLine) -> bytes:
     default = "" if line.default is None else f" [{line.default}]"
     hidden = line.question is AskQuestion.ASK_HIDDEN
     while (typed := await _read_typed(f"{line.prompt}{default} ", hidden=hidden)) == b".":
-        streams.note("a lone period is no answer: it would end the form")
+        streams.note("an answer cannot be a lone period: it would end the form")
     return typed or (line.default or "").encode()
 
 
 async def _lines(line: AskLine) -> tuple[bytes, ...]:
     default = "" if line.default is None else f" [{line.default}]"
-    streams.note(f"{line.prompt}{default} (lines, and a period alone behind the last)")
+    streams.note(f"{line.prompt}{default} (several lines; end with a lone period)")
     found: list[bytes] = []
     while (typed := await _read_typed("> ")) != b".":
         found.append(typed)
@@ -423,7 +423,7 @@ async def _lines(line: AskLine) -> tuple[bytes, ...]:
 async def _choice(line: AskLine) -> bytes:
     """Ask for a choice, by number or text."""
     if not line.choices:
-        raise ProtocolError(f"the form has nothing to choose from at {line.prompt!r}")
+        raise ProtocolError(f"the form has no choices for {line.prompt!r}")
     streams.note(line.prompt)
     for number, choice in enumerate(line.choices, 1):
         streams.note(f"{number:>4}  {choice.decode('utf-8', 'replace')}")
@@ -445,7 +445,7 @@ async def _selection(line: AskLine) -> bool:
 
 
 async def _file(line: AskLine) -> bytes | None:
-    while typed := await _read_typed(f"{line.prompt} (the path of a file here; none: an empty line) "):
+    while typed := await _read_typed(f"{line.prompt} (path of a local file; empty for none) "):
         try:
             return streams.read_file(typed.decode("utf-8", "surrogateescape"), _MOST_FILE)
         except LocalError as error:
@@ -494,7 +494,7 @@ async def fill_in(
     try:
         filled = put.fill_in(answers)
     except ValueError as error:
-        raise ProtocolError(f"the form cannot be filled in: {error}") from error
+        raise ProtocolError(f"cannot fill in the form: {error}") from error
     await agree(f"{url.host} port {url.effective_port}", answers)
     with StandardOutput() as outlet:
         output = Output(hashed=False, checksum=None, raw=session.policy.allow_raw, outlet=outlet)

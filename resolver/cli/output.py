@@ -128,7 +128,7 @@ class Output:
         self.known = known
 
     def restart(self) -> None:
-        raise AssertionError("what is out is final")
+        raise AssertionError("written bytes are final")
 
     async def take(self, reply: StreamingResponse) -> None:
         """Write a reply or its remainder: a listing as lines, a link as its target."""
@@ -162,7 +162,7 @@ class Output:
         if wanted is None:
             return set(), ()
         if wanted.algorithm == "auto":
-            detail = f"auto needs a file: what is on {self._outlet.name} was not compared"
+            detail = f"checksum auto needs a file: {self._outlet.name} was not verified"
             return set(), (Finding("save:no-checksum", "warn", detail),)
         digest = self._hashes[wanted.algorithm].hexdigest()
         if digest != wanted.digest:
@@ -243,7 +243,7 @@ async def _escape_body(reply: StreamingResponse, octets: AsyncIterator[bytes]) -
         if not known and not (reply.media_type is None and looks_like_text(piece)):
             raise Refused(
                 "S15",
-                f"{reply.media_type or 'this'} is not text, and a terminal takes text only: -O FILE saves it",
+                f"{reply.media_type or 'this'} is not text: cannot show it on a terminal (save it with -O)",
                 flag="--allow-raw",
                 url=reply.url,
             )
@@ -307,7 +307,7 @@ def _device_descriptor(path: str) -> int:
         raise writing_fault(error, path) from error
     if not _takes_all(os.fstat(fd)):
         os.close(fd)
-        raise LocalError(f"{path!r} is another file now, and is left as it is")
+        raise LocalError(f"{path!r} is no longer a device or a pipe: left unchanged")
     return fd
 
 

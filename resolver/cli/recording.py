@@ -58,9 +58,9 @@ def recorder_of(command: Command) -> Iterator[Recorder | None]:
     ) as recorder:
         if recorder.unread and not command.is_quiet:
             lines = "1 line" if recorder.unread == 1 else f"{recorder.unread} lines"
-            streams.complain(f"--warc-dedup: of {lines} nothing could be told")
+            streams.complain(f"--warc-dedup: cannot parse {lines}")
         if recorder.cut and not command.is_quiet:
-            streams.complain(f"{path}: {recorder.cut} octets of a run that was cut off were taken away")
+            streams.complain(f"{path}: removed {recorder.cut} bytes of an interrupted run")
         yield recorder
 
 

@@ -103,8 +103,8 @@ async def password_of_key(certfile: str | None) -> bytes | None:
         return None
     password = await streams.request_secret(f"password of the key in {certfile}: ")
     if password is None:
-        words = "its key has a password, and there is no terminal to ask for it at"
-        raise NotConfigured(f"--cert {certfile!r} cannot be used: {words}")
+        words = "its key has a password, and there is no terminal to ask for it"
+        raise NotConfigured(f"cannot use --cert {certfile!r}: {words}")
     return password
 
 
@@ -130,9 +130,11 @@ class _LoginSection:
         if self._found.password is not None:
             return _octets(self._found.password)
         if self._found.command:
-            return self._check_password(await self._run_command(), "password_command gives no password")
+            return self._check_password(await self._run_command(), "password_command returned no password")
         if self._found.keyring:
-            return self._check_password(await self._look_up(host, user), "the keyring has none for this name")
+            return self._check_password(
+                await self._look_up(host, user), "the keyring has no password for this user"
+            )
         return None
 
     async def _run_command(self) -> bytes:
@@ -184,7 +186,7 @@ def _first_line(name: str) -> bytes:
     """
     line = streams.read_first_line(name, _MOST_PASSWORD + 1)
     if not 0 < len(line) <= _MOST_PASSWORD:
-        raise LoginRequired(f"{name} does not begin with a line that holds a password")
+        raise LoginRequired(f"{name}: the first line is not a password (empty or too long)")
     return line
 
 
@@ -228,7 +230,7 @@ def _parse(path: str, file: OwnFile) -> Mapping[str, tuple[str, str | None, str 
         # netrc closes its argument
         return netrc.netrc(_at_its_beginning(file.fd)).hosts  # type: ignore[arg-type]
     except netrc.NetrcParseError as error:
-        raise UsageError(f"{path}, line {error.lineno}: not what a netrc file has") from error
+        raise UsageError(f"{path}, line {error.lineno}: not netrc syntax") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{path}: not UTF-8") from error
     except OSError as error:
@@ -244,10 +246,10 @@ def _sections(path: str, entries: Mapping[str, tuple[str, str | None, str | None
     hosts, default, warnings = {}, None, []
     for machine, (login, _, password) in entries.items():
         if not login:
-            warnings.append(f"{path}: the entry of {machine} has no login: it is passed over")
+            warnings.append(f"{path}: entry {machine} skipped: no login")
             continue
         if ":" in machine:
-            warnings.append(f"{path}: {machine!r} is no host: a netrc file knows no ports")
+            warnings.append(f"{path}: entry {machine!r} skipped: a netrc file cannot name a port")
             continue
         section = HostSection(login, password or None, source=path)
         if machine == "default":

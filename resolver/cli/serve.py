@@ -65,7 +65,7 @@ _PAGE = """<!doctype html>
 <meta name="referrer" content="no-referrer">
 <meta http-equiv="refresh" content="0;url={address}">
 <title>resolve</title>
-<p><a href="{address}">Go on to resolve</a></p>
+<p><a href="{address}">Continue to resolve</a></p>
 """
 
 
@@ -88,7 +88,7 @@ def _page_that_leads_to(address: str) -> str | None:
         return None
     octets = _PAGE.format(address=escape(address)).encode()
     try:
-        path = write_passing(folder, ".entry.html", "page that leads a browser in", octets, _PAGE_LASTS)
+        path = write_passing(folder, ".entry.html", "redirect page for the browser", octets, _PAGE_LASTS)
     except LocalError as error:
         streams.complain(error.message)
         return None
@@ -149,7 +149,7 @@ async def _serve(command: Command, archive: ArchiveSource | None) -> int:
 async def _lead_on(command: Command, process: int, address: str) -> int:
     """Use the running server; the command line has no options that require another one."""
     if not command.is_quiet:
-        streams.complain(f"the window of process {process} runs already, and its settings hold")
+        streams.complain(f"a server is already running (process {process}); its settings apply")
     if command.open:
         await lead(address)
     else:
@@ -170,7 +170,7 @@ def announce_server(server: WebServer, command: Command) -> Iterator[None]:
             stack.enter_context(announce_server(server.house.port, server.house.keys.start))
         except LocalError as error:
             if not command.is_quiet:
-                streams.complain(f"resolve open will not find this window: {error.message}")
+                streams.complain(f"resolve open cannot find this server: {error.message}")
         yield
 
 
@@ -223,9 +223,7 @@ def _collect_facts(command: Command) -> OwnPageFacts:
     shown = [row for row in rows() if "serve" in row.verbs.split() and sources.get(row.name) != "default"]
     facts = [FactRow(row.long, f"set by {sources[row.name]}") for row in shown]
     policy = FactRow("policy", command.policy)
-    return OwnPageFacts(
-        rules, STATUSES, [policy, FactRow("rows on one page", str(command.page_size)), *facts]
-    )
+    return OwnPageFacts(rules, STATUSES, [policy, FactRow("rows per page", str(command.page_size)), *facts])
 
 
 def _pass_over(line: str) -> None:
@@ -286,7 +284,9 @@ async def register(quiet: bool) -> None:
     plain_file.write_whole(_entry(), entry, mode=None, follow=False)
     await _renew()
     if not await _run("xdg-mime", "default", NAME, *map(_kind, SCHEMES)) and not quiet:
-        streams.complain("there is no xdg-mime that works: choose resolve in the settings of the desktop")
+        streams.complain(
+            "cannot set the default handler: xdg-mime failed (choose resolve in the desktop settings)"
+        )
     if not quiet:
         streams.complain(f"{', '.join(SCHEMES)} URLs open with: {' '.join(_words())} open ({_entry()})")
 
@@ -304,14 +304,14 @@ async def unregister(quiet: bool) -> None:
     await _renew()
     plain_file.take_away(_state())
     if not quiet:
-        streams.complain("nothing opens with resolve any more that --register had it open")
+        streams.complain("removed the handlers that --register installed")
 
 
 def _check_places() -> None:
     """Raise `NotConfigured` if a path is not absolute, without a home directory."""
     for path in (_entry(), _state(), *_lists()):
         if not os.path.isabs(path):
-            raise NotConfigured("no home directory is known, and so no place for programs of the desktop")
+            raise NotConfigured("cannot locate the desktop files: no home directory")
 
 
 def desktop_entry(words: Iterable[str]) -> bytes:
@@ -334,7 +334,7 @@ def argument(word: str) -> str:
     Raises `NotConfigured` for an empty argument or one with control characters.
     """
     if not word or _CONTROL.search(word):
-        raise NotConfigured(f"no desktop file can name {word!r}")
+        raise NotConfigured(f"a desktop file cannot contain the argument {word!r}")
     quoted = f'"{_ESCAPED.sub(_escape, word)}"' if _RESERVED.search(word) else word
     return quoted.replace("\\", "\\\\").replace("%", "%%")
 
@@ -348,7 +348,7 @@ def _words() -> list[str]:
     program = os.path.abspath(sys.argv[0])
     words = [program] if os.path.basename(program) == "resolve" else [sys.executable, "-m", "resolver"]
     if "=" in words[0]:
-        raise NotConfigured(f"no desktop file can name {words[0]!r}: there is = in it")
+        raise NotConfigured(f"a desktop file cannot contain the program {words[0]!r}: the path has =")
     return words
 
 
@@ -455,7 +455,7 @@ async def browse(session: Resolver, url: Url, target: CommandTarget, command: Co
         return await _begin(url, command, session.archive)
     window, address = there
     if not command.is_quiet:
-        streams.complain(f"opened in the window of process {window.process}, whose settings hold there")
+        streams.complain(f"opened in the running server (process {window.process}), with its settings")
     await lead(address)
 
 
@@ -463,7 +463,7 @@ async def _begin(url: Url, command: Command, archive: ArchiveSource | None) -> N
     try:
         from resolver.web.server import run_server
     except ModuleNotFoundError as error:
-        what = f"a browser shows it, which needs {missing_libraries('web')}"
+        what = f"the web UI needs {missing_libraries('web')}"
         raise UnsupportedScheme(url.scheme, what, url=url.shown) from error
     from resolver.web.access import LOOPBACK
 
@@ -471,7 +471,7 @@ async def _begin(url: Url, command: Command, archive: ArchiveSource | None) -> N
     async with run_server(own) as server:
         with announce_server(server, command):
             if not command.is_quiet:
-                why = "no window runs" if archive is None else "the archive has a window of its own"
-                streams.complain(f"{why}: this is one, until it is interrupted")
+                why = "no server is running" if archive is None else "the archive needs a separate server"
+                streams.complain(f"{why}: serving until interrupted")
             await lead(server.entry(url.text))
             await trio.sleep_forever()

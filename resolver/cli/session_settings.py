@@ -48,10 +48,10 @@ def _transcript_of(command: CommandOptions) -> Transcript | None:
     """Return the settings of a recorded telnet session, or None. Raises `UsageError`."""
     if command.during is None and command.until is None:
         if command.send:
-            raise UsageError("--send types into a session that --until or --for bounds")
+            raise UsageError("--send needs --until or --for")
         return None
     if any(end in text for text in command.send for end in "\r\n\0"):
-        raise UsageError("--send takes one line, without its end")
+        raise UsageError("--send must be one line without a line end")
     return Transcript(
         seconds=command.during,
         prompt=None if command.until is None else prompt(command.until.encode("utf-8", "surrogateescape")),
@@ -63,7 +63,7 @@ def header(text: str) -> tuple[bytes, bytes]:
     """Split a header into name and value. Raises `UsageError` without its text."""
     name, colon, value = text.partition(":")
     if not (name and colon) or "\r" in text or "\n" in text or "\0" in text:
-        raise UsageError("-H takes NAME:VALUE on one line")  # the value is often a secret
+        raise UsageError("-H: expected NAME:VALUE on one line")  # the value is often a secret
     return name.encode("utf-8", "surrogateescape"), value.strip().encode("utf-8", "surrogateescape")
 
 
@@ -113,8 +113,8 @@ def _limit(limits: Limits, name: str, value: str) -> Limits:
     except BadValue as error:
         raise UsageError(f"--limit {name}: {error}") from error
     known = _COUNTS | _SECONDS
-    meant = suggest_nearest(name, known) or f"; there are {', '.join(sorted(known))}"
-    raise UsageError(f"--limit {name}: there is no such limit{meant}")
+    meant = suggest_nearest(name, known) or f"; expected one of {', '.join(sorted(known))}"
+    raise UsageError(f"--limit {name}: unknown limit{meant}")
 
 
 # The safety policy of the command line, as a value of the package. The policy is separate from the limits,

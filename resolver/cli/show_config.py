@@ -57,7 +57,7 @@ def show(command: Command) -> int:
             streams.print_record(each._asdict())
         return 0
     path = command.configuration.path
-    streams.print_line(f"# {path or f'no configuration file; it would be {own_path()}'}")
+    streams.print_line(f"# {path or f'no configuration file; default {own_path()}'}")
     _print(held)
     return 0
 
@@ -97,7 +97,7 @@ def settings_for(text: str, command: Command) -> Iterator[EffectiveSetting]:
     url = parse(text, strict=command.strict, origin="user")
     place = endpoint_of(url)
     if place is None:
-        raise UsageError(f"config shows what holds for a host, and {url.shown} leads to none")
+        raise UsageError(f"config: expected a URL with a host, got {url.shown}")
     narrower = settings_at(place.host, place.port, command.configuration)
     if (elsewhere := mirrors_at(url, command.configuration)) is not None:
         narrower["mirrors"] = elsewhere

@@ -340,7 +340,7 @@ def list_lines(name: str, pieces: Iterable[bytes]) -> Iterator[str]:
     """Yield the lines of a list, without line ends."""
     for line in _lines(pieces):
         if len(line) == MOST_LINE:
-            raise LocalError(f"{name}: a line is longer than {MOST_LINE} octets")
+            raise LocalError(f"{name}: line too long (more than {MOST_LINE} bytes)")
         yield line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "surrogateescape")
 
 
@@ -404,7 +404,7 @@ def read_file(name: str, most: int) -> bytes:
     with _reading(name, "") as fd, open(fd, "rb", closefd=False) as file:
         octets = file.read(most + 1)
     if len(octets) > most:
-        raise LocalError(f"{name}: a file of more than {most} octets")
+        raise LocalError(f"{name}: file too large (more than {most} bytes)")
     return octets
 
 
@@ -415,7 +415,7 @@ def read_text(name: str) -> str:
         while octets := os.read(fd, _READ_AT_ONCE):
             text += octets
             if len(text) > _MOST_TEXT:
-                raise LocalError(f"{name}: a text of more than {_MOST_TEXT} octets; give it in parts")
+                raise LocalError(f"{name}: text too large (more than {_MOST_TEXT} bytes); split it")
     return text.decode("utf-8", "surrogateescape")
 
 

@@ -116,7 +116,7 @@ class CommandTarget(NamedTuple):
         for name, value in command.url_options:
             refine = None if scheme is None else scheme.refine.get(name)
             if refine is None:
-                raise NotConfigured(f"--{name} means nothing to a {url.scheme} URL", url=url.shown)
+                raise NotConfigured(f"--{name} does not apply to a {url.scheme} URL", url=url.shown)
             url = parse(build(refine(url, value)), origin=self.origin)
         return url
 
@@ -157,14 +157,14 @@ def _as_url(target: CommandTarget, command: Command) -> CommandTarget:
     except InvalidUrl:  # the command reports the error for the typed text
         return target
     if not command.is_quiet:
-        streams.complain(f"{redact(target.url)}: asked for as {redact(url)}")
+        streams.complain(f"{redact(target.url)}: requested as {redact(url)}")
     return target._replace(url=url)
 
 
 def _only_one(found: Iterator[CommandTarget], file: str) -> Iterator[CommandTarget]:
     for number, target in enumerate(found):
         if number:
-            raise NotConfigured("-O FILE takes one URL; -d DIR is for several")
+            raise NotConfigured("-O FILE: expected one URL (for several use -d DIR)")
         yield target._replace(where=file)
 
 
@@ -286,11 +286,11 @@ def _line(line: str, where: str, source: ListSource) -> CommandTarget | None:
         return None
     url = record.get("url")
     if not isinstance(url, str):
-        raise LocalError(f"{where}: a JSON object needs a member url that is a string")
+        raise LocalError(f"{where}: expected a JSON object with a string member url")
     chosen = record.get("origin")
     chosen = source.origin if chosen is None else chosen
     if chosen not in _ORIGINS:
-        raise LocalError(f"{where}: origin is user, chosen or derived, not {chosen!r}")
+        raise LocalError(f"{where}: origin must be user, chosen or derived, got {chosen!r}")
     led = _referrer(record.get("referrer"), where) or source.referrer
     target = CommandTarget(url, cast("Origin", chosen), led)
     if source.fetched:  # origin and referrer of an untrusted list are ignored
@@ -316,7 +316,7 @@ def _with_more(target: CommandTarget, said: object, where: str) -> CommandTarget
             except (ValueError, BadItem) as error:
                 raise LocalError(f"{where}: {error}") from error
             return target._replace(name=path, mirrors=tuple(mirrors), checksum=checksum, size=size)
-    raise LocalError(f"{where}: listed has name, mirrors, checksum and size, as --failed writes it")
+    raise LocalError(f"{where}: listed must have name, mirrors, checksum and size, as written by --failed")
 
 
 def _referrer(value: object, where: str) -> tuple[str, str | None] | None:
@@ -327,7 +327,7 @@ def _referrer(value: object, where: str) -> tuple[str, str | None] | None:
             return (redact(url), None)
         case [str(url), (str() | None) as address]:
             return (redact(url), address)
-    raise LocalError(f"{where}: referrer is a URL or [URL, address]")
+    raise LocalError(f"{where}: referrer must be a URL or [URL, address]")
 
 
 def status_of(statuses: Iterable[int]) -> int:

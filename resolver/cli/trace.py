@@ -84,7 +84,7 @@ class Watcher:
             complain(f"{event.url}: warning ({event.finding.rule}): {event.finding.detail}")
         if isinstance(event, Retrying) and not self._quiet:
             when = f"{event.delay:.1f} s" if event.delay else "its turn"  # after other requests of its host
-            complain(f"{event.url}: {words_of(event.error)}; again in {when}")
+            complain(f"{event.url}: {words_of(event.error)}; retry in {when}")
         if self._trace is not None and (line := line_of(event)) is not None:
             self._trace.line(line, self._words.select_words(event, line))
 
@@ -161,7 +161,7 @@ class Diagrams:
             exchange = recording.exchange()
             plan = self._plan(exchange.url)
             sections.append((exchange,) if plan is None else (exchange, make_planned_exchange(plan)))
-        page = self._panel.page(sections, "What was said", left_out=self._recordings.left_out)
+        page = self._panel.page(sections, "Protocol exchange", left_out=self._recordings.left_out)
         try:
             write_whole(self._path, page.encode())
         except LocalError as error:
@@ -183,7 +183,7 @@ def show_plans(plans: Sequence[Plan], command: Command) -> None:
     panel = _panel("--html")
     from resolver.web.dialogue.exchange import make_planned_exchange
 
-    page = panel.page([(make_planned_exchange(plan),) for plan in plans], "What would be said").encode()
+    page = panel.page([(make_planned_exchange(plan),) for plan in plans], "Planned exchange").encode()
     if command.output is None or command.output == "-":
         streams.write_output(page)
     else:

@@ -31,7 +31,7 @@ def pair(text: str, option: str) -> tuple[str, str]:
     """Split NAME=VALUE; `option` is for the message. Raises `UsageError`."""
     name, equals, value = text.partition("=")
     if not (name and equals):
-        raise UsageError(f"{option} takes NAME=VALUE, not {text!r}")
+        raise UsageError(f"{option}: expected NAME=VALUE, got {text!r}")
     return name, value
 
 
@@ -43,7 +43,7 @@ def count(text: str) -> int:
 def entry(text: str) -> int:
     """Parse the number of an entry; listings may have millions of entries."""
     if not (text.isascii() and text.isdigit() and len(text) <= 9 and int(text) >= 1):
-        raise BadValue(f"the number of an entry is needed, 1 is the first, not {text!r}")
+        raise BadValue(f"expected the number of an entry, from 1, got {text!r}")
     return int(text)
 
 
@@ -62,7 +62,7 @@ def regex(text: str) -> str:
     try:
         re.compile(text)
     except re.error as error:
-        raise BadValue(f"no regular expression: {error}") from error
+        raise BadValue(f"not a regular expression: {error}") from error
     return text
 
 
@@ -87,10 +87,10 @@ def listening_address(text: str) -> str:
     try:
         found = ip_address(text)
     except ValueError as error:
-        raise BadValue(f"a numeric address is needed, not {text!r}") from error
+        raise BadValue(f"expected a numeric address, got {text!r}") from error
     mapped = getattr(found, "ipv4_mapped", None) is not None
     if found.is_unspecified or found.is_multicast or mapped or "%" in text or text == "255.255.255.255":
-        raise BadValue(f"one address of this machine is needed, not {text!r}")
+        raise BadValue(f"expected one address of this machine, got {text!r}")
     return str(found)
 
 
@@ -101,7 +101,7 @@ def page_size(text: str) -> int:
 
 def _number(text: str, least: int, most: int) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 5 and least <= int(text) <= most):
-        raise BadValue(f"a number from {least} to {most} is needed, not {text!r}")
+        raise BadValue(f"expected a number from {least} to {most}, got {text!r}")
     return int(text)
 
 
@@ -110,7 +110,7 @@ def size(text: str) -> int:
     factor = _SIZE_FACTORS.get(text[-1:], 1)
     digits = text if factor == 1 else text[:-1]
     if not (digits.isascii() and digits.isdigit() and len(digits) <= 18):
-        raise BadValue(f"a whole number (with k, M or G) is needed, not {text!r}")
+        raise BadValue(f"expected a whole number (with k, M or G), got {text!r}")
     return int(digits) * factor
 
 
@@ -118,24 +118,24 @@ def rate(text: str) -> int:
     """Parse bytes per second, in the form of `size`, at least 1."""
     value = size(text)
     if not value:
-        raise BadValue("octets a second are needed, 1 or more, not 0")
+        raise BadValue("expected bytes per second, 1 or more, got 0")
     return value
 
 
 def seconds(text: str) -> float:
     """Parse seconds above 0 as a decimal number."""
-    return _decimal(text, "seconds above 0 are needed")
+    return _decimal(text, "expected seconds above 0")
 
 
 def frequency(text: str) -> float:
     """Parse a rate per second above 0 as a decimal number."""
-    return _decimal(text, "a number above 0 is needed (0.5: every 2 s)")
+    return _decimal(text, "expected a number above 0 (0.5: every 2 s)")
 
 
 def _decimal(text: str, needed: str) -> float:
     value = float(text) if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?|\.[0-9]{1,9}", text) else 0.0
     if value <= 0:
-        raise BadValue(f"{needed}, not {text!r}")
+        raise BadValue(f"{needed}, got {text!r}")
     return value
 
 
@@ -147,14 +147,14 @@ def scheduler(text: str) -> str:
             count(many)
         return text
     if re.fullmatch(r"([a-z]+://)?[^\s/]+:[0-9]{1,5}", text) is None:
-        raise BadValue(f"HOST:PORT, tls://HOST:PORT, or local:N is needed, not {text!r}")
+        raise BadValue(f"expected HOST:PORT, tls://HOST:PORT, or local:N, got {text!r}")
     return text
 
 
 def path(text: str) -> str:
     """Check the name of a file or directory; empty names, as from an unset shell variable, are invalid."""
     if not text:
-        raise BadValue("a name is needed, not ''")
+        raise BadValue("expected a name, got ''")
     return text
 
 

@@ -52,7 +52,7 @@ class _ArchiveListing:
             if isinstance(found, DamagedSpan):
                 status = _DAMAGED
                 if not self._command.silent:
-                    streams.complain(f"{archive.path}: octet {found.offset}: {found.message}")
+                    streams.complain(f"{archive.path}: byte {found.offset}: {found.message}")
             elif self._command.json:
                 streams.print_record({"archive": archive.path, **found.as_json()})
             else:
@@ -104,7 +104,7 @@ class _ArchiveCheck:
             check = self._check
             damaged = f", {check.damaged} damaged" if check.damaged else ""
             files = "1 file" if self._files == 1 else f"{self._files} files"
-            streams.complain(f"{check.records} whole records in {files}{damaged}")
+            streams.complain(f"{check.records} complete records in {files}{damaged}")
 
     def _tell(self, findings: Iterator[ArchiveFinding]) -> bool:
         """Print the findings and return whether one is a fault."""
@@ -122,6 +122,6 @@ class _ArchiveCheck:
                     }
                 )
             else:
-                place = f"{finding.file}: octet {finding.offset}: " if finding.file else ""
+                place = f"{finding.file}: byte {finding.offset}: " if finding.file else ""
                 streams.print_line(f"{place}{finding.message} ({finding.name})")
         return is_faulty

@@ -39,7 +39,7 @@ class _Pattern:
         try:
             self._compiled = engine.compile(pattern)
         except engine.error as error:
-            raise NotConfigured(f"{_show_pattern(pattern)} is no regular expression: {error}") from error
+            raise NotConfigured(f"{_show_pattern(pattern)} is not a regular expression: {error}") from error
         self._pattern = pattern
 
     def __str__(self) -> str:
@@ -49,9 +49,7 @@ class _Pattern:
         try:
             found = self._compiled.search(window, timeout=_LONGEST_SEARCH)
         except TimeoutError as error:
-            words = (
-                f"{self} takes too long to look for: more than {_LONGEST_SEARCH:g} s in {len(window)} octets"
-            )
+            words = f"{self} takes too long to search: more than {_LONGEST_SEARCH:g} s in {len(window)} bytes"
             raise NotConfigured(words) from error
         return None if found is None else int(found.end())
 
@@ -82,5 +80,5 @@ def _show_pattern(pattern: bytes) -> str:
 def _engine() -> Any:
     if find_spec("regex") is None:
         needed = missing_libraries("telnet")
-        raise NotConfigured(f"a pattern that is more than a text needs {needed}")
+        raise NotConfigured(f"a pattern with special characters needs {needed}")
     return importlib.import_module("regex")
