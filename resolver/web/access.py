@@ -197,12 +197,12 @@ def check_certificate(certificate: Certificate) -> None:
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(*certificate, password=_no_password)
     except (OSError, ValueError) as error:
-        words = f"cannot serve with the certificate {certificate.chain} and the key {certificate.key}"
+        words = f"cannot use certificate {certificate.chain} with key {certificate.key}"
         raise NotConfigured(f"{words}: {error}") from error
 
 
 def _no_password() -> str:
-    raise ValueError("the key is encrypted, and nobody is there to be asked for its password")
+    raise ValueError("the key is encrypted, expected a key without a password")
 
 
 def place_of(scheme: str, address: str, port: int) -> str:
@@ -419,7 +419,7 @@ def peer(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
     """Refuse other users of this machine: its list of processes shows them entry addresses."""
     if house.public or (visit.ends is not None and is_of_this_user(visit.ends)):
         return None
-    return EntryRefusal(403, "from another user of this machine")
+    return EntryRefusal(403, "peer is another user of this machine")
 
 
 def version(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
@@ -437,7 +437,7 @@ def host(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
 def method(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
     if visit.method not in ("GET", "HEAD", "POST"):
         return EntryRefusal(405, "method")
-    return None if visit.path.startswith(b"/") else EntryRefusal(421, "this is no proxy")
+    return None if visit.path.startswith(b"/") else EntryRefusal(421, "proxy requests are not supported")
 
 
 def site(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
@@ -456,7 +456,7 @@ def cookie(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
     """Refuse with 403; with 401, browsers would ask for a password (RFC 9110 15.5.2)."""
     if visit.is_by_itself or house.keys.is_ours(visit.headers.get(b"cookie", ())):
         return None
-    return EntryRefusal(403, "no cookie of ours", "Start with: resolve serve --open\n")
+    return EntryRefusal(403, "no session cookie", "no session cookie (start with: resolve serve --open)\n")
 
 
 def program(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
@@ -466,12 +466,12 @@ def program(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
     strange = [name for name in visit.headers if name.startswith(b"sec-fetch-") or name == b"origin"]
     if strange:
         return EntryRefusal(
-            403, f"a browser at {visit.path.decode('latin-1')}: {strange[0].decode('latin-1')}"
+            403, f"request of a browser at {visit.path.decode('latin-1')}: {strange[0].decode('latin-1')}"
         )
     kind, _, secret = (visit.get_header(b"authorization") or b"").partition(b" ")
     if kind.lower() == b"bearer" and house.keys.is_start(secret.decode("latin-1")):
         return None
-    return EntryRefusal(403, "no secret of ours")
+    return EntryRefusal(403, "no valid secret")
 
 
 def origin(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
@@ -482,7 +482,7 @@ def origin(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
         return EntryRefusal(405, "method")
     kind = (visit.get_header(b"content-type") or b"").partition(b";")[0].strip().lower()
     if kind != b"application/x-www-form-urlencoded":
-        return EntryRefusal(403, "no form of ours")
+        return EntryRefusal(403, "not a form of the web UI")
     given = visit.get_header(b"origin")
     if visit.get_header(b"sec-fetch-site") is None and given != house.origin.encode("ascii"):
         return EntryRefusal(403, f"Origin: {(given or b'').decode('latin-1')!r}")
@@ -529,7 +529,7 @@ class Entrance:
         if (
             scope["type"] != "http"
         ):  # A WebSocket carries the cookies of other ports and does not tell its page.
-            self._house.tell(f"refused a {scope['type']}")
+            self._house.tell(f"refused a {scope['type']} connection")
             await send({"type": "websocket.close", "code": 1008})
             return None
         visit, send = visit_of(scope), _with_referrer_policy(send)
@@ -537,7 +537,7 @@ class Entrance:
             if (refusal := check(visit, self._house)) is not None:
                 return await self._refuse(visit, refusal, send)
         if self._requests >= MOST_REQUESTS:
-            return await self._refuse(visit, EntryRefusal(503, "too many requests at a time"), send)
+            return await self._refuse(visit, EntryRefusal(503, "too many concurrent requests"), send)
         self._requests += 1
         try:
             return await self._let_in(visit, scope, receive, send)
@@ -562,21 +562,21 @@ class Entrance:
             while more:
                 message = await receive()
                 if message["type"] != "http.request":
-                    return EntryRefusal(400, "it went away")
+                    return EntryRefusal(400, "the client disconnected")
                 body += message.get("body", b"")
                 more = message.get("more_body", False)
                 if len(body) > (most := MOST_START if visit.is_start else MOST_FORM):
-                    return EntryRefusal(413, f"a form of more than {most} octets")
+                    return EntryRefusal(413, f"form exceeds {most} bytes")
         if scope.cancelled_caught:
-            return EntryRefusal(408, "a form that did not come")
+            return EntryRefusal(408, "form not received in time")
         try:
             form_ = dict(form(body))
         except ValueError:
-            return EntryRefusal(413, "a form of too many fields")
+            return EntryRefusal(413, "form has too many fields")
         action = visit.path.decode("latin-1")
         proved = visit.is_start or self._house.keys.is_of_form(action, form_.get("csrf", ""))
         if self._csrf and not proved:
-            return EntryRefusal(403, "no form of ours sent that")
+            return EntryRefusal(403, "no valid CSRF token")
         return form_
 
     async def _refuse(self, visit: EntryRequest, refusal: EntryRefusal, send: Send) -> None:

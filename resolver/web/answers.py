@@ -96,8 +96,8 @@ def describe_time(archive: ArchiveSource, address: str) -> str:
     kept = ""
     if address:
         with suppress(ResolveError):
-            kept = f"This was kept on {archive.find(parse(address)).date:%Y-%m-%d at %H:%M:%S} UTC. "
-    return f"{kept}An archive is shown{until}: nothing comes from the network."
+            kept = f"Captured on {archive.find(parse(address)).date:%Y-%m-%d at %H:%M:%S} UTC. "
+    return f"{kept}Pages come from an archive{until}, without network access."
 
 
 def get_form(request: Request) -> dict[str, str]:

@@ -91,16 +91,16 @@ class Gateway:
         if strange:
             return str(strange[0])
         if keys.is_ours(value.encode("latin-1") for value in request.headers.getlist("cookie")):
-            return "the cookie of the window"
-        return None if keys.is_gateway(secret) else "no secret"
+            return "session cookie of the web UI"
+        return None if keys.is_gateway(secret) else "no valid secret"
 
 
 _STATIC = {"window.css": headers.SHEET, "window.js": headers.SCRIPT}
 #: Query fields that select another page of a listing; the listing is not fetched again for them.
 _ANOTHER_PAGE = frozenset({"page", "sort", "q"})
 _TYPED_BY_HAND = (
-    "This was typed behind /u/ by hand. A browser takes dots, a # and what follows, or a ? out of such an "
-    "address before anybody sees it: see that it is still what was meant."
+    "This URL was typed behind /u/ by hand. A browser removes dot segments, a # with the text behind it, or "
+    "a ? from such an address. Check that this is still the URL that you meant."
 )
 
 
@@ -169,8 +169,8 @@ class WebApplication:
         """
         token = query_of(request).get("t", "")
         if request.method != "GET" or (url := self._house.keys.enter(token)) is None:
-            self._house.tell("refused an entry: no token, or one that was used or is too old")
-            words = "This way in was used, or is too old. Start with: resolve serve --open\n"
+            self._house.tell("refused an entry: token missing, used or expired")
+            words = "This link was used or has expired. Start with: resolve serve --open\n"
             return Answer(words, 403, headers=dict(headers.NO_REFERRER), media_type=headers.TEXT)
         where = addresses.look(url, addresses.ASKED) if url else "/"
         page = environment().get_template("entered.html").render(where=where)
@@ -273,7 +273,7 @@ class WebApplication:
         """Return the page for a response or an error; `said` is the panel with the protocol exchange."""
         url = self._reading.url(text, way)
         if isinstance(reply, ResolveError) or url is None:
-            assert isinstance(reply, ResolveError), "what is no URL has no reply"
+            assert isinstance(reply, ResolveError), "an invalid URL has no response"
             above = None if url is None else parent_of(url)
             mark = self._session.mark(SessionLink(way.referrer))
             login = self._logins.record_outcome(reply, text, way)

@@ -19,7 +19,7 @@ from resolver.files.atomic import MISSING, hold_file, open_own
 from resolver.policy.environment import runtime_folder
 from resolver.web.access import LOOPBACK, is_listened_to_by_this_user, quote_whole
 
-_WHAT = "file that says where the window is"
+_WHAT = "address file of the web UI"
 _MOST = 4_096
 #: Seconds to wait for a server on this machine.
 _PATIENCE = 10.0

@@ -206,4 +206,4 @@ class _ServerLog(Logger):
         error = sys.exception()
         if isinstance(error, trio.BusyResourceError):
             return  # The browser left as its response ended, and two tasks of hypercorn report that.
-        self._tell(f"a page failed, by a mistake of ours: {type(error).__name__}")
+        self._tell(f"internal error in a page: {type(error).__name__}")

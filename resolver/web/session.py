@@ -212,7 +212,7 @@ def new_id() -> str:
 
 # The user's bookmarks: one JSON object a line, in the configuration directory, readable only by the user.
 
-_WHAT = "file of bookmarks"
+_WHAT = "bookmarks file"
 _MOST = 4_194_304
 
 
@@ -253,7 +253,7 @@ def forget(url: str) -> None:
 def _path() -> str:
     folder = own_folder()
     if folder is None:
-        raise NotConfigured("bookmarks have no place: neither XDG_CONFIG_HOME nor a home directory is known")
+        raise NotConfigured("cannot store bookmarks: neither XDG_CONFIG_HOME nor a home directory is known")
     return os.path.join(folder, "bookmarks.jsonl")
 
 

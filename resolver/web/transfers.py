@@ -51,8 +51,8 @@ from resolver.web.session import UrlOrigin, new_id
 _ORIGINS: Mapping[str, Origin] = {"user": "user", "chosen": "chosen"}
 #: The key of a ledger row under which the web UI stores its own data.
 _OURS = "window"
-_GONE = "the file is no longer there"
-_NO_PASSWORD = "the URL had a password, which nobody kept: open it, and save it again"
+_GONE = "the file was moved, deleted or changed"
+_NO_PASSWORD = "the password in the URL was not stored (open the URL and save it again)"
 
 
 class SavedFile(NamedTuple):
@@ -89,7 +89,7 @@ class SaveLedger:
     def __init__(self, path: str | None) -> None:
         self._path = path
         self._ledger: Ledger | None = None
-        self.complaint = "" if path else "there is no place for a ledger"
+        self.complaint = "" if path else "no state directory is known"
 
     async def recall(self, most: int) -> list[SavedFile]:
         """Open the ledger and return its newest rows; if it cannot be opened, set `complaint`."""

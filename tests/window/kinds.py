@@ -45,11 +45,11 @@ KINDS: Mapping[str, Kind] = {
     "prospero": Kind("{prospero}//example", "hello.txt"),
     "menu": Kind("{gopher}/", "About"),
     "menu of Gopher+": Kind("{gopher}/1%09%09$", "attributes"),
-    "attributes": Kind("{gopher}/00/poll%09%09?", "Fill it in"),
-    "attributes of a thing": Kind("{gopher}/00/story%09%09!", "Comes as"),
-    "form": Kind("{gopher}/00/poll%09%09?", "What is your name?", ("Fill it in",)),
+    "attributes": Kind("{gopher}/00/poll%09%09?", "Fill in the form"),
+    "attributes of a thing": Kind("{gopher}/00/story%09%09!", "Views"),
+    "form": Kind("{gopher}/00/poll%09%09?", "What is your name?", ("Fill in the form",)),
     "form, looked at": Kind(
-        "{gopher}/00/poll%09%09?", "Send this?", ("Fill it in", "Look at what will be sent")
+        "{gopher}/00/poll%09%09?", "Send this form?", ("Fill in the form", "Preview the data")
     ),
     "search of gopher": Kind("{gopher}/77/find", "Search for"),
     "group": Kind("{nntp}/comp.misc", "Grüße"),
@@ -64,26 +64,26 @@ KINDS: Mapping[str, Kind] = {
     "PDF": Kind("{shelf}/paper", "Shown by the browser"),
     "sound": Kind("{shelf}/sound", "audio/ogg"),
     "film": Kind("{shelf}/film", "video/webm"),
-    "octets": Kind("{shelf}/octets.exe", "may be run by whatever opens it"),
+    "octets": Kind("{shelf}/octets.exe", "A program that opens a file with this name may run it"),
     "HTML": Kind("{shelf}/page", "of words, and"),
-    "HTML as page": Kind("{shelf}/page", "Nothing in this frame runs", ("as page",)),
+    "HTML as page": Kind("{shelf}/page", "This frame runs no code", ("as page",)),
     "HTML, source": Kind("{shelf}/page", "<h1>A page</h1>", ("source",)),
-    "drawing as page": Kind("{shelf}/drawing", "Nothing in this frame runs", ("as page",)),
+    "drawing as page": Kind("{shelf}/drawing", "This frame runs no code", ("as page",)),
     "service": Kind("telnet://guest@bbs.example/", "resolve open", typed=True),
     "mail": Kind("mailto:joe@h.example?subject=hi", "joe@h.example"),
     "not found": Kind("{ftp}/nothing", "550"),
     "login": Kind("{login}/", "401"),
     "refused": Kind("{to_file}/", "S10"),
     "nobody there": Kind("{closed}/", "Try again"),
-    "no URL": Kind("/u/gopher%3A%2F%2F", "Look"),
-    "what is known": Kind("/look?url=gopher://h.example/1x", "What would be sent"),
+    "no URL": Kind("/u/gopher%3A%2F%2F", "Preview"),
+    "what is known": Kind("/look?url=gopher://h.example/1x", "Planned steps"),
     "what is refused": Kind("/look?url=gopher://h.example:25/1x%250D%250A", "S04"),
     "start": Kind("/", "Address"),
     "help": Kind("/help", "Rules"),
-    "history": Kind("/history", "Forget all of it"),
-    "bookmarks": Kind("/bookmarks", "Keep"),
-    "transfers": Kind("/transfers", "Nothing was saved so far"),
-    "settings": Kind("/settings", "What this run was started with"),
+    "history": Kind("/history", "Clear the history"),
+    "bookmarks": Kind("/bookmarks", "Add"),
+    "transfers": Kind("/transfers", "There are no transfers yet"),
+    "settings": Kind("/settings", "The settings of this run"),
 }
 
 
@@ -111,7 +111,7 @@ def visit(page: Page, window: Opened, places: Places, name: str) -> None:
         page.goto(f"{window.origin}/u/{quote(at, safe='')}")
     for press in kind.presses:
         if press == "Apply":
-            page.get_by_role("searchbox", name="Names with").fill("no such name")
+            page.get_by_role("searchbox", name="Name contains").fill("no such name")
         named = page.get_by_role("main").get_by_role("link", name=press, exact=True)
         named.or_(page.get_by_role("main").get_by_role("button", name=press, exact=True)).first.click()
     expect(page.locator("body")).to_contain_text(kind.words)

@@ -34,7 +34,7 @@ def come_in(page: Page, window: Opened) -> None:
 def look(page: Page, url: str) -> None:
     """Typed into the address bar."""
     page.get_by_role("textbox", name="Address", exact=True).fill(url)
-    page.get_by_role("button", name="Look", exact=True).click()
+    page.get_by_role("button", name="Preview", exact=True).click()
     page.wait_for_url(re.compile(r"/look\?"))
     expect(page.get_by_role("textbox", name="Address", exact=True)).to_have_value(url)
 

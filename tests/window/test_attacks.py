@@ -171,7 +171,7 @@ def test_who_is_led_here_is_asked_first(
     expect(page.get_by_role("main")).to_contain_text("asked to open this")
     assert page.url.partition("?")[0] == url
     assert target.connections == 0
-    page.get_by_role("link", name="Look at it").click()
+    page.get_by_role("link", name="Preview").click()
     expect(page.get_by_role("button", name="Open", exact=True)).to_be_visible()
     assert target.connections == 0
     page.get_by_role("button", name="Open", exact=True).click()

@@ -85,7 +85,7 @@ def shown(page: Page, window: Opened, site: Site, kind: Kind) -> Frame:
     if kind.media_type != "application/pdf":
         page.get_by_role("link", name="as page", exact=True).click()
     framed = page.locator("iframe")
-    expect(framed).to_have_attribute("title", "The document, as its author wrote it")
+    expect(framed).to_have_attribute("title", "Content of the document")
     assert framed.get_attribute("sandbox") is None  # with it there is no viewer for PDF
     page.wait_for_load_state()
     handle = framed.element_handle()

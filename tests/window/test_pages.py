@@ -114,7 +114,7 @@ def test_the_dialogue_stands_beside_the_page(viewer: Viewer, window: Opened, pla
     expect(page.locator("aside svg[role=img]")).to_have_count(2)
     expect(page.locator("aside svg").first).to_contain_text("USER anonymous")
     check(page)
-    for name, begins in (("the diagram (SVG)", "<?xml"), ("its data (JSON)", "{")):
+    for name, begins in (("diagram (SVG)", "<?xml"), ("data (JSON)", "{")):
         with page.expect_download() as waiting:
             page.get_by_role("link", name=name).click()
         saved = waiting.value
@@ -136,7 +136,7 @@ def test_it_is_used_with_the_keyboard_alone(script: bool, viewer: Viewer, house:
     expect(page.get_by_role("link", name="About", exact=True)).to_be_visible()
     press(page, "About")
     expect(page.get_by_role("main")).to_contain_text("A text of two lines.")
-    press(page, "Dialogue what was said on the wire")
+    press(page, "Protocol exchange the messages on the wire")
     expect(page.locator("aside svg").first).to_be_visible()
     press(page, "help")
     expect(page.get_by_role("heading", name="Help")).to_be_visible()
@@ -175,10 +175,10 @@ def test_a_form_is_filled_in_and_its_dialogue_stands_beside_the_answer(
     with served(settings=Settings(policy=Policy(allow_port=frozenset({port})))) as window:
         page = viewer.page()
         open_at_once(page, window, f"{places['gopher']}/00/poll%09%09?")
-        page.get_by_role("main").get_by_role("button", name="Fill it in").click()
+        page.get_by_role("main").get_by_role("button", name="Fill in the form").click()
         expect(page.get_by_role("main")).to_contain_text("What is your name?")
         page.locator("input[type=password]").fill("speak friend")
-        page.get_by_role("button", name="Look at what will be sent").click()
+        page.get_by_role("button", name="Preview the data").click()
         page.get_by_role("button", name="Send", exact=True).click()
         expect(page.get_by_role("main")).to_contain_text("Thank you.")
         page.locator("aside summary").first.click()
@@ -201,7 +201,7 @@ def test_a_person_logs_in_and_has_it_forgotten(viewer: Viewer, places: Places) -
             expect(page.get_by_role("heading", name="Log in")).to_be_visible()
             assert barriers(page) == []
             assert overflow(page) <= 0
-            expect(page.get_by_label("Name", exact=True)).to_have_value("bob")
+            expect(page.get_by_label("User name", exact=True)).to_have_value("bob")
             expect(page.get_by_label("Password", exact=True)).to_have_value("")
             page.get_by_label("Password", exact=True).fill(password)
             with page.expect_navigation():

@@ -50,7 +50,7 @@ VISITS = (
     Visit("inn", "plain", "/test.prose", "Grüße café", "Grüße café", "words@example.test"),
     Visit("inn", "plain", "/test.prose/9", "application/octet-stream"),
     Visit("nginx", "", "/about.txt", "A text of two lines."),
-    Visit("nginx", "", "/data.bin", "This is nothing that is shown here"),
+    Visit("nginx", "", "/data.bin", "This type of document cannot be shown here"),
     Visit("nginx", "", "/gone", "404"),
 )
 SCHEMES = {"vsftpd": "ftp", "inn": "nntp", "nginx": "http"}

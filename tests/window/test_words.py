@@ -209,7 +209,7 @@ def test_a_page_that_leads_inside_is_not_followed(
     stranger.pages["/"] = Sent("text/plain", "", 302, {"Location": inner})
     page = viewer.page()
     open_at_once(page, window, f"{stranger.origin}/")
-    expect(page.get_by_role("heading", level=1)).to_contain_text("Not opened S")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Refused by the policy S")
     assert page.get_by_role("button", name="Open", exact=True).count() == 0
 
 

@@ -71,12 +71,12 @@ def summary_of(exchange: RecordedExchange) -> str:
     sides = [f"{lane.title} ({lane.who})" if lane.who else lane.title for lane in exchange.lanes]
     words = f"Sequence diagram of {', '.join(sides)}: {format_count(len(exchange.messages), 'message')}"
     if exchange.left_out:
-        words += f", {exchange.left_out:,} more are left out"
+        words += f", {exchange.left_out:,} more omitted"
     if exchange.elapsed is not None:
         words += f", in {milliseconds(exchange.elapsed)} ms"
     if exchange.outcome is not None:
         words += f"; {'verdict' if exchange.kind == 'plan' else 'ended'}: {exchange.outcome}"
-    return f"{words}. A table beside it says the same."
+    return f"{words}. The table below has the same content."
 
 
 def milliseconds(at: float) -> str:
@@ -337,9 +337,9 @@ def page(sections: Sequence[tuple[RecordedExchange, ...]], heading: str, *, left
         if each
     )
     title = made[0].url if len(made) == 1 else format_count(len(made) + left_out, "URL")
-    subtitle = "A URL, and what it takes to get it." if len(made) == 1 else title
+    subtitle = "The steps to fetch a URL." if len(made) == 1 else title
     if left_out:
-        subtitle += f", of which {left_out:,} are left out in the middle"
+        subtitle += f", of which {left_out:,} in the middle are omitted"
     values = {
         "title": f"{heading}: {title}",
         "heading": heading,

@@ -168,7 +168,7 @@ def lines_of(octets: bytes) -> tuple[str, ...]:
     found = [each.removesuffix("\r") for each in found]
     while len(found) > 1 and not found[-1]:
         found.pop()
-    lines = [show_line(line) or "(an empty line)" for line in found[:LINES]]
+    lines = [show_line(line) or "(empty line)" for line in found[:LINES]]
     if len(found) > LINES:
         lines[-1] = f"… {len(found) - LINES + 1} more lines"
     return tuple(lines)
@@ -291,7 +291,7 @@ def make_planned_exchange(plan: Plan) -> RecordedExchange:
     return RecordedExchange(
         url=note(plan.url),
         kind="plan",
-        title="What would be said",
+        title="Planned exchange",
         lanes=lanes_of(messages, steps.who, host_of(plan.url)),
         messages=messages,
         outcome=plan.verdict,
@@ -339,7 +339,7 @@ class _Steps:
         if text == TLS_BEGINS:
             self._begin_tls(self._heard_from)
         elif text == DATA_CLOSED and self._heard_from == "data":
-            self._add("close", ("the data connection is closed",), "data", "client")
+            self._add("close", ("closes the data connection",), "data", "client")
             self._heard_from = "server"
         else:
             self.note(text)
@@ -350,8 +350,8 @@ class _Steps:
         place: Place = "data" if is_data else "server"
         self._host = host
         chosen = is_data and port == "0"
-        where = "a port of the server's choice" if chosen else f"port {port}"
-        self.who.setdefault(place, "server's choice" if chosen else show_line(f"{host} {where}"))
+        where = "a port chosen by the server" if chosen else f"port {port}"
+        self.who.setdefault(place, "port chosen by the server" if chosen else show_line(f"{host} {where}"))
         words = "sends datagrams to" if transport == "udp" else "connects to"
         self._add("open", (show_line(f"{words} {host or 'a news server'}, {where}"),), "client", place)
         self._secured[place] = False
@@ -362,7 +362,7 @@ class _Steps:
 
     def _begin_tls(self, place: Place) -> None:
         self._secured[place] = True
-        self._add("tls", ("TLS begins: all that follows is encrypted",), "client", place)
+        self._add("tls", ("TLS starts: all further data is encrypted",), "client", place)
 
     def _send(self, octets: bytes) -> None:
         if readable(octets):

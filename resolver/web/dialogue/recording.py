@@ -82,7 +82,7 @@ class BoundedMessages:
         """Return the kept messages, with one message of kind `gap` in place of the others."""
         if not self.left_out:
             return (*self._first, *self._last)
-        gap = DiagramMessage("gap", (f"{self.left_out:,} messages are left out here",))
+        gap = DiagramMessage("gap", (f"{self.left_out:,} messages omitted",))
         return (*self._first, gap, *self._last)
 
 
@@ -153,10 +153,10 @@ class ExchangeRecording:
             case Progress():
                 self._progress(event)
             case Retrying(error=error, delay=delay):
-                again = f"again in {delay:g} s" if delay else "again when its turn comes"
+                again = f"retrying in {delay:g} s" if delay else "retrying later"
                 self._note(f"{words_of(error)}; {again}", "bad")
             case Kept(path=path, octets=octets):
-                self._note(f"{format_count(octets)} stay beside {path}")
+                self._note(f"{format_count(octets)} kept beside {path}")
             case Finished():
                 self._finish(event)
 
@@ -172,7 +172,7 @@ class ExchangeRecording:
         return RecordedExchange(
             url=note(self._url),
             kind="dialogue",
-            title="What was said",
+            title="Protocol exchange",
             lanes=lanes_of(messages, self._who, host_of(self._url)),
             messages=messages,
             left_out=self._messages.left_out,
@@ -184,7 +184,7 @@ class ExchangeRecording:
     def _start(self, event: Started) -> None:
         self._outcome, self._failed = None, False
         if event.attempt > 1:
-            self._note(f"try {event.attempt}")
+            self._note(f"attempt {event.attempt}")
         self._reported = self._heard = 0
         self._pieces = None
 
@@ -193,7 +193,7 @@ class ExchangeRecording:
         if self._hop is None:
             self._url = self._url or url
         elif url != self._hop and url != self._url and self._outcome is None:
-            self._note(f"goes on to {url}")
+            self._note(f"continues with {url}")
         if url != self._url or self._hop is None:
             self._hop = url
 
@@ -208,7 +208,7 @@ class ExchangeRecording:
     def _connect(self, event: Connected) -> None:
         place: Place = "data" if event.data else "server"
         who = show_line(f"{event.address} port {event.port}")
-        self._who[place] = who if self._who.get(place, who) == who else "one after the other"
+        self._who[place] = who if self._who.get(place, who) == who else "several addresses"
         words = show_line(f"connects to {who}")
         if self._taken is not None and not event.data:  # bytes before this were sent to a proxy
             self._messages.replace(self._taken, self._taken._replace(lines=(words,)))
@@ -223,7 +223,7 @@ class ExchangeRecording:
 
     def _begin_tls(self, place: Place) -> None:
         self._secured[place] = True
-        self._add("tls", ("TLS stands: all that follows is encrypted",), "client", place)
+        self._add("tls", ("TLS established: all further data is encrypted",), "client", place)
 
     def _close(self, event: Closed) -> None:
         place: Place = "data" if event.data else "server"
@@ -252,7 +252,7 @@ class ExchangeRecording:
             self._who.setdefault("server", "in datagrams")
             return
         self._secured["server"] = row.tls == "always"
-        self._taken = self._add("open", ("takes a connection that was kept",), "client", "server")
+        self._taken = self._add("open", ("reuses a pooled connection",), "client", "server")
 
     def _row(self) -> Scheme | None:
         return registry.find((self._hop or "").partition(":")[0])
@@ -344,7 +344,7 @@ class ExchangeRecording:
         return message
 
     def _compute_elapsed(self) -> float:
-        assert self._begun is not None, "something was heard"
+        assert self._begun is not None, "an event was recorded"
         return (self._at - self._begun) * 1000
 
 

@@ -247,7 +247,7 @@ def directory_page(
         "filter": query.filter,
         "filter_fields": fields_of(place, query, but="q"),
         "unfiltered": place.make_address(query._replace(filter="", page=1)) if query.filter else None,
-        "empty": "No name has that." if query.filter else "Nothing is in it.",
+        "empty": "No name matches the filter." if query.filter else "The listing is empty.",
         "paging": shown.paging,
     }
     return WebPage("directory.html", place.url, 200, values)
@@ -256,7 +256,7 @@ def directory_page(
 def count_of(shown: ListingPage, query: PageQuery) -> str:
     """Return which entries the page shows, and out of how many."""
     if not shown.matched:
-        return f"None of {shown.total:,} match." if query.filter else "Empty."
+        return f"0 of {shown.total:,} entries match." if query.filter else "Empty."
     among = f" that match, of {shown.total:,}" if query.filter else ""
     if shown.paging.pages == 1:
         return format_count(shown.matched, "entry", "entries") + among
@@ -290,7 +290,7 @@ def row_of(number: int, entry: Entry, place: PageAddressBar, judge: Judge | None
 
 def _note(extra: Mapping[str, JsonValue] | None) -> str:
     unusable = text_of(extra, "unusable")
-    return f"leads nowhere: {unusable}" if unusable else ""
+    return f"has no link: {unusable}" if unusable else ""
 
 
 def _heads(place: PageAddressBar, query: PageQuery) -> list[SortColumn]:
@@ -386,7 +386,7 @@ def _hit(
     types = extra.get("types")
     names = [str(each) for each in types] if isinstance(types, list) else []
     lines = extra.get("lines")
-    size = "" if entry.size is None else f"{entry.size:,} octets"
+    size = "" if entry.size is None else f"{entry.size:,} bytes"
     if isinstance(lines, int) and lines and not size:
         size = f"{lines:,} lines"
     cannot = explain_forbidden(entry, judge)

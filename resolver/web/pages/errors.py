@@ -116,21 +116,21 @@ class LoginQuestion(NamedTuple):
 
 #: The row of the nearest base class applies.
 ROWS: Mapping[type[ResolveError], ErrorKind] = {
-    InvalidUrl: ErrorKind(400, "This is no URL"),
-    UnsupportedScheme: ErrorKind(501, "Nobody here resolves such URLs"),
-    Refused: ErrorKind(403, "Not opened"),
-    TimedOut: ErrorKind(504, "Nothing was heard in time"),
-    TlsError: ErrorKind(502, "No connection that can be trusted"),
-    NetworkError: ErrorKind(502, "The network did not get there"),
-    LimitExceeded: ErrorKind(413, "More came than is taken"),
-    ProtocolError: ErrorKind(502, "The server broke its protocol"),
-    NotFound: ErrorKind(404, "There is no such thing"),
-    LoginRequired: ErrorKind(403, "A login is needed"),
-    TryLater: ErrorKind(503, "Not now"),
-    Declined: ErrorKind(403, "The server said no"),
-    IntegrityError: ErrorKind(502, "What came is not what was announced"),
-    LocalError: ErrorKind(500, "This machine is in the way"),
-    ResolveError: ErrorKind(500, "It could not be resolved"),
+    InvalidUrl: ErrorKind(400, "Invalid URL"),
+    UnsupportedScheme: ErrorKind(501, "Unsupported scheme"),
+    Refused: ErrorKind(403, "Refused by the policy"),
+    TimedOut: ErrorKind(504, "Timed out"),
+    TlsError: ErrorKind(502, "TLS connection failed"),
+    NetworkError: ErrorKind(502, "Network error"),
+    LimitExceeded: ErrorKind(413, "Limit exceeded"),
+    ProtocolError: ErrorKind(502, "Protocol error of the server"),
+    NotFound: ErrorKind(404, "Not found"),
+    LoginRequired: ErrorKind(403, "Login required"),
+    TryLater: ErrorKind(503, "Temporarily unavailable on the server"),
+    Declined: ErrorKind(403, "Refused by the server"),
+    IntegrityError: ErrorKind(502, "Integrity check failed"),
+    LocalError: ErrorKind(500, "Error on this machine"),
+    ResolveError: ErrorKind(500, "Request failed"),
 }
 
 
@@ -192,14 +192,14 @@ def error_page(
 
 
 def _list_known(error: ResolveError) -> list[FactRow]:
-    found = [FactRow("error", type(error).__name__), FactRow("exit status of resolve", str(error.exit_code))]
+    found = [FactRow("error", type(error).__name__), FactRow("exit code of resolve", str(error.exit_code))]
     if isinstance(error, Declined) and error.code is not None:
-        found.append(FactRow("the server's code", error.code))
+        found.append(FactRow("reply code of the server", error.code))
     if isinstance(error, Truncated):
         of = "" if error.expected is None else f" of {error.expected:,}"
-        found.append(FactRow("arrived", f"{error.received:,}{of} octets"))
+        found.append(FactRow("arrived", f"{error.received:,}{of} bytes"))
     if isinstance(error, TryLater) and error.after is not None:
-        found.append(FactRow("asked to wait", format_count(round(error.after), "second", "seconds")))
+        found.append(FactRow("server asks to wait", format_count(round(error.after), "second", "seconds")))
     if error.attempts > 1:
         found.append(FactRow("tries", str(error.attempts)))
     return found

@@ -44,7 +44,7 @@ _MAX_VIEWS = 100
 def attributes_page(response: Response, place: PageAddressBar) -> WebPage:
     extra = response.extra or {}
     values = {
-        "heading": response.title or "What the server says of this item",
+        "heading": response.title or "Attributes of this item",
         "url": place.url,
         "views": list(views_of(extra, response.url, place)),
         "blocks": list(_blocks(extra)),
@@ -68,7 +68,7 @@ def views_of(
 def _view_words(view: Mapping[str, JsonValue]) -> str:
     words = [str(word) for name in ("media_type", "language") if (word := view.get(name))]
     about = view.get("about")
-    return " ".join(words) + (f" (about {about:,} octets)" if isinstance(about, int) else "")
+    return " ".join(words) + (f" (about {about:,} bytes)" if isinstance(about, int) else "")
 
 
 def _blocks(extra: Mapping[str, JsonValue]) -> Iterator[FactRow]:
@@ -188,7 +188,7 @@ def menu_page(
         "filter": query.filter,
         "filter_fields": fields_of(place, query, but="q"),
         "unfiltered": place.make_address(query._replace(filter="", page=1)) if query.filter else None,
-        "empty": "No item has that." if query.filter else _explain_empty(search, words),
+        "empty": "No item matches the filter." if query.filter else _explain_empty(search, words),
         "paging": shown.paging,
     }
     return WebPage("menu.html", place.url, 200, values)
@@ -197,7 +197,7 @@ def menu_page(
 def _explain_empty(search: str, words: str) -> str:
     if not search:
         return "The menu is empty."
-    return "Nothing was found." if words else "Write what to search for."
+    return "No results found." if words else "Enter search words."
 
 
 def _items(entries: Iterable[Numbered], place: PageAddressBar, judge: Judge | None) -> Iterator[MenuRow]:

@@ -211,8 +211,8 @@ def author_of(text: str) -> str:
 
 def _explain_empty(query: PageQuery) -> str:
     if query.filter:
-        return "No article has that."
-    return "None of these numbers has an article." if query.before else "The group has no articles."
+        return "No article matches the filter."
+    return "There are no articles before this number." if query.before else "The group has no articles."
 
 
 def _link_older(extra: Mapping[str, JsonValue] | None, place: PageAddressBar) -> str | None:

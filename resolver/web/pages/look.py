@@ -15,9 +15,9 @@ from resolver.web.pages.errors import CaretLine, point_at
 from resolver.web.pages.page import FactRow, PageAddressBar, WebPage, line_of
 
 _VERDICTS: dict[Action, str] = {
-    "allow": "Nothing speaks against it.",
-    "warn": "It may be opened. Read this first.",
-    "refuse": "It is not opened.",
+    "allow": "Allowed by the policy.",
+    "warn": "Allowed with warnings.",
+    "refuse": "Refused by the policy.",
 }
 _MASKED = "****"
 
@@ -67,7 +67,9 @@ def look_page(
         "url": plan.url,
         "text": text,
         "verdict": plan.verdict,
-        "verdict_words": _VERDICTS[plan.verdict] if goes_ahead or not in_the_way else "It cannot be opened.",
+        "verdict_words": _VERDICTS[plan.verdict]
+        if goes_ahead or not in_the_way
+        else "The URL cannot be opened.",
         "in_the_way": in_the_way,
         "rulings": list(rulings_of(verdict.decisions, text, plan.url)) or _others(plan),
         "spelling": [finding.rule for finding in (() if url is None else url.spelling)],
@@ -117,7 +119,7 @@ def _component(value: JsonValue) -> str:
 def _step(step: PlanStep) -> SendingRow:
     if step["action"] == "connect":
         tls = " with TLS" if step["tls"] else ""
-        host = _word(step["host"]) or "a news server that is still to be named,"
+        host = _word(step["host"]) or "a news server (not configured),"
         where = f"{host} port {_word(step['port'])} ({_word(step['transport'])}{tls})"
         return SendingRow("connect", where, False)
     name, value = next((name, value) for name, value in step.items() if name != "action")

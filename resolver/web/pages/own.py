@@ -187,7 +187,7 @@ def transfer_shown(one: SavedTransfer, place: PageAddressBar) -> TransferRow:
         one.url,
         place.look(one.url),
         one.state,
-        octets(one.received) if one.state == "done" else f"{one.received:,}{of} octets",
+        octets(one.received) if one.state == "done" else f"{one.received:,}{of} bytes",
         percent,
         "" if one.rate is None or one.state != "running" else _rate(one.rate),
         ", ".join([*([one.digest] if one.digest else []), *one.verified]),

@@ -200,7 +200,7 @@ def _describe_entry(entry: Entry, name: str) -> str:
 
 
 def octets(count: int) -> str:
-    return "1 octet" if count == 1 else f"{count:,} octets"
+    return "1 byte" if count == 1 else f"{count:,} bytes"
 
 
 def format_count(count: int, one: str, many: str) -> str:

@@ -1,7 +1,7 @@
-// What a page can do without, and is nicer with. Every page works without this file.
+// Optional conveniences: every page works without this file.
 "use strict";
 
-// "/" goes to the address bar, as in a pager; not from within a field.
+// "/" moves the focus to the address bar, as in a pager, unless the focus is in a field.
 document.addEventListener("keydown", (event) => {
   const inField = event.target.closest("input, textarea, select");
   if (event.key === "/" && !inField && !event.ctrlKey && !event.metaKey && !event.altKey) {
@@ -10,7 +10,7 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
-// A form that acts is sent once, however often its button is pressed.
+// A POST form is sent once, even if its button is pressed several times.
 document.addEventListener("submit", (event) => {
   const form = event.target;
   if (form.method !== "post" || event.submitter?.name === "url") return;
@@ -21,7 +21,7 @@ window.addEventListener("pageshow", () => {
   for (const form of document.forms) delete form.dataset.sent;
 });
 
-// Schemes that this browser may hand over: it asks the person itself, and refuses what it does not know.
+// Schemes that the browser may pass to the web UI: it asks the user, and refuses unknown schemes.
 for (const button of document.querySelectorAll('[data-handlers] button[name="handler"]')) {
   button.addEventListener("click", () => {
     const template = location.origin + button.closest("[data-handlers]").dataset.handlers;
@@ -33,11 +33,11 @@ for (const button of document.querySelectorAll('[data-handlers] button[name="han
       } catch {}
     }
     button.disabled = true;
-    button.textContent += ": this browser does not take it";
+    button.textContent += ": not supported by this browser";
   });
 }
 
-// How far transfers are, as the server tells it. Without this the page is asked for again by itself.
+// Progress of transfers by server-sent events. Without scripts the page reloads periodically.
 const transfers = document.querySelector("form[data-events]");
 if (transfers) {
   let source = null;
@@ -59,7 +59,7 @@ if (transfers) {
 
   const show = (one) => {
     const row = document.getElementById("t" + one.number);
-    if (!row) return location.reload();  // begun on another page
+    if (!row) return location.reload();  // started on another page
     for (const [place, text] of Object.entries({
       ".file": one.name, ".note": one.error, ".proofs": one.proofs, ".state": one.state, ".count": one.amount,
       ".rate": one.rate,
@@ -85,7 +85,7 @@ if (transfers) {
     });
   };
 
-  // A page that nobody sees holds no connection.
+  // A hidden page closes its connection.
   document.addEventListener("visibilitychange", () => {
     source?.close();
     if (!document.hidden) follow();

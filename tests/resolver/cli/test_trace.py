@@ -183,9 +183,9 @@ def test_every_scheme_has_its_dialogue_and_its_plan(at: dict[str, str], folder: 
     found = sections(folder)
     assert list(found) == given
     for said, planned in found.values():
-        assert said.startswith("What was said")
+        assert said.startswith("Protocol exchange")
         assert "done" in said
-        assert planned.startswith("What would be said")
+        assert planned.startswith("Planned exchange")
     text = found["{ftp}/pub/a.txt".format_map(at)][0]
     for words in ("220 ", "USER anonymous", "PASS ****", "RETR a.txt", "150 ", "29 octets", "226 "):
         assert words in text
@@ -270,7 +270,7 @@ def test_a_redirect_and_what_is_saved_in_bulk_are_counted(at: dict[str, str], fo
     assert done.status == 0
     size = (folder / "d" / "large.bin").stat().st_size
     moved, large = sections(folder).values()
-    assert f"goes on to {at['http']}/about.txt" in moved[0]
+    assert f"continues with {at['http']}/about.txt" in moved[0]
     assert f"{size:,} octets" in large[0]
 
 

@@ -277,7 +277,7 @@ async def test_a_websocket_is_closed_whoever_asks() -> None:
     async with running() as (browser, told):
         asked = ("GET / HTTP/1.1", "Host: 127.0.0.1:{port}", f"Cookie: {browser.cookie}", *upgrade)
         assert await head(browser, *asked) == 403
-        assert told == ["refused a websocket"]
+        assert told == ["refused a websocket connection"]
 
 
 @pytest.mark.parametrize("said", ["cross-site", "same-site", "Same-Origin", "none, cross-site", "null"])
@@ -507,7 +507,7 @@ async def test_peer_with_the_port_of_the_users_own_socket_at_another_address_is_
             other.sendall(head.encode())
             answer = await trio.to_thread.run_sync(other.recv, 12)
         assert answer == b"HTTP/1.1 403"
-        assert told == ["refused GET /: from another user of this machine"]
+        assert told == ["refused GET /: peer is another user of this machine"]
 
 
 def socket_of_another_user() -> socket.socket:

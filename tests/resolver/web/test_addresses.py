@@ -66,7 +66,7 @@ async def test_what_is_typed_is_looked_at_first_and_then_opened() -> None:
         opened = await browser.open(looked)
         assert (opened.status, len(peer.heard)) == (200, 1)
         assert "About" in opened.text
-        assert "Dialogue" in opened.text
+        assert "Protocol exchange" in opened.text
         history = (await browser.ask("/history")).text
         assert peer.url in history
 
@@ -87,7 +87,7 @@ async def test_what_was_looked_at_opens_nothing_else() -> None:
     async with gopher() as peer, running() as (browser, _):
         looked = await browser.look("gopher://127.0.0.1/1")
         form = {"csrf": looked.field("csrf"), "from": looked.field("from"), "url": peer.url}
-        assert "Look before it is opened" in (await browser.post("/open", form)).text
+        assert "Preview of a URL" in (await browser.post("/open", form)).text
         assert peer.heard == []
 
 

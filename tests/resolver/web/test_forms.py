@@ -102,7 +102,11 @@ async def test_a_login_opens_the_page_and_stands_nowhere() -> None:
 async def test_a_wrong_one_is_not_sent_again_and_may_be_given_anew() -> None:
     async with guarded() as server, running() as (browser, _):
         refused = await log_in(browser, await browser.typed(server.url), "wrong")
-        assert (refused.status, "was not enough" in refused.text, "wrong" in refused.text) == (
+        assert (
+            refused.status,
+            "did not accept the previous login" in refused.text,
+            "wrong" in refused.text,
+        ) == (
             403,
             True,
             False,
@@ -133,7 +137,7 @@ async def test_who_logged_in_before_is_not_who_asks_now(nursery: trio.Nursery) -
         assert (page.status, 'action="/login"' in page.text) == (403, True)
         assert 'name="user" type="text" value="bob"' in page.text
         page = await log_in(browser, page, "wrong", "bob")
-        assert (page.status, "was not enough" in page.text) == (403, True)
+        assert (page.status, "did not accept the previous login" in page.text) == (403, True)
         opened = await log_in(browser, page, BOBS, "bob")
         assert opened.status == 200
         assert BOBS not in opened.text
@@ -240,7 +244,7 @@ async def test_a_form_is_sent_after_it_was_looked_at(nursery: trio.Nursery) -> N
         assert "What is your name?" in form.text
         assert 'value="Frodo"' in form.text
         looked = await browser.post("/form", {"csrf": form.field("csrf"), "form": form.field("form"), **SAID})
-        assert "Send this?" in looked.text
+        assert "Send this form?" in looked.text
         assert "speak friend" not in looked.text
         assert not any(BLOCK in bytes(heard) for heard in server.heard)
         said = {"csrf": looked.field("csrf"), "answers": looked.field("answers")}
@@ -263,9 +267,9 @@ async def test_what_was_sent_is_told_beside_what_came_back(nursery: trio.Nursery
         looked = await browser.post("/form", filled)
         said = {"csrf": looked.field("csrf"), "answers": looked.field("answers")}
         done = await browser.post("/send", said)
-        _, _, beside = done.text.partition("<summary>Dialogue")
-        assert "What was said" in beside
-        assert "What would be said" in beside
+        _, _, beside = done.text.partition("<summary>Protocol exchange")
+        assert "Protocol exchange" in beside
+        assert "Planned exchange" in beside
         assert "0/poll" in beside
         files = re.findall(r'href="(/dialogue/[^"]+)"', beside)
         away = [(await browser.ask(each)).text for each in files]

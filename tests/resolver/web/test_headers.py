@@ -310,7 +310,7 @@ async def test_a_name_that_would_be_run_is_warned_of(nursery: trio.Nursery) -> N
     async with running() as (browser, _):
         for name in names:
             page = await browser.typed(f"http://127.0.0.1:{server.port}/{name}")
-            assert (name, "may be run by whatever opens it" in page.text) == (
+            assert (name, "A program that opens a file with this name may run it" in page.text) == (
                 name,
                 name not in ("a.txt", "a.html.zip"),
             )

@@ -215,7 +215,7 @@ async def test_gateway_asked_with_the_cookie_of_the_window_sends_nothing() -> No
             answer = await browser.ask(target, {**UNSAID, "Cookie": cookie})
             assert (answer.status, answer.body, peer.heard) == (403, b"", [])
             assert_neither_run_nor_shown(answer)
-        assert told == ["refused GET /g/...: the cookie of the window"] * 2
+        assert told == ["refused GET /g/...: session cookie of the web UI"] * 2
         assert (await browser.ask(target, {**UNSAID, "Cookie": "a=b"})).status == 200
 
 
@@ -310,7 +310,7 @@ async def test_no_more_than_so_many_requests_are_answered_at_a_time() -> None:
             with trio.fail_after(HANG):
                 while (await browser.ask("/")).status != 503:  # until the last of them has arrived
                     pass
-            assert "too many requests" in told[-1]
+            assert "too many concurrent requests" in told[-1]
             assert len(peer.heard) <= 6
         with trio.fail_after(HANG):
             while (await browser.ask("/")).status != 200:

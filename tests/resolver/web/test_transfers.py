@@ -138,7 +138,7 @@ async def test_how_far_a_transfer_is_comes_as_it_happens(here: Path) -> None:
             assert b"cache-control: no-store" in heard.head.lower()
             while (row := await heard.until("running"))["percent"] is None:
                 pass
-            assert (row["percent"], row["amount"]) == (50, "10 of 20 octets")
+            assert (row["percent"], row["amount"]) == (50, "10 of 20 bytes")
             assert row["buttons"] == [["pause", "pause"], ["stop", "stop"]]
             server.rest.set()
             row = await heard.until("done")
@@ -330,7 +330,7 @@ async def begun(browser: Browser, server: Slow, name: str) -> None:
 
 
 async def until_half_is_here(browser: Browser) -> None:
-    while "10 of 20 octets" not in (await browser.ask("/transfers")).text:  # noqa: ASYNC110
+    while "10 of 20 bytes" not in (await browser.ask("/transfers")).text:  # noqa: ASYNC110
         await trio.sleep(LOOK_AGAIN)
 
 
@@ -369,7 +369,7 @@ async def test_of_a_file_that_is_gone_it_is_not_said_that_it_is_there(
             await until(browser, lambda states: states == ["done"])
         (account_here / "a.txt").unlink()
         async with running(ledger=ledger) as (browser, _):
-            assert "the file is no longer there" in (await browser.ask("/transfers")).text
+            assert "the file was moved, deleted or changed" in (await browser.ask("/transfers")).text
             await act(browser, resume="1")
             await until(browser, lambda states: states == ["done"])
         assert (account_here / "a.txt").read_bytes() == b"x" * 20
@@ -416,7 +416,7 @@ async def test_a_password_is_not_in_it(ledger: str, account_place: Path) -> None
         async with running(ledger=ledger) as (browser, _):
             await act(browser, resume="1")
             await until(browser, lambda states: states == ["failed"])
-            assert "had a password" in (await browser.ask("/transfers")).text
+            assert "the password in the URL was not stored" in (await browser.ask("/transfers")).text
         assert server.asked == asked
 
 
@@ -447,7 +447,7 @@ async def test_where_another_server_has_it_files_are_saved_all_the_same(ledger: 
         async with running(ledger=ledger) as (second, _):
             await save(second, server.url("a.txt"))
             await until(second, lambda states: states == ["done"])
-            assert "Not remembered when resolve stops" in (await second.ask("/transfers")).text
+            assert "Not recorded for later runs" in (await second.ask("/transfers")).text
             assert "is locked by another run" in (await second.ask("/transfers")).text
         assert await rows(first) == []
 

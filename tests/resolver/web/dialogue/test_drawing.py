@@ -145,7 +145,7 @@ def test_a_diagram_says_what_it_is_to_who_does_not_see_it() -> None:
     names = {each.get("id"): each for each in root.iter() if each.get("id") is not None}
     title, summary = (names[name] for name in (root.get("aria-labelledby") or "").split())
     assert [etree.QName(each).localname for each in (title, summary)] == ["title", "desc"]
-    assert title.text == f"What was said: {URL}"
+    assert title.text == f"Protocol exchange: {URL}"
     assert "18 messages" in (summary.text or "")
     assert "ended: done" in (summary.text or "")
 
@@ -181,4 +181,4 @@ def test_several_urls_have_a_section_each() -> None:
     found = skeleton(page([(each,) for each in exchanges], "What was said", left_out=3))
     assert [tag for tag, _ in found.elements].count("section") == 2
     assert len(found.ids) == len(set(found.ids))
-    assert "5 URLs, of which 3 are left out in the middle" in "".join(found.text)
+    assert "5 URLs, of which 3 in the middle are omitted" in "".join(found.text)

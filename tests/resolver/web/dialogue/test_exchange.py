@@ -68,7 +68,7 @@ def test_a_secret_that_is_long_is_hidden_before_it_is_cut() -> None:
 
 def test_lines_are_cut_and_counted() -> None:
     assert lines_of(b"a\r\nb\nc\r\n\r\n") == ("a", "b", "c")
-    assert lines_of(b"\r\n") == ("(an empty line)",)
+    assert lines_of(b"\r\n") == ("(empty line)",)
     lines = lines_of(b"x\r\n" * 1000)
     assert len(lines) == LINES
     assert lines[-1] == f"… {1000 - LINES + 1} more lines"

@@ -12,19 +12,19 @@ def test_a_plan_of_a_transfer_has_the_lanes_that_the_transfer_has() -> None:
     assert [(lane.place, lane.title, lane.who) for lane in exchange.lanes] == [
         ("client", "this machine", ""),
         ("server", "h.example", "port 990"),
-        ("data", "data", "server's choice"),
+        ("data", "data", "port chosen by the server"),
     ]
     lines = told(exchange)
-    data = lines.index("open client>data connects to h.example, a port of the server's choice")
+    data = lines.index("open client>data connects to h.example, a port chosen by the server")
     assert lines[data + 1 : data + 3] == [
-        "tls client>data TLS begins: all that follows is encrypted",
+        "tls client>data TLS starts: all further data is encrypted",
         "note > if RETR is refused with 550: CWD to the name; if it is a directory, TYPE A and NLST",
     ]
     assert lines[data + 3 :] == [
         "say client>server RETR a.txt",
         "hear server>client the first reply to 'RETR a.txt', or the first data",
         "hear data>client the bytes of the file",
-        "close data>client the data connection is closed",
+        "close data>client closes the data connection",
         "hear server>client the final reply to 'RETR a.txt'",
     ]
     assert all(message.at is None for message in exchange.messages)

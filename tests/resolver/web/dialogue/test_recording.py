@@ -73,13 +73,13 @@ def test_a_transfer_has_a_message_for_each_thing_said_or_done() -> None:
         "hear server>client 220 here",
         "say client>server AUTH TLS",
         "hear server>client 234 go",
-        "tls client>server TLS stands: all that follows is encrypted",
+        "tls client>server TLS established: all further data is encrypted",
         "say client>server EPSV",
         "hear server>client 229 (|||4000|)",
         "open client>data connects to 192.0.2.1 port 4000",
         "say client>server RETR a",
         "hear server>client 150 comes",
-        "tls client>data TLS stands: all that follows is encrypted",
+        "tls client>data TLS established: all further data is encrypted",
         "body data>client 13 one",
         "close data>client closes the connection",
         "hear server>client 226 done",
@@ -160,7 +160,7 @@ CASES: list[tuple[str, list[Event], list[str]]] = [
         "a connection that was kept",
         [Started(URL, 1), Sent(URL, b"PWD\r\n"), Received(URL, b"257 here\r\n")],
         [
-            "open client>server takes a connection that was kept",
+            "open client>server reuses a pooled connection",
             "say client>server PWD",
             "hear server>client 257 here",
         ],
@@ -184,8 +184,8 @@ CASES: list[tuple[str, list[Event], list[str]]] = [
         [Started(HTTP, 1), Connected(HTTP, "192.0.2.1", 80, True), Sent("http://h.example/b", b"GET /b\r\n")],
         [
             "open client>server connects to 192.0.2.1 port 80",
-            "tls client>server TLS stands: all that follows is encrypted",
-            "note > goes on to http://h.example/b",
+            "tls client>server TLS established: all further data is encrypted",
+            "note > continues with http://h.example/b",
             "say client>server GET /b",
         ],
     ),
@@ -200,8 +200,8 @@ CASES: list[tuple[str, list[Event], list[str]]] = [
         ],
         [
             "note > Unreachable: no route",
-            "note > no route; again in 1 s",
-            "note > try 2",
+            "note > no route; retrying in 1 s",
+            "note > attempt 2",
             "note > NotFound: not there",
         ],
     ),
@@ -271,7 +271,7 @@ CASES: list[tuple[str, list[Event], list[str]]] = [
     (
         "a warning, and what stays of a file",
         [Warned(URL, Finding("S04", "warn", "port 22")), Kept(URL, "a.part", 1, True)],
-        ["note > warning (S04): port 22", "note > 1 octet stay beside a.part"],
+        ["note > warning (S04): port 22", "note > 1 octet kept beside a.part"],
     ),
 ]
 
@@ -290,7 +290,7 @@ def test_of_very_many_messages_the_first_and_the_last_are_kept() -> None:
     assert len(exchange.messages) == 2 * HALF + 1
     assert exchange.left_out == 10_001 - 2 * HALF
     assert exchange.messages[HALF].kind == "gap"
-    assert exchange.messages[HALF].lines == ("9,501 messages are left out here",)
+    assert exchange.messages[HALF].lines == ("9,501 messages omitted",)
     assert exchange.messages[HALF - 1].lines == (f"NOOP {HALF - 2}",)
     assert exchange.messages[-1].lines == ("NOOP 9999",)
 
@@ -332,7 +332,9 @@ async def test_what_goes_on_at_once_is_told_apart(nursery: trio.Nursery) -> None
         assert lines.count("note > done") == 1
         asked = [line for line in lines if line.startswith("say")]
         assert len(asked) == (2 if "/to-" in exchange.url else 1)
-        assert ("note > goes on to " + exchange.url.replace("to-", "") in lines) == ("/to-" in exchange.url)
+        assert ("note > continues with " + exchange.url.replace("to-", "") in lines) == (
+            "/to-" in exchange.url
+        )
         body = "aaa" if exchange.url.endswith("a") else "bbbb"
         assert [line for line in lines if line.startswith("body")][-1].endswith(body)
 
@@ -346,7 +348,7 @@ async def test_a_block_hears_what_is_asked_for_in_it(nursery: trio.Nursery) -> N
     exchange = recording.exchange()
     assert exchange.url == server.url("/to-a")
     assert exchange.outcome == "done"
-    assert "open client>server takes a connection that was kept" in told(exchange)
+    assert "open client>server reuses a pooled connection" in told(exchange)
 
 
 async def test_of_very_many_the_first_and_the_last_are_kept(nursery: trio.Nursery) -> None:

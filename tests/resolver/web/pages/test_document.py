@@ -187,7 +187,7 @@ def test_a_menu_says_what_each_item_is() -> None:
     markup = rendered(page)
     text = "".join(skeleton(markup).text)
     assert "Hello\nWorld" in text
-    assert "sends what you write" in text
+    assert "sends your answers" in text
     assert "run resolve open telnet://g@h.example/" in text
     assert "cannot be opened: port 25" in text
     assert "(S04)" in text

@@ -88,7 +88,7 @@ def test_a_refusal_says_its_rule_and_no_way_around() -> None:
     found = skeleton(rendered(error_page(error, "gopher://h:25/", "gopher://h:25/", place())))
     text = "".join(found.text)
     assert "Nothing was sent" in text
-    assert "--allow-port 25 " in text
+    assert "start resolve with --allow-port 25." in text
     assert "/help#S04" in found.values
     assert "post" not in found.values
     assert "Try again" not in text
@@ -97,7 +97,7 @@ def test_a_refusal_says_its_rule_and_no_way_around() -> None:
 def test_what_another_url_is_to_blame_for_is_said_of_that_one() -> None:
     error = Refused("S10", "S10: not followed", position=2, url="file:///etc/passwd")
     text = "".join(skeleton(rendered(error_page(error, "http://h/", "http://h/", place()))).text)
-    assert "It led to file:///etc/passwd" in text
+    assert "The URL led to file:///etc/passwd" in text
     assert error_page(LimitExceeded("body", "x"), "x", "x", place()).status == 413
 
 
