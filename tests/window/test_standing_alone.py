@@ -121,7 +121,7 @@ def test_a_table_says_the_same_without_script(viewer: Viewer, files: Path) -> No
     rows = page.locator("table").first.locator("tbody tr")
     expect(rows).to_have_count(18)
     expect(rows.nth(4)).to_contain_text("AUTH TLS")
-    expect(rows.nth(13)).to_contain_text("13 octets")
+    expect(rows.nth(13)).to_contain_text("13 bytes")
 
 
 def test_it_can_be_printed(viewer: Viewer, files: Path) -> None:

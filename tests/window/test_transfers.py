@@ -108,7 +108,7 @@ def test_it_is_paused_and_gone_on_with(viewer: Viewer, window: Opened, slow: Slo
     row.get_by_role("button", name=re.compile("^pause")).click()
     expect(row).to_have_attribute("data-state", "paused")
     slow.rest.set()
-    row.get_by_role("button", name=re.compile("^go on")).click()
+    row.get_by_role("button", name=re.compile("^resume")).click()
     expect(row).to_have_attribute("data-state", "done")
 
 
@@ -139,6 +139,6 @@ def test_what_one_server_began_another_one_goes_on_with(
         row = page.locator(".transfer").first
         expect(row).to_have_attribute("data-state", "paused")
         slow.rest.set()
-        row.get_by_role("button", name=re.compile("^go on")).click()
+        row.get_by_role("button", name=re.compile("^resume")).click()
         expect(row).to_have_attribute("data-state", "done")
     assert (tmp_path / "a.bin").read_bytes() == b"x" * 20

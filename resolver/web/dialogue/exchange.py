@@ -266,8 +266,8 @@ def _pieces(words: Iterable[str], cells: int) -> Iterable[str]:
         yield held
 
 
-def format_count(number: int, what: str = "octet") -> str:
-    """Return a number with its noun: `1 octet`, `12,345 octets`."""
+def format_count(number: int, what: str = "byte") -> str:
+    """Return a number with its noun: `1 byte`, `12,345 bytes`."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 

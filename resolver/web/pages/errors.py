@@ -197,9 +197,9 @@ def _list_known(error: ResolveError) -> list[FactRow]:
         found.append(FactRow("reply code of the server", error.code))
     if isinstance(error, Truncated):
         of = "" if error.expected is None else f" of {error.expected:,}"
-        found.append(FactRow("arrived", f"{error.received:,}{of} bytes"))
+        found.append(FactRow("received", f"{error.received:,}{of} bytes"))
     if isinstance(error, TryLater) and error.after is not None:
         found.append(FactRow("server asks to wait", format_count(round(error.after), "second", "seconds")))
     if error.attempts > 1:
-        found.append(FactRow("tries", str(error.attempts)))
+        found.append(FactRow("attempts", str(error.attempts)))
     return found

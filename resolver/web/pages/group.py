@@ -206,7 +206,7 @@ def author_of(text: str) -> str:
     address, parenthesis, comment = text.partition("(")
     if parenthesis and comment.rstrip().endswith(")"):
         return comment.rstrip()[:-1].strip() or address.strip()
-    return text.strip() or "(nobody)"
+    return text.strip() or "(unknown)"
 
 
 def _explain_empty(query: PageQuery) -> str:

@@ -85,8 +85,8 @@ class TransferRow(NamedTuple):
 _BUTTONS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "waiting": (("stop", "stop"),),
     "running": (("pause", "pause"), ("stop", "stop")),
-    "paused": (("resume", "go on"), ("stop", "stop")),
-    "failed": (("resume", "go on"),),
+    "paused": (("resume", "resume"), ("stop", "stop")),
+    "failed": (("resume", "resume"),),
     "done": (),
 }
 

@@ -187,7 +187,7 @@ def test_every_scheme_has_its_dialogue_and_its_plan(at: dict[str, str], folder: 
         assert "done" in said
         assert planned.startswith("Planned exchange")
     text = found["{ftp}/pub/a.txt".format_map(at)][0]
-    for words in ("220 ", "USER anonymous", "PASS ****", "RETR a.txt", "150 ", "29 octets", "226 "):
+    for words in ("220 ", "USER anonymous", "PASS ****", "RETR a.txt", "150 ", "29 bytes", "226 "):
         assert words in text
     assert "A text of two lines." in found["{gopher}/00/about".format_map(at)][0]
     assert "HTTP/1.1 200 OK" in found["{http}/about.txt".format_map(at)][0]
@@ -271,7 +271,7 @@ def test_a_redirect_and_what_is_saved_in_bulk_are_counted(at: dict[str, str], fo
     size = (folder / "d" / "large.bin").stat().st_size
     moved, large = sections(folder).values()
     assert f"continues with {at['http']}/about.txt" in moved[0]
-    assert f"{size:,} octets" in large[0]
+    assert f"{size:,} bytes" in large[0]
 
 
 def test_a_plan_is_drawn(folder: Path) -> None:

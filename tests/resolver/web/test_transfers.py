@@ -343,7 +343,7 @@ async def test_what_was_begun_is_gone_on_with_by_another_server(ledger: str, acc
         async with running(ledger=ledger) as (browser, told):
             page = (await browser.ask("/transfers")).text
             assert re.findall(r'data-state="(\w+)"', page) == ["paused"]
-            assert ">go on</button>" in page
+            assert ">resume</button>" in page
             assert server.asked == asked  # nothing leaves before somebody says so
             server.rest.set()
             await act(browser, resume="1")

@@ -123,6 +123,6 @@ def test_words_stay_whole_where_lines_are_broken() -> None:
 
 
 def test_counts_are_written_for_people() -> None:
-    assert format_count(1) == "1 octet"
-    assert format_count(12_345) == "12,345 octets"
+    assert format_count(1) == "1 byte"
+    assert format_count(12_345) == "12,345 bytes"
     assert format_count(0, "URL") == "0 URLs"

@@ -271,7 +271,7 @@ CASES: list[tuple[str, list[Event], list[str]]] = [
     (
         "a warning, and what stays of a file",
         [Warned(URL, Finding("S04", "warn", "port 22")), Kept(URL, "a.part", 1, True)],
-        ["note > warning (S04): port 22", "note > 1 octet kept beside a.part"],
+        ["note > warning (S04): port 22", "note > 1 byte kept beside a.part"],
     ),
 ]
 

@@ -110,7 +110,7 @@ def test_numbers_without_an_article_are_told() -> None:
         ("ann@h.example (Ann Author)", "Ann Author"),
         ("<ann@h.example>", "<ann@h.example>"),
         ("ann@h.example", "ann@h.example"),
-        ("", "(nobody)"),
+        ("", "(unknown)"),
     ],
 )
 def test_an_author_is_shown_by_name(said: str, name: str) -> None:
