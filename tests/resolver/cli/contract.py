@@ -348,8 +348,8 @@ MESSAGES = {
         "resolve: cannot read the list 'no\\x1b[31m such\\nlist': No such file or directory"
     ],
     ("cat", "http://h.example/\nresolve: all is well"): [
-        "resolve: http://h.example/\\x0aresolve: all is well: not a URL: bad-char: character that no URL "
-        "has, at position 17: '\\nresolve: all is well'",
+        "resolve: http://h.example/\\x0aresolve: all is well: not a URL: bad-char: character not allowed "
+        "in URLs, at position 17: '\\nresolve: all is well'",
         "  http://h.example/?resolve: all is well",
         "                   ^",
     ],

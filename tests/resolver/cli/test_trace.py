@@ -47,14 +47,14 @@ SENT, FINISHED = Sent("u", b""), Finished("u", None)
 SAID: list[tuple[list[Event], str | None]] = [
     ([Received("u", b"220 Hello\r\n")], "line"),
     ([Received("u", b"230-Welcome\r\n to this\r\n230 In\r\n")], "line"),
-    ([Received("u", b"220 ok\r\n1\tfirst\r\n2\tsecond\r\n")], r"S: 220 ok\r\n (and 19 octets)"),
-    ([Received("u", b"iwelcome\r\n0x\r\n")], r"S: iwelcome\r\n (and 4 octets)"),
-    ([Received("u", b"\0" * 300)], "S: " + r"\x00" * 200 + " (and 100 octets)"),
+    ([Received("u", b"220 ok\r\n1\tfirst\r\n2\tsecond\r\n")], r"S: 220 ok\r\n (and 19 bytes)"),
+    ([Received("u", b"iwelcome\r\n0x\r\n")], r"S: iwelcome\r\n (and 4 bytes)"),
+    ([Received("u", b"\0" * 300)], "S: " + r"\x00" * 200 + " (and 100 bytes)"),
     ([Received("u", b"", data=True)], "line"),
     ([Received("u", b"220 a file\r\n", data=True)], None),
     (
         [Received("u", b"HTTP/1.1 200 OK\r\nA: b\r\n\r\nbody")],
-        r"S: HTTP/1.1 200 OK\r\nA: b\r\n\r\n (and 4 octets)",
+        r"S: HTTP/1.1 200 OK\r\nA: b\r\n\r\n (and 4 bytes)",
     ),
     ([Received("u", b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\n")], "line"),
     ([Received("u", b"HTTP/1.1 200 OK\r\n\r\n"), Received("u", b"220 body")], None),
