@@ -87,7 +87,10 @@ class TaskContext:
         self._bench.rest()
 
     def counts(self) -> bool:
-        """Return whether a push-back counts as this task's own failure, because no other task caused it."""
+        """Return whether a push-back counts as this task's own failure.
+
+        It does if no other task uses the host, or after `_MOST_OFTEN` requeues.
+        """
         return self._bench.is_alone or self._gave_way >= _MOST_OFTEN
 
     def lower(self) -> bool:
