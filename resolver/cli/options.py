@@ -152,7 +152,7 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("--dry-run",), None, "print the actions without performing them", SLICED),
         Option(("--format",), "F", "with -r: save a newsgroup as a mailbox",
                GET, choices=MAILBOXES, unsaid=True),
-        Option(("--failed",), "FILE", "write pending URLs to FILE, as a list for -i", LEFT, kind=path),
+        Option(("--failed",), "FILE", "write pending URLs to FILE, for another run", LEFT, kind=path),
         Option(("--warc",), "FILE", "record requests and responses in FILE (WARC)", TRIED, kind=path),
         Option(("--warc-size",), "BYTES", "start another archive file after BYTES", FETCH, kind=size),
         Option(("--warc-dedup",), "CDX", "store references to records that CDX lists",

@@ -74,7 +74,7 @@ VERBS = (
     CommandVerb(
         "explain",
         "URL...",
-        "show the connections and bytes of a request, and the policy verdict; sends nothing",
+        "show the planned exchange and the policy verdict; sends nothing",
         "resolve explain 'ftp://me@ftp.example/%2Fetc/motd;type=a'",
         "inspection:explain",
     ),

@@ -102,7 +102,7 @@ async def test_a_signal_when_nothing_came_yet(
         await until(lambda: server.connections == 1)
         running.process.send_signal(signal.SIGINT)
         assert await running.status() == 130
-    said = "resolve: interrupted: nothing is kept of what was under way\n" if told else ""
+    said = "resolve: interrupted: no partial files are kept\n" if told else ""
     assert running.err.decode() == said
     assert os.listdir(tmp_path) == []
 
@@ -113,7 +113,7 @@ async def test_a_failure_says_what_is_kept(words: list[str], nursery: trio.Nurse
     async with resolve(tmp_path, "get", *words, "-t", "1", *options_for(server), server.url()) as running:
         assert await running.status() == 10
     lines = running.err.decode().splitlines()
-    kept = f"{server.url()}: {HALF} octets are kept in 'object.bin.part'; the same command goes on there"
+    kept = f"{server.url()}: {HALF} bytes are kept in 'object.bin.part'; the same command resumes it"
     assert (len(lines), lines[1:]) == ((1, []) if words else (2, [f"resolve: {kept}"]))
 
 

@@ -287,7 +287,7 @@ MESSAGES = {
         " ' b'",
         "  http://h.example/a b",
         "                    ^",
-        "  a space is written %20: did you mean http://h.example/a%20b ?",
+        "  a space must be escaped as %20: did you mean http://h.example/a%20b ?",
     ],
     ("cat", "http://u:p@ss@h.example/"): [
         "resolve: http://****@h.example/: not a URL: ambiguous-authority: host that parsers disagree about, "
@@ -310,7 +310,7 @@ MESSAGES = {
     ],
     ("cat", "{login}/"): [
         "resolve: {login}/: the server answers 401 Who are you "
-        "(--user NAME with --password-file FILE gives a login)"
+        "(log in with --user NAME and --password-file FILE)"
     ],
     ("cat", "--max-size", "3", "{http}/about.txt"): [
         "resolve: {http}/about.txt: 37 bytes are announced, the limit is 3 (--max-size)"
@@ -321,7 +321,7 @@ MESSAGES = {
     ],
     ("cat", "--checksum", "auto", "{http}/about.txt"): [
         "resolve: {http}/about.txt: save:no-checksum: auto needs a file: "
-        "what is on standard output was not compared"
+        "standard output was not verified"
     ],
     ("cat", "--gateway", "x-foo=http://127.0.0.1:25/?", "x-foo:bar"): [
         "resolve: x-foo:bar: S04: the gateway's URL: port 25 belongs to another protocol (http has 80); "

@@ -177,7 +177,7 @@ NO_NUMBERS = ("", "-1", "nan", "inf", "x", " 1", "1 ", "1_0", "+1", "1e3", "0x1"
 @pytest.mark.parametrize("kind", [count, size, seconds])
 @pytest.mark.parametrize("text", NO_NUMBERS)
 def test_texts_that_are_no_numbers(kind: Callable[[str], object], text: str) -> None:
-    with pytest.raises(BadValue, match="needed, not "):
+    with pytest.raises(BadValue, match="expected .* got "):
         kind(text)
 
 
@@ -186,12 +186,12 @@ def test_where_a_number_is_needed(flag: str, capsys: pytest.CaptureFixture[str])
     assert main(["cat", "x:", flag, "1_0"]) == 2
     told = capsys.readouterr().err
     assert flag in told
-    assert "needed, not '1_0'" in told
+    assert "got '1_0'" in told
 
 
 def test_a_value_that_begins_with_a_dash(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cat", "x:", "--search", "-v"]) == 2
-    assert "behind a = sign" in capsys.readouterr().err
+    assert "OPTION=VALUE" in capsys.readouterr().err
     found = read(["cat", "x:", "--search=-v"])
     assert found is not None
     assert found.url_options == (("search", "-v"),)

@@ -110,7 +110,7 @@ def test_browser_without_a_folder_for_its_page_is_not_started(
     with program(own, "open", URL) as window:
         assert "/look?url=gopher" in leads_to(entry_of(window)[0])
         os.kill(window.pid, signal.SIGTERM)
-        assert "page that leads a browser in" in window.ended()[2]
+        assert "redirect page for the browser" in window.ended()[2]
 
 
 def test_what_is_opened_goes_to_the_window_that_runs(

@@ -228,10 +228,10 @@ async def test_logins_go_along_to_the_places_that_a_list_names() -> None:
 @pytest.mark.parametrize(
     ("scheduler", "asked", "status", "said"),
     [
-        ("tls://h:1", True, 8, "logins of 1 hosts"),
-        ("local:2", True, 8, "on workers"),
+        ("tls://h:1", True, 8, "logins of 1 configured hosts"),
+        ("local:2", True, 8, "workers cannot ask"),
         ("tcp://h:1", True, 2, "tcp://h:1"),
-        ("h:1", False, 8, "logins of 2 hosts"),
+        ("h:1", False, 8, "logins of 2 configured hosts"),
     ],
 )
 def test_logins_go_where_nobody_else_reads_them(
@@ -328,7 +328,9 @@ def test_a_dry_run_says_what_it_would_come_to(told: Told, folder: Path) -> None:
     lines = done.out.decode().splitlines()
     assert lines[0].startswith("100 requests to 2 hosts, in ")
     assert any(line.startswith("  16 workers ") for line in lines)
-    assert any(line.startswith("h0.example needs ") and "however many workers" in line for line in lines)
+    assert any(
+        line.startswith("h0.example needs ") and "with any number of workers" in line for line in lines
+    )
     (record,) = resolve(*plan, "--json").records
     assert tuple(record) == contract.BULK_PLAN
     assert (record["requests"], record["hosts"], record["largest"][0]["requests"]) == (100, 2, 50)

@@ -197,7 +197,7 @@ def test_quiet_says_what_went_wrong_and_nothing_else(at: dict[str, str], folder:
     for end in contract.ENDS[::4]:
         aloud = run(end, at).told.splitlines()
         quiet = run(end, at, "-q").told.splitlines()
-        warned = [line for line in aloud if "warning (" in line or "; again in " in line]
+        warned = [line for line in aloud if "warning (" in line or "; retry in " in line]
         assert quiet == [line for line in aloud if line not in warned]
         assert quiet
 
@@ -219,7 +219,7 @@ def test_a_warning_is_told_once_for_each_url(at: dict[str, str], folder: Path) -
     done = resolve("get", *patience, "--allow-server-name", closed, f"{closed}y", closed)
     warned = [line for line in done.told.splitlines() if "warning (S04)" in line]
     assert sorted(line.split(": ")[1] for line in warned) == [closed, f"{closed}y"]
-    assert done.told.count("; again in ") == 9
+    assert done.told.count("; retry in ") == 9
     assert resolve("get", "-q", *patience, closed).told.count("\n") == 1
 
 

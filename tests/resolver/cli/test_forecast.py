@@ -28,31 +28,30 @@ def test_a_picture_for_a_terminal() -> None:
         "60,050 requests to 1,042 hosts, in 1,300 slices of at most a",
         "minute",
         "",
-        "Hosts that need longest",
+        "Slowest hosts",
         "  large.example.org      50,000  6 h 57 min  ███████████████████",
         "  archive.of.ftp…le.org   9,000      75 min  ███",
         "",
-        "Hosts by their requests",
+        "Hosts by number of requests",
         "  1 to 9            1,000  █████████████████████████████████████",
         "  10 to 99             40  █",
         "  100 to 999            0",
         "  1,000 to 9,999        1  █",
         "  10,000 to 99,999      1  █",
         "",
-        "How long it takes, with 2 threads for each worker",
+        "Expected time, with 2 threads per worker",
         "  1 worker    27 h 47 min  █████████░░░░░░░░░░░░░░░░░░░░░░░░░░░░",
         "  4 workers    6 h 58 min  █████████",
         "  16 workers   6 h 57 min  █████████",
         "  at least     6 h 57 min  █████████",
-        "large.example.org needs 6 h 57 min, however many workers there",
-        "are.",
-        "A request is thought to take 0.5 s: nobody was asked.",
+        "large.example.org needs 6 h 57 min with any number of workers",
+        "0.5 s per request is an estimate: no server was contacted",
     ]
 
 
 def test_where_it_is_narrow_the_hours_stay_and_their_bars() -> None:
     assert picture(FOUND, 40, threads=1, glyphs=ASCII)[3:6] == [
-        "Hosts that need longest",
+        "Slowest hosts",
         "  large.exam~e.org  6 h 57 min  ========",
         "  archive.of~e.org      75 min  =",
     ]
@@ -84,7 +83,7 @@ def test_a_plan_of_nothing_has_nothing_to_draw() -> None:
     assert picture(nothing, 80, threads=1) == [
         "0 requests to 0 hosts, in 0 slices of at most a minute",
         "",
-        "How long it takes, with 1 thread for each worker",
+        "Expected time, with 1 thread per worker",
         "  1 worker  0.0 s",
         "  at least  0.0 s",
     ]

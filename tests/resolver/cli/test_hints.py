@@ -111,7 +111,7 @@ def test_a_gateway_is_proposed_for_names_that_rfc_1738_sets_aside() -> None:
 def test_what_is_not_ascii_is_converted_and_said(at: dict[str, str], folder: Path) -> None:
     given = f"{at['named']}/é"
     asked = f"{at['named']}/%C3%A9"
-    told = f"resolve: {given}: asked for as {asked}\n"
+    told = f"resolve: {given}: requested as {asked}\n"
     done = resolve("cat", "--trace", "trace", given)
     assert (done.status, done.told) == (0, told)
     assert "GET /%C3%A9 " in (folder / "trace").read_text()

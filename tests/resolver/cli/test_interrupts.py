@@ -189,5 +189,5 @@ def test_the_command_ends_and_so_does_all_that_it_started(moment: str, tmp_path:
     program = "tests.resolver.cli.interrupted:run"
     with Program([moment], program, loaded=CLUSTERS, environment=own, folder=tmp_path) as process:
         status, out, told = process.ended()
-    line = "resolve: interrupted: what is done stays, and the same command goes on with the rest\n"
+    line = "resolve: interrupted: finished files are kept (run the same command again to continue)\n"
     assert (status, out, UNBORN.sub("", told)) == (130, "", line)

@@ -95,7 +95,7 @@ def test_what_is_followed_is_judged_as_a_link(at: dict[str, str]) -> None:
     assert done.out == b""
 
 
-@pytest.mark.parametrize(("number", "words"), [("2", "leads nowhere"), ("99", "no number 99")])
+@pytest.mark.parametrize(("number", "words"), [("2", "has no URL"), ("99", "no entry 99")])
 def test_what_leads_nowhere(at: dict[str, str], number: str, words: str) -> None:
     done = resolve("cat", "--follow", number, f"{at['gopher_menu']}/")
     assert (done.status, done.out) == (8, b"")

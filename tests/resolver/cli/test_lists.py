@@ -346,7 +346,7 @@ def test_of_a_damaged_archive_there_is_what_is_whole(folder: Path) -> None:
     (folder / "a.warc.gz").write_bytes(members[0] + bytes(broken) + members[2])
     done = resolve("warc", "extract", "-d", "out", "a.warc.gz")
     assert done.status == 10
-    assert f"octet {len(members[0])}" in done.told
+    assert f"byte {len(members[0])}" in done.told
     assert set(extract_files(folder / "out")) == {"a", "c"}
 
 

@@ -311,7 +311,7 @@ def test_a_person_is_told_what_it_waits_for() -> None:
     keyboard, terminal = os.openpty()
     with start(terminal) as program:
         os.close(terminal)
-        assert program.stderr.readline().startswith(b"resolve: mcp waits for what a client")
+        assert program.stderr.readline().startswith(b"resolve: mcp: waiting for an MCP client")
         os.write(keyboard, b"help\n\x04")
         assert program.wait() == 0
         assert (program.stdout.read().count(b"\n"), program.stderr.read()) == (1, b"")

@@ -159,7 +159,7 @@ def test_the_name_and_the_message(path: str, name: str, at: dict[str, str], fold
     done = resolve("get", url)
     content = DIRECTORIES["/" if path in ("/moved/", "/?q=a") else path].content
     assert (done.status, done.out) == (0, b"")
-    assert done.told.endswith(f"{url} -> {name} ({len(content)} octets)\n")
+    assert done.told.endswith(f"{url} -> {name} ({len(content)} bytes)\n")
     assert {each.name: each.read_bytes() for each in folder.iterdir()} == {name: content}
     again = resolve("get", "-q", "--json", url)
     assert (again.status, again.records[0]["error"]["code"]) == (3, "LocalError")

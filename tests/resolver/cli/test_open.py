@@ -113,7 +113,7 @@ async def test_a_session_from_its_beginning_to_its_end(folder: Path) -> None:
     assert all(word in said for word in ("login gu\\x1best", "password"))
     assert "warning (S06)" in said
     assert "secret" not in said
-    assert said.endswith("closed by the service\r\n\0")
+    assert said.endswith("the service closed the connection\r\n\0")
     typed = server.heard[0].replace(b"\xff\xfa\x18\0xterm\xff\xf0", b"")  # which may be asked late
     assert typed.endswith(b"\xff\xf0guest\r\0size\r\0terminal\r\0bye\r\0")
 
@@ -174,8 +174,8 @@ async def test_what_the_prompt_does(folder: Path) -> None:
         assert held.terminal.settings == held.before
         await held.service.send_all(b"meanwhile " + PROBE)
         held.terminal.type(b"status\r")
-        await held.sees("on are: ECHO (the service), SGA (the service)")
-        await held.sees("in the clear")
+        await held.sees("enabled: ECHO (the service), SGA (the service)")
+        await held.sees("without TLS")
         await held.sees("meanwhile")
         await held.hears(PROBED)
         for name, octets in [("brk", 0xF3), ("ayt", 0xF6), ("ip", 0xF4), ("ao", 0xF5), ("ec", 0xF7)]:
@@ -187,7 +187,7 @@ async def test_what_the_prompt_does(folder: Path) -> None:
         for words in (b"help\r", b"send eof\r"):
             await held.is_asked()
             held.terminal.type(words)
-            await held.sees("help: this; an empty line goes on")
+            await held.sees("help: show this; an empty line returns")
         await held.is_asked()
         held.terminal.type(b"\r")
         await held.service.send_all(PROBE)
@@ -366,7 +366,7 @@ async def test_a_service_that_reads_nothing_does_not_keep_the_person(folder: Pat
     ("words", "said"),
     [
         (["open", "telnet://h.example/"], "resolve cat --for"),
-        (["open", "--for", "3", "telnet://h.example/"], "cat takes them"),
+        (["open", "--for", "3", "telnet://h.example/"], "cat records sessions"),
         (["open", "telnet://a.example/", "telnet://b.example/"], "one URL"),
     ],
 )
@@ -635,7 +635,7 @@ async def test_a_file_is_the_persons_own_choice(folder: Path, monkeypatch: pytes
     typing = Typing(monkeypatch, *places)
     assert await answers_to(parse_form([b"ChooseF: Which?"])) == [b"one\ntwo\n"]
     assert typing.noted[0].startswith("cannot read")
-    assert "more than 1048576 octets" in typing.noted[1]
+    assert "more than 1048576 bytes" in typing.noted[1]
 
 
 async def test_nothing_to_choose_from(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -223,7 +223,7 @@ def test_a_pipe_is_written_into(exists: str, at: dict[str, str], folder: Path) -
     with reading(folder / "pipe", came):
         done = resolve("get", "--exists", exists, "-d", ".", "-O", "pipe", f"{at['http']}/about.txt")
     assert (done.status, came.decode()) == (0, ABOUT)
-    assert done.told.endswith(f"-> ./pipe ({len(ABOUT)} octets)\n")
+    assert done.told.endswith(f"-> ./pipe ({len(ABOUT)} bytes)\n")
     assert stat.S_ISFIFO(os.stat("pipe").st_mode)
     assert os.listdir(folder) == ["pipe"]
 

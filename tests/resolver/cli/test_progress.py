@@ -48,7 +48,7 @@ def options(tap: Tap) -> list[str]:
 
 def bars(rows: list[str]) -> list[str]:
     """The lines that stand below the messages."""
-    return [row for row in rows if re.search(r"[▒█░]|under way$|KiB/s|MiB/s|B/s|connecting| +[0-9]+%", row)]
+    return [row for row in rows if re.search(r"[▒█░]|running$|KiB/s|MiB/s|B/s|connecting| +[0-9]+%", row)]
 
 
 def at_half(count: int) -> Callable[[list[str]], bool]:
@@ -69,7 +69,7 @@ async def test_a_line_for_each_transfer_and_one_for_all(
         *lines, total = bars(rows)
         assert rows[-4:] == [*lines, total]
         assert [line.split()[0] for line in lines] == ["first.iso", "second.iso", "third.iso"]
-        assert total.startswith("3 under way")
+        assert total.startswith("3 running")
         assert "1.0 MiB" in total
         if columns >= 80:
             assert "512/1024 KiB" in lines[0] or "0.5/1.0 MiB" in lines[0]
@@ -79,7 +79,7 @@ async def test_a_line_for_each_transfer_and_one_for_all(
         assert await command.status() == 0
     assert bars(terminal.rows) == []
     told = "".join(row.ljust(columns) if len(row) == columns else f"{row}\n" for row in terminal.rows)
-    assert told.count(" octets)") == 3
+    assert told.count(" bytes)") == 3
     assert (terminal.screen.cursor.x, terminal.screen.cursor.y) == (0, len(terminal.rows))
     assert drives(terminal.octets) == b""
 
@@ -155,7 +155,7 @@ async def test_messages_stand_above(nursery: trio.Nursery, tmp_path: Path) -> No
             lambda rows: (
                 b'"status": "done"' in terminal.octets
                 and len(bars(rows)) == 2
-                and "1 done, 1 failed, 1 under way" in rows[-1]
+                and "1 done, 1 failed, 1 running" in rows[-1]
             )
         )
         assert rows[-2].startswith("slow ")
@@ -216,7 +216,7 @@ async def test_more_than_a_screen_has_room_for(nursery: trio.Nursery, tmp_path: 
     async with on_terminal(terminal, tmp_path, *asked) as command:
         for number in range(12):
             tap.give(f"/{number}", HALF)
-        rows = await terminal.until(lambda rows: at_half(4)(rows) and "12 under way" in rows[-1])
+        rows = await terminal.until(lambda rows: at_half(4)(rows) and "12 running" in rows[-1])
         assert len(rows) == 5
         command.process.send_signal(signal.SIGINT)
         assert await command.status() == 130

@@ -33,7 +33,7 @@ def test_what_a_host_turns_away_has_its_turn_later(tmp_path: Path) -> None:
     assert "12 of 12 saved" in done.told
     assert len(list(tmp_path.iterdir())) == 12
     turned_away = [line for line in done.told.splitlines() if "too many users are logged in" in line]
-    assert all("; again in " in line for line in turned_away)
+    assert all("; retry in " in line for line in turned_away)
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ def test_input_that_never_ends() -> None:
     for argv in (["extract", "/dev/zero"], ["cat", "-i", "/dev/zero"]):
         done = resolve(*argv)
         assert (done.status, done.out) == (3, b"")
-        assert "/dev/zero: a " in done.told
+        assert "/dev/zero: " in done.told
 
 
 def test_descriptors_that_are_closed(at: dict[str, str], folder: Path) -> None:
@@ -190,7 +190,7 @@ def test_what_is_no_text_is_not_for_a_terminal(
     (folder / "bin").write_bytes(bytes(range(256)))
     url = (folder / "bin").as_uri()
     assert on_terminal(monkeypatch, "cat", url) == (9, b"")
-    assert re.search("S15.*-O FILE.*--allow-raw", capsys.readouterr().err)
+    assert re.search("S15.*-O.*--allow-raw", capsys.readouterr().err)
     assert on_terminal(monkeypatch, "cat", "--allow-raw", url)[0] == 0
 
 

@@ -441,7 +441,7 @@ def test_lines_of_no_use_are_told(at: dict[str, str], folder: Path) -> None:
     with (folder / "a.cdxj").open("a") as file:
         file.write("nonsense\n")
     done = resolve("cat", "--warc", "b.warc.gz", "--warc-dedup", "a.cdxj", url)
-    assert "--warc-dedup: of 1 line" in done.told
+    assert "--warc-dedup: cannot parse 1 line" in done.told
     assert [each.head.type for each in objects(folder / "b.warc.gz")] == ["revisit"]
 
 
