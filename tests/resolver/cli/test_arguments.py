@@ -177,7 +177,7 @@ NO_NUMBERS = ("", "-1", "nan", "inf", "x", " 1", "1 ", "1_0", "+1", "1e3", "0x1"
 @pytest.mark.parametrize("kind", [count, size, seconds])
 @pytest.mark.parametrize("text", NO_NUMBERS)
 def test_texts_that_are_no_numbers(kind: Callable[[str], object], text: str) -> None:
-    with pytest.raises(BadValue, match="expected .* got "):
+    with pytest.raises(BadValue, match=r"expected .* got "):
         kind(text)
 
 
