@@ -89,7 +89,7 @@ async def test_a_signal_to_many_says_in_one_line_what_is_kept(nursery: trio.Nurs
     server.manner = Manner()
     async with resolve(tmp_path, "get", *options_for(server), "--exists", "skip", *urls) as running:
         assert await running.status() == 0
-    assert running.err.decode().count(f" at octet {HALF})") == 3
+    assert running.err.decode().count(f" at byte {HALF})") == 3
     assert sorted(os.listdir(tmp_path)) == ["object.2.bin", "object.3.bin", "object.bin"]
 
 

@@ -320,7 +320,7 @@ MESSAGES = {
         "unable to get local issuer certificate (--cacert FILE adds an authority)"
     ],
     ("cat", "--checksum", "auto", "{http}/about.txt"): [
-        "resolve: {http}/about.txt: save:no-checksum: auto needs a file: "
+        "resolve: {http}/about.txt: save:no-checksum: checksum auto needs a file: "
         "standard output was not verified"
     ],
     ("cat", "--gateway", "x-foo=http://127.0.0.1:25/?", "x-foo:bar"): [

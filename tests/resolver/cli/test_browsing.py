@@ -158,7 +158,7 @@ def test_where_none_runs_one_is_begun(killed: bool, own: dict[str, str], tmp_pat
         os.kill(opened.pid, signal.SIGTERM)
         status, out, err = opened.ended()
     assert (status, out) == (143, "")
-    assert (err.count("\n"), "no window" in err) == (1, True)
+    assert (err.count("\n"), "no server" in err) == (1, True)
     assert not (tmp_path / "resolve" / "serve.json").exists()
 
 
@@ -185,7 +185,7 @@ def test_an_archive_has_a_window_of_its_own(verb: str, own: dict[str, str], tmp_
             assert "2026-11-30 23:59:59 UTC" in start_page(entry)
             os.kill(opened.pid, signal.SIGTERM)
             status, _, err = opened.ended()
-        assert (status, "this is one" in err) == (143, verb == "open")
+        assert (status, "serving until" in err) == (143, verb == "open")
         place = json.loads((tmp_path / "resolve" / "serve.json").read_text())
         assert place["process"] == window.pid  # it is not found in place of this one
 

@@ -155,7 +155,7 @@ def test_what_the_source_has_no_more_goes_if_nobody_need_be_asked(source: Path, 
     done = resolve("get", "-r", "--exists", "newer", "--delete", "--yes", source.as_uri())
     assert (done.status, mirrors_files(folder)) == (0, ["top/.mine", "top/a.txt", "top/b.txt"])
     assert "resolve: delete top/sub/c.txt\nresolve: delete top/sub/\n" in done.told
-    assert "resolve: 2 removed\n" in done.told
+    assert "resolve: 2 deleted\n" in done.told
     assert "0 of 2 saved, 2 kept" in done.told
 
 
@@ -292,7 +292,7 @@ async def test_what_goes_is_shown_and_goes_if_the_person_says_so(
             os.write(terminal.master, typed)
             assert await command.status() == status
     assert (folder / "top" / "gone.txt").exists() is not goes
-    assert ("resolve: 1 removed" in terminal.rows) is goes
+    assert ("resolve: 1 deleted" in terminal.rows) is goes
 
 
 def test_what_a_page_lists_no_more_goes_by_a_word_of_the_persons_alone(
@@ -308,7 +308,7 @@ def test_what_a_page_lists_no_more_goes_by_a_word_of_the_persons_alone(
     assert mirrors_files(folder) == ["book/gone.txt", "t/gone.txt"]
     done = resolve(*words, *urls, "--yes")
     assert (done.status, mirrors_files(folder)) == (0, ["book/gone.txt", "book/index.html", "t/a.txt"])
-    assert all(word in done.told for word in ("1 removed", "--yes"))
+    assert all(word in done.told for word in ("1 deleted", "--yes"))
 
 
 async def test_what_a_page_lists_no_more_is_not_asked_about(at: dict[str, str], folder: Path) -> None:

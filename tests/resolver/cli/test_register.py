@@ -210,7 +210,7 @@ def test_another_line_of_a_list_stays() -> None:
 
 
 def test_one_of_both() -> None:
-    with pytest.raises(UsageError, match=r"--unregister .*--register"):
+    with pytest.raises(UsageError, match=r"--register .*--unregister"):
         read(["serve", "--register", "--unregister"])
 
 

@@ -95,14 +95,14 @@ LISTEN = ["serve", "--config", "none", "--listen"]
     [
         ([*LISTEN, "192.0.2.1"], "192.0.2.1 --listen-cert --insecure"),
         ([*LISTEN, "2001:db8::1"], "2001:db8::1 --listen-cert --insecure"),
-        ([*LISTEN, "192.0.2.1", "--insecure", "--listen-cert", "x"], "--insecure without TLS --listen-cert"),
+        ([*LISTEN, "192.0.2.1", "--insecure", "--listen-cert", "x"], "--insecure --listen-cert combined"),
         ([*LISTEN, "192.0.2.1", "--insecure", "--policy", "default"], "--listen policy untrusted"),
         ([*LISTEN, "192.0.2.1", "--insecure", "--policy", "cautious"], "--listen policy untrusted"),
-        ([*LISTEN, "192.0.2.1", "--insecure", "--file-root", "/tmp"], "--listen files"),
-        (["serve", "--insecure"], "--insecure --listen-cert take"),
-        (["serve", "--listen-cert", "x"], "--insecure --listen-cert take"),
+        ([*LISTEN, "192.0.2.1", "--insecure", "--file-root", "/tmp"], "--listen --file-root"),
+        (["serve", "--insecure"], "--insecure --listen-cert need --listen"),
+        (["serve", "--listen-cert", "x"], "--insecure --listen-cert need --listen"),
         *(
-            ([*LISTEN, address, "--insecure"], "needed")
+            ([*LISTEN, address, "--insecure"], "expected")
             for address in ("0.0.0.0", "::", "", "localhost", "h.example", "ff02::1", "fe80::1%eth0", "127.1")
         ),
         ([*LISTEN, "::ffff:127.0.0.1"], "address ::ffff:127.0.0.1"),

@@ -258,7 +258,7 @@ def test_another_run_goes_on_behind_the_last_whole_record(at: dict[str, str], fo
     path.write_bytes(octets[:-9])
     words = ["cat", "--warc", "a.warc.gz", f"{at['http']}/about.txt"]
     done = resolve(*words)
-    assert "cut off" in done.told
+    assert "interrupted run" in done.told
     again = records(path)
     assert [each.head.id for each in again[:3]] == [each.head.id for each in first[:3]]
     types = [each.head.type for each in again]
@@ -654,7 +654,7 @@ def test_what_is_wrong_a_line_each(folder: Path) -> None:
     damaged, reference = done.out.decode().splitlines()
     assert all(word in damaged for word in ("a.warc.gz", f" {at}:", f" {after} ", "(warc:damaged)"))
     assert all(word in reference for word in ("a.warc.gz", f" {after}:", "<3>", "(warc:reference)"))
-    assert all(word in done.told for word in ("2 whole", "1 file", "1 damaged"))
+    assert all(word in done.told for word in ("2 complete", "1 file", "1 damaged"))
     told = resolve("warc", "check", "--json", "a.warc.gz").records
     assert [(each["finding"], each["fault"], each["offset"]) for each in told] == [
         ("warc:damaged", True, at),
@@ -666,7 +666,7 @@ def test_what_is_wrong_a_line_each(folder: Path) -> None:
 def test_what_is_right_needs_no_words() -> None:
     done = resolve("warc", "check", str(WARC / "gopher.warc.gz"), str(WARC / "http.warc.gz"))
     assert (done.status, done.out, done.told.count("\n")) == (0, b"", 1)
-    assert all(word in done.told for word in ("41 whole", "2 files"))
+    assert all(word in done.told for word in ("41 complete", "2 files"))
     assert "damaged" not in done.told
     assert resolve("warc", "check", "-q", str(WARC / "gopher.warc.gz")).told == ""
 
@@ -674,7 +674,7 @@ def test_what_is_right_needs_no_words() -> None:
 def test_a_damaged_file_is_listed_as_far_as_it_can_be() -> None:
     done = resolve("warc", "ls", str(WARC / "hostile" / "damage-in-the-middle.warc.gz"))
     assert (done.status, len(done.out.splitlines())) == (10, 27)
-    assert "octet 2340" in done.told
+    assert "byte 2340" in done.told
 
 
 def test_files_that_cannot_be_read(folder: Path) -> None:
