@@ -55,12 +55,12 @@ def main(words: Sequence[str]) -> None:
     parser = _parser()
     asked = parser.parse_args(words)
     if unknown := [name for name in asked.rows if name not in {*ROWS, CALLS}]:
-        parser.error(f"there is no row {unknown[0]}; there are {', '.join([*ROWS, CALLS])}")
+        parser.error(f"unknown row {unknown[0]}: expected one of {', '.join([*ROWS, CALLS])}")
     names = asked.rows or [row.name for row in ROWS.values() if not row.long] + [CALLS]
     rounds = 1 if asked.tiny else asked.rounds
     used = versions()
     print("; ".join(f"{name} {version}" for name, version in used.items()))
-    print("medians of rounds in turn, and the lowest and the highest", flush=True)
+    print("medians of the rounds, with minimum and maximum", flush=True)
     rows: list[figures.Measured] = []
     counted = {}
     with tempfile.TemporaryDirectory(prefix="resolve-bench-") as top:
@@ -86,11 +86,13 @@ def _parser() -> argparse.ArgumentParser:
         "rows",
         nargs="*",
         metavar="ROW",
-        help=f"of {', '.join([*ROWS, CALLS])}; unless named not {', '.join(long)}",
+        help=f"one of {', '.join([*ROWS, CALLS])}; by default all except {', '.join(long)}",
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="the same as JSON")
-    parser.add_argument("--rounds", type=int, help=f"of each row, whatever it takes ({ROUNDS} at most)")
-    parser.add_argument("--tiny", action="store_true", help="one round of very little, to see that all works")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to FILE as JSON")
+    parser.add_argument(
+        "--rounds", type=int, help=f"rounds of each row, without a time limit (default: at most {ROUNDS})"
+    )
+    parser.add_argument("--tiny", action="store_true", help="one small round of each row, as a test")
     return parser
 
 

@@ -79,9 +79,9 @@ def main() -> None:
         small.write_bytes(b"One line.\r\n")
         write_source(large, SIZE)
         call()
-        print(f"a call of a thread that waits: {microseconds([timed(call) for _ in range(CALLS)])}")
+        print(f"a blocking call: {microseconds([timed(call) for _ in range(CALLS)])}")
         awaited, waited = trio.run(fetch, small.as_uri()), fetch_blocking(small.as_uri())
-        print(f"a fetch of a small file: {awaited * 1e6:.0f} µs awaited, {waited * 1e6:.0f} µs by a thread")
+        print(f"a fetch of a small file: {awaited * 1e6:.0f} µs async, {waited * 1e6:.0f} µs blocking")
         measure(large)
 
 
@@ -93,10 +93,10 @@ def measure(source: Path) -> None:
             awaited.append(timed(partial(trio.run, stream, url, policy)))
             waited.append(timed(partial(stream_blocking, url, policy)))
     times = statistics.median(waited) / statistics.median(awaited)
-    print(f"{SIZE} MiB as they come, {RUNS} runs in turn: fastest, median")
+    print(f"{SIZE} MiB streamed, {RUNS} alternating runs: fastest, median")
     for what, seconds in (("awaited", awaited), ("by a thread", waited)):
         print(f"  {what:12} {min(seconds):6.2f} {statistics.median(seconds):6.2f} s")
-    print(f"  {times:.2f} times as long in the median")
+    print(f"  {times:.2f} ratio of the medians")
 
 
 if __name__ == "__main__":

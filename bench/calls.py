@@ -122,9 +122,9 @@ def main(*wanted: str) -> None:
 
 
 def report(counts: dict[str, Count], *wanted: str) -> None:
-    print("one warm fetch: calls of functions of ours, and the files that they stand in")
+    print("one warm fetch: calls of functions in protocols and resolver, and their files")
     for kind, count in counts.items():
-        print(f"{count.calls:6} calls {count.files:4} files  {kind}, {count.size} octets")
+        print(f"{count.calls:6} calls {count.files:4} files  {kind}, {count.size} bytes")
         if kind in wanted:
             print("".join(f"  {calls:6}  {name}\n" for name, calls in count.functions), end="")
     told = {kind: {"calls": c.calls, "files": c.files, "left": c.left} for kind, c in counts.items()}

@@ -157,7 +157,7 @@ def main(lines: int = LINES, done: int = DONE, fetched: int = FETCHED) -> None:
     with tempfile.TemporaryDirectory() as name:
         write_done(Path(name), done)
         size = (Path(name) / "done.db").stat().st_size >> 20
-        print(f"a list of {done:,} lines, all done but one; a ledger of {size} MiB")
+        print(f"a list of {done:,} lines, all except one done; a ledger of {size} MiB")
         words = (
             "-d",
             "done",
@@ -173,13 +173,13 @@ def main(lines: int = LINES, done: int = DONE, fetched: int = FETCHED) -> None:
         show("passed over", run(Path(name), done, *words))
     with tempfile.TemporaryDirectory() as name:
         write_list(Path(name), fetched, 1)
-        print(f"a list of {fetched:,} lines, all files that are there")
+        print(f"a list of {fetched:,} lines, all existing files")
         show("saved", run(Path(name), fetched, "-d", "saved", "--ledger", "run.db"))
         show("the same once more", run(Path(name), fetched, "-d", "saved", "--ledger", "run.db"))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_list(folder, lines)
-        print(f"a list of {lines:,} lines, one in {ONE_IN} of a file that is there")
+        print(f"a list of {lines:,} lines, one in {ONE_IN} of an existing file")
         show("without a ledger", run(folder, lines, "-d", "without"))
         show("with one", run(folder, lines, "-d", "with", "--ledger", "run.db"))
         print(f"{'the ledger has':<22} {(folder / 'run.db').stat().st_size / 1024 / 1024:.1f} MiB")

@@ -133,7 +133,7 @@ FETCHES = (
 
 
 def shown(counted: Counted) -> Iterator[str]:
-    yield "calls: of one more warm fetch, what cProfile counts"
+    yield "calls: cProfile's count for one more warm fetch"
     for name, found in counted.items():
         if isinstance(found, str):
             yield f"  {name}: not counted: {found}"

@@ -196,7 +196,7 @@ def main(words: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.sweeps", allow_abbrev=False)
     parser.add_argument("file", type=Path)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--tiny", action="store_true", help="a little of each, to see that all works")
+    parser.add_argument("--tiny", action="store_true", help="a few items of each, as a test")
     asked = parser.parse_args(words)
     panels: list[Panel] = []
     for each in SWEEPS:

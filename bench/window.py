@@ -99,14 +99,14 @@ def measure(viewer: Viewer, port: int, items: int, times: int, *words: str) -> N
         if not words:
             ways |= {
                 "its last page": f"{url}&page=1000000",
-                "those with a 7 in their name": f"{url}&q=7",
-                "and the last page of them": f"{url}&q=7&page=1000000",
+                "the items with a 7 in their name": f"{url}&q=7",
+                "the last page of these items": f"{url}&q=7&page=1000000",
             }
         for name, where in ways.items():
             loads = [loaded(page, server, where) for _ in range(times + 1)]
             tell(name, loads[1:], AIM if words else inf)  # the first load also warms up browser and server
         print(
-            f"{'the server at its largest':32} {memory(server.process, 'VmHWM') / 1024:8.1f} MiB", flush=True
+            f"{'peak memory of the server':32} {memory(server.process, 'VmHWM') / 1024:8.1f} MiB", flush=True
         )
 
 
@@ -123,7 +123,7 @@ def main(words: list[str]) -> None:
     items, times = (int(words[at]) if len(words) > at else each for at, each in enumerate((ITEMS, TIMES)))
     path = program()
     if path is None:
-        print("chromium is not there; `apt-get install chromium` installs Debian's")
+        print("chromium is not installed (on Debian: apt-get install chromium)")
         return
     print(f"{'medians':32} {'begun':>8} {'painted':>8} {'ended':>8} {'server':>8}")
     with served("menu") as port, running(path) as browser:

@@ -60,7 +60,7 @@ def login_of(url: str, fields: Iterable[tuple[str, str]], own_agent: str) -> Pla
         if field == "authorization":
             login = _login(parsed, _credentials(value))
         elif field not in _SATISFIED and (field, value) not in (("accept", "*/*"), ("user-agent", own_agent)):
-            raise ValueError(f"{parsed.scheme} cannot pass on the header {name}: nothing was sent")
+            raise ValueError(f"{parsed.scheme} requests cannot carry header {name} (nothing was sent)")
     return login
 
 
@@ -73,16 +73,18 @@ def _credentials(value: str) -> resolver.Credentials:
             return resolver.Credentials(user, password)
     except binascii.Error:
         pass
-    raise ValueError("the header Authorization is no Basic login, which alone is passed on: nothing was sent")
+    raise ValueError("cannot use header Authorization: expected a Basic login (nothing was sent)")
 
 
 def _login(url: resolver.Url, held: resolver.Credentials) -> PlaceLogin | None:
     if isinstance(url, resolver.HostUrl) and url.user is not None:
         if (url.user, url.password or b"") != (held.user, held.password):
-            raise ValueError("the URL and the request have different logins: nothing was sent")
+            raise ValueError("the URL and the request have different logins (nothing was sent)")
         return None
     if not isinstance(url, resolver.HostUrl) or not _has_user(url):
-        raise ValueError(f"{url.scheme} URLs have no login (credentials= may have one): nothing was sent")
+        raise ValueError(
+            f"cannot use Authorization: {url.scheme} URLs have no login (nothing sent, use credentials)"
+        )
     return PlaceLogin((url.scheme, url.host, url.effective_port), held)
 
 

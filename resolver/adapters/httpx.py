@@ -91,7 +91,7 @@ class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
     def _read_settings(self, request: httpx.Request) -> _Given:
         if request.method != "GET":
             raise httpx.UnsupportedProtocol(
-                f"{request.method}: only GET is done here: nothing was sent", request=request
+                f"method {request.method} is not supported, expected GET (nothing was sent)", request=request
             )
         extensions = dict(request.extensions)
         said = cast(_Given, self._settings.copy())
@@ -107,7 +107,7 @@ class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
         if "referrer" in extensions:
             said["referrer"] = extensions.pop("referrer")
         for name in extensions:
-            words = f"the extension {name!r} cannot be passed on: nothing was sent"
+            words = f"extension {name!r} is not supported (nothing was sent)"
             raise httpx.UnsupportedProtocol(words, request=request)
         try:
             login = login_of(str(request.url), request.headers.multi_items(), _AGENT)

@@ -254,7 +254,7 @@ class HttpxTimeouts:
 
     def make_timeout(self, phase: Phase) -> TimedOut:
         """Return the error for a phase that exceeded the client's timeout."""
-        return TimedOut(f"timed out: not done within {self._timeouts[phase]:g} s, as the client has it")
+        return TimedOut(f"timed out after {self._timeouts[phase]:g} s (timeout of the client)")
 
     def leave_head(self) -> None:
         """Suspend the time for the response head: the peer cannot have responded yet."""
@@ -326,7 +326,7 @@ class RequestBody:
 
     async def next_piece(self) -> bytes:
         """Return the next bytes; empty at the end."""
-        assert self._pieces is not None, "they are known already"
+        assert self._pieces is not None, "the body is known in advance"
         async for octets in self._pieces:
             if octets:
                 return octets
@@ -370,7 +370,7 @@ class ResponseBody(httpx.AsyncByteStream):
                 octets = await anext(self._body)
             self._received += len(octets)
             if self._most is not None and self._received > self._most:
-                raise LimitExceeded("body", f"the body is larger than the limit of {self._most} octets")
+                raise LimitExceeded("body", f"body exceeds the limit of {self._most} bytes")
         except ResolveError as error:
             self._end_record(error)
             raise translate_error(error, self._gate.timed_out) from trim_traceback(error)
@@ -454,7 +454,7 @@ class HttpxTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
     def _serve(self, client: str) -> None:
         """Refuse to serve both clients: pooled connections are bound to the loop or the thread of one."""
         if self._client not in (None, client):
-            raise RuntimeError(f"this HttpxTransport serves {self._client}: make another one for {client}")
+            raise RuntimeError(f"HttpxTransport already serves {self._client} (create another for {client})")
         self._client = client
 
     def _home(self) -> Portal:
@@ -552,7 +552,7 @@ class HttpxTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
             options = replace(options, most=limits.body)
         judged = self._network.judge_url(url, origin=route.origin, referrer=route.referrer, options=options)
         if not isinstance(url, HttpUrl):
-            raise UnsupportedScheme(url.scheme, f"httpx has no use for {url.scheme} URLs")
+            raise UnsupportedScheme(url.scheme, f"httpx does not support {url.scheme} URLs")
         given = None if route.hops else cast("bytes | None", request.extensions.get("target"))
         target = target_of(url) if given is None else given
         fields = [

@@ -148,8 +148,12 @@ class Adapter(BaseAdapter):
         proxies: Mapping[str, str] | None = None,
     ) -> Response:
         if not verify or isinstance(cert, tuple):
-            words = "cert is one file, with the key" if verify else "certificates are always verified"
-            raise exceptions.SSLError(f"{words}: nothing was sent")
+            words = (
+                "cert must be one file that contains the key"
+                if verify
+                else "verify must not be False, certificates are always verified"
+            )
+            raise exceptions.SSLError(f"{words} (nothing was sent)")
         connect, idle = timeout if isinstance(timeout, tuple) else (timeout, timeout)
         for seconds in (connect, idle):
             if not isinstance(seconds, (int, float, type(None))):
@@ -193,7 +197,9 @@ class Adapter(BaseAdapter):
     def _send(self, request: PreparedRequest, said: _RawHeaders) -> Response:
         url = request.url or ""
         if request.method != "GET" or request.body is not None:
-            raise exceptions.InvalidSchema(f"{request.method}: only GET is done here, and nothing was sent")
+            raise exceptions.InvalidSchema(
+                f"method {request.method} is not supported, expected GET without a body (nothing was sent)"
+            )
         way = cast("_Way | None", request.hooks.get(_WAY))
         if way is None:  # the fields of another host and port are not sent (S11)
             said = said._replace(login=_login_of(request))
@@ -254,11 +260,11 @@ def _settings_of_http(settings: resolver.Settings) -> resolver.NetworkSettings:
     given = {name for name in _ELSEWHERE if settings.get(name) is not None}
     if given:
         name = min(given)
-        raise TypeError(f"{name!r} is not for http by requests: {_ELSEWHERE[name]} is")
+        raise TypeError(f"{name!r} is not supported for http by requests (use {_ELSEWHERE[name]})")
     options, default = settings.get("options") or resolver.Options(), resolver.Options()
     for name, place in _OPTIONS_ELSEWHERE.items():
         if getattr(options, name) != getattr(default, name):
-            raise TypeError(f"{name!r} of options is not for http by requests: {place} is")
+            raise TypeError(f"{name!r} of options is not supported for http by requests (use {place})")
     known = resolver.NetworkSettings.__optional_keys__
     network = cast(
         resolver.NetworkSettings, {name: value for name, value in settings.items() if name in known}

@@ -62,7 +62,7 @@ class Handler(urllib.request.BaseHandler):
 
     def _open(self, request: urllib.request.Request) -> addinfourl:
         if request.data is not None or request.get_method() != "GET":
-            raise URLError(f"{request.type}: only GET is done here, without data: nothing was sent")
+            raise URLError(f"{request.type} supports only GET without data (nothing was sent)")
         opened = ExitStack()
         try:
             reply = opened.enter_context(self._stream(request))

@@ -35,11 +35,14 @@ def main(words: Sequence[str]) -> int:
     wanted = _parser().parse_args(words)
     data = CHECKOUT / ".coverage"
     if not data.exists():
-        print("make coverage first: it tells which tests run a line", file=sys.stderr)
+        print("no coverage data: run make coverage first", file=sys.stderr)
         return 2
     modules = [Path(name) for name in wanted.modules] or sorted(_modules())
     for name in _younger(data, modules):
-        print(f"{name} is newer than what make coverage told: its lines may have moved", file=sys.stderr)
+        print(
+            f"{name} is newer than the coverage data: line numbers may differ (run make coverage)",
+            file=sys.stderr,
+        )
     chosen = sample(modules, wanted.changes, random.Random(wanted.seed))
     covering = Covering(data)
     tests = [covering.tests_of(module, change.line) for module, change in chosen]
@@ -58,9 +61,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--changes", type=int, default=300)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1_000_000))
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--gate", action="store_true", help="ask only the tests of make test")
+    parser.add_argument("--gate", action="store_true", help="run only the tests of make test")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write a record of each change")
-    parser.add_argument("modules", nargs="*", help="resolver/transfer/retry.py …; all without")
+    parser.add_argument(
+        "modules", nargs="*", help="modules to change, such as resolver/transfer/retry.py (default: all)"
+    )
     return parser
 
 
@@ -132,7 +137,7 @@ def _summary(outcomes: Counter[Outcome], seed: int) -> str:
     told = outcomes.total() - outcomes[Outcome.TOO_SLOW]
     rate = 100 * outcomes[Outcome.NOTICED] / max(1, told)
     counts = ", ".join(f"{count} {outcome.value}" for outcome, count in outcomes.most_common())
-    return f"{rate:.1f} % noticed of {told} changes (seed {seed}): {counts}"
+    return f"{rate:.1f} % of {told} changes detected (seed {seed}): {counts}"
 
 
 if __name__ == "__main__":

@@ -102,9 +102,9 @@ class RemoteObject:
         octets = reply.body.read_some(end - at)
         self._at += len(octets)
         if not octets:
-            raise resolver.Truncated("it ended early", received=at, expected=self.size, url=self._url)
+            raise resolver.Truncated("object ended early", received=at, expected=self.size, url=self._url)
         if self._at == self.size and reply.read(1):
-            raise self._make_changed(f"it has more than the {self.size} octets that were announced")
+            raise self._make_changed(f"larger than the announced {self.size} bytes")
         return octets
 
     def _standing_at(self, at: int) -> resolver.blocking.LiveReply:
@@ -122,13 +122,13 @@ class RemoteObject:
         found = reply.validators
         if not self._known.agree(found):
             self._leave()
-            raise self._make_changed("its size, date or entity tag was another one")
+            raise self._make_changed("size, date or entity tag differs")
         self._known = self._known.completed_by(found)
         self._reply, self._at = reply, reply.start
         return reply
 
     def _make_changed(self, words: str) -> resolver.Changed:
-        return resolver.Changed(f"this is not the object that was opened: {words}", url=self._url)
+        return resolver.Changed(f"object changed after it was opened: {words}", url=self._url)
 
     def close(self) -> None:
         with self._lock:

@@ -120,7 +120,7 @@ class UrlFileSystem(Walks):
     ) -> list[Any]:
         """Read ranges of several objects; each object is opened once and read in order, gaps included."""
         if not isinstance(paths, list):
-            raise TypeError("paths is a list")
+            raise TypeError("'paths' must be a list")
         begins, stops = _expand_per_path(starts, len(paths)), _expand_per_path(ends, len(paths))
         found: list[Any] = [None] * len(paths)
         order = sorted(range(len(paths)), key=lambda at: (paths[at], begins[at] or 0))
@@ -222,7 +222,7 @@ class UrlFileSystem(Walks):
         with translate_errors(name):
             found = self._facts(name).modified
         if found is None:
-            raise OSError(ENODATA, "the server does not tell when it was modified", name)
+            raise OSError(ENODATA, "modification time unknown: the server does not report it", name)
         return found
 
     # Write operations, which are not supported
@@ -266,7 +266,7 @@ def _expand_per_path(given: int | Sequence[int | None] | None, count: int) -> Se
     """
     each = given if isinstance(given, Sequence) else [given] * count
     if len(each) != count:
-        raise ValueError(f"{len(each)} ends of ranges for {count} paths")
+        raise ValueError(f"got {len(each)} starts or ends for {count} paths")
     return each
 
 

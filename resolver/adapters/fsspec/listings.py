@@ -53,12 +53,12 @@ def settings_of(options: Mapping[str, Any]) -> resolver.Settings:
 
 def _check_written(settings: Mapping[str, Any]) -> None:
     if "on_event" in settings:
-        raise TypeError("a file system tells no events: give get and its like a callback of fsspec's")
+        raise TypeError("'on_event' is not supported by file systems (pass a callback of fsspec to get)")
     if "credentials" in settings:
-        raise TypeError("give username and password, with their host, or write them into the URL")
+        raise TypeError("'credentials' is not supported by file systems (pass host, username and password)")
     options = settings.get("options")
     if options is not None and (options.headers or options.login):
-        raise TypeError("give headers by themselves: what is in options is not written")
+        raise TypeError("'options' must not contain headers or a login (pass headers)")
 
 
 def login_of(
@@ -68,7 +68,7 @@ def login_of(
     if password is None:
         return None
     if host is None:
-        raise TypeError("a password is for one host: give host, too, or a URL with all of it")
+        raise TypeError("password without a host (pass host, or a URL with the login)")
     url = resolver.parse(place(scheme, host, port))
     assert isinstance(url, resolver.HostUrl)
     user = (username or "").encode()
@@ -169,15 +169,15 @@ def fault(error: resolver.ResolveError, name: str) -> OSError:
 
 
 def no_server(name: str) -> NoReturn:
-    raise FileNotFoundError(errno.ENOENT, "a name begins with its server, as in host/directory/file", name)
+    raise FileNotFoundError(errno.ENOENT, "name must begin with its host, as in host/directory/file", name)
 
 
 def no_file(name: str) -> NoReturn:
-    raise IsADirectoryError(errno.EISDIR, "this is a listing: ls gives what is in it", name)
+    raise IsADirectoryError(errno.EISDIR, "is a listing (use ls)", name)
 
 
 def read_only(name: str) -> NoReturn:
-    raise OSError(errno.EROFS, "what URLs name is read, and never written, by url-resolver", name)
+    raise OSError(errno.EROFS, "read-only file system: url-resolver does not write", name)
 
 
 class NamedByUrls(AbstractFileSystem):
@@ -493,7 +493,7 @@ def level_of(name: str, records: Iterable[Record]) -> WalkLevel:
 
 def check_depth(name: str, depth: int) -> None:
     if depth > DEEPEST:
-        raise OSError(ELOOP, f"more than {DEEPEST} directories in one another", name)
+        raise OSError(ELOOP, f"more than {DEEPEST} nested directories", name)
 
 
 def is_excused(error: OSError) -> bool:
@@ -698,5 +698,5 @@ class Walks(FileSystemListings):
             return sizes
         known = [size for size in sizes.values() if size is not None]
         if len(known) < len(sizes):
-            raise OSError(f"{path}: of {len(sizes) - len(known)} of {len(sizes)} files no size is told")
+            raise OSError(f"{path}: size unknown for {len(sizes) - len(known)} of {len(sizes)} files")
         return sum(known)

@@ -111,6 +111,6 @@ def _connect_socket(connection: HTTPConnection, scheme: str, policy: resolver.Po
     except socket.gaierror as error:
         raise NameResolutionError(host, connection, error) from error
     except TimeoutError as error:
-        raise ConnectTimeoutError(connection, f"no connection to {host} in time") from error
+        raise ConnectTimeoutError(connection, f"connection to {host} timed out") from error
     except OSError as error:
-        raise NewConnectionError(connection, f"no connection to {host}: {error}") from error
+        raise NewConnectionError(connection, f"cannot connect to {host}: {error}") from error

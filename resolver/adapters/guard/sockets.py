@@ -60,5 +60,5 @@ def connect_first(addresses: Iterable[str], connect: Callable[[str], socket.sock
             return connect(address)
         except OSError as error:
             failure = error
-    assert failure is not None, "there is an address"
+    assert failure is not None, "at least one address is given"
     raise failure

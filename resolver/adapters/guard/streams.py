@@ -75,5 +75,5 @@ async def open_connection(
             )
         except OSError as error:
             failure = error
-    assert failure is not None, "there is an address"
+    assert failure is not None, "at least one address is given"
     raise failure

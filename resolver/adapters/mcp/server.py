@@ -82,7 +82,7 @@ async def _call_tool(
 ) -> CallToolResult:
     session = context.lifespan_context
     if params.name not in {tool.name for tool in TOOLS}:
-        raise MCPError(INVALID_PARAMS, f"there is no tool {params.name[:100]!r}")
+        raise MCPError(INVALID_PARAMS, f"unknown tool {params.name[:100]!r}")
     async with session.turns:
         answer = await session.tools.call(params.name, params.arguments or {})
     return CallToolResult(
@@ -156,7 +156,7 @@ async def _hear(
 _NOT_JSON = JSONRPCError(
     jsonrpc="2.0",
     id=None,
-    error=ErrorData(code=PARSE_ERROR, message="a line must be a message in JSON, and shorter"),
+    error=ErrorData(code=PARSE_ERROR, message="expected one JSON message a line, within the length limit"),
 )
 
 

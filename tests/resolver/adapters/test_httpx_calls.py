@@ -384,7 +384,7 @@ def test_one_object_is_used_one_way(server: HttpServer) -> None:
     by_threads, by_tasks = HttpxTransport(), HttpxTransport()
     with waiting_client(by_threads) as plain:
         plain.get(server.url("/about.txt"))
-        with pytest.raises(RuntimeError, match=r"httpx\.Client: .*httpx\.AsyncClient"):
+        with pytest.raises(RuntimeError, match=r"httpx\.Client .*httpx\.AsyncClient"):
             trio.run(awaited, by_threads)
     trio.run(awaited, by_tasks)
     with waiting_client(by_tasks) as plain, pytest.raises(RuntimeError, match=r"serves httpx\.AsyncClient"):

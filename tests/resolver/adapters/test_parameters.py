@@ -214,7 +214,7 @@ def test_requests_settings_that_http_would_drop_are_refused() -> None:
         resolver.Settings(headers={"X-Own": "1"}),
         resolver.Settings(options=resolver.Options(user_agent=b"me")),
     ):
-        with pytest.raises(TypeError, match="is not for http by requests"):
+        with pytest.raises(TypeError, match="is not supported for http by requests"):
             mount(requests.Session(), http=True, **settings)
         mount(requests.Session(), **settings).close()
 

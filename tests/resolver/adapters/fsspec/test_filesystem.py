@@ -170,7 +170,7 @@ WRITES: Mapping[str, Callable[[Any, str], object]] = {
 @pytest.mark.parametrize("write", WRITES.values(), ids=list(WRITES))
 def test_nothing_is_written(write: Callable[[Any, str], object], ftp: MockFtp, make: Make) -> None:
     name = put(ftp, b"pub", {b"file": TABLE})
-    with pytest.raises(OSError, match="never written") as caught:
+    with pytest.raises(OSError, match="read-only") as caught:
         write(make(FtpFileSystem, ftp.port), f"{name}/file")
     assert caught.value.errno == errno.EROFS
 
@@ -184,7 +184,7 @@ def test_errors_are_those_of_files(ftp: MockFtp, make: Make) -> None:
         make(FtpFileSystem, policy="untrusted").ls(name)
     with pytest.raises(IsADirectoryError):
         fs.open(name)
-    with pytest.raises(FileNotFoundError, match="server"):
+    with pytest.raises(FileNotFoundError, match="host"):
         fs.ls("/pub")
     assert isinstance(missing.value.__cause__, resolver.NotFound)
     assert isinstance(refused.value.__cause__, resolver.Refused)
@@ -319,7 +319,7 @@ def test_a_directory_that_is_in_itself(ftp: MockFtp, make: Make, monkeypatch: py
     loop = ftp.root.items[b"loop"]
     assert isinstance(loop, Folder)
     loop.items[b"loop"] = loop
-    with pytest.raises(OSError, match=r"\b10 directories"):
+    with pytest.raises(OSError, match=r"\b10 nested directories"):
         make(FtpFileSystem, ftp.port, options=resolver.Options(mlsd=True)).find(name)
 
 
@@ -346,7 +346,7 @@ def test_menus_are_directories(make: Make) -> None:
         (found,) = fs.glob(f"{host}/99/pub/*.csv")
         assert fs.cat(found) == TABLE
         assert len(fs.glob(f"{host}/11/pub/**/*.csv")) == 2
-        with pytest.raises(OSError, match="no size"):
+        with pytest.raises(OSError, match="size unknown"):
             fs.du(f"{host}/11/pub")
         assert fs.ukey(found) == fs.ukey(found)
 
