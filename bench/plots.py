@@ -42,7 +42,7 @@ _LOOKS: Mapping[str, tuple[str, str, str]] = {
     "httpx on trio": ("#0f766e", "#2dd4bf", "P"),
     "nntplib": ("#15803d", "#4ade80", "D"),
 }
-#: Maximum length of names of which three fit beside each other below a panel.
+#: Maximum length of a name if three names fit on a line below a panel.
 _SHORT = 20
 _INK, _PAPER, _FAINT = ("#1f2328", "#e6edf3"), ("#ffffff", "#0d1117"), ("#d8dee4", "#30363d")
 

@@ -33,8 +33,8 @@ from resolver.web.headers import SessionKeys
 # A page's path contains its URL as one segment, with each byte percent-encoded except letters, digits and
 # `-._~`.
 #
-# Browsers remove dot segments, a `#` with the text behind it, and control characters from a path. A segment
-# that is completely encoded remains unchanged. The URL is therefore read from the raw bytes of the path and
+# Browsers remove dot segments, a `#` with the text behind it, and control characters from a path. A
+# completely encoded segment remains unchanged. The URL is therefore read from the raw bytes of the path and
 # decoded once.
 
 PREFIX = b"/u/"

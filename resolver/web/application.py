@@ -38,7 +38,7 @@ from resolver.web.pages.page import crumbs_of, environment, parent_of, read_quer
 from resolver.web.reading import PageReader, ReadRequest, while_wanted
 from resolver.web.session import ContentDocument, SessionLink, UrlOrigin, WebSession
 
-# The gateway serves other clients that the user gave the gateway's address with its secret. Its response has
+# The gateway serves other clients that the user gave the gateway's address with its secret. The response has
 # the body of a URL, and with the policy verdict as the status. The gateway refuses every browser, regardless
 # of the page that sends the request.
 

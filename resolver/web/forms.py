@@ -1,4 +1,4 @@
-"""Forms on pages: search words, the forms of Gopher+ items, and logins.
+"""Forms on pages: search terms, the forms of Gopher+ items, and logins.
 
 A form is fetched, shown as it would be sent, and sent once. Each of these steps has its own path; only the
 last is a POST that changes something (S05). The answers of the user stay in this process between the steps,
@@ -95,7 +95,7 @@ class FormQuestions:
         ]
 
     async def _search(self, request: Request) -> Answer:
-        """Redirect to the URL with the search words in it, a link of the page with the search field."""
+        """Redirect to the URL with the search terms in it, a link of the page with the search field."""
         fields = query_of(request)
         text, from_id = fields.get("url", ""), fields.get("from", "")
         try:

@@ -203,7 +203,7 @@ class _DiagramCanvas:
         self._shapes.append(_area("head body", points))
 
     def _connection(self, message: DiagramMessage) -> None:
-        """Draw a connection as a bar on its lane while it is open, with a bracket beside it during TLS."""
+        """Draw a connection as a bar on its lane while it is open, with an adjacent bracket during TLS."""
         place = message.target if message.source == "client" else message.source
         assert place is not None
         match message.kind:

@@ -245,7 +245,7 @@ def breadth(text: str) -> float:
 
 
 def wrap_text(text: str, cells: int) -> tuple[str, ...]:
-    """Wrap a text to lines of a maximum width in a proportional font, between words if possible."""
+    """Wrap a text to lines of a maximum width in a proportional font, at blanks if possible."""
     lines: list[str] = []
     for word in _pieces(text.split(" "), cells):
         if lines and breadth(lines[-1]) + 1 + breadth(word) <= cells:

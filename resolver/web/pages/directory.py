@@ -354,7 +354,7 @@ def results_page(
         query: The query fields of the page.
         place: The page's address bar.
         title: The heading.
-        words: The search words.
+        words: The search terms.
         search: The URL for a search with other words.
         findings: Findings of the policy to show.
         description: The database's description of itself.

@@ -145,7 +145,7 @@ def _proofs(response: Response) -> list[FactRow]:
 #: of the web UI, a name, and whether the document may be viewed (True) or only saved.
 Keep = Callable[[bytes, str, str, bool], str]
 
-#: The type of an item that takes search words (RFC 1436 3.8).
+#: The type of an item that takes search terms (RFC 1436 3.8).
 _SEARCHED = "7"
 _OCTETS = "application/octet-stream"
 

@@ -130,7 +130,7 @@ class MenuRow(NamedTuple):
     Attributes:
         prose: The info lines.
         drawn: Whether the blanks in `prose` matter.
-        search: The URL to which search words are added.
+        search: The URL to which search terms are added.
         advice: A command that opens the item.
         cannot: Why the item has no link.
     """
@@ -172,7 +172,7 @@ def menu_page(
         judge: Returns the verdict on following an item from this page; without it, the verdict is found on
             opening.
         search: For a menu that a search returned, the URL for other words.
-        words: The search words.
+        words: The search terms.
     """
     shown = arrange_entries(entries, query._replace(sort=""), place)
     values = {
@@ -197,7 +197,7 @@ def menu_page(
 def _explain_empty(search: str, words: str) -> str:
     if not search:
         return "The menu is empty."
-    return "No results found." if words else "Enter search words."
+    return "No results found." if words else "Enter search terms."
 
 
 def _items(entries: Iterable[Numbered], place: PageAddressBar, judge: Judge | None) -> Iterator[MenuRow]:

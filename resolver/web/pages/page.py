@@ -271,7 +271,7 @@ def _steps(text: str, tree: Tree, href: Callable[[str], str]) -> Iterator[Breadc
     yield Breadcrumb(text[:start], _step(text[: start + 1], tree, href))
     at = start + 1
     if "gophertype" in parse(text).components():
-        at += 1  # neither the type nor the search words are part of the name
+        at += 1  # neither the type nor the search terms are part of the name
         end = next((found for found in [text.find("%09", at, end)] if found >= 0), end)
     while at < end:
         slash = text.find("/", at, end)
@@ -298,7 +298,7 @@ def refine_url(text: str, what: str, value: str) -> str:
     Args:
         text: The URL.
         what: `search` or `view`.
-        value: The search words, or the view.
+        value: The search terms, or the view.
 
     Raises:
         InvalidUrl: The text is not a URL, or the value gives none.
