@@ -58,11 +58,15 @@ class ResolveError(Exception):
     the number of tries that ended this way, the last one with this error. `retryable` says whether the same
     request may succeed later without any change.
 
+    `setting` names the setting that decides the outcome, with the names of the configuration file
+    (`idle_timeout`); `None` if there is none. The command shows it as an option (`--idle-timeout`).
+
     A subclass sets its own attributes before it calls this `__init__`, each once.
     """
 
     exit_code: int = 1
     retryable: bool = False
+    setting: str | None = None
     message: str
     url: str | None
     attempts: int
@@ -110,6 +114,10 @@ class ResolveError(Exception):
         other = self._but(facts)
         other.__cause__ = hidden
         return other
+
+    def with_setting(self, setting: str) -> Self:
+        """Return a copy that names the setting which decides the outcome."""
+        return self._but({"setting": setting})
 
     def final(self) -> Self:
         """Return a copy that no further try could fix."""
@@ -239,6 +247,7 @@ class LimitExceeded(ProtocolError):
     def __init__(self, limit: str, message: str, *, url: str | None = None) -> None:
         self.limit = limit
         self.exit_code = 14 if limit in ("body", "ratio") else 7
+        self.setting = "max_size" if limit == "body" else None
         super().__init__(message, url=url)
 
 

@@ -33,7 +33,7 @@ class Limits:
     Examples:
         >>> await resolver.fetch("http://127.0.0.1:8920/about.txt", limits=resolver.Limits(body=36))
         Traceback (most recent call last):
-        protocols.errors.LimitExceeded: ...: 37 bytes are announced, the limit is 36 (--max-size)
+        protocols.errors.LimitExceeded: ...: 37 bytes are announced, the limit is 36
     """
 
     line: int = 65_536

@@ -201,7 +201,10 @@ def test_life_of_a_url_is_a_picture_of_seven_files() -> None:
 
 def test_a_whole_scheme_has_as_many_lines_as_the_page_says() -> None:
     lines = (CHECKOUT / "fixtures/plugins/more_schemes/finger.py").read_text(encoding="utf-8").splitlines()
-    assert f"`fixtures/plugins/more_schemes/finger.py` is a complete scheme in {len(lines)} lines" in ARCHITECTURE
+    assert (
+        f"`fixtures/plugins/more_schemes/finger.py` is a complete scheme in {len(lines)} lines"
+        in ARCHITECTURE
+    )
 
 
 #: A row of the glossary: a word, what it means, and where it is defined.

@@ -169,9 +169,7 @@ class Decoding:
         """Count coded bytes before they are fed; `_count` resets the bytes without output."""
         self._came += octets
         if self._most is not None and self._came > self._most + self._most // _BLOCKS + _WRAPPING:
-            raise LimitExceeded(
-                "body", f"the coded body is larger than the limit of {self._most} bytes (--max-size)"
-            )
+            raise LimitExceeded("body", f"the coded body is larger than the limit of {self._most} bytes")
         if self._in_vain >= _IN_VAIN:
             raise LimitExceeded("ratio", f"{self._in_vain} coded bytes of the body decode to nothing")
         self._in_vain += octets

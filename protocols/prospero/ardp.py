@@ -363,7 +363,7 @@ class ArdpExchange:
         if now < min(self._expires, self._gives_up):
             return []
         if now >= self._gives_up or self._retries == 0:
-            raise TimedOut(self._silence())
+            raise TimedOut(self._silence()).with_setting("idle_timeout")
         if self._retries is not None:
             self._retries -= 1
         self._timeout = min(2 * self._timeout, max(self._timeout, self._timing.longest))
@@ -452,10 +452,7 @@ class ArdpExchange:
     def _silence(self) -> str:
         came = f" after packet {self._reply.received_through}" if self._reply.received_through else ""
         requested = f"; the server asked to wait {self._wait} s" if self._wait else ""
-        return (
-            f"timed out (--idle-timeout): no packet received{came}{requested}"
-            f"{self._queue and f' ({self._queue})'}"
-        )
+        return f"timed out: no packet received{came}{requested}{self._queue and f' ({self._queue})'}"
 
 
 class _Request:

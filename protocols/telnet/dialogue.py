@@ -224,7 +224,7 @@ class _TranscriptSession:
                 self._received += len(text)
                 yield EmitBody(text, "text of the service")
             if self._received > self._limits.body:
-                raise LimitExceeded("body", f"text exceeds {self._limits.body} bytes (limit body)")
+                raise LimitExceeded("body", f"text exceeds {self._limits.body} bytes")
             if piece.ended:
                 self._end((yield RequestEnd()))
                 return

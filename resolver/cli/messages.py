@@ -54,7 +54,13 @@ def _way_out(error: ResolveError, text: str) -> str:
         return " (resolve open URL opens a session, resolve cat --for S URL records one)"
     if isinstance(error, Refused) and error.flag is not None and error.flag not in error.message:
         return f"; {error.flag} would allow it"
-    return ""
+    return "" if error.setting is None else f" ({_option(error.setting)})"
+
+
+def _option(setting: str) -> str:
+    """Return the option of a setting, such as `--idle-timeout` of `idle_timeout`."""
+    name, _, value = setting.partition(" ")
+    return f"--{name.replace('_', '-')} {value}".rstrip()
 
 
 def _is_service(text: str) -> bool:

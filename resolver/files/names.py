@@ -88,7 +88,7 @@ class NameTaken(LocalError):
 
 def make_taken_error(path: str) -> NameTaken:
     """Return the error for a name that is taken."""
-    return NameTaken(f"{path!r} exists already and stays unchanged (exists=replace replaces it)")
+    return NameTaken(f"{path!r} exists already and stays unchanged").with_setting("exists")
 
 
 def make_busy_error(path: str) -> LocalError:
@@ -109,9 +109,8 @@ def make_irregular_error(path: str) -> LocalError:
 def make_shared_error(path: str) -> LocalError:
     """Return the error for a file that cannot be resumed."""
     return LocalError(
-        f"cannot resume {path!r}: the file belongs to another user or has several names "
-        "(exists=replace replaces it)"
-    )
+        f"cannot resume {path!r}: the file belongs to another user or has several names"
+    ).with_setting("exists replace")
 
 
 def check_replaceable(there: os.stat_result | None, path: str) -> None:

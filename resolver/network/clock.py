@@ -27,21 +27,24 @@ class Clock:
     """A deadline that starts now and applies to one call at a time.
 
     The default limit is for a complete retrieval. `missed` is the error text for another limit, formatted
-    with the seconds.
+    with the seconds; `setting` is the setting of that limit.
     """
 
-    def __init__(self, limit: float | None, missed: str = "not complete within {:g} s (--max-time)") -> None:
+    def __init__(
+        self, limit: float | None, missed: str = "not complete within {:g} s", setting: str = "max_time"
+    ) -> None:
         self.loop = running()
         self._limit = limit
         self.is_bound = limit is not None
         self._missed = missed
+        self._setting = setting
         self.started = self.loop.current_time()
         self.deadline = float("inf") if limit is None else self.started + limit
 
     @classmethod
     def for_head(cls, limits: Limits) -> Clock:
         """Return the limit for the time before a body."""
-        return cls(limits.head, "no body within {:g} s (--limit head=S)")
+        return cls(limits.head, "no body within {:g} s", "limit head=S")
 
     @property
     def elapsed(self) -> float:
@@ -73,7 +76,8 @@ class Clock:
 
     def make_timeout(self) -> TimedOut:
         """Return the error for a passed deadline."""
-        return TimedOut(f"timed out: {self._missed.format(self._limit)}")
+        words = f"timed out: {self._missed.format(self._limit)}"
+        return TimedOut(words).with_setting(self._setting)
 
 
 class RateCheck:
@@ -112,8 +116,8 @@ class RateCheck:
 
         The error is not retryable on the same server: a user who sets a minimum rate prefers to stop.
         """
-        words = f"timed out: less than {self._least} bytes/s for {_RATE_WINDOW:g} s (--min-rate)"
-        return TimedOut(words, retryable=False)
+        words = f"timed out: less than {self._least} bytes/s for {_RATE_WINDOW:g} s"
+        return TimedOut(words, retryable=False).with_setting("min_rate")
 
 
 class AnswerPace:

@@ -103,9 +103,9 @@ class Connector:
                 return stream
             if bounds is not None and until == bounds.deadline("connect"):
                 raise bounds.make_timeout("connect")
-            within = f"within {limit:g} s (--connect-timeout)"
             reported = f": {attempts.reported}" if attempts.failures else ""
-            raise TimedOut(f"timed out: no connection to {goal} {within}{reported}")
+            words = f"timed out: no connection to {goal} within {limit:g} s{reported}"
+            raise TimedOut(words).with_setting("connect_timeout")
         except TimedOut:
             if bounds is not None:
                 bounds.late = "connect"

@@ -350,9 +350,8 @@ class Pipeline:
 
     def _check(self, slot: PipelineSlot) -> None:
         if slot.abandoned and self.silent:
-            raise TimedOut(
-                f"timed out: no data from {self.stream.peer} on a shared connection (--idle-timeout)"
-            )
+            words = f"timed out: no data from {self.stream.peer} on a shared connection"
+            raise TimedOut(words).with_setting("idle_timeout")
         if slot.abandoned:
             raise Disconnected("the connection was closed before the response arrived")
 

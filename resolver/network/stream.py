@@ -419,8 +419,8 @@ class SocketStream:
         with self.loop.move_on_after(self._settings.connect) as scope:
             await self.handshake()
         if scope.cancelled_caught:
-            limit = f"{self._settings.connect:g} s (--connect-timeout)"
-            raise TimedOut(f"timed out: no TLS with {self._settings.host} within {limit}")
+            words = f"timed out: no TLS with {self._settings.host} within {self._settings.connect:g} s"
+            raise TimedOut(words).with_setting("connect_timeout")
         self._settings.tell(TlsBegun(self._settings.url, self._has_only_data))
 
     async def handshake(self) -> None:
@@ -657,4 +657,4 @@ class LoopTimer:
     async def run(self, function: Callable[[], Awaitable[T]]) -> T:
         with self._loop.move_on_at(self._deadline):
             return await function()
-        raise TimerElapsed(f"time limit of {self._seconds:g} s reached (--for)")
+        raise TimerElapsed(f"time limit of {self._seconds:g} s reached")

@@ -261,5 +261,5 @@ class StreamSettings:
             self.bounds.late = phase
             if phase != "connect" and until == self.bounds.deadline(phase):
                 return self.bounds.make_timeout(phase)
-        words = f"timed out: no data from {peer} for {self.idle:g} s (--idle-timeout)"
-        return TimedOut(words, lasting=lasting)
+        words = f"timed out: no data from {peer} for {self.idle:g} s"
+        return TimedOut(words, lasting=lasting).with_setting("idle_timeout")

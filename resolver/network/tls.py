@@ -271,13 +271,13 @@ def connection_fault(error: OSError, peer: str) -> NetworkError:
 def tls_fault(error: ssl.SSLError, host: str) -> NetworkError:
     """Return the error for a failed handshake; a peer that leaves during it is `Disconnected`."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        remedy = " (--cacert FILE adds an authority)" if error.verify_code in _UNKNOWN_AUTHORITY else ""
-        return TlsError(f"the certificate of {host} is not trusted: {error.verify_message}{remedy}")
+        fault = TlsError(f"the certificate of {host} is not trusted: {error.verify_message}")
+        return fault.with_setting("cacert FILE") if error.verify_code in _UNKNOWN_AUTHORITY else fault
     if isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError)) or is_cut(error):
         return Disconnected(f"{host} closed the connection during the TLS handshake")
     words: str = getattr(error, "reason", None) or str(error)
     if "CERTIFICATE_REQUIRED" in words:
-        return TlsError(f"{host} requires a client certificate (--cert FILE)")
+        return TlsError(f"{host} requires a client certificate").with_setting("cert FILE")
     return TlsError(f"TLS with {host} failed: {words.replace('_', ' ').lower()}")
 
 

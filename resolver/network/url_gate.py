@@ -180,9 +180,8 @@ class UrlGate:
         with running().move_on_after(self.limits.connect) as scope:
             addresses = await self._connector.addresses(host, port)
         if scope.cancelled_caught:
-            raise TimedOut(
-                f"timed out: no address for {host} within {self.limits.connect:g} s (--connect-timeout)"
-            )
+            words = f"timed out: no address for {host} within {self.limits.connect:g} s"
+            raise TimedOut(words).with_setting("connect_timeout")
         from resolver.network.datagrams import UdpSocket  # used by one scheme only
 
         datagrams = UdpSocket(interleave(addresses), port, self._connector.settings, self._check_turn)

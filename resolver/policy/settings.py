@@ -233,7 +233,7 @@ class Host:
         >>> hosts = {"127.0.0.1": resolver.Host(limits=resolver.Limits(body=36))}
         >>> await resolver.fetch("http://127.0.0.1:8920/about.txt", hosts=hosts)
         Traceback (most recent call last):
-        protocols.errors.LimitExceeded: ...: 37 bytes are announced, the limit is 36 (--max-size)
+        protocols.errors.LimitExceeded: ...: 37 bytes are announced, the limit is 36
     """
 
     limits: Limits | None = None

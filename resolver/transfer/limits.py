@@ -190,7 +190,7 @@ class LimitedBody:
         if self._most is not None and self.received > self._most:
             raise LimitExceeded(
                 "body",
-                f"the body is larger than the limit of {self._most} bytes (--max-size)",
+                f"the body is larger than the limit of {self._most} bytes",
                 url=self._url,
             )
         if self._report is not None:

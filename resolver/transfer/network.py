@@ -217,7 +217,8 @@ class Network:
         See `judge_url`. Raises `NotConfigured` if everything is read from archives.
         """
         if self.archive is not None:
-            raise NotConfigured("cannot connect: everything is read from archives (--from-warc)")
+            words = "cannot connect: everything is read from archives"
+            raise NotConfigured(words).with_setting("from_warc")
         return UrlGate(
             self.judge_url(
                 url,

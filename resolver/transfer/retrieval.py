@@ -215,9 +215,8 @@ class Retrieval:
                 with clock.loop.move_on_after(limits.idle) as scope:
                     reply = await opened.__aenter__()
                 if scope.cancelled_caught:
-                    raise TimedOut(
-                        f"timed out: no body within {limits.idle:g} s (--idle-timeout, --min-rate)"
-                    )
+                    words = f"timed out: no body within {limits.idle:g} s, with a minimum rate"
+                    raise TimedOut(words).with_setting("idle_timeout")
         self._opened = opened
         return reply
 
@@ -306,9 +305,7 @@ class Retrieval:
         most, least = url_gate.options.most, url_gate.limits.min_rate
         if most is not None and reply.size is not None and reply.size > most:
             await self._close()
-            raise LimitExceeded(
-                "body", f"{reply.size} bytes are announced, the limit is {most} (--max-size)"
-            )
+            raise LimitExceeded("body", f"{reply.size} bytes are announced, the limit is {most}")
         if self._recording is not None:
             reply = self._recording.body_of(reply)
         url = self._shown if self._earlier else self._request.url.shown

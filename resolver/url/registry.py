@@ -158,14 +158,15 @@ def is_of_the_web(name: str) -> bool:
 
 
 def check_tls(url: Url, wanted: str | None) -> None:
-    """Raise `NotConfigured` if `--tls require` demands TLS and the scheme has no TLS.
+    """Raise `NotConfigured` if the caller requires TLS and the scheme has no TLS.
 
     TLS from the first byte and STARTTLS both suffice. A scheme definition without a TLS declaration counts as
     clear text. Schemes that connect to no host need no TLS.
     """
     row = find(url.scheme) if wanted == "require" else None
     if row is not None and row.transport is not None and row.tls == "never":
-        raise NotConfigured(f"--tls require: {url.scheme} URLs do not support TLS", url=url.shown)
+        words = f"TLS is required, and {url.scheme} URLs do not support TLS"
+        raise NotConfigured(words, url=url.shown).with_setting("tls")
 
 
 def converse(scheme: Scheme, url: Url, options: Options, limits: Limits) -> Dialogue:

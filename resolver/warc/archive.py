@@ -136,8 +136,8 @@ class Archive:
         if found := [*objects, *failed]:
             first = min(each.date for each in found)
             raise NotFound(
-                f"not in the archive at that time: the first capture is of {first:%Y-%m-%dT%H:%M:%SZ} (--at)"
-            )
+                f"not in the archive at that time: the first capture is of {first:%Y-%m-%dT%H:%M:%SZ}"
+            ).with_setting("at")
         raise NotFound(_explain_nothing(catalogue, sought))
 
 

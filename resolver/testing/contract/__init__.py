@@ -20,9 +20,7 @@ from __future__ import annotations
 
 import pytest
 
-pytest.register_assert_rewrite(
-    *(f"{__name__}.{each}" for each in ("endings", "given", "octets", "plans", "refusals", "values"))
-)
+pytest.register_assert_rewrite(*(f"{__name__}.{each}" for each in ("endings", "operations", "peers")))
 
 from resolver.testing.contract.case import SECRET as SECRET  # noqa: E402
 from resolver.testing.contract.case import Case as Case  # noqa: E402

@@ -141,7 +141,7 @@ async def test_a_collection_is_bounded_by_the_octets_of_the_object(nursery: trio
 
 async def test_time_ends_and_the_server_is_told(nursery: trio.Nursery) -> None:
     server = await serve(nursery, behaviours={None: Behaviour(silent=True)})
-    with pytest.raises(TimedOut, match=r" 0\.2 s .*--max-time"):
+    with pytest.raises(TimedOut, match=r" 0\.2 s$"):
         await resolver.fetch(server.url("x"), limits=Limits(total=0.2))
     with trio.fail_after(HANG):
         while not server.service.cancelled:

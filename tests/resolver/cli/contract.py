@@ -317,7 +317,7 @@ MESSAGES = {
     ],
     ("cat", "{https}/about.txt"): [
         "resolve: {https}/about.txt: the certificate of 127.0.0.1 is not trusted: "
-        "unable to get local issuer certificate (--cacert FILE adds an authority)"
+        "unable to get local issuer certificate (--cacert FILE)"
     ],
     ("cat", "--checksum", "auto", "{http}/about.txt"): [
         "resolve: {http}/about.txt: save:no-checksum: checksum auto needs a file: "

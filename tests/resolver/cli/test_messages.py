@@ -2,7 +2,7 @@
 
 import pytest
 
-from resolver import InvalidUrl, Refused
+from resolver import InvalidUrl, LimitExceeded, Refused, TimedOut
 from resolver.cli.messages import describe
 
 
@@ -30,6 +30,25 @@ def test_long_url_is_cut_around_the_place() -> None:
 
 def test_refusal_names_its_rule() -> None:
     assert "S04" in describe(Refused("S04", "port 25 belongs to mail"), "gopher://h.example:25/")[0]
+
+
+@pytest.mark.parametrize(
+    ("setting", "option"),
+    [
+        ("idle_timeout", "--idle-timeout"),
+        ("limit head=S", "--limit head=S"),
+        ("cacert FILE", "--cacert FILE"),
+    ],
+)
+def test_setting_of_error_is_shown_as_option(setting: str, option: str) -> None:
+    error = TimedOut("timed out: no data for 30 s").with_setting(setting)
+    assert "--" not in str(error)
+    assert describe(error, "gopher://h.example/")[0].endswith(f": timed out: no data for 30 s ({option})")
+
+
+def test_setting_of_size_limit_is_shown_as_option() -> None:
+    assert describe(LimitExceeded("body", "x"), "gopher://h.example/")[0].endswith(" (--max-size)")
+    assert LimitExceeded("line", "x").setting is None
 
 
 def test_no_position_no_caret() -> None:
