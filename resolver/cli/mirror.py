@@ -228,8 +228,8 @@ async def remove_surplus(
     if hidden and not command.yes and not command.dry_run:
         going = [each for each in going if each[1].certain]
         streams.complain(
-            f"{len(hidden)} that http pages no longer list are kept: servers hide some names "
-            "(delete them with --yes)"
+            f"{len(hidden)} local entries are kept: http pages no longer list them, "
+            "but servers hide some names (delete them with --yes)"
         )
     for _, surplus, path in going:
         if not (command.yes or command.dry_run) or not (command.is_quiet or command.json):

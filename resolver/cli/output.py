@@ -307,7 +307,7 @@ def _device_descriptor(path: str) -> int:
         raise writing_fault(error, path) from error
     if not _takes_all(os.fstat(fd)):
         os.close(fd)
-        raise LocalError(f"{path!r} is no longer a device or a pipe: left unchanged")
+        raise LocalError(f"{path!r} was replaced, and is not a device or a pipe: left unchanged")
     return fd
 
 

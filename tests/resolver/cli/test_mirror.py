@@ -319,7 +319,7 @@ async def test_what_a_page_lists_no_more_is_not_asked_about(at: dict[str, str], 
     with trio.fail_after(HANG):
         async with on_terminal(terminal, folder, *words) as command:
             assert await command.status() == 0
-    said = "resolve: 1 that http pages no longer list are kept: servers hide some names"
+    said = "resolve: 1 local entries are kept: http pages no longer list them"
     assert any(row.startswith(said) for row in terminal.rows)
     assert mirrors_files(folder) == ["t/a.txt", "t/gone.txt"]
 
