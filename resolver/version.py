@@ -1,4 +1,7 @@
-"""The version: a literal, because asking the installed metadata for it costs more than parsing a URL.
-A test holds it to `pyproject.toml`."""
+"""The version of the package.
+
+A literal: reading the installed metadata takes longer than parsing a URL. A test compares it with
+`pyproject.toml`.
+"""
 
 VERSION = "0.1.0"

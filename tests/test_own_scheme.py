@@ -24,8 +24,8 @@ PLACE = "127.0.0.1:36079"
 
 
 def section() -> str:
-    text = (CHECKOUT / "README.md").read_text(encoding="utf-8")
-    _, _, behind = text.partition("\n## A scheme of your own\n")
+    text = (CHECKOUT / "docs/schemes.md").read_text(encoding="utf-8")
+    _, _, behind = text.partition("\n## A complete example\n")
     return behind.partition("\n## ")[0]
 
 

@@ -32,7 +32,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def programs() -> list[str]:
     """What the page for authors shows."""
-    return re.findall(r"^```python\n(.*?)^```\n", PAGE, re.MULTILINE | re.DOTALL)
+    section = PAGE.partition("\n## Test a scheme\n")[2]
+    return re.findall(r"^```python\n(.*?)^```\n", section, re.MULTILINE | re.DOTALL)
 
 
 class Command:

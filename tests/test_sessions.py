@@ -14,10 +14,10 @@ from tests.resolver.cli.terminal import Terminal, on_terminal
 from tests.test_recipes import start_servers, with_ports
 
 CHECKOUT = Path(__file__).parents[1]
-README = (CHECKOUT / "README.md").read_text(encoding="utf-8")
+PAGE = (CHECKOUT / "docs/url-schemes.md").read_text(encoding="utf-8")
 #: The command of a session, and what the terminal has in the end, or as far as the README goes.
 SESSION = re.compile(r"^```console\n\$ resolve (.*)\n((?:.*\n)*?)```\n", re.MULTILINE)
-SHOWN = {words.split()[-1].partition(":")[0]: (words, text) for words, text in SESSION.findall(README)}
+SHOWN = {words.split()[-1].partition(":")[0]: (words, text) for words, text in SESSION.findall(PAGE)}
 #: By the scheme: how the last row ends, and what is typed then.
 TYPED = {
     "gopher": (
@@ -43,7 +43,7 @@ LINES = {"gopher": 48, "telnet": 24}
 
 def test_each_session_of_the_readme_is_run() -> None:
     assert SHOWN.keys() == TYPED.keys()
-    assert len(SHOWN) == len(SESSION.findall(README)) == README.count("```console")
+    assert len(SHOWN) == len(SESSION.findall(PAGE)) == PAGE.count("```console")
 
 
 @pytest.mark.parametrize("scheme", TYPED)
