@@ -36,7 +36,7 @@ def machine(data: Data) -> Iterator[str]:
 
 
 def rows(data: Data) -> Iterator[str]:
-    yield "| work | runs | who | median | lowest to highest | processor, each |"
+    yield "| work | runs | client | median | lowest to highest | processor, each |"
     yield "|---|---|---|---|---|---|"
     measured: Sequence[Measured] = data["rows"]["rows"]
     for row in measured:
@@ -70,7 +70,7 @@ def calls(data: Data) -> Iterator[str]:
         if isinstance(before.get(name), dict):
             columns.append((f"{name}, before", Counter(before[name][kind])))
         columns.append((name, Counter(found[kind])))
-    yield f"| room | {' | '.join(head for head, _ in columns)} |"
+    yield f"| package | {' | '.join(head for head, _ in columns)} |"
     yield f"|---{'|---' * len(columns)}|"
     cells = " | ".join(f"**{counts.total():,.0f}**" for _, counts in columns)
     yield f"| all | {cells} |"
@@ -87,7 +87,7 @@ def _shown(room: str) -> str:
 
 
 def peers(data: Data) -> Iterator[str]:
-    yield "| of | who | calls |"
+    yield "| fetch | client | calls |"
     yield "|---|---|---|"
     for name, found in data["rows"]["calls"].items():
         if isinstance(found, str):
@@ -109,7 +109,7 @@ _KINDS = {
 
 
 def winners(data: Data) -> Iterator[str]:
-    yield "| work | who | is faster than we are | and slower |"
+    yield "| work | client | faster than `resolve` | slower |"
     yield "|---|---|---|---|"
     panels: Sequence[Panel] = data["sweeps"]["panels"]
     for panel in panels:
@@ -118,7 +118,7 @@ def winners(data: Data) -> Iterator[str]:
             if other in ours:
                 continue
             for mine in ours:
-                name = other["name"] if len(ours) == 1 else f"{other['name']}, beside {mine['name']}"
+                name = other["name"] if len(ours) == 1 else f"{other['name']}, compared with {mine['name']}"
                 yield f"| {panel['title']} | {name} | {' | '.join(_compared(panel, mine, other))} |"
 
 

@@ -154,7 +154,7 @@ def test_every_path_that_a_page_names_is_there(name: str) -> None:
 
 
 def test_every_folder_is_a_room() -> None:
-    rooms = {path for row in rows(ARCHITECTURE, "The rooms") for cell in row[1:] for path in names(cell)}
+    rooms = {path for row in rows(ARCHITECTURE, "The packages") for cell in row[1:] for path in names(cell)}
     folders = {str(path.parent.relative_to(CHECKOUT)) for path in CHECKOUT.glob("resolver/*/__init__.py")}
     folders |= {str(path.parent.relative_to(CHECKOUT)) for path in CHECKOUT.glob("protocols/*/__init__.py")}
     assert folders - {f"protocols/{folder}" for folder in FOLDERS} <= rooms
@@ -165,7 +165,7 @@ def test_floors_are_the_layers_of_the_contract() -> None:
     (layers,) = [contract["layers"] for contract in contracts if contract["id"] == "resolver-layers"]
     floor = {
         name.removeprefix("resolver/"): int(row[0])
-        for row in rows(ARCHITECTURE, "The rooms")
+        for row in rows(ARCHITECTURE, "The packages")
         for name in names(row[1])
     }
     levels = [{floor[room] for room in layer.split(" | ") if room in floor} for layer in layers[::-1]]

@@ -71,7 +71,7 @@ def test_every_sweep_is_drawn() -> None:
 
 
 def test_the_page_tells_what_bounds_every_row() -> None:
-    _, _, section = TEXT.partition("## What bounds each row\n")
+    _, _, section = TEXT.partition("## The bottleneck of each row\n")
     told = re.findall(r"^\| `([\w-]+)…?`", section.partition("\n## ")[0], re.MULTILINE)
     assert [name for name in ROWS if not any(name.startswith(each) for each in told)] == []
     assert all(any(name.startswith(each) for name in ROWS) for each in told)
@@ -126,7 +126,7 @@ def test_calls_are_told_by_room_before_and_after() -> None:
         "rows": {"calls": {"http": {"ours": {"h11": 80.0, "trio": 3.0}}, "nntp": "INN is not there"}},
     }
     assert list(page.calls(data)) == [
-        "| room | http, before | http |",
+        "| package | http, before | http |",
         "|---|---|---|",
         "| all | **122** | **83** |",
         "| h11 | 90 | 80 |",
