@@ -1,4 +1,4 @@
-"""The command in a process of its own, where nothing but the program itself is to be found."""
+"""The `resolve` command, run in a subprocess with an empty PATH."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from tests.begun import CHECKOUT, run_alone
 
 
 async def command(*arguments: str, folder: Path | None = None) -> tuple[int, bytes, bytes]:
-    """One run of the command: status, standard output, standard error."""
+    """Run the command and return its exit code, standard output and standard error."""
     environment = {"PYTHONPATH": str(CHECKOUT), "PATH": ""}
     return await run_alone(arguments, folder=folder or Path.cwd(), environment=environment)

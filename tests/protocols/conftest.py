@@ -1,4 +1,4 @@
-"""TLS for the mock servers that the tests of several schemes talk to over sockets."""
+"""TLS fixtures for the mock servers of several schemes."""
 
 from __future__ import annotations
 

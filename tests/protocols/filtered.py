@@ -1,4 +1,4 @@
-"""A body that comes in pieces and goes through a filter on its way, as the driver passes it."""
+"""A body that arrives in pieces and passes through a filter, as in the driver."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from protocols.wire import Buffer
 
 
 class Pieces:
-    """Octets that come in these pieces, and how many of them were taken."""
+    """A source that returns the given pieces and counts the bytes received."""
 
     close_notify_seen = False
 
@@ -29,7 +29,7 @@ class Pieces:
 
 
 class Filtered:
-    """What comes out."""
+    """The filtered body, as an async iterator."""
 
     def __init__(self, pieces: Pieces, filter: Filter) -> None:
         self._passing = CopiedBodyStream(CopyBody("a body", filter=filter), pieces, Buffer())

@@ -1,9 +1,8 @@
-"""A gate and its connections in memory, for handlers: strict about what is sent, and when.
+"""An in-memory `Gate` with scripted connections, to test dialogues.
 
-A connection follows a script of turns, as in a transcript. What the handler sends must be the client's
-turns, octet for octet; reading before having said everything that the server waits for is an error of the
-handler's, as is sending what nobody waits for. How received octets are cut into pieces is the test's
-choice, for a reader must not care.
+A connection follows the turns of a transcript. The bytes sent must equal the client's turns, byte for byte. A
+test fails if the client reads while the server waits for a turn, or sends while the server does not wait. A
+cutter splits the received bytes into pieces, because the result must not depend on the split.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _TLS_FROM_THE_START = ("https", "ftps", "gophers", "nntps", "snews", "telnets")
 
 
 class MemoryStream:
-    """A `Stream` that plays the server's part of a connection."""
+    """A `Stream` that plays the server's side of a connection."""
 
     def __init__(self, connection: Connection, cutter: Cutter, *, tls: bool) -> None:
         self._turns = list(connection.turns)
@@ -77,7 +76,7 @@ class MemoryStream:
 
     def _finish(self) -> bytes:
         if self._end == "reset":
-            self._end = "close"  # a socket tells of a reset once
+            self._end = "close"  # a socket reports a reset only once
             raise Disconnected("the connection was reset")
         if self._end == "quiet":
             raise TimedOut("nothing came")
@@ -114,7 +113,7 @@ class MemoryStream:
 
 
 class MemoryLoan:
-    """A `PooledConnection` of a connection that is closed all the same; `kept` says what it was kept with."""
+    """A `PooledConnection` whose connection is closed nevertheless; `kept` is the state passed to `keep`."""
 
     state: object | None = None
 
@@ -128,7 +127,7 @@ class MemoryLoan:
 
 
 class MemoryGate:
-    """A `Gate` to scripted connections, one a `connect`, in order."""
+    """A `Gate` to scripted connections; each `connect` takes the next script."""
 
     def __init__(
         self,
@@ -171,7 +170,7 @@ class MemoryGate:
             await stream.aclose()
 
     def check_finished(self) -> None:
-        """Everything was said, on every connection, and all of them are closed."""
+        """Assert that every script was used and every connection was finished and closed."""
         assert not self._scripts, f"{len(self._scripts)} connections were never made"
         for stream in self.streams:
             stream.check_finished()
@@ -180,7 +179,7 @@ class MemoryGate:
     async def acquire(
         self, pool_key: Hashable, *, tls: bool, suits: Callable[[object], bool] | None = None
     ) -> AsyncIterator[PooledConnection]:
-        """A new connection each time; `loans` tells what would have been kept, and for whom."""
+        """Open a new connection each time and record the loan in `loans`."""
         async with self.connect(tls=tls) as stream:
             self.loans.append(MemoryLoan(stream, pool_key))
             yield self.loans[-1]
@@ -189,7 +188,7 @@ class MemoryGate:
         return bytes(range(count))
 
     async def credentials(self, user: bytes | None, *, challenged: bool = True) -> Credentials | None:
-        """The next of `logins`."""
+        """Return the next of `logins`."""
         assert self._logins, f"nobody expects a login as {user!r}"
         return self._logins.pop(0)
 
@@ -225,7 +224,7 @@ class MemoryGate:
 
 
 class MemorySink:
-    """A `Sink` that keeps what is written."""
+    """A `Sink` that collects the bytes written."""
 
     def __init__(self) -> None:
         self.octets = b""
@@ -238,7 +237,7 @@ class MemorySink:
 
 
 async def pour(pieces: AsyncIterable[bytes], sink: Sink) -> int:
-    """Everything into the sink, piece by piece; how many octets."""
+    """Write all pieces to the sink and return the number of bytes."""
     count = 0
     async for octets in pieces:
         sink.write(octets)

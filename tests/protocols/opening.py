@@ -1,4 +1,4 @@
-"""A URL opened as the resolver does it: its scheme's dialogue, performed on what a gate opens."""
+"""Open a URL as the resolver does: perform its scheme's dialogue over a given gate."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def open_url(url: Url, gate: Gate) -> AbstractAsyncContextManager[Reply]:
 
 
 async def perform(dialogue: Dialogue[T], gate: Gate) -> T:
-    """What a dialogue returns that begins no body."""
+    """Return the result of a dialogue that starts no body."""
     results: list[T] = []
 
     def with_body() -> Dialogue[None]:

@@ -1,4 +1,7 @@
-"""`//user:password@host:port`: one reading or none."""
+"""Tests of the authority `//user:password@host:port`: user information, host and port.
+
+A text with more than one reading is an error.
+"""
 
 from __future__ import annotations
 
@@ -16,20 +19,20 @@ GOOD = [
     Good("ftp://:@h/", {"user": "", "password": ""}),
     Good("ftp://:p@h/", {"user": "", "password": "p"}),
     Good("ftp://u:@h/", {"user": "u", "password": ""}),
-    # Split at the first colon; data in either part; decoded once.
+    # The split is at the first colon; either part may hold reserved characters and is decoded once.
     Good("ftp://u:a:b:c@h/", {"user": "u", "password": "a:b:c"}, "userinfo-colon"),
     Good("ftp://u%3Av:%2541@h/", {"user": "u:v", "password": "%41"}),
     Good("ftp://a;b&c=d:e;f&g=h@h/", {"user": "a;b&c=d", "password": "e;f&g=h"}),
     Good("ftp://u~:p|@h/", {"user": "u~", "password": "p|"}, "unsafe-char"),
     Good("ftp://u%00%FF+@h/", {"user": "u\x00\xff+"}),
     Good("ftp://u%40@h.dom:2121/", {"user": "u@", "port": 2121}),
-    # The authority may end at the text's end or at the fragment.
+    # The authority may end at the end of the text or at the fragment.
     Good("ftp://u@h", {"user": "u", "host": "h", "name": None}),
     Good("ftp://u@h#f", {"user": "u", "host": "h", "fragment": "f"}),
-    Good("ftp://h#/@f", {"host": "h", "fragment": "/@f"}),  # an @ behind the fragment's first slash
-    Good("ftp://h/#@f", {"host": "h", "fragment": "@f"}),  # the path keeps the two apart
+    Good("ftp://h#/@f", {"host": "h", "fragment": "/@f"}),  # an `@` after the first slash of the fragment
+    Good("ftp://h/#@f", {"host": "h", "fragment": "@f"}),  # the path separates the host from the fragment
     Good("http://h?a/b@c", {"host": "h", "search": "a/b@c"}, "missing-slash reserved-char"),
-    # Who may not have user information has it noted.
+    # User information in a scheme that does not allow it is a finding.
     *(
         Good(f"{scheme}://u:p@h/{path}", {"host": "h"}, "userinfo-not-allowed")
         for scheme, path in [
@@ -60,7 +63,7 @@ BAD = [
     Bad("http:→h/", "no-authority"),
     Bad("telnet:→", "no-authority"),
     Bad("prospero:→/h/x", "no-authority"),
-    # Where readings give different hosts.
+    # Readers disagree about the host.
     Bad("http://a→\\b/", "ambiguous-authority"),
     Bad("http://a→\\@b/", "ambiguous-authority"),
     Bad("ftp://u:p→\\w@h/", "ambiguous-authority"),
@@ -74,7 +77,7 @@ BAD = [
     Bad("http://a#→@", "ambiguous-authority"),
     Bad("<http://a#→@>", "ambiguous-authority"),
     Bad("ftp://u@a#x→@c/d", "ambiguous-authority"),
-    # It is the first thing that is looked at.
+    # The ambiguity check runs first.
     Bad("ftp://a[b@c→@d:99999/", "ambiguous-authority"),
     Bad("ftp://u→[@h:0/", "bad-userinfo"),
     Bad("ftp://u:p→]@h/", "bad-userinfo"),
@@ -132,7 +135,7 @@ def test_the_place_of_each_part_is_kept() -> None:
 def test_findings_are_in_the_order_met() -> None:
     assert parse("<http://u:p:q@a_b:/~#x#>").findings == (
         "wrapper",
-        "unsafe-char",  # the second # of the fragment, which is cut off first
+        "unsafe-char",  # the second `#` of the fragment, which is split off first
         "userinfo-not-allowed",
         "userinfo-colon",
         "empty-port",
@@ -167,17 +170,17 @@ def test_what_is_no_port_is_not_written(port: int) -> None:
         build_port(port, None)
 
 
-# Hosts: names, four groups, IPv6 literals, and nothing that software disagrees about.
+# Hosts: names, IPv4 addresses and IPv6 literals. Forms about which software disagrees are errors.
 
 LABEL = "a" * 63
-NAME = ".".join([LABEL, LABEL, LABEL, "a" * 61])  # 253 octets
+NAME = ".".join([LABEL, LABEL, LABEL, "a" * 61])  # 253 bytes
 
 HOST_GOOD = [
-    # IPv6 literals: without brackets, lower case, otherwise as written.
+    # IPv6 literals are stored without brackets and in lower case, and are otherwise unchanged.
     Good("http://[::]/", {"host": "::"}, "ipv6-literal"),
     Good("http://[2001:DB8:0:0::A]:8/", {"host": "2001:db8:0:0::a", "port": 8}, "ipv6-literal"),
     Good("http://[::FFFF:192.0.2.1]", {"host": "::ffff:192.0.2.1"}, "ipv6-literal"),
-    # Escapes in a host are decoded, once, before anything else is looked at.
+    # Escapes in a host are decoded once, before every other check.
     Good("http://%48%6fst/", {"host": "host"}, "encoded-host"),
     Good("http://192.0.2%2e7/", {"host": "192.0.2.7"}, "encoded-host"),
     Good("http://a%5Fb/", {"host": "a_b"}, "encoded-host host-syntax"),
@@ -188,7 +191,7 @@ HOST_GOOD = [
     Good("http://xn--mnchen-3ya.example/", {"host": "xn--mnchen-3ya.example"}),
     Good(f"http://{LABEL}/", {"host": LABEL}),
     Good(f"http://{NAME}/", {"host": NAME}),
-    Good(f"http://{NAME}./", {"host": NAME + "."}, "host-syntax"),  # the dot does not count
+    Good(f"http://{NAME}./", {"host": NAME + "."}, "host-syntax"),  # the final dot does not count
     Good("http://-a.b/", {"host": "-a.b"}, "host-syntax"),
     Good("http://a-.b/", {"host": "a-.b"}, "host-syntax"),
     Good("http://a.b-/", {"host": "a.b-"}, "host-syntax"),
@@ -196,15 +199,15 @@ HOST_GOOD = [
     Good("http://_/", {"host": "_"}, "host-syntax"),
     Good("http://a.1b/", {"host": "a.1b"}, "host-syntax"),
     Good("http://a.0xg/", {"host": "a.0xg"}, "host-syntax"),
-    Good("http://0x7f.a/", {"host": "0x7f.a"}),  # only the last label makes a number
+    Good("http://0x7f.a/", {"host": "0x7f.a"}),  # only the last label can make a host a number
     Good("http://1.2.3.4.a/", {"host": "1.2.3.4.a"}),
-    # Four groups.
+    # IPv4 addresses.
     Good("http://0.0.0.0/", {"host": "0.0.0.0"}),
     Good("http://255.255.255.255:1/", {"host": "255.255.255.255"}),
 ]
 
 HOST_BAD = [
-    # What stands in brackets.
+    # Text in brackets.
     Bad("http://→[]/", "bad-host"),
     Bad("http://→[::1/", "bad-host"),
     Bad("http://→[::1]x/", "bad-host"),
@@ -215,7 +218,7 @@ HOST_BAD = [
     Bad("http://→[::%31]/", "bad-host"),
     Bad("http://→[1::2::3]/", "bad-host"),
     Bad("http://→[12345::]/", "bad-host"),
-    # Characters that no host has, written or decoded.
+    # Characters that a host cannot contain, literal or decoded.
     *(Bad(f"http://a→{wrong}b/", "bad-host") for wrong in "$!&'()*+,;=~{}|^`"),
     *(
         Bad(f"http://a→%{octet:02X}b/", "bad-host")
@@ -230,7 +233,7 @@ HOST_BAD = [
     Bad("http://→a%2E%2Eb/", "bad-host"),
     Bad(f"http://→{LABEL}a/", "bad-host"),
     Bad(f"http://→{NAME}a/", "bad-host"),
-    # Numbers of any form but one.
+    # Numbers in any form except four decimal groups.
     *(
         Bad(f"http://→{number}/", "bad-host")
         for number in (

@@ -1,4 +1,4 @@
-"""Errors as values: what one says stays, in a copy, in a pickle, and across processes."""
+"""Tests of errors as immutable values that survive copy, pickle and a process boundary."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from resolver import ProtocolError, Refused, ResolveError, TryLater, Unsupported
 from resolver.adapters.httpx_transport import RequestRefused
 from resolver.transfer.redirects import NoDocument
 
-#: It brings Dask with it, which is half a second for each worker that collects this.
+#: This module imports Dask, which takes 0.5 s in each worker that collects this file.
 _HEAVY = "resolver.cli.cluster"
 
 
@@ -36,8 +36,7 @@ def _import_all(but: str = "") -> None:
 
 
 def every_class(root: type[ResolveError] = ResolveError) -> list[type[ResolveError]]:
-    """All classes of the tree, those of the schemes and of the command among them, in whatever order they
-    were imported."""
+    """Return all subclasses in a fixed order, including the classes of schemes and of the command."""
     children = sorted(root.__subclasses__(), key=lambda each: (each.__module__, each.__name__))
     return [root, *(each for child in children for each in every_class(child))]
 
@@ -46,7 +45,7 @@ _import_all(but=_HEAVY)
 
 KINDS = every_class()
 
-#: Those that need more than words, with every attribute away from its default.
+#: Errors whose constructor needs more than a message, with no attribute at its default.
 _SPECIAL: dict[type[ResolveError], ResolveError] = {
     resolver.InvalidUrl: resolver.InvalidUrl("bad-host", 7, "no host"),
     resolver.UnsupportedScheme: resolver.UnsupportedScheme("x", "no handler").of_hop(),
@@ -64,7 +63,7 @@ _SPECIAL: dict[type[ResolveError], ResolveError] = {
 
 
 def one_of(kind: type[ResolveError]) -> ResolveError:
-    """An error of this class that has been through a retrieval."""
+    """Return an error of this class with URL, attempts and addition set, as after a retrieval."""
     error = _SPECIAL.get(kind) or kind("some words")
     return error.at("http://u:****@h.example/").tried(3).saying("and more")
 
@@ -101,7 +100,7 @@ def test_nothing_that_an_error_says_can_be_changed(kind: type[ResolveError]) -> 
 
 
 def _changes_what_it_caught(code: str) -> Iterator[int]:
-    """Lines that set an attribute of an error that an `except` has given a name."""
+    """Yield the lines that set an attribute of an exception named by `except … as`."""
     handlers = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.ExceptHandler)]
     for handler in handlers:
         stores = [node for node in ast.walk(handler) if isinstance(node, ast.Attribute)]
@@ -140,7 +139,7 @@ def test_only_what_is_refused_has_the_status_of_a_hop() -> None:
 
 
 def test_a_copy_is_raised_with_the_story_of_the_first() -> None:
-    """One traceback, from where it went wrong, and the system's own error as its cause; nothing twice."""
+    """The traceback starts at the first error, names the system error as its cause and repeats nothing."""
 
     def went_wrong() -> None:
         try:
@@ -158,7 +157,7 @@ def test_a_copy_is_raised_with_the_story_of_the_first() -> None:
         cause = located.__cause__
     assert isinstance(cause, OSError)
     assert told.count("our words\n") == 1 + told.count('raise ProtocolError("our words")\n')
-    assert told.count("in went_wrong") == 2  # where the cause was raised, and where the error was
+    assert told.count("in went_wrong") == 2  # once for the cause and once for the error
     assert told.count("the direct cause") == 1
     assert told.endswith("ProtocolError: http://h/: our words\n")
 

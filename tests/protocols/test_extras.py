@@ -1,4 +1,4 @@
-"""What a message says of an extra that is missing: its libraries, by the metadata of the distribution."""
+"""Tests of the message about a missing extra: its libraries come from the distribution's metadata."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from resolver import Limits, UnsupportedScheme
 
 CHECKOUT = Path(__file__).parents[2]
 EXTRAS = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-#: An instruction to install what nobody has registered.
+#: An instruction to install a distribution whose name is not registered.
 INSTALLS = re.compile(r"pip install[^\n]*url-resolver|url-resolver\[")
 
 

@@ -1,4 +1,4 @@
-"""Pairs that can be asked by name, and stay the pairs that they were."""
+"""Tests of `Headers`, a tuple of pairs with lookup by name, and of `mask_cookie`."""
 
 from __future__ import annotations
 

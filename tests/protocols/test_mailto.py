@@ -1,4 +1,4 @@
-"""mailto URLs (RFC 1738 3.5, RFC 6068)."""
+"""Tests of mailto URLs (RFC 1738 3.5, RFC 6068): parsing, building, drafts and the command."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ GOOD = [
     Good("mailto:a~@b", {"addr_spec": "a~@b"}, "unsafe-char"),
     Good("mailto:%E9@b", {"addr_spec": "\xe9@b"}),
     Good("mailto:a@b#f", {"addr_spec": "a@b", "fragment": "f"}),
-    # Quoted strings may hold signs, commas and escaped quotes.
+    # Quoted strings may contain `@`, commas and escaped quotes.
     Good("mailto:%22a@b%22@c", {"addr_spec": '"a@b"@c'}),
     Good("mailto:%22a,b%22@c", {"addr_spec": '"a,b"@c'}),
     Good("mailto:%22a%5C%22@b%22@c", {"addr_spec": '"a\\"@b"@c'}),
@@ -40,7 +40,8 @@ GOOD = [
     Good("mailto:a@b?x=~+%0D", {"headers": [["x", "~+\r"]]}, "mailto-headers unsafe-char"),
     # Several addresses stay one string.
     Good("mailto:a@b,c@d", {"addr_spec": "a@b,c@d"}, "mailto-multiple"),
-    Good("mailto:a@b%2Cc@d", {"addr_spec": "a@b,c@d"}, "mailto-multiple"),  # a comma is no delimiter of a URL
+    # a comma is not a delimiter of the URL
+    Good("mailto:a@b%2Cc@d", {"addr_spec": "a@b,c@d"}, "mailto-multiple"),
     Good("mailto:%22,%22@b,c@d?e=f", {"addr_spec": '","@b,c@d'}, "mailto-multiple mailto-headers"),
 ]
 
@@ -112,7 +113,7 @@ def test_there_is_nothing_to_connect_to() -> None:
     assert (MAILTO.default_port, MAILTO.transport) == (None, None)
 
 
-# The mail that a mailto URL proposes.
+# The mail draft of a mailto URL.
 
 
 def mailto(text: str) -> MailtoUrl:
@@ -123,7 +124,7 @@ DRAFTS = [
     ("mailto:joe@h.example", b"To: joe@h.example\r\n\r\n"),
     ("mailto:joe@h,%22a,b%22@c", b'To: joe@h, "a,b"@c\r\n\r\n'),
     ("mailto:joe@h?subject=Hello%20there", b"To: joe@h\r\nSubject: Hello there\r\n\r\n"),
-    # The order is the draft's, names are told without regard to case, a field with nothing in it is none.
+    # The draft has its own order; names are matched without case; an empty field is ignored.
     (
         "mailto:joe@h?Body=Hi&SUBJECT=s&cc=ann@h&Cc=bob@h&to=eve@h&keywords=&in-reply-to=%3C1@h%3E",
         b"To: joe@h, eve@h\r\nCc: ann@h, bob@h\r\nSubject: s\r\nIn-Reply-To: <1@h>\r\n\r\nHi",
@@ -154,7 +155,7 @@ def test_a_long_text_is_written_so_that_others_read_it() -> None:
     subject = "Größe, Maß und Übermaß — " * 8
     escaped = "".join(f"%{octet:02X}" for octet in subject.encode())
     text = write_draft(mailto(f"mailto:joe@h?subject={escaped}")).text
-    assert all(len(line) <= 84 for line in text.splitlines())  # an encoded word, and the name before it
+    assert all(len(line) <= 84 for line in text.splitlines())  # an encoded word and the name before it
     read = email.message_from_bytes(text, policy=email.policy.default)
     assert read["Subject"] == subject
     assert read["To"] == "joe@h"
@@ -188,7 +189,7 @@ def test_the_plan_is_that_nothing_is_done() -> None:
     assert refused.error.exit_code == 9
 
 
-# A mailto URL through the public functions and the command: an address, a draft, and nothing done.
+# A mailto URL through `fetch` and the command: an address and a draft, without a connection.
 
 CHECKOUT = Path(__file__).parents[2]
 DRAFT = b"To: joe@h.example, ann@h.example\r\nSubject: Hello\r\n\r\nHi"

@@ -1,4 +1,4 @@
-"""URLs of schemes that have no module."""
+"""Tests of URLs whose scheme has no module."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ GOOD = [
     Good("foo:a#b", {**other("unknown", "a"), "fragment": "b"}),
     Good("foo:%2541", other("unknown", "%2541")),  # not decoded
     Good("foo:a~b", other("unknown", "a~b"), "unsafe-char"),
-    Good("foo://a\\@b@c?d", other("unknown", "//a\\@b@c?d"), "unsafe-char"),  # no authority is looked for
+    Good("foo://a\\@b@c?d", other("unknown", "//a\\@b@c?d"), "unsafe-char"),  # the authority is not parsed
 ]
 
 

@@ -1,5 +1,7 @@
-"""With `Options.raw` a body has the octets that the server sent, nothing undone in them: held to every
-transcript, those of real servers among them, by what each protocol has around a body.
+"""Tests of `Options.raw`: a body has exactly the bytes that the server sent.
+
+Every transcript is tested, including the transcripts of real servers. The framing around a body depends on
+the protocol.
 """
 
 from __future__ import annotations
@@ -37,12 +39,12 @@ from tests.protocols.opening import open_url
 
 RAW = Options(raw=True)
 
-#: A status line behind which a block comes, and the block with the line that ends it.
+#: A status line before a multi-line block; the group is the block with its final line.
 _BLOCK = re.compile(rb"(?:211 Article numbers|215|220|224)[^\r\n]*\r?\n((?:.*?\r\n)?\.\r\n)", re.DOTALL)
 
 
 async def in_memory(transcript: DialogueTranscript, gate: MemoryGate) -> TranscriptOutcome:
-    """What came, and what ended it."""
+    """Perform the exchange and return its body, verified properties and error."""
     outcome = TranscriptOutcome(body=b"")
     try:
         async with open_url(parse(transcript.url), gate) as reply:
@@ -55,7 +57,7 @@ async def in_memory(transcript: DialogueTranscript, gate: MemoryGate) -> Transcr
 
 
 async def on_a_socket(transcript: DialogueTranscript, nursery: trio.Nursery) -> bytes:
-    """The whole body, through the resolver."""
+    """Return the complete body, fetched by the resolver over a socket."""
     url = parse(transcript.url)
     with trio.fail_after(HANG):
         replay = await serve_transcript(nursery, transcript)
@@ -78,7 +80,7 @@ def good(scheme: str) -> list[DialogueTranscript]:
     return [each for each in transcripts(scheme) if each.outcome.error is None and each.connections]
 
 
-# -- gopher: all that came, to the end of the connection
+# -- gopher: all bytes up to the end of the connection
 
 
 @pytest.mark.parametrize("cutter", CUTTERS, ids=lambda cutter: cutter.__name__)
@@ -98,17 +100,17 @@ async def test_gopher(transcript: DialogueTranscript, cutter: Cutter) -> None:
     outcome = await in_memory(transcript, gate)
     sent = connection.said_by("S")
     body = outcome.body or b""
-    if outcome.error != transcript.outcome.error:  # as octets it is no worse than others
+    if outcome.error != transcript.outcome.error:  # as raw bytes, a malformed menu is not an error
         assert (outcome.error, transcript.outcome.error) == (None, "ProtocolError")
         assert body == sent
         return
     assert sent.startswith(body)
     if outcome.error is None:
-        assert body == sent or connection.end == "left"  # what came behind the octets that were counted
+        assert body == sent or connection.end == "left"  # bytes after the counted length
         assert transcript.outcome.verified in (None, outcome.verified)
 
 
-# -- ftp: all that came on the data connection
+# -- ftp: all bytes of the data connection
 
 
 @pytest.mark.parametrize(
@@ -124,11 +126,11 @@ async def test_ftp(transcript: DialogueTranscript, nursery: trio.Nursery) -> Non
     assert await on_a_socket(transcript, nursery) == transcript.connections[0].said_by("D")
 
 
-# -- news: every block with its periods and its end
+# -- news: every block with its dot-stuffing and its final line
 
 
 def without_heads(transcript: DialogueTranscript) -> DialogueTranscript:
-    """What is put together from heads is no listing of the server's: nobody asks for them."""
+    """Return the transcript without HEAD commands: a raw listing has only listings of the server."""
     turns = transcript.connections[-1].turns
     end = next((at for at, turn in enumerate(turns) if turn.octets.startswith(b"HEAD ")), len(turns))
     asked = (*turns[:end], TranscriptTurn("C", b"QUIT\r\n")) if end < len(turns) else turns
@@ -144,7 +146,7 @@ async def test_news(transcript: DialogueTranscript, nursery: trio.Nursery) -> No
     transcript = without_heads(transcript)
     sent = transcript.connections[-1].said_by("S")
     blocks = b"".join(_BLOCK.findall(sent))
-    if sent.endswith(b"\r\n500 What?\r\n"):  # not even numbers
+    if sent.endswith(b"\r\n500 What?\r\n"):  # the server does not support article numbers either
         with pytest.raises(Declined):
             await on_a_socket(transcript, nursery)
     else:
@@ -157,7 +159,7 @@ async def test_news(transcript: DialogueTranscript, nursery: trio.Nursery) -> No
 )
 @pytest.mark.parametrize("cutter", CUTTERS, ids=lambda cutter: cutter.__name__)
 def test_a_block_as_it_came(block: bytes, cutter: Cutter) -> None:
-    """What follows it is another's."""
+    """Bytes after the block belong to the next response."""
     untouched, buffer, given = UntouchedBlock(), Buffer(), b""
     for piece in cutter(block + b".\r\n205 bye\r\n"):
         buffer.feed(piece)
@@ -167,7 +169,7 @@ def test_a_block_as_it_came(block: bytes, cutter: Cutter) -> None:
     assert untouched.received == len(block)
 
 
-# -- wais: the records of an answer; a document has nothing around it that is its own
+# -- wais: the records of a search response; a document has no framing
 
 
 @pytest.mark.parametrize("transcript", good("wais"), ids=lambda each: each.name)
@@ -182,11 +184,11 @@ async def test_wais(transcript: DialogueTranscript) -> None:
     assert len(parse_records(outcome.body or b"").headers) >= len(transcript.outcome.entries)
 
 
-# -- http: the coding stays
+# -- http: the content coding is kept
 
 
 def uncoded(transcript: DialogueTranscript) -> DialogueTranscript:
-    """With the request that asks for no coding."""
+    """Return the transcript with `Accept-Encoding: identity` in its requests."""
 
     def turn(each: TranscriptTurn) -> TranscriptTurn:
         octets = re.sub(rb"Accept-Encoding: [^\r]*", b"Accept-Encoding: identity", each.octets)

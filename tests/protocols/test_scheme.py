@@ -1,4 +1,4 @@
-"""Rows of schemes: what an archive keeps of what they name."""
+"""Tests of the archive settings in scheme definitions."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What real proxies said: tinyproxy, Squid and Dante, to curl. Each is heard whole and octet by octet.
+"""Tests of proxy tunnels against recordings of tinyproxy, Squid and Dante made with curl.
 
-We say less than curl did: no User-Agent and no Proxy-Connection to a proxy of http, no GSSAPI to one of
-SOCKS5.
+Each recording is received complete and byte by byte. The client sends less than curl: no User-Agent and no
+Proxy-Connection to an HTTP proxy, no GSSAPI to a SOCKS5 proxy.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PROXY = "http://127.0.0.1:3128"
 
 @dataclass
 class Heard:
-    """How a dialogue came out: what it gave or raised, what it said, and what was left for others."""
+    """The outcome of a dialogue: its result or error class, the bytes sent and the bytes left unread."""
 
     result: object
     said: list[bytes]
@@ -40,7 +40,7 @@ def _exchanges(name: str) -> list[tuple[str, bytes]]:
 
 
 class _Proxy(ScriptedPeer):
-    """Answers each request in pieces of `size`, or whole; behind the last one is the end."""
+    """A proxy that answers each request complete or in pieces of `size`, then closes."""
 
     def __init__(self, answers: Iterable[bytes], size: int | None) -> None:
         self._answers = iter(answers)
@@ -74,7 +74,7 @@ def _play(dialogue: Dialogue[Any], answers: Iterable[bytes], size: int | None) -
 
 SQUID, TINY = Credentials(b"bob", b"se:cret"), Credentials(b"bob", b"sekret")
 
-#: A recording, who we are to the proxy, and what comes of each request in turn.
+#: The recording, the client's credentials, and the outcome of each request in order.
 CONNECT: list[tuple[str, Credentials | None, list[object]]] = [
     ("connect-tls-tinyproxy", None, [True]),
     ("connect-ipv6-tinyproxy", None, [True]),

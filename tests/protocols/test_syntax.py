@@ -1,4 +1,4 @@
-"""Characters, escapes and positions."""
+"""Tests of character classes, percent-encoding and positions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_the_classes_share_no_character_and_are_the_printable_ones() -> None:
     [
         ("", b""),
         ("abc", b"abc"),
-        ("%2541", b"%41"),  # once
+        ("%2541", b"%41"),  # decoded once
         ("a+b", b"a+b"),  # never a space
         ("%00%ff%Fe", b"\x00\xff\xfe"),
         ("%41%42C%44", b"ABCD"),
@@ -57,7 +57,7 @@ def test_decoding(encoded: str, octets: bytes) -> None:
         (UNRESERVED.encode(), "", UNRESERVED),
         (b"a/b;c", "", "a%2Fb%3Bc"),
         (b"a/b;c", "/", "a/b%3Bc"),
-        (b"~ %\x00\xff", "", "%7E%20%25%00%FF"),  # upper-case hex, and `~` too
+        (b"~ %\x00\xff", "", "%7E%20%25%00%FF"),  # upper-case hex; `~` is encoded too
     ],
 )
 def test_encoding(octets: bytes, also: str, encoded: str) -> None:
@@ -145,8 +145,8 @@ def test_find_gives_the_end_for_what_is_not_there() -> None:
         ("xxab%0d%0Ac", b"\n", 7),
         ("xxab%61c", b"a", 2),
         ("xx%61a", b"a", 2),
-        ("xx%41%0A", b"0", 2),  # the digits of an escape are not octets
-        ("xxabc", b"\n", 2),  # not there: where the place begins
+        ("xx%41%0A", b"0", 2),  # the digits of an escape are not bytes of the component
+        ("xxabc", b"\n", 2),  # not found: the start of the component
     ],
 )
 def test_an_octet_is_found_in_its_place(text: str, octets: bytes, position: int) -> None:

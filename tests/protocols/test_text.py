@@ -1,4 +1,4 @@
-"""Charsets by any of their names: Python's codecs, none of those that are no charsets, nothing else."""
+"""Tests of charset names, which map to Python's text codecs only, and of timestamps."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_charsets_by_their_names(name: str, codec: str | None) -> None:
     assert codec_of(name) == codec
 
 
-# Moments as records show them.
+# Timestamps in records.
 
 
 @pytest.mark.parametrize(

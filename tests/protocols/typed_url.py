@@ -1,4 +1,4 @@
-"""A URL as the class that the functions of its scheme take."""
+"""Parse a URL and narrow its type to the class of its scheme."""
 
 from __future__ import annotations
 

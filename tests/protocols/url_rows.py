@@ -1,4 +1,4 @@
-"""What every row of a table of URLs is held to, good and bad ones, in both modes."""
+"""Checks for tables of valid and invalid URLs, in lenient and strict mode."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 from protocols.contract import JsonValue
 from resolver import InvalidUrl, Url, parse
 
-#: Stands in a row before the character that an error must point at. No URL can hold it.
+#: Marks the character at which the error must point; a URL cannot contain this character.
 MARK = "→"
 
 
 class Good(NamedTuple):
-    """`components` are some of the URL's, octets as characters; `findings` are all of them, by name."""
+    """A valid URL with some of its components (bytes as characters) and all its findings by name."""
 
     text: str
     components: Mapping[str, JsonValue]
@@ -23,7 +23,7 @@ class Good(NamedTuple):
 
 
 class Bad(NamedTuple):
-    """`text` has a `MARK` before the offending character."""
+    """An invalid URL; `text` has a `MARK` before the offending character."""
 
     text: str
     kind: str
@@ -39,7 +39,7 @@ def check_good(row: Good) -> None:
 
 
 def _check_places(url: Url) -> None:
-    """Every component that is present and was written has a place inside the text."""
+    """Assert that every component with a written form has a place inside the text."""
     assert all(0 <= place.start <= place.end <= len(url.text) for place in url.places)
     names = [place.name for place in url.places]
     assert len(names) == len(set(names))
