@@ -1,5 +1,8 @@
-"""The body that a dialogue gives and passes: in order, counted, as far as it is read, and what breaks it is
-raised where the dialogue can make something of it."""
+"""Tests of the driver: body streams, `Peek`, filters and datagram exchanges.
+
+The bytes of a body arrive in order, are counted, and are read only as far as the caller reads. An error in
+the body is raised at the step of the dialogue that waits for it.
+"""
 
 from __future__ import annotations
 
@@ -62,12 +65,12 @@ WAYS = pytest.mark.parametrize("way", ["iterate", "drain"])
 
 
 class Pieces:
-    """A stream that gives these pieces, then this error or the end."""
+    """A stream that returns the given pieces, then raises the given error or ends."""
 
     def __init__(self, *pieces: bytes, error: ResolveError | None = None) -> None:
         self._pieces = list(pieces)
         self._error = error
-        self.received = 100  # what the dialogue took before
+        self.received = 100  # the bytes that the dialogue received before the body
         self.peer = "192.0.2.1"
         self.agreed: str | None = None
         self.secured = self.close_notify_seen = False
@@ -100,7 +103,7 @@ class Pieces:
 
 
 class Hanging(Pieces):
-    """A stream that says nothing until `more` is set, and then these pieces; it takes what is sent."""
+    """A stream whose `receive` and `send` block until `more` is set."""
 
     def __init__(self, *pieces: bytes) -> None:
         super().__init__(*pieces)
@@ -115,7 +118,7 @@ class Hanging(Pieces):
 
 
 class PiecesGate(MemoryGate):
-    """A gate to one connection that gives these pieces."""
+    """A gate to one connection, which is the given stream."""
 
     def __init__(self, stream: Stream) -> None:
         super().__init__(())
@@ -134,7 +137,7 @@ class PiecesGate(MemoryGate):
 
 
 class Upper:
-    """A filter that holds one octet back."""
+    """A filter that delays its last byte and appends `!`."""
 
     def __init__(self) -> None:
         self._held = b""
@@ -166,7 +169,7 @@ async def take(dialogue: Dialogue[object], gate: PiecesGate, way: str) -> bytes:
                     assert octets, "an empty piece of a body"
                     taken.write(octets)
         except ResolveError as error:
-            with pytest.raises(type(error)):  # what is broken stays broken, and is no end
+            with pytest.raises(type(error)):  # a broken body stays broken and does not look complete
                 await anext(reply.body)
             raise
         with pytest.raises(StopAsyncIteration):
@@ -273,7 +276,7 @@ async def test_nothing_is_done_that_nobody_reads() -> None:
         yield Send((encode_line(b"NEVER"),))
         return "in order"
 
-    gate = PiecesGate(Pieces())  # sending there would fail
+    gate = PiecesGate(Pieces())  # a `send` on this stream would fail
     async with hold(begun(dialogue()), gate) as reply:
         assert await anext(reply.body) == b"first"
     assert gate.loans[0].kept is None
@@ -303,7 +306,7 @@ async def test_unread_octets_make_a_connection_unfit() -> None:
 @pytest.mark.parametrize("way", ["iterate", "drain"])
 @pytest.mark.parametrize(("count", "pauses"), [(1, 0), (2, 1), (9, 8)])
 async def test_others_have_their_turn_between_two_pieces(count: int, pauses: int, way: str) -> None:
-    """However fast they are put together; what comes in one piece keeps nobody waiting."""
+    """The driver pauses between two pieces, but not for a single piece."""
 
     def dialogue() -> Dialogue[None]:
         for _ in range(count):
@@ -356,7 +359,7 @@ async def test_who_was_cancelled_while_telling_does_not_go_on(autojump_clock: tr
 
 
 def look_at(count: int) -> Reader[bytes]:
-    """A reader that leaves what it sees where it is: the first `count` octets, or all that come."""
+    """Return a reader that peeks at the first `count` bytes, or at all bytes before the end."""
 
     def reader(buffer: Buffer) -> Generator[None, None, bytes]:
         while len(buffer) < count and not buffer.is_all:
@@ -404,7 +407,7 @@ async def test_what_breaks_under_a_look_is_raised_behind_the_octets_that_came(
     count: int | None,
     raised: type[ResolveError] | None,
 ) -> None:
-    """And only for who reads as far as that; a socket would tell of it no second time."""
+    """The error is raised only if the caller reads that far; a socket does not repeat the error."""
     taken, seen = MemorySink(), list[bytes]()
     gate = PiecesGate(Once(*pieces, error=error))
     caught: ResolveError | None = None
@@ -424,7 +427,7 @@ async def test_what_breaks_under_a_look_is_raised_behind_the_octets_that_came(
 
 
 class Once(Pieces):
-    """A stream that tells once of what broke it, as sockets do; behind that it has ended."""
+    """A stream that raises its error once, as sockets do, and then reports the end."""
 
     async def receive(self) -> bytes:
         try:
@@ -448,7 +451,7 @@ async def test_what_broke_under_a_look_is_raised_by_who_hears_on() -> None:
 
 
 class Kept:
-    """A filter that keeps everything."""
+    """A filter that stores every byte and gives no output."""
 
     def __init__(self) -> None:
         self.octets = b""
@@ -493,14 +496,17 @@ def test_a_plan_puts_what_a_willing_server_would_send_through_the_filter() -> No
     assert kept.octets == b"abc.", "where nobody asks the filter, nothing passes"
 
 
-# Datagrams in a dialogue: an exchange is carried to its end, whatever protocol its machine speaks.
+# Datagrams: the driver performs an exchange until the exchange is complete, for any protocol.
 
 HERE, THERE = "192.0.2.1", "192.0.2.2"
 
 
 class Echo:
-    """A protocol of one packet each way, asked of all addresses. What comes from another address, or says
-    nothing, is no answer; `trouble` is what the answer gives cause for."""
+    """A protocol with one packet in each direction, sent to all addresses.
+
+    An empty datagram, or a datagram from another address, is not an answer. `trouble` is the error raised by
+    an answer.
+    """
 
     def __init__(self, addresses: Sequence[str], trouble: BaseException | None = None) -> None:
         self._addresses = addresses
@@ -537,7 +543,7 @@ class Echo:
 
 
 class Socket:
-    """`coming` are the datagrams that come, None where nothing does until the deadline; then it waits."""
+    """A datagram socket that receives `coming`, then blocks; None stands for a deadline that passes."""
 
     def __init__(self, coming: Sequence[Datagram | None]) -> None:
         self._coming = deque(coming)
@@ -577,7 +583,7 @@ class Socket:
 
 
 class Gate:
-    """To one place, and to others by way of it. Nothing else is asked of it."""
+    """A gate to one host, and through it to the hosts of a route; every other use fails."""
 
     def __init__(self, *coming: Datagram | None, way: tuple[str, ...] = ()) -> None:
         self._coming = coming
@@ -605,7 +611,7 @@ class Gate:
 
 
 def ask(route: tuple[str, ...] = (), trouble: BaseException | None = None) -> Dialogue[None]:
-    """One question; a second one at the same place where the first comes to nothing."""
+    """Send one request, and report a protocol error as the body."""
     opened = yield OpenDatagrams(route)
     assert opened == OpenedConnection((HERE, THERE), 4711)
     try:
@@ -622,7 +628,7 @@ def ask(route: tuple[str, ...] = (), trouble: BaseException | None = None) -> Di
 
 
 async def get(gate: Gate, dialogue: Dialogue[None]) -> tuple[bytes, str | None]:
-    """And who answered. Nothing is open any more when a body begins."""
+    """Return the body and the peer; no socket is open when the body starts."""
     async with hold(dialogue, gate) as reply:
         assert not any(socket.open for _, socket in gate.opened)
         return b"".join([octets async for octets in reply.body]), reply.peer
@@ -632,7 +638,7 @@ HELLO = [(HERE, 7, b"hello"), (THERE, 7, b"hello")]
 
 
 async def test_an_exchange_is_carried_to_its_end() -> None:
-    """What it says is done, in its order: sent, aimed, turned, waited for."""
+    """The actions happen in order: send, switch, redirect, wait."""
     gate = Gate(None, Datagram(b"", THERE, 7), Datagram(b"echo", HERE, 7))
     assert await get(gate, ask()) == (b"echo", HERE)
     ((way, socket),) = gate.opened
@@ -653,7 +659,7 @@ async def test_nothing_is_sent_to_a_place_that_may_not_be_led_to() -> None:
     assert gate.opened == []
 
 
-#: What an answer gives cause for, and whether the server is told that nobody waits for the rest.
+#: The error that an answer raises, and whether the client cancels the exchange.
 ENDS: list[tuple[ProtocolError, bool]] = [
     (ProtocolError("nonsense"), False),
     (LimitExceeded("body", "too much"), True),

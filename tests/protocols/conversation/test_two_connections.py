@@ -1,4 +1,7 @@
-"""The driver with a second connection for data: whoever speaks first, nothing that was heard is lost."""
+"""Tests of the driver with a data connection, and of sending while the peer replies.
+
+No byte is lost, whichever connection delivers first.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +83,7 @@ class Pipe:
 
 
 class PipeGate:
-    """A `Gate` to two pipes."""
+    """A `Gate` to a control pipe and a data pipe."""
 
     limits = Limits()
     options = Options()
@@ -111,14 +114,14 @@ def weigh(lines: Sequence[bytes]) -> DataExpectation:
 
 
 def line(buffer: Buffer) -> Generator[Rest | None, None, bytes]:
-    """A reader for one line, which does not begin with a question mark."""
+    """Read one line; a line that starts with a question mark is an error."""
     if (taken := (yield from read_line(100)(buffer))).startswith(b"?"):
         raise ProtocolError("no line")
     return taken
 
 
 def waiting(tls: bool = False) -> Dialogue[object]:
-    """Waits for data; then hears one more line."""
+    """Wait for data, then receive one more line."""
     yield Connect()
     yield OpenData(1, tls)
     begun = yield AwaitData(line, "a line or data", b"1", weigh)
@@ -187,7 +190,7 @@ async def test_the_last_line_does_not_end_the_wait_for_data() -> None:
 
 @pytest.mark.parametrize("data", [b"", b"octets"])
 async def test_what_breaks_the_dialogue_as_data_comes_breaks_it(data: bytes) -> None:
-    """In the same turn, or before any: it is not lost, and not waited for once more."""
+    """The error is raised, whether it arrives with the data or before any data."""
     gate = PipeGate()
 
     async def both() -> None:
@@ -208,7 +211,7 @@ async def test_nor_does_a_control_connection_that_ends_behind_it(reset: bool) ->
         await run(
             gate, waiting(), says(gate.control, b"2 a\n"), ends(gate.control), says(gate.data, b"octets")
         )
-    assert raised.group_contains(Disconnected, match="line")  # of the one wanted behind the data
+    assert raised.group_contains(Disconnected, match="line")  # of the line expected after the data
     assert gate.data.closed
 
 
@@ -220,7 +223,7 @@ async def test_a_line_that_says_no_ends_the_wait() -> None:
 
 @pytest.mark.parametrize("octets", [b"", b"octets"])
 async def test_a_line_that_says_broken_takes_what_is_there(octets: bytes) -> None:
-    """Whoever of the two is heard first; and nothing is waited for."""
+    """The result does not depend on which connection is read first, and the driver does not wait for data."""
     for _ in range(20):
         gate = PipeGate()
 
@@ -246,7 +249,7 @@ async def test_data_that_ends_before_it_begins(broken: bool) -> None:
 
 
 async def test_a_handshake_has_the_time_between_the_lines() -> None:
-    """150 ends nothing, and neither does 226: the handshake goes on beside them."""
+    """A preliminary (1xx) and a final (2xx) line do not end the TLS handshake."""
     gate = PipeGate()
     gate.data.slow = trio.Event()
 
@@ -289,7 +292,7 @@ async def test_a_handshake_cut_short_is_not_taken_up_again() -> None:
 
 
 def announced() -> Dialogue[object]:
-    """Waits for the word before data, for data, and for one more line."""
+    """Wait for the line that announces data, for data, and for one more line."""
     yield Connect()
     yield OpenData(1)
     begun = yield AwaitData(line, "a line, then data", b"1", weigh, announced=True)
@@ -372,15 +375,15 @@ async def test_octets_in_the_clear_where_tls_begins_are_refused() -> None:
     assert not gate.control.secured
 
 
-# What a peer says while something is still said to it: it ends that, or waits for its turn, and is never
-# lost.
+# Replies during a send: a reply that matches the stop condition ends the send. Every other reply is kept for
+# the next step, and no byte is lost.
 
 UNLESS = StopCondition(LINE, lambda line: line == b"no")
 HELLO = encode_line(b"hello")
 
 
 class Wire(MemoryStream):
-    """What is sent waits until `go`, where it `waits`; what is `said` comes piece by piece."""
+    """A stream whose sends block until `go` is set, if `waits`; `said` are the received pieces."""
 
     def __init__(self, *said: bytes | ResolveError, waits: bool) -> None:
         super().__init__(Connection((), "quiet"), whole, tls=False)
@@ -396,7 +399,7 @@ class Wire(MemoryStream):
 
     @property
     def unread(self) -> int:
-        """So many pieces nobody has taken."""
+        """Return the number of pieces not received yet."""
         return self._come.statistics().current_buffer_used
 
     async def send(self, *lines: Line) -> None:
@@ -411,7 +414,7 @@ class Wire(MemoryStream):
 
 
 class WireGate(MemoryGate):
-    """A `Gate` to one of them."""
+    """A `Gate` to the given wire."""
 
     def __init__(self, wire: Wire) -> None:
         super().__init__(())
@@ -444,7 +447,7 @@ def say() -> Send:
 
 
 def saying(step: Send | SendBody, heard: list[object], *, then: bool) -> Dialogue[None]:
-    """Says something; and hears a line, if it is `then` still to be heard."""
+    """Perform the step and, if `then`, receive a line."""
     yield Connect()
     heard.append((yield step))
     if then:
@@ -525,7 +528,7 @@ async def test_what_the_answer_breaks_by_is_raised(
 
 
 class Turning(Wire):
-    """Says something in the very turn in which the last octets leave."""
+    """A wire that receives a piece in the same turn in which the last bytes are sent."""
 
     async def receive(self) -> bytes:
         self.go.set()
@@ -533,13 +536,13 @@ class Turning(Wire):
 
 
 async def test_nor_is_it_lost_as_the_last_octets_leave() -> None:
-    """The connection tells of it once only."""
+    """The connection raises the error only once."""
     with pytest.raises(ProtocolError, match="no line"):
         await converse(Turning(ProtocolError("no line"), waits=True), say(), then=False)
 
 
 async def test_what_comes_as_the_last_octets_leave_ends_nothing() -> None:
-    """All was said, so the next step hears it."""
+    """The send is complete, so the next step receives the line."""
     wire = Turning(b"no\n", waits=True)
     assert await converse(wire, say(), then=True) == [None, b"no"]
     assert wire.sent == b"hello\r\n"

@@ -1,4 +1,4 @@
-"""A local file that is not there: what a gate would hand over, for tests without one."""
+"""A local file in memory and a gate to it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from tests.protocols.in_memory import MemoryGate
 
 
 class MadeUpFile:
-    """Gives these pieces, then the end; as a directory, these names. `written`: somebody writes to it."""
+    """A file with the given pieces, or a directory with the given names.
+
+    If `written` is true, the file changes while it is read.
+    """
 
     def __init__(
         self,
@@ -51,7 +54,7 @@ class MadeUpFile:
 
 
 class FileGate(MemoryGate):
-    """A gate to one such file."""
+    """A gate to the given file."""
 
     def __init__(self, file: MadeUpFile) -> None:
         super().__init__(())

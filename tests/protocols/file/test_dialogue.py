@@ -1,4 +1,4 @@
-"""The plan of a file URL is its dialogue."""
+"""Tests of the file scheme: plans, directory listings, completeness, and access through the real gate."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from tests.protocols.opening import open_url, perform
         ((b"etc", b""), "/etc/"),
         ((), "/"),
         ((b"",), "/"),
-        ((b"\xff\x00",), "/\xff\x00"),  # octets are shown one character each, however odd
+        ((b"\xff\x00",), "/\xff\x00"),  # bytes are shown as one character each
     ],
 )
 def test_one_thing_is_opened_and_its_octets_follow(segments: tuple[bytes, ...], path: str) -> None:
@@ -67,7 +67,8 @@ HERE = FileUrl(scheme="file", host="", segments=(b"pub", b""))
     [
         (b"motd", b"motd\n"),
         (b"a\nb\r", b"a\\x0ab\\x0d\n"),
-        (b"\xff\t\x1b", b"\xff\t\x1b\n"),  # a terminal is somebody else's business
+        # control characters other than CR and LF are escaped only for a terminal
+        (b"\xff\t\x1b", b"\xff\t\x1b\n"),
     ],
 )
 def test_a_name_is_one_line(name: bytes, line: bytes) -> None:
@@ -137,7 +138,7 @@ def test_a_child_keeps_its_parents_way(url: FileUrl, kind: Kind, child: str) -> 
     assert build(child_url(url, b"x", kind)) == child
 
 
-# A file as a document: is it whole, and what is it?
+# A file as a document: completeness and media type.
 
 TAKES = ["iterate", "drain"]
 
@@ -162,8 +163,8 @@ async def take(file: MadeUpFile, way: str, found: set[str]) -> bytes:
     [
         ((b"abc", b"de"), 5, {"length"}),
         ((), 0, {"length"}),
-        ((b"abc", b"more"), 3, set()),  # it grew: no error, but not what was announced
-        ((b"abc",), None, set()),  # nobody announced anything
+        ((b"abc", b"more"), 3, set()),  # the file grew: not an error, but the length is not verified
+        ((b"abc",), None, set()),  # no length was announced
     ],
 )
 async def test_a_file_is_taken_to_its_end(
@@ -187,7 +188,7 @@ async def test_a_file_that_shrinks_is_truncated(way: str, pieces: tuple[bytes, .
 @pytest.mark.parametrize("way", TAKES)
 @pytest.mark.parametrize(("size", "changed"), [(5, True), (3, False), (None, False)])
 async def test_a_file_that_is_written_to_meanwhile(way: str, size: int | None, changed: bool) -> None:
-    """One that grew has what it had; the other may be half of one state and half of the next."""
+    """A file that only grew contains its first state; any other change may mix two states."""
     file = MadeUpFile(b"abc", b"de", size=size, written=True)
     if not changed:
         assert await take(file, way, set()) == b"abcde"
@@ -204,7 +205,7 @@ async def test_a_file_that_is_written_to_meanwhile(way: str, size: int | None, c
         (b"notes.txt", "text/plain"),
         (b"PICTURE.PNG", "image/png"),
         (b"motd", None),
-        (b"notes.txt.gz", "application/gzip"),  # nothing undoes the compression
+        (b"notes.txt.gz", "application/gzip"),  # the file is not decompressed
         (b"notes.txt.xz", "application/x-xz"),
         (b"data:text/html,x", None),  # a name, not a URL
         (b"http://h.example/x.txt", "text/plain"),
@@ -315,11 +316,11 @@ async def test_only_a_file_leads_to_a_file() -> None:
     network.admit(parse("file:///etc/motd"), origin="chosen", referrer=Referrer("file:///etc/", None))
 
 
-# The driver with a dialogue that opens one file after the other: the first is closed before the next one.
+# A dialogue that opens two files: the driver closes the first before it opens the second.
 
 
 class Files:
-    """The part of a gate that opens files, and what it did."""
+    """The file-opening part of a gate, which records its calls."""
 
     def __init__(self) -> None:
         self.did: list[str] = []

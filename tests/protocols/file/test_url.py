@@ -1,4 +1,4 @@
-"""file URLs (RFC 1738 3.10, RFC 8089)."""
+"""Tests of file URLs (RFC 1738 3.10, RFC 8089)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ BAD = [
     Bad("file://[::1]→:80/x", "port-not-allowed"),
     Bad("file://h:1→:2/x", "bad-host"),
     Bad("file://→1.2/x", "bad-host"),
-    Bad("file://C→:/x", "port-not-allowed"),  # a drive letter with a slash too few
+    Bad("file://C→:/x", "port-not-allowed"),  # a drive letter with one slash missing
     Bad("file://C→|/x", "bad-host"),
 ]
 
@@ -80,7 +80,7 @@ def test_the_place_of_every_segment_is_kept() -> None:
         (FileUrl(scheme="file", host="::1", segments=(b"",)), "file://[::1]/"),
         (FileUrl(scheme="file", host="h"), "file://h"),
         (FileUrl(scheme="file", host=None, segments=(b"a", b"b")), "file:/a/b"),
-        # Without a host this would read as one.
+        # Without an empty authority, the path `//h/x` would be parsed as a host.
         (FileUrl(scheme="file", host=None, segments=(b"", b"h", b"x")), "file:////h/x"),
         (FileUrl(scheme="file", host=None), "file://"),
         (FileUrl(scheme="file", host="h", user=b"u", segments=(b"x",)), "file://u@h/x"),
