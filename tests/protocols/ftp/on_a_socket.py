@@ -1,4 +1,4 @@
-"""Retrieve from a mock server on loopback, through the real gate."""
+"""Retrieve from a mock FTP server on loopback through the real gate."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from tests.protocols.typed_url import parse_as
 
 
 async def ask(scheme: str, host: str, port: int, user: bytes | None) -> Credentials | None:
-    """A person who knows one password."""
+    """Return the one known password for a named user."""
     return None if user is None else Credentials(user, ASKED)
 
 
 @dataclass
 class Taken:
-    """What came of a retrieval."""
+    """The outcome of a retrieval."""
 
     body: bytes = b""
     kind: Kind | None = None
@@ -50,7 +50,7 @@ async def network(
 
 
 async def take(url: str, server: Network, options: Options | None = None) -> Taken:
-    """The whole body and its entries; an error ends it where it comes."""
+    """Read the body and its entries; an error is stored in the outcome."""
     parsed = parse_as(FtpUrl, url)
     taken = Taken()
     with trio.fail_after(HANG):

@@ -1,4 +1,4 @@
-"""An FTP server for the player: a willing one, but for what a test says."""
+"""A scripted FTP server for the player; it accepts every command unless the test says otherwise."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from resolver import (
 from resolver.testing import PeerOutput, Player, ScriptedPeer
 from resolver.testing.player import Opening
 
-#: What a willing server says, by verb. TYPE, SIZE, … of anything.
+#: The replies of a server that accepts every command, by command name.
 WILLING: dict[bytes, bytes] = {
     b"AUTH": b"234 ok\r\n",
     b"PBSZ": b"200 ok\r\n",
@@ -59,11 +59,14 @@ TRANSFERS = (b"RETR", b"NLST", b"MLSD", b"LIST")
 
 @dataclass
 class Script:
-    """A server. `replies` go before `WILLING`: by the whole command, or by its verb; a list serves one
-    command after the other. `late` are the replies that come once the client has closed the data
-    connection. `data` are the octets of each transfer; how they end, and what says so: `broken`,
-    `close_notify`. `first` puts data before what control says. `silent` servers keep control open. One
-    that has `left` closed the connections that are kept."""
+    """The behavior of a scripted server.
+
+    `replies` override `WILLING`, by the complete command or by its name; a list has a reply for each use.
+    `late` is sent after the client closed the data connection. `data` are the bytes of each transfer.
+    `broken` and `close_notify` say how the data connection ends. If `first`, data precede the reply on the
+    control connection. If `silent`, the server keeps the control connection open. If `left`, the server
+    closed the pooled connections.
+    """
 
     greeting: bytes = b"220 ready\r\n"
     replies: dict[bytes, bytes | list[bytes]] = field(default_factory=dict)
@@ -96,7 +99,7 @@ class Script:
 
 
 class Server(ScriptedPeer):
-    """Plays a script, on connections that were `kept` first."""
+    """A peer that plays a script; pooled connections in `kept` are used first."""
 
     def __init__(self, script: Script, kept: Iterable[FtpSessionState] = ()) -> None:
         self.script = script
@@ -136,7 +139,10 @@ class Server(ScriptedPeer):
             self._turns.append(PeerOutput(octets))
 
     def _transfer(self, reply: bytes) -> None:
-        """What is refused brings no data, and what has a final reply already no later one."""
+        """Queue the reply and the data of a transfer.
+
+        A refused transfer has no data, and a reply that is already final is not followed by `late`.
+        """
         if not self.script.first:
             self._say(reply)
         if self.script.first or reply[:1] not in b"45" or not reply:
@@ -172,7 +178,7 @@ class Server(ScriptedPeer):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a dialogue that came to its end began with, and what it leaves to the next one."""
+    """The reply of a completed dialogue and the state of its pooled connection."""
 
     found: Reply
     left: FtpSessionState | None
@@ -192,7 +198,7 @@ class Outcome:
 
 
 class Retrieval(Player[FtpSessionState | None]):
-    """A retrieval in words of FTP."""
+    """A player whose steps are shown as FTP commands and replies."""
 
     def __init__(self, url: FtpUrl, server: Server, options: Options | None = None) -> None:
         super().__init__(retrieve(url, options), server)
@@ -200,7 +206,7 @@ class Retrieval(Player[FtpSessionState | None]):
 
     @property
     def commands(self) -> list[bytes]:
-        """What was sent, without line ends and without what telnet answers."""
+        """Return the commands sent, without line ends and without telnet answers."""
         return [octets.removesuffix(b"\r\n") for octets in self.sent if not octets.startswith(b"\xff")]
 
     @property
@@ -218,7 +224,7 @@ class Retrieval(Player[FtpSessionState | None]):
 
     @property
     def events(self) -> list[object]:
-        """All that happened, in order: commands as octets; a connection that was kept is not connected."""
+        """Return all events in order, commands as bytes; a reused connection has no `Connect`."""
         return [event for step in self.steps for event in self._events(step)]
 
     def _events(self, step: Step) -> Iterator[object]:
@@ -238,7 +244,7 @@ def play(
     options: Options | None = None,
     kept: Iterable[FtpSessionState] = (),
 ) -> tuple[Retrieval, Outcome | ResolveError]:
-    """Retrieve a URL from a script. The outcome, or the error that was raised."""
+    """Retrieve a URL from a script and return the player with the outcome or the error."""
     parsed = parse(url) if isinstance(url, str) else url
     assert isinstance(parsed, FtpUrl)
     retrieval = Retrieval(parsed, Server(script or Script(), kept), options)

@@ -1,4 +1,4 @@
-"""When a control connection may serve again, and what is sent then."""
+"""Tests of the reuse of FTP control connections and of commands sent in one write."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def ftp(text: str) -> FtpUrl:
 def session(
     url: str, kept: FtpSessionState | None = None, script: Script | None = None
 ) -> tuple[list[bytes], FtpSessionState]:
-    """What is sent, and how the connection stands afterwards."""
+    """Return the commands sent and the state of the connection afterwards."""
     player, outcome = play(url, script, Options(keep=True), () if kept is None else [kept])
     assert isinstance(outcome, Outcome)
     assert (Connect() in player.events) == (kept is None)
@@ -187,7 +187,7 @@ def test_options_are_part_of_the_key() -> None:
     )
 
 
-# Commands that are sent in one write, to servers that are known to answer them in order.
+# Pipelined commands, sent in one write only to servers known to answer them in order.
 
 TRIED = [b"220 (vsFTPd 3.0.3)\r\n", b"220 ProFTPD Server\r\n", b"220-- Welcome to Pure-FTPd\r\n220 ok\r\n"]
 GREETING = TRIED[0]
@@ -195,14 +195,14 @@ FACTS = Options(keep=True, want="file")
 
 
 def state_after(greeting: bytes = GREETING) -> FtpSessionState:
-    """How a connection stands after one file."""
+    """Return the state of a connection after one file."""
     _, outcome = play("ftp://h/d/x", Script(greeting=greeting), Options(keep=True))
     assert isinstance(outcome, Outcome)
     return outcome.state
 
 
 def writes(player: Retrieval) -> list[list[bytes]]:
-    """The commands of each write."""
+    """Return the commands of each write."""
     said = [step.lines for step in player.steps if isinstance(step, Send)]
     return [[line.octets.removesuffix(b"\r\n") for line in lines] for lines in said]
 
@@ -231,7 +231,7 @@ def test_a_server_that_nobody_tried_is_asked_one_by_one(greeting: bytes) -> None
 
 
 def test_the_first_file_of_a_connection_is_asked_for_one_by_one() -> None:
-    """Whether EPSV works is not known yet."""
+    """The client does not know yet whether EPSV works."""
     player, _ = play("ftp://h/x", Script(greeting=GREETING), Options(keep=True))
     assert all(len(each) == 1 for each in writes(player))
 
@@ -241,7 +241,7 @@ def test_what_a_listing_told_is_not_asked_for() -> None:
     assert writes(second(Options(keep=True, want="file", listed=told))[0]) == [[b"EPSV"], [b"RETR y"]]
 
 
-#: What is left unheard of a part.
+#: Partial requests, and the final reply of each.
 NOT_WHOLE = [
     (Options(keep=True, start=2), b"226 done\r\n"),
     (Options(keep=True, stop=3), b""),

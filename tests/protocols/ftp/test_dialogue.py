@@ -1,4 +1,4 @@
-"""What is sent for which URL: the table, through the dialogue and as a plan."""
+"""Tests of the commands sent for each FTP URL, through the dialogue and as a plan."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ LISTED = [
 def test_what_a_listing_said_is_not_asked_for(
     why: str, listed: Validators, held: int, sent: list[bytes]
 ) -> None:
-    """But where octets are held already: it may be outdated, and they with it."""
+    """If some bytes are already held, the listing may be outdated, and the held bytes with it."""
     options = Options(want="file", listed=listed, start=held)
     player, outcome = play("ftp://h/x;type=i", Script(data=b"12345"[held:]), options)
     assert isinstance(outcome, Outcome), outcome
@@ -238,21 +238,21 @@ def test_what_a_listing_said_is_not_asked_for(
 
 @pytest.mark.parametrize("data", [b"1234", b""])
 def test_fewer_octets_than_were_listed_are_those_of_a_file_that_has_changed(data: bytes) -> None:
-    """Or of a server whose listings are not exact, which they need not be (RFC 3659 7.5.7)."""
+    """The cause may also be a server with inexact listings, which RFC 3659 7.5.7 permits."""
     options = Options(want="file", listed=Validators(5, TIME))
     _, error = play("ftp://h/x;type=i", Script(data=data), options)
     assert isinstance(error, Changed)
     assert error.retryable
 
 
-# The facts alone, from servers that know not every command.
+# Metadata only, from servers that do not support every command.
 
 SIZED = b"213 5\r\n"
 TIMED = b"213 20010909014640\r\n"
 NO, UNKNOWN = b"550 no\r\n", b"500 what\r\n"
 DESCRIPTION_ASKED = [b"TYPE I", b"SIZE x", b"MDTM x"]
 
-#: What SIZE, MDTM and CWD are answered, and what that makes of it: kind, size, is there a time.
+#: The replies to SIZE, MDTM and CWD, and the result: kind, size, and whether it has a time.
 CASES: list[tuple[str, tuple[bytes, bytes, bytes], str, Kind | type[ResolveError], int | None, bool]] = [
     ("a file", (SIZED, TIMED, NO), "", Kind.DOCUMENT, 5, True),
     ("a size alone", (SIZED, UNKNOWN, NO), "", Kind.DOCUMENT, 5, False),

@@ -1,6 +1,7 @@
-"""Dialogues with a server that says anything: a value or a typed error, and never a cut body as a whole one.
+"""Fuzz tests of the FTP dialogue: each run gives a complete body or a typed error.
 
-`FTP_FUZZ=100000` plays so many; the default is a sample of them. Each number is its own seed.
+A truncated body is never returned as complete. `FTP_FUZZ=100000` sets the number of dialogues; the default is
+a sample of 4,000. The number of a dialogue is its random seed.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from resolver import Credentials, FtpUrl, Limits, Options, ResolveError, parse
 from tests.protocols.ftp.script import WILLING, Retrieval, Script, Server, gone
 
 DIALOGUES = int(os.environ.get("FTP_FUZZ", "4000"))
-#: More commands than any one URL can cause: a dialogue that sends more does not end.
+#: More commands than the retrieval of any URL needs; a dialogue that sends more does not terminate.
 MOST_COMMANDS = 60
 
 URLS = [
@@ -68,7 +69,7 @@ PIECES = [
 
 
 def mutate(chance: random.Random, octets: bytes) -> bytes:
-    """One change: an octet, a piece put in, a cut, a repetition, or nothing left."""
+    """Return the bytes with one change: a byte, an insertion, a truncation, a repetition or a replacement."""
     at = chance.randrange(len(octets) + 1)
     match chance.randrange(6):
         case 0:
@@ -86,7 +87,7 @@ def mutate(chance: random.Random, octets: bytes) -> bytes:
 
 
 def make_script(chance: random.Random) -> Script:
-    """A willing server with one to four things changed."""
+    """Return a script of a regular server with one to four changes."""
     script = Script(
         data=chance.choice((b"12345", b"12345", b"a\r\nb\r\n", b"", b"1")),
         close_notify=chance.random() < 0.8,
@@ -111,7 +112,7 @@ def make_script(chance: random.Random) -> Script:
 
 
 class Babbler(Server):
-    """A server that is not listened to for ever, and may say more than anybody reads."""
+    """A server that may send more than the client reads and fails after `MOST_COMMANDS` commands."""
 
     commands = 0
 
@@ -122,7 +123,7 @@ class Babbler(Server):
 
 
 def check_whole(retrieval: Retrieval, script: Script) -> None:
-    """A value was given: is all there that proves it? Judged by what was heard, not by our states."""
+    """Assert that the received data prove a complete body, independently of the dialogue's own state."""
     if retrieval.transfer is None:
         return
     assert script.broken is None

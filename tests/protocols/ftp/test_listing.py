@@ -1,4 +1,7 @@
-"""LIST as entries: lines of recorded and described servers, and what becomes of those nobody understands."""
+"""Tests of FTP listings: LIST, NLST and MLSD as entries, and the dialogues that request them.
+
+The lines come from recorded servers and from documentation.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ from tests.protocols.ftp.script import Outcome, Script, play
 from tests.protocols.typed_url import parse_as
 
 RECORDINGS = Path(__file__).parents[3] / "fixtures" / "recordings" / "listings"
-#: When they were made.
+#: The time of the recordings.
 NOW = datetime(2026, 11, 22, 12, 18, tzinfo=UTC)
 
 
@@ -63,13 +66,13 @@ def said(entry: Entry, member: str) -> object:
 
 
 def shown(row: dict[str, object]) -> str:
-    """The name that the row has; the whole line where it has none."""
+    """Return the name of the row, or the complete line if the row has no name."""
     if row["name"] is None:
         return shown_name(str(row["raw"]).encode("latin-1"))
     return shown_name(str(row["name"]).encode("utf-8", "surrogateescape"))
 
 
-#: What the notes of the rows call for, and the kinds of line that it is told of.
+#: The findings that the notes of the rows may name.
 LIST_ODDITIES = {"ftp:list-link", "ftp:list-date", "ftp:list-size", "ftp:list-line", "ftp:list-name"}
 
 
@@ -110,7 +113,7 @@ def test_a_line_of_mlsd(row: dict[str, object]) -> None:
     assert (entry.url is None) == (odd and "last one counts" not in str(row["note"]))
 
 
-#: Links of the recordings that lead nowhere, which not every command has.
+#: Broken links of the recordings, which MLSD and NLST of some servers omit.
 BROKEN = {"link-broken", "link-sp"}
 
 
@@ -125,7 +128,7 @@ LISTINGS = sorted(path.stem.split("-")[1:] for path in RECORDINGS.glob("ftp-*-li
 @pytest.mark.parametrize("step", [1, 7, 1 << 20])
 @pytest.mark.parametrize(("server", "form", "folder"), LISTINGS)
 def test_recorded_listings_are_read_whole(server: str, form: str, folder: str, step: int) -> None:
-    """Every line is an entry, and all of them are understood."""
+    """Every line is an entry, and the reader recognizes every line."""
     octets = recorded(server, form, folder)
     entries, findings = read(form, octets, step)
     assert findings == []
@@ -138,11 +141,11 @@ def test_recorded_listings_are_read_whole(server: str, form: str, folder: str, s
 @pytest.mark.parametrize("folder", ["kinds", "names", "owners", "sizes", "times", "loop"])
 @pytest.mark.parametrize("server", ["proftpd", "pureftpd"])
 def test_a_line_says_no_more_than_the_facts(server: str, folder: str) -> None:
-    """Where a server has MLSD, what is read of its LIST agrees: no other names, no invented sizes."""
+    """LIST and MLSD of a server agree: LIST has no other names and no other sizes."""
     facts = {entry.name: entry for entry in read("mlsd", recorded(server, "mlsd", folder))[0]}
     for entry in read("list", recorded(server, "list", folder))[0]:
         if "\\x0a" in entry.name or entry.kind is Kind.UNKNOWN or entry.name in BROKEN:
-            continue  # ProFTPD breaks such a name in MLSD, calls a device a file, and leaves out broken links
+            continue  # ProFTPD breaks such names in MLSD, reports a device as a file and omits broken links
         fact = facts[entry.name]
         assert (entry.kind, entry.size, entry.url) == (fact.kind, fact.size, fact.url)
         assert entry.modified is None, "the server's own clock is no moment"
@@ -173,12 +176,12 @@ HOSTILE = [
 
 @pytest.mark.parametrize("line", HOSTILE, ids=lambda line: repr(line[:20]))
 def test_hostile_lines_are_entries_too(line: bytes) -> None:
-    """Some of them, 64 KiB each: a pattern that looked at pairs of octets would take minutes."""
+    """Ten lines of up to 64 KiB: a pattern that tests pairs of bytes would take minutes."""
     entries, _ = read("list", (b"first\r\n" + line + b"\r\n") * 10)
     assert len(entries) == 20
 
 
-#: Any line, but for what a directory says of itself and of the one above it.
+#: Any line except the MLSD entries of the directory and of its parent.
 LINES = st.binary(max_size=60).filter(lambda line: re.search(rb"(?i)[\r\n]|=[cp]dir", line) is None)
 
 
@@ -192,7 +195,7 @@ def test_no_line_is_lost(lines: list[bytes]) -> None:
 
 
 def counts(form: str, line: bytes) -> bool:
-    """An empty line is none, and a heading, which is a word and a number, says nothing of a file."""
+    """Return whether the line is an entry; empty lines and `total N` headings are not entries."""
     return bool(line) and (form == "mlsd" or re.fullmatch(rb"total {1,20}\d{1,20}", line) is None)
 
 
@@ -206,7 +209,7 @@ def test_lf_alone_ends_lines_where_most_end_so() -> None:
 
 
 def test_how_lines_end_is_settled_by_the_first() -> None:
-    """Nobody waits for the last of a million."""
+    """The reader does not wait for the last of a million lines."""
     reader = ListReader(at_home(), Limits(), [], NOW)
     line = b"-rw-r--r-- 1 0 0 2 Sep  9  2001 name\r\n"
     counts = [len(list(reader.feed(line))) for _ in range(1_000)]
@@ -222,9 +225,9 @@ def test_a_line_has_a_limit() -> None:
 
 
 DATES = [
-    ("Nov 23 14:17", "2026-11-23T14:17"),  # 26 hours ahead: another zone
+    ("Nov 23 14:17", "2026-11-23T14:17"),  # 26 hours ahead: another time zone
     ("Nov 23 14:19", None),
-    ("May 16 12:19", "2026-05-16T12:19"),  # 190 days back
+    ("May 16 12:19", "2026-05-16T12:19"),  # 190 days ago
     ("May 16 12:17", None),
     ("Feb 30 2001", None),
     ("sep 9 2001", "2001-09-09"),
@@ -253,7 +256,7 @@ def test_a_year_that_is_left_out_needs_a_clock() -> None:
     assert parse_date(b"Feb 29 12:00", datetime(2028, 3, 1, tzinfo=UTC)).local == "2028-02-29T12:00"
 
 
-# NLST and MLSD as entries: what servers send, and what becomes of it.
+# NLST and MLSD as entries, as servers send them.
 
 
 def ftp(text: str) -> FtpUrl:
@@ -347,7 +350,7 @@ def test_a_line_is_held_within_a_limit() -> None:
 
 
 def test_names_come_as_their_lines_do() -> None:
-    """How lines end is seen of each."""
+    """The line ending is detected for each line."""
     reader = NlstReader(ftp("ftp://h/pub/"), b"", Limits(body=10), [])
     pieces = [b"a\r", b"\nb", b"", b"b\r\n", b"c\nd\r\n", b"e" * 9 + b"\n"]
     found = [[entry.name for entry in reader.feed(piece)] for piece in pieces]
@@ -356,7 +359,7 @@ def test_names_come_as_their_lines_do() -> None:
 
 
 def test_only_the_first_names_are_held_to_see_what_they_begin_with() -> None:
-    """It is a matter of all of them, but nobody waits for the last of a million."""
+    """The prefix must be common to all names, but the reader does not wait for the last of a million."""
     findings: list[Finding] = []
     reader = NlstReader(ftp("ftp://h/x;type=d"), b"x", Limits(), findings)
     lines = [b"x/%05d\r\n" % number for number in range(10_000)]
@@ -388,7 +391,7 @@ MLSD = (
     b"; no facts; at all\n"
     b"nothing-that-is-a-line\r\n"
     b"type=file; a name with\r\n"
-    b"line ends in it.txt\r\n"  # ProFTPD
+    b"line ends in it.txt\r\n"  # a ProFTPD name with a line break
     b"type=file;size=99999999999999999999; big\r\n"
     b"type=file; a/b\r\n"
     b"broken\r\n"
@@ -432,7 +435,7 @@ def test_a_line_of_facts_has_a_limit() -> None:
         reader.feed(b"x" * 21)
 
 
-# Listings as a dialogue: empty or missing, NLST or MLSD.
+# Listings as a dialogue: empty or missing directories, NLST or MLSD.
 
 EMPTY: list[tuple[str, str, Script, list[bytes], type[ResolveError] | None]] = [
     ("nothing, and a directory", "ftp://h/e;type=d", Script(data=b""), [b"NLST e", b"CWD e"], None),

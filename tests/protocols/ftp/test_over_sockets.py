@@ -1,4 +1,4 @@
-"""Against the mock server on loopback: the table, and servers of every kind of bad manners."""
+"""Tests of FTP against the mock server on loopback: the URL table, faulty servers, and all transcripts."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ ON_A_SOCKET = [row for row in ROWS if row.commands]
 
 @pytest.mark.parametrize("row", ON_A_SOCKET, ids=lambda row: row.number)
 async def test_a_row_of_the_table(row: Row, nursery: trio.Nursery) -> None:
-    """What is sent is what the table says, as far as this server has what is asked for."""
+    """The commands match the table as far as this server has the requested files."""
     server = await serve(nursery, Behaviour(null_cwd=True))
     place, _, path = row.url.partition("://")[2].partition("/")
     login = place[: place.rindex("@") + 1] if "@" in place else ""
@@ -204,7 +204,7 @@ async def test_transfers_that_are_cut(
     taken = await retrieve(server, "pub/a.bin", limits=SHORT)
     assert isinstance(taken.error, Truncated)
     assert taken.error.expected == len(ALL_OCTETS)
-    if "reset" in why:  # the system drops what was not read yet
+    if "reset" in why:  # the system drops the bytes that were not read yet
         assert 0 < taken.error.received <= received
     else:
         assert taken.error.received == received
@@ -230,7 +230,7 @@ async def test_a_reset_before_the_first_octet(nursery: trio.Nursery) -> None:
 
 
 async def test_leaving_early_does_not_wait(nursery: trio.Nursery) -> None:
-    """No limit would end the wait."""
+    """No timeout would end the wait."""
     server = await serve(nursery, Behaviour(data=Data.DEAF))
     url = parse_as(FtpUrl, server.url("pub/a.bin"))
     async with network(server, limits=Limits(idle=NEVER)) as opened:
@@ -245,7 +245,7 @@ async def test_a_large_file(nursery: trio.Nursery) -> None:
     assert (len(taken.body), taken.error) == (1_048_576, None)
 
 
-# Every ftp transcript drives the dialogue alone, and the handler against a server on a socket.
+# Every FTP transcript, through the dialogue alone and through the resolver against a socket server.
 
 TRANSCRIPTS = transcripts("ftp")
 TRANSCRIPTS_ON_A_SOCKET = [each for each in TRANSCRIPTS if each.connections]

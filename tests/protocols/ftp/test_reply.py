@@ -1,4 +1,4 @@
-"""Replies whole, octet by octet, with more behind them; replies that are none."""
+"""Tests of FTP replies: complete, byte by byte, followed by more bytes, and malformed."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_a_server_cannot_drive_a_terminal(octets: bytes, shown: str) -> None:
     assert ControlReply(220, (octets,)).text == shown
 
 
-# Values out of a reply's text; what makes no sense is none.
+# Values parsed from the text of a reply; an invalid text gives None.
 
 SIZES = [
     (b"0", 0),
@@ -156,7 +156,7 @@ def test_size(text: bytes, size: int | None) -> None:
 TIMES = [
     (b"20010909014640", datetime(2001, 9, 9, 1, 46, 40, tzinfo=UTC)),
     (b"20010909014640.123", datetime(2001, 9, 9, 1, 46, 40, tzinfo=UTC)),
-    (b"191010909014640", None),  # the year 2000 bug: 19 and 101
+    (b"191010909014640", None),  # year 2000 bug: 19 followed by 101
     (b"19100909014640", None),
     (b"20011309014640", None),
     (b"20010909014661", None),
@@ -177,7 +177,7 @@ PATHS = [
     (b'Path is "/a b/caf\xe9"', b"/a b/caf\xe9"),
     (b'"/quo""te" is it', b'/quo"te'),
     (b'"a""""b"', b'a""b'),
-    (b'"quo"te dir" is it', b"quo"),  # Pure-FTPd doubles no quotes; CWD and PWD will tell
+    (b'"quo"te dir" is it', b"quo"),  # Pure-FTPd does not double quotes; CWD and PWD show the difference
     (b'"/open', None),
     (b'"/open""', None),
     (b'""', None),
@@ -191,7 +191,7 @@ def test_path(text: bytes, path: bytes | None) -> None:
     assert parse_path(ControlReply(257, (text,))) == path
 
 
-# The port of a 229 or a 227, and nothing else of it.
+# The port of a 229 or 227 reply; the rest of the reply is ignored.
 
 EXTENDED: list[tuple[bytes, int | None]] = [
     (b"Entering Extended Passive Mode (|||6446|)", 6446),
@@ -205,12 +205,12 @@ EXTENDED: list[tuple[bytes, int | None]] = [
     (b"(|||99999999999999999999|)", None),
     (b"(|||-1|)", None),
     (b"(||||)", None),
-    (b"(|1|127.0.0.1|6446|)", None),  # a protocol and an address, which are not ours to follow
+    (b"(|1|127.0.0.1|6446|)", None),  # a protocol and an address, which the client must not follow
     (b"(|2||6446|)", None),
     (b"(||::1|6446|)", None),
     (b"(||!6446|)", None),
     (b"(\x1f\x1f\x1f80\x1f)", None),
-    (b"(   80 )", None),  # a blank is octet 32
+    (b"(   80 )", None),  # a space is byte 32
     (b"|||6446|", None),
     ("(|||\u0661\u0662|)".encode(), None),
     (b"", None),
@@ -231,7 +231,7 @@ PASSIVE: list[tuple[bytes, int | None]] = [
     (b"Entering Passive Mode (127,0,0,1,200,10).", 51210),
     (b"Entering Passive Mode 127,0,0,1,200,10", 51210),  # RFC 1123: the parentheses may be missing
     (b"=127,0,0,1,200,10", 51210),
-    (b"(10,0,0,5,0,22)", 22),  # the host is never looked at; the low port is the gate's to refuse
+    (b"(10,0,0,5,0,22)", 22),  # the host is ignored; the gate refuses the low port
     (b"v2 is (1,2,3,4,5,6)", 1286),
     (b"(255,255,255,255,255,255)", 65535),
     (b"(0,0,0,0,0,1)", 1),

@@ -1,4 +1,4 @@
-"""Greetings, names, passwords, TLS: what is sent, and what is never sent."""
+"""Tests of FTP greetings, logins, TLS and connection reuse."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def test_the_anonymous_password_is_a_setting() -> None:
     "refusal",
     [
         b"530 no secret here\r\n",
-        b"530-'secret pw'\r\n is wrong: secret pw\r\n530 no\r\n",  # a server that repeats it
+        b"530-'secret pw'\r\n is wrong: secret pw\r\n530 no\r\n",  # a server that repeats the password
         b"421 enough of secret pw\r\n",
         b"332 acct\r\n",
         b"331 hm secret pw\r\n",
@@ -231,7 +231,7 @@ def test_tls_comes_before_the_name() -> None:
 
 
 def test_what_came_in_the_clear_behind_auth_is_refused() -> None:
-    """CVE-2021-22947: replies put into the buffer before TLS stands must not be taken for protected."""
+    """CVE-2021-22947: replies buffered before the TLS handshake must not count as protected."""
     replies: Replies = {b"AUTH": b"234 go\r\n230 you are in\r\n"}
     player, error = play("ftp://u:p@h/x", Script(replies=replies), Options(tls="require"))
     assert type(error) is ProtocolError
@@ -295,7 +295,7 @@ def test_an_account_is_a_fact_of_its_own() -> None:
 @pytest.mark.parametrize("url", ["ftp://h/x", "ftp://u:p@h/x"])
 @pytest.mark.parametrize("verb", [b"USER", b"PASS"])
 def test_who_is_full_says_so_with_530_too(verb: bytes, url: str, words: bytes) -> None:
-    """Another login would not help, and another try may."""
+    """A login as a different user would not help, but a later attempt may."""
     _, error = play(url, Script(replies={verb: b"530 " + words + b"\r\n"}))
     assert isinstance(error, TryLater)
     assert (error.code, error.text, error.retryable) == ("530", words.decode(), True)
@@ -309,7 +309,7 @@ def test_421_at_login_is_not_now(verb: bytes, url: str) -> None:
     assert error.code == "421"
 
 
-# TLS against the mock server: explicit and implicit, and every way for it to fail.
+# TLS against the mock server: explicit, implicit, and failures.
 
 SHORT = Limits(idle=0.2)
 
@@ -325,7 +325,7 @@ async def test_tls(
     cafile: Path,
     nursery: trio.Nursery,
 ) -> None:
-    """Data connections resume the control connection's session, as servers demand."""
+    """Data connections resume the TLS session of the control connection, as servers require."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(context)
     context.maximum_version = version
@@ -379,7 +379,7 @@ async def test_a_server_without_tls_will_do_only_where_tls_was_to_be_tried(
     assert isinstance((await retrieve(server, "pub/a.txt", options=Options(tls="require"))).error, TlsError)
 
 
-# Connections that serve again, and those that must not.
+# Connections that may be reused, and connections that must not.
 
 
 async def test_kept_connections(nursery: trio.Nursery) -> None:

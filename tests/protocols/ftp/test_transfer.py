@@ -1,4 +1,4 @@
-"""Data connections and what makes a transfer whole."""
+"""Tests of FTP data connections, completeness of a transfer, and conversion of line ends."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FILE = "ftp://h/x;type=i"
 
 
 def setup(script: Script, url: str = FILE) -> tuple[list[object], Outcome | ResolveError]:
-    """What was done for the data connection, in order."""
+    """Return the events that set up the data connection, in order."""
     player, outcome = play(url, script)
     start = player.events.index(b"SIZE x") + 1
     return [event for event in player.events[start:] if not isinstance(event, (CopyBody, CloseData))], outcome
@@ -46,7 +46,7 @@ PASV = {b"PASV": b"227 ok (10,0,0,5,156,67)\r\n"}
 
 
 def by_pasv(reply: bytes) -> tuple[str, Script, list[object]]:
-    """EPSV is answered with something that tells no port."""
+    """Return a row for a reply to EPSV that contains no port."""
     script = Script(replies={b"EPSV": reply, **PASV})
     return f"{reply!r} to EPSV", script, [b"EPSV", b"PASV", OpenData(40003), b"RETR x"]
 
@@ -85,7 +85,7 @@ SETUPS: list[tuple[str, Script, list[object]]] = [
 
 @pytest.mark.parametrize(("why", "script", "done"), SETUPS, ids=[row[0] for row in SETUPS])
 def test_setup(why: str, script: Script, done: list[object]) -> None:
-    """The data connection stands before the command goes; of a 227 only the port counts."""
+    """The data connection is open before the command is sent; only the port of a 227 is used."""
     assert setup(script)[0] == done
     assert isinstance(setup(script)[1], Outcome)
 
@@ -233,7 +233,7 @@ def test_cut(
     assert type(raised) is error
     assert isinstance(raised, Truncated)
     assert (raised.received, raised.expected) == (received, expected)
-    assert player.body == script.data  # what came can be kept
+    assert player.body == script.data  # the received bytes can be kept
     assert CloseData() in player.events
     assert player.commands[-1].startswith((b"RETR", b"NLST"))
 
@@ -299,7 +299,7 @@ def test_nonsense_at_the_end_says_how_much_there_was() -> None:
 
 @pytest.mark.parametrize("code", [b"426", b"421", b"550"])
 def test_octets_before_a_refusal_are_handed_over(code: bytes) -> None:
-    """150 and it were there at once: what had come before that is kept, to go on behind it."""
+    """150 and the refusal arrived together: the bytes received before are kept, to resume after them."""
     replies: Replies = {b"RETR": b"150 a\r\n" + code + b" broken\r\n"}
     player, raised = play(FILE, Script(data=b"123", replies=replies))
     assert player.body == b"123"
@@ -316,29 +316,29 @@ def test_550_says_that_it_has_two_meanings() -> None:
 
 
 def test_the_data_connection_is_closed_before_the_final_reply_is_waited_for() -> None:
-    """The script says 226 only then: ProFTPD."""
+    """The script sends 226 only after that, as ProFTPD does."""
     player, outcome = play(FILE)
     assert isinstance(outcome, Outcome)
     assert player.events[-3:] == [b"RETR x", player.transfer, CloseData()]
 
 
 def test_nothing_is_sent_between_the_command_and_the_final_reply() -> None:
-    """Not even answers to Telnet options: they follow the final reply."""
+    """Answers to Telnet options also follow the final reply."""
     script = Script(replies={b"RETR": b"150 a\xff\xfd\x06\r\n"}, late=b"226 b\xff\xfb\x01\r\n")
     player, outcome = play(FILE, script)
     assert isinstance(outcome, Outcome)
     assert player.events[-3:] == [player.transfer, CloseData(), b"\xff\xfc\x06\xff\xfe\x01"]
 
 
-# Line ends of type A, however the octets are cut.
+# Line ends of type A, for every split of the bytes.
 
 CASES = [
     (b"one\r\ntwo\r\n", b"one\ntwo\n"),
     (b"no line end", b"no line end"),
-    (b"bare\nLF\n", b"bare\nLF\n"),  # vsftpd sends files untouched
+    (b"bare\nLF\n", b"bare\nLF\n"),  # vsftpd sends files unchanged
     (b"one\rtwo\rthree\r", b"one\rtwo\rthree\r"),
     (b"a\r\0b", b"a\rb"),
-    (b"a\r\r\n", b"a\r\n"),  # Pure-FTPd makes CR CR LF of a file's CR LF
+    (b"a\r\r\n", b"a\r\n"),  # Pure-FTPd sends CR CR LF for CR LF in the file
     (b"a\r\r\0\r\n\0", b"a\r\r\n\0"),
     (b"\r", b"\r"),
     (b"", b""),
@@ -365,7 +365,7 @@ def test_every_short_text_comes_out_the_same_however_it_is_cut() -> None:
         assert convert(sent) == sent.replace(b"\r\n", b"\n").replace(b"\r\0", b"\r")
 
 
-# Types, listings, facts, resumption and logins against the mock server on loopback.
+# Types, listings, metadata, resumption and logins against the mock server on loopback.
 
 TYPES = [
     ("pub/a.txt;type=a", Behaviour(), TEXT),

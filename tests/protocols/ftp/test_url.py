@@ -1,4 +1,4 @@
-"""ftp and ftps URLs (RFC 1738 3.2)."""
+"""Tests of ftp and ftps URLs (RFC 1738 3.2)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GOOD = [
     Good("ftp://h/?a/b:c@d&e=f", {"cwds": ["?a"], "name": "b:c@d&e=f"}),
     Good("ftp://h/a~/b", {"cwds": ["a~"], "name": "b"}, "unsafe-char"),
     Good("ftp://h/a#b;c", {"name": "a", "fragment": "b;c"}),
-    # The typecode, in any case, from one letter.
+    # The typecode is matched without case and is a single letter.
     *(
         Good(f"ftp://h/a;{word}={x}", {"name": "a", "typecode": "d"})
         for word in ("type", "tYPe")
@@ -30,7 +30,7 @@ GOOD = [
     Good("ftp://h/a/;type=i", {"cwds": ["a"], "name": "", "typecode": "i"}),
     Good("ftp://h/a;type=i#f", {"name": "a", "typecode": "i", "fragment": "f"}),
     Good("<ftp://h/a;type=a>", {"name": "a", "typecode": "a"}, "wrapper"),
-    # What is none stays in the name, and is no reserved character as well.
+    # An invalid typecode stays in the name and is not also a reserved-char finding.
     Good("ftp://h/a;type=", {"name": "a;type=", "typecode": None}, "bad-typecode"),
     Good("ftp://h/a;type=ii", {"name": "a;type=ii"}, "bad-typecode"),
     Good("ftp://h/a;type=%69", {"name": "a;type=i"}, "bad-typecode"),
@@ -40,7 +40,7 @@ GOOD = [
     Good("ftp://h/a;types=i", {"name": "a;types=i", "typecode": None}, "reserved-char"),
     Good("ftp://h/a%3Btype=i", {"name": "a;type=i", "typecode": None}),
     Good("ftp://h/type=i", {"name": "type=i", "typecode": None}),
-    # Any other semicolon.
+    # Other semicolons.
     Good("ftp://h/a;b;type=i", {"name": "a;b", "typecode": "i"}, "reserved-char"),
     Good("ftp://h/a;type=i;type=a", {"name": "a;type=i", "typecode": "a"}, "reserved-char"),
     Good("ftp://h/a;b;type=x", {"name": "a;b;type=x"}, "reserved-char bad-typecode"),
