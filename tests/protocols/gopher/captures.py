@@ -1,5 +1,4 @@
-"""What every recorded exchange with a real server is worth here: the URL that leads to it, what its octets
-become, and where our request differs from the recorded client's, why."""
+"""The expected URL, result and request of each recorded exchange with a real Gopher server."""
 
 from __future__ import annotations
 
@@ -10,15 +9,18 @@ from fixtures import recordings
 
 FOLDER = recordings.FOLDER / "gopher"
 
-#: Where each measured server was: menus hold these ports.
+#: The port of each measured server, as its menus contain it.
 PORTS = {"gophernicus": 7101, "pygopherd": 7102, "umn23": 7103, "umn30": 7107}
 
 
 @dataclass(frozen=True)
 class Row:
-    """One capture. `path` is the URL's, at the server's own port. `head` and `tail` are as many octets of
-    the server's as are not part of the body; `body` where it is something else. `entries` counts those of
-    a listing. `other_request` says why the recorded client's octets are not ours."""
+    """The expectation for a capture.
+
+    `path` is the path of the URL, at the server's port. `head` and `tail` are the numbers of bytes before and
+    after the body. `body` is set if the body differs from the bytes between. `entries` is the number of
+    entries of a listing. `other_request` is the reason why the client's bytes differ from the recorded bytes.
+    """
 
     capture: str
     server: str
@@ -40,13 +42,13 @@ class Row:
 
 
 def octets(capture: str, who: str) -> bytes:
-    """All that the client or the server of a capture said."""
+    """Return all bytes that the client or the server of a capture sent."""
     exchanges = json.loads((FOLDER / f"{capture}.json").read_text("utf-8"))["exchanges"]
     return b"".join(bytes.fromhex(each["hex"]) for each in exchanges if each["dir"] == who)
 
 
 def _text(capture: str, server: str, path: str, **known: object) -> Row:
-    """A text or menu that a final period ends, behind a +-1 header if the URL is Gopher+."""
+    """Return a row for a text or menu with a final period, after a `+-1` header for a Gopher+ URL."""
     framed = {"head": 5} if "%09%09" in path else {}
     return Row(capture, server, path, **{"tail": 3, "verified": ("terminator",), **framed, **known})  # type: ignore[arg-type]
 
@@ -104,7 +106,7 @@ ROWS: tuple[Row, ...] = (
     ),
     _records("client-umn-root-fallback-1", "umn30", "1%09%09$", 35),
     _menu("client-umn-root-fallback-2", "umn30", "1%09%09+", 35),
-    # two TABs are for type 7; by the letter of section 11 the answer is then a menu of one item
+    # two TABs belong to type 7; by section 11 the answer is then a menu with one item
     _menu("client-umn-root-fallback-3", "umn30", "7%09%09+", 1, **_MALFORMED),
     _records("client-umn-root-gophernicus", "gophernicus", "1%09%09$", 1),
     _records("client-umn-root-pygopherd", "pygopherd", "1%09%09$", 22, **_CLOSED),
@@ -151,13 +153,13 @@ ROWS: tuple[Row, ...] = (
     ),
     _records("gplus-dir-attr-pygopherd", "pygopherd", "1/plain%09%09$", 6, **_CLOSED),
     _records("gplus-dir-attr-umn23", "umn23", "11/sub%09%09$", 3),
-    # as client-umn-root-fallback-3
+    # see client-umn-root-fallback-3
     _menu("gplus-empty-search-field-umn30", "umn30", "70/story.txt%09%09+", 1, **_MALFORMED),
     Row("gplus-error-attributes-umn23", "umn23", "00/nothere%09%09!", error="NotFound"),
     Row("gplus-error-pygopherd", "pygopherd", "0/nothere%09%09+", error="NotFound"),
     Row("gplus-error-umn23", "umn23", "00/nothere%09%09+", error="NotFound"),
     _text("gplus-lone-period-inside-umn30", "umn30", "00/run.sh%09%09+"),
-    # a search for "?" by the grammar, and no Gopher+ request: its error text is a text
+    # a search for "?" by the grammar, not a Gopher+ request: its error text is a document
     _text("gplus-malformed-umn30", "umn30", "00/story.txt%09?"),
     _menu("gplus-menu-pygopherd", "pygopherd", "1/plain%09%09+", 6, **_CLOSED),
     _menu("gplus-menu-umn23", "umn23", "11/sub%09%09+", 3),
@@ -186,7 +188,7 @@ ROWS: tuple[Row, ...] = (
         "gplus-view-ignored-pygopherd",
         "pygopherd",
         "0/welcome.txt%09%09+application/postscript%20Es_ES",
-        media_type="application/postscript",  # the view asked for: the reply does not say which it holds
+        media_type="application/postscript",  # the requested view: the reply does not name its view
         head=5,
         verified=("length",),
     ),

@@ -1,4 +1,7 @@
-"""Attribute records: blocks in any order, under any name, with anything missing."""
+"""Tests of Gopher+ attribute records, ASK forms and views.
+
+Blocks may have any order and any name, and may be missing.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +76,7 @@ def test_records_in_pieces(cutter: Cutter) -> None:
     )
 
 
-#: Octets of one record, and its blocks.
+#: The bytes of a record, and its blocks.
 BLOCKS: list[tuple[bytes, tuple[AttributeBlock, ...]]] = [
     (b"+INFO 1Test\t\th\t70\n+ABSTRACT\n a", (AttributeBlock("ABSTRACT", (b"a",)),)),
     (b"+INFO: x\n+A B\n", (AttributeBlock("A", (), parse_item(b"B")),)),
@@ -109,7 +112,7 @@ def test_nothing_is_no_record(octets: bytes) -> None:
     assert parse_records(octets) == []
 
 
-#: The lines of an ADMIN block, and what is read from them.
+#: The lines of an ADMIN block and the parsed value.
 ADMINS: list[tuple[list[bytes], AdminBlock]] = [
     ([], AdminBlock()),
     ([b"Admin: Nobody"], AdminBlock("Nobody", None, None, None, (("Admin", "Nobody"),))),
@@ -265,7 +268,7 @@ def test_a_record_has_a_bound_and_a_line_too() -> None:
     assert len(list(reader.feed(b"+INFO: x\n+A:\n y\n" * 1000))) == 999
 
 
-# Forms: questions from ASK lines, answers as the octets that real clients sent.
+# Forms: questions from ASK lines, and answers with the bytes of real clients.
 
 CAPTURES = recordings.FOLDER / "gopher"
 
@@ -282,7 +285,7 @@ LINES: list[tuple[bytes, AskLine]] = [
     (
         b"Select: Red?:1",
         AskLine(AskQuestion.SELECT, "Select", "Red?", (), "1"),
-    ),  # as Minnesota's clients read it
+    ),  # as Minnesota's clients parse it
     (b"Select: Red?:0 ", AskLine(AskQuestion.SELECT, "Select", "Red?", (), "0")),
     (b"Select: Red?:1\t0", AskLine(AskQuestion.SELECT, "Select", "Red?", (), "0")),
     (b"Select: At 8:10", AskLine(AskQuestion.SELECT, "Select", "At 8:10")),
@@ -323,7 +326,7 @@ POLL = [
     b"Ask: Last question",
 ]
 
-#: The capture of a real client's submission, the form it had seen, and its answers.
+#: The capture of a real client's submission, the form and its answers.
 SUBMITTED: list[tuple[str, list[bytes], list[Answer], bytes]] = [
     ("client-umn-ask-submit", POLL, [b"Frodo", b"secret", b"red", True, False, b"bye"], b"Text/plain En_US"),
     ("ask-form-submit-scripted-umn23", POLL, [b"Frodo", b"secret", b"green", True, False, b"bye"], b""),
@@ -387,7 +390,7 @@ def test_a_file_goes_last_whatever_its_place() -> None:
     assert octets == b"+\t1\r\n+-1\r\nA title\r\none\r\ntwo\r\n\r\nthree\r\n.\r\n"
 
 
-#: What a dot-terminated block cannot hold.
+#: Answers that a block with a final period cannot contain.
 REFUSED: list[tuple[bytes, Answer, str]] = [
     (b"Ask: x", b".", "S03"),
     (b"AskL: x", (b"a", b".", b"b"), "S03"),
@@ -411,7 +414,7 @@ def test_what_cannot_be_sent_is_refused(line: bytes, answer: Answer, rule: str) 
     assert ("few servers accept" in caught.value.message) == line.startswith(b"ChooseF")
 
 
-#: Answers that do not fit their questions.
+#: Answers that do not match their questions.
 MISFITS: list[tuple[list[bytes], list[Answer]]] = [
     ([b"Ask: x"], []),
     ([b"Ask: x"], [b"a", b"b"]),
@@ -437,7 +440,7 @@ def test_a_form_without_questions_is_sent_empty() -> None:
     assert encode_answers(parse_form([b"Note: x"]), []) == b"+\t1\r\n+-1\r\n.\r\n"
 
 
-# Views: identities to send back, sizes to smile at, and what a view asked for means.
+# Views: identities to send back, approximate sizes, and the kind of a requested view.
 
 PS = "application/postscript"
 VIEWS_MENU = "application/gopher+-menu"

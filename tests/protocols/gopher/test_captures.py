@@ -1,4 +1,4 @@
-"""Every recorded exchange with a real server: its octets in, the right result out, our request its own."""
+"""Tests of every recorded exchange with a real Gopher server: the request and the result."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def test_the_reply(row: Row, cutter: Cutter) -> None:
         TranscriptTurn("C", encode_request(url).octets),
         TranscriptTurn("S", octets(row.capture, "server")),
     )
-    counted = "length" in row.verified  # then nobody waits for the close
+    counted = "length" in row.verified  # then the client does not wait for the close
     gate = MemoryGate([Connection(turns, "left" if counted else "close")], cutter)
     outcome = await resolve(open_url, url, gate)
     check(outcome, expected(row))
@@ -61,7 +61,7 @@ async def test_the_reply(row: Row, cutter: Cutter) -> None:
     gate.check_finished()
 
 
-#: The items of a root menu that a real server sent, in order.
+#: The items of a real server's root menu, in order.
 ROOT = [
     ("info", None, "Test burrow"),
     ("info", None, "This is an info line"),

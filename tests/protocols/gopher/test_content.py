@@ -1,4 +1,4 @@
-"""Header lines: five shapes, and everything that only resembles one."""
+"""Tests of Gopher+ header lines, and of period unstuffing and the terminator."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ HEADERS: list[tuple[bytes, GopherPlusHeader]] = [
     (b"--2\r\n", GopherPlusHeader(CLOSE, refused=True)),
 ]
 
-#: What is no header, and the number of its first octets that show it (0: only the end does).
+#: Bytes that are not a header, and the number of bytes that suffice to see it (0: only at the end).
 UNFRAMED: list[tuple[bytes, int]] = [
     (b"Welcome\r\n", 1),
     (b"\r\n", 1),
@@ -63,7 +63,7 @@ UNFRAMED: list[tuple[bytes, int]] = [
 
 
 def hear(pieces: Iterable[bytes]) -> tuple[GopherPlusHeader | None, int, Buffer]:
-    """What the reader makes of it, after how many pieces, and the buffer then. The end is a piece."""
+    """Return the header, the number of pieces read and the buffer; the end counts as a piece."""
     buffer = Buffer()
     waiting = read_header(buffer)
     for number, piece in enumerate([*pieces, b"", b""]):
@@ -110,11 +110,11 @@ def test_a_header_is_written_as_it_was_read(line: bytes, header: GopherPlusHeade
     assert run_reader(read_header, header.written.encode() + b"\n") == header
 
 
-# Lone periods: the machine against the rules read on the whole reply, and what it may hold back.
+# Lone periods: the machine against the rules applied to the complete reply, and its buffering limit.
 
 
 def by_the_rules(reply: bytes) -> bytes:
-    """Section 5 of the Gopher+ page, word for word, on a whole reply."""
+    """Apply section 5 of the Gopher+ page literally to a complete reply."""
     lines = re.findall(rb"[^\n]*\n|[^\n]+\Z", reply)
     bare = [re.sub(rb"\r?\n\Z", b"", line) for line in lines]
     if not bare or bare[-1] != b"." or lines[-1] == b".\r":
@@ -134,7 +134,7 @@ def clean(periods: PeriodUnstuffer, pieces: Iterator[bytes]) -> bytes:
     return b"".join([*(periods.feed(piece) for piece in pieces), periods.finish()])
 
 
-#: A reply, and why it is here.
+#: A reply and the reason for its row.
 REPLIES: list[tuple[bytes, str]] = [
     (b"", "nothing"),
     (b".", "a terminator ended by the end of data"),
@@ -199,7 +199,7 @@ def test_what_waits_leaves_when_its_fate_is_certain() -> None:
     assert periods.feed(b"one\r\n..two\r\nthree\r\n") == b"one\r\n"
     assert periods.feed(b".four\r\n") == b"..two\r\nthree\r\n.four\r\n"  # only lone periods are doubled
     assert periods.feed(b"..\r\nfive\r\n") == b""
-    assert periods.feed(b".\r\nsix") == b"..\r\nfive\r\n.\r\nsix"  # nothing is doubled
+    assert periods.feed(b".\r\nsix") == b"..\r\nfive\r\n.\r\nsix"  # no period is doubled
     assert periods.feed(b"\r\n..\r\n..seven\r\n") == b"\r\n..\r\n..seven\r\n"
     assert periods.feed(b".\r\n") == b""
     assert periods.finish() == b""
@@ -209,7 +209,7 @@ def test_what_waits_leaves_when_its_fate_is_certain() -> None:
 def test_not_more_than_the_bound_waits() -> None:
     periods, reply = PeriodUnstuffer(hold=100), b"..\r\n" + b"x" * 60 + b"\r\n"
     assert periods.feed(reply) == b""
-    assert periods.feed(reply) == reply * 2  # too much: taken as it is
+    assert periods.feed(reply) == reply * 2  # over the limit: passed unchanged
     assert periods.gave_up
     assert periods.feed(b"..y\r\n.\r\n") == b"..y\r\n"
     assert (periods.finish(), periods.terminator) == (b"", b".\r\n")

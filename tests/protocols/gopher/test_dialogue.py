@@ -1,4 +1,4 @@
-"""The plan is the dialogue: steps, notes, and items that nothing is sent for."""
+"""Tests of the Gopher dialogue: plans, items without a request, memory bounds and errors."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_the_plan_as_it_is_shown() -> None:
     assert [step["action"] for step in plan.steps[2:]] == ["receive", "note", "receive"]
 
 
-# Replies on connections: what may be drained in bulk, what is held in memory, what is said of it.
+# Replies on connections: bulk draining, memory use and findings.
 
 MIB = 1024 * 1024
 
@@ -210,7 +210,7 @@ async def test_octets_are_drained_in_bulk(path: str, said: bytes, size: int | No
 
 
 class Faucet(MemoryStream):
-    """Says the same piece again and again."""
+    """A stream that receives the same piece a given number of times."""
 
     def __init__(self, piece: bytes, times: int) -> None:
         super().__init__(Connection((), "close"), whole, tls=False)
@@ -235,7 +235,7 @@ class FaucetGate(MemoryGate):
         yield self._faucet
 
 
-#: Path, a piece of the reply, how many of them, and as much memory as any number of them may need.
+#: The path, a piece of the reply, the number of pieces, and the maximum memory in bytes.
 FLOODS: list[tuple[str, bytes, int, int]] = [
     ("0a", b"a line of text\r\n" * 4096, 256, 2 * MIB),
     ("1a", b"0a\tb\th.dom\t70\r\n" * 100, 100, 2 * MIB),
@@ -336,7 +336,7 @@ async def test_a_record_without_the_blocks_that_were_not_asked_for() -> None:
 @pytest.mark.parametrize("end", ["close", "reset", "quiet"])
 @pytest.mark.parametrize("way", ["iterate", "drain"])
 async def test_records_that_are_cut_short_are_given_to_their_last_octet(way: str, end: End) -> None:
-    """Also the line that may still have opened a block nobody asked for."""
+    """The last line is included, although it could have opened a block that was not requested."""
     url = answer_url_of("1a%09%09$+ABSTRACT")
     wanted = b"+INFO: 1a\ta\th.dom\t70\t+\r\n", b"+ABSTRACT:\r\n ..dots\r\n", b" and half a li"
     said = b"+-1\r\n" + wanted[0] + b"+ADMIN:\r\n Admin: x <y>\r\n" + b"".join(wanted[1:])

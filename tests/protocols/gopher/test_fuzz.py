@@ -1,4 +1,4 @@
-"""Any octets from a server give a value or one of the errors that octets can give; and soon."""
+"""Fuzz tests: any bytes from a Gopher server give a value or an expected error, in bounded time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.protocols.opening import open_url
 from tests.protocols.typed_url import parse_as
 from tests.sampled import sampled
 
-#: How often each recorded reply is mutated; more by `GOPHER_FUZZ`.
+#: The number of mutations of each recorded reply; `GOPHER_FUZZ` sets more.
 ROUNDS = int(os.environ.get("GOPHER_FUZZ", "20"))
 ERRORS = {
     None,
@@ -78,7 +78,7 @@ def url_of(path: str) -> GopherUrl:
 
 
 async def answer(url: GopherUrl, said: bytes, end: End, cutter: Cutter) -> TranscriptOutcome:
-    """The outcome when the server says that, on every connection."""
+    """Return the outcome when the server sends the bytes on every connection."""
     connections = [
         Connection((TranscriptTurn("C", encode_request(asked).octets), TranscriptTurn("S", said)), end)
         for asked in (url, default_view(url))
@@ -111,7 +111,7 @@ def test_pieces_of_replies_in_any_order(path: str, pieces: list[bytes], end: str
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.capture)
 async def test_mutated_captures(row: Row) -> None:
-    """Each recorded reply again and again, with octets changed, removed, doubled or cut off."""
+    """Each recorded reply is changed, shortened, doubled or truncated at random."""
     chance = random.Random(row.capture)
     said = octets(row.capture, "server")
     url = parse_as(GopherUrl, row.url)
@@ -139,10 +139,10 @@ def mutate(octets: bytearray, chance: random.Random) -> None:
             octets[at : at + 1] = chance.choice((b"\t", b"\r", b"\n", b"+", b"-", b" ", b"."))
 
 
-#: Seconds of work; what takes a time that grows with the square of the length takes hours.
+#: Seconds of CPU time; work quadratic in the length would take hours.
 MOST_WORK = 60.0
 
-#: Replies made to cost time, and the paths that read them.
+#: Expensive replies, and the paths whose readers parse them.
 COSTLY: list[tuple[str, bytes]] = [
     ("", b"0" + b"\t" * 1_000_000),
     ("", b"0\t\t\t9\r\n" * 50_000),
@@ -169,7 +169,7 @@ TRIED = sampled(COSTLY, lambda row: row[0], 2)
 
 @pytest.mark.parametrize(("path", "said"), TRIED, ids=range(len(TRIED)))
 async def test_no_reply_takes_long(path: str, said: bytes) -> None:
-    """Of a processor, whatever else it does meanwhile."""
+    """The limit is CPU time, so other load on the machine does not matter."""
     began = time.process_time()
     await answer(url_of(path), said, "close", CUTTERS[0])
     assert time.process_time() - began < MOST_WORK

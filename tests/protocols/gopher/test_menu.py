@@ -1,4 +1,4 @@
-"""Menu lines: fields, child URLs, and everything that may be wrong with them."""
+"""Tests of Gopher menu lines: fields, child URLs, malformed and overlong lines."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def only(octets: bytes, menu: GopherUrl = MENU) -> Entry:
     return entry
 
 
-#: A line, the kind and the URL of its entry.
+#: A line, and the kind and URL of its entry.
 LINES: list[tuple[bytes, Kind, str | None]] = [
     (b"0A\ta\th.dom\t70", Kind.DOCUMENT, "gopher://h.dom/0a"),
     (b"0A\t\th.dom\t70", Kind.DOCUMENT, "gopher://h.dom/0"),
@@ -203,7 +203,7 @@ def test_a_line_that_is_too_long_is_unusable_and_the_menu_goes_on() -> None:
     assert second.url == "gopher://h.dom/0a"
 
 
-# Lines, and what becomes of one that is too long.
+# Lines, and truncation of overlong lines.
 
 OCTETS = b"one\r\ntwo\n\r\n\n\rthree\r\r\nfour\r"
 LINES_LINES = [b"one", b"two", b"", b"", b"\rthree\r", b"four"]

@@ -1,4 +1,4 @@
-"""The same transcripts against a server on a socket, through the real gate."""
+"""Tests of Gopher over sockets: all transcripts through the real gate, and Gopher+ attributes."""
 
 from __future__ import annotations
 
@@ -50,24 +50,24 @@ async def test_what_the_transcript_says(
     assert replay.complaints == []
     outcome.entries = (
         transcript.outcome.entries
-    )  # their URLs depend on where the menu is; see test_transcripts
+    )  # their URLs depend on the address of the menu; see test_transcripts
     check(outcome, transcript.outcome)
 
 
-# Attributes of Gopher+ through the public functions and the command, against the mock servers on loopback.
+# Gopher+ attributes through `fetch` and the command, against mock servers on loopback.
 #
-# RFC 1738 3.4.6 has a URL with `!` or `$` locate the attribute blocks: those are what `cat` and `get` give,
-# while `ls` gives the names of the items.
+# By RFC 1738 3.4.6 a URL with `!` or `$` locates the attribute blocks: `cat` and `get` return the blocks, and
+# `ls` returns the names of the items.
 
 STORY = [b"+INFO: 0A story", b"+ADMIN:", b"+VIEWS:", b"+ABSTRACT:"]
 
 
 def blocks(octets: bytes) -> list[bytes]:
-    """The lines that open a block, items by their names alone."""
+    """Return the lines that open a block, items shortened to their names."""
     return [line.split(b"\t")[0].rstrip() for line in octets.splitlines() if line.startswith(b"+")]
 
 
-#: One of them: it is the command that is tried.
+#: A sample of one server: the subject of these tests is the command.
 SPOKEN_TO = sampled([UMN23, UMN30, PYGOPHERD], lambda flavour: None)
 
 
@@ -95,7 +95,7 @@ async def test_attributes_of_a_directory_are_the_blocks_of_its_items(nursery: tr
 
 @pytest.mark.parametrize("path", ["00/story%09%09!+ABSTRACT", "11/sub/deeper%09%09$+ABSTRACT"])
 async def test_only_the_blocks_that_were_asked_for_are_given(path: str, nursery: trio.Nursery) -> None:
-    """A server sends them all; the choice is made here."""
+    """The server sends all blocks; the client selects."""
     server = await serve(nursery)
     status, out, _ = await command("cat", "-q", server.url(path))
     assert (status, blocks(out)) == (0, [STORY[0], STORY[3]])

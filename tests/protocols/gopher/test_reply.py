@@ -1,4 +1,7 @@
-"""What a reply is read as: by the view asked for if framed, by the type if not; and what it is called."""
+"""Tests of Gopher replies: the shape by view or type, the media type, and errors.
+
+The requested view decides for a framed reply, the item type for an unframed reply.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +88,7 @@ def test_an_unframed_reply_is_read_by_the_type(path: str, first: bytes, shape: R
     assert shape_of_unframed(url_of(path), first) == shape
 
 
-#: Section 7 of the Gopher+ page: the types, how an unframed reply is read, and the media type.
+#: Section 7 of the Gopher+ page: item types, the reading of an unframed reply, and the media type.
 TYPES = {
     **dict.fromkeys("0", (ReplyReading.TEXT, "text/plain")),
     **dict.fromkeys("17", (ReplyReading.MENU, MENU)),
@@ -118,7 +121,7 @@ def test_the_table_has_no_type_more() -> None:
     assert set(ITEM_TYPES) <= set(TYPES)
 
 
-#: Type, first octets, media type.
+#: Item type, first bytes, media type.
 SNIFFED: list[tuple[str, bytes, str]] = [
     ("I", b"GIF89a\1\0", "image/gif"),
     ("I", b"GIF87a", "image/gif"),
@@ -147,12 +150,12 @@ def test_the_first_octets_tell_where_the_type_leaves_it_open(
     assert media_type_of(find_type(character), first) == media_type
 
 
-# Errors: framed ones by their code, unframed ones by their shape and by nothing else.
+# Errors: framed errors by their code, unframed errors only by their shape.
 
 URL = parse_as(GopherUrl, "gopher://h.dom/0n%09%09+")
 assert isinstance(URL, GopherUrl)
 
-#: An error text, its class, code, and words.
+#: An error text, and the class, code and text of its error.
 REFUSALS_FRAMED: list[tuple[bytes, type[Declined], str | None, str]] = [
     (b"1 Somebody <a@b>\r\nnot there\r\n.\r\n", NotFound, "1", "not there"),
     (b"1 Somebody <a@b>\nnot\nthere\n", NotFound, "1", "not\nthere"),
@@ -194,7 +197,7 @@ def test_a_new_place_is_told_as_a_url(text: bytes, place: str) -> None:
     assert place in parse_refusal(text, URL).message
 
 
-#: A whole reply to a menu request, and is it an error?
+#: A complete reply to a menu request, and whether it is an error.
 MENUS: list[tuple[bytes, bool]] = [
     (b"", False),
     (b".\r\n", False),
@@ -206,12 +209,12 @@ MENUS: list[tuple[bytes, bool]] = [
     (b"iprose\r\n", False),
     (b"3no\r\n0yes\ty\th\t70\r\n", False),
     (b"3no\r\n0yes", False),
-    (b"0'/n' does not exist!!\t\terror.host\t1\r\n.\r\n", False),  # by the letter: an item
+    (b"0'/n' does not exist!!\t\terror.host\t1\r\n.\r\n", False),  # an item by the specification
     (b"Error: not found\r\n", False),
     (b"3no\r\n" + b"iprose\r\n" * (WATCH_LIMIT // 8), False),
 ]
 
-#: The same for anything else.
+#: A complete reply to any other request, and whether it is an error.
 LINES: list[tuple[bytes, bool]] = [
     (b"", False),
     (b"3'/n' does not exist\t\terror.host\t1\r\n", True),

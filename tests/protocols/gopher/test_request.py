@@ -1,4 +1,4 @@
-"""From the URL to the octets: every row of the table, and what is refused."""
+"""Tests of Gopher requests: the bytes sent for each row of the table, and refused requests."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_commands(gopherplus: bytes | None, command: GopherPlusCommand) -> None:
     assert parse_command(gopherplus) == command
 
 
-#: Gopher+ strings that may not be sent, each next to a form in one thing.
+#: Gopher+ strings that must not be sent; each differs from a form in one detail.
 UNSENDABLE: list[bytes] = [
     b"\r\n",
     b"+\r\n",

@@ -1,4 +1,4 @@
-"""Every gopher transcript drives the dialogue alone, and on streams in memory."""
+"""Tests of every Gopher transcript, through the dialogue alone and on streams in memory."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from tests.protocols.typed_url import parse_as
 TRANSCRIPTS = transcripts("gopher")
 NAMES = [transcript.name for transcript in TRANSCRIPTS]
 
-#: What a server says that nobody reads: behind the octets it counted, or where it was asked again.
+#: Bytes that the client does not read: after the counted length, or on the second request.
 SURPLUS = {"gopher/odd-surplus": b".\r\n", "gopher/odd-no-form-unframed": b"The document.\r\n"}
 
-#: The rows of the table in section 3 of the Gopher+ page; 48 is no URL.
+#: The rows of the table in section 3 of the Gopher+ page; row 48 is not a URL.
 ROWS = set(range(1, 50)) - {48}
 
 
@@ -63,7 +63,7 @@ async def test_draining_gives_what_iterating_gives(transcript: DialogueTranscrip
     "transcript", [each for each in TRANSCRIPTS if each.outcome.error is None], ids=lambda each: each.name
 )
 async def test_the_untouched_octets_can_be_had(transcript: DialogueTranscript) -> None:
-    """They are what the server sent behind its header line, cut to the count it gave."""
+    """The raw bytes are the server's bytes after the header line, limited to the announced length."""
     async with open_url(parse_as(GopherUrl, transcript.url), MemoryGate.of(transcript)) as reply:
         content = b"".join([octets async for octets in reply.body])
     if reply.raw is not None:

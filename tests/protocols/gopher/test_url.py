@@ -1,4 +1,4 @@
-"""gopher and gophers URLs (RFC 1738 3.4)."""
+"""Tests of gopher and gophers URLs (RFC 1738 3.4)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GOOD = [
     Good("gopher://h/0%09%09", {"selector": "", "search": "", "gopherplus": ""}),
     Good("gopher://h/7%09a%20b", {"selector": "", "search": "a b", "gopherplus": None}),
     Good("gopher://h/0a%09b%09c%09d%09", {"selector": "a", "search": "b", "gopherplus": "c\td\t"}),
-    Good("gopher://h/0a%2509b", {"selector": "a%09b", "search": None}),  # decoded once, split before
+    Good("gopher://h/0a%2509b", {"selector": "a%09b", "search": None}),  # split first, then decoded once
     Good("gopher://h/0a%09+", {"search": "+", "gopherplus": None}),
     Good(f"gopher://h/1a%09%09{FORM}", {"gopherplus": "+\t1\r\n+-1\r\na\r\n.\r\n"}),  # no finding
     Good("gopher://h/0a%0D", {"selector": "a\r"}, "selector-control"),
