@@ -1,4 +1,4 @@
-"""Challenges: what a 401 asks for, by the grammar and not by a search for a name."""
+"""Tests of HTTP authentication: challenges parsed by the grammar, and Digest responses."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_what_cannot_be_given_is_named(field: str, what: str) -> None:
         choose(parse_challenges([field, "Basic realm=r"]))
 
 
-# Digest: the values of RFC 7616 3.9, and every proof that was recorded, computed again.
+# Digest: the values of RFC 7616 3.9, and all recorded responses computed again.
 
 MUFASA = Credentials(b"Mufasa", b"Circle of Life")
 _EXAMPLE = {
@@ -123,7 +123,7 @@ def test_the_examples_of_the_rfc(algorithm: str, response: str) -> None:
 
 
 class Proof(NamedTuple):
-    """What a client sent, the challenge that it answers, and what the server said of itself then."""
+    """A recorded Digest request, its challenge, and the Authentication-Info of the response."""
 
     name: str
     method: bytes
@@ -180,7 +180,7 @@ PROOFS = list(proofs())
     "proof", PROOFS, ids=[f"{proof.name}-{proof.said.get('nc', proof.said['nonce'])}" for proof in PROOFS]
 )
 def test_every_recorded_proof_is_ours(proof: Proof) -> None:
-    """One of the logins that the server knew gives exactly what the recorded client sent."""
+    """A login that the server knew gives exactly the recorded response."""
     ours = []
     for login in LOGINS:
         digest = Digest(proof.challenge, proof.said.get("cnonce", ""))
@@ -189,7 +189,7 @@ def test_every_recorded_proof_is_ours(proof: Proof) -> None:
         (answer,) = parse_challenges([value.decode("latin-1")])
         ours.append(answer.parameters["response"])
         if answer.parameters["response"] == proof.said["response"]:
-            for info in proof.info:  # the mock says 00, to see who looks
+            for info in proof.info:  # the mock server sends `rspauth` 00 to test the check
                 assert digest.proves(info, proof.target, login) == (info.parameters["rspauth"] != "00")
     if "wrong" in proof.name:
         assert proof.said["response"] not in ours

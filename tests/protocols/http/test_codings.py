@@ -1,4 +1,4 @@
-"""Content codings undone: right, in any pieces, within the bounds, in flat memory."""
+"""Tests of content decoding: correct for every split, within the limits, in constant memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MEBIBYTE = 1 << 20
 
 
 class Nowhere(MemorySink):
-    """A sink that keeps nothing."""
+    """A sink that discards all bytes."""
 
     def write(self, octets: bytes | memoryview) -> None:
         assert len(octets) <= PIECE
@@ -37,14 +37,14 @@ def decoded(coding: str, pieces: Iterable[bytes], ratio: int = 100) -> Filtered:
 
 
 async def take(body: Filtered) -> tuple[bytes, int]:
-    """All octets, and the largest piece they came in."""
+    """Return all bytes and the size of the largest piece."""
     pieces = [octets async for octets in body]
     assert all(pieces), "an empty piece of a body"
     return b"".join(pieces), max(map(len, pieces), default=0)
 
 
 class Fed:
-    """What undoes no coding, and notes how much went in at once."""
+    """A decoder without a coding that records the sizes of its inputs."""
 
     def __init__(self) -> None:
         self.sizes: list[int] = []
@@ -126,7 +126,7 @@ async def test_no_octets_at_all_are_of_any_coding(coding: str) -> None:
     [
         ("gzip", b"hello, no gzip"),
         ("gzip", gzip.compress(TEXT, mtime=0) + b"hello, no gzip"),
-        ("gzip", gzip.compress(TEXT, mtime=0)[:-8] + bytes(8)),  # wrong sum and length
+        ("gzip", gzip.compress(TEXT, mtime=0)[:-8] + bytes(8)),  # wrong checksum and length
         ("deflate", b"\xff\xff\xff\xff"),
         ("deflate", zlib.compress(TEXT)[:-4] + bytes(4)),
         ("gzip", zlib.compress(TEXT)),
@@ -145,9 +145,9 @@ def bomb(size: int) -> bytes:
 @pytest.mark.parametrize(
     ("size", "ratio", "limit"),
     [
-        (MEBIBYTE, 100, None),  # below a mebibyte nothing is counted
+        (MEBIBYTE, 100, None),  # the ratio is checked only above 1 MiB
         (MEBIBYTE + 1, 100, "ratio"),
-        (8 * MEBIBYTE, 1_100, None),  # deflate makes at most 1,032 of one
+        (8 * MEBIBYTE, 1_100, None),  # the maximum ratio of deflate is 1,032
         (64 * MEBIBYTE, 100, "ratio"),
     ],
 )
@@ -164,7 +164,7 @@ async def test_the_ratio(size: int, ratio: int, limit: str | None) -> None:
 
 
 async def test_an_honest_start_buys_a_bomb_no_memory() -> None:
-    """Octets that do not shrink earn credit for what follows; it is still made piece by piece."""
+    """Incompressible bytes raise the allowance for the rest, which is still decoded piece by piece."""
     import random
 
     honest = random.Random(1).randbytes(MEBIBYTE)
@@ -184,7 +184,7 @@ async def test_an_honest_start_buys_a_bomb_no_memory() -> None:
 
 
 async def test_a_bomb_is_refused_in_flat_memory() -> None:
-    octets = gzip.decompress(BOMB)  # 64 MiB once compressed
+    octets = gzip.decompress(BOMB)  # 64 MiB, compressed once
     tracemalloc.start()
     try:
         with pytest.raises(LimitExceeded):

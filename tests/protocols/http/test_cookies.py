@@ -1,4 +1,4 @@
-"""The jar: what servers may set, and where it is sent (RFC 6265bis, and what peers do otherwise)."""
+"""Tests of the cookie jar (RFC 6265bis and deviations of real servers) and of cookie files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def url_of(text: str) -> HttpUrl:
 
 
 def sent(*fields: str, at: str = SET_AT, to: str = ASKED) -> str:
-    """What goes to one URL after another has set these, each in an answer of its own."""
+    """Return the Cookie field for a URL after another URL set these cookies, each in a separate response."""
     jar = Jar()
     for field in fields:
         jar.take(ResponseHead(200, "OK", (DATE, ("set-cookie", field))), url_of(at), installed())
@@ -174,7 +174,7 @@ def test_any_text_is_a_date_or_none(text: str) -> None:
     assert date is None or 1601 <= date.year <= 9999
 
 
-# Lines of a cookie file: what is a cookie, what is not, and that nothing else in the file is touched.
+# Lines of a cookie file: cookies, other lines, and a merge that leaves the other lines unchanged.
 
 NOW = 1_000
 ONE = Cookie("n", "v", "h.example", None, "/", False, False, 0, expires=2_000)
@@ -239,7 +239,7 @@ BAD = [
     "h.example\tFALSE\t/\tFALSE\t2000\tn\tv\rX-Injected: 1",
     "h.example\tFALSE\t/\tFALSE\t2000\tn\tv\0",
     "h.example\tFALSE\t/\tFALSE\t2000\tn\t" + 4096 * "v",
-    "co.uk\tTRUE\t/\tFALSE\t2000\tn\tv",  # for all of a public suffix
+    "co.uk\tTRUE\t/\tFALSE\t2000\tn\tv",  # for an entire public suffix
     "co.uk.\tTRUE\t/\tFALSE\t2000\tn\tv",
     "127.0.0.1\tTRUE\t/\tFALSE\t2000\tn\tv",
     "h.example\tFALSE\t/\tFALSE\t2000\t__Secure-n\tv",
@@ -291,7 +291,8 @@ FOREIGN = b"# a word of mine\n\nneither a cookie nor a comment\n# another\r\n"
         (line("a") + line("b"), jar(cookie("a")), jar(cookie("a", "w")), line("a", "w") + line("b")),
         (line("a", "theirs"), jar(cookie("a")), jar(cookie("a")), line("a", "theirs")),
         (line("a", "theirs"), jar(cookie("a")), jar(cookie("a", "ours")), line("a", "ours")),
-        (b"", jar(cookie("a")), jar(cookie("a"), cookie("b")), TITLE + line("b")),  # who removed it meant it
+        # a removed line stays removed: the user removed it on purpose
+        (b"", jar(cookie("a")), jar(cookie("a"), cookie("b")), TITLE + line("b")),
         (line("a") + line("a", "x"), jar(cookie("a")), jar(cookie("a", "w")), line("a", "w")),
         (line("old", expires=900) + line("a"), jar(), jar(cookie("b")), line("a") + line("b")),
         (line("a")[:-1], jar(), jar(cookie("b")), line("a") + line("b")),

@@ -1,4 +1,4 @@
-"""The steps of a retrieval: who is asked for a password, HEAD, and a kept connection that is gone."""
+"""Tests of the HTTP dialogue: credentials, HEAD, connection reuse, and relayed requests."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def url_of(text: str) -> HttpUrl:
 
 
 class Holding(ValueScript):
-    """A place for which these credentials are held."""
+    """A script that answers every credential request with the given credentials."""
 
     def __init__(self, held: Credentials | None) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ class Holding(ValueScript):
 
 
 def head_of(text: str, options: Options, held: Credentials | None) -> tuple[list[RequestCredentials], bytes]:
-    """Who was asked for, and the request head."""
+    """Return the credential requests and the request head."""
     player = Player(retrieve(url_of(text), options), Holding(held))
     step = player.advance(Send)
     assert isinstance(step, Send)
@@ -83,12 +83,12 @@ def head_of(text: str, options: Options, held: Credentials | None) -> tuple[list
     [
         ("http://h/", None, None, [None], None),
         ("http://h/", None, HELD, [None], HELD_LINE),
-        ("http://h/", GIVEN, HELD, [], GIVEN_LINE),  # from an earlier hop to the same place
+        ("http://h/", GIVEN, HELD, [], GIVEN_LINE),  # from an earlier hop to the same host and port
         ("http://u:p@h/", None, HELD, [], b"Basic dTpw"),
         ("http://u:p@h/", GIVEN, HELD, [], b"Basic dTpw"),
         ("http://u:@h/", None, HELD, [], b"Basic dTo="),
         ("http://u@h/", None, HELD, [b"u"], HELD_LINE),
-        ("http://u@h/", None, None, [b"u"], b"Basic dTo="),  # a token stands there alone
+        ("http://u@h/", None, None, [b"u"], b"Basic dTo="),  # a token is a user name without a password
         ("http://u@h/", GIVEN, HELD, [b"u"], HELD_LINE),
         ("http://@h/", None, None, [None], None),
         ("http://:p@h/", None, HELD, [], b"Basic OnA="),
@@ -125,7 +125,7 @@ def request(method: bytes = b"GET") -> bytes:
 
 
 def script(*turns: bytes, end: End = "left") -> Connection:
-    """Client and server in turns."""
+    """Return a connection whose turns alternate between client and server."""
     sides: tuple[Literal["C"], Literal["S"]] = ("C", "S")
     return Connection(
         tuple(TranscriptTurn(sides[index % 2], octets) for index, octets in enumerate(turns)), end
@@ -196,7 +196,7 @@ async def test_what_is_kept_in_a_file_is_asked_for_uncoded() -> None:
 
 
 def perform(used: bool, *, gone: int) -> list[type[Step]]:
-    """The steps when the first `gone` heads are not to be had."""
+    """Return the steps when the first `gone` response heads do not arrive."""
     player = Player(retrieve(url_of("http://h/")), ValueScript(leaving(gone, used=True if used else None)))
     player.play()
     return [type(step) for step in player.steps]
@@ -225,7 +225,7 @@ def test_a_new_connection_is_not(used: bool, gone: int) -> None:
         perform(used, gone=gone)
 
 
-# When a connection may serve again, and when it is given up: what came, what did not, what was said.
+# Connection reuse: which responses leave the connection usable.
 
 REQUEST = (
     b"GET /x HTTP/1.1\r\nHost: h.dom\r\nUser-Agent: url-resolver\r\nAccept: */*\r\n"
@@ -249,13 +249,15 @@ def gate_of(said: bytes, cutter: Cutter = CUTTERS[0], limits: Limits | None = No
         (b"HTTP/1.1 204 No\r\n\r\n", True),
         (ANSWER_OK + b"Connection: close\r\nContent-Length: 2\r\n\r\nhi", False),
         (b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nhi", False),
-        (ANSWER_OK + b"Content-Length: 2\r\n\r\nhi!", False),  # who says more than announced is not believed
+        # more bytes than announced: the connection is not trusted
+        (ANSWER_OK + b"Content-Length: 2\r\n\r\nhi!", False),
         (ANSWER_OK + CHUNKED + b"0\r\n\r\n!", False),
         (b"HTTP/1.1 204 No\r\n\r\n!", False),
         (ANSWER_OK + b"Content-Length: 3\r\n" + CHUNKED + b"2\r\nhi\r\n0\r\n\r\n", False),
         (b"HTTP/1.1 302 Found\r\nLocation: /\r\nContent-Length: 3\r\n\r\nyes", True),
         (b"HTTP/1.1 302 Found\r\nLocation: /\r\n" + CHUNKED + b"2\r\nhi\r\n0\r\n\r\n", True),
-        (b"HTTP/1.1 302 Found\r\nLocation: /\r\nContent-Length: 4\r\n\r\nyes", False),  # not waited for
+        # the rest is not waited for
+        (b"HTTP/1.1 302 Found\r\nLocation: /\r\nContent-Length: 4\r\n\r\nyes", False),
         (b"HTTP/1.1 302 Found\r\nLocation: /\r\n" + CHUNKED + b"2\r\nhi\r\n", False),
         (b"HTTP/1.1 302 Found\r\nLocation: /\r\n" + CHUNKED + b"zz\r\n", False),
         (b"HTTP/1.1 302 Found\r\nLocation: /\r\n\r\n", False),
@@ -294,7 +296,7 @@ async def test_an_end_is_an_end_however_often_one_asks() -> None:
 
 
 async def test_small_chunks_come_together() -> None:
-    """One piece for what was read at once, and not one a chunk."""
+    """Chunks read together are one piece."""
     gate = gate_of(ANSWER_OK + CHUNKED + b"1\r\nx\r\n" * 5_000 + b"0\r\n\r\n")
     async with open_url(parse_as(HttpUrl, "http://h.dom/x"), gate) as reply:
         assert [len(octets) async for octets in reply.body] == [5_000]
@@ -314,7 +316,7 @@ GOOD = [
     b"HTTP/1.1 302 Found\r\nLocation: /y\r\nContent-Length: 0\r\n\r\n",
     b"HTTP/1.1 503 No\r\nRetry-After: 5\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n\r\n",
 ]
-#: Where, how much goes, what comes instead.
+#: The position, the number of bytes removed, and the replacement.
 edits = st.lists(
     st.tuples(
         st.floats(0, 1),
@@ -344,12 +346,11 @@ async def test_any_octets_give_a_reply_or_an_error_of_ours(
                 await reply.body.drain(sink)
             else:
                 sink.octets += b"".join([octets async for octets in reply.body])
-    assert len(sink.octets) <= 1_032 * len(said)  # deflate makes no more of them
+    assert len(sink.octets) <= 1_032 * len(said)  # the maximum ratio of deflate
     gate.check_finished()
 
 
-# A request of a program's and its answer: sent as it is, told as it is, and sent twice only where that does
-# no harm.
+# A caller's request and its response: both unchanged. The request is repeated only if that is safe.
 
 HOST: Headers = ((b"Host", b"h"),)
 RELAY_CHUNKED: Headers = (*HOST, (b"Transfer-Encoding", b"chunked"))
@@ -432,7 +433,7 @@ def test_a_body_that_is_not_as_announced_opens_nothing(headers: Headers, body: b
 
 
 def steps_of(dialogue: Dialogue[None], *, used: object, gone: int) -> list[type[Step]]:
-    """The steps as far as the head, when the first `gone` of them are not to be had."""
+    """Return the steps up to the head when the first `gone` response heads do not arrive."""
     player = Player(dialogue, ValueScript(leaving(gone, used=used)))
     player.advance(StartBody)
     return [type(step) for step in player.steps]
@@ -466,7 +467,7 @@ def test_what_is_sent_twice_when_a_kept_connection_is_gone(method: bytes, whole:
 
 
 class Frames:
-    """What a connection that speaks in them is kept with."""
+    """The pool state of an HTTP/2 connection."""
 
 
 def test_a_connection_in_frames_goes_back_where_nobody_is_to_speak_so() -> None:

@@ -1,4 +1,7 @@
-"""One request and its answer through h11: whole, octet by octet, within the limits, and with rubbish."""
+"""Tests of HTTP/1.1 through h11, and of the fast path for plain heads.
+
+Responses arrive complete, byte by byte, at the limits, and malformed.
+"""
 
 from __future__ import annotations
 
@@ -74,9 +77,9 @@ def status_and(*lines: bytes) -> bytes:
         (status_and(b"A: b", b"A: b", b"A: b"), None),
         (status_and(b"A: b", b"A: b", b"A: b", b"A: b"), "lines"),
         (b"HTTP/1.1 103 Early\r\n\r\n" * 5 + status_and(), "lines"),  # all heads count together
-        (status_and(b"A: " + b"b" * 35), None),  # 40 octets with its end
+        (status_and(b"A: " + b"b" * 35), None),  # 40 bytes with the line end
         (status_and(b"A: " + b"b" * 36), "line"),
-        (b"HTTP/1.1 200 " + b"x" * 40, "line"),  # no end in sight
+        (b"HTTP/1.1 200 " + b"x" * 40, "line"),  # without a line end
     ],
 )
 def test_limits_of_a_head(octets: bytes, limit: str | None) -> None:
@@ -100,7 +103,7 @@ LARGE = b"X: " + b"x" * 60_000
         (status_and(LARGE).replace(b"200", b"103") * 3 + status_and(LARGE), Limits(), None),
         (status_and(LARGE).replace(b"200", b"103") * 4 + status_and(LARGE), Limits(), "lines"),
         (status_and(*[b"X: x"] * 60_000), Limits(lines=100_000), "lines"),
-        (status_and(b"X: " + b"x" * 900_000), Limits(line=1_000_000), None),  # what was asked for
+        (status_and(b"X: " + b"x" * 900_000), Limits(line=1_000_000), None),  # as configured
         (status_and(*[LARGE] * 17), Limits(line=1_000_000), "lines"),
     ],
 )
@@ -184,7 +187,7 @@ CHUNKED = b"5\r\nhello\r\n6;a=b\r\n world\r\n0\r\nX-T: u\r\n\r\n"
 
 
 def dechunk(pieces: Iterable[bytes], limits: Limits | None = None) -> tuple[bytes, bytes, bool]:
-    """The data, what is left behind it, and whether the end was seen."""
+    """Return the data, the bytes left in the buffer, and whether the end was seen."""
     made = exchange(limits=limits)
     run_reader(made.read_head, status_and(b"Transfer-Encoding: chunked"))
     buffer, data = Buffer(), b""
@@ -216,7 +219,7 @@ def test_chunks_that_end_early_have_not_ended(cut: int) -> None:
         (b" 5\r\nhello\r\n", None),
         (b"0x5\r\nhello\r\n", None),
         (b"5\r\nhelloworld\r\n", None),
-        (b"5\nhello\n0\n\n", None),  # LF alone ends no chunk line: it would be smuggled past others
+        (b"5\nhello\n0\n\n", None),  # a bare LF does not end a chunk line: it would allow request smuggling
         (b"f" * 21 + b"\r\n", None),
         (b"5;" + b"a" * 60, "line"),
         (b"0\r\nA" + b"a" * 60, "line"),
@@ -291,7 +294,8 @@ def test_any_octets_give_a_value_or_an_error_of_ours(octets: bytes) -> None:
         pass
 
 
-# Heads that are written and read in one step: nothing that h11 would not take, and all as it takes it.
+# Plain heads are written and read in one step. The fast path accepts only heads that h11 accepts, with the
+# same result.
 
 PLAIN_HOST = (b"Host", b"h.example:81")
 NAMES = st.sampled_from(
@@ -313,7 +317,7 @@ PLAIN = b"HTTP/1.1 200 OK\r\nServer: s\r\nContent-Length: \t3\r\nConnection: kee
 
 
 def by_h11(request: HttpRequest) -> bytes | None:
-    """What h11 writes, where it lets the connection serve again."""
+    """Return the bytes that h11 writes if the connection stays reusable, else None."""
     machine = h11.Connection(h11.CLIENT)
     try:
         octets = machine.send(
@@ -361,7 +365,7 @@ def plain_read(
 
 
 def judged_by_h11(octets: bytes, method: bytes) -> tuple[int, str, list[tuple[str, str]], str]:
-    """The same head as h11 reads it, and how it says that the body ends. Raises what h11 raises."""
+    """Return the head and the body reader that h11 chooses; errors of h11 are raised."""
     machine = h11.Connection(h11.CLIENT)
     machine.send(h11.Request(method=method, target="/", headers=[PLAIN_HOST]))
     machine.send(h11.EndOfMessage())
@@ -411,9 +415,9 @@ def test_what_is_plain_to_read() -> None:
         PLAIN.replace(b"1.1", b"1.0"),
         PLAIN.replace(b"keep-alive", b"close"),
         PLAIN.replace(b"200 OK", b"100 Continue"),
-        PLAIN.replace(b"Content-Length", b"X"),  # the end of the connection ends it
+        PLAIN.replace(b"Content-Length", b"X"),  # the body ends with the connection
         PLAIN.replace(b"ETag: ", b"Transfer-Encoding: chunked"),
-        PLAIN.replace(b"ETag: ", b"content-length: 3"),  # twice, were it the same
+        PLAIN.replace(b"ETag: ", b"content-length: 3"),  # a second length, although equal
         PLAIN.replace(b"ETag: ", b"ETag: \xe9"),
         PLAIN.replace(b"3", b"3, 3"),
         PLAIN.replace(b"3", b"-3"),
@@ -436,6 +440,6 @@ def test_what_could_be_beyond_a_limit_is_read_line_by_line(limits: tuple[int, in
 
 
 def test_a_line_of_blanks_takes_no_square_of_its_length() -> None:
-    """With a pattern that tries each blank in two places this would take minutes."""
+    """A pattern that tries each blank in two places would take minutes."""
     octets = PLAIN.replace(b"Server: s", b"Server:" + b" \t" * 30_000 + b"\x01")
     assert plain_read(octets) == (None, octets)

@@ -1,5 +1,8 @@
-"""HTTP/2 on octets alone: every answer whole, in any pieces and with more behind it, and no octets that
-give anything but a value or an error of ours."""
+"""Tests of HTTP/2 on bytes alone.
+
+Every response is read complete, for every split, with more bytes after it. Any other bytes give a value or a
+`ResolveError`.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,7 @@ def head(*fields: tuple[str, str], status: str = "200", flags: int = END_HEADERS
 
 
 def talk(exchange: Http2Exchange, octets: bytes, cutter: Cutter) -> tuple[int, bytes, Buffer]:
-    """The status, the body, and what was left, where the server says `octets` and closes."""
+    """Return the status, the body and the buffer when the server sends `octets` and closes."""
     buffer = Buffer()
     pieces = iter([*cutter(GREETING + octets), b""])
     heard = None
@@ -111,7 +114,7 @@ def test_what_cannot_be_sent(header: tuple[bytes, bytes]) -> None:
         (head(status="103") + head() + frame(DATA, END_STREAM, 1, FIVE), 200, FIVE, True),
         (frame(PING, 0, 0, bytes(8)) + head() + frame(DATA, END_STREAM, 1, FIVE), 200, FIVE, True),
         (frame(0xF7, 0, 0, b"new") + head() + frame(DATA, END_STREAM, 1, FIVE), 200, FIVE, True),
-        # Who leaves after this answer still gives it (6.8).
+        # A GOAWAY does not cancel the response in progress (RFC 9113 6.8).
         (
             frame(GOAWAY, 0, 0, bytes((0, 0, 0, 1)) + bytes(4)) + head() + frame(DATA, 1, 1, FIVE),
             200,
@@ -214,7 +217,7 @@ def test_what_is_wrong(octets: bytes, error: type[ResolveError], cutter: Cutter)
 @pytest.mark.parametrize("before", [b"", head()], ids=["before the head", "in the body"])
 @pytest.mark.parametrize("name", IDLE)
 def test_floods(name: str, before: bytes) -> None:
-    """A hundred of anything are borne, and not thousands."""
+    """The client accepts 100 idle frames of each kind, but not 2,000."""
     answer = b"" if before else head()
     good = before + IDLE[name] * 100 + answer + frame(DATA, END_STREAM, 1, FIVE)
     assert talk(made(), good, whole)[1] == FIVE
@@ -226,14 +229,15 @@ def test_limits() -> None:
     with pytest.raises(LimitExceeded) as caught:
         talk(made(b"GET", Limits(line=100)), head(("x", "y" * 100)), whole)
     assert caught.value.limit == "line"
-    block = Encoder().encode([(":status", "200"), *[("x", "y" * 3_000)] * 30])  # one octet each but the first
+    # one byte each, except the first
+    block = Encoder().encode([(":status", "200"), *[("x", "y" * 3_000)] * 30])
     with pytest.raises(LimitExceeded) as caught:
         talk(made(), frame(HEADERS, END_HEADERS, 1, block), whole)
     assert caught.value.limit == "line"
 
 
 def test_all_heads_of_an_answer_are_bounded_in_all() -> None:
-    """As they come, and as they unpack: a table of HPACK makes a field of an octet."""
+    """The limit holds for the encoded and for the decoded size: HPACK encodes a field in one byte."""
     packed = Encoder()
     section = [("x", "y" * 3_000)] * 20
     interim = [
@@ -249,7 +253,7 @@ def test_all_heads_of_an_answer_are_bounded_in_all() -> None:
 
 
 def test_room_is_made_as_octets_are_taken() -> None:
-    """Never more under way than the window, and never a body that stands still for want of room."""
+    """The server never sends more than the window, and the body never stalls on a closed window."""
     exchange = made()
     server = H2Connection(H2Configuration(client_side=False))
     server.initiate_connection()

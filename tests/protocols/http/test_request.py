@@ -1,4 +1,4 @@
-"""What is sent for a URL, what the caller may add, and what is never shown."""
+"""Tests of HTTP requests: fields, Basic credentials, masking, and range requests."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def url_of(text: str) -> HttpUrl:
 
 
 def sent(options: Options, credentials: Credentials | None = None) -> list[bytes]:
-    """The lines of a request, without their ends."""
+    """Return the lines of a request without their line ends."""
     request = compose(url_of("http://h.dom/x"), options, ("gzip", "deflate"))
     if credentials is not None:
         request = request.sign(encode_basic(credentials))
@@ -140,7 +140,7 @@ def test_a_target_is_graphic_ascii(octet: int) -> None:
 
 @pytest.mark.parametrize("path", ["a b", "a\r\nb", "a\0b", "a\x7fb", "\xe9", "\ud800", "€"])
 def test_a_path_that_no_parser_gave_is_refused(path: str) -> None:
-    """The fence holds where the policy was never asked."""
+    """The check also holds where the policy is not applied."""
     url = HttpUrl(scheme="http", host="h", default_port=80, path=path)
     with pytest.raises(Refused) as caught:
         compose(url, Options(), ())
@@ -195,7 +195,7 @@ def test_credentials_of_the_caller_win_over_those_of_the_place() -> None:
     assert [line for line in lines if line.lower().startswith(b"auth")] == [b"Authorization: Bearer t"]
 
 
-# Going on behind octets held already: how it is asked for, and what counts as an answer.
+# Resuming after held bytes: the range request and the accepted responses.
 
 WHEN = datetime(1994, 11, 6, 8, 49, 37, tzinfo=UTC)
 DATE = b"Sun, 06 Nov 1994 08:49:37 GMT"
@@ -266,7 +266,7 @@ def test_the_part_up_to_where_it_was_asked_for(head: ResponseHead, start: int, s
         partial("bytes 6-9/20", length=4),
         partial("bytes 7-9/9"),
         partial("bytes 7-9/20", length=4),
-        partial("bytes 7-9/20")._replace(framing=BodyFraming.CLOSE, length=None),  # it may go on for ever
+        partial("bytes 7-9/20")._replace(framing=BodyFraming.CLOSE, length=None),  # the body may be endless
     ],
 )
 def test_another_part_than_up_to_there(head: ResponseHead) -> None:
@@ -316,7 +316,7 @@ def answer(status: bytes, *fields: bytes, body: bytes = b"") -> TranscriptTurn:
     ("turns", "start", "size", "body"),
     [
         ([answer(b"206 P", b"Content-Range: bytes 2-4/5", body=b"llo")], 2, 5, b"llo"),
-        ([answer(b"200 OK", body=b"hello")], 0, 5, b"hello"),  # changed, or not to be had in parts
+        ([answer(b"200 OK", body=b"hello")], 0, 5, b"hello"),  # changed, or ranges are not supported
     ],
 )
 async def test_the_body_begins_where_the_reply_says(
@@ -360,7 +360,7 @@ async def test_where_another_part_comes_the_whole_is_asked_for(fields: tuple[byt
 
 
 async def test_another_part_again_ends_the_retrieval() -> None:
-    """Nobody asked for a part the second time."""
+    """The second request had no range."""
     part = answer(b"206 P", b"Content-Range: bytes 3-4/5", body=b"lo")
     turns = [Connection((asked, part), "left") for asked in (ASKED, TranscriptTurn("C", request()))]
     gate = MemoryGate(turns, options=OPTIONS, logins=[None])

@@ -1,4 +1,4 @@
-"""What the fields of a head say."""
+"""Tests of HTTP response heads: fields, framing, statuses, dates and suggested names."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_what_an_answer_to_head_announces() -> None:
     assert head().announced is None
 
 
-# Every status means one thing. The transcripts have most of them; here is the rest.
+# Every status has one meaning. The transcripts contain most statuses; these are the others.
 
 
 def statuses_head(status: int, *locations: str, reason: str = "Because") -> ResponseHead:
@@ -186,7 +186,7 @@ def test_no_other_status_is_an_answer() -> None:
         assert caught.value.code == str(status)
 
 
-# The three forms of a date, and what is none.
+# The three date formats, and invalid dates.
 
 WHEN = datetime(1994, 11, 6, 8, 49, 37, tzinfo=UTC)
 
@@ -223,7 +223,7 @@ def test_any_text_is_a_date_or_none(text: str) -> None:
     assert found is None or found.tzinfo is UTC
 
 
-# Content-Disposition: the name a server would give a file.
+# Content-Disposition: the file name that the server suggests.
 
 
 @pytest.mark.parametrize(
@@ -237,10 +237,11 @@ def test_any_text_is_a_date_or_none(text: str) -> None:
         ("attachment; filename*=UTF-8''%e2%82%ac%20rates", "€ rates".encode()),
         ("attachment; filename=EURO; filename*=utf-8'en'%e2%82%ac", "€".encode()),
         ("attachment; filename*=iso-8859-1''%a3", "£".encode()),
-        ("attachment; filename=plain; filename*=UTF-8''%zz", b"plain"),  # not written as RFC 8187 has it
+        ("attachment; filename=plain; filename*=UTF-8''%zz", b"plain"),  # not encoded as in RFC 8187
         ("attachment; filename=plain; filename*=koi8-r''%c1", b"plain"),
         ('attachment; filename="caf\xe9"', b"caf\xe9"),
-        ('attachment; filename="../../.bashrc"', b"../../.bashrc"),  # whoever makes the file cleans it
+        # the writer of the file sanitizes the name
+        ('attachment; filename="../../.bashrc"', b"../../.bashrc"),
         ("attachment; filename*=UTF-8''..%2f..%2fx", b"../../x"),
         ('attachment; filename=""', b""),
         ("attachment", None),

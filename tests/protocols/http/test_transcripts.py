@@ -1,4 +1,4 @@
-"""Every http transcript drives the dialogue alone, and the handler on streams in memory."""
+"""Tests of every HTTP transcript, through the dialogue alone, in memory and over sockets."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from tests.protocols.typed_url import parse_as
 
 TRANSCRIPTS = transcripts("http")
 GOOD = [each for each in TRANSCRIPTS if each.outcome.error is None]
-#: What a server says behind the body that it announced.
+#: Bytes that the server sends after the announced body.
 SURPLUS = {"http/length-surplus": b"HTTP/1.1 200 OK\r\n", "http/chunked-surplus": b"more"}
-#: Those whose head is never whole, or is none.
+#: Transcripts whose head is incomplete or invalid.
 HEADLESS = {
     f"http/{name}"
     for name in (
@@ -49,7 +49,7 @@ HEADLESS = {
 
 @pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=lambda each: each.name)
 def test_the_dialogue_alone(transcript: DialogueTranscript) -> None:
-    """It says the whole request, and begins with what the head says, or raises what that means."""
+    """The complete request is sent; the dialogue starts the body or raises the error of the head."""
     dialogue = retrieve(parse_as(HttpUrl, transcript.url))
     outcome = recite(dialogue, transcript, surplus=SURPLUS.get(transcript.name, b""))
     check(outcome, transcript.outcome)
@@ -65,7 +65,8 @@ async def test_the_handler_in_memory(transcript: DialogueTranscript, cutter: Cut
     outcome = await resolve(open_url, parse(transcript.url), gate)
     expected = transcript.outcome
     if cutter is not CUTTERS[0] and "http:surplus" in expected.findings:
-        expected = replace(expected, findings=outcome.findings)  # what was not read yet was not seen
+        # surplus bytes that were not read yet are not reported
+        expected = replace(expected, findings=outcome.findings)
     check(outcome, expected)
     gate.check_finished()
 
@@ -83,7 +84,7 @@ async def test_draining_gives_what_iterating_gives(transcript: DialogueTranscrip
 # The same transcripts against a server on a socket, through the real gate.
 
 HOST = "h.dom"
-#: Host names the port and the address that a transcript has; what is asked is shown in memory.
+#: Host contains the port and address of the transcript; ask transcripts are tested in memory.
 ON_A_SOCKET = [each for each in transcripts("http") if not each.name.startswith("http/ask-")]
 
 
@@ -102,7 +103,7 @@ async def test_what_the_transcript_says(
     with trio.fail_after(HANG):
         async with trio.open_nursery() as nursery:
             replay = await serve_transcript(nursery, transcript, tls)
-            there = replace(url, default_port=replay.port)  # so that Host is as written
+            there = replace(url, default_port=replay.port)  # keeps the port out of Host
             async with Network(
                 policy=Policy.default(),
                 limits=Limits(idle=0.2 if quiet else 5.0),
@@ -116,5 +117,6 @@ async def test_what_the_transcript_says(
     assert replay.complaints == []
     expected = transcript.outcome
     if "http:surplus" in expected.findings:
-        expected = replace(expected, findings=outcome.findings)  # whether it was read with the rest is chance
+        # whether the surplus was read with the rest is random
+        expected = replace(expected, findings=outcome.findings)
     check(outcome, expected)

@@ -1,4 +1,4 @@
-"""http and https URLs (RFC 1738 3.3)."""
+"""Tests of http and https URLs (RFC 1738 3.3)."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def http(path: str | None, search: str | None = None) -> HttpUrl:
         (http(None), "http://h"),
         (http(""), "http://h/"),
         (http("a/%2F/../b", ""), "http://h/a/%2F/../b?"),
-        (http(None, "q"), "http://h/?q"),  # a search gets its slash
+        (http(None, "q"), "http://h/?q"),  # a slash is added before the search
         (http("~[x]", "{y}"), "http://h/%7E%5Bx%5D?%7By%7D"),
-        (http("a", "b/c?d"), "http://h/a?b/c?d"),  # an escape would change what these mean
+        (http("a", "b/c?d"), "http://h/a?b/c?d"),  # an escape would change the meaning
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -1,4 +1,4 @@
-"""The recorded index pages: the answer of a server, and the entries that a reading by the rules gives."""
+"""Recorded index pages: the response of a server and the expected entries."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tests.protocols.typed_url import parse_as
 
 FOLDER = recordings.FOLDER / "listings"
 
-#: Rows of the expectation that the rules beside it take back: `http:x`, not escaped, is a URL and no name.
+#: Expected rows that contradict the rules: an unescaped `http:x` is a URL, not a name.
 NOT_EXPECTED = {("webfs-names", "x")}
 
 
 @cache
 def expected() -> dict[str, tuple[bool, list[dict[str, Any]]]]:
-    """By the page's name: is it a listing, and of what."""
+    """Return, by page name, whether the page is a listing, and its entries."""
     found: dict[str, tuple[bool, list[dict[str, Any]]]] = {}
     for line in (FOLDER / "expected.jsonl").read_text().splitlines():
         record = json.loads(line)
@@ -37,7 +37,7 @@ def expected() -> dict[str, tuple[bool, list[dict[str, Any]]]]:
 
 @cache
 def answer_of(name: str) -> tuple[HttpUrl, ResponseHead, bytes]:
-    """The URL, the head of the answer to it, and the octets behind."""
+    """Return the URL, the head of its response and the bytes after the head."""
     recorded = json.loads((FOLDER / f"{name}.json").read_text())
     octets = b"".join(bytes.fromhex(each["hex"]) for each in recorded["exchanges"] if each["dir"] == "server")
     url = parse_as(HttpUrl, recorded["url"])
@@ -59,7 +59,7 @@ def reader_of(name: str, findings: list[Finding]) -> EntryReader | None:
 
 
 def read(reader: EntryReader, body: bytes, step: int) -> list[Entry] | None:
-    """The entries of a body that comes in pieces of `step` octets; None for a document."""
+    """Return the entries of a body that arrives in pieces of `step` bytes; None for a document."""
     entries: list[Entry] = []
     try:
         for at in range(0, len(body), step):

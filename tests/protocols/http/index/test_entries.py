@@ -1,4 +1,4 @@
-"""What an href is, on the page of `http://h/d/`."""
+"""Tests of the role of a link on the index page `http://h/d/`."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ ENTRIES = (
     ("http://h/d/x", "x", b"x", False),
     ("HTTP://H/d/x", "x", b"x", False),
     ("//h/d/x", "x", b"x", False),
-    ("http://h/%64/x", "x", b"x", False),  # the same path, written otherwise
-    ("..%5c..%5cevil2", "..%5c..%5cevil2", b"..\\..\\evil2", False),  # S14 cleans it
+    ("http://h/%64/x", "x", b"x", False),  # the same path with another spelling
+    ("..%5c..%5cevil2", "..%5c..%5cevil2", b"..\\..\\evil2", False),  # S14 sanitizes it
     ("..%252f", "..%252f", b"..%2f", False),  # decoded once
     ("%252e%252e", "%252e%252e", b"%2e%2e", False),
     ("%3FC=N;O=D", "%3FC=N;O=D", b"?C=N;O=D", False),
     ("100%", "100%25", b"100%", False),
     (" sp ace ", "sp%20ace", b"sp ace", False),
     ("<b>", "%3Cb%3E", b"<b>", False),
-    ("caf\xe9", "caf%E9", b"caf\xe9", False),  # an octet stays that octet
-    ("\u65e5", "%E6%97%A5", "日".encode(), False),  # a reference to a character is its UTF-8
+    ("caf\xe9", "caf%E9", b"caf\xe9", False),  # the byte is kept
+    ("\u65e5", "%E6%97%A5", "日".encode(), False),  # a character reference is encoded as UTF-8
     ("n\nl", "n%0Al", b"n\nl", False),
     ("\tx\r\n", "x", b"x", False),
 )

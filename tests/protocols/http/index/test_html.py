@@ -1,4 +1,4 @@
-"""Pages made to cost: what is held of one is bounded, and any octets give entries or an error of ours."""
+"""Tests of index pages: expensive pages with bounded memory, any bytes, and recorded pages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PLACE = parse("http://h/d/")
 assert isinstance(PLACE, HttpUrl)
 URL = PLACE
 BEGIN = b'<title>Index of /d/</title><h1>Index of /d/</h1><pre><a href="../">../</a>\n'
-#: What cost another parser minutes (CVE-2025-6069), or seconds for its depth.
+#: Inputs that took other parsers minutes (CVE-2025-6069), or seconds because of their depth.
 HOSTILE = (
     b"<a ",
     b'<a href="',
@@ -53,7 +53,7 @@ def row(number: int) -> bytes:
 
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_sixty_thousand_octets_of_one_thing_are_read(unit: bytes) -> None:
-    """Within the patience of the whole run: a quadratic parser takes minutes for each."""
+    """The timeout of the test run is the limit: a quadratic parser takes minutes for each input."""
     page = unit * (60_000 // len(unit))
     with pytest.raises((Declined, LimitExceeded)):
         take(reader(), (page[at : at + 4_096] for at in range(0, len(page), 4_096)))
@@ -61,7 +61,7 @@ def test_sixty_thousand_octets_of_one_thing_are_read(unit: bytes) -> None:
 
 @pytest.mark.parametrize("unit", [b"<a ", b'<a href="', b"<!x", b"<a href='"])
 def test_a_tag_has_a_longest(unit: bytes) -> None:
-    """Also one that comes octet by octet; what is a tag's is not what `>` in a value says."""
+    """The limit also holds byte by byte; a `>` inside a value does not end the tag."""
     with pytest.raises(LimitExceeded) as caught:
         take(reader(), (unit + b"y" for _ in range(70_000)))
     assert caught.value.limit == "line"
@@ -85,14 +85,14 @@ def test_entries_go_out_before_the_page_has_ended() -> None:
     machine = reader()
     assert list(machine.feed(BEGIN)) == []
     early = [entry.name for number in range(5_000) for entry in machine.feed(row(number))]
-    assert early == [f"f{number}" for number in range(4_999)]  # the last has no line end of its own yet
+    assert early == [f"f{number}" for number in range(4_999)]  # the last entry has no line end yet
     assert [entry.name for entry in machine.finish()] == ["f4999"]
 
 
 def test_a_comment_without_an_end_hides_nothing() -> None:
     machine = reader()
     list(machine.feed(BEGIN + b'<a href="x">x--><!--y</a>   09-Sep-2001 01:46   1\n' + row(1) + row(2)))
-    assert [entry.name for entry in machine.finish()] == ["x", "f2"]  # the link behind is of the same line
+    assert [entry.name for entry in machine.finish()] == ["x", "f2"]  # the following link is on the same line
 
 
 def test_one_that_cannot_be_held_is_told() -> None:
@@ -139,7 +139,7 @@ def test_any_octets_give_entries_or_an_error_of_ours(media_type: str, pieces: li
 
 @pytest.mark.parametrize("encoding", [b"x-none", b"big5"])
 def test_an_encoding_that_cannot_be_read(encoding: bytes) -> None:
-    """It says as little of what is listed as what is not well-formed."""
+    """Such a document is treated like XML that is not well-formed: the page is not a listing."""
     pieces = [b'<?xml version="1.0" encoding="' + encoding + b'"?><list></list>']
     assert _outcome("application/xml", pieces) is Declined
 
@@ -154,7 +154,7 @@ def _outcome(media_type: str, pieces: list[bytes]) -> object:
         return type(error)
 
 
-# Index pages of nine servers, and pages that look like some, as they were recorded: whole and in pieces.
+# Index pages of nine servers and similar pages as recorded, complete and in pieces.
 
 PAGES = sorted(expected())
 
@@ -183,7 +183,7 @@ def _record(entry: Entry) -> dict[str, Any]:
 
 
 def _expected(record: dict[str, Any]) -> dict[str, Any]:
-    """Fractions of a second are not told apart."""
+    """Return the expected values without fractions of a second."""
     whole, fraction, _ = (record["modified"] or "").partition(".")
     return {
         "name": record["name"],
@@ -196,7 +196,7 @@ def _expected(record: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", PAGES)
 def test_every_entry_has_a_url_that_means_itself(name: str) -> None:
-    """A name that leads elsewhere would be asked for there: `a%2Fb`, `..`."""
+    """A name such as `a%2Fb` or `..` would otherwise be requested from another directory."""
     reader = reader_of(name, [])
     assert reader is not None
     directory = parse(str(answer_of(name)[0].text))
