@@ -69,5 +69,5 @@ def test_gate_collects_no_file_and_no_test_of_the_table(option: str, collected: 
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert ("gopher/test_fuzz.py" in done.stdout) is collected
-    assert ("test_dialogue.py::test_memory_does_not_grow_with_the_body" in done.stdout) is collected
+    assert ("test_dialogue.py::test_memory_does_not_grow_with_body" in done.stdout) is collected
     assert "gopher/test_menu.py" in done.stdout

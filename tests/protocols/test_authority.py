@@ -110,7 +110,7 @@ BAD = [
 
 
 @pytest.mark.parametrize("row", GOOD, ids=lambda row: row.text[:60])
-def test_authorities_are_read(row: Good) -> None:
+def test_authorities_are_parsed(row: Good) -> None:
     check_good(row)
 
 
@@ -119,7 +119,7 @@ def test_authorities_are_refused(row: Bad) -> None:
     check_bad(row)
 
 
-def test_the_place_of_each_part_is_kept() -> None:
+def test_places_include_every_part_of_authority() -> None:
     url = parse("<URL:ftp://us%65r:pass@Host.Example:021/>")
     shown = {place.name: url.text[place.start : place.end] for place in url.places}
     assert shown == {
@@ -132,7 +132,7 @@ def test_the_place_of_each_part_is_kept() -> None:
     }
 
 
-def test_findings_are_in_the_order_met() -> None:
+def test_findings_are_in_order_of_detection() -> None:
     assert parse("<http://u:p:q@a_b:/~#x#>").findings == (
         "wrapper",
         "unsafe-char",  # the second `#` of the fragment, which is split off first
@@ -155,17 +155,17 @@ def test_findings_are_in_the_order_met() -> None:
         (b";&=", b";&=", ";&=:;&=@"),
     ],
 )
-def test_user_information_is_written(user: bytes | None, password: bytes | None, written: str) -> None:
+def test_build_userinfo_escapes(user: bytes | None, password: bytes | None, written: str) -> None:
     assert build_userinfo(user, password) == written
 
 
 @pytest.mark.parametrize(("port", "written"), [(None, ""), (70, ""), (71, ":71"), (65535, ":65535")])
-def test_ports_are_written_unless_default(port: int | None, written: str) -> None:
+def test_build_port_omits_default(port: int | None, written: str) -> None:
     assert build_port(port, 70) == written
 
 
 @pytest.mark.parametrize("port", [0, -1, 65536])
-def test_what_is_no_port_is_not_written(port: int) -> None:
+def test_build_port_refuses_invalid_port(port: int) -> None:
     with pytest.raises(InvalidUrl, match="bad-port"):
         build_port(port, None)
 
@@ -261,7 +261,7 @@ HOST_BAD = [
 
 
 @pytest.mark.parametrize("row", HOST_GOOD, ids=lambda row: row.text[:60])
-def test_hosts_are_read(row: Good) -> None:
+def test_hosts_are_parsed(row: Good) -> None:
     check_good(row)
 
 
@@ -270,13 +270,13 @@ def test_hosts_are_refused(row: Bad) -> None:
     check_bad(row)
 
 
-def test_the_place_is_that_of_the_host_as_written() -> None:
+def test_host_place_is_the_written_text() -> None:
     assert parse("http://H%6Fst:80/").place("host") == ComponentSpan("host", 7, 13)
     assert parse("http://[::1]/").place("host") == ComponentSpan("host", 8, 11)
 
 
 @pytest.mark.parametrize("host", ["host.example", "192.0.2.1", "my_host", "[::1]"])
-def test_hosts_are_written(host: str) -> None:
+def test_build_host_keeps_valid_hosts(host: str) -> None:
     assert build_host(host.strip("[]")) == host
 
 
@@ -296,7 +296,7 @@ def test_hosts_are_written(host: str) -> None:
         ("a..b", "bad-host"),
     ],
 )
-def test_what_is_no_host_is_not_written(host: str, kind: str) -> None:
+def test_build_host_refuses_invalid_host(host: str, kind: str) -> None:
     with pytest.raises(InvalidUrl) as caught:
         build_host(host)
     assert caught.value.kind == kind
@@ -309,5 +309,5 @@ def test_what_is_no_host_is_not_written(host: str, kind: str) -> None:
         *((host, False) for host in ("", "a.", "a..b", "a_b", "-a", "a-", "a.1b", "1.2.3.4", "é")),
     ],
 )
-def test_host_names_of_rfc_1738(host: str, verdict: bool) -> None:
+def test_is_hostname_follows_rfc_1738(host: str, verdict: bool) -> None:
     assert is_hostname(host) is verdict

@@ -68,7 +68,7 @@ def one_of(kind: type[ResolveError]) -> ResolveError:
     return error.at("http://u:****@h.example/").tried(3).saying("and more")
 
 
-def test_there_are_no_other_classes() -> None:
+def test_error_classes_are_complete() -> None:
     _import_all()
     assert every_class() == KINDS
 
@@ -79,7 +79,7 @@ def test_there_are_no_other_classes() -> None:
     [copy.copy, copy.deepcopy, *(lambda e, p=p: pickle.loads(pickle.dumps(e, p)) for p in range(6))],
     ids=["copy", "deepcopy", *map(str, range(6))],
 )
-def test_every_error_survives_with_all_that_it_says(kind: type[ResolveError], copied: object) -> None:
+def test_error_copies_keep_all_attributes(kind: type[ResolveError], copied: object) -> None:
     error = one_of(kind)
     assert callable(copied)
     other = copied(error)
@@ -90,7 +90,7 @@ def test_every_error_survives_with_all_that_it_says(kind: type[ResolveError], co
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_nothing_that_an_error_says_can_be_changed(kind: type[ResolveError]) -> None:
+def test_error_attributes_cannot_be_changed(kind: type[ResolveError]) -> None:
     error = one_of(kind)
     before = dict(vars(error))
     for name in before.keys() - {"_request"}:
@@ -110,7 +110,7 @@ def _changes_what_it_caught(code: str) -> Iterator[int]:
                 yield node.lineno
 
 
-def test_nobody_tries_to() -> None:
+def test_sources_do_not_change_caught_errors() -> None:
     planted = "try: f()\nexcept E as e:\n    g(e.a)\n    if x: e.b += 1\n"
     assert list(_changes_what_it_caught(planted)) == [4]
     checkout = Path(resolver.__file__).parents[1]
@@ -119,7 +119,7 @@ def test_nobody_tries_to() -> None:
             assert not list(_changes_what_it_caught(path.read_text(encoding="utf-8"))), path
 
 
-def test_what_is_said_further_out_is_said_by_another_one() -> None:
+def test_error_with_context_is_a_new_error() -> None:
     first = Refused("S04", "no port", position=3)
     hop = first.at("http://h/").tried(2).of_hop().saying("at 3")
     assert (hop.url, hop.attempts, hop.exit_code, hop.message) == ("http://h/", 2, 15, "no port, at 3")
@@ -128,7 +128,7 @@ def test_what_is_said_further_out_is_said_by_another_one() -> None:
     assert (TryLater("x").retryable, TryLater("x").final().retryable) == (True, False)
 
 
-def test_only_what_is_refused_has_the_status_of_a_hop() -> None:
+def test_error_of_hop_changes_exit_code_only_of_refusals() -> None:
     statuses = {kind: one_of(kind).of_hop().exit_code for kind in every_class()}
     assert {kind for kind, status in statuses.items() if status == 15} == {
         Refused,
@@ -138,7 +138,7 @@ def test_only_what_is_refused_has_the_status_of_a_hop() -> None:
     }
 
 
-def test_a_copy_is_raised_with_the_story_of_the_first() -> None:
+def test_reraised_copy_keeps_traceback_and_cause() -> None:
     """The traceback starts at the first error, names the system error as its cause and repeats nothing."""
 
     def went_wrong() -> None:
@@ -171,11 +171,11 @@ def test_a_copy_is_raised_with_the_story_of_the_first() -> None:
         ("http://h/" + "x" * 300, "http://h/" + "x" * 191 + "…: no"),
     ],
 )
-def test_an_error_names_its_url(url: str | None, shown: str) -> None:
+def test_error_message_names_its_url(url: str | None, shown: str) -> None:
     assert str(ProtocolError("no", url=url)) == shown
 
 
-def test_a_refused_url_breaks_no_pool_of_processes() -> None:
+def test_errors_of_fetch_pass_process_pool() -> None:
     urls = ["http://u:secret@h.example:25/", "http://[", "x-none:y", "file:///etc/no/such/file"]
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         futures = [pool.submit(blocking.fetch, url) for url in urls]
@@ -192,7 +192,7 @@ def test_a_refused_url_breaks_no_pool_of_processes() -> None:
     assert [str(error).partition(": ")[0] for error in found] == ["http://u:****@h.example:25/", *urls[1:]]
 
 
-def test_httpx_may_say_of_a_refusal_which_request_it_is_about() -> None:
+def test_httpx_can_set_request_of_refusal() -> None:
     refused = one_of(RequestRefused)
     assert isinstance(refused, RequestRefused)
     refused.request = httpx.Request("GET", "http://h/")

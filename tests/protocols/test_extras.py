@@ -29,7 +29,7 @@ def nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("extra", EXTRAS)
 @pytest.mark.usefixtures("nothing")
-def test_missing_libraries_of_an_extra_are_those_of_pyproject(extra: str) -> None:
+def test_missing_libraries_match_pyproject(extra: str) -> None:
     said = missing_libraries(extra)
     _, _, names = said.partition(f" (the extra {extra}): pip install ")
     assert sorted(names.split()) == sorted(re.split(r"[\[>]", each)[0] for each in EXTRAS[extra])
@@ -41,18 +41,18 @@ def test_missing_libraries_of_html_name_lxml_and_its_version() -> None:
     assert missing_libraries("html") == "lxml 6 or later (the extra html): pip install lxml"
 
 
-def test_missing_libraries_name_those_alone_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_libraries_omit_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "hypercorn", None)
     assert missing_libraries("web") == "hypercorn 0.18 or later (the extra web): pip install hypercorn"
 
 
-def test_missing_libraries_of_a_distribution_without_metadata_name_the_extra() -> None:
+def test_missing_libraries_without_metadata_name_the_extra() -> None:
     assert missing_libraries("more", "no-such-scheme") == (
         "the extra more of no-such-scheme, which is not installed"
     )
 
 
-def test_missing_libraries_of_a_plugin_are_read_from_its_metadata(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_libraries_of_plugin_come_from_its_metadata(monkeypatch: pytest.MonkeyPatch) -> None:
     told = ["trio>=0.30", "no-such-library[tls]>=2.0,<3; extra == 'a'", 'other-missing ; extra == "b"']
     monkeypatch.setattr(metadata, "requires", {"more-schemes": told}.get)
     assert missing_libraries("a,b", "more-schemes") == (
@@ -74,7 +74,7 @@ def test_index_without_lxml_says_what_to_install(monkeypatch: pytest.MonkeyPatch
         _markup_reader(url, Limits(), [])
 
 
-def test_no_text_tells_to_install_a_name_that_is_not_registered() -> None:
+def test_texts_do_not_suggest_installing_unregistered_name() -> None:
     files = [path for name in ("resolver", "protocols") for path in (CHECKOUT / name).rglob("*.py")]
     files += [CHECKOUT / "README.md", *(CHECKOUT / "docs").rglob("*.md")]
     assert [str(path) for path in files if INSTALLS.search(path.read_text(encoding="utf-8"))] == []

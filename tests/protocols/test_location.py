@@ -15,17 +15,17 @@ HEADERS = Headers(PAIRS)
 
 
 @pytest.mark.parametrize("name", ["set-cookie", "Set-Cookie", "SET-COOKIE"])
-def test_a_name_means_the_same_in_any_case(name: str) -> None:
+def test_headers_lookup_ignores_case(name: str) -> None:
     assert HEADERS[name] == HEADERS.get(name) == "a=1, b, c=2"
     assert HEADERS.get_list(name) == ["a=1, b", "c=2"]
     assert name in HEADERS
 
 
-def test_an_empty_value_is_a_value() -> None:
+def test_headers_empty_value_is_found() -> None:
     assert ("x-empty" in HEADERS, HEADERS["x-empty"], HEADERS.get("x-empty", "none")) == (True, "", "")
 
 
-def test_what_is_not_there() -> None:
+def test_headers_missing_name() -> None:
     with pytest.raises(KeyError, match="x-none"):
         HEADERS["x-none"]
     assert (HEADERS.get("x-none"), HEADERS.get("x-none", "no"), HEADERS.get_list("x-none")) == (
@@ -36,7 +36,7 @@ def test_what_is_not_there() -> None:
     assert "x-none" not in HEADERS
 
 
-def test_they_are_pairs_still() -> None:
+def test_headers_equal_their_pairs() -> None:
     assert HEADERS == PAIRS
     assert Headers(PAIRS) == HEADERS != Headers(PAIRS[1:])
     assert hash(Headers(PAIRS)) == hash(HEADERS)
@@ -48,7 +48,7 @@ def test_they_are_pairs_still() -> None:
 @pytest.mark.parametrize(
     "copied", [copy.copy, copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))]
 )
-def test_a_copy_can_be_asked_too(copied: object) -> None:
+def test_headers_copy_supports_lookup(copied: object) -> None:
     assert callable(copied)
     assert copied(HEADERS)["CONTENT-TYPE"] == "text/plain"
 
@@ -57,6 +57,6 @@ def test_a_copy_can_be_asked_too(copied: object) -> None:
     ("value", "shown"),
     [("sid=abc; Path=/", "sid=****; Path=/"), ("abc; Path=/", "****; Path=/"), ("sid=", "sid=****")],
 )
-def test_without_cookie_masks_the_value_alone(value: str, shown: str) -> None:
+def test_mask_cookie_masks_only_the_value(value: str, shown: str) -> None:
     assert mask_cookie("Set-Cookie", value) == shown
     assert mask_cookie("X-Cookie", value) == value

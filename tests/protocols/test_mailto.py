@@ -68,7 +68,7 @@ BAD = [
 
 
 @pytest.mark.parametrize("row", GOOD, ids=lambda row: row.text)
-def test_mailto_urls_are_read(row: Good) -> None:
+def test_mailto_urls_are_parsed(row: Good) -> None:
     check_good(row)
 
 
@@ -77,7 +77,7 @@ def test_mailto_urls_are_refused(row: Bad) -> None:
     check_bad(row)
 
 
-def test_the_place_of_every_piece_is_kept() -> None:
+def test_mailto_url_places_include_every_part() -> None:
     url = parse("mailto:a@b?x=1&y")
     shown = {place.name: url.text[place.start : place.end] for place in url.places[1:]}
     assert shown == {
@@ -97,19 +97,19 @@ def test_the_place_of_every_piece_is_kept() -> None:
         (b"a@b", ((b"x&=", b"?&=y z"), (b"", b"")), "mailto:a@b?x%26%3D=%3F%26%3Dy%20z&="),
     ],
 )
-def test_mailto_urls_are_written(
+def test_mailto_urls_are_built(
     addr_spec: bytes, headers: tuple[tuple[bytes, bytes], ...], written: str
 ) -> None:
     assert build(MailtoUrl(scheme="mailto", addr_spec=addr_spec, headers=headers)) == written
 
 
 @pytest.mark.parametrize("addr_spec", [b"", b"a", b"a@b\r\nc", b"a@b@c"])
-def test_what_is_no_address_is_not_written(addr_spec: bytes) -> None:
+def test_mailto_build_refuses_invalid_address(addr_spec: bytes) -> None:
     with pytest.raises(InvalidUrl, match="bad-address"):
         build(MailtoUrl(scheme="mailto", addr_spec=addr_spec))
 
 
-def test_there_is_nothing_to_connect_to() -> None:
+def test_mailto_scheme_has_no_port_or_transport() -> None:
     assert (MAILTO.default_port, MAILTO.transport) == (None, None)
 
 
@@ -147,11 +147,11 @@ DRAFTS = [
 
 
 @pytest.mark.parametrize(("text", "draft"), DRAFTS)
-def test_drafts(text: str, draft: bytes) -> None:
+def test_write_draft_gives_message(text: str, draft: bytes) -> None:
     assert write_draft(mailto(text)).text == draft
 
 
-def test_a_long_text_is_written_so_that_others_read_it() -> None:
+def test_write_draft_long_subject_is_decodable() -> None:
     subject = "Größe, Maß und Übermaß — " * 8
     escaped = "".join(f"%{octet:02X}" for octet in subject.encode())
     text = write_draft(mailto(f"mailto:joe@h?subject={escaped}")).text
@@ -165,20 +165,20 @@ def test_a_long_text_is_written_so_that_others_read_it() -> None:
     "field",
     ["subject=a%0D%0ABcc:%20eve@h", "cc=ann@h%0A", "to=x@y%0D", "keywords=%00", "in-reply-to=%0A%0Abody"],
 )
-def test_a_field_that_would_not_stay_one_is_refused(field: str) -> None:
+def test_write_draft_refuses_injected_fields(field: str) -> None:
     url = mailto(f"mailto:joe@h?{field}")
     with pytest.raises(Refused) as caught:
         write_draft(url)
     assert caught.value.rule == "S02"
 
 
-def test_what_is_kept_and_what_is_left_out() -> None:
+def test_write_draft_reports_kept_and_left_out() -> None:
     draft = write_draft(mailto("mailto:joe@h?subject=a&bcc=eve@h&subject=b&body=c&X-y=z"))
     assert draft.kept == ((b"subject", b"a"), (b"body", b"c"))
     assert draft.left_out == ((b"bcc", b"eve@h"), (b"subject", b"b"), (b"X-y", b"z"))
 
 
-def test_the_plan_is_that_nothing_is_done() -> None:
+def test_explain_mailto_sends_nothing() -> None:
     plan = explain("mailto:joe@h?subject=x")
     assert plan.verdict == "allow"
     assert [step["action"] for step in plan.steps] == ["note"]
@@ -196,7 +196,7 @@ DRAFT = b"To: joe@h.example, ann@h.example\r\nSubject: Hello\r\n\r\nHi"
 URL = "mailto:joe@h.example,ann@h.example?subject=Hello&body=Hi&bcc=eve@h.example"
 
 
-async def test_an_address() -> None:
+async def test_fetch_mailto_gives_address_and_draft() -> None:
     response = await resolver.fetch(f"{URL}#f")
     assert (response.kind, response.media_type, response.content) == ("address", "message/rfc822", DRAFT)
     assert (response.target, response.peer, response.entries) == (URL, None, None)
@@ -215,24 +215,24 @@ async def test_an_address() -> None:
     assert response.findings[-1].detail.startswith("bcc: eve@h.example: ")
 
 
-async def test_octets_that_are_no_utf_8() -> None:
+async def test_fetch_mailto_non_utf_8_is_latin_1() -> None:
     response = await resolver.fetch("mailto:%E9@h?subject=%E9")
     assert response.extra == {"addresses": ["é@h"], "headers": [["subject", "é"]]}
 
 
-async def test_handler_a_field_that_would_not_stay_one_is_refused() -> None:
+async def test_fetch_mailto_refuses_injected_field() -> None:
     with pytest.raises(Refused) as caught:
         await resolver.fetch("mailto:joe@h?subject=a%0D%0ABcc:%20eve@h")
     assert (caught.value.rule, caught.value.exit_code) == ("S02", 9)
 
 
-async def test_it_is_never_followed_by_itself() -> None:
+async def test_fetch_mailto_derived_is_refused() -> None:
     with pytest.raises(Refused) as caught:
         await resolver.fetch(URL, origin="derived", referrer=("http://h.example/", "192.0.2.1"))
     assert caught.value.rule == "S10"
 
 
-def test_the_command(tmp_path: Path) -> None:
+def test_command_mailto_prints_draft(tmp_path: Path) -> None:
     run = [sys.executable, "-W", "error", "-c", "from resolver.cli import run; run()"]
     environment = {"PYTHONPATH": str(CHECKOUT), "PATH": ""}
     done = subprocess.run([*run, "cat", URL], capture_output=True, env=environment)

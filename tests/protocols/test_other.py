@@ -34,7 +34,7 @@ GOOD = [
 
 
 @pytest.mark.parametrize("row", GOOD, ids=lambda row: row.text)
-def test_other_urls_are_read(row: Good) -> None:
+def test_other_urls_are_parsed(row: Good) -> None:
     check_good(row)
 
 
@@ -48,13 +48,13 @@ def test_other_urls_are_read(row: Good) -> None:
         ("foo:u:x@h", "foo:u:x@h", "foo:u:x@h"),
     ],
 )
-def test_a_password_is_known_by_the_generic_syntax(text: str, shown: str, public: str) -> None:
+def test_other_url_password_is_masked_by_generic_syntax(text: str, shown: str, public: str) -> None:
     url = parse_as(OtherUrl, text)
     assert url.shown == shown
     assert build(strip_user(url)) == public
 
 
-def test_other_urls_are_written() -> None:
+def test_other_urls_are_built() -> None:
     assert build(OtherUrl(scheme="x", schemepart="//a/b?c%41~", fragment="f")) == "x://a/b?c%41%7E#f"
     for wrong in ("a b", "a#b", "%", "\r\n"):
         with pytest.raises(InvalidUrl):

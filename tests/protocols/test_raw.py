@@ -89,7 +89,7 @@ def good(scheme: str) -> list[DialogueTranscript]:
     [each for each in transcripts("gopher") if len(each.connections) == 1],
     ids=lambda each: each.name,
 )
-async def test_gopher(transcript: DialogueTranscript, cutter: Cutter) -> None:
+async def test_raw_gopher_gives_all_bytes(transcript: DialogueTranscript, cutter: Cutter) -> None:
     (connection,) = transcript.connections
     gate = MemoryGate(
         transcript.connections,
@@ -122,7 +122,9 @@ async def test_gopher(transcript: DialogueTranscript, cutter: Cutter) -> None:
     ],
     ids=lambda each: each.name,
 )
-async def test_ftp(transcript: DialogueTranscript, nursery: trio.Nursery) -> None:
+async def test_raw_ftp_gives_data_connection_bytes(
+    transcript: DialogueTranscript, nursery: trio.Nursery
+) -> None:
     assert await on_a_socket(transcript, nursery) == transcript.connections[0].said_by("D")
 
 
@@ -142,7 +144,7 @@ def without_heads(transcript: DialogueTranscript) -> DialogueTranscript:
     [each for each in good("nntp") if each.url.partition(":")[0] in ("nntp", "news")],
     ids=lambda each: each.name,
 )
-async def test_news(transcript: DialogueTranscript, nursery: trio.Nursery) -> None:
+async def test_raw_news_gives_complete_blocks(transcript: DialogueTranscript, nursery: trio.Nursery) -> None:
     transcript = without_heads(transcript)
     sent = transcript.connections[-1].said_by("S")
     blocks = b"".join(_BLOCK.findall(sent))
@@ -158,7 +160,7 @@ async def test_news(transcript: DialogueTranscript, nursery: trio.Nursery) -> No
     [b".\r\n", b"a\r\n.\r\n", b"..\r\n.\r\n", b"..a\r\n\n.\n\r\n.\r\n", b"\r\n.\r\n", b"a\r\r\n..\r\n.\r\n"],
 )
 @pytest.mark.parametrize("cutter", CUTTERS, ids=lambda cutter: cutter.__name__)
-def test_a_block_as_it_came(block: bytes, cutter: Cutter) -> None:
+def test_untouched_block_ends_at_its_final_line(block: bytes, cutter: Cutter) -> None:
     """Bytes after the block belong to the next response."""
     untouched, buffer, given = UntouchedBlock(), Buffer(), b""
     for piece in cutter(block + b".\r\n205 bye\r\n"):
@@ -173,7 +175,7 @@ def test_a_block_as_it_came(block: bytes, cutter: Cutter) -> None:
 
 
 @pytest.mark.parametrize("transcript", good("wais"), ids=lambda each: each.name)
-async def test_wais(transcript: DialogueTranscript) -> None:
+async def test_raw_wais_gives_records(transcript: DialogueTranscript) -> None:
     gate = MemoryGate(transcript.connections, options=RAW)
     outcome = await in_memory(transcript, gate)
     assert outcome.error is None
@@ -203,7 +205,7 @@ def uncoded(transcript: DialogueTranscript) -> DialogueTranscript:
     [each for each in good("http") if b"\r\nContent-Encoding:" in each.connections[-1].said_by("S")],
     ids=lambda each: each.name,
 )
-async def test_http(transcript: DialogueTranscript) -> None:
+async def test_raw_http_keeps_content_coding(transcript: DialogueTranscript) -> None:
     gate = MemoryGate(uncoded(transcript).connections, options=RAW, logins=[None])
     outcome = await in_memory(transcript, gate)
     head, _, sent = transcript.connections[-1].said_by("S").partition(b"\r\n\r\n")

@@ -26,7 +26,7 @@ from protocols.wais import WAIS
         ((FILE,), "body", "names"),
     ],
 )
-def test_what_is_kept_is_the_same_inside_tls(rows: tuple[Scheme, ...], kept_as: str, how: str | None) -> None:
+def test_archive_settings_are_equal_with_tls(rows: tuple[Scheme, ...], kept_as: str, how: str | None) -> None:
     for row in rows:
         assert row.kept_as == kept_as
         assert (None if row.listing_kept is None else row.listing_kept.how) == how

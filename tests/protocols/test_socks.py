@@ -98,7 +98,7 @@ CONNECT: list[tuple[str, Credentials | None, list[object]]] = [
 
 @pytest.mark.parametrize("size", [None, 1, 7])
 @pytest.mark.parametrize(("name", "credentials", "outcomes"), CONNECT)
-def test_connect(
+def test_http_tunnel_replays_recordings(
     name: str, credentials: Credentials | None, outcomes: list[object], size: int | None
 ) -> None:
     exchanges = _exchanges(name)
@@ -115,7 +115,7 @@ def test_connect(
             assert heard.left == answer.partition(b"\r\n\r\n")[2]
 
 
-def test_a_greeting_came_glued_to_an_answer() -> None:
+def test_http_tunnel_leaves_bytes_after_the_response() -> None:
     answer = _exchanges("ftp-connect-1")[1][1]
     heard = _play(tunnel.open_tunnel("127.0.0.1", 18021, HttpProxyAuth(_PROXY, None)), [answer], None)
     assert heard.left == b"220 pyftpdlib 2.2.0 ready.\r\n"
@@ -141,7 +141,7 @@ SOCKS: list[tuple[str, str, int, Credentials | None, object]] = [
 
 @pytest.mark.parametrize("size", [None, 1, 3])
 @pytest.mark.parametrize(("name", "host", "port", "credentials", "outcome"), SOCKS)
-def test_socks(
+def test_socks_tunnel_replays_recordings(
     name: str, host: str, port: int, credentials: Credentials | None, outcome: object, size: int | None
 ) -> None:
     exchanges = _exchanges(name)
@@ -158,7 +158,7 @@ def test_socks(
         assert heard.left == reply[size_of_reply:]
 
 
-def test_every_recording_of_a_proxy_is_played() -> None:
+def test_proxy_recordings_are_all_replayed() -> None:
     played = {name for name, *_ in CONNECT} | {name for name, *_ in SOCKS}
     there = {path.stem for path in _ACCESS.glob("*.json")}
     assert played <= there

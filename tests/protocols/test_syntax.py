@@ -29,7 +29,7 @@ def url_text(text: str) -> UrlText:
     return UrlText(text, "x", 0, len(text), None)
 
 
-def test_the_classes_share_no_character_and_are_the_printable_ones() -> None:
+def test_character_classes_partition_printable_ascii() -> None:
     classes = [UNRESERVED, RESERVED, NATIONAL, '%#<>"']
     assert sorted("".join(classes)) == [chr(octet) for octet in range(0x21, 0x7F)]
 
@@ -46,7 +46,7 @@ def test_the_classes_share_no_character_and_are_the_printable_ones() -> None:
         ("%250", b"%0"),
     ],
 )
-def test_decoding(encoded: str, octets: bytes) -> None:
+def test_decode_decodes_escapes_once(encoded: str, octets: bytes) -> None:
     assert decode(encoded) == octets
 
 
@@ -60,18 +60,18 @@ def test_decoding(encoded: str, octets: bytes) -> None:
         (b"~ %\x00\xff", "", "%7E%20%25%00%FF"),  # upper-case hex; `~` is encoded too
     ],
 )
-def test_encoding(octets: bytes, also: str, encoded: str) -> None:
+def test_encode_escapes_all_but_unreserved(octets: bytes, also: str, encoded: str) -> None:
     assert encode(octets, also) == encoded
 
 
 @given(st.binary(), st.sampled_from(["", RESERVED, "/", ";:@&="]))
-def test_encoded_octets_decode_to_themselves(octets: bytes, also: str) -> None:
+def test_encode_decode_roundtrip(octets: bytes, also: str) -> None:
     encoded = encode(octets, also)
     assert decode(encoded) == octets
     assert set(encoded) <= set(UNRESERVED + also + "%")
 
 
-def test_written_text_keeps_its_escapes_and_loses_national_characters() -> None:
+def test_encode_written_keeps_escapes() -> None:
     assert encode_written("path", "a/%7e~b[%41]", "/") == "a/%7e%7Eb%5B%41%5D"
 
 
@@ -88,7 +88,7 @@ def test_written_text_keeps_its_escapes_and_loses_national_characters() -> None:
         ("/" * 60_000 + '"', "bad-char", 60_000),
     ],
 )
-def test_written_text_that_no_url_holds(written: str, kind: str, position: int) -> None:
+def test_encode_written_refuses_invalid_text(written: str, kind: str, position: int) -> None:
     with pytest.raises(InvalidUrl) as caught:
         encode_written("path", written, "/")
     assert (caught.value.kind, caught.value.position) == (kind, position)
@@ -107,33 +107,33 @@ def test_written_text_that_no_url_holds(written: str, kind: str, position: int) 
         ("a;b~c", RESERVED, {"unsafe-char": 3}),
     ],
 )
-def test_characters_are_noted_where_they_stand(text: str, data: str, findings: dict[str, int]) -> None:
+def test_note_characters_records_first_positions(text: str, data: str, findings: dict[str, int]) -> None:
     noted = url_text(text)
     note_characters(noted, 0, len(text), data)
     assert list(noted.findings.items()) == list(findings.items())
 
 
 @pytest.mark.parametrize("character", NATIONAL)
-def test_every_national_character_is_unsafe(character: str) -> None:
+def test_note_characters_national_is_unsafe(character: str) -> None:
     noted = url_text(f"a{character}")
     note_characters(noted, 0, 2, RESERVED)
     assert noted.findings == {"unsafe-char": 1}
 
 
-def test_a_finding_is_kept_once_with_its_first_position() -> None:
+def test_finding_keeps_first_position() -> None:
     text = url_text("abc")
     text.note("x", 1)
     text.note("x", 2)
     assert text.findings == {"x": 1}
 
 
-def test_a_component_is_taken_with_its_place() -> None:
+def test_take_decodes_and_records_place() -> None:
     text = url_text("ab%20cd")
     assert take(text, "name", 1, 6) == b"b c"
     assert text.places == [ComponentSpan("name", 1, 6)]
 
 
-def test_find_gives_the_end_for_what_is_not_there() -> None:
+def test_find_missing_gives_end() -> None:
     text = UrlText("x:a/b/c", "x", 2, 6, None)
     assert [find(text, "/", 2), find(text, "/", 4), find(text, "c", 2), find(text, "/", 4, 5)] == [3, 5, 6, 5]
 
@@ -149,19 +149,19 @@ def test_find_gives_the_end_for_what_is_not_there() -> None:
         ("xxabc", b"\n", 2),  # not found: the start of the component
     ],
 )
-def test_an_octet_is_found_in_its_place(text: str, octets: bytes, position: int) -> None:
+def test_position_of_finds_byte_in_component(text: str, octets: bytes, position: int) -> None:
     assert position_of(text, ComponentSpan("p", 2, len(text)), octets) == position
 
 
 @given(st.binary(min_size=1, max_size=30), st.data())
-def test_a_decoded_index_is_found_in_the_text(octets: bytes, data: st.DataObject) -> None:
+def test_position_at_decoded_index(octets: bytes, data: st.DataObject) -> None:
     index = data.draw(st.integers(0, len(octets) - 1))
     encoded = encode(octets)
     at = position_at("xx" + encoded, 2, index) - 2
     assert decode(encoded[:at]) == octets[:index]
 
 
-def test_a_url_is_put_together_with_its_fragment() -> None:
+def test_build_url_appends_fragment() -> None:
     assert build_url(Url(scheme="x"), "a") == "x:a"
     assert build_url(Url(scheme="x", fragment=""), "a") == "x:a#"
     assert build_url(Url(scheme="x", fragment="a/b?#c"), "") == "x:#a/b?#c"
@@ -169,7 +169,7 @@ def test_a_url_is_put_together_with_its_fragment() -> None:
         build_url(Url(scheme="x", fragment="a b"), "")
 
 
-def test_a_message_quotes_nothing_that_may_hold_a_password() -> None:
+def test_invalid_message_does_not_quote_password() -> None:
     text = "ftp://u:secret@host/x y"
     assert "secret" not in str(invalid(text, "bad-char", "text", 8))
     assert str(invalid(text, "bad-char", "text", 21)) == "bad-char: text, at position 21: ' y'"

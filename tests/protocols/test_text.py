@@ -33,7 +33,7 @@ from protocols.text import codec_of, instant
         ("utf-8" + " " * 40, None),
     ],
 )
-def test_charsets_by_their_names(name: str, codec: str | None) -> None:
+def test_codec_of_charset_names(name: str, codec: str | None) -> None:
     assert codec_of(name) == codec
 
 
@@ -49,5 +49,5 @@ def test_charsets_by_their_names(name: str, codec: str | None) -> None:
         (datetime(2001, 9, 9, 3, 46, 40, tzinfo=timezone(timedelta(hours=2))), "2001-09-09T01:46:40Z"),
     ],
 )
-def test_moments_are_utc(moment: datetime | None, text: str | None) -> None:
+def test_instant_is_utc(moment: datetime | None, text: str | None) -> None:
     assert instant(moment) == text

@@ -188,7 +188,7 @@ async def take(dialogue: Dialogue[object], gate: PiecesGate, way: str) -> bytes:
         ((b"abcde226 done\r\n",), 5, b"abcde", 5),
     ],
 )
-async def test_octets_are_passed_as_they_come(
+async def test_copy_body_passes_bytes_in_order_and_counts_them(
     way: str, pieces: tuple[bytes, ...], count: int | None, body: bytes, passed: int
 ) -> None:
     def dialogue() -> Dialogue[None]:
@@ -201,7 +201,7 @@ async def test_octets_are_passed_as_they_come(
 
 
 @WAYS
-async def test_what_is_behind_so_many_octets_is_the_dialogues(way: str) -> None:
+async def test_copy_body_with_count_leaves_the_rest_to_the_dialogue(way: str) -> None:
     def dialogue() -> Dialogue[bytes]:
         yield from copy_body(CopyBody("octets", 4))
         return (yield from receive(LINE, "the final line", b""))
@@ -212,7 +212,7 @@ async def test_what_is_behind_so_many_octets_is_the_dialogues(way: str) -> None:
 
 
 @WAYS
-async def test_a_filter_is_finished_at_the_orderly_end(way: str) -> None:
+async def test_copy_body_finishes_filter_at_orderly_end(way: str) -> None:
     def dialogue() -> Dialogue[None]:
         assert (yield from copy_body(CopyBody("octets", filter=Upper()))).octets == 3
 
@@ -232,7 +232,7 @@ async def test_a_filter_is_finished_at_the_orderly_end(way: str) -> None:
         ((b"ab",), SILENCE, CopyBody("octets"), TimedOut, None),
     ],
 )
-async def test_what_breaks_is_raised_at_the_pass(
+async def test_copy_body_raises_connection_error_in_dialogue(
     way: str,
     pieces: tuple[bytes, ...],
     error: ResolveError | None,
@@ -259,7 +259,7 @@ async def test_what_breaks_is_raised_at_the_pass(
 
 
 @WAYS
-async def test_a_dialogue_may_make_an_end_of_what_broke(way: str) -> None:
+async def test_copy_body_truncation_can_be_handled_by_dialogue(way: str) -> None:
     def dialogue() -> Dialogue[None]:
         try:
             yield from copy_body(CopyBody("octets"))
@@ -270,7 +270,7 @@ async def test_a_dialogue_may_make_an_end_of_what_broke(way: str) -> None:
     assert await take(begun(dialogue()), gate, way) == b"ab, and that was all"
 
 
-async def test_nothing_is_done_that_nobody_reads() -> None:
+async def test_dialogue_after_unread_body_is_not_performed() -> None:
     def dialogue() -> Dialogue[str]:
         yield EmitBody(b"first")
         yield Send((encode_line(b"NEVER"),))
@@ -282,7 +282,7 @@ async def test_nothing_is_done_that_nobody_reads() -> None:
     assert gate.loans[0].kept is None
 
 
-async def test_a_dialogue_that_has_nothing_more_to_do_is_over_though_nobody_reads() -> None:
+async def test_dialogue_without_further_steps_completes_unread() -> None:
     def dialogue() -> Dialogue[str]:
         return "in order"
         yield
@@ -293,7 +293,7 @@ async def test_a_dialogue_that_has_nothing_more_to_do_is_over_though_nobody_read
     assert gate.loans[0].kept == "in order"
 
 
-async def test_unread_octets_make_a_connection_unfit() -> None:
+async def test_connection_with_unread_bytes_is_not_pooled() -> None:
     def dialogue() -> Dialogue[str]:
         yield from copy_body(CopyBody("octets", 2))
         return "in order"
@@ -305,7 +305,7 @@ async def test_unread_octets_make_a_connection_unfit() -> None:
 
 @pytest.mark.parametrize("way", ["iterate", "drain"])
 @pytest.mark.parametrize(("count", "pauses"), [(1, 0), (2, 1), (9, 8)])
-async def test_others_have_their_turn_between_two_pieces(count: int, pauses: int, way: str) -> None:
+async def test_body_pauses_between_two_pieces(count: int, pauses: int, way: str) -> None:
     """The driver pauses between two pieces, but not for a single piece."""
 
     def dialogue() -> Dialogue[None]:
@@ -317,7 +317,7 @@ async def test_others_have_their_turn_between_two_pieces(count: int, pauses: int
     assert gate.pauses == pauses
 
 
-async def test_an_error_of_the_dialogue_behind_the_beginning_is_the_bodys() -> None:
+async def test_dialogue_error_after_start_body_is_raised_by_body() -> None:
     def dialogue() -> Dialogue[None]:
         raise ProtocolError("nonsense")
         yield
@@ -328,7 +328,7 @@ async def test_an_error_of_the_dialogue_behind_the_beginning_is_the_bodys() -> N
 
 
 @pytest.mark.parametrize("waiting", [CopyBody("octets"), Receive(LINE, "a line", b"")])
-async def test_waiting_that_was_cancelled_is_taken_up_again(
+async def test_cancelled_wait_is_resumed(
     waiting: CopyBody | Receive[bytes], autojump_clock: trio.testing.MockClock
 ) -> None:
     def dialogue() -> Dialogue[None]:
@@ -343,7 +343,7 @@ async def test_waiting_that_was_cancelled_is_taken_up_again(
         assert (await anext(reply.body)).rstrip() == b"ab"
 
 
-async def test_who_was_cancelled_while_telling_does_not_go_on(autojump_clock: trio.testing.MockClock) -> None:
+async def test_cancelled_send_is_not_resumed(autojump_clock: trio.testing.MockClock) -> None:
     def dialogue() -> Dialogue[None]:
         yield Send((encode_line(b"MORE"),))
         yield EmitBody(b"never")
@@ -379,7 +379,7 @@ def looked(count: int, then: CopyBody, seen: list[bytes]) -> Dialogue[None]:
 @WAYS
 @pytest.mark.parametrize("count", [0, 1, 3, 9])
 @pytest.mark.parametrize("filtered", [False, True])
-async def test_what_is_looked_at_is_still_passed(way: str, count: int, filtered: bool) -> None:
+async def test_peeked_bytes_are_passed_to_the_body(way: str, count: int, filtered: bool) -> None:
     seen: list[bytes] = []
     step = CopyBody("octets", filter=Upper() if filtered else None)
     body = await take(looked(count, step, seen), PiecesGate(Pieces(b"ab", b"cd", b"e")), way)
@@ -400,7 +400,7 @@ async def test_what_is_looked_at_is_still_passed(way: str, count: int, filtered:
         ((), RESET, 0, None),
     ],
 )
-async def test_what_breaks_under_a_look_is_raised_behind_the_octets_that_came(
+async def test_peek_connection_error_is_raised_after_the_bytes_received(
     way: str,
     pieces: tuple[bytes, ...],
     error: ResolveError,
@@ -437,7 +437,7 @@ class Once(Pieces):
             raise
 
 
-async def test_what_broke_under_a_look_is_raised_by_who_hears_on() -> None:
+async def test_peek_connection_error_is_raised_by_the_next_receive() -> None:
     def dialogue() -> Dialogue[None]:
         yield Acquire("anybody")
         yield from peek(look_at(9), b"")
@@ -466,7 +466,7 @@ class Kept:
 
 
 @pytest.mark.parametrize("error", [None, RESET])
-async def test_octets_may_pass_into_a_filter_before_there_is_a_body(error: ResolveError | None) -> None:
+async def test_copy_body_with_filter_before_start_body(error: ResolveError | None) -> None:
     kept = Kept()
 
     def dialogue() -> Dialogue[None]:
@@ -482,13 +482,13 @@ async def test_octets_may_pass_into_a_filter_before_there_is_a_body(error: Resol
     assert body == (b"abc." if error is None else b"abc!3")
 
 
-def test_a_look_in_a_plan_sees_what_a_willing_server_gives() -> None:
+def test_rehearse_peek_sees_ideal_reply() -> None:
     seen: list[bytes] = []
     steps = rehearse(looked(3, CopyBody("octets"), seen))
     assert ([type(step) for step in steps], seen) == ([Acquire, Peek, StartBody, CopyBody], [b""])
 
 
-def test_a_plan_puts_what_a_willing_server_would_send_through_the_filter() -> None:
+def test_rehearse_copy_body_passes_ideal_reply_to_filter() -> None:
     kept = Kept()
     rehearse(begun(copy_body(CopyBody("octets", filter=kept, ideal=b"abc"))))
     assert kept.octets == b"abc."
@@ -637,7 +637,7 @@ async def get(gate: Gate, dialogue: Dialogue[None]) -> tuple[bytes, str | None]:
 HELLO = [(HERE, 7, b"hello"), (THERE, 7, b"hello")]
 
 
-async def test_an_exchange_is_carried_to_its_end() -> None:
+async def test_datagram_exchange_is_performed_until_complete() -> None:
     """The actions happen in order: send, switch, redirect, wait."""
     gate = Gate(None, Datagram(b"", THERE, 7), Datagram(b"echo", HERE, 7))
     assert await get(gate, ask()) == (b"echo", HERE)
@@ -646,13 +646,13 @@ async def test_an_exchange_is_carried_to_its_end() -> None:
     assert (socket.deadlines, socket.peer, socket.port) == ([10.0, 20.0, 20.0], HERE, 9)
 
 
-async def test_a_route_is_gone_place_by_place() -> None:
+async def test_datagram_route_derives_a_gate_for_each_location() -> None:
     gate = Gate(Datagram(b"echo", HERE, 7))
     assert await get(gate, ask(("x:a", "x:b"))) == (b"echo", HERE)
     assert [way for way, _ in gate.opened] == [("x:a", "x:b")]
 
 
-async def test_nothing_is_sent_to_a_place_that_may_not_be_led_to() -> None:
+async def test_datagram_route_with_refused_location_opens_nothing() -> None:
     gate = Gate(Datagram(b"echo", HERE, 7))
     with pytest.raises(Refused, match="farther inside"):
         await get(gate, ask(("x:a", "x:forbidden", "x:b")))
@@ -667,7 +667,7 @@ ENDS: list[tuple[ProtocolError, bool]] = [
 
 
 @pytest.mark.parametrize(("trouble", "told"), ENDS)
-async def test_who_has_enough_says_so_and_goes_on_with_nothing_open(
+async def test_datagram_exchange_error_cancels_and_closes_the_socket(
     trouble: ProtocolError, told: bool
 ) -> None:
     gate = Gate(Datagram(b"echo", HERE, 7))
@@ -676,7 +676,7 @@ async def test_who_has_enough_says_so_and_goes_on_with_nothing_open(
     assert socket.sent == HELLO + [(THERE, 7, b"never mind")] * told
 
 
-async def test_who_leaves_says_so() -> None:
+async def test_datagram_exchange_cancelled_sends_cancel_packet() -> None:
     gate = Gate()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(get, gate, ask())
@@ -686,7 +686,7 @@ async def test_who_leaves_says_so() -> None:
     assert (socket.sent[-1], socket.open) == ((THERE, 7, b"never mind"), False)
 
 
-async def test_what_was_opened_and_not_used_is_closed() -> None:
+async def test_unused_datagram_socket_is_closed() -> None:
     def dialogue() -> Dialogue[None]:
         yield OpenDatagrams()
         yield OpenDatagrams(("x:a",))

@@ -156,7 +156,7 @@ def ends(pipe: Pipe) -> Callable[[], Awaitable[None]]:
     return pipe.far.send_eof
 
 
-async def test_data_first_and_a_value_half_heard_is_heard_on() -> None:
+async def test_await_data_before_reply_resumes_partial_line() -> None:
     gate = PipeGate()
     result = await run(
         gate,
@@ -168,7 +168,7 @@ async def test_data_first_and_a_value_half_heard_is_heard_on() -> None:
     assert result == (BodyStarted((), 6), b"150 a")
 
 
-async def test_lines_and_then_data() -> None:
+async def test_await_data_after_lines() -> None:
     gate = PipeGate()
     result = await run(
         gate,
@@ -180,7 +180,7 @@ async def test_lines_and_then_data() -> None:
     assert result == (BodyStarted((b"1 a", b"1 b"), 6), b"2 c")
 
 
-async def test_the_last_line_does_not_end_the_wait_for_data() -> None:
+async def test_await_data_final_line_does_not_end_wait() -> None:
     gate = PipeGate()
     result = await run(
         gate, waiting(), says(gate.control, b"2 a\n"), says(gate.data, b"octets"), says(gate.control, b"x\n")
@@ -189,7 +189,7 @@ async def test_the_last_line_does_not_end_the_wait_for_data() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"octets"])
-async def test_what_breaks_the_dialogue_as_data_comes_breaks_it(data: bytes) -> None:
+async def test_await_data_malformed_line_with_data_is_raised(data: bytes) -> None:
     """The error is raised, whether it arrives with the data or before any data."""
     gate = PipeGate()
 
@@ -204,7 +204,7 @@ async def test_what_breaks_the_dialogue_as_data_comes_breaks_it(data: bytes) -> 
 
 
 @pytest.mark.parametrize("reset", [False, True])
-async def test_nor_does_a_control_connection_that_ends_behind_it(reset: bool) -> None:
+async def test_await_data_control_closed_after_line_is_raised(reset: bool) -> None:
     gate = PipeGate()
     gate.control.broken = reset
     with pytest.raises(ExceptionGroup) as raised:
@@ -215,14 +215,14 @@ async def test_nor_does_a_control_connection_that_ends_behind_it(reset: bool) ->
     assert gate.data.closed
 
 
-async def test_a_line_that_says_no_ends_the_wait() -> None:
+async def test_await_data_refusal_line_ends_wait() -> None:
     gate = PipeGate()
     result = await run(gate, waiting(), says(gate.control, b"1 a\n5 b\n"), says(gate.control, b"x\n"))
     assert result == (BodyStarted((b"1 a", b"5 b"), 0), b"x")
 
 
 @pytest.mark.parametrize("octets", [b"", b"octets"])
-async def test_a_line_that_says_broken_takes_what_is_there(octets: bytes) -> None:
+async def test_await_data_broken_line_takes_available_data(octets: bytes) -> None:
     """The result does not depend on which connection is read first, and the driver does not wait for data."""
     for _ in range(20):
         gate = PipeGate()
@@ -237,7 +237,7 @@ async def test_a_line_that_says_broken_takes_what_is_there(octets: bytes) -> Non
 
 
 @pytest.mark.parametrize("broken", [False, True])
-async def test_data_that_ends_before_it_begins(broken: bool) -> None:
+async def test_await_data_closed_before_first_byte(broken: bool) -> None:
     gate = PipeGate()
     gate.data.broken = broken
     result = await run(gate, waiting(), ends(gate.data), says(gate.control, b"2 a\n"))
@@ -248,7 +248,7 @@ async def test_data_that_ends_before_it_begins(broken: bool) -> None:
     assert last == b"2 a"
 
 
-async def test_a_handshake_has_the_time_between_the_lines() -> None:
+async def test_await_data_handshake_continues_between_lines() -> None:
     """A preliminary (1xx) and a final (2xx) line do not end the TLS handshake."""
     gate = PipeGate()
     gate.data.slow = trio.Event()
@@ -269,7 +269,7 @@ async def test_a_handshake_has_the_time_between_the_lines() -> None:
     assert gate.data.secured
 
 
-async def test_a_refusal_cuts_the_handshake_short() -> None:
+async def test_await_data_refusal_cancels_handshake() -> None:
     gate = PipeGate()
     gate.data.slow = trio.Event()
     result = await run(gate, waiting(tls=True), says(gate.control, b"5 a\n"), says(gate.control, b"x\n"))
@@ -277,7 +277,7 @@ async def test_a_refusal_cuts_the_handshake_short() -> None:
     assert not gate.data.secured
 
 
-async def test_a_handshake_cut_short_is_not_taken_up_again() -> None:
+async def test_await_data_interrupted_handshake_is_not_resumed() -> None:
     gate = PipeGate()
     gate.data.slow = trio.Event()
 
@@ -300,19 +300,19 @@ def announced() -> Dialogue[object]:
 
 
 @pytest.mark.parametrize("word", [b"1 a\n", b"2 a\n"])
-async def test_data_that_is_announced_is_read_behind_the_word(word: bytes) -> None:
+async def test_announced_data_is_read_after_the_line(word: bytes) -> None:
     gate = PipeGate()
     feeds = (says(gate.data, b"octets"), says(gate.control, word), says(gate.control, b"x\n"))
     assert await run(gate, announced(), *feeds) == (BodyStarted((word[:-1],), 6), b"x")
 
 
-async def test_announced_data_may_have_no_octet() -> None:
+async def test_announced_data_may_be_empty() -> None:
     gate = PipeGate()
     result = await run(gate, announced(), says(gate.control, b"1 a\n1 b\nx\n"), ends(gate.data))
     assert result == (BodyStarted((b"1 a",), 0), b"1 b")
 
 
-async def test_what_breaks_announced_data_is_told() -> None:
+async def test_announced_data_reports_connection_error() -> None:
     gate = PipeGate()
     gate.data.broken = True
     result = await run(gate, announced(), says(gate.control, b"1 a\nx\n"), ends(gate.data))
@@ -322,13 +322,13 @@ async def test_what_breaks_announced_data_is_told() -> None:
 
 
 @pytest.mark.parametrize("word", [b"5 a\n", b"4 a\n"])
-async def test_data_that_is_refused_is_not_waited_for(word: bytes) -> None:
+async def test_announced_data_refused_is_not_awaited(word: bytes) -> None:
     gate = PipeGate()
     result = await run(gate, announced(), says(gate.control, word), says(gate.control, b"x\n"))
     assert result == (BodyStarted((word[:-1],), 0), b"x")
 
 
-async def test_what_a_step_raises_is_raised_where_it_was_yielded() -> None:
+async def test_step_error_is_raised_at_its_yield() -> None:
     gate = PipeGate()
     gate.unreachable = True
 
@@ -343,7 +343,7 @@ async def test_what_a_step_raises_is_raised_where_it_was_yielded() -> None:
     assert await run(gate, dialogue()) == "went another way: nobody there"
 
 
-async def test_closing_data_leaves_the_first_connection() -> None:
+async def test_close_data_keeps_control_connection() -> None:
     gate = PipeGate()
 
     def dialogue() -> Dialogue[object]:
@@ -357,7 +357,7 @@ async def test_closing_data_leaves_the_first_connection() -> None:
     assert gate.control.closed
 
 
-async def test_octets_in_the_clear_where_tls_begins_are_refused() -> None:
+async def test_start_tls_with_buffered_plaintext_is_refused() -> None:
     gate = PipeGate()
 
     def dialogue() -> Dialogue[object]:
@@ -464,7 +464,7 @@ async def converse(wire: Wire, step: Send | SendBody, *, then: bool) -> list[obj
 STEPS = pytest.mark.parametrize("made", [say, lambda: upload(b"a", b"b")], ids=["Say", "Upload"])
 
 
-async def test_what_a_program_gives_is_sent_piece_by_piece() -> None:
+async def test_send_body_sends_each_piece_of_the_caller() -> None:
     wire = Wire(b"yes\n", waits=False)
     assert await converse(wire, upload(b"a", b"b"), then=True) == [None, b"yes"]
     assert wire.sent == b"hello\r\nab."
@@ -475,7 +475,7 @@ async def test_what_a_program_gives_is_sent_piece_by_piece() -> None:
 
 @STEPS
 @pytest.mark.parametrize("said", [(b"no\n",), (b"n", b"o\n"), (TimedOut("silence"), b"no\n")])
-async def test_what_ends_it_is_the_answer(
+async def test_send_stopped_by_matching_line_returns_it(
     made: Callable[[], Send | SendBody], said: tuple[bytes | ResolveError, ...]
 ) -> None:
     wire = Wire(*said, waits=True)
@@ -485,7 +485,7 @@ async def test_what_ends_it_is_the_answer(
 
 @STEPS
 @pytest.mark.parametrize("said", [(b"yes\n",), (b"y", b"es\n"), (TimedOut("silence"), b"yes\n")])
-async def test_what_does_not_is_heard_next(
+async def test_send_other_line_is_kept_for_next_receive(
     made: Callable[[], Send | SendBody], said: tuple[bytes | ResolveError, ...], nursery: trio.Nursery
 ) -> None:
     wire = Wire(*said, b"more\n", waits=True)
@@ -502,7 +502,7 @@ async def test_what_does_not_is_heard_next(
 
 
 @STEPS
-async def test_a_line_half_heard_is_heard_on(
+async def test_send_partial_line_is_resumed_by_next_receive(
     made: Callable[[], Send | SendBody], nursery: trio.Nursery
 ) -> None:
     wire = Wire(b"no", waits=True)
@@ -519,7 +519,7 @@ async def test_a_line_half_heard_is_heard_on(
 
 @STEPS
 @pytest.mark.parametrize("error", [ProtocolError("no line"), Disconnected("gone")])
-async def test_what_the_answer_breaks_by_is_raised(
+async def test_send_error_of_reply_is_raised(
     made: Callable[[], Send | SendBody], error: ResolveError
 ) -> None:
     with pytest.raises(type(error)) as caught:
@@ -535,20 +535,20 @@ class Turning(Wire):
         return await super().receive()
 
 
-async def test_nor_is_it_lost_as_the_last_octets_leave() -> None:
+async def test_send_error_with_last_bytes_is_raised() -> None:
     """The connection raises the error only once."""
     with pytest.raises(ProtocolError, match="no line"):
         await converse(Turning(ProtocolError("no line"), waits=True), say(), then=False)
 
 
-async def test_what_comes_as_the_last_octets_leave_ends_nothing() -> None:
+async def test_send_line_with_last_bytes_does_not_stop_it() -> None:
     """The send is complete, so the next step receives the line."""
     wire = Turning(b"no\n", waits=True)
     assert await converse(wire, say(), then=True) == [None, b"no"]
     assert wire.sent == b"hello\r\n"
 
 
-async def test_what_the_program_raises_is_its_own() -> None:
+async def test_send_body_error_of_caller_is_raised_unchanged() -> None:
     async def broken() -> bytes:
         raise KeyError("mine")
 

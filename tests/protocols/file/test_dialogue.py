@@ -43,7 +43,7 @@ from tests.protocols.opening import open_url, perform
         ((b"\xff\x00",), "/\xff\x00"),  # bytes are shown as one character each
     ],
 )
-def test_one_thing_is_opened_and_its_octets_follow(segments: tuple[bytes, ...], path: str) -> None:
+def test_read_file_opens_path_and_copies_body(segments: tuple[bytes, ...], path: str) -> None:
     opening, note, begin, body = rehearse(read_file(FileUrl(scheme="file", segments=segments)))
     assert isinstance(opening, OpenFile)
     assert (opening.segments, opening.path) == (segments, path)
@@ -71,11 +71,11 @@ HERE = FileUrl(scheme="file", host="", segments=(b"pub", b""))
         (b"\xff\t\x1b", b"\xff\t\x1b\n"),
     ],
 )
-def test_a_name_is_one_line(name: bytes, line: bytes) -> None:
+def test_name_line_escapes_line_breaks(name: bytes, line: bytes) -> None:
     assert name_line(name) == line
 
 
-def test_the_body_is_the_names_in_pieces() -> None:
+def test_name_lines_join_to_the_names() -> None:
     names = [b"%06d" % number for number in range(50_000)]
     pieces = list(name_lines(names))
     assert b"".join(pieces).splitlines() == names
@@ -100,7 +100,7 @@ ENTRIES = [
 
 
 @pytest.mark.parametrize("step", [1, 7, 1000])
-async def test_each_line_is_an_entry_however_the_octets_come(step: int) -> None:
+async def test_directory_reader_gives_same_entries_for_every_split(step: int) -> None:
     octets = b"".join(name_lines(NAMES))
     reader = DirectoryReader(HERE, MadeUpFile(names=NAMES), list(NAMES))
     entries: list[Entry] = []
@@ -110,7 +110,7 @@ async def test_each_line_is_an_entry_however_the_octets_come(step: int) -> None:
     assert entries == ENTRIES
 
 
-async def test_only_what_is_read_is_looked_up() -> None:
+async def test_directory_reader_reads_status_lazily() -> None:
     file = MadeUpFile(names=NAMES)
     feed = DirectoryReader(HERE, file, list(NAMES)).feed(b"a b\ncr\\x0dlf\\x0a\n")
     assert file.asked == []
@@ -134,7 +134,7 @@ async def test_only_what_is_read_is_looked_up() -> None:
         (FileUrl(scheme="file", host="", segments=(b"a",), fragment="f"), Kind.DOCUMENT, "file:///a/x"),
     ],
 )
-def test_a_child_keeps_its_parents_way(url: FileUrl, kind: Kind, child: str) -> None:
+def test_child_url_keeps_parent_authority(url: FileUrl, kind: Kind, child: str) -> None:
     assert build(child_url(url, b"x", kind)) == child
 
 
@@ -167,7 +167,7 @@ async def take(file: MadeUpFile, way: str, found: set[str]) -> bytes:
         ((b"abc",), None, set()),  # no length was announced
     ],
 )
-async def test_a_file_is_taken_to_its_end(
+async def test_read_file_verifies_announced_length(
     way: str, pieces: tuple[bytes, ...], size: int | None, verified: set[str]
 ) -> None:
     found: set[str] = set()
@@ -177,7 +177,7 @@ async def test_a_file_is_taken_to_its_end(
 
 @pytest.mark.parametrize("way", TAKES)
 @pytest.mark.parametrize("pieces", [(b"abc",), ()])
-async def test_a_file_that_shrinks_is_truncated(way: str, pieces: tuple[bytes, ...]) -> None:
+async def test_read_file_shrunk_raises_truncated(way: str, pieces: tuple[bytes, ...]) -> None:
     found: set[str] = set()
     with pytest.raises(Truncated) as raised:
         await take(MadeUpFile(*pieces, size=9), way, found)
@@ -187,7 +187,7 @@ async def test_a_file_that_shrinks_is_truncated(way: str, pieces: tuple[bytes, .
 
 @pytest.mark.parametrize("way", TAKES)
 @pytest.mark.parametrize(("size", "changed"), [(5, True), (3, False), (None, False)])
-async def test_a_file_that_is_written_to_meanwhile(way: str, size: int | None, changed: bool) -> None:
+async def test_read_file_modified_meanwhile_raises_changed(way: str, size: int | None, changed: bool) -> None:
     """A file that only grew contains its first state; any other change may mix two states."""
     file = MadeUpFile(b"abc", b"de", size=size, written=True)
     if not changed:
@@ -213,7 +213,7 @@ async def test_a_file_that_is_written_to_meanwhile(way: str, size: int | None, c
         (b"", None),
     ],
 )
-def test_a_name_tells_the_type(name: bytes, media_type: str | None) -> None:
+def test_guess_media_type_uses_file_name(name: bytes, media_type: str | None) -> None:
     assert guess_media_type(name) == media_type
 
 
@@ -232,7 +232,7 @@ def opened(url: str, policy: Policy | None = None):  # type: ignore[no-untyped-d
     return open_url(parse(url), admit(url, policy))
 
 
-async def test_a_document(tmp_path: Path) -> None:
+async def test_file_url_document_has_metadata_and_body(tmp_path: Path) -> None:
     path = tmp_path / "a%b c.txt"
     path.write_bytes(b"hello\r\n\0")
     async with opened(url_of(path)) as reply:
@@ -245,7 +245,7 @@ async def test_a_document(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("end", ["", "/"])
-async def test_a_directory_with_or_without_its_slash(tmp_path: Path, end: str) -> None:
+async def test_file_url_directory_with_and_without_slash(tmp_path: Path, end: str) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "it").write_bytes(b"12")
     async with opened(url_of(tmp_path, end)) as reply:
@@ -259,14 +259,14 @@ async def test_a_directory_with_or_without_its_slash(tmp_path: Path, end: str) -
     ]
 
 
-async def test_a_file_is_no_directory(tmp_path: Path) -> None:
+async def test_file_url_of_document_with_slash_raises_not_found(tmp_path: Path) -> None:
     (tmp_path / "it").touch()
     with pytest.raises(NotFound, match="not a directory"):
         async with opened(url_of(tmp_path / "it", "/")):
             pass
 
 
-async def test_a_file_that_shrinks_while_it_is_read_is_truncated(tmp_path: Path) -> None:
+async def test_file_url_shrunk_during_read_raises_truncated(tmp_path: Path) -> None:
     (tmp_path / "it").write_bytes(bytes(1_000_000))
     async with opened(url_of(tmp_path / "it")) as reply:
         body = aiter(reply.body)
@@ -278,7 +278,7 @@ async def test_a_file_that_shrinks_while_it_is_read_is_truncated(tmp_path: Path)
     assert (raised.value.received, raised.value.expected) == (300_000, 1_000_000)
 
 
-async def test_a_root_narrows_and_links_out_of_it_are_refused(tmp_path: Path) -> None:
+async def test_file_root_refuses_paths_and_links_outside(tmp_path: Path) -> None:
     root = tmp_path / "root"
     root.mkdir()
     (root / "in").write_bytes(b"in")
@@ -300,13 +300,13 @@ async def test_a_root_narrows_and_links_out_of_it_are_refused(tmp_path: Path) ->
     "url",
     ["file://other.example/etc/motd", "file:///etc%2Fmotd", "file:///etc/motd%00.txt", "file:///dev/null"],
 )
-async def test_what_no_file_url_may_name(url: str) -> None:
+async def test_file_url_with_forbidden_path_is_refused(url: str) -> None:
     with pytest.raises(Refused, match="S12"):
         async with opened(url):
             pass
 
 
-async def test_only_a_file_leads_to_a_file() -> None:
+async def test_file_url_is_admitted_only_from_file_referrer() -> None:
     network = Network(policy=Policy.default())
     for origin in ("chosen", "derived"):
         with pytest.raises(Refused):
@@ -333,7 +333,7 @@ class Files:
         self.did.append(f"close {name.decode()}")
 
 
-async def test_another_file_is_opened_in_place_of_the_first() -> None:
+async def test_open_file_closes_the_previous_file() -> None:
     def both() -> Dialogue[object]:
         ideal = cast(LocalFile, None)
         yield OpenFile((b"a",), ideal)

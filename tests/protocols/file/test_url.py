@@ -57,7 +57,7 @@ BAD = [
 
 
 @pytest.mark.parametrize("row", GOOD, ids=lambda row: row.text)
-def test_file_urls_are_read(row: Good) -> None:
+def test_file_urls_are_parsed(row: Good) -> None:
     check_good(row)
 
 
@@ -66,7 +66,7 @@ def test_file_urls_are_refused(row: Bad) -> None:
     check_bad(row)
 
 
-def test_the_place_of_every_segment_is_kept() -> None:
+def test_file_url_places_include_every_segment() -> None:
     url = parse("file:///a/%00/")
     shown = {place.name: url.text[place.start : place.end] for place in url.places[1:]}
     assert shown == {"segments[0]": "a", "segments[1]": "%00", "segments[2]": ""}
@@ -87,10 +87,10 @@ def test_the_place_of_every_segment_is_kept() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_file_urls_are_written(url: FileUrl, written: str) -> None:
+def test_file_urls_are_built(url: FileUrl, written: str) -> None:
     assert build(url) == written
 
 
-def test_what_is_no_host_is_not_written() -> None:
+def test_file_url_build_refuses_invalid_host() -> None:
     with pytest.raises(InvalidUrl, match="bad-host"):
         build(FileUrl(scheme="file", host="a/b", segments=(b"x",)))

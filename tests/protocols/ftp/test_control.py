@@ -38,26 +38,26 @@ def session(
     return player.commands, outcome.state
 
 
-def test_pwd_comes_right_after_the_login_and_only_where_a_connection_is_kept() -> None:
+def test_pwd_follows_login_only_when_connection_is_pooled() -> None:
     sent, state = session("ftp://h/d/x")
     assert sent[:4] == [*LOGIN, b"PWD", b"CWD d"]
     assert state.home == b"/home"
     assert b"PWD" not in play("ftp://h/d/x")[0].commands
 
 
-def test_the_same_directory_needs_no_cwd() -> None:
+def test_pooled_connection_in_same_directory_skips_cwd() -> None:
     _, state = session("ftp://h/d/e/x")
     assert session("ftp://h/d/e/y", state)[0] == [b"SIZE y", b"EPSV", b"RETR y"]
 
 
-def test_no_directory_ever_needs_no_cwd() -> None:
+def test_pooled_connection_without_directory_skips_cwd() -> None:
     _, state = session("ftp://h/x")
     sent, state = session("ftp://h/y;type=a", state)
     assert sent == [b"TYPE A", b"EPSV", b"RETR y"]
     assert session("ftp://h/z;type=a", state)[0] == [b"EPSV", b"RETR z"]
 
 
-def test_another_directory_goes_through_the_login_directory() -> None:
+def test_pooled_connection_returns_through_login_directory() -> None:
     _, state = session("ftp://h/d/x")
     sent, state = session("ftp://h/e/f/y", state)
     assert sent[:4] == [b"CWD /home", b"PWD", b"CWD e", b"CWD f"]
@@ -65,12 +65,12 @@ def test_another_directory_goes_through_the_login_directory() -> None:
 
 
 @pytest.mark.parametrize("dot", ["d/.", "./d", "%64/x/.."])
-def test_paths_are_never_compared(dot: str) -> None:
+def test_paths_with_dots_are_not_compared(dot: str) -> None:
     _, state = session("ftp://h/d/x")
     assert session(f"ftp://h/{dot}/x", state)[0][0] == b"CWD /home"
 
 
-def test_the_octets_are_compared_and_not_how_they_are_written() -> None:
+def test_paths_are_compared_decoded() -> None:
     _, state = session("ftp://h/d/x")
     assert session("ftp://h/%64/x", state)[0][0] == b"SIZE x"
 
@@ -84,16 +84,14 @@ STRAYED = [
 
 
 @pytest.mark.parametrize(("command", "reply"), STRAYED)
-def test_a_login_directory_that_is_not_found_again_means_a_new_connection(
-    command: bytes, reply: bytes
-) -> None:
+def test_login_directory_not_confirmed_opens_new_connection(command: bytes, reply: bytes) -> None:
     _, state = session("ftp://h/d/x")
     player, _ = play("ftp://h/e/y", Script(replies={command: reply}), kept=[state])
     assert player.commands[:4] == [b"CWD /home", b"PWD", *LOGIN]
 
 
 @pytest.mark.parametrize("reply", [b"500 no\r\n", b"257 nowhere\r\n", b'257 "/open\r\n', b'257 ""\r\n'])
-def test_without_a_login_directory_there_is_no_way_back(reply: bytes) -> None:
+def test_route_without_login_directory_is_new_connection(reply: bytes) -> None:
     _, state = session("ftp://h/d/x", script=Script(replies={b"PWD": reply}))
     assert state.home is None
     assert state.route((b"d",)) is DirectoryRoute.STAY
@@ -102,20 +100,20 @@ def test_without_a_login_directory_there_is_no_way_back(reply: bytes) -> None:
     assert player.commands[0] == b"USER anonymous"
 
 
-def test_a_cwd_of_the_guess_makes_the_place_unknown() -> None:
+def test_cwd_after_refused_retr_clears_directory() -> None:
     _, state = session("ftp://h/d/x", script=Script(replies={b"RETR": b"550 no\r\n"}))
     assert state.cwds is None
     assert session("ftp://h/d/y", state)[0][0] == b"CWD /home"
 
 
-def test_a_failed_cwd_makes_the_place_unknown() -> None:
+def test_failed_cwd_clears_directory() -> None:
     _, state = session("ftp://h/d/x")
     _, error = play("ftp://h/e/y", Script(replies={b"CWD e": b"550 no\r\n"}), kept=[state])
     assert isinstance(error, NotFound)
     assert state.cwds is None
 
 
-def test_a_transfer_that_was_not_whole_ends_the_use() -> None:
+def test_truncated_transfer_prevents_reuse() -> None:
     _, state = session("ftp://h/d/x")
     _, error = play("ftp://h/d/y", Script(late=b"426 broken\r\n", data=b"1"), kept=[state])
     assert isinstance(error, Truncated)
@@ -123,20 +121,20 @@ def test_a_transfer_that_was_not_whole_ends_the_use() -> None:
     assert state.route((b"d",)) is DirectoryRoute.ANEW
 
 
-def test_a_refused_transfer_leaves_the_connection_in_order() -> None:
+def test_refused_transfer_sends_nothing_after_retr() -> None:
     player, error = play("ftp://h/x;type=i", Script(replies={b"RETR": b"550 no\r\n"}))
     assert isinstance(error, Declined)
     assert player.commands[-1] == b"RETR x"
 
 
-def test_a_later_failure_on_a_kept_connection_is_not_tried_again() -> None:
+def test_later_failure_on_pooled_connection_is_not_retried() -> None:
     _, state = session("ftp://h/d/x")
     player, error = play("ftp://h/d/y", Script(replies={b"EPSV": b""}), kept=[state])
     assert isinstance(error, Disconnected)
     assert player.commands == [b"SIZE y", b"EPSV"]
 
 
-def test_421_on_a_kept_connection_is_tried_once_on_a_new_one() -> None:
+def test_421_on_pooled_connection_is_retried_once_on_new_one() -> None:
     _, state = session("ftp://h/d/x")
     script = Script(replies={b"SIZE": [b"421 idle\r\n", b"213 5\r\n"]})
     player, outcome = play("ftp://h/d/y", script, kept=[state])
@@ -147,7 +145,7 @@ def test_421_on_a_kept_connection_is_tried_once_on_a_new_one() -> None:
     assert player.commands.count(b"USER anonymous") == 1
 
 
-def test_one_that_will_not_do_is_given_up_for_the_next() -> None:
+def test_unsuitable_pooled_connection_is_skipped_for_the_next() -> None:
     _, here = session("ftp://h/d/x", script=Script(replies={b"PWD": b"500 no\r\n"}))
     _, there = session("ftp://h/e/x", script=Script(replies={b"PWD": b"500 no\r\n"}))
     player, outcome = play("ftp://h/d/y", kept=[there, here])
@@ -171,14 +169,14 @@ KEYS = [
 
 
 @pytest.mark.parametrize(("one", "other", "same"), KEYS)
-def test_the_key_is_all_that_makes_a_login(one: str, other: str, same: bool) -> None:
+def test_login_key_differs_by_host_scheme_and_credentials(one: str, other: str, same: bool) -> None:
     keys = [login_key(ftp(url), Options()) for url in (one, other)]
     assert (keys[0] == keys[1]) is same
     assert "b'p'" not in repr(keys)
     assert "password" not in repr(keys)
 
 
-def test_options_are_part_of_the_key() -> None:
+def test_login_key_includes_options() -> None:
     url = ftp("ftp://h/")
     assert login_key(url, Options()) != login_key(url, Options(tls="require"))
     assert login_key(url, Options()) != login_key(url, Options(anonymous_password=b"me@here"))
@@ -217,7 +215,7 @@ def second(
 
 
 @pytest.mark.parametrize("greeting", TRIED)
-def test_what_is_asked_before_a_file_is_one_write(greeting: bytes) -> None:
+def test_pipelining_sends_metadata_commands_in_one_write(greeting: bytes) -> None:
     player, outcome = second(greeting=greeting)
     assert writes(player) == [[b"SIZE y", b"MDTM y", b"EPSV"], [b"RETR y"]]
     assert isinstance(outcome, Outcome)
@@ -226,17 +224,17 @@ def test_what_is_asked_before_a_file_is_one_write(greeting: bytes) -> None:
 
 
 @pytest.mark.parametrize("greeting", [b"220 ready\r\n", b"220 Microsoft FTP Service\r\n"])
-def test_a_server_that_nobody_tried_is_asked_one_by_one(greeting: bytes) -> None:
+def test_pipelining_is_not_used_with_unknown_server(greeting: bytes) -> None:
     assert writes(second(greeting=greeting)[0]) == [[b"SIZE y"], [b"MDTM y"], [b"EPSV"], [b"RETR y"]]
 
 
-def test_the_first_file_of_a_connection_is_asked_for_one_by_one() -> None:
+def test_pipelining_is_not_used_for_first_file() -> None:
     """The client does not know yet whether EPSV works."""
     player, _ = play("ftp://h/x", Script(greeting=GREETING), Options(keep=True))
     assert all(len(each) == 1 for each in writes(player))
 
 
-def test_what_a_listing_told_is_not_asked_for() -> None:
+def test_listed_metadata_is_not_requested() -> None:
     told = Validators(size=5, modified=in_utc((b"2001", b"09", b"09", b"01", b"46", b"40")))
     assert writes(second(Options(keep=True, want="file", listed=told))[0]) == [[b"EPSV"], [b"RETR y"]]
 
@@ -250,16 +248,16 @@ NOT_WHOLE = [
 
 
 @pytest.mark.parametrize(("options", "late"), NOT_WHOLE)
-def test_what_may_need_no_data_or_a_part_is_asked_one_by_one(options: Options, late: bytes) -> None:
+def test_pipelining_is_not_used_for_partial_requests(options: Options, late: bytes) -> None:
     player, _ = second(options, Script(greeting=GREETING, late=late))
     assert all(len(each) == 1 for each in writes(player))
 
 
-def test_a_text_is_asked_for_one_by_one() -> None:
+def test_pipelining_is_not_used_for_type_a() -> None:
     assert all(len(each) == 1 for each in writes(second(url="ftp://h/d/y;type=a")[0]))
 
 
-def test_an_epsv_that_is_refused_now_leads_to_pasv() -> None:
+def test_pipelined_epsv_refused_falls_back_to_pasv() -> None:
     script = Script(greeting=GREETING, replies={b"EPSV": b"500 no more\r\n"})
     player, outcome = second(script=script)
     assert writes(player) == [[b"SIZE y", b"MDTM y", b"EPSV"], [b"PASV"], [b"RETR y"]]
@@ -267,14 +265,14 @@ def test_an_epsv_that_is_refused_now_leads_to_pasv() -> None:
     assert outcome.state.extended is False
 
 
-def test_a_port_that_is_not_reached_leads_to_pasv() -> None:
+def test_pipelined_port_unreachable_falls_back_to_pasv() -> None:
     player, outcome = second(script=Script(greeting=GREETING, unreachable=(40_001,)))
     assert writes(player)[1:] == [[b"PASV"], [b"RETR y"]]
     assert [step.port for step in player.steps if isinstance(step, OpenData)] == [40_001, 40_002]
     assert isinstance(outcome, Outcome)
 
 
-def test_facts_that_are_refused_keep_nothing_back() -> None:
+def test_pipelined_metadata_refused_still_retrieves() -> None:
     script = Script(greeting=GREETING, replies={b"SIZE": b"550 no\r\n", b"MDTM": b"502 no\r\n"})
     player, outcome = second(script=script)
     assert isinstance(outcome, Outcome)
@@ -282,19 +280,19 @@ def test_facts_that_are_refused_keep_nothing_back() -> None:
     assert player.replies[-1].code == 226
 
 
-def test_a_file_that_is_missing_is_missing() -> None:
+def test_pipelined_retr_refused_raises_not_found() -> None:
     no = b"550 no\r\n"
     script = Script(greeting=GREETING, replies={b"SIZE": no, b"MDTM": no, b"RETR": no, b"CWD y": no})
     assert isinstance(second(script=script)[1], NotFound)
 
 
-def test_a_kept_connection_that_was_left_is_made_anew() -> None:
+def test_pipelining_on_closed_pooled_connection_reconnects() -> None:
     player, outcome = second(script=Script(greeting=GREETING, left=True))
     assert isinstance(outcome, Outcome)
     assert writes(player)[:2] == [[b"SIZE y", b"MDTM y", b"EPSV"], [b"USER anonymous"]]
 
 
-def test_where_the_server_says_so_before_data_comes_one_is_read_after_the_other() -> None:
+def test_await_data_is_announced_for_known_server() -> None:
     waits = [step.announced for step in second()[0].steps if isinstance(step, AwaitData)]
     assert waits == [True]
     waits = [
@@ -303,7 +301,7 @@ def test_where_the_server_says_so_before_data_comes_one_is_read_after_the_other(
     assert waits == [False]
 
 
-def test_replies_to_several_have_the_bounds_of_one() -> None:
+def test_pipelined_replies_have_the_limits_of_one_reply() -> None:
     script = Script(greeting=GREETING, replies={b"MDTM": b"213 " + b"0" * 100_000 + b"\r\n"})
     error = second(script=script)[1]
     assert isinstance(error, LimitExceeded)

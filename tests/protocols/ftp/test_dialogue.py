@@ -41,12 +41,12 @@ def script_for(row: Row) -> Script:
     return script
 
 
-def test_the_table_has_48_rows() -> None:
+def test_url_table_has_48_rows() -> None:
     assert {int(row.number.split()[0]) for row in ROWS} == set(range(1, 49))
 
 
 @pytest.mark.parametrize("row", ROWS, ids=IDS)
-def test_commands_of_a_url(row: Row) -> None:
+def test_retrieve_sends_commands_of_the_table(row: Row) -> None:
     if row.number.startswith("48"):
         with pytest.raises(InvalidUrl, match="bad-escape"):
             parse(row.url)
@@ -65,7 +65,7 @@ def test_commands_of_a_url(row: Row) -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=IDS)
-def test_strict_parsing_of_a_url(row: Row) -> None:
+def test_strict_parse_matches_the_table(row: Row) -> None:
     accepted = row.strict and not row.number.startswith("48")
     try:
         parse(row.url, strict=True)
@@ -80,7 +80,7 @@ def test_strict_parsing_of_a_url(row: Row) -> None:
     [row for row in ROWS if row.commands and row.directory is None],
     ids=lambda row: row.number,
 )
-def test_the_plan_is_what_would_be_sent(row: Row) -> None:
+def test_plan_matches_commands_sent(row: Row) -> None:
     url = parse_as(FtpUrl, row.url)
     said = [line for step in rehearse(retrieve(url)) if isinstance(step, Send) for line in step.lines]
     shown = [line.shown.removesuffix(b"\r\n") for line in said]
@@ -90,14 +90,14 @@ def test_the_plan_is_what_would_be_sent(row: Row) -> None:
         assert shown == [row.sent[0], b"PASS " if url.password == b"" else b"PASS ****", *row.sent[2:]]
 
 
-def test_the_plan_of_what_cannot_be_sent_is_a_note() -> None:
+def test_plan_of_unsendable_url_is_a_note() -> None:
     url = parse_as(FtpUrl, "ftp://h/pub/;type=i")
     (step,) = rehearse(retrieve(url))
     assert isinstance(step, PlanNote)
     assert "nothing is sent" in step.text
 
 
-def test_a_plan_tells_the_other_branches() -> None:
+def test_plan_notes_alternative_branches() -> None:
     url = parse_as(FtpUrl, "ftp://h/pub")
     notes = " ".join(
         step.text for step in rehearse(retrieve(url)) if isinstance(step, (PlanNote, RequestPeer))
@@ -107,7 +107,7 @@ def test_a_plan_tells_the_other_branches() -> None:
     assert "shown as 0" in notes
 
 
-def test_where_retr_and_cwd_are_refused_the_first_refusal_counts() -> None:
+def test_retr_and_cwd_refused_raises_first_refusal() -> None:
     script = Script(replies={b"RETR": b"550 no such file\r\n", b"CWD": b"550 no such directory\r\n"})
     player, error = play("ftp://h/x", script)
     assert isinstance(error, NotFound)
@@ -119,14 +119,14 @@ def test_where_retr_and_cwd_are_refused_the_first_refusal_counts() -> None:
     ("refusal", "code"),
     [(b"450 busy\r\n", "450"), (b"553 not this name\r\n", "553"), (b"150 here\r\n550 no\r\n", "550")],
 )
-def test_other_refusals_are_not_taken_for_a_directory(refusal: bytes, code: str) -> None:
+def test_retr_refused_otherwise_does_not_try_cwd(refusal: bytes, code: str) -> None:
     player, error = play("ftp://h/x", Script(replies={b"RETR": refusal}, data=b""))
     assert isinstance(error, ResolveError)
     assert getattr(error, "code", None) == code
     assert player.commands[-1] == b"RETR x"
 
 
-def test_a_refused_size_does_not_stop_the_retrieval() -> None:
+def test_size_refused_still_retrieves() -> None:
     for refusal in (b"500 what\r\n", b"502 no\r\n", b"550 not here\r\n"):
         player, outcome = play("ftp://h/x", Script(replies={b"SIZE": refusal}))
         assert isinstance(outcome, Outcome)
@@ -134,7 +134,7 @@ def test_a_refused_size_does_not_stop_the_retrieval() -> None:
         assert player.commands[-1] == b"RETR x"
 
 
-def test_an_empty_segment_that_is_refused_points_out_how_to_write_an_absolute_path() -> None:
+def test_empty_segment_refused_suggests_escaped_slash() -> None:
     player, error = play("ftp://h//etc/motd", Script(replies={b"CWD ": b"550 no\r\n"}))
     assert isinstance(error, NotFound)
     assert "%2F" in error.message
@@ -142,7 +142,7 @@ def test_an_empty_segment_that_is_refused_points_out_how_to_write_an_absolute_pa
 
 
 @pytest.mark.parametrize("at", [b"USER", b"PASS", b"CWD", b"TYPE", b"SIZE", b"EPSV", b"RETR"])
-def test_421_is_tried_once_on_a_new_connection(at: bytes) -> None:
+def test_421_is_retried_once_on_new_connection(at: bytes) -> None:
     willing = {b"EPSV": b"229 ok (|||40001|)\r\n", b"SIZE": b"213 5\r\n", b"RETR": b"150 ok\r\n"}
     again = {b"USER": b"331 ok\r\n", b"PASS": b"230 ok\r\n", b"CWD": b"250 ok\r\n", b"TYPE": b"200 ok\r\n"}
     player, outcome = play("ftp://h/d/x", Script(replies={at: [b"421 bye\r\n", (willing | again)[at]]}))
@@ -156,21 +156,21 @@ def test_421_is_tried_once_on_a_new_connection(at: bytes) -> None:
     assert sum(isinstance(event, Connect) for event in player.events) == 2
 
 
-def test_421_for_a_greeting_is_not_tried_again() -> None:
+def test_421_as_greeting_is_not_retried() -> None:
     player, error = play("ftp://h/x", Script(greeting=b"421 too many\r\n"))
     assert isinstance(error, TryLater)
     assert player.commands == []
     assert sum(isinstance(event, Connect) for event in player.events) == 1
 
 
-def test_421_nobody_asked_for_counts_as_the_answer() -> None:
+def test_421_unsolicited_is_the_reply_to_next_command() -> None:
     player, error = play("ftp://h/x", Script(greeting=b"220 ready\r\n421 idle too long\r\n"))
     assert isinstance(error, TryLater)
     assert player.commands == [b"USER anonymous", b"USER anonymous"]
 
 
 @pytest.mark.parametrize("url", ["ftp://h/" + "x" * 4001, "ftp://u:" + "p" * 4001 + "@h/x"])
-def test_an_argument_too_long_is_refused_before_anything_is_opened(url: str) -> None:
+def test_argument_too_long_is_refused_before_connect(url: str) -> None:
     player, error = play(url)
     assert isinstance(error, Refused)
     assert error.rule == "S02"
@@ -188,7 +188,7 @@ RESUME = [
 
 
 @pytest.mark.parametrize(("why", "held", "replies", "sent", "start"), RESUME, ids=[row[0] for row in RESUME])
-def test_going_on_behind_what_is_held(
+def test_start_sends_rest_if_size_allows(
     why: str, held: int, replies: dict[bytes, bytes | list[bytes]], sent: list[bytes], start: int
 ) -> None:
     script = Script(replies=replies, data=b"12345"[start:])
@@ -199,13 +199,13 @@ def test_going_on_behind_what_is_held(
     assert outcome.found.modified is not None
 
 
-def test_a_start_belongs_to_type_i_alone() -> None:
+def test_start_is_ignored_for_type_a() -> None:
     player, outcome = play("ftp://h/x;type=a", options=Options(start=3))
     assert isinstance(outcome, Outcome)
     assert player.commands[2:] == [b"TYPE A", b"EPSV", b"RETR x"]
 
 
-def test_a_first_command_that_fails_on_a_kept_connection_is_tried_on_a_new_one() -> None:
+def test_first_command_on_closed_pooled_connection_reconnects() -> None:
     _, outcome = play("ftp://h/d/x")
     assert isinstance(outcome, Outcome)
     player, again = play("ftp://h/d/y", Script(left=True), kept=[outcome.state])
@@ -224,7 +224,7 @@ LISTED = [
 
 
 @pytest.mark.parametrize(("why", "listed", "held", "sent"), LISTED, ids=[row[0] for row in LISTED])
-def test_what_a_listing_said_is_not_asked_for(
+def test_listed_metadata_is_requested_only_if_missing(
     why: str, listed: Validators, held: int, sent: list[bytes]
 ) -> None:
     """If some bytes are already held, the listing may be outdated, and the held bytes with it."""
@@ -237,7 +237,7 @@ def test_what_a_listing_said_is_not_asked_for(
 
 
 @pytest.mark.parametrize("data", [b"1234", b""])
-def test_fewer_octets_than_were_listed_are_those_of_a_file_that_has_changed(data: bytes) -> None:
+def test_fewer_bytes_than_listed_raises_changed(data: bytes) -> None:
     """The cause may also be a server with inexact listings, which RFC 3659 7.5.7 permits."""
     options = Options(want="file", listed=Validators(5, TIME))
     _, error = play("ftp://h/x;type=i", Script(data=data), options)
@@ -271,7 +271,7 @@ CASES: list[tuple[str, tuple[bytes, bytes, bytes], str, Kind | type[ResolveError
 @pytest.mark.parametrize(
     ("why", "answers", "typecode", "kind", "size", "timed"), CASES, ids=[row[0] for row in CASES]
 )
-def test_facts(
+def test_want_facts_combines_size_mdtm_and_cwd(
     why: str,
     answers: tuple[bytes, bytes, bytes],
     typecode: str,

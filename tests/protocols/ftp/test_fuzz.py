@@ -134,7 +134,7 @@ def check_whole(retrieval: Retrieval, script: Script) -> None:
 
 
 @pytest.mark.parametrize("part", range(4))
-def test_any_server(part: int) -> None:
+def test_retrieve_from_mutated_server_gives_complete_body_or_error(part: int) -> None:
     outcomes: dict[str, int] = {}
     for number in range(part, DIALOGUES, 4):
         chance = random.Random(number)
@@ -153,7 +153,7 @@ def test_any_server(part: int) -> None:
     assert {"ProtocolError", "Disconnected", "Truncated"} <= set(outcomes)
 
 
-def test_facts_never_fail() -> None:
+def test_parse_size_of_mutated_reply_never_raises() -> None:
     chance = random.Random(1)
     for _ in range(2000):
         octets = mutate(chance, mutate(chance, b"213 12345\r\n"))

@@ -77,7 +77,7 @@ LIST_ODDITIES = {"ftp:list-link", "ftp:list-date", "ftp:list-size", "ftp:list-li
 
 
 @pytest.mark.parametrize("row", rows("list-lines.jsonl"), ids=lambda row: repr(row["raw"])[:50])
-def test_a_line_of_list(row: dict[str, object]) -> None:
+def test_list_line_gives_expected_entry(row: dict[str, object]) -> None:
     raw = str(row["raw"]).encode("latin-1")
     entries, findings = read("list", raw + b"\r\n")
     if row["kind"] is None:
@@ -97,7 +97,7 @@ def test_a_line_of_list(row: dict[str, object]) -> None:
 
 
 @pytest.mark.parametrize("row", rows("mlsd-lines.jsonl"), ids=lambda row: repr(row["raw"])[:50])
-def test_a_line_of_mlsd(row: dict[str, object]) -> None:
+def test_mlsd_line_gives_expected_entry(row: dict[str, object]) -> None:
     raw = str(row["raw"]).encode("latin-1")
     entries, findings = read("mlsd", raw + b"\r\n")
     if row["kind"] is None:
@@ -127,7 +127,7 @@ LISTINGS = sorted(path.stem.split("-")[1:] for path in RECORDINGS.glob("ftp-*-li
 
 @pytest.mark.parametrize("step", [1, 7, 1 << 20])
 @pytest.mark.parametrize(("server", "form", "folder"), LISTINGS)
-def test_recorded_listings_are_read_whole(server: str, form: str, folder: str, step: int) -> None:
+def test_recorded_listings_give_an_entry_per_line(server: str, form: str, folder: str, step: int) -> None:
     """Every line is an entry, and the reader recognizes every line."""
     octets = recorded(server, form, folder)
     entries, findings = read(form, octets, step)
@@ -140,7 +140,7 @@ def test_recorded_listings_are_read_whole(server: str, form: str, folder: str, s
 
 @pytest.mark.parametrize("folder", ["kinds", "names", "owners", "sizes", "times", "loop"])
 @pytest.mark.parametrize("server", ["proftpd", "pureftpd"])
-def test_a_line_says_no_more_than_the_facts(server: str, folder: str) -> None:
+def test_list_agrees_with_mlsd_of_same_server(server: str, folder: str) -> None:
     """LIST and MLSD of a server agree: LIST has no other names and no other sizes."""
     facts = {entry.name: entry for entry in read("mlsd", recorded(server, "mlsd", folder))[0]}
     for entry in read("list", recorded(server, "list", folder))[0]:
@@ -151,7 +151,7 @@ def test_a_line_says_no_more_than_the_facts(server: str, folder: str) -> None:
         assert entry.modified is None, "the server's own clock is no moment"
 
 
-def test_names_are_those_that_nlst_has() -> None:
+def test_list_names_are_in_nlst_of_same_server() -> None:
     for server in ("vsftpd", "proftpd", "pureftpd"):
         names = {entry.name for entry in read("nlst", recorded(server, "nlst", "names"))[0]}
         listed = {entry.name for entry in read("list", recorded(server, "list", "names"))[0]}
@@ -175,7 +175,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("line", HOSTILE, ids=lambda line: repr(line[:20]))
-def test_hostile_lines_are_entries_too(line: bytes) -> None:
+def test_list_hostile_lines_are_entries(line: bytes) -> None:
     """Ten lines of up to 64 KiB: a pattern that tests pairs of bytes would take minutes."""
     entries, _ = read("list", (b"first\r\n" + line + b"\r\n") * 10)
     assert len(entries) == 20
@@ -186,7 +186,7 @@ LINES = st.binary(max_size=60).filter(lambda line: re.search(rb"(?i)[\r\n]|=[cp]
 
 
 @given(st.lists(LINES, max_size=6))
-def test_no_line_is_lost(lines: list[bytes]) -> None:
+def test_listing_keeps_every_line(lines: list[bytes]) -> None:
     octets = b"-rw-r--r-- 1 0 0 2 Sep  9  2001 first\r\n" + b"".join(line + b"\r\n" for line in lines)
     for form in ("list", "mlsd"):
         entries, findings = read(form, octets)
@@ -199,7 +199,7 @@ def counts(form: str, line: bytes) -> bool:
     return bool(line) and (form == "mlsd" or re.fullmatch(rb"total {1,20}\d{1,20}", line) is None)
 
 
-def test_lf_alone_ends_lines_where_most_end_so() -> None:
+def test_list_detects_bare_lf_line_ends() -> None:
     line = b"-rw-r--r-- 1 0 0 2 Sep  9  2001 "
     unix, _ = read("list", b"".join(line + name + b"\n" for name in (b"a", b"b\r", b"c")))
     assert [entry.name for entry in unix] == ["a", "b", "c"]
@@ -208,7 +208,7 @@ def test_lf_alone_ends_lines_where_most_end_so() -> None:
     assert network[0].url == "ftp://h/d/a%0Ax"
 
 
-def test_how_lines_end_is_settled_by_the_first() -> None:
+def test_list_line_end_detection_is_bounded() -> None:
     """The reader does not wait for the last of a million lines."""
     reader = ListReader(at_home(), Limits(), [], NOW)
     line = b"-rw-r--r-- 1 0 0 2 Sep  9  2001 name\r\n"
@@ -218,7 +218,7 @@ def test_how_lines_end_is_settled_by_the_first() -> None:
     assert list(reader.finish()) == []
 
 
-def test_a_line_has_a_limit() -> None:
+def test_list_line_beyond_limit_raises() -> None:
     reader = ListReader(at_home(), Limits(line=20_000), [], NOW)
     with pytest.raises(LimitExceeded):
         list(reader.feed(b"x" * 20_001))
@@ -243,12 +243,12 @@ DATES = [
 
 
 @pytest.mark.parametrize(("text", "moment"), DATES, ids=[row[0] for row in DATES])
-def test_dates(text: str, moment: str | None) -> None:
+def test_parse_date_accepts_known_formats(text: str, moment: str | None) -> None:
     date = parse_date(text.encode(), NOW)
     assert (instant(date.certain) or date.local, date.text) == (moment, text)
 
 
-def test_a_year_that_is_left_out_needs_a_clock() -> None:
+def test_parse_date_without_year_needs_clock() -> None:
     assert parse_date(b"Nov 22 12:18", None).local is None
     new_year = datetime(2027, 1, 1, 0, 5, tzinfo=UTC)
     assert parse_date(b"Dec 31 23:50", new_year).local == "2026-12-31T23:50"
@@ -295,7 +295,9 @@ NLST = [
 
 
 @pytest.mark.parametrize(("why", "url", "argument", "octets", "expected"), NLST, ids=[row[0] for row in NLST])
-def test_names(why: str, url: str, argument: bytes, octets: bytes, expected: list[str]) -> None:
+def test_nlst_gives_names_without_argument(
+    why: str, url: str, argument: bytes, octets: bytes, expected: list[str]
+) -> None:
     found, _, findings = names(url, argument, octets)
     assert found == expected
     left_out = why in ("the prefix only if all have it", "what still leads elsewhere", "absolute", "NUL")
@@ -322,7 +324,7 @@ CHILDREN = [
 
 
 @pytest.mark.parametrize(("url", "name", "child"), CHILDREN)
-def test_a_child_is_one_step_below(url: str, name: bytes, child: str) -> None:
+def test_nlst_child_url_is_one_segment_below(url: str, name: bytes, child: str) -> None:
     _, (written,), _ = names(url, b"", name + b"\r\n")
     assert written == child
     parsed = ftp(child)
@@ -331,14 +333,14 @@ def test_a_child_is_one_step_below(url: str, name: bytes, child: str) -> None:
     assert parsed.password is None
 
 
-def test_lines_are_the_same_however_they_come() -> None:
+def test_nlst_gives_same_entries_for_single_bytes() -> None:
     octets = b"pub/a\r\npub/b\r\n"
     reader = NlstReader(ftp("ftp://h/pub"), b"pub", Limits(), [])
     assert [list(reader.feed(octets[at : at + 1])) for at in range(len(octets))] == [[]] * len(octets)
     assert [(entry.name, entry.raw) for entry in reader.finish()] == [("a", b"pub/a"), ("b", b"pub/b")]
 
 
-def test_a_line_is_held_within_a_limit() -> None:
+def test_nlst_beyond_limit_raises() -> None:
     reader = NlstReader(ftp("ftp://h/"), b"", Limits(body=10), [])
     reader.feed(b"0123456789")
     with pytest.raises(LimitExceeded) as raised:
@@ -349,7 +351,7 @@ def test_a_line_is_held_within_a_limit() -> None:
     assert raised.value.limit == "line"
 
 
-def test_names_come_as_their_lines_do() -> None:
+def test_nlst_gives_entries_as_lines_arrive() -> None:
     """The line ending is detected for each line."""
     reader = NlstReader(ftp("ftp://h/pub/"), b"", Limits(body=10), [])
     pieces = [b"a\r", b"\nb", b"", b"b\r\n", b"c\nd\r\n", b"e" * 9 + b"\n"]
@@ -358,7 +360,7 @@ def test_names_come_as_their_lines_do() -> None:
     assert list(reader.finish()) == []
 
 
-def test_only_the_first_names_are_held_to_see_what_they_begin_with() -> None:
+def test_nlst_prefix_detection_is_bounded() -> None:
     """The prefix must be common to all names, but the reader does not wait for the last of a million."""
     findings: list[Finding] = []
     reader = NlstReader(ftp("ftp://h/x;type=d"), b"x", Limits(), findings)
@@ -372,7 +374,7 @@ def test_only_the_first_names_are_held_to_see_what_they_begin_with() -> None:
     assert [entry.name for entry in other.feed(b"c\n")] == ["c"], "one without settles it"
 
 
-def test_one_finding_for_many_foreign_names() -> None:
+def test_nlst_reports_foreign_names_once() -> None:
     _, _, findings = names("ftp://h/", b"", b"a/b\r\n" * 1000)
     assert len(findings) == 1
 
@@ -399,7 +401,7 @@ MLSD = (
 
 
 @pytest.mark.parametrize("step", [1, 7, 10_000])
-def test_facts(step: int) -> None:
+def test_mlsd_facts_give_entries(step: int) -> None:
     findings: list[Finding] = []
     reader = MlsdReader(ftp("ftp://h/pub/"), Limits(), findings)
     entries = [entry for at in range(0, len(MLSD), step) for entry in reader.feed(MLSD[at : at + step])]
@@ -429,7 +431,7 @@ def test_facts(step: int) -> None:
     assert [finding.rule for finding in findings] == ["ftp:facts-line", "ftp:foreign-name"]
 
 
-def test_a_line_of_facts_has_a_limit() -> None:
+def test_mlsd_line_beyond_limit_raises() -> None:
     reader = MlsdReader(ftp("ftp://h/"), Limits(line=20), [])
     with pytest.raises(LimitExceeded):
         reader.feed(b"x" * 21)
@@ -513,7 +515,7 @@ EMPTY: list[tuple[str, str, Script, list[bytes], type[ResolveError] | None]] = [
 
 
 @pytest.mark.parametrize(("why", "url", "script", "sent", "error"), EMPTY, ids=[row[0] for row in EMPTY])
-def test_empty_or_missing(
+def test_listing_empty_is_distinguished_from_missing(
     why: str, url: str, script: Script, sent: list[bytes], error: type[ResolveError] | None
 ) -> None:
     player, outcome = play(url, script)
@@ -541,7 +543,7 @@ DIRECTORY_MLSD: list[tuple[str, Script, list[bytes], type[object]]] = [
 @pytest.mark.parametrize(
     ("why", "script", "sent", "reader"), DIRECTORY_MLSD, ids=[row[0] for row in DIRECTORY_MLSD]
 )
-def test_mlsd_where_it_is_asked_for(
+def test_mlsd_option_falls_back_to_nlst(
     why: str, script: Script, sent: list[bytes], reader: type[object]
 ) -> None:
     player, outcome = play("ftp://h/d;type=d", script, Options(mlsd=True))
@@ -560,9 +562,7 @@ FEATURES = (
 
 
 @pytest.mark.parametrize(("why", "answer", "facts"), FEATURES, ids=[row[0] for row in FEATURES])
-def test_where_details_are_wanted_the_server_says_whether_it_has_facts(
-    why: str, answer: bytes, facts: bool
-) -> None:
+def test_detailed_listing_uses_mlsd_if_feat_offers_it(why: str, answer: bytes, facts: bool) -> None:
     script = Script(data=b"", replies={b"FEAT": answer})
     player, outcome = play("ftp://h/d/", script, Options(detailed=True))
     assert isinstance(outcome, Outcome)
@@ -606,7 +606,7 @@ LIST: list[tuple[str, str, dict[bytes, bytes | list[bytes]], list[bytes], type[o
 
 
 @pytest.mark.parametrize(("why", "url", "replies", "sent", "reader"), LIST, ids=[row[0] for row in LIST])
-def test_lines_where_there_are_no_facts(
+def test_detailed_listing_without_mlsd_uses_list(
     why: str, url: str, replies: dict[bytes, bytes | list[bytes]], sent: list[bytes], reader: type[object]
 ) -> None:
     script = Script(data=b"x", replies={**WITHOUT_FACTS, **replies})
@@ -617,7 +617,7 @@ def test_lines_where_there_are_no_facts(
 
 
 @pytest.mark.parametrize(("code", "error"), [(b"425", TryLater), (b"530", AccessDenied)])
-def test_list_refused_is_refused(code: bytes, error: type[ResolveError]) -> None:
+def test_list_refused_raises(code: bytes, error: type[ResolveError]) -> None:
     script = Script(replies={**WITHOUT_FACTS, b"LIST": code + b" no\r\n"})
     player, outcome = play("ftp://h/d/", script, Options(detailed=True))
     assert type(outcome) is error
@@ -633,7 +633,7 @@ CUT = b"226-Options: -a -l\r\n226 Output truncated to 10000 matches\r\n"  # Pure
     ids=["NLST", "MLSD", "LIST"],
 )
 @pytest.mark.parametrize("data", [b"type=file; a\r\n", b""], ids=["some", "none"])
-def test_a_listing_that_the_server_cut(options: Options, facts: bool, data: bytes) -> None:
+def test_listing_truncated_by_server_is_reported(options: Options, facts: bool, data: bytes) -> None:
     replies: dict[bytes, bytes | list[bytes]] = {} if facts else dict(WITHOUT_FACTS)
     _, outcome = play("ftp://h/d/", Script(late=CUT, data=data, replies=replies), options)
     assert isinstance(outcome, Outcome)
@@ -645,12 +645,12 @@ def test_a_listing_that_the_server_cut(options: Options, facts: bool, data: byte
     assert whole.findings == []
 
 
-def test_mlsd_refused_is_refused() -> None:
+def test_mlsd_refused_raises() -> None:
     player, error = play("ftp://h/d;type=d", Script(replies={b"MLSD": b"550 no\r\n"}), Options(mlsd=True))
     assert isinstance(error, NotFound)
     assert player.commands[-1] == b"MLSD d"
 
 
-def test_nlst_is_all_that_type_d_means() -> None:
+def test_type_d_uses_only_nlst() -> None:
     player, _ = play("ftp://h/d;type=d")
     assert not {sent.partition(b" ")[0] for sent in player.commands} & {b"LIST", b"MLSD", b"STAT", b"FEAT"}

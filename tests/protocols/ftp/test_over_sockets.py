@@ -45,7 +45,7 @@ ON_A_SOCKET = [row for row in ROWS if row.commands]
 
 
 @pytest.mark.parametrize("row", ON_A_SOCKET, ids=lambda row: row.number)
-async def test_a_row_of_the_table(row: Row, nursery: trio.Nursery) -> None:
+async def test_url_table_row_over_socket(row: Row, nursery: trio.Nursery) -> None:
     """The commands match the table as far as this server has the requested files."""
     server = await serve(nursery, Behaviour(null_cwd=True))
     place, _, path = row.url.partition("://")[2].partition("/")
@@ -118,7 +118,9 @@ WELL: list[tuple[str, Behaviour]] = [
 
 
 @pytest.mark.parametrize(("why", "behaviour"), WELL, ids=[row[0] for row in WELL])
-async def test_servers_that_get_it_through(why: str, behaviour: Behaviour, nursery: trio.Nursery) -> None:
+async def test_retrieve_from_tolerable_server_succeeds(
+    why: str, behaviour: Behaviour, nursery: trio.Nursery
+) -> None:
     server = await serve(nursery, behaviour)
     taken = await retrieve(server, "pub/a.bin")
     assert taken.error is None
@@ -171,7 +173,7 @@ BADLY: list[tuple[str, Behaviour, type[ResolveError]]] = [
 
 
 @pytest.mark.parametrize(("why", "behaviour", "error"), BADLY, ids=[row[0] for row in BADLY])
-async def test_servers_that_do_not(
+async def test_retrieve_from_faulty_server_raises(
     why: str, behaviour: Behaviour, error: type[ResolveError], nursery: trio.Nursery
 ) -> None:
     server = await serve(nursery, behaviour)
@@ -197,7 +199,7 @@ CUT: list[tuple[str, Behaviour, int]] = [
 
 
 @pytest.mark.parametrize(("why", "behaviour", "received"), CUT, ids=[row[0] for row in CUT])
-async def test_transfers_that_are_cut(
+async def test_transfer_truncated_raises(
     why: str, behaviour: Behaviour, received: int, nursery: trio.Nursery
 ) -> None:
     server = await serve(nursery, behaviour)
@@ -213,7 +215,7 @@ async def test_transfers_that_are_cut(
 
 
 @needs_ipv6
-async def test_over_ipv6_there_is_no_pasv(nursery: trio.Nursery) -> None:
+async def test_ipv6_does_not_use_pasv(nursery: trio.Nursery) -> None:
     server = await serve(nursery, host="::1")
     assert (await retrieve(server, "pub/a.txt")).body == TEXT
     server = await serve(nursery, Behaviour(replies={b"EPSV": b"522 use (1)\r\n"}), host="::1")
@@ -223,13 +225,13 @@ async def test_over_ipv6_there_is_no_pasv(nursery: trio.Nursery) -> None:
     assert b"PASV" not in server.commands
 
 
-async def test_a_reset_before_the_first_octet(nursery: trio.Nursery) -> None:
+async def test_data_reset_before_first_byte_raises_disconnected(nursery: trio.Nursery) -> None:
     server = await serve(nursery, Behaviour(most=0, data=Data.RESET))
     taken = await retrieve(server, "pub/a.bin")
     assert isinstance(taken.error, Disconnected)
 
 
-async def test_leaving_early_does_not_wait(nursery: trio.Nursery) -> None:
+async def test_leaving_body_early_does_not_wait(nursery: trio.Nursery) -> None:
     """No timeout would end the wait."""
     server = await serve(nursery, Behaviour(data=Data.DEAF))
     url = parse_as(FtpUrl, server.url("pub/a.bin"))
@@ -239,7 +241,7 @@ async def test_leaving_early_does_not_wait(nursery: trio.Nursery) -> None:
                 assert await anext(reply.body)
 
 
-async def test_a_large_file(nursery: trio.Nursery) -> None:
+async def test_large_file_is_complete(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     taken = await retrieve(server, "pub/large.bin")
     assert (len(taken.body), taken.error) == (1_048_576, None)
@@ -256,7 +258,7 @@ def ftp(transcript: DialogueTranscript) -> FtpUrl:
     return parse_as(FtpUrl, transcript.url)
 
 
-def test_there_are_recordings_of_each_server_and_rows_of_the_table() -> None:
+def test_transcripts_cover_servers_and_table() -> None:
     names = [transcript.name.removeprefix("ftp/") for transcript in TRANSCRIPTS]
     for server in RECORDED:
         assert sum(name.startswith(f"{server}-") for name in names) == 13
@@ -266,12 +268,12 @@ def test_there_are_recordings_of_each_server_and_rows_of_the_table() -> None:
 
 
 @pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=lambda each: each.name)
-def test_the_dialogue_alone(transcript: DialogueTranscript) -> None:
+def test_transcript_through_dialogue(transcript: DialogueTranscript) -> None:
     check(recite(transcripts_retrieve(ftp(transcript)), transcript, password=ASKED), transcript.outcome)
 
 
 @pytest.mark.parametrize("transcript", TRANSCRIPTS_ON_A_SOCKET, ids=lambda each: each.name)
-async def test_what_the_transcript_says(transcript: DialogueTranscript, nursery: trio.Nursery) -> None:
+async def test_transcript_over_socket(transcript: DialogueTranscript, nursery: trio.Nursery) -> None:
     with trio.fail_after(HANG):
         replay = await serve_transcript(nursery, transcript)
         here = replace(ftp(transcript), host="127.0.0.1", port=replay.port)

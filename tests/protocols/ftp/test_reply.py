@@ -55,13 +55,13 @@ IDS = [case[0] for case in GOOD]
 
 
 @pytest.mark.parametrize(("why", "octets", "reply"), GOOD, ids=IDS)
-def test_a_reply(why: str, octets: bytes, reply: ControlReply) -> None:
+def test_read_reply_parses_complete_and_single_bytes(why: str, octets: bytes, reply: ControlReply) -> None:
     assert run_reader(read_reply(LIMITS), octets) == reply
     assert run_reader(read_reply(LIMITS), *(octets[at : at + 1] for at in range(len(octets)))) == reply
 
 
 @pytest.mark.parametrize(("why", "octets", "reply"), GOOD, ids=IDS)
-def test_what_follows_a_reply_stays(why: str, octets: bytes, reply: ControlReply) -> None:
+def test_read_reply_leaves_following_bytes(why: str, octets: bytes, reply: ControlReply) -> None:
     buffer = Buffer()
     buffer.feed(octets + b"226 next\r\n22")
     for expected in (reply, ControlReply(226, (b"next",))):
@@ -99,7 +99,7 @@ BAD: list[tuple[str, bytes, type[ResolveError]]] = [
 
 
 @pytest.mark.parametrize(("why", "octets", "error"), BAD, ids=[case[0] for case in BAD])
-def test_what_is_no_reply(why: str, octets: bytes, error: type[ResolveError]) -> None:
+def test_read_reply_malformed_raises(why: str, octets: bytes, error: type[ResolveError]) -> None:
     pieces = [octets[at : at + 4096] for at in range(0, len(octets), 4096)]
     for chunks in ([octets] if octets else [], pieces):
         with pytest.raises(error) as raised:
@@ -107,7 +107,7 @@ def test_what_is_no_reply(why: str, octets: bytes, error: type[ResolveError]) ->
         assert type(raised.value) is error
 
 
-def test_limits_say_which() -> None:
+def test_read_reply_limit_error_names_the_limit() -> None:
     with pytest.raises(LimitExceeded) as raised:
         run_reader(read_reply(Limits(line=10)), b"220 much too long\r\n")
     assert raised.value.limit == "line"
@@ -127,7 +127,7 @@ SHOWN = [
 
 
 @pytest.mark.parametrize(("octets", "shown"), SHOWN)
-def test_a_server_cannot_drive_a_terminal(octets: bytes, shown: str) -> None:
+def test_reply_text_escapes_control_characters(octets: bytes, shown: str) -> None:
     assert shown_text(octets) == shown
     assert ControlReply(220, (octets,)).text == shown
 
@@ -149,7 +149,7 @@ SIZES = [
 
 
 @pytest.mark.parametrize(("text", "size"), SIZES)
-def test_size(text: bytes, size: int | None) -> None:
+def test_parse_size_of_reply(text: bytes, size: int | None) -> None:
     assert parse_size(ControlReply(213, (text,))) == size
 
 
@@ -167,7 +167,7 @@ TIMES = [
 
 
 @pytest.mark.parametrize(("text", "moment"), TIMES)
-def test_time(text: bytes, moment: datetime | None) -> None:
+def test_parse_time_of_reply(text: bytes, moment: datetime | None) -> None:
     assert parse_time(text) == moment
 
 
@@ -187,7 +187,7 @@ PATHS = [
 
 
 @pytest.mark.parametrize(("text", "path"), PATHS)
-def test_path(text: bytes, path: bytes | None) -> None:
+def test_parse_path_of_reply(text: bytes, path: bytes | None) -> None:
     assert parse_path(ControlReply(257, (text,))) == path
 
 
@@ -218,7 +218,7 @@ EXTENDED: list[tuple[bytes, int | None]] = [
 
 
 @pytest.mark.parametrize(("text", "port"), EXTENDED)
-def test_229(text: bytes, port: int | None) -> None:
+def test_parse_extended_takes_only_the_port(text: bytes, port: int | None) -> None:
     reply = ControlReply(229, (text,))
     if port is None:
         with pytest.raises(ProtocolError):
@@ -249,7 +249,7 @@ PASSIVE: list[tuple[bytes, int | None]] = [
 
 
 @pytest.mark.parametrize(("text", "port"), PASSIVE)
-def test_227(text: bytes, port: int | None) -> None:
+def test_parse_passive_takes_only_the_port(text: bytes, port: int | None) -> None:
     reply = ControlReply(227, (text,))
     if port is None:
         with pytest.raises(ProtocolError):
@@ -258,11 +258,11 @@ def test_227(text: bytes, port: int | None) -> None:
         assert parse_passive(reply) == port
 
 
-def test_the_text_of_a_reply_of_many_lines_counts() -> None:
+def test_parse_passive_uses_all_lines() -> None:
     assert parse_passive(ControlReply(227, (b"soon", b"(1,2,3,4,5,6)", b"there"))) == 1286
 
 
-def test_a_refusal_offers_nothing() -> None:
+def test_read_offer_of_refusal_has_no_port() -> None:
     reader = read_offer(read_reply(Limits()), parse_extended)
     assert run_reader(reader, b"500 what?\r\n") == PassiveReply(ControlReply(500, (b"what?",)), None)
     assert run_reader(reader, b"229 (|||7000|)\r\n").port == 7000

@@ -132,7 +132,7 @@ LOGINS: list[tuple[str, str, bytes, Replies, list[bytes], type[ResolveError] | N
 @pytest.mark.parametrize(
     ("why", "url", "greeting", "replies", "login", "error"), LOGINS, ids=[row[0] for row in LOGINS]
 )
-def test_login(
+def test_login_sends_expected_commands(
     why: str,
     url: str,
     greeting: bytes,
@@ -149,7 +149,7 @@ def test_login(
         assert player.commands == login
 
 
-def test_nobody_has_a_password() -> None:
+def test_login_without_password_raises() -> None:
     for url in ("ftp://me@h/x", "ftp://@h/x"):
         player, error = play(url)
         assert isinstance(error, LoginRequired)
@@ -157,25 +157,25 @@ def test_nobody_has_a_password() -> None:
         assert error.code == "331"
 
 
-def test_the_password_of_another_is_not_sent() -> None:
+def test_password_of_different_user_is_not_sent() -> None:
     player, error = play("ftp://me@h/x", Script(credentials=Credentials(b"you", b"secret")))
     assert isinstance(error, LoginRequired)
     assert player.commands == [b"USER me"]
 
 
-def test_a_password_is_asked_for_only_when_the_server_asks() -> None:
+def test_password_is_requested_only_after_331() -> None:
     player, outcome = play("ftp://me@h/x", Script(replies={b"USER": b"230 in\r\n"}))
     assert isinstance(outcome, Outcome)
     assert not any(isinstance(event, RequestCredentials) for event in player.events)
 
 
-def test_credentials_set_for_the_place_go_before_anonymous() -> None:
+def test_configured_credentials_replace_anonymous() -> None:
     player, _ = play("ftp://h/x", Script(credentials=Credentials(b"bob", b"secret pw")))
     assert player.commands[:2] == [b"USER bob", b"PASS secret pw"]
     assert player.commands_shown[:2] == [b"USER bob", b"PASS ****"]
 
 
-def test_the_anonymous_password_is_a_setting() -> None:
+def test_anonymous_password_option_is_sent() -> None:
     player, _ = play("ftp://h/x", options=Options(anonymous_password=b"me@here"))
     assert player.commands[1] == b"PASS me@here"
     player, _ = play("ftp://u:@h/x", options=Options(anonymous_password=b"me@here"))
@@ -193,7 +193,7 @@ def test_the_anonymous_password_is_a_setting() -> None:
         b"nonsense\r\n",
     ],
 )
-def test_no_error_shows_the_password(refusal: bytes) -> None:
+def test_login_error_masks_password(refusal: bytes) -> None:
     player, error = play("ftp://u:secret%20pw@h/x", Script(replies={b"PASS": refusal}))
     assert isinstance(error, ResolveError)
     assert "secret pw" not in f"{error} {error!r} {error.args} {getattr(error, 'text', '')}"
@@ -212,7 +212,7 @@ AUTH: list[tuple[str, bytes, Replies, list[bytes]]] = [
 
 
 @pytest.mark.parametrize(("why", "greeting", "replies", "sent"), AUTH, ids=[row[0] for row in AUTH])
-def test_tls_that_was_asked_for_is_tls_or_nothing(
+def test_tls_required_but_refused_raises(
     why: str, greeting: bytes, replies: Replies, sent: list[bytes]
 ) -> None:
     player, error = play("ftp://u:p@h/x", Script(greeting=greeting, replies=replies), Options(tls="require"))
@@ -220,7 +220,7 @@ def test_tls_that_was_asked_for_is_tls_or_nothing(
     assert player.commands == sent
 
 
-def test_tls_comes_before_the_name() -> None:
+def test_tls_required_precedes_user() -> None:
     script = Script(close_notify=True)
     player, outcome = play("ftp://u:p@h/x", script, Options(tls="require"))
     assert isinstance(outcome, Outcome)
@@ -230,7 +230,7 @@ def test_tls_comes_before_the_name() -> None:
     assert order[:2] == [b"AUTH TLS", StartTls()]
 
 
-def test_what_came_in_the_clear_behind_auth_is_refused() -> None:
+def test_tls_with_plaintext_after_auth_is_refused() -> None:
     """CVE-2021-22947: replies buffered before the TLS handshake must not count as protected."""
     replies: Replies = {b"AUTH": b"234 go\r\n230 you are in\r\n"}
     player, error = play("ftp://u:p@h/x", Script(replies=replies), Options(tls="require"))
@@ -241,7 +241,7 @@ def test_what_came_in_the_clear_behind_auth_is_refused() -> None:
 @pytest.mark.parametrize(
     ("greeting", "replies"), [(b"220 a\r\n", {b"AUTH": b"502 no\r\n"}), (b"230 in\r\n", dict[bytes, bytes]())]
 )
-def test_tls_if_the_server_can(greeting: bytes, replies: dict[bytes, bytes]) -> None:
+def test_tls_try_continues_without_tls(greeting: bytes, replies: dict[bytes, bytes]) -> None:
     script = Script(greeting=greeting, replies={**replies})
     player, outcome = play("ftp://h/x", script, Options(tls="try"))
     assert isinstance(outcome, Outcome)
@@ -249,14 +249,14 @@ def test_tls_if_the_server_can(greeting: bytes, replies: dict[bytes, bytes]) -> 
     assert not outcome.state.protected
 
 
-def test_trying_tls_takes_no_odd_answer() -> None:
+def test_tls_try_with_unexpected_reply_raises() -> None:
     _, error = play("ftp://h/x", Script(replies={b"AUTH": b"200 sure\r\n"}), Options(tls="try"))
     assert type(error) is TlsError
     _, error = play("ftp://h/x", Script(replies={b"PROT": b"534 no\r\n"}), Options(tls="try"))
     assert type(error) is TlsError
 
 
-def test_ftps_begins_with_tls_and_protects_data_after_the_login() -> None:
+def test_ftps_starts_tls_and_protects_data_after_login() -> None:
     player, outcome = play("ftps://u:p@h/x", Script(close_notify=True))
     assert isinstance(outcome, Outcome)
     assert player.events[0] == Connect(tls=True)
@@ -265,7 +265,7 @@ def test_ftps_begins_with_tls_and_protects_data_after_the_login() -> None:
     assert type(error) is TlsError
 
 
-def test_telnet_options_are_refused_at_once() -> None:
+def test_telnet_options_are_refused_immediately() -> None:
     script = Script(greeting=b"\xff\xfd\x06220\xff\xfb\x01 a\xff\xfc\x02\r\n")
     player, outcome = play("ftp://h/x", script)
     assert isinstance(outcome, Outcome)
@@ -273,7 +273,7 @@ def test_telnet_options_are_refused_at_once() -> None:
     assert player.commands[0] == b"USER anonymous"
 
 
-def test_an_account_is_a_fact_of_its_own() -> None:
+def test_account_request_raises_login_required() -> None:
     _, error = play("ftp://h/x", Script(replies={b"RETR": b"532 account\r\n"}))
     assert isinstance(error, LoginRequired)
     assert isinstance(error, Declined)
@@ -294,7 +294,7 @@ def test_an_account_is_a_fact_of_its_own() -> None:
 )
 @pytest.mark.parametrize("url", ["ftp://h/x", "ftp://u:p@h/x"])
 @pytest.mark.parametrize("verb", [b"USER", b"PASS"])
-def test_who_is_full_says_so_with_530_too(verb: bytes, url: str, words: bytes) -> None:
+def test_530_for_full_server_is_retryable(verb: bytes, url: str, words: bytes) -> None:
     """A login as a different user would not help, but a later attempt may."""
     _, error = play(url, Script(replies={verb: b"530 " + words + b"\r\n"}))
     assert isinstance(error, TryLater)
@@ -303,7 +303,7 @@ def test_who_is_full_says_so_with_530_too(verb: bytes, url: str, words: bytes) -
 
 @pytest.mark.parametrize("url", ["ftp://h/x", "ftp://u:p@h/x"])
 @pytest.mark.parametrize("verb", [b"USER", b"PASS"])
-def test_421_at_login_is_not_now(verb: bytes, url: str) -> None:
+def test_421_at_login_raises_try_later(verb: bytes, url: str) -> None:
     _, error = play(url, Script(replies={verb: b"421 too many\r\n"}))
     assert isinstance(error, TryLater)
     assert error.code == "421"
@@ -317,7 +317,7 @@ SHORT = Limits(idle=0.2)
 @pytest.mark.parametrize("implicit", [False, True])
 @pytest.mark.parametrize("order", [Order.HELD, Order.EAGER])
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-async def test_tls(
+async def test_tls_data_connections_resume_session(
     implicit: bool,
     order: Order,
     version: ssl.TLSVersion,
@@ -357,7 +357,7 @@ TLS_FAILURES: list[tuple[str, Behaviour, type[ResolveError]]] = [
 
 
 @pytest.mark.parametrize(("why", "behaviour", "error"), TLS_FAILURES, ids=[row[0] for row in TLS_FAILURES])
-async def test_tls_fails_closed(
+async def test_tls_failure_raises_before_login(
     why: str,
     behaviour: Behaviour,
     error: type[ResolveError],
@@ -371,7 +371,7 @@ async def test_tls_fails_closed(
     assert (b"USER anonymous" in server.commands) == (error not in (TlsError, ProtocolError))
 
 
-async def test_a_server_without_tls_will_do_only_where_tls_was_to_be_tried(
+async def test_tls_try_accepts_server_without_tls(
     nursery: trio.Nursery,
 ) -> None:
     server = await serve(nursery)
@@ -382,7 +382,7 @@ async def test_a_server_without_tls_will_do_only_where_tls_was_to_be_tried(
 # Connections that may be reused, and connections that must not.
 
 
-async def test_kept_connections(nursery: trio.Nursery) -> None:
+async def test_pooled_connection_serves_all_directories_of_a_login(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     keep = Options(keep=True)
     async with network(server) as opened:
@@ -395,7 +395,7 @@ async def test_kept_connections(nursery: trio.Nursery) -> None:
     assert server.violations == []
 
 
-async def test_unless_told_to_keep_only_the_same_directory_is_served_again(
+async def test_connection_without_keep_serves_only_same_directory(
     nursery: trio.Nursery,
 ) -> None:
     server = await serve(nursery)
@@ -407,7 +407,7 @@ async def test_unless_told_to_keep_only_the_same_directory_is_served_again(
     assert server.commands.count(b"CWD pub") == 1
 
 
-async def test_a_resolver_finds_the_way_back_and_one_call_does_not_ask_for_it(nursery: trio.Nursery) -> None:
+async def test_resolver_requests_pwd_and_single_fetch_does_not(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     policy = Policy(allow_port={server.port})
     async with resolver.Resolver(policy=policy) as session:
@@ -418,7 +418,7 @@ async def test_a_resolver_finds_the_way_back_and_one_call_does_not_ask_for_it(nu
     assert server.sessions[1].commands[2] == b"CWD pub\r\n"
 
 
-async def test_a_connection_that_failed_is_not_kept(nursery: trio.Nursery) -> None:
+async def test_connection_after_failure_is_not_pooled(nursery: trio.Nursery) -> None:
     server = await serve(nursery, Behaviour(final=b"426 broken\r\n", connections=1))
     async with network(server) as opened:
         assert isinstance((await take(server.url("pub/a.txt"), opened)).error, Truncated)

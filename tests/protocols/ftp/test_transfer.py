@@ -84,7 +84,7 @@ SETUPS: list[tuple[str, Script, list[object]]] = [
 
 
 @pytest.mark.parametrize(("why", "script", "done"), SETUPS, ids=[row[0] for row in SETUPS])
-def test_setup(why: str, script: Script, done: list[object]) -> None:
+def test_data_setup_opens_connection_before_command(why: str, script: Script, done: list[object]) -> None:
     """The data connection is open before the command is sent; only the port of a 227 is used."""
     assert setup(script)[0] == done
     assert isinstance(setup(script)[1], Outcome)
@@ -130,12 +130,14 @@ SETUP_FAILURES: list[tuple[str, Script, list[object], type[ResolveError]]] = [
 @pytest.mark.parametrize(
     ("why", "script", "done", "error"), SETUP_FAILURES, ids=[row[0] for row in SETUP_FAILURES]
 )
-def test_setup_that_fails(why: str, script: Script, done: list[object], error: type[ResolveError]) -> None:
+def test_data_setup_failure_raises(
+    why: str, script: Script, done: list[object], error: type[ResolveError]
+) -> None:
     assert setup(script)[0] == done
     assert type(setup(script)[1]) is error
 
 
-def test_what_works_is_remembered_and_no_port_is_used_twice() -> None:
+def test_data_setup_remembers_pasv_and_requests_new_port() -> None:
     replies: Replies = {
         b"EPSV": b"500 no\r\n",
         b"PASV": [b"227 (1,2,3,4,156,66)\r\n", b"227 (1,2,3,4,156,67)\r\n"],
@@ -182,7 +184,7 @@ WHOLE: list[tuple[str, Script, str, set[str]]] = [
 
 
 @pytest.mark.parametrize(("why", "script", "url", "verified"), WHOLE, ids=[row[0] for row in WHOLE])
-def test_whole(why: str, script: Script, url: str, verified: set[str]) -> None:
+def test_transfer_complete_is_verified(why: str, script: Script, url: str, verified: set[str]) -> None:
     player, outcome = play(url, script)
     assert isinstance(outcome, Outcome)
     assert outcome.verified == verified
@@ -226,7 +228,7 @@ CUT: list[tuple[str, Script, str, type[ResolveError], int, int | None]] = [
 @pytest.mark.parametrize(
     ("why", "script", "url", "error", "received", "expected"), CUT, ids=[row[0] for row in CUT]
 )
-def test_cut(
+def test_transfer_truncated_keeps_received_bytes(
     why: str, script: Script, url: str, error: type[ResolveError], received: int, expected: int | None
 ) -> None:
     player, raised = play(url, script)
@@ -285,20 +287,22 @@ FAILED: list[tuple[str, Script, type[ResolveError], str | None]] = [
 
 
 @pytest.mark.parametrize(("why", "script", "error", "code"), FAILED, ids=[row[0] for row in FAILED])
-def test_failed(why: str, script: Script, error: type[ResolveError], code: str | None) -> None:
+def test_transfer_failed_without_data_raises_reply_error(
+    why: str, script: Script, error: type[ResolveError], code: str | None
+) -> None:
     player, raised = play(FILE, script)
     assert type(raised) is error
     assert getattr(raised, "code", None) == code
     assert player.transfer is None or why in ("3yz at the end", "nonsense at the end", "1yz for ever")
 
 
-def test_nonsense_at_the_end_says_how_much_there_was() -> None:
+def test_malformed_final_reply_reports_progress() -> None:
     _, raised = play(FILE, Script(data=b"123", late=b"\0\r\n"))
     assert "3 of 5 " in str(raised)
 
 
 @pytest.mark.parametrize("code", [b"426", b"421", b"550"])
-def test_octets_before_a_refusal_are_handed_over(code: bytes) -> None:
+def test_bytes_before_refusal_are_emitted(code: bytes) -> None:
     """150 and the refusal arrived together: the bytes received before are kept, to resume after them."""
     replies: Replies = {b"RETR": b"150 a\r\n" + code + b" broken\r\n"}
     player, raised = play(FILE, Script(data=b"123", replies=replies))
@@ -307,7 +311,7 @@ def test_octets_before_a_refusal_are_handed_over(code: bytes) -> None:
     assert (raised.received, raised.expected) == (3, 5)
 
 
-def test_550_says_that_it_has_two_meanings() -> None:
+def test_550_message_names_both_meanings() -> None:
     _, raised = play(FILE, Script(replies={b"RETR": b"550 \x1b[31mno\r\n"}))
     assert isinstance(raised, NotFound)
     assert "missing or not allowed" in raised.message
@@ -315,14 +319,14 @@ def test_550_says_that_it_has_two_meanings() -> None:
     assert "\x1b" not in raised.message
 
 
-def test_the_data_connection_is_closed_before_the_final_reply_is_waited_for() -> None:
+def test_data_connection_is_closed_before_final_reply() -> None:
     """The script sends 226 only after that, as ProFTPD does."""
     player, outcome = play(FILE)
     assert isinstance(outcome, Outcome)
     assert player.events[-3:] == [b"RETR x", player.transfer, CloseData()]
 
 
-def test_nothing_is_sent_between_the_command_and_the_final_reply() -> None:
+def test_nothing_is_sent_between_command_and_final_reply() -> None:
     """Answers to Telnet options also follow the final reply."""
     script = Script(replies={b"RETR": b"150 a\xff\xfd\x06\r\n"}, late=b"226 b\xff\xfb\x01\r\n")
     player, outcome = play(FILE, script)
@@ -351,14 +355,14 @@ def convert(*pieces: bytes) -> bytes:
 
 
 @pytest.mark.parametrize(("sent", "text"), CASES)
-def test_line_ends(sent: bytes, text: bytes) -> None:
+def test_network_text_converts_line_ends_for_every_split(sent: bytes, text: bytes) -> None:
     assert convert(sent) == text
     assert convert(*(sent[at : at + 1] for at in range(len(sent)))) == text
     for cut in range(len(sent)):
         assert convert(sent[:cut], sent[cut:]) == text
 
 
-def test_every_short_text_comes_out_the_same_however_it_is_cut() -> None:
+def test_network_text_short_inputs_do_not_depend_on_split() -> None:
     for letters in product(b"a\r\n\0", repeat=5):
         sent = bytes(letters)
         assert convert(*(sent[at : at + 1] for at in range(5))) == convert(sent)
@@ -379,7 +383,9 @@ TYPES = [
 
 
 @pytest.mark.parametrize(("path", "behaviour", "octets"), TYPES)
-async def test_types(path: str, behaviour: Behaviour, octets: bytes, nursery: trio.Nursery) -> None:
+async def test_type_a_and_i_over_socket(
+    path: str, behaviour: Behaviour, octets: bytes, nursery: trio.Nursery
+) -> None:
     server = await serve(nursery, behaviour)
     taken = await retrieve(server, path)
     assert (taken.body, taken.error) == (octets, None)
@@ -402,7 +408,7 @@ FORMS = ["pub", "pub/", "pub;type=d", "pub/;type=d", "%2Fpub;type=d", "%2Fpub/"]
 
 @pytest.mark.parametrize("style", Style)
 @pytest.mark.parametrize("path", FORMS)
-async def test_listings(style: Style, path: str, nursery: trio.Nursery) -> None:
+async def test_directory_forms_give_same_entries(style: Style, path: str, nursery: trio.Nursery) -> None:
     server = await serve(nursery, Behaviour(style=style))
     taken = await retrieve(server, path)
     assert taken.error is None
@@ -415,7 +421,7 @@ async def test_listings(style: Style, path: str, nursery: trio.Nursery) -> None:
 
 @pytest.mark.parametrize("style", Style)
 @pytest.mark.parametrize("path", ["pub/empty", "pub/empty/", "pub/empty;type=d"])
-async def test_an_empty_directory(style: Style, path: str, nursery: trio.Nursery) -> None:
+async def test_empty_directory_has_no_entries(style: Style, path: str, nursery: trio.Nursery) -> None:
     server = await serve(nursery, Behaviour(style=style))
     taken = await retrieve(server, path)
     assert (taken.error, taken.kind, taken.entries) == (None, Kind.DIRECTORY, [])
@@ -423,13 +429,13 @@ async def test_an_empty_directory(style: Style, path: str, nursery: trio.Nursery
 
 @pytest.mark.parametrize("style", Style)
 @pytest.mark.parametrize("path", ["pub/no", "pub/no/", "pub/no;type=d", "no/a"])
-async def test_what_is_missing(style: Style, path: str, nursery: trio.Nursery) -> None:
+async def test_missing_path_raises_not_found(style: Style, path: str, nursery: trio.Nursery) -> None:
     server = await serve(nursery, Behaviour(style=style))
     taken = await retrieve(server, path)
     assert isinstance(taken.error, NotFound)
 
 
-async def test_every_name_of_a_listing_can_be_fetched(nursery: trio.Nursery) -> None:
+async def test_listed_urls_can_be_fetched(nursery: trio.Nursery) -> None:
     server = await serve(nursery, Behaviour(style=Style.PUREFTPD))
     async with network(server) as opened:
         listed = await take(server.url("pub/names/"), opened)
@@ -441,7 +447,7 @@ async def test_every_name_of_a_listing_can_be_fetched(nursery: trio.Nursery) -> 
     assert server.violations == []
 
 
-async def test_mlsd(nursery: trio.Nursery) -> None:
+async def test_mlsd_option_gives_kinds_and_sizes(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     taken = await retrieve(server, "pub/", options=Options(mlsd=True))
     assert {entry.name: entry.kind for entry in taken.entries}["names"] is Kind.DIRECTORY
@@ -464,7 +470,9 @@ FACTS = [
 
 
 @pytest.mark.parametrize(("path", "facts", "sent"), FACTS)
-async def test_facts_alone(path: str, facts: Facts, sent: list[bytes], nursery: trio.Nursery) -> None:
+async def test_want_facts_sends_only_metadata_commands(
+    path: str, facts: Facts, sent: list[bytes], nursery: trio.Nursery
+) -> None:
     server = await serve(nursery)
     taken = await retrieve(server, path, options=Options(want="facts"))
     assert (taken.error, taken.kind, taken.size) == (None, facts.kind, facts.size)
@@ -472,13 +480,13 @@ async def test_facts_alone(path: str, facts: Facts, sent: list[bytes], nursery: 
     assert server.violations == []
 
 
-async def test_facts_of_what_is_missing(nursery: trio.Nursery) -> None:
+async def test_want_facts_of_missing_path_raises_not_found(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     for path in ("pub/no", "pub/no;type=i", "pub/no;type=d"):
         assert isinstance((await retrieve(server, path, options=Options(want="facts"))).error, NotFound)
 
 
-async def test_going_on_behind_what_is_held(nursery: trio.Nursery) -> None:
+async def test_start_resumes_with_rest(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     taken = await retrieve(server, "pub/a.bin", options=Options(start=1000))
     assert (taken.error, taken.start, taken.size) == (None, 1000, len(ALL_OCTETS))
@@ -499,7 +507,7 @@ LOGINS: list[tuple[str, list[bytes], type[ResolveError] | None]] = [
 
 
 @pytest.mark.parametrize(("login", "sent", "error"), LOGINS)
-async def test_logins(
+async def test_login_forms_send_user_and_password(
     login: str, sent: list[bytes], error: type[ResolveError] | None, nursery: trio.Nursery
 ) -> None:
     server = await serve(nursery)
@@ -509,7 +517,7 @@ async def test_logins(
     assert server.violations == []
 
 
-async def test_the_policy_says_what_anonymous_tells_of_itself(nursery: trio.Nursery) -> None:
+async def test_policy_ftp_email_is_the_anonymous_password(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     async with Network(policy=Policy(allow_port={server.port}, ftp_email="me@here.example")) as opened:
         assert (await take(server.url("etc/motd"), opened)).error is None

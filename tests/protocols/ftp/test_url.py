@@ -50,11 +50,11 @@ GOOD = [
 
 
 @pytest.mark.parametrize("row", GOOD, ids=lambda row: row.text)
-def test_ftp_urls_are_read(row: Good) -> None:
+def test_ftp_urls_are_parsed(row: Good) -> None:
     check_good(row)
 
 
-def test_the_place_of_every_piece_is_kept() -> None:
+def test_ftp_url_places_include_every_segment() -> None:
     url = parse("ftp://h/a%0Db//c;type=I")
     shown = {place.name: url.text[place.start : place.end] for place in url.places[2:]}
     assert shown == {"typecode": "I", "cwds[0]": "a%0Db", "cwds[1]": "", "name": "c"}
@@ -78,5 +78,5 @@ def test_the_place_of_every_piece_is_kept() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_ftp_urls_are_written(url: FtpUrl, written: str) -> None:
+def test_ftp_urls_are_built(url: FtpUrl, written: str) -> None:
     assert build(url) == written

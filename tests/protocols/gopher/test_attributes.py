@@ -54,7 +54,7 @@ STORY = b"0story\t0/story\th.dom\t70\t+"
 
 
 @pytest.mark.parametrize("cutter", CUTTERS, ids=lambda cutter: cutter.__name__)
-def test_records_in_pieces(cutter: Cutter) -> None:
+def test_record_reader_gives_same_records_for_every_split(cutter: Cutter) -> None:
     reader = RecordReader()
     records = [record for piece in cutter(TWO) for record in reader.feed(piece)]
     story, prose = [*records, *reader.finish()]
@@ -93,13 +93,13 @@ BLOCKS: list[tuple[bytes, tuple[AttributeBlock, ...]]] = [
 
 
 @pytest.mark.parametrize(("octets", "blocks"), BLOCKS)
-def test_blocks(octets: bytes, blocks: tuple[AttributeBlock, ...]) -> None:
+def test_parse_records_of_blocks(octets: bytes, blocks: tuple[AttributeBlock, ...]) -> None:
     (record,) = parse_records(octets)
     assert record.blocks == blocks
     assert (record.info is None) == octets.startswith(b"+A")
 
 
-def test_text_wins_over_a_reference() -> None:
+def test_record_block_prefers_text_to_reference() -> None:
     (record,) = parse_records(b"+INFO: x\n+A: 0ref\ts\th\t70\n+A:\n text\n+A: 0ref\ts\th\t70\n")
     block = record.block("A")
     assert block is not None
@@ -108,7 +108,7 @@ def test_text_wins_over_a_reference() -> None:
 
 
 @pytest.mark.parametrize("octets", [b"", b"\r\n", b".\r\n", b"\n.\n\n"])
-def test_nothing_is_no_record(octets: bytes) -> None:
+def test_parse_records_of_empty_reply_gives_none(octets: bytes) -> None:
     assert parse_records(octets) == []
 
 
@@ -126,18 +126,18 @@ ADMINS: list[tuple[list[bytes], AdminBlock]] = [
 
 
 @pytest.mark.parametrize(("lines", "admin"), ADMINS)
-def test_admin_lines(lines: list[bytes], admin: AdminBlock) -> None:
+def test_parse_admin_ignores_malformed_lines(lines: list[bytes], admin: AdminBlock) -> None:
     assert parse_admin(lines) == admin
 
 
-def test_selecting_named_attributes() -> None:
+def test_record_select_keeps_named_attributes() -> None:
     (record, _) = parse_records(TWO)
     reduced, missing = record.select(["VIEWS", "SMELL", "INFO", "VIEWS", "views"])
     assert (reduced.info, reduced.names, missing) == (record.info, ("VIEWS",), ("SMELL", "views"))
     assert record.select([]) == (record, ())
 
 
-def test_a_record_is_reduced_octet_for_octet() -> None:
+def test_reduce_record_keeps_bytes_of_named_blocks() -> None:
     one = TWO[: TWO.index(b"+INFO: iprose")]
     assert reduce_record(one, []) == one
     assert reduce_record(one, ["ABSTRACT"]) == one[: one.index(b"+ADMIN")] + one[one.index(b"+ABSTRACT") :]
@@ -150,14 +150,14 @@ def test_a_record_is_reduced_octet_for_octet() -> None:
 
 @pytest.mark.parametrize("cutter", CUTTERS)
 @pytest.mark.parametrize("names", [[], ["ABSTRACT"], ["ADMIN", "VIEWS"], ["NONE"]])
-def test_blocks_are_left_out_however_the_octets_come(cutter: Cutter, names: list[str]) -> None:
+def test_block_filter_gives_same_bytes_for_every_split(cutter: Cutter, names: list[str]) -> None:
     octets = TWO + b"+LONG: " + b"x" * 10_000 + b"\r\n " + b"y" * 10_000 + b"\r\n+ABSTRACT:\r\n end"
     blocks = BlockFilter(names)
     pieces = [blocks.feed(piece) for piece in cutter(octets)]
     assert b"".join(pieces) + blocks.finish() == reduce_record(octets, names)
 
 
-def test_a_line_without_an_end_is_not_held() -> None:
+def test_block_filter_does_not_buffer_unfinished_line() -> None:
     blocks = BlockFilter(["A"])
     assert blocks.feed(b"+INFO: 0x\n+A: " + b"x" * 10_000) == b"+INFO: 0x\n+A: " + b"x" * 10_000
     assert blocks.feed(b"+B:") == b"+B:", "in the midst of a line no block opens"
@@ -171,7 +171,7 @@ def entries(octets: bytes, *names: str) -> tuple[list[Entry], list[Finding]]:
     return [*reader.feed(octets), *reader.finish()], findings
 
 
-def test_records_as_entries() -> None:
+def test_record_entries_have_extra() -> None:
     (story, prose), findings = entries(TWO)
     assert (story.name, story.url, story.kind) == ("story", "gopher://h.dom/00/story%09%09+", Kind.DOCUMENT)
     assert (story.raw, story.modified) == (STORY, datetime(2026, 11, 21, 8, 17, 19, tzinfo=UTC))
@@ -203,7 +203,7 @@ def test_records_as_entries() -> None:
     assert (prose.kind, prose.url, prose.modified, findings) == (Kind.INFO, None, None, [])
 
 
-def test_what_never_came_is_told_at_the_end() -> None:
+def test_record_entries_report_missing_attributes_once() -> None:
     (story, prose), findings = entries(TWO, "VIEWS", "SMELL")
     assert story.extra is not None
     assert prose.extra is not None
@@ -215,12 +215,12 @@ def test_what_never_came_is_told_at_the_end() -> None:
     assert "+SMELL" in findings[0].detail
 
 
-def test_a_type_plus_record_has_the_type_of_the_one_before() -> None:
+def test_type_plus_record_has_type_of_previous() -> None:
     (_, twin), _ = entries(b"+INFO: 1a\ta\th.dom\t70\r\n+INFO: +b\tb\to.dom\t70\r\n")
     assert (twin.kind, twin.url) == (Kind.DIRECTORY, "gopher://o.dom/1b")
 
 
-def test_references_and_forms_in_json() -> None:
+def test_record_json_has_references_and_form() -> None:
     (record,) = parse_records(
         b"+INFO: x\n+ABSTRACT: 0ref\ts\th\t70\n+ASK:\n Ask: Name?\tJoe\n"
         b"+TWICE: 0ref\ts\th\t70\n+TWICE:\n text\n+AGAIN:\n text\n+AGAIN: 0ref\ts\th\t70\n"
@@ -239,12 +239,12 @@ def test_references_and_forms_in_json() -> None:
     assert isinstance(known["form"], list)
 
 
-def test_blocks_before_any_item_are_an_entry_without_a_link() -> None:
+def test_blocks_before_first_item_are_entry_without_url() -> None:
     (entry,), _ = entries(b"+ABSTRACT:\r\n lost\r\n")
     assert (entry.name, entry.url, entry.kind) == ("", None, Kind.UNKNOWN)
 
 
-def test_the_lines_of_a_form_as_entries() -> None:
+def test_form_entries_are_the_form_lines() -> None:
     reader = FormEntries()
     octets = b"+INFO: x\r\n+ASK:\r\n Note: Hello\r\n Ask: Name?\tFrodo\r\n"
     listed = [*reader.feed(octets), *reader.finish()]
@@ -259,7 +259,7 @@ def test_the_lines_of_a_form_as_entries() -> None:
     }
 
 
-def test_a_record_has_a_bound_and_a_line_too() -> None:
+def test_record_beyond_limit_raises() -> None:
     (record,) = parse_records(b"+INFO: x\n+A:\n " + b"y" * LINE_LIMIT + b"\n z\n")
     assert (record.cut, record.blocks) == (True, (AttributeBlock("A", (b"z",)),))
     with pytest.raises(LimitExceeded):
@@ -303,11 +303,11 @@ LINES: list[tuple[bytes, AskLine]] = [
 
 
 @pytest.mark.parametrize(("line", "read"), LINES)
-def test_a_line_of_a_form(line: bytes, read: AskLine) -> None:
+def test_parse_form_line(line: bytes, read: AskLine) -> None:
     assert parse_form([line]) == AskForm((read,))
 
 
-def test_what_a_person_is_told_before_answering() -> None:
+def test_form_findings_warn_before_answering() -> None:
     form = parse_form([b"AskP: Word?", b"Guess: What?"])
     assert [finding.rule for finding in form.findings(in_clear=True)] == [
         "gopher:answer-in-clear",
@@ -349,7 +349,7 @@ SUBMITTED: list[tuple[str, list[bytes], list[Answer], bytes]] = [
 @pytest.mark.parametrize(
     ("capture", "lines", "answers", "view"), SUBMITTED, ids=[row[0] for row in SUBMITTED]
 )
-def test_the_octets_of_real_clients(
+def test_fill_encodes_as_real_clients(
     capture: str, lines: list[bytes], answers: list[Answer], view: bytes
 ) -> None:
     exchanges = json.loads((CAPTURES / f"{capture}.json").read_text())["exchanges"]
@@ -366,7 +366,7 @@ def built(url: GopherUrl) -> str:
     return GOPHER.build(url)
 
 
-def test_the_form_of_a_capture() -> None:
+def test_form_of_captured_record() -> None:
     exchanges = json.loads((CAPTURES / "ask-form-fetch-umn23.json").read_text())["exchanges"]
     reply = bytes.fromhex(exchanges[1]["hex"]).removeprefix(b"+-1\r\n").removesuffix(b".\r\n")
     form = form_of(parse_records(reply)[0])
@@ -384,7 +384,7 @@ def test_the_form_of_a_capture() -> None:
     assert [line.default for line in form.asked] == ["Frodo", None, None, "red", None, None, None]
 
 
-def test_a_file_goes_last_whatever_its_place() -> None:
+def test_encode_answers_puts_file_last() -> None:
     form = parse_form([b"ChooseF: File", b"Ask: Title"])
     octets = encode_answers(form, [b"one\ntwo\r\n\r\nthree", b"A title"])
     assert octets == b"+\t1\r\n+-1\r\nA title\r\none\r\ntwo\r\n\r\nthree\r\n.\r\n"
@@ -407,7 +407,7 @@ REFUSED: list[tuple[bytes, Answer, str]] = [
 
 
 @pytest.mark.parametrize(("line", "answer", "rule"), REFUSED)
-def test_what_cannot_be_sent_is_refused(line: bytes, answer: Answer, rule: str) -> None:
+def test_encode_answers_refuses_unsendable_answers(line: bytes, answer: Answer, rule: str) -> None:
     with pytest.raises(Refused) as caught:
         encode_answers(parse_form([line]), [answer])
     assert caught.value.rule == rule
@@ -431,12 +431,12 @@ MISFITS: list[tuple[list[bytes], list[Answer]]] = [
 
 
 @pytest.mark.parametrize(("lines", "answers"), MISFITS)
-def test_an_answer_that_does_not_fit_is_a_mistake(lines: list[bytes], answers: list[Answer]) -> None:
+def test_encode_answers_with_mismatched_answer_raises(lines: list[bytes], answers: list[Answer]) -> None:
     with pytest.raises(ValueError, match=r"."):
         encode_answers(parse_form(lines), answers)
 
 
-def test_a_form_without_questions_is_sent_empty() -> None:
+def test_encode_answers_of_form_without_questions() -> None:
     assert encode_answers(parse_form([b"Note: x"]), []) == b"+\t1\r\n+-1\r\n.\r\n"
 
 
@@ -469,7 +469,7 @@ VIEWS_LINES: list[tuple[bytes, AlternateView]] = [
 
 
 @pytest.mark.parametrize(("line", "view"), VIEWS_LINES)
-def test_any_line_is_a_view(line: bytes, view: AlternateView) -> None:
+def test_parse_view_accepts_any_line(line: bytes, view: AlternateView) -> None:
     assert parse_view(line) == view
 
 
@@ -486,5 +486,5 @@ def test_any_line_is_a_view(line: bytes, view: AlternateView) -> None:
         (b"Directory+/recursive", (Kind.DIRECTORY, "application/gopher+-menu")),
     ],
 )
-def test_what_a_view_means(view: bytes, means: tuple[Kind, str] | None) -> None:
+def test_kind_of_view_by_media_type(view: bytes, means: tuple[Kind, str] | None) -> None:
     assert kind_of_view(view) == means

@@ -21,12 +21,12 @@ def gopher(row: Row) -> GopherUrl:
     return parse_as(GopherUrl, row.url)
 
 
-def test_every_capture_has_its_row() -> None:
+def test_captures_all_have_a_row() -> None:
     assert sorted(NAMES) == sorted(path.stem for path in FOLDER.iterdir())
 
 
 @pytest.mark.parametrize("row", ROWS, ids=NAMES)
-def test_the_request(row: Row) -> None:
+def test_capture_request_matches(row: Row) -> None:
     sent = encode_request(gopher(row)).octets
     assert (sent == octets(row.capture, "client")) == (row.other_request is None)
 
@@ -47,7 +47,7 @@ def expected(row: Row) -> TranscriptOutcome:
 
 @pytest.mark.parametrize("cutter", CUTTERS, ids=lambda cutter: cutter.__name__)
 @pytest.mark.parametrize("row", ROWS, ids=NAMES)
-async def test_the_reply(row: Row, cutter: Cutter) -> None:
+async def test_capture_reply_gives_expected_result(row: Row, cutter: Cutter) -> None:
     url = gopher(row)
     turns = (
         TranscriptTurn("C", encode_request(url).octets),
@@ -88,14 +88,14 @@ ROOT = [
 ]
 
 
-async def test_the_items_of_a_real_root_menu() -> None:
+async def test_capture_root_menu_entries() -> None:
     row = next(row for row in ROWS if row.capture == "menu-root-pygopherd")
     turns = (TranscriptTurn("C", b"\r\n"), TranscriptTurn("S", octets(row.capture, "server")))
     outcome = await resolve(open_url, gopher(row), MemoryGate([Connection(turns, "close")]))
     assert outcome.entries == ROOT
 
 
-async def test_a_short_reply_is_told_with_both_numbers() -> None:
+async def test_short_reply_error_has_both_lengths() -> None:
     row = next(row for row in ROWS if row.capture == "gplus-view-short-count-umn30")
     turns = (
         TranscriptTurn("C", octets(row.capture, "client")),

@@ -78,7 +78,7 @@ def hear(pieces: Iterable[bytes]) -> tuple[GopherPlusHeader | None, int, Buffer]
 
 @pytest.mark.parametrize(("line", "header"), HEADERS)
 @pytest.mark.parametrize("rest", [b"", b"+-1\r\n.\r\n", b"\n"])
-def test_a_header_is_taken_and_nothing_behind_it(line: bytes, header: GopherPlusHeader, rest: bytes) -> None:
+def test_read_header_leaves_following_bytes(line: bytes, header: GopherPlusHeader, rest: bytes) -> None:
     heard, _, buffer = hear([line + rest])
     assert (heard, buffer.take()) == (header, rest)
     heard, pieces, buffer = hear(one_by_one(line + rest))
@@ -86,13 +86,13 @@ def test_a_header_is_taken_and_nothing_behind_it(line: bytes, header: GopherPlus
 
 
 @pytest.mark.parametrize(("octets", "enough"), UNFRAMED)
-def test_what_is_no_header_stays_where_it_is(octets: bytes, enough: int) -> None:
+def test_read_header_of_content_leaves_all_bytes(octets: bytes, enough: int) -> None:
     heard, pieces, buffer = hear(one_by_one(octets))
     assert (heard, pieces) == (None, enough or len(octets) + 1)
     assert buffer.take() == octets[:pieces]
 
 
-def test_nothing_at_all_is_no_answer_to_gopherplus() -> None:
+def test_read_promised_header_of_empty_reply_raises() -> None:
     assert run_reader(read_header, b"") is None
     with pytest.raises(ProtocolError, match=r"Gopher\+"):
         run_reader(read_promised_header, b"")
@@ -100,13 +100,13 @@ def test_nothing_at_all_is_no_answer_to_gopherplus() -> None:
 
 
 @pytest.mark.parametrize("octets", [b"+", b"-", b"+5", b"+-", b"--1", b"+-1\r", b"+12 "])
-def test_an_answer_to_gopherplus_that_ends_inside_its_header_was_cut_off(octets: bytes) -> None:
+def test_read_promised_header_truncated_raises_disconnected(octets: bytes) -> None:
     with pytest.raises(Disconnected, match="header line"):
         run_reader(read_promised_header, octets)
 
 
 @pytest.mark.parametrize(("line", "header"), HEADERS)
-def test_a_header_is_written_as_it_was_read(line: bytes, header: GopherPlusHeader) -> None:
+def test_header_written_is_read_as_equal(line: bytes, header: GopherPlusHeader) -> None:
     assert run_reader(read_header, header.written.encode() + b"\n") == header
 
 
@@ -163,7 +163,7 @@ REPLIES: list[tuple[bytes, str]] = [
 
 @pytest.mark.parametrize("cutter", CUTTERS, ids=lambda cutter: cutter.__name__)
 @pytest.mark.parametrize("reply", [row[0] for row in REPLIES], ids=[row[1] for row in REPLIES])
-def test_a_reply_in_pieces_gives_what_the_rules_give(reply: bytes, cutter: Cutter) -> None:
+def test_period_unstuffer_follows_the_rules_for_every_split(reply: bytes, cutter: Cutter) -> None:
     periods = PeriodUnstuffer()
     cleaned = clean(periods, iter(cutter(reply)))
     assert cleaned == by_the_rules(reply)
@@ -178,7 +178,7 @@ def test_a_reply_in_pieces_gives_what_the_rules_give(reply: bytes, cutter: Cutte
 )
 @settings(max_examples=examples(600))
 @pytest.mark.slow
-def test_any_reply_cut_anywhere(pieces: list[bytes]) -> None:
+def test_period_unstuffer_follows_the_rules_for_any_reply(pieces: list[bytes]) -> None:
     reply = b"".join(pieces)
     periods = PeriodUnstuffer()
     cleaned = clean(periods, iter(pieces))
@@ -187,14 +187,14 @@ def test_any_reply_cut_anywhere(pieces: list[bytes]) -> None:
     assert clean(PeriodUnstuffer(), iter([reply])) == cleaned
 
 
-def test_text_without_doubled_periods_passes_straight_through() -> None:
+def test_period_unstuffer_passes_text_without_doubled_periods() -> None:
     periods = PeriodUnstuffer()
     assert periods.feed(b"one\r\ntwo\r\n") == b"one\r\ntwo\r\n"
     assert periods.feed(b".three\r\n.") == b".three\r\n"
     assert periods.feed(b"four") == b".four"
 
 
-def test_what_waits_leaves_when_its_fate_is_certain() -> None:
+def test_period_unstuffer_releases_decided_lines() -> None:
     periods = PeriodUnstuffer()
     assert periods.feed(b"one\r\n..two\r\nthree\r\n") == b"one\r\n"
     assert periods.feed(b".four\r\n") == b"..two\r\nthree\r\n.four\r\n"  # only lone periods are doubled
@@ -206,7 +206,7 @@ def test_what_waits_leaves_when_its_fate_is_certain() -> None:
     assert periods.terminator == b".\r\n"
 
 
-def test_not_more_than_the_bound_waits() -> None:
+def test_period_unstuffer_buffer_is_bounded() -> None:
     periods, reply = PeriodUnstuffer(hold=100), b"..\r\n" + b"x" * 60 + b"\r\n"
     assert periods.feed(reply) == b""
     assert periods.feed(reply) == reply * 2  # over the limit: passed unchanged
@@ -216,7 +216,7 @@ def test_not_more_than_the_bound_waits() -> None:
     assert periods.restore(reply * 2 + b"..y\r\n") == reply * 2 + b"..y\r\n.\r\n"
 
 
-def test_what_waits_when_the_reply_is_cut_short_is_given_out_as_it_came() -> None:
+def test_period_unstuffer_abandon_returns_buffer_unchanged() -> None:
     periods = PeriodUnstuffer()
     assert periods.feed(b"a\r\n..\r\nb\r\n.\r\n") == b"a\r\n"
     assert periods.last_line == b".\r\n"
@@ -224,7 +224,7 @@ def test_what_waits_when_the_reply_is_cut_short_is_given_out_as_it_came() -> Non
     assert periods.terminator == b""
 
 
-def test_many_doubled_lines_take_no_time() -> None:
+def test_period_unstuffer_many_doubled_lines_are_fast() -> None:
     reply = b"..\r\n" * 200_000 + b".\r\n"
     periods = PeriodUnstuffer()
     assert (
@@ -247,7 +247,7 @@ def test_many_doubled_lines_take_no_time() -> None:
         (b"a\r\n.\r\nb", b""),
     ],
 )
-def test_the_period_that_octets_end_with(octets: bytes, period: bytes) -> None:
+def test_closing_period_is_the_last_line(octets: bytes, period: bytes) -> None:
     assert closing_period(octets) == period
     periods = PeriodUnstuffer()
     periods.feed(octets)

@@ -68,7 +68,7 @@ def url_of(text: str) -> GopherUrl:
         ("gopher://h/h/URL:http://w.dom/", [PlanNote, StartBody]),
     ],
 )
-def test_the_steps_with_a_willing_server(text: str, kinds: list[type]) -> None:
+def test_converse_plan_has_expected_steps(text: str, kinds: list[type]) -> None:
     steps = rehearse(converse(url_of(text)))
     assert [type(step) for step in steps] == kinds
     assert [step.tls for step in steps if isinstance(step, Connect)] == (
@@ -76,7 +76,7 @@ def test_the_steps_with_a_willing_server(text: str, kinds: list[type]) -> None:
     )
 
 
-def test_an_item_without_a_form_is_asked_for_again() -> None:
+def test_form_request_without_form_requests_item() -> None:
     url = url_of("gopher://h/7a%09%09?")
 
     def answer(step: Step) -> object:
@@ -131,7 +131,7 @@ POINTERS: list[tuple[str, SessionPointer | None]] = [
 
 
 @pytest.mark.parametrize(("text", "pointer"), POINTERS)
-def test_where_an_item_leads_that_is_not_fetched(text: str, pointer: SessionPointer | None) -> None:
+def test_find_pointer_of_session_items(text: str, pointer: SessionPointer | None) -> None:
     assert find_pointer(url_of(text)) == pointer
 
 
@@ -151,13 +151,13 @@ def test_where_an_item_leads_that_is_not_fetched(text: str, pointer: SessionPoin
         ("gopher://h/0a%09%09%0D%0A", "S03"),
     ],
 )
-def test_what_is_refused_before_anything_is_done(text: str, rule: str) -> None:
+def test_converse_unsendable_url_is_refused_first(text: str, rule: str) -> None:
     with pytest.raises(Refused) as caught:
         next(converse(url_of(text)))
     assert caught.value.rule == rule
 
 
-def test_the_plan_as_it_is_shown() -> None:
+def test_explain_shows_steps() -> None:
     plan = explain("gopher://h.dom/7find%09two%20words%09+")
     assert plan.verdict == "allow"
     assert plan.steps[0] == {
@@ -197,7 +197,7 @@ def gate_to(url: GopherUrl, said: bytes, end: str = "close") -> MemoryGate:
         ("0a%09%09+", b"+3\r\n.\r\n", 3),
     ],
 )
-async def test_octets_are_drained_in_bulk(path: str, said: bytes, size: int | None) -> None:
+async def test_drain_moves_remaining_bytes_in_bulk(path: str, said: bytes, size: int | None) -> None:
     url, sink = answer_url_of(path), MemorySink()
     turns = (TranscriptTurn("C", encode_request(url).octets), TranscriptTurn("S", said))
     gate = MemoryGate([Connection(turns, "close")], one_by_one)
@@ -247,7 +247,7 @@ FLOODS: list[tuple[str, bytes, int, int]] = [
 
 
 @pytest.mark.parametrize(("path", "piece", "times", "memory"), FLOODS)
-async def test_memory_does_not_grow_with_the_body(path: str, piece: bytes, times: int, memory: int) -> None:
+async def test_memory_does_not_grow_with_body(path: str, piece: bytes, times: int, memory: int) -> None:
     tracemalloc.start()
     received = 0
     async with open_url(answer_url_of(path), FaucetGate(piece, times)) as reply:
@@ -262,7 +262,7 @@ async def test_memory_does_not_grow_with_the_body(path: str, piece: bytes, times
     assert peak < memory
 
 
-async def test_too_much_text_with_doubled_periods_is_left_as_it_is() -> None:
+async def test_doubled_periods_beyond_buffer_are_kept() -> None:
     piece = b"..x\r\n" + b"a line of text\r\n" * 4096
     async with open_url(answer_url_of("0a"), FaucetGate(piece, 2 * HOLD_LIMIT // len(piece))) as reply:
         body = b"".join([octets async for octets in reply.body])
@@ -271,14 +271,14 @@ async def test_too_much_text_with_doubled_periods_is_left_as_it_is() -> None:
     assert reply.raw(body) == body
 
 
-async def test_given_up_periods_are_told() -> None:
+async def test_doubled_periods_kept_is_a_finding() -> None:
     piece = b"..x\r\n" + b"a line of text\r\n" * 4096
     gate = FaucetGate(piece, 2 * HOLD_LIMIT // len(piece))
     outcome = await resolve(open_url, answer_url_of("0a"), gate)
     assert outcome.findings == ["gopher:periods-kept"]
 
 
-async def test_the_attributes_of_one_item_have_a_bound() -> None:
+async def test_item_attributes_beyond_limit_raise() -> None:
     gate = FaucetGate(b"+A:\r\n", RECORD_LIMIT)
     gate._faucet._piece = b"+INFO: x\r\n" * 100  # unframed records
     with pytest.raises(LimitExceeded):
@@ -286,7 +286,7 @@ async def test_the_attributes_of_one_item_have_a_bound() -> None:
             raise AssertionError("a flood is no description")
 
 
-async def test_an_error_text_is_read_to_its_limit_only() -> None:
+async def test_error_text_is_read_up_to_limit() -> None:
     url = answer_url_of("0a%09%09+")
     gate = gate_to(url, b"--2\r\n1 x\r\n" + b"y" * 1_000_000)
     with pytest.raises(NotFound) as caught:
@@ -296,7 +296,7 @@ async def test_an_error_text_is_read_to_its_limit_only() -> None:
     gate.check_finished()
 
 
-async def test_the_view_is_reported_as_requested() -> None:
+async def test_requested_view_is_reported() -> None:
     url = answer_url_of("0a%09%09+Text/plain%20De_DE")
     async with open_url(url, gate_to(url, b"+2\r\nok", "left")) as reply:
         assert reply.meta == (("view-requested", "Text/plain De_DE"),)
@@ -304,12 +304,12 @@ async def test_the_view_is_reported_as_requested() -> None:
         assert reply.media_type == "text/plain"
 
 
-async def test_a_long_request_is_warned_of() -> None:
+async def test_long_request_is_a_finding() -> None:
     outcome = await resolve(open_url, (url := answer_url_of("0" + "a" * 200)), gate_to(url, b"ok"))
     assert outcome.findings == ["gopher:long-request"]
 
 
-async def test_the_longest_line_of_a_listing_can_be_set() -> None:
+async def test_menu_line_limit_is_configurable() -> None:
     url = answer_url_of("1a")
     said = b"0long line\tb\th.dom\t70\r\n0c\td\th.dom\t70\r\n"
     turns = (TranscriptTurn("C", encode_request(url).octets), TranscriptTurn("S", said))
@@ -318,7 +318,7 @@ async def test_the_longest_line_of_a_listing_can_be_set() -> None:
     assert outcome.entries == [("unknown", None, "long line"), ("document", "gopher://h.dom/0d", "c")]
 
 
-async def test_a_record_without_the_blocks_that_were_not_asked_for() -> None:
+async def test_attributes_reply_has_only_requested_blocks() -> None:
     url = answer_url_of("0a%09%09!+ABSTRACT%20+SMELL")
     record = b"+INFO: 0a\ta\th.dom\t70\t+\r\n+ADMIN:\r\n Admin: x <y>\r\n+ABSTRACT:\r\n z\r\n"
     async with open_url(url, gate_to(url, b"+-1\r\n" + record + b".\r\n")) as reply:
@@ -335,7 +335,7 @@ async def test_a_record_without_the_blocks_that_were_not_asked_for() -> None:
 
 @pytest.mark.parametrize("end", ["close", "reset", "quiet"])
 @pytest.mark.parametrize("way", ["iterate", "drain"])
-async def test_records_that_are_cut_short_are_given_to_their_last_octet(way: str, end: End) -> None:
+async def test_truncated_records_are_emitted_to_last_byte(way: str, end: End) -> None:
     """The last line is included, although it could have opened a block that was not requested."""
     url = answer_url_of("1a%09%09$+ABSTRACT")
     wanted = b"+INFO: 1a\ta\th.dom\t70\t+\r\n", b"+ABSTRACT:\r\n ..dots\r\n", b" and half a li"
@@ -350,7 +350,7 @@ async def test_records_that_are_cut_short_are_given_to_their_last_octet(way: str
     assert bytes(taken.octets) == b"".join(wanted)
 
 
-async def test_a_form_in_extra() -> None:
+async def test_form_is_in_extra() -> None:
     url = answer_url_of("0a%09%09?")
     record = b"+INFO: 0a\ta\th.dom\t70\t?\r\n+ASK:\r\n Select: Sure?\t1\r\n"
     async with open_url(url, gate_to(url, b"+-1\r\n" + record + b".\r\n")) as reply:
@@ -367,7 +367,7 @@ async def test_a_form_in_extra() -> None:
         ]
 
 
-async def test_a_reset_while_the_first_octets_are_looked_at_is_told_with_both_numbers() -> None:
+async def test_reset_during_peek_raises_truncated_with_both_lengths() -> None:
     url, sink = answer_url_of("Ia%09%09+"), MemorySink()
     turns = (TranscriptTurn("C", encode_request(url).octets), TranscriptTurn("S", b"+30\r\nGIF89"))
     async with open_url(url, MemoryGate([Connection(turns, "reset")])) as reply:
@@ -386,7 +386,7 @@ async def test_a_reset_while_the_first_octets_are_looked_at_is_told_with_both_nu
         ("0a", b"", "reset"),
     ],
 )
-async def test_an_end_before_the_first_octet_is_a_peer_that_left(text: str, sent: bytes, end: End) -> None:
+async def test_close_before_first_byte_raises_disconnected(text: str, sent: bytes, end: End) -> None:
     url = answer_url_of(text)
     turns = (TranscriptTurn("C", encode_request(url).octets), *([TranscriptTurn("S", sent)] if sent else []))
     with pytest.raises(Disconnected):

@@ -102,7 +102,9 @@ async def answer(url: GopherUrl, said: bytes, end: End, cutter: Cutter) -> Trans
 )
 @settings(max_examples=15 * ROUNDS)
 @pytest.mark.slow
-def test_pieces_of_replies_in_any_order(path: str, pieces: list[bytes], end: str, cutter: Cutter) -> None:
+def test_random_replies_do_not_depend_on_split(
+    path: str, pieces: list[bytes], end: str, cutter: Cutter
+) -> None:
     said = b"".join(pieces)
     outcome = trio.run(answer, url_of(path), said, cast(End, end), cutter)
     again = trio.run(answer, url_of(path), said, cast(End, end), oddly)
@@ -110,7 +112,7 @@ def test_pieces_of_replies_in_any_order(path: str, pieces: list[bytes], end: str
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.capture)
-async def test_mutated_captures(row: Row) -> None:
+async def test_mutated_captures_give_value_or_expected_error(row: Row) -> None:
     """Each recorded reply is changed, shortened, doubled or truncated at random."""
     chance = random.Random(row.capture)
     said = octets(row.capture, "server")
@@ -168,7 +170,7 @@ TRIED = sampled(COSTLY, lambda row: row[0], 2)
 
 
 @pytest.mark.parametrize(("path", "said"), TRIED, ids=range(len(TRIED)))
-async def test_no_reply_takes_long(path: str, said: bytes) -> None:
+async def test_costly_replies_take_bounded_time(path: str, said: bytes) -> None:
     """The limit is CPU time, so other load on the machine does not matter."""
     began = time.process_time()
     await answer(url_of(path), said, "close", CUTTERS[0])
@@ -184,7 +186,7 @@ def is_json(value: JsonValue) -> bool:
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.error is None], ids=lambda row: row.capture)
-async def test_what_is_known_beyond_the_body_is_json(row: Row) -> None:
+async def test_extra_of_captures_is_json(row: Row) -> None:
     url = parse_as(GopherUrl, row.url)
     turns = (
         TranscriptTurn("C", encode_request(url).octets),

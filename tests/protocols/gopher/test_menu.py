@@ -106,7 +106,7 @@ LINES: list[tuple[bytes, Kind, str | None]] = [
 
 
 @pytest.mark.parametrize(("line", "kind", "url"), LINES)
-def test_a_line_is_an_entry(line: bytes, kind: Kind, url: str | None) -> None:
+def test_menu_line_gives_entry(line: bytes, kind: Kind, url: str | None) -> None:
     for end in (b"\r\n", b"\n", b""):
         entry = only(line + end)
         assert (entry.kind, entry.url, entry.raw) == (kind, url, line)
@@ -118,7 +118,7 @@ def test_a_line_is_an_entry(line: bytes, kind: Kind, url: str | None) -> None:
 
 
 @pytest.mark.parametrize("url", sorted({row[2] for row in LINES if row[2] and row[2].startswith("gopher")}))
-def test_a_child_url_reads_back(url: str) -> None:
+def test_child_url_parses(url: str) -> None:
     parsed = parse_as(GopherUrl, url)
     assert set(parsed.findings) <= {"ipv6-literal"}
 
@@ -137,7 +137,7 @@ DISPLAYED: list[tuple[bytes, str]] = [
 
 
 @pytest.mark.parametrize(("display", "shown"), DISPLAYED)
-def test_display_strings(display: bytes, shown: str) -> None:
+def test_display_text_drops_control_characters(display: bytes, shown: str) -> None:
     assert display_text(display) == shown
     assert only(b"0" + display + b"\ta\th.dom\t70\r\n").name == shown
 
@@ -149,7 +149,7 @@ WHOLE = (
 
 
 @pytest.mark.parametrize("cutter", CUTTERS, ids=lambda cutter: cutter.__name__)
-def test_a_menu_in_pieces(cutter: Cutter) -> None:
+def test_menu_reader_gives_same_entries_for_every_split(cutter: Cutter) -> None:
     assert [(entry.kind.value, entry.url, entry.name) for entry in read(WHOLE, cutter)] == [
         ("info", None, "Prose"),
         ("directory", "gopher://h.dom/1a", "Sub"),
@@ -162,7 +162,7 @@ def test_a_menu_in_pieces(cutter: Cutter) -> None:
     ]
 
 
-def test_fields_are_kept_for_reuse() -> None:
+def test_entry_extra_keeps_fields() -> None:
     entry = only(b"+T\xe9\ts\xff\tfake\tword\t+\tx\r\n")
     assert entry.extra == {
         "type": "+",
@@ -188,12 +188,12 @@ def test_fields_are_kept_for_reuse() -> None:
         ("gopher://h.dom:7443/1", b"0A\ta\th.dom\t7443", "gopher://h.dom:7443/0a"),
     ],
 )
-def test_only_the_menus_own_place_keeps_tls(menu: str, line: bytes, url: str) -> None:
+def test_child_url_keeps_tls_only_on_same_host_and_port(menu: str, line: bytes, url: str) -> None:
     parsed = parse_as(GopherUrl, menu)
     assert only(line, parsed).url == url
 
 
-def test_a_line_that_is_too_long_is_unusable_and_the_menu_goes_on() -> None:
+def test_menu_line_too_long_is_unusable_entry() -> None:
     long = b"0Long\t" + b"x" * LINE_LIMIT + b"\th.dom\t70\r\n"
     first, second = read(long + b"0A\ta\th.dom\t70\r\n")
     assert (first.name, first.url, first.kind, first.raw) == ("Long", None, Kind.UNKNOWN, long[:LINE_LIMIT])
@@ -210,7 +210,7 @@ LINES_LINES = [b"one", b"two", b"", b"", b"\rthree\r", b"four"]
 
 
 @pytest.mark.parametrize("cutter", CUTTERS, ids=lambda cutter: cutter.__name__)
-def test_lines_end_at_lf_and_lose_one_cr(cutter: Cutter) -> None:
+def test_menu_lines_end_at_lf_and_drop_one_cr(cutter: Cutter) -> None:
     lines = MenuLines()
     read = [line for piece in cutter(OCTETS) for line in lines.feed(piece)]
     assert [*read, *lines.finish()] == [TextLine(line) for line in LINES_LINES]
@@ -218,7 +218,7 @@ def test_lines_end_at_lf_and_lose_one_cr(cutter: Cutter) -> None:
 
 
 @pytest.mark.parametrize("cutter", CUTTERS, ids=lambda cutter: cutter.__name__)
-def test_a_line_that_is_too_long_is_cut_and_the_next_is_not(cutter: Cutter) -> None:
+def test_menu_lines_truncate_only_overlong_lines(cutter: Cutter) -> None:
     octets = b"x" * 10 + b"\r\n" + b"y" * 11 + b"\r\n" + b"z" * 11 + b"\n" + b"w" * 500 + b"\nshort\n"
     lines = MenuLines(limit=10)
     assert [line for piece in cutter(octets) for line in lines.feed(piece)] == [
@@ -230,7 +230,7 @@ def test_a_line_that_is_too_long_is_cut_and_the_next_is_not(cutter: Cutter) -> N
     ]
 
 
-def test_a_line_without_end_is_not_kept() -> None:
+def test_menu_lines_buffer_of_endless_line_is_bounded() -> None:
     lines = MenuLines()
     for _ in range(100):
         assert lines.feed(b"x" * LINE_LIMIT) == []

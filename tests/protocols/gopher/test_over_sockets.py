@@ -30,7 +30,7 @@ PLACE = "127.0.0.1"
 
 
 @pytest.mark.parametrize("transcript", ON_A_SOCKET, ids=lambda each: each.name)
-async def test_what_the_transcript_says(
+async def test_transcript_over_socket(
     transcript: DialogueTranscript, server_tls: ssl.SSLContext, cafile: Path
 ) -> None:
     url = parse_as(GopherUrl, transcript.url)
@@ -72,7 +72,7 @@ SPOKEN_TO = sampled([UMN23, UMN30, PYGOPHERD], lambda flavour: None)
 
 
 @pytest.mark.parametrize("flavour", SPOKEN_TO, ids=lambda flavour: flavour.name)
-async def test_attributes_of_an_item_are_its_blocks(
+async def test_command_item_attributes_are_its_blocks(
     flavour: Flavour, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     server = await serve(nursery, flavour=flavour)
@@ -85,7 +85,7 @@ async def test_attributes_of_an_item_are_its_blocks(
     assert await command("ls", "-q", url) == (0, b"A story\n", b"")
 
 
-async def test_attributes_of_a_directory_are_the_blocks_of_its_items(nursery: trio.Nursery) -> None:
+async def test_command_directory_attributes_are_blocks_of_its_items(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     url = server.url("11/sub/deeper%09%09$")
     status, out, err = await command("cat", "-q", url)
@@ -94,7 +94,7 @@ async def test_attributes_of_a_directory_are_the_blocks_of_its_items(nursery: tr
 
 
 @pytest.mark.parametrize("path", ["00/story%09%09!+ABSTRACT", "11/sub/deeper%09%09$+ABSTRACT"])
-async def test_only_the_blocks_that_were_asked_for_are_given(path: str, nursery: trio.Nursery) -> None:
+async def test_command_named_attributes_select_blocks(path: str, nursery: trio.Nursery) -> None:
     """The server sends all blocks; the client selects."""
     server = await serve(nursery)
     status, out, _ = await command("cat", "-q", server.url(path))
@@ -103,7 +103,7 @@ async def test_only_the_blocks_that_were_asked_for_are_given(path: str, nursery:
     assert (response.content, response.text) == (out, out.decode())
 
 
-async def test_a_program_gets_blocks_and_entries(nursery: trio.Nursery) -> None:
+async def test_fetch_attributes_gives_blocks_and_entries(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     for path in ("00/story%09%09!", "11/sub/deeper%09%09$"):
         response = await resolver.fetch(server.url(path))
@@ -115,7 +115,7 @@ async def test_a_program_gets_blocks_and_entries(nursery: trio.Nursery) -> None:
         assert entry.extra["abstract"] == "What the story is about.\nIt has two lines."
 
 
-async def test_facts_of_an_item_are_lines(nursery: trio.Nursery) -> None:
+async def test_command_info_attributes_are_lines(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     status, out, _ = await command("info", "-q", server.url("00/story%09%09!"))
     lines = out.decode().splitlines()
@@ -127,7 +127,7 @@ async def test_facts_of_an_item_are_lines(nursery: trio.Nursery) -> None:
     assert json.loads(out)["extra"]["views"][1]["language"] == "Es_ES"
 
 
-async def test_a_menu_is_still_its_lines(nursery: trio.Nursery) -> None:
+async def test_command_menu_is_its_names(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     for path in ("11/sub", "11/sub%09%09+"):
         assert await command("cat", "-q", server.url(path)) == (0, b"About\nA folder in it\n", b"")

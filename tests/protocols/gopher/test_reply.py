@@ -58,7 +58,7 @@ FRAMED: list[tuple[str, ReplyShape]] = [
 
 
 @pytest.mark.parametrize(("path", "shape"), FRAMED)
-def test_a_framed_reply_is_read_by_the_view(path: str, shape: ReplyShape) -> None:
+def test_shape_of_framed_reply_follows_view(path: str, shape: ReplyShape) -> None:
     assert shape_of_framed(url_of(path)) == shape
 
 
@@ -84,7 +84,7 @@ UNFRAMED: list[tuple[str, bytes, ReplyShape]] = [
 
 
 @pytest.mark.parametrize(("path", "first", "shape"), UNFRAMED)
-def test_an_unframed_reply_is_read_by_the_type(path: str, first: bytes, shape: ReplyShape) -> None:
+def test_shape_of_unframed_reply_follows_type(path: str, first: bytes, shape: ReplyShape) -> None:
     assert shape_of_unframed(url_of(path), first) == shape
 
 
@@ -112,12 +112,12 @@ TYPES = {
 
 
 @pytest.mark.parametrize("character", TYPES)
-def test_the_table_of_types(character: str) -> None:
+def test_item_types_match_specification(character: str) -> None:
     row = find_type(character)
     assert (row.reading, row.media_type) == TYPES[character]
 
 
-def test_the_table_has_no_type_more() -> None:
+def test_item_types_are_all_tested() -> None:
     assert set(ITEM_TYPES) <= set(TYPES)
 
 
@@ -144,9 +144,7 @@ SNIFFED: list[tuple[str, bytes, str]] = [
 
 
 @pytest.mark.parametrize(("character", "first", "media_type"), SNIFFED)
-def test_the_first_octets_tell_where_the_type_leaves_it_open(
-    character: str, first: bytes, media_type: str
-) -> None:
+def test_media_type_of_ambiguous_type_uses_first_bytes(character: str, first: bytes, media_type: str) -> None:
     assert media_type_of(find_type(character), first) == media_type
 
 
@@ -178,7 +176,9 @@ REFUSALS_FRAMED: list[tuple[bytes, type[Declined], str | None, str]] = [
 
 
 @pytest.mark.parametrize(("text", "error", "code", "words"), REFUSALS_FRAMED)
-def test_framed_errors(text: bytes, error: type[Declined], code: str | None, words: str) -> None:
+def test_parse_refusal_of_framed_error(
+    text: bytes, error: type[Declined], code: str | None, words: str
+) -> None:
     refusal = parse_refusal(text, URL)
     assert (type(refusal), refusal.code, refusal.text) == (error, code, words)
     assert refusal.retryable == (error is TryLater)
@@ -193,7 +193,7 @@ def test_framed_errors(text: bytes, error: type[Declined], code: str | None, wor
         (b"3 0Moved\tx\rQUIT\tnew.dom\t70\r\n", "unknown location"),
     ],
 )
-def test_a_new_place_is_told_as_a_url(text: bytes, place: str) -> None:
+def test_parse_refusal_of_moved_item_names_url(text: bytes, place: str) -> None:
     assert place in parse_refusal(text, URL).message
 
 
@@ -243,7 +243,9 @@ CASES = [(MenuDetector, *row) for row in MENUS] + [(LineDetector, *row) for row 
 
 @pytest.mark.parametrize("cutter", CUTTERS, ids=lambda cutter: cutter.__name__)
 @pytest.mark.parametrize(("watch", "reply", "is_refusal"), CASES)
-def test_unframed_errors(watch: type[ErrorDetector], reply: bytes, is_refusal: bool, cutter: Cutter) -> None:
+def test_error_detector_decides_at_end(
+    watch: type[ErrorDetector], reply: bytes, is_refusal: bool, cutter: Cutter
+) -> None:
     watching = watch()
     for piece in cutter(reply):
         watching.feed(piece)
@@ -264,7 +266,7 @@ def test_unframed_errors(watch: type[ErrorDetector], reply: bytes, is_refusal: b
         (MenuDetector, b"i" + b"x" * WATCH_LIMIT),
     ],
 )
-def test_content_is_known_as_soon_as_it_can_be(watch: type[ErrorDetector], octets: bytes) -> None:
+def test_error_detector_accepts_content_early(watch: type[ErrorDetector], octets: bytes) -> None:
     watching = watch()
     watching.feed(octets[:-1])
     assert watching.is_refusal is None
@@ -275,7 +277,7 @@ def test_content_is_known_as_soon_as_it_can_be(watch: type[ErrorDetector], octet
     assert watching.is_refusal is False
 
 
-def test_the_words_of_an_error_line() -> None:
+def test_line_detector_refusal_has_text() -> None:
     watching = LineDetector()
     watching.feed(b"3'/n' \x1b[2Jdoes not exist\t\terror.host\t1\r\n")
     watching.finish()

@@ -30,7 +30,7 @@ def gopher(text: str) -> GopherUrl:
     [each for each in transcripts("gopher") if len(each.connections) == 1],
     ids=lambda each: each.name,
 )
-def test_the_octets_of_every_transcript(transcript: DialogueTranscript) -> None:
+def test_encode_request_matches_every_transcript(transcript: DialogueTranscript) -> None:
     line = encode_request(gopher(transcript.url))
     assert line.octets == line.shown == transcript.connections[0].said_by("C")
 
@@ -58,7 +58,7 @@ COMMANDS: list[tuple[bytes | None, GopherPlusCommand]] = [
 
 
 @pytest.mark.parametrize(("gopherplus", "command"), COMMANDS)
-def test_commands(gopherplus: bytes | None, command: GopherPlusCommand) -> None:
+def test_parse_command_of_gopherplus(gopherplus: bytes | None, command: GopherPlusCommand) -> None:
     assert parse_command(gopherplus) == command
 
 
@@ -91,7 +91,7 @@ UNSENDABLE: list[bytes] = [
 
 
 @pytest.mark.parametrize("gopherplus", UNSENDABLE)
-def test_anything_but_the_exact_form_is_refused(gopherplus: bytes) -> None:
+def test_encode_request_refuses_malformed_form(gopherplus: bytes) -> None:
     with pytest.raises(Refused) as caught:
         encode_request(with_gopherplus(gopher("gopher://h/0x"), gopherplus))
     assert caught.value.rule == "S03"
@@ -101,7 +101,7 @@ def test_anything_but_the_exact_form_is_refused(gopherplus: bytes) -> None:
 @pytest.mark.parametrize(
     "path", ["0a{}b", "0a%09b{}c", "7a%09{}%09+", "0{}%09%09" + "+%091%0D%0A+-1%0D%0A.%0D%0A"]
 )
-def test_no_field_is_ended_by_the_url(path: str, octet: bytes) -> None:
+def test_encode_request_refuses_delimiters_in_fields(path: str, octet: bytes) -> None:
     escape = f"%{octet[0]:02X}"
     url = gopher("gopher://h/" + path.format("!!"))
     selector, search = (
@@ -121,14 +121,14 @@ def test_no_field_is_ended_by_the_url(path: str, octet: bytes) -> None:
     assert escape[1:] in caught.value.message
 
 
-def test_a_request_has_a_longest_line() -> None:
+def test_encode_request_line_length_is_limited() -> None:
     assert len(encode_request(gopher("gopher://h/0" + "x" * 4096)).octets) == 4096 + 2
     with pytest.raises(Refused) as caught:
         encode_request(gopher("gopher://h/0" + "x" * 4097))
     assert caught.value.rule == "S02"
 
 
-def test_the_lines_of_a_form_do_not_count_as_its_request() -> None:
+def test_encode_request_form_lines_do_not_count_toward_limit() -> None:
     url = with_gopherplus(gopher("gopher://h/0x"), b"+\t1\r\n+-1\r\n" + b"y" * 5000 + b"\r\n.\r\n")
     assert encode_request(url).octets == b"x\t+\t1\r\n+-1\r\n" + b"y" * 5000 + b"\r\n.\r\n"
 
@@ -146,11 +146,11 @@ def test_the_lines_of_a_form_do_not_count_as_its_request() -> None:
         ("7x%09!%09+", RequestedView.ITEM),
     ],
 )
-def test_what_a_framed_reply_is_read_by(path: str, ask: RequestedView) -> None:
+def test_command_in_url_decides_framed_reading(path: str, ask: RequestedView) -> None:
     assert command_in(gopher("gopher://h/" + path)).requested is ask
 
 
-def test_refinements_are_urls() -> None:
+def test_refinements_build_urls() -> None:
     url = gopher("gopher://h/7find#fragment")
     assert GOPHER.build(with_search(url, "zwei wörter+")) == "gopher://h/7find%09zwei%20w%C3%B6rter+#fragment"
     assert (
@@ -161,6 +161,6 @@ def test_refinements_are_urls() -> None:
     assert dict(GOPHER.refine) == dict(GOPHERS.refine) == {"search": with_search, "view": with_view}
 
 
-def test_scheme_rows() -> None:
+def test_scheme_definitions_have_tls_and_port() -> None:
     assert (GOPHER.name, GOPHER.tls, GOPHERS.name, GOPHERS.tls) == ("gopher", "never", "gophers", "always")
     assert GOPHER.default_port == GOPHERS.default_port == 70

@@ -23,12 +23,12 @@ SURPLUS = {"gopher/odd-surplus": b".\r\n", "gopher/odd-no-form-unframed": b"The 
 ROWS = set(range(1, 50)) - {48}
 
 
-def test_every_row_of_the_table_has_its_transcript() -> None:
+def test_transcripts_cover_the_table() -> None:
     assert {f"gopher/row-{row:02d}" for row in ROWS} <= set(NAMES)
 
 
 @pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=NAMES)
-def test_the_dialogue_alone(transcript: DialogueTranscript) -> None:
+def test_transcript_through_dialogue(transcript: DialogueTranscript) -> None:
     url = parse_as(GopherUrl, transcript.url)
     if transcript.outcome.error == "Refused":
         with pytest.raises(Refused):
@@ -40,7 +40,7 @@ def test_the_dialogue_alone(transcript: DialogueTranscript) -> None:
 
 @pytest.mark.parametrize("cutter", CUTTERS, ids=lambda cutter: cutter.__name__)
 @pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=NAMES)
-async def test_the_dialogue_in_memory(transcript: DialogueTranscript, cutter: Cutter) -> None:
+async def test_transcript_in_memory(transcript: DialogueTranscript, cutter: Cutter) -> None:
     gate = MemoryGate.of(transcript, cutter)
     outcome = await resolve(open_url, parse(transcript.url), gate)
     check(outcome, transcript.outcome)
@@ -50,7 +50,7 @@ async def test_the_dialogue_in_memory(transcript: DialogueTranscript, cutter: Cu
 @pytest.mark.parametrize(
     "transcript", [each for each in TRANSCRIPTS if each.outcome.error is None], ids=lambda each: each.name
 )
-async def test_draining_gives_what_iterating_gives(transcript: DialogueTranscript) -> None:
+async def test_drain_gives_the_iterated_body(transcript: DialogueTranscript) -> None:
     gate, sink = MemoryGate.of(transcript), MemorySink()
     async with open_url(parse_as(GopherUrl, transcript.url), gate) as reply:
         moved = await reply.body.drain(sink)
@@ -62,7 +62,7 @@ async def test_draining_gives_what_iterating_gives(transcript: DialogueTranscrip
 @pytest.mark.parametrize(
     "transcript", [each for each in TRANSCRIPTS if each.outcome.error is None], ids=lambda each: each.name
 )
-async def test_the_untouched_octets_can_be_had(transcript: DialogueTranscript) -> None:
+async def test_raw_returns_the_bytes_sent(transcript: DialogueTranscript) -> None:
     """The raw bytes are the server's bytes after the header line, limited to the announced length."""
     async with open_url(parse_as(GopherUrl, transcript.url), MemoryGate.of(transcript)) as reply:
         content = b"".join([octets async for octets in reply.body])

@@ -38,22 +38,22 @@ BAD = [Bad(f"gopher://h/→%{octet:02X}x", "bad-gophertype") for octet in (0, 9,
 
 
 @pytest.mark.parametrize("row", GOOD, ids=lambda row: row.text)
-def test_gopher_urls_are_read(row: Good) -> None:
+def test_gopher_urls_are_parsed(row: Good) -> None:
     check_good(row)
 
 
 @pytest.mark.parametrize("row", BAD, ids=lambda row: row.text)
-def test_types_that_are_none(row: Bad) -> None:
+def test_gopher_url_invalid_type_is_refused(row: Bad) -> None:
     check_bad(row)
 
 
-def test_the_place_of_every_piece_is_kept() -> None:
+def test_gopher_url_places_include_every_part() -> None:
     url = parse("gopher://h/%31sel%09se%61rch%09+%09")
     shown = {place.name: url.text[place.start : place.end] for place in url.places[2:]}
     assert shown == {"gophertype": "%31", "selector": "sel", "search": "se%61rch", "gopherplus": "+%09"}
 
 
-def test_a_selector_control_is_pointed_at() -> None:
+def test_selector_control_error_has_position() -> None:
     with pytest.raises(InvalidUrl) as caught:
         parse("gopher://h/0a%41b%0Dc", strict=True)
     assert (caught.value.kind, caught.value.position) == ("selector-control", 17)
@@ -84,7 +84,7 @@ def gopher(gophertype: str, selector: bytes, *rest: bytes | None) -> GopherUrl:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_gopher_urls_are_written(url: GopherUrl, written: str) -> None:
+def test_gopher_urls_are_built(url: GopherUrl, written: str) -> None:
     assert build(url) == written
 
 
@@ -100,7 +100,7 @@ def test_gopher_urls_are_written(url: GopherUrl, written: str) -> None:
         (gopher("7", b"a", b"b\tc"), "selector-control"),
     ],
 )
-def test_what_would_be_another_url_is_not_written(url: GopherUrl, kind: str) -> None:
+def test_gopher_url_build_refuses_ambiguous_parts(url: GopherUrl, kind: str) -> None:
     with pytest.raises(InvalidUrl) as caught:
         build(url)
     assert caught.value.kind == kind

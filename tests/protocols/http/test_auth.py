@@ -40,16 +40,16 @@ READ: list[tuple[list[str], list[Challenge]]] = [
 
 
 @pytest.mark.parametrize(("fields", "challenges"), READ)
-def test_challenges(fields: list[str], challenges: list[Challenge]) -> None:
+def test_parse_challenges_of_fields(fields: list[str], challenges: list[Challenge]) -> None:
     assert parse_challenges(fields) == challenges
 
 
 @given(st.lists(st.text(st.sampled_from('aB,= "\\\t;~é'), max_size=40), max_size=3))
-def test_any_fields_are_challenges_or_none(fields: list[str]) -> None:
+def test_parse_challenges_accepts_any_fields(fields: list[str]) -> None:
     assert len(parse_challenges(fields)) <= 32
 
 
-def test_no_more_are_read_than_anybody_has() -> None:
+def test_parse_challenges_count_is_limited() -> None:
     assert len(parse_challenges([", ".join(f"A{number}" for number in range(10_000))])) == 32
 
 
@@ -73,7 +73,7 @@ MD5 = 'Digest realm="r", nonce="m", algorithm=MD5, qop="auth"'
         (["Basic realm=r", "Bearer"], None),
     ],
 )
-def test_the_strongest_that_can_be_answered(fields: list[str], nonce: str | None) -> None:
+def test_choose_prefers_strongest_supported_digest(fields: list[str], nonce: str | None) -> None:
     chosen = choose(parse_challenges(fields))
     assert (None if chosen is None else chosen.parameters["nonce"]) == nonce
 
@@ -86,7 +86,7 @@ def test_the_strongest_that_can_be_answered(fields: list[str], nonce: str | None
         ("Digest realm=r, nonce=n, algorithm=SHA-256", "without qop"),
     ],
 )
-def test_what_cannot_be_given_is_named(field: str, what: str) -> None:
+def test_choose_unsupported_digest_names_the_reason(field: str, what: str) -> None:
     with pytest.raises(Declined, match=what):
         choose(parse_challenges([field, "Basic realm=r"]))
 
@@ -109,7 +109,7 @@ _EXAMPLE = {
         ("SHA-256", "753927fa0e85d155564e2e272a28d1802ca10daf4496794697cf8db5856cb6c1"),
     ],
 )
-def test_the_examples_of_the_rfc(algorithm: str, response: str) -> None:
+def test_digest_matches_rfc_7616_examples(algorithm: str, response: str) -> None:
     challenge = Challenge("digest", {**_EXAMPLE, "algorithm": algorithm})
     digest = Digest(challenge, "f2/wE4q74E6zIJEtWaHKaf5wv/H5QzzpXusqGemxURZJ")
     assert digest.authorization(b"GET", b"/dir/index.html", MUFASA).decode() == (
@@ -179,7 +179,7 @@ PROOFS = list(proofs())
 @pytest.mark.parametrize(
     "proof", PROOFS, ids=[f"{proof.name}-{proof.said.get('nc', proof.said['nonce'])}" for proof in PROOFS]
 )
-def test_every_recorded_proof_is_ours(proof: Proof) -> None:
+def test_digest_matches_recorded_responses(proof: Proof) -> None:
     """A login that the server knew gives exactly the recorded response."""
     ours = []
     for login in LOGINS:
@@ -197,14 +197,14 @@ def test_every_recorded_proof_is_ours(proof: Proof) -> None:
         assert proof.said["response"] in ours
 
 
-def test_the_proof_of_the_server() -> None:
+def test_digest_proves_checks_rspauth() -> None:
     digest = Digest(Challenge("digest", _EXAMPLE), "c")
     digest.authorization(b"GET", b"/", MUFASA)
     assert digest.proves(Challenge("info", {}), b"/", MUFASA)
     assert not digest.proves(Challenge("info", {"rspauth": "0" * 32}), b"/", MUFASA)
 
 
-def test_the_next_nonce_is_taken_and_counted_from_one() -> None:
+def test_digest_nextnonce_resets_count() -> None:
     digest = Digest(Challenge("digest", _EXAMPLE), "c")
     digest.authorization(b"GET", b"/", MUFASA)
     digest.proves(Challenge("info", {"nextnonce": "n2"}), b"/", MUFASA)
@@ -223,13 +223,13 @@ def test_the_next_nonce_is_taken_and_counted_from_one() -> None:
         ({}, b"a:b", 'username="a:b"'),
     ],
 )
-def test_the_name_as_it_is_sent(said: dict[str, str], user: bytes, username: str) -> None:
+def test_digest_username_encoding(said: dict[str, str], user: bytes, username: str) -> None:
     digest = Digest(Challenge("digest", {**_EXAMPLE, **said}), "c")
     value = digest.authorization(b"GET", b"/", Credentials(user, b"p")).decode("latin-1")
     assert value.startswith(f"Digest {username}, realm=")
 
 
-def test_a_name_may_be_hashed() -> None:
+def test_digest_userhash_hides_username() -> None:
     digest = Digest(Challenge("digest", {**_EXAMPLE, "userhash": "true", "algorithm": "SHA-256"}), "c")
     value = digest.authorization(b"GET", b"/", MUFASA)
     assert b"Mufasa" not in value
@@ -240,7 +240,7 @@ def test_a_name_may_be_hashed() -> None:
     ("domain", "target", "covered"),
     [(None, b"/x", True), ("/a /b", b"/b/x", True), ("/a /b", b"/c", False), ("http://other/", b"/", False)],
 )
-def test_where_it_may_be_sent_unasked(domain: str | None, target: bytes, covered: bool) -> None:
+def test_digest_covers_domain(domain: str | None, target: bytes, covered: bool) -> None:
     said = _EXAMPLE if domain is None else {**_EXAMPLE, "domain": domain}
     assert Digest(Challenge("digest", said), "c").covers(target) is covered
 
@@ -248,6 +248,6 @@ def test_where_it_may_be_sent_unasked(domain: str | None, target: bytes, covered
 @pytest.mark.parametrize(
     "login", [Credentials(b"a\r\n", b"p"), Credentials(b"a", b"p\n"), Credentials(b"\0", b"p")]
 )
-def test_octets_that_would_end_the_field_are_refused(login: Credentials) -> None:
+def test_digest_credentials_with_control_bytes_are_refused(login: Credentials) -> None:
     with pytest.raises(Refused):
         Digest(Challenge("digest", _EXAMPLE), "c").authorization(b"GET", b"/", login)

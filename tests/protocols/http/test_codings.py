@@ -63,7 +63,7 @@ class Fed:
         return octets
 
 
-def test_decoding_octets_that_come_at_once_go_in_by_pieces() -> None:
+def test_decoding_feeds_large_input_in_pieces() -> None:
     fed, octets = Fed(), bytes(range(256)) * 4_097
     decoding = Decoding(fed, 100, None)
     assert b"".join(decoding.feed(octets)) == octets
@@ -71,7 +71,7 @@ def test_decoding_octets_that_come_at_once_go_in_by_pieces() -> None:
     assert max(fed.sizes) == FED
 
 
-def test_decoding_members_of_nothing_that_come_at_once_are_bounded() -> None:
+def test_decoding_of_many_empty_members_raises() -> None:
     empty = gzip.compress(b"", mtime=0)
     decoding = Decoding(choose(["gzip"], ALWAYS), 100, None)
     with pytest.raises(LimitExceeded, match="to nothing"):
@@ -94,22 +94,20 @@ CODED = [
 
 @pytest.mark.parametrize(("coding", "octets"), CODED)
 @pytest.mark.parametrize("step", [1, 7, 65_536])
-async def test_it_comes_out_in_small_pieces_however_it_comes_in(
-    coding: str, octets: bytes, step: int
-) -> None:
+async def test_decoding_gives_small_pieces_for_every_split(coding: str, octets: bytes, step: int) -> None:
     content, largest = await take(decoded(coding, cut(octets, step)))
     assert content == TEXT
     assert largest <= PIECE
 
 
-async def test_draining_gives_the_same() -> None:
+async def test_decoding_drain_gives_same_bytes() -> None:
     sink = MemorySink()
     assert await decoded("gzip", [gzip.compress(TEXT, mtime=0)]).drain(sink) == len(TEXT)
     assert sink.octets == TEXT
 
 
 @pytest.mark.parametrize(("coding", "octets"), CODED)
-async def test_a_stream_that_is_not_whole(coding: str, octets: bytes) -> None:
+async def test_decoding_truncated_stream_raises_truncated(coding: str, octets: bytes) -> None:
     for end in (1, 5, len(octets) // 2, len(octets) - 1):
         with pytest.raises(Truncated) as caught:
             await take(decoded(coding, [octets[:end]]))
@@ -117,7 +115,7 @@ async def test_a_stream_that_is_not_whole(coding: str, octets: bytes) -> None:
 
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate"])
-async def test_no_octets_at_all_are_of_any_coding(coding: str) -> None:
+async def test_decoding_of_no_bytes_gives_no_bytes(coding: str) -> None:
     assert await take(decoded(coding, [])) == (b"", 0)
 
 
@@ -132,7 +130,7 @@ async def test_no_octets_at_all_are_of_any_coding(coding: str) -> None:
         ("gzip", zlib.compress(TEXT)),
     ],
 )
-async def test_what_is_not_of_the_coding(coding: str, octets: bytes) -> None:
+async def test_decoding_invalid_stream_raises(coding: str, octets: bytes) -> None:
     with pytest.raises(ProtocolError) as caught:
         await take(decoded(coding, [octets]))
     assert not isinstance(caught.value, LimitExceeded)
@@ -151,7 +149,7 @@ def bomb(size: int) -> bytes:
         (64 * MEBIBYTE, 100, "ratio"),
     ],
 )
-async def test_the_ratio(size: int, ratio: int, limit: str | None) -> None:
+async def test_decoding_ratio_is_limited(size: int, ratio: int, limit: str | None) -> None:
     body = decoded("gzip", cut(bomb(size), 4096), ratio)
     if limit is None:
         assert len((await take(body))[0]) == size
@@ -163,7 +161,7 @@ async def test_the_ratio(size: int, ratio: int, limit: str | None) -> None:
     assert len(sink.octets) <= max(MEBIBYTE, ratio * 4096)
 
 
-async def test_an_honest_start_buys_a_bomb_no_memory() -> None:
+async def test_decoding_bomb_after_incompressible_data_uses_bounded_memory() -> None:
     """Incompressible bytes raise the allowance for the rest, which is still decoded piece by piece."""
     import random
 
@@ -183,7 +181,7 @@ async def test_an_honest_start_buys_a_bomb_no_memory() -> None:
     assert peak < MEBIBYTE
 
 
-async def test_a_bomb_is_refused_in_flat_memory() -> None:
+async def test_decoding_bomb_is_refused_in_bounded_memory() -> None:
     octets = gzip.decompress(BOMB)  # 64 MiB, compressed once
     tracemalloc.start()
     try:
@@ -206,7 +204,7 @@ async def test_a_bomb_is_refused_in_flat_memory() -> None:
         (["x-deflate"], ProtocolError),
     ],
 )
-def test_what_is_not_undone(codings: list[str], error: type[ProtocolError]) -> None:
+def test_choose_unsupported_codings_raise(codings: list[str], error: type[ProtocolError]) -> None:
     with pytest.raises(ProtocolError) as caught:
         choose(codings, ALWAYS)
     assert type(caught.value) is error
@@ -214,7 +212,7 @@ def test_what_is_not_undone(codings: list[str], error: type[ProtocolError]) -> N
 
 
 @given(st.sampled_from(["gzip", "deflate"]), st.binary(max_size=200), st.sampled_from([1, 3, 200]))
-async def test_any_octets_give_octets_or_an_error_of_ours(coding: str, octets: bytes, step: int) -> None:
+async def test_decoding_any_bytes_gives_bytes_or_error(coding: str, octets: bytes, step: int) -> None:
     try:
         content, _ = await take(decoded(coding, cut(octets, step)))
     except ResolveError:

@@ -81,7 +81,7 @@ ROWS: list[tuple[tuple[str, ...], str]] = [
 
 
 @pytest.mark.parametrize(("fields", "value"), ROWS)
-def test_what_is_sent(fields: tuple[str, ...], value: str) -> None:
+def test_jar_header_by_cookie_attributes(fields: tuple[str, ...], value: str) -> None:
     assert sent(*fields) == value
 
 
@@ -118,18 +118,18 @@ def test_what_is_sent(fields: tuple[str, ...], value: str) -> None:
         ("a=1", "http://h.example/", "http://h.example./", "a=1"),
     ],
 )
-def test_where_it_is_sent(field: str, at: str, to: str, value: str) -> None:
+def test_jar_header_by_host_and_scheme(field: str, at: str, to: str, value: str) -> None:
     assert sent(field, at=at, to=to) == value
 
 
-def test_nobody_on_the_way_replaces_what_tls_has_set() -> None:
+def test_jar_http_response_does_not_replace_secure_cookie() -> None:
     jar = Jar()
     jar.take(ResponseHead(200, "OK", (("set-cookie", "a=1; Secure"),)), url_of("https://h.example/"), None)
     jar.take(ResponseHead(200, "OK", (("set-cookie", "a=2"),)), url_of("http://h.example/"), None)
     assert jar.header(url_of("https://h.example/")) == b"a=1"
 
 
-def test_without_a_list_nothing_is_for_more_than_one_host() -> None:
+def test_jar_without_suffix_list_ignores_parent_domains() -> None:
     jar = Jar()
     for field in ("a=1; Domain=example.org", "b=2; Domain=x.example.org"):
         jar.take(ResponseHead(200, "OK", (("set-cookie", field),)), url_of("http://x.example.org/"), None)
@@ -137,7 +137,7 @@ def test_without_a_list_nothing_is_for_more_than_one_host() -> None:
     assert jar.header(url_of("http://y.x.example.org/")) == b""
 
 
-def test_the_bounds() -> None:
+def test_jar_size_is_limited() -> None:
     jar, url = Jar(), url_of("http://h.example/")
     jar.take(ResponseHead(200, "OK", tuple(("set-cookie", f"c{n}=1") for n in range(100))), url, None)
     assert len(jar.cookies) == 50
@@ -153,7 +153,7 @@ def test_the_bounds() -> None:
     assert len(jar.header(url)) <= 16_384
 
 
-def test_only_a_change_is_a_change() -> None:
+def test_jar_revision_counts_only_changes() -> None:
     jar, url = Jar(), url_of("http://h.example/")
     seen = []
     for field in ("a=1", "a=1", "a=2", "b=1; Max-Age=0", "a=2; Max-Age=0"):
@@ -163,13 +163,13 @@ def test_only_a_change_is_a_change() -> None:
 
 
 @given(st.text(st.characters(max_codepoint=255), max_size=60))
-def test_any_field_is_a_cookie_or_none(field: str) -> None:
+def test_jar_accepts_any_field(field: str) -> None:
     value = sent(field)
     assert not set(value) & set("\r\n\0")
 
 
 @given(st.text(st.sampled_from("0123456789:- ,JanSunGMT"), max_size=40))
-def test_any_text_is_a_date_or_none(text: str) -> None:
+def test_parse_cookie_date_accepts_any_text(text: str) -> None:
     date = parse_cookie_date(text)
     assert date is None or 1601 <= date.year <= 9999
 
@@ -203,7 +203,7 @@ GOOD: list[tuple[str, dict[str, object]]] = [
 
 
 @pytest.mark.parametrize(("line", "differs"), GOOD)
-def test_a_cookie(line: str, differs: dict[str, object]) -> None:
+def test_parse_line_of_cookie_roundtrips(line: str, differs: dict[str, object]) -> None:
     found = parse_line(line.encode("latin-1") + b"\n", 0, installed())
     assert found == type(ONE)(**{**{name: getattr(ONE, name) for name in ONE._fields}, **differs})
     assert found is not None
@@ -213,7 +213,7 @@ def test_a_cookie(line: str, differs: dict[str, object]) -> None:
 @pytest.mark.parametrize(
     "line", ["", "  ", "# Netscape HTTP Cookie File", "#h\tFALSE\t/\tFALSE\t0\tn\tv", "\t"]
 )
-def test_no_cookie(line: str) -> None:
+def test_parse_line_of_comment_gives_none(line: str) -> None:
     assert parse_line(line.encode() + b"\n", 0, None) is None
 
 
@@ -249,14 +249,14 @@ BAD = [
 
 
 @pytest.mark.parametrize("line", BAD)
-def test_what_no_server_could_have_set_is_passed_over_and_not_shown(line: str) -> None:
+def test_parse_line_invalid_raises_without_showing_it(line: str) -> None:
     with pytest.raises(BadLine) as caught:
         parse_line(line.encode() + b"\n", 0, installed())
     assert "admin" not in str(caught.value)
 
 
 @given(st.binary(max_size=80))
-def test_any_line_is_a_cookie_a_comment_or_bad(octets: bytes) -> None:
+def test_read_lines_of_any_bytes_keep_every_byte(octets: bytes) -> None:
     for number, line in read_lines(octets):
         try:
             cookie = parse_line(line, number, None)
@@ -299,7 +299,7 @@ FOREIGN = b"# a word of mine\n\nneither a cookie nor a comment\n# another\r\n"
         (b"", jar(), jar(cookie("s", expires=None)), TITLE + line("s", expires=0)),
     ],
 )
-def test_what_changed_is_put_into_the_file_as_it_is_now(
+def test_merge_cookies_writes_only_changes(
     octets: bytes,
     before: dict[tuple[object, ...], Cookie],
     after: dict[tuple[object, ...], Cookie],
@@ -308,7 +308,7 @@ def test_what_changed_is_put_into_the_file_as_it_is_now(
     assert merge_cookies(octets, before, after, NOW, installed()) == expected
 
 
-def test_a_jar_without_a_clock_has_no_ends() -> None:
+def test_jar_without_clock_has_no_expired_cookies() -> None:
     assert Jar().now == 0
     assert not ONE.is_over(Jar().now)
     assert ONE.is_over(2_000)

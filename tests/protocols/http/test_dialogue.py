@@ -94,7 +94,7 @@ def head_of(text: str, options: Options, held: Credentials | None) -> tuple[list
         ("http://:p@h/", None, HELD, [], b"Basic OnA="),
     ],
 )
-def test_whose_credentials_are_sent(
+def test_retrieve_sends_credentials_of_expected_source(
     text: str,
     login: Credentials | None,
     held: Credentials | None,
@@ -107,7 +107,7 @@ def test_whose_credentials_are_sent(
     assert sent == ([] if value is None else [b"Authorization: " + value])
 
 
-def test_the_plan_is_the_dialogue() -> None:
+def test_retrieve_plan_has_expected_steps() -> None:
     steps: list[Step] = rehearse(retrieve(url_of("https://u:secret@h/a")))
     assert [type(step) for step in steps] == [Acquire, Send, Receive, PlanNote, StartBody, CopyBody]
     say = steps[1]
@@ -136,7 +136,7 @@ LENGTH = b"Content-Length: 5\r\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n
 OK = b"HTTP/1.1 200 OK\r\n" + LENGTH
 
 
-async def test_facts_are_asked_for_by_head() -> None:
+async def test_want_facts_sends_head() -> None:
     gate = MemoryGate([script(request(b"HEAD"), OK)], options=Options(want="facts"), logins=[None])
     async with open_url(parse_as(HttpUrl, "http://h.dom/x"), gate) as reply:
         assert (reply.size, reply.modified is not None) == (5, True)
@@ -154,7 +154,7 @@ async def test_facts_are_asked_for_by_head() -> None:
         (b"Content-Disposition: attachment\r\nContent-Disposition: attachment; filename=late\r\n", None),
     ],
 )
-async def test_a_name_is_suggested_as_the_server_has_it(fields: bytes, name: bytes | None) -> None:
+async def test_suggested_name_is_unchanged(fields: bytes, name: bytes | None) -> None:
     answer = b"HTTP/1.1 200 OK\r\n" + fields + LENGTH
     gate = MemoryGate([script(request(b"HEAD"), answer)], options=Options(want="facts"), logins=[None])
     async with open_url(parse_as(HttpUrl, "http://h.dom/x"), gate) as reply:
@@ -162,7 +162,7 @@ async def test_a_name_is_suggested_as_the_server_has_it(fields: bytes, name: byt
 
 
 @pytest.mark.parametrize("status", [b"405 No", b"501 No"])
-async def test_a_server_without_head_is_asked_by_get_and_not_listened_to(status: bytes) -> None:
+async def test_want_facts_without_head_support_uses_get_without_body(status: bytes) -> None:
     refusal = b"HTTP/1.1 " + status + b"\r\nContent-Length: 9\r\n\r\n"
     scripts = [script(request(b"HEAD"), refusal), script(request(), OK)]
     gate = MemoryGate(scripts, options=Options(want="facts"), logins=[None])
@@ -173,7 +173,7 @@ async def test_a_server_without_head_is_asked_by_get_and_not_listened_to(status:
     gate.check_finished()
 
 
-async def test_a_refused_head_is_refused() -> None:
+async def test_head_refused_raises() -> None:
     gate = MemoryGate(
         [script(request(b"HEAD"), b"HTTP/1.1 404 No\r\nContent-Length: 9\r\n\r\n")],
         options=Options(want="facts"),
@@ -185,7 +185,7 @@ async def test_a_refused_head_is_refused() -> None:
     assert gate.loans[0].kept is not None
 
 
-async def test_what_is_kept_in_a_file_is_asked_for_uncoded() -> None:
+async def test_want_file_requests_identity_coding() -> None:
     coded = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 0\r\n\r\n"
     gate = MemoryGate([script(request(), coded)], options=Options(want="file"), logins=[None])
     async with open_url(parse_as(HttpUrl, "http://h.dom/x"), gate) as reply:
@@ -205,7 +205,7 @@ def perform(used: bool, *, gone: int) -> list[type[Step]]:
 ONCE = [Send, Receive]
 
 
-def test_a_kept_connection_that_is_gone_is_tried_again_on_a_new_one() -> None:
+def test_retrieve_on_closed_pooled_connection_reconnects() -> None:
     assert perform(True, gone=0) == [RequestCredentials, Acquire, *ONCE, PlanNote, StartBody, CopyBody]
     assert perform(True, gone=1) == [
         RequestCredentials,
@@ -220,7 +220,7 @@ def test_a_kept_connection_that_is_gone_is_tried_again_on_a_new_one() -> None:
 
 
 @pytest.mark.parametrize(("used", "gone"), [(False, 1), (True, 2)])
-def test_a_new_connection_is_not(used: bool, gone: int) -> None:
+def test_retrieve_on_closed_new_connection_raises(used: bool, gone: int) -> None:
     with pytest.raises(Disconnected):
         perform(used, gone=gone)
 
@@ -268,7 +268,7 @@ def gate_of(said: bytes, cutter: Cutter = CUTTERS[0], limits: Limits | None = No
         (ANSWER_OK + b"Content-Encoding: compress\r\nContent-Length: 2\r\n\r\nhi", False),
     ],
 )
-async def test_which_connections_are_kept(said: bytes, kept: bool) -> None:
+async def test_connection_is_pooled_only_after_complete_response(said: bytes, kept: bool) -> None:
     gate = gate_of(said)
     try:
         async with open_url(parse_as(HttpUrl, "http://h.dom/x"), gate) as reply:
@@ -280,14 +280,14 @@ async def test_which_connections_are_kept(said: bytes, kept: bool) -> None:
 
 
 @pytest.mark.parametrize("cutter", CUTTERS, ids=lambda cutter: cutter.__name__)
-async def test_a_body_that_is_left_unread_ends_the_connection(cutter: Cutter) -> None:
+async def test_connection_with_unread_body_is_not_pooled(cutter: Cutter) -> None:
     gate = gate_of(ANSWER_OK + b"Content-Length: 6\r\n\r\nhello!", cutter)
     async with open_url(parse_as(HttpUrl, "http://h.dom/x"), gate) as reply:
         await anext(aiter(reply.body))
     assert gate.loans[0].kept is None
 
 
-async def test_an_end_is_an_end_however_often_one_asks() -> None:
+async def test_body_iterated_again_after_end_is_empty() -> None:
     gate = gate_of(ANSWER_OK + CHUNKED + b"2\r\nhi\r\n0\r\n\r\n")
     async with open_url(parse_as(HttpUrl, "http://h.dom/x"), gate) as reply:
         assert [octets async for octets in reply.body] == [b"hi"]
@@ -295,7 +295,7 @@ async def test_an_end_is_an_end_however_often_one_asks() -> None:
     assert reply.verified == {"terminator"}
 
 
-async def test_small_chunks_come_together() -> None:
+async def test_small_chunks_are_joined() -> None:
     """Chunks read together are one piece."""
     gate = gate_of(ANSWER_OK + CHUNKED + b"1\r\nx\r\n" * 5_000 + b"0\r\n\r\n")
     async with open_url(parse_as(HttpUrl, "http://h.dom/x"), gate) as reply:
@@ -331,7 +331,7 @@ edits = st.lists(
 
 
 @given(st.sampled_from(GOOD), edits, st.sampled_from(["close", "reset", "cut", "quiet"]), st.booleans())
-async def test_any_octets_give_a_reply_or_an_error_of_ours(
+async def test_retrieve_any_bytes_give_reply_or_error(
     said: bytes, changes: list[tuple[float, int, bytes]], end: End, drained: bool
 ) -> None:
     for where, gone, instead in changes:
@@ -395,7 +395,7 @@ ASKED = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"
         ),
     ],
 )
-async def test_an_answer_is_told_as_it_is(
+async def test_relay_returns_response_unchanged(
     answer: bytes, status: int, reason: str, meta: tuple[tuple[str, str], ...], body: bytes
 ) -> None:
     gate = gate_to(ASKED, b"HTTP/1.1 " + answer)
@@ -408,14 +408,14 @@ async def test_an_answer_is_told_as_it_is(
 
 
 @pytest.mark.parametrize(("coding", "error"), [(b"gzip, gzip", LimitExceeded), (b"x-unknown", ProtocolError)])
-async def test_what_cannot_be_undone_is_not_begun(coding: bytes, error: type[ProtocolError]) -> None:
+async def test_relay_unsupported_coding_raises_before_body(coding: bytes, error: type[ProtocolError]) -> None:
     gate = gate_to(ASKED, b"HTTP/1.1 200 OK\r\nContent-Encoding: %b\r\n\r\n" % coding)
     with pytest.raises(error):
         async with hold(relay(HttpRequest(b"GET", b"/", HOST), Options(), Limits(), tls=False), gate):
             raise AssertionError("it has begun")
 
 
-async def test_a_body_that_is_known_leaves_with_its_head() -> None:
+async def test_relay_sends_known_body_with_head() -> None:
     length = (*HOST, (b"Content-Length", b"2"))
     gate = gate_to(b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nhi", b"HTTP/1.1 204 No\r\n\r\n")
     dialogue = relay(HttpRequest(b"POST", b"/", length, b"hi"), Options(), Limits(), tls=False)
@@ -426,7 +426,7 @@ async def test_a_body_that_is_known_leaves_with_its_head() -> None:
 
 
 @pytest.mark.parametrize(("headers", "body"), [(HOST, b"x"), ((*HOST, (b"Content-Length", b"5")), b"four")])
-def test_a_body_that_is_not_as_announced_opens_nothing(headers: Headers, body: bytes) -> None:
+def test_relay_body_length_mismatch_opens_nothing(headers: Headers, body: bytes) -> None:
     with pytest.raises(Refused) as caught:
         next(relay(HttpRequest(b"POST", b"/", headers, body), Options(), Limits(), tls=False))
     assert caught.value.rule == "S02"
@@ -443,7 +443,7 @@ def steps_of(dialogue: Dialogue[None], *, used: object, gone: int) -> list[type[
     ("method", "whole", "again"),
     [(b"GET", True, True), (b"PUT", True, True), (b"POST", True, False), (b"PUT", False, False)],
 )
-def test_what_is_sent_twice_when_a_kept_connection_is_gone(method: bytes, whole: bool, again: bool) -> None:
+def test_relay_repeats_only_idempotent_requests(method: bytes, whole: bool, again: bool) -> None:
     body = b"x" if whole else source_of(iter([b"x"]))
     said: type[Step] = Send if whole else SendBody
 
@@ -470,7 +470,7 @@ class Frames:
     """The pool state of an HTTP/2 connection."""
 
 
-def test_a_connection_in_frames_goes_back_where_nobody_is_to_speak_so() -> None:
+def test_relay_returns_http2_connection_and_acquires_another() -> None:
     dialogue = relay(HttpRequest(b"POST", b"/", RELAY_CHUNKED, b"x"), Options(), Limits(), tls=True)
     frames = Frames()
     known: list[object] = [frames, True]

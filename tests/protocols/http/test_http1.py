@@ -37,7 +37,7 @@ def read(octets: bytes, limits: Limits | None = None, method: bytes = b"GET") ->
 HEAD = b"HTTP/1.1 200 Very Well\r\nContent-Length: 3\r\nX-A: \xe9  b\r\nx-a: c\r\n\r\n"
 
 
-def test_the_head_as_a_value() -> None:
+def test_read_head_gives_response_head() -> None:
     head = read(HEAD)
     assert (head.status, head.reason, head.shown) == (200, "Very Well", "200 Very Well")
     assert head.fields == (("content-length", "3"), ("x-a", "\xe9  b"), ("x-a", "c"))
@@ -46,7 +46,7 @@ def test_the_head_as_a_value() -> None:
 
 @pytest.mark.parametrize("octets", [HEAD, b"HTTP/1.1 100 Wait\r\n\r\n" + HEAD, HEAD.replace(b"\r", b"")])
 @pytest.mark.parametrize("step", [1, 2, 7, 1000])
-def test_a_head_comes_in_any_pieces_and_what_follows_stays(octets: bytes, step: int) -> None:
+def test_read_head_leaves_following_bytes_for_every_split(octets: bytes, step: int) -> None:
     buffer = Buffer()
     waiting = exchange().read_head(buffer)
     head = None
@@ -82,7 +82,7 @@ def status_and(*lines: bytes) -> bytes:
         (b"HTTP/1.1 200 " + b"x" * 40, "line"),  # without a line end
     ],
 )
-def test_limits_of_a_head(octets: bytes, limit: str | None) -> None:
+def test_read_head_line_limits(octets: bytes, limit: str | None) -> None:
     if limit is None:
         assert read(octets, SMALL).status == 200
         return
@@ -107,7 +107,7 @@ LARGE = b"X: " + b"x" * 60_000
         (status_and(*[LARGE] * 17), Limits(line=1_000_000), "lines"),
     ],
 )
-def test_all_heads_of_an_answer_are_bounded_in_all(octets: bytes, limits: Limits, limit: str | None) -> None:
+def test_read_head_total_size_is_limited(octets: bytes, limits: Limits, limit: str | None) -> None:
     if limit is None:
         assert read(octets, limits).status == 200
         return
@@ -130,7 +130,7 @@ def test_all_heads_of_an_answer_are_bounded_in_all(octets: bytes, limits: Limits
         ),
     ],
 )
-def test_what_is_not_http_shows_before_its_line_ends(octets: bytes) -> None:
+def test_read_head_of_other_protocol_raises_early(octets: bytes) -> None:
     buffer = Buffer()
     buffer.feed(octets)
     with pytest.raises(ProtocolError, match="status line"):
@@ -138,7 +138,7 @@ def test_what_is_not_http_shows_before_its_line_ends(octets: bytes) -> None:
 
 
 @pytest.mark.parametrize("cut", range(len(HEAD)))
-def test_a_head_that_ends_early(cut: int) -> None:
+def test_read_head_truncated_raises_disconnected(cut: int) -> None:
     with pytest.raises(Disconnected):
         read(HEAD[:cut])
 
@@ -155,7 +155,7 @@ def test_a_head_that_ends_early(cut: int) -> None:
         ([b"Connection: close"], b"1.1 404", False),
     ],
 )
-def test_whether_the_connection_may_serve_again(fields: list[bytes], status: bytes, reusable: bool) -> None:
+def test_exchange_reusable_by_connection_field(fields: list[bytes], status: bytes, reusable: bool) -> None:
     made = exchange()
     octets = b"".join(line + b"\r\n" for line in (b"HTTP/" + status + b" OK", *fields, b""))
     run_reader(made.read_head, octets)
@@ -172,12 +172,12 @@ def test_whether_the_connection_may_serve_again(fields: list[bytes], status: byt
     ],
 )
 @pytest.mark.parametrize("method", [b"GET", b"HEAD"])
-def test_read_head_transfer_coding_that_may_not_be_raises(method: bytes, head: bytes, words: str) -> None:
+def test_read_head_with_invalid_transfer_coding_raises(method: bytes, head: bytes, words: str) -> None:
     with pytest.raises(ProtocolError, match=words):
         run_reader(exchange(method).read_head, head + b"\r\n\r\n")
 
 
-def test_a_client_that_says_close_does_not_come_back() -> None:
+def test_exchange_not_reusable_after_client_close() -> None:
     made = exchange(b"GET", None, (b"Connection", b"close"))
     run_reader(made.read_head, status_and(b"Content-Length: 0"))
     assert not made.reusable
@@ -199,14 +199,14 @@ def dechunk(pieces: Iterable[bytes], limits: Limits | None = None) -> tuple[byte
 
 
 @pytest.mark.parametrize("step", [1, 2, 3, 1000])
-def test_chunks_come_in_any_pieces_and_what_follows_stays(step: int) -> None:
+def test_take_chunks_leaves_following_bytes_for_every_split(step: int) -> None:
     octets = CHUNKED + b"HTTP"
     pieces = [octets[start : start + step] for start in range(0, len(octets), step)]
     assert dechunk(pieces) == (b"hello world", b"HTTP", True)
 
 
 @pytest.mark.parametrize("cut", range(len(CHUNKED)))
-def test_chunks_that_end_early_have_not_ended(cut: int) -> None:
+def test_take_chunks_truncated_is_not_ended(cut: int) -> None:
     data, left, ended = dechunk([CHUNKED[:cut]])
     assert (b"hello world".startswith(data), left, ended) == (True, b"", False)
 
@@ -227,14 +227,14 @@ def test_chunks_that_end_early_have_not_ended(cut: int) -> None:
         (b"0\r\nA b\r\n\r\n", None),
     ],
 )
-def test_what_are_no_chunks(octets: bytes, limit: str | None) -> None:
+def test_take_chunks_malformed_raises(octets: bytes, limit: str | None) -> None:
     with pytest.raises(ProtocolError) as caught:
         dechunk([octets, b"\r\n" * 30], SMALL)
     assert getattr(caught.value, "limit", None) == limit
     assert "hello" not in str(caught.value), "an error with octets of a body"
 
 
-def test_no_octets_of_a_body_in_an_error() -> None:
+def test_take_chunks_error_has_no_body_bytes() -> None:
     with pytest.raises(ProtocolError) as caught:
         dechunk([b"2\r\nhi-secret\r\n"])
     assert "secret" not in str(caught.value)
@@ -248,14 +248,16 @@ def test_no_octets_of_a_body_in_an_error() -> None:
         ([], [], b""),
     ],
 )
-def test_a_body_of_the_request(headers: list[tuple[bytes, bytes]], pieces: list[bytes], sent: bytes) -> None:
+def test_encode_body_by_request_framing(
+    headers: list[tuple[bytes, bytes]], pieces: list[bytes], sent: bytes
+) -> None:
     made = Http1Exchange(prepare(b"POST", b"/", [HOST, *headers]), Limits())
     lines = [*(made.encode_body(piece) for piece in pieces), made.encode_end()]
     assert b"".join(line.octets for line in lines) == sent
 
 
 @pytest.mark.parametrize("pieces", [[b"abcd"], [b"ab"], [b"abc", b"d"]])
-def test_a_body_of_the_request_is_as_long_as_announced(pieces: list[bytes]) -> None:
+def test_encode_body_length_mismatch_is_refused(pieces: list[bytes]) -> None:
     made = Http1Exchange(prepare(b"POST", b"/", [HOST, (b"Content-Length", b"3")]), Limits())
     with pytest.raises(Refused):
         _ = [*map(made.encode_body, pieces), made.encode_end()]
@@ -264,7 +266,7 @@ def test_a_body_of_the_request_is_as_long_as_announced(pieces: list[bytes]) -> N
 @pytest.mark.parametrize(
     "headers", [[], [HOST, HOST], [HOST, (b"A b", b"c")], [HOST, (b"A", b"b\r\nc")], [HOST, (b"A", b"\0")]]
 )
-def test_what_cannot_be_sent(headers: list[tuple[bytes, bytes]]) -> None:
+def test_prepare_invalid_headers_are_refused(headers: list[tuple[bytes, bytes]]) -> None:
     with pytest.raises(Refused) as caught:
         Http1Exchange(prepare(b"GET", b"/", headers), Limits())
     assert caught.value.rule == "S02"
@@ -279,7 +281,7 @@ octets_like_http = st.lists(st.sampled_from(WORDS) | st.binary(max_size=6), max_
 
 
 @given(octets_like_http | octets_like_http.map(lambda octets: b"HTTP/1.1 200 OK\r\n" + octets))
-def test_any_octets_give_a_value_or_an_error_of_ours(octets: bytes) -> None:
+def test_exchange_any_bytes_give_value_or_error(octets: bytes) -> None:
     made, buffer = exchange(limits=SMALL), Buffer()
     buffer.feed(octets)
     buffer.feed(b"")
@@ -335,16 +337,14 @@ def by_h11(request: HttpRequest) -> bytes | None:
     FIELDS,
 )
 @example(b"GET", b"/a?b", [(b"User-Agent", b"a b"), (b"Accept", b"*/*")])
-def test_what_is_written_is_what_h11_writes(
-    method: bytes, target: bytes, fields: list[tuple[bytes, bytes]]
-) -> None:
+def test_write_plain_matches_h11(method: bytes, target: bytes, fields: list[tuple[bytes, bytes]]) -> None:
     for headers in (fields, [PLAIN_HOST, *fields]):
         request = HttpRequest(method, target, tuple(headers))
         written = write_plain(request)
         assert written is None or written.octets == by_h11(request)
 
 
-def test_what_is_plain_to_write() -> None:
+def test_write_plain_accepts_only_simple_requests() -> None:
     headers = (PLAIN_HOST, (b"User-Agent", b"a/1 (b)"), (b"Accept", b"*/*"))
     octets = b"GET /x HTTP/1.1\r\nHost: h.example:81\r\nUser-Agent: a/1 (b)\r\nAccept: */*\r\n\r\n"
     written = write_plain(HttpRequest(b"GET", b"/x", headers))
@@ -384,7 +384,7 @@ def judged_by_h11(octets: bytes, method: bytes) -> tuple[int, str, list[tuple[st
     st.lists(st.tuples(NAMES, st.sampled_from([b":", b": ", b":\t ", b" : "]), VALUES, ENDS), max_size=4),
     st.sampled_from([b"GET", b"HEAD"]),
 )
-def test_what_is_read_is_what_h11_reads(
+def test_read_plain_matches_h11(
     status: bytes, fields: list[tuple[bytes, bytes, bytes, bytes]], method: bytes
 ) -> None:
     octets = b"".join([status, b"\r\n", *(part for field in fields for part in field), b"\r\n"])
@@ -399,7 +399,7 @@ def test_what_is_read_is_what_h11_reads(
     assert reader == "ContentLengthReader"
 
 
-def test_what_is_plain_to_read() -> None:
+def test_read_plain_gives_response_head() -> None:
     head, left = plain_read(PLAIN + b"abc")
     fields = (("server", "s"), ("content-length", "3"), ("connection", "keep-alive"), ("etag", ""))
     assert head == ResponseHead(200, "OK", fields, BodyFraming.LENGTH, 3)
@@ -426,20 +426,20 @@ def test_what_is_plain_to_read() -> None:
         PLAIN.replace(b"Server: s", b"Server: s "),
     ],
 )
-def test_where_there_is_a_doubt_nothing_is_taken(octets: bytes) -> None:
+def test_read_plain_leaves_doubtful_heads(octets: bytes) -> None:
     assert plain_read(octets) == (None, octets)
 
 
 @pytest.mark.parametrize(
     ("limits", "plain"), [((len(PLAIN), 4), True), ((len(PLAIN) - 1, 4), False), ((200, 3), False)]
 )
-def test_what_could_be_beyond_a_limit_is_read_line_by_line(limits: tuple[int, int], plain: bool) -> None:
+def test_read_plain_leaves_heads_beyond_limits(limits: tuple[int, int], plain: bool) -> None:
     line, lines = limits
     head, _ = plain_read(PLAIN, limits=Limits(line=line, lines=lines))
     assert (head is not None) is plain
 
 
-def test_a_line_of_blanks_takes_no_square_of_its_length() -> None:
+def test_read_plain_of_blanks_takes_linear_time() -> None:
     """A pattern that tries each blank in two places would take minutes."""
     octets = PLAIN.replace(b"Server: s", b"Server:" + b" \t" * 30_000 + b"\x01")
     assert plain_read(octets) == (None, octets)

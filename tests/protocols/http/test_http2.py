@@ -71,7 +71,7 @@ def talk(exchange: Http2Exchange, octets: bytes, cutter: Cutter) -> tuple[int, b
     return heard.status, body, buffer
 
 
-def test_what_is_sent() -> None:
+def test_request_frames_match_the_request() -> None:
     exchange = made(b"GET", None, (b"X-Word", b" of \t"), (b"Authorization", b"Basic QQ=="))
     line = exchange.take_unsent()
     assert line is not None
@@ -95,7 +95,7 @@ def test_what_is_sent() -> None:
 
 
 @pytest.mark.parametrize("header", [(b"bad name", b""), (b"", b""), (b"x", b"a\r\nb"), (b"x", b"\0")])
-def test_what_cannot_be_sent(header: tuple[bytes, bytes]) -> None:
+def test_request_with_invalid_header_is_refused(header: tuple[bytes, bytes]) -> None:
     with pytest.raises(Refused) as caught:
         made(b"GET", None, header)
     assert caught.value.rule == "S02"
@@ -129,20 +129,22 @@ def test_what_cannot_be_sent(header: tuple[bytes, bytes]) -> None:
         ),
     ],
 )
-def test_answers(octets: bytes, status: int, body: bytes, reusable: bool, cutter: Cutter) -> None:
+def test_response_is_complete_for_every_split(
+    octets: bytes, status: int, body: bytes, reusable: bool, cutter: Cutter
+) -> None:
     exchange = made()
     got = talk(exchange, octets, cutter)
     assert got[:2] == (status, body)
     assert exchange.reusable == reusable
 
 
-def test_what_is_behind_remains() -> None:
+def test_response_leaves_following_frames() -> None:
     behind = frame(PING, 0, 0, bytes(8))
     _, _, buffer = talk(made(), head() + frame(DATA, END_STREAM, 1, FIVE) + behind, whole)
     assert buffer.take() == behind
 
 
-def test_an_answer_to_head() -> None:
+def test_response_to_head_has_no_body() -> None:
     exchange = made(b"HEAD")
     octets = head(("content-length", "5"), flags=END_HEADERS | END_STREAM)
     assert talk(exchange, octets, whole)[:2] == (200, b"")
@@ -150,7 +152,7 @@ def test_an_answer_to_head() -> None:
 
 
 @pytest.mark.parametrize("length", ["9" * 5000, "9" * 21, "five", "+5", ""])
-def test_a_length_that_is_none(length: str) -> None:
+def test_response_with_invalid_length_raises(length: str) -> None:
     with pytest.raises(ProtocolError):
         talk(made(b"HEAD"), head(("content-length", length), flags=END_HEADERS | END_STREAM), whole)
 
@@ -207,7 +209,7 @@ IDLE: dict[str, bytes] = {
         (head() + frame(DATA, 0, 1) * 2000, ProtocolError),
     ],
 )
-def test_what_is_wrong(octets: bytes, error: type[ResolveError], cutter: Cutter) -> None:
+def test_response_malformed_raises(octets: bytes, error: type[ResolveError], cutter: Cutter) -> None:
     with pytest.raises(error) as caught:
         talk(made(), octets, cutter)
     if isinstance(caught.value, Truncated):
@@ -216,7 +218,7 @@ def test_what_is_wrong(octets: bytes, error: type[ResolveError], cutter: Cutter)
 
 @pytest.mark.parametrize("before", [b"", head()], ids=["before the head", "in the body"])
 @pytest.mark.parametrize("name", IDLE)
-def test_floods(name: str, before: bytes) -> None:
+def test_idle_frames_are_limited(name: str, before: bytes) -> None:
     """The client accepts 100 idle frames of each kind, but not 2,000."""
     answer = b"" if before else head()
     good = before + IDLE[name] * 100 + answer + frame(DATA, END_STREAM, 1, FIVE)
@@ -225,7 +227,7 @@ def test_floods(name: str, before: bytes) -> None:
         talk(made(), before + IDLE[name] * 2000, whole)
 
 
-def test_limits() -> None:
+def test_head_line_limit() -> None:
     with pytest.raises(LimitExceeded) as caught:
         talk(made(b"GET", Limits(line=100)), head(("x", "y" * 100)), whole)
     assert caught.value.limit == "line"
@@ -236,7 +238,7 @@ def test_limits() -> None:
     assert caught.value.limit == "line"
 
 
-def test_all_heads_of_an_answer_are_bounded_in_all() -> None:
+def test_heads_total_size_is_limited() -> None:
     """The limit holds for the encoded and for the decoded size: HPACK encodes a field in one byte."""
     packed = Encoder()
     section = [("x", "y" * 3_000)] * 20
@@ -252,7 +254,7 @@ def test_all_heads_of_an_answer_are_bounded_in_all() -> None:
         talk(made(), frame(HEADERS, 0, 1) + frame(CONTINUATION, 0, 1, bytes(16_384)) * 17, whole)
 
 
-def test_room_is_made_as_octets_are_taken() -> None:
+def test_flow_control_window_grows_as_data_is_taken() -> None:
     """The server never sends more than the window, and the body never stalls on a closed window."""
     exchange = made()
     server = H2Connection(H2Configuration(client_side=False))
@@ -290,7 +292,7 @@ FRAMES = st.builds(
 @settings(max_examples=examples(300))
 @given(st.one_of(st.lists(FRAMES, max_size=12).map(b"".join), st.binary(max_size=200)), st.booleans())
 @pytest.mark.slow
-def test_any_octets(octets: bytes, after_head: bool) -> None:
+def test_any_frames_give_value_or_error(octets: bytes, after_head: bool) -> None:
     try:
         status, body, _ = talk(made(), head() * after_head + octets, whole)
     except ResolveError:
@@ -302,7 +304,7 @@ def test_any_octets(octets: bytes, after_head: bool) -> None:
 @settings(max_examples=examples(200))
 @given(st.data())
 @pytest.mark.slow
-def test_any_octet_changed(data: st.DataObject) -> None:
+def test_response_with_changed_byte_gives_value_or_error(data: st.DataObject) -> None:
     answer = bytearray(head(("content-length", "5"), ("x", "y")) + frame(DATA, END_STREAM, 1, FIVE))
     answer[data.draw(st.integers(0, len(answer) - 1))] = data.draw(st.integers(0, 255))
     with suppress(ResolveError):

@@ -70,11 +70,11 @@ PLAIN = [
         (Options(headers=((b"X-A", b""),)), [*PLAIN, b"X-A: "]),
     ],
 )
-def test_the_request(options: Options, lines: list[bytes]) -> None:
+def test_compose_sends_expected_lines(options: Options, lines: list[bytes]) -> None:
     assert sent(options) == lines
 
 
-def test_no_coding_is_asked_for_where_none_is_wanted() -> None:
+def test_compose_without_codings_requests_identity() -> None:
     request = compose(url_of("http://h.dom/x"), Options(), ())
     assert (b"Accept-Encoding", b"identity") in request.headers
 
@@ -102,13 +102,13 @@ def test_no_coding_is_asked_for_where_none_is_wanted() -> None:
         (b"", b"b"),
     ],
 )
-def test_what_a_caller_may_not_set(name: bytes, value: bytes) -> None:
+def test_compose_refuses_reserved_headers(name: bytes, value: bytes) -> None:
     with pytest.raises(NotConfigured) as caught:
         sent(Options(headers=((name, value),)))
     assert value.decode() not in caught.value.message or not value.strip()
 
 
-def test_a_user_agent_is_a_header_like_any_other() -> None:
+def test_compose_refuses_invalid_user_agent() -> None:
     with pytest.raises(NotConfigured):
         sent(Options(user_agent=b"me\r\nX-A: b"))
 
@@ -127,19 +127,19 @@ def test_a_user_agent_is_a_header_like_any_other() -> None:
         ("http://h./", b"/", b"h."),
     ],
 )
-def test_target_and_host(text: str, target: bytes, host: bytes) -> None:
+def test_target_and_host_of_url(text: str, target: bytes, host: bytes) -> None:
     assert (target_of(url_of(text)), host_of(url_of(text))) == (target, host)
 
 
 @pytest.mark.parametrize("octet", [octet for octet in range(256) if not 0x21 <= octet <= 0x7E])
-def test_a_target_is_graphic_ascii(octet: int) -> None:
+def test_prepare_refuses_target_with_non_graphic_byte(octet: int) -> None:
     with pytest.raises(Refused) as caught:
         prepare(b"GET", b"/a" + bytes((octet,)) + b"b", ())
     assert caught.value.rule == "S02"
 
 
 @pytest.mark.parametrize("path", ["a b", "a\r\nb", "a\0b", "a\x7fb", "\xe9", "\ud800", "€"])
-def test_a_path_that_no_parser_gave_is_refused(path: str) -> None:
+def test_compose_refuses_unparsed_path(path: str) -> None:
     """The check also holds where the policy is not applied."""
     url = HttpUrl(scheme="http", host="h", default_port=80, path=path)
     with pytest.raises(Refused) as caught:
@@ -157,7 +157,7 @@ def test_a_path_that_no_parser_gave_is_refused(path: str) -> None:
         (b"u" * 100, b"p" * 100, None),
     ],
 )
-def test_basic(user: bytes, password: bytes, value: bytes | None) -> None:
+def test_encode_basic_matches_rfc_7617(user: bytes, password: bytes, value: bytes | None) -> None:
     encoded = encode_basic(Credentials(user, password))
     assert b"\n" not in encoded
     assert value is None or encoded == value
@@ -167,13 +167,13 @@ def test_basic(user: bytes, password: bytes, value: bytes | None) -> None:
     ("user", "password"),
     [(b"a:b", b""), (b"a\0", b""), (b"a\r", b""), (b"a\n", b""), (b"", b"\0"), (b"", b"\r"), (b"", b"\n")],
 )
-def test_what_basic_cannot_carry(user: bytes, password: bytes) -> None:
+def test_encode_basic_refuses_invalid_credentials(user: bytes, password: bytes) -> None:
     with pytest.raises(Refused) as caught:
         encode_basic(Credentials(user, password))
     assert caught.value.rule == "S02"
 
 
-def test_secrets_are_not_shown() -> None:
+def test_compose_masks_secrets() -> None:
     headers = ((b"Cookie", b"a"), (b"X-Api-Key", b"k"), (b"X-Plain", b"a"), (b"authorization", b"Bearer t"))
     request = compose(url_of("http://h.dom/a"), Options(headers=headers), ())
     line = Http1Exchange(request, Limits()).line
@@ -189,7 +189,7 @@ def test_secret_parts_of_cookies_are_each_long_value() -> None:
     assert secret_parts(fields) == (fields[0][1], b"0123456789", b"abcdefgh")
 
 
-def test_credentials_of_the_caller_win_over_those_of_the_place() -> None:
+def test_sign_keeps_authorization_of_the_caller() -> None:
     options = Options(headers=((b"Authorization", b"Bearer t"),))
     lines = sent(options, Credentials(b"u", b"p"))
     assert [line for line in lines if line.lower().startswith(b"auth")] == [b"Authorization: Bearer t"]
@@ -211,7 +211,7 @@ DATE = b"Sun, 06 Nov 1994 08:49:37 GMT"
         (Validators(modified=WHEN, etag='"a\xe9"'), b'"a\xe9"'),
     ],
 )
-def test_a_part_of_the_same_object_is_asked_for(known: Validators, condition: bytes | None) -> None:
+def test_range_headers_have_the_condition(known: Validators, condition: bytes | None) -> None:
     headers = range_headers(7, known)
     assert headers.pop(b"Range") == b"bytes=7-"
     assert headers == ({} if condition is None else {b"If-Range": condition})
@@ -222,7 +222,7 @@ def test_a_part_of_the_same_object_is_asked_for(known: Validators, condition: by
     ("value", "tag"),
     [('"a"', '"a"'), ('""', '""'), ('W/"a"', None), ("a", None), ('"a', None), ('"a"b"', None), ("", None)],
 )
-def test_only_a_strong_tag_tells_octets_apart(value: str, tag: str | None) -> None:
+def test_strong_etag_ignores_weak_tags(value: str, tag: str | None) -> None:
     assert strong_etag(ResponseHead(200, "", (("etag", value),))) == tag
 
 
@@ -241,7 +241,7 @@ def partial(*ranges: str, length: int | None = 3, coding: str = "") -> ResponseH
         (partial("bytes 7-9/10", coding="identity"), 10),
     ],
 )
-def test_the_part_that_was_asked_for(head: ResponseHead, size: int | None) -> None:
+def test_check_part_accepts_requested_range(head: ResponseHead, size: int | None) -> None:
     assert check_part(head, 7) == size
 
 
@@ -254,7 +254,9 @@ def test_the_part_that_was_asked_for(head: ResponseHead, size: int | None) -> No
         (partial("bytes 0-9/20", length=10), 0, 20),
     ],
 )
-def test_the_part_up_to_where_it_was_asked_for(head: ResponseHead, start: int, size: int | None) -> None:
+def test_check_part_with_stop_accepts_requested_range(
+    head: ResponseHead, start: int, size: int | None
+) -> None:
     assert check_part(head, start, 10) == size
 
 
@@ -269,7 +271,7 @@ def test_the_part_up_to_where_it_was_asked_for(head: ResponseHead, start: int, s
         partial("bytes 7-9/20")._replace(framing=BodyFraming.CLOSE, length=None),  # the body may be endless
     ],
 )
-def test_another_part_than_up_to_there(head: ResponseHead) -> None:
+def test_check_part_with_stop_refuses_other_range(head: ResponseHead) -> None:
     with pytest.raises(ProtocolError):
         check_part(head, 7, 10)
 
@@ -293,7 +295,7 @@ def test_another_part_than_up_to_there(head: ResponseHead) -> None:
         partial("bytes 7-9/10", coding="gzip"),
     ],
 )
-def test_another_part_is_a_protocol_error(head: ResponseHead) -> None:
+def test_check_part_refuses_other_range(head: ResponseHead) -> None:
     with pytest.raises(ProtocolError):
         check_part(head, 7)
 
@@ -319,7 +321,7 @@ def answer(status: bytes, *fields: bytes, body: bytes = b"") -> TranscriptTurn:
         ([answer(b"200 OK", body=b"hello")], 0, 5, b"hello"),  # changed, or ranges are not supported
     ],
 )
-async def test_the_body_begins_where_the_reply_says(
+async def test_body_starts_where_reply_says(
     turns: list[TranscriptTurn], start: int, size: int, body: bytes
 ) -> None:
     gate = MemoryGate([Connection((ASKED, *turns), "left")], options=OPTIONS, logins=[None])
@@ -330,7 +332,7 @@ async def test_the_body_begins_where_the_reply_says(
     gate.check_finished()
 
 
-async def test_an_object_that_became_shorter_is_asked_for_anew() -> None:
+async def test_range_not_satisfiable_requests_complete_body() -> None:
     gone = Connection((ASKED, answer(b"416 No", b"Content-Range: bytes */1", body=b"no")), "left")
     whole = Connection((TranscriptTurn("C", request()), answer(b"200 OK", b'ETag: "2"', body=b"h")), "left")
     gate = MemoryGate([gone, whole], options=OPTIONS, logins=[None])
@@ -349,7 +351,7 @@ async def test_an_object_that_became_shorter_is_asked_for_anew() -> None:
         (),
     ],
 )
-async def test_where_another_part_comes_the_whole_is_asked_for(fields: tuple[bytes, ...]) -> None:
+async def test_wrong_range_requests_complete_body(fields: tuple[bytes, ...]) -> None:
     another = Connection((ASKED, answer(b"206 P", *fields, body=b"llo")), "left")
     whole = Connection((TranscriptTurn("C", request()), answer(b"200 OK", body=b"hello")), "left")
     gate = MemoryGate([another, whole], options=OPTIONS, logins=[None])
@@ -359,7 +361,7 @@ async def test_where_another_part_comes_the_whole_is_asked_for(fields: tuple[byt
     gate.check_finished()
 
 
-async def test_another_part_again_ends_the_retrieval() -> None:
+async def test_wrong_range_twice_raises() -> None:
     """The second request had no range."""
     part = answer(b"206 P", b"Content-Range: bytes 3-4/5", body=b"lo")
     turns = [Connection((asked, part), "left") for asked in (ASKED, TranscriptTurn("C", request()))]

@@ -43,12 +43,12 @@ def head(*fields: tuple[str, str]) -> ResponseHead:
         ("text/ht ml", None, None),
     ],
 )
-def test_content_type(value: str, media_type: str | None, charset: str | None) -> None:
+def test_content_type_of_head(value: str, media_type: str | None, charset: str | None) -> None:
     found = head(("content-type", value))
     assert (found.media_type, found.charset) == (media_type, charset)
 
 
-def test_the_first_content_type_counts() -> None:
+def test_content_type_first_field_counts() -> None:
     assert head(("content-type", "text/plain"), ("content-type", "text/html")).media_type == "text/plain"
     assert head().media_type is None
 
@@ -65,7 +65,7 @@ def test_the_first_content_type_counts() -> None:
         ([" gzip ,, "], ["gzip"]),
     ],
 )
-def test_content_codings(values: list[str], codings: list[str]) -> None:
+def test_content_encoding_gives_codings(values: list[str], codings: list[str]) -> None:
     assert head(*(("content-encoding", value) for value in values)).codings == codings
 
 
@@ -88,13 +88,13 @@ LENGTH, CHUNKED = ("content-length", "5"), ("transfer-encoding", "chunked")
         (b"HEAD", 200, (), BodyFraming.NONE, None),
     ],
 )
-def test_framing(
+def test_framing_of_method_status_and_fields(
     method: bytes, status: int, fields: tuple[tuple[str, str], ...], framing: BodyFraming, length: int | None
 ) -> None:
     assert framing_of(method, status, fields) == (framing, length)
 
 
-def test_a_length_beyond_every_file_is_a_protocol_error() -> None:
+def test_length_of_2_to_63_raises() -> None:
     assert framing_of(b"GET", 200, (("content-length", str(2**63 - 1)),))[1] == 2**63 - 1
     with pytest.raises(ProtocolError):
         framing_of(b"GET", 200, (("content-length", str(2**63)),))
@@ -102,7 +102,7 @@ def test_a_length_beyond_every_file_is_a_protocol_error() -> None:
         _ = head(("content-length", str(2**63))).announced
 
 
-def test_what_an_answer_to_head_announces() -> None:
+def test_announced_length_of_head_response() -> None:
     assert head(LENGTH).announced == 5
     assert head(LENGTH, CHUNKED).announced is None
     assert ResponseHead(204, "", (LENGTH,)).announced is None
@@ -117,30 +117,30 @@ def statuses_head(status: int, *locations: str, reason: str = "Because") -> Resp
 
 
 @pytest.mark.parametrize("status", [200, 201, 202, 203, 205, 207, 226, 299])
-def test_here_it_is(status: int) -> None:
+def test_check_status_2xx_passes(status: int) -> None:
     assert check_status(statuses_head(status, "/ignored")) is None
 
 
 @pytest.mark.parametrize("status", [300, 301, 302, 303, 307, 308])
-def test_it_is_elsewhere(status: int) -> None:
+def test_check_status_3xx_gives_location(status: int) -> None:
     assert check_status(statuses_head(status, "/there")) == Moved("/there", str(status))
     assert check_status(statuses_head(status, "/there", "/there")) == Moved("/there", str(status))
 
 
 @pytest.mark.parametrize("status", [300, 301, 302, 303, 307, 308])
 @pytest.mark.parametrize("locations", [(), ("",), ("/a", "/b")])
-def test_it_is_nowhere(status: int, locations: tuple[str, ...]) -> None:
+def test_check_status_3xx_without_single_location_raises(status: int, locations: tuple[str, ...]) -> None:
     with pytest.raises(ProtocolError):
         check_status(statuses_head(status, *locations))
 
 
 @pytest.mark.parametrize("status", [206, 304, 305, 306, 309, 399])
-def test_what_answers_no_question_of_ours(status: int) -> None:
+def test_check_status_unexpected_raises(status: int) -> None:
     with pytest.raises(ProtocolError):
         check_status(statuses_head(status, "/there"))
 
 
-def test_a_refusal_has_the_words_of_the_server() -> None:
+def test_check_status_refusal_has_reason_of_server() -> None:
     with pytest.raises(TryLater) as caught:
         check_status(statuses_head(503, reason="Back at noon"))
     error = caught.value
@@ -166,20 +166,20 @@ NOW = ("date", "Sun, 06 Nov 1994 08:49:37 GMT")
         ((("retry-after", "Sun, 06 Nov 1994 08:50:07 GMT"),), None),
     ],
 )
-def test_how_long_the_server_asks_to_wait(fields: tuple[tuple[str, str], ...], after: float | None) -> None:
+def test_retry_after_gives_seconds(fields: tuple[tuple[str, str], ...], after: float | None) -> None:
     with pytest.raises(TryLater) as caught:
         check_status(ResponseHead(503, "", fields))
     assert caught.value.after == after
     assert caught.value.until is None or len(fields) == 1
 
 
-def test_a_moment_from_a_server_that_does_not_say_what_time_it_has() -> None:
+def test_retry_after_date_without_server_date_gives_until() -> None:
     with pytest.raises(TryLater) as caught:
         check_status(ResponseHead(503, "", (("retry-after", "Sun, 06 Nov 1994 08:50:07 GMT"),)))
     assert caught.value.until == datetime(1994, 11, 6, 8, 50, 7, tzinfo=UTC)
 
 
-def test_no_other_status_is_an_answer() -> None:
+def test_check_status_4xx_and_above_raises_declined() -> None:
     for status in range(400, 1000):
         with pytest.raises(Declined) as caught:
             check_status(statuses_head(status, "/there"))
@@ -213,12 +213,12 @@ WHEN = datetime(1994, 11, 6, 8, 49, 37, tzinfo=UTC)
         ("Sun, ٠٦ Nov 1994 08:49:37 GMT", None),
     ],
 )
-def test_dates(text: str, moment: datetime | None) -> None:
+def test_parse_date_accepts_three_formats(text: str, moment: datetime | None) -> None:
     assert parse_date(text) == moment
 
 
 @given(st.text() | st.from_regex(r"\A[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT\Z"))
-def test_any_text_is_a_date_or_none(text: str) -> None:
+def test_parse_date_accepts_any_text(text: str) -> None:
     found = parse_date(text)
     assert found is None or found.tzinfo is UTC
 
@@ -254,5 +254,5 @@ def test_any_text_is_a_date_or_none(text: str) -> None:
         ("attachment; filename", None),
     ],
 )
-def test_suggested_name(value: str, name: bytes | None) -> None:
+def test_suggested_name_of_content_disposition(value: str, name: bytes | None) -> None:
     assert parse_suggested_name(value) == name

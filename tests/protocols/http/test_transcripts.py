@@ -48,7 +48,7 @@ HEADLESS = {
 
 
 @pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=lambda each: each.name)
-def test_the_dialogue_alone(transcript: DialogueTranscript) -> None:
+def test_transcript_through_dialogue(transcript: DialogueTranscript) -> None:
     """The complete request is sent; the dialogue starts the body or raises the error of the head."""
     dialogue = retrieve(parse_as(HttpUrl, transcript.url))
     outcome = recite(dialogue, transcript, surplus=SURPLUS.get(transcript.name, b""))
@@ -60,7 +60,7 @@ def test_the_dialogue_alone(transcript: DialogueTranscript) -> None:
 
 @pytest.mark.parametrize("cutter", CUTTERS, ids=lambda cutter: cutter.__name__)
 @pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=lambda each: each.name)
-async def test_the_handler_in_memory(transcript: DialogueTranscript, cutter: Cutter) -> None:
+async def test_transcript_in_memory(transcript: DialogueTranscript, cutter: Cutter) -> None:
     gate = MemoryGate.of(transcript, cutter, logins=[None, None])
     outcome = await resolve(open_url, parse(transcript.url), gate)
     expected = transcript.outcome
@@ -72,7 +72,7 @@ async def test_the_handler_in_memory(transcript: DialogueTranscript, cutter: Cut
 
 
 @pytest.mark.parametrize("transcript", GOOD, ids=lambda each: each.name)
-async def test_draining_gives_what_iterating_gives(transcript: DialogueTranscript) -> None:
+async def test_drain_gives_the_iterated_body(transcript: DialogueTranscript) -> None:
     gate, sink = MemoryGate.of(transcript, logins=[None]), MemorySink()
     async with open_url(parse_as(HttpUrl, transcript.url), gate) as reply:
         moved = await reply.body.drain(sink)
@@ -94,7 +94,7 @@ async def here(host: str, port: int) -> list[str]:
 
 
 @pytest.mark.parametrize("transcript", ON_A_SOCKET, ids=lambda each: each.name)
-async def test_what_the_transcript_says(
+async def test_transcript_over_socket(
     transcript: DialogueTranscript, server_tls: ssl.SSLContext, cafile: Path
 ) -> None:
     url = parse_as(HttpUrl, transcript.url)

@@ -32,7 +32,7 @@ GOOD = [
 
 
 @pytest.mark.parametrize("row", GOOD, ids=lambda row: row.text)
-def test_http_urls_are_read(row: Good) -> None:
+def test_http_urls_are_parsed(row: Good) -> None:
     check_good(row)
 
 
@@ -52,7 +52,7 @@ def http(path: str | None, search: str | None = None) -> HttpUrl:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_http_urls_are_written(url: HttpUrl, written: str) -> None:
+def test_http_urls_are_built(url: HttpUrl, written: str) -> None:
     assert build(url) == written
 
 
@@ -68,7 +68,7 @@ def test_http_urls_are_written(url: HttpUrl, written: str) -> None:
         (http("ä"), "non-ascii"),
     ],
 )
-def test_what_would_be_another_url_is_not_written(url: HttpUrl, kind: str) -> None:
+def test_http_url_build_refuses_ambiguous_parts(url: HttpUrl, kind: str) -> None:
     with pytest.raises(InvalidUrl) as caught:
         build(url)
     assert caught.value.kind == kind

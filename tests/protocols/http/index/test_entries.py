@@ -72,23 +72,23 @@ def directory_at(text: str) -> IndexDirectory:
 
 
 @pytest.mark.parametrize(("href", "segment", "name", "is_directory"), ENTRIES)
-def test_an_entry_is_one_segment_below(href: str, segment: str, name: bytes, is_directory: bool) -> None:
+def test_link_one_segment_below_is_entry(href: str, segment: str, name: bytes, is_directory: bool) -> None:
     link = directory_at("http://h/d/").read(href)
     assert link == (LinkRole.ENTRY, segment, name, is_directory)
 
 
 @pytest.mark.parametrize(("href", "role"), OTHERS)
-def test_nothing_else_is(href: str, role: LinkRole) -> None:
+def test_link_elsewhere_has_other_role(href: str, role: LinkRole) -> None:
     assert directory_at("http://h/d/").read(href).role is role
 
 
-def test_a_search_of_the_page_and_a_login_are_not_the_directory() -> None:
+def test_directory_ignores_query_and_password_of_page() -> None:
     directory = directory_at("http://me:secret@h/d/?C=N;O=D")
     assert directory.text == "http://me@h/d/"
     assert directory.read("x").role is LinkRole.ENTRY
 
 
-def test_the_root_has_no_parent() -> None:
+def test_directory_root_has_no_parent() -> None:
     directory = directory_at("http://h")
     assert directory.text == "http://h/"
     assert [directory.read(href).role for href in ("../", "/", "x")] == [
@@ -102,7 +102,7 @@ def test_the_root_has_no_parent() -> None:
     ("base", "astray"),
     [("/d/", False), ("http://h/d/other", False), ("/e/", True), ("http://other/d/", True)],
 )
-def test_a_base_decides_where_links_are_from(base: str, astray: bool) -> None:
+def test_directory_base_resolves_links(base: str, astray: bool) -> None:
     directory = directory_at("http://h/d/")
     directory.rebase(base)
     assert directory.astray is astray

@@ -52,7 +52,7 @@ def row(number: int) -> bytes:
 
 
 @pytest.mark.parametrize("unit", HOSTILE)
-def test_sixty_thousand_octets_of_one_thing_are_read(unit: bytes) -> None:
+def test_markup_repeated_60000_bytes_is_read_in_linear_time(unit: bytes) -> None:
     """The timeout of the test run is the limit: a quadratic parser takes minutes for each input."""
     page = unit * (60_000 // len(unit))
     with pytest.raises((Declined, LimitExceeded)):
@@ -60,7 +60,7 @@ def test_sixty_thousand_octets_of_one_thing_are_read(unit: bytes) -> None:
 
 
 @pytest.mark.parametrize("unit", [b"<a ", b'<a href="', b"<!x", b"<a href='"])
-def test_a_tag_has_a_longest(unit: bytes) -> None:
+def test_markup_tag_beyond_limit_raises(unit: bytes) -> None:
     """The limit also holds byte by byte; a `>` inside a value does not end the tag."""
     with pytest.raises(LimitExceeded) as caught:
         take(reader(), (unit + b"y" for _ in range(70_000)))
@@ -68,20 +68,20 @@ def test_a_tag_has_a_longest(unit: bytes) -> None:
 
 
 @pytest.mark.parametrize("unit", [b"<div>", b"<pre>", b"<table></table>", b"<t%d></t%d>", b"<b a%d=x></b>"])
-def test_what_a_parser_keeps_has_a_most(unit: bytes) -> None:
+def test_markup_parser_state_is_bounded(unit: bytes) -> None:
     with pytest.raises(LimitExceeded) as caught:
         take(reader(), (unit.replace(b"%d", b"%d" % number) for number in range(1_100)))
     assert caught.value.limit == "lines"
 
 
-def test_a_page_that_never_comes_to_the_point() -> None:
+def test_markup_page_without_listing_is_bounded() -> None:
     piece = b"<p>no list of anything</p>".ljust(65_536)
     with pytest.raises(LimitExceeded) as caught:
         take(reader(), (piece for _ in range(LONGEST // 65_536 + 1)))
     assert caught.value.limit == "body"
 
 
-def test_entries_go_out_before_the_page_has_ended() -> None:
+def test_markup_entries_are_given_before_page_ends() -> None:
     machine = reader()
     assert list(machine.feed(BEGIN)) == []
     early = [entry.name for number in range(5_000) for entry in machine.feed(row(number))]
@@ -89,13 +89,13 @@ def test_entries_go_out_before_the_page_has_ended() -> None:
     assert [entry.name for entry in machine.finish()] == ["f4999"]
 
 
-def test_a_comment_without_an_end_hides_nothing() -> None:
+def test_markup_unclosed_comment_hides_no_entry() -> None:
     machine = reader()
     list(machine.feed(BEGIN + b'<a href="x">x--><!--y</a>   09-Sep-2001 01:46   1\n' + row(1) + row(2)))
     assert [entry.name for entry in machine.finish()] == ["x", "f2"]  # the following link is on the same line
 
 
-def test_one_that_cannot_be_held_is_told() -> None:
+def test_markup_unclosed_long_comment_is_a_finding() -> None:
     findings: list[Finding] = []
     machine = MarkupReader(URL, Limits(), findings)
     list(machine.feed(BEGIN + row(1) + b"<!--"))
@@ -133,12 +133,12 @@ PIECES = st.one_of(
 
 
 @given(media_type=st.sampled_from(TYPES), pieces=st.lists(PIECES, max_size=12))
-def test_any_octets_give_entries_or_an_error_of_ours(media_type: str, pieces: list[bytes]) -> None:
+def test_index_reader_any_bytes_give_entries_or_error(media_type: str, pieces: list[bytes]) -> None:
     assert _outcome(media_type, pieces) == _outcome(media_type, [b"".join(pieces)])
 
 
 @pytest.mark.parametrize("encoding", [b"x-none", b"big5"])
-def test_an_encoding_that_cannot_be_read(encoding: bytes) -> None:
+def test_index_xml_unknown_encoding_is_declined(encoding: bytes) -> None:
     """Such a document is treated like XML that is not well-formed: the page is not a listing."""
     pieces = [b'<?xml version="1.0" encoding="' + encoding + b'"?><list></list>']
     assert _outcome("application/xml", pieces) is Declined
@@ -161,7 +161,7 @@ PAGES = sorted(expected())
 
 @pytest.mark.parametrize("step", [1 << 20, 4_096, 7])
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_gives_its_entries(name: str, step: int) -> None:
+def test_recorded_page_gives_expected_entries(name: str, step: int) -> None:
     listing, records = expected()[name]
     findings: list[Finding] = []
     reader = reader_of(name, findings)
@@ -195,7 +195,7 @@ def _expected(record: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_every_entry_has_a_url_that_means_itself(name: str) -> None:
+def test_recorded_page_entry_urls_are_below_the_page(name: str) -> None:
     """A name such as `a%2Fb` or `..` would otherwise be requested from another directory."""
     reader = reader_of(name, [])
     assert reader is not None
@@ -212,7 +212,7 @@ def test_every_entry_has_a_url_that_means_itself(name: str) -> None:
         assert entry.extra["source"] in ("html", "json", "xml")
 
 
-def test_what_is_rounded_or_without_a_zone_is_no_fact() -> None:
+def test_recorded_page_rounded_size_and_local_time_are_extra() -> None:
     reader = reader_of("apache-debian-plain", [])
     assert reader is not None
     entries = read(reader, answer_of("apache-debian-plain")[2], 4_096)
@@ -227,7 +227,7 @@ def test_what_is_rounded_or_without_a_zone_is_no_fact() -> None:
     }
 
 
-def test_what_is_left_out_is_told() -> None:
+def test_recorded_page_omitted_links_are_findings() -> None:
     for name, rule in (("written-links", "http:index-name"), ("apache-base-names", "http:index-base")):
         findings: list[Finding] = []
         reader = reader_of(name, findings)
@@ -236,7 +236,7 @@ def test_what_is_left_out_is_told() -> None:
         assert rule in [finding.rule for finding in findings]
 
 
-def test_xml_that_is_broken_is_no_shorter_listing() -> None:
+def test_recorded_page_broken_xml_is_not_a_listing() -> None:
     findings: list[Finding] = []
     reader = reader_of("nginx-xml-names", findings)
     assert reader is not None
