@@ -1,6 +1,6 @@
-"""A row for every file in captures/nntp: the URLs that it answers, or the reason why there is none.
+"""The URLs that each capture in captures/nntp answers, or the reason why a capture answers no URL.
 
-Every file feeds the readers in any case: status lines and blocks, command by command, to its last octet.
+The status and block readers parse every capture in any case, command by command, to its last byte.
 """
 
 from __future__ import annotations
@@ -12,9 +12,13 @@ from resolver import Options
 
 @dataclass(frozen=True)
 class Case:
-    """A URL resolved against recorded answers. `body_of` are the commands whose blocks make up the body,
-    `entries` how many the listing has; `also` are captures whose answers come behind this one's. `ending`:
-    the server closes when nothing more was recorded."""
+    """A URL resolved against recorded answers, and the expected outcome.
+
+    - `body_of`: the commands whose blocks make up the body
+    - `entries`: the number of entries in the listing
+    - `also`: captures whose answers follow those of the row's capture
+    - `ending`: the server closes the connection after the last recorded answer
+    """
 
     url: str
     error: str | None = None
@@ -87,7 +91,7 @@ ROWS = (
     Row(
         "authinfo_needs_tls",
         (
-            # The capture ends where its client gave up; the next one begins with the same answers.
+            # The capture ends where its client gave up; the next capture begins with the same answers.
             Case(
                 "nntp://alice:secret@h/private.secret",
                 kind="group",

@@ -1,4 +1,4 @@
-"""Recorded exchanges with news servers, taken apart, and a server that answers as it was recorded."""
+"""Recorded exchanges with news servers, split into answers, and a server that replays them."""
 
 from __future__ import annotations
 
@@ -20,21 +20,24 @@ from tests.protocols.news.memory import MemorySlot
 FOLDER = recordings.FOLDER / "nntp"
 MOST = 1 << 24
 
-#: Section 5 of the news page: codes with a block whatever they answer. 211 has one to LISTGROUP.
+#: Response codes with a block after every command (page "news", section 5). 211 has a block only after
+#: LISTGROUP.
 WITH_BLOCK = {100, 101, 215, 220, 221, 222, 224, 225, 230, 231, 282}
-#: The last that either side says in plain octets.
+#: The last uncompressed line of each side.
 COMPRESSED_BEHIND = {
     "client": b"COMPRESS DEFLATE\r\n",
     "server": b"206 Compression now active; enjoy the speed!\r\n",
 }
-#: Answers after which the same command may be answered otherwise.
+#: Response codes after which a repeated command may get another answer.
 TURNING = {281, 382}
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """A command and the octets of its answer. `command` is empty for the greeting; its words are in
-    capitals as far as they are the command's own."""
+    """A command and the bytes of its answer.
+
+    `command` is empty for the greeting; its keywords are in upper case.
+    """
 
     command: bytes
     octets: bytes
@@ -43,13 +46,13 @@ class Exchange:
 
 
 def load(name: str) -> list[tuple[str, bytes]]:
-    """Who said what, in order."""
+    """Return (direction, bytes) of each recorded exchange, in order."""
     record = json.loads((FOLDER / f"{name}.json").read_text())
     return [(each["dir"], bytes.fromhex(each["hex"])) for each in record["exchanges"]]
 
 
 def said_by(name: str, who: str) -> bytes:
-    """All that one side said; what is compressed (RFC 8054) as it was before."""
+    """Return all bytes of one side, with compressed data (RFC 8054) inflated."""
     octets = b"".join(octets for speaker, octets in load(name) if speaker == who)
     if name != "compress_deflate":
         return octets
@@ -58,7 +61,7 @@ def said_by(name: str, who: str) -> bytes:
 
 
 def commands(name: str) -> list[bytes]:
-    """What the client said, line by line, up to where it is no text any more."""
+    """Return the lines that the client sent in clear text."""
     text = said_by(name, "client")
     if name == "starttls":
         text = text[: text.index(b"\x16\x03")]
@@ -66,8 +69,11 @@ def commands(name: str) -> list[bytes]:
 
 
 def capital(line: bytes) -> bytes:
-    """Keywords count without regard to case (RFC 3977 3.1); LIST alone is that of the active groups, and
-    all groups need no pattern (7.6.1)."""
+    """Normalize a command.
+
+    Keywords are case-insensitive (RFC 3977 3.1); a bare LIST means LIST ACTIVE, and the pattern "*" is the
+    default (7.6.1).
+    """
     words = line.split(b" ")
     own = 2 if words[0].upper() in (b"AUTHINFO", b"MODE", b"LIST") else 1
     words = [word.upper() for word in words[:own]] + words[own:]
@@ -77,7 +83,7 @@ def capital(line: bytes) -> bytes:
 
 
 class Cut(Buffer):
-    """A buffer that remembers what was taken."""
+    """A buffer that records the consumed bytes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -100,14 +106,14 @@ def read(buffer: Buffer, reader: Reader[object]) -> object:
 
 
 def exchanges(name: str) -> list[Exchange]:
-    """Every answer with its command, told apart by the readers; what is left over is an error."""
+    """Return every answer with its command; bytes that belong to no command are an error."""
     buffer = Cut()
     octets = said_by(name, "server")
     buffer.feed(octets)
     found = []
     for command in [b"", *commands(name)]:
         if not buffer:
-            break  # the client went, or the server did
+            break  # the client or the server closed the connection
         buffer.taken = b""
         answer = read(buffer, read_status(MOST))
         assert isinstance(answer, NntpResponse)
@@ -120,12 +126,18 @@ def exchanges(name: str) -> list[Exchange]:
 
 
 class RecordedServer:
-    """Answers every command as the captures have it, those of the first one first. The same command may
-    have had another answer after a login or TLS.
+    """A server that answers each command as in the captures, those of the first capture first.
 
-    What was not recorded: CAPABILITIES and COMPRESS are unknown, OVER is answered as XOVER was, LIST with a
-    pattern as without, MODE READER with the greeting, as INN does; any other command as something else
-    was that needed a login or another mode. An `ending` server closes.
+    The same command may have another answer after a login or TLS. Answers to commands without a recorded
+    answer:
+
+    - CAPABILITIES and COMPRESS are unknown.
+    - OVER gets the answer of XOVER.
+    - LIST with a pattern gets the answer without a pattern.
+    - MODE READER gets the greeting, as from INN.
+    - Any other command gets a recorded answer that demands a login or another mode.
+
+    An `ending` server closes the connection after the last recorded answer.
     """
 
     def __init__(self, *names: str, ending: bool = False) -> None:
@@ -170,7 +182,7 @@ class RecordedServer:
 
 
 class RecordedStream(MemoryStream):
-    """A `Stream` to such a server. It ends when nothing is left to say."""
+    """A `Stream` to a recorded server. The stream ends when no answer is left."""
 
     def __init__(self, server: RecordedServer, cutter: Cutter) -> None:
         self._server = server
@@ -198,7 +210,7 @@ class RecordedStream(MemoryStream):
 
 
 class RecordedGate(MemoryGate):
-    """Joins recorded servers, one for each connection."""
+    """A gate that connects to recorded servers, one for each connection."""
 
     def __init__(self, server: RecordedServer, cutter: Cutter = whole, *, options: Options) -> None:
         super().__init__((), cutter, limits=Limits(), options=options)

@@ -1,4 +1,4 @@
-"""A gate in memory for news: connections are joined, alone, and left with a farewell."""
+"""An in-memory gate for news: each pipeline has one user and ends with QUIT."""
 
 from __future__ import annotations
 
@@ -36,8 +36,13 @@ class MemorySlot:
 
 
 class NewsGate(MemoryGate):
-    """`peer` is the address of every server, `held` the credentials for it. `asked` are the users whose
-    credentials were asked for, `keys` what told pipelines apart."""
+    """An in-memory gate which records the logins and pipeline keys.
+
+    - `peer`: the address of every server
+    - `held`: returns the stored credentials of a user
+    - `asked`: the users whose credentials were requested
+    - `keys`: the pipeline keys of the connections
+    """
 
     def __init__(
         self,

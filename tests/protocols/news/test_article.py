@@ -1,4 +1,4 @@
-"""Heads of articles: their fields, and reading them ahead."""
+"""Article heads: fields, look-ahead reading, dates, charsets and encoded-words."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ HEADS: list[tuple[bytes, list[tuple[str, bytes]]]] = [
     (b"A: b\r\n\r\nC: d\r\n", [("A", b"b")]),
     (b"A: b", [("A", b"b")]),
     (b"A:b\r\nA:  c \r\na:\r\n", [("A", b"b"), ("A", b" c "), ("a", b"")]),
-    (b"A: b\r\n c\r\n\td\r\n", [("A", b"b c\td")]),  # folds: the line end goes, the blank stays
+    (b"A: b\r\n c\r\n\td\r\n", [("A", b"b c\td")]),  # unfolding removes the line end and keeps the blank
     (b"A : b\r\n", [("A", b"b")]),  # RFC 5322 4.5
     (b"A: b:c\r\n", [("A", b"b:c")]),
     (b"A: \xe9\xff\0\r\n", [("A", b"\xe9\xff\0")]),
-    (b"A: b\nC: d\r\n", [("A", b"b\nC: d")]),  # LF ends nothing
+    (b"A: b\nC: d\r\n", [("A", b"b\nC: d")]),  # LF alone ends no line
     (b"A: b\rC: d\r\n", [("A", b"b\rC: d")]),
     # no fields
     (b"no field\r\nA: b\r\n", [("", b"no field"), ("A", b"b")]),
@@ -135,7 +135,7 @@ def test_a_head_at_its_limits() -> None:
     assert len(run_reader(read_head(Limits(line=50, lines=10)), sent).fields) == 10
 
 
-# Dates as they have been written: a table, and what is none.
+# Date formats found in articles, and invalid dates.
 
 ONE = datetime(2025, 1, 6, 10, 0, 24, tzinfo=UTC)
 OLD = datetime(1982, 11, 19, 21, 14, 55, tzinfo=UTC)
@@ -147,15 +147,15 @@ DATES = [
     ("Mon, 6 Jan 2025 05:00:24 EST", ONE),
     ("Mon, 6 Jan 2025 11:00:24 MEZ", ONE),
     ("06 Jan 25 10:00:24 UT", ONE),  # two digits
-    ("Mon, 6 Jan 125 10:00:24 Z", ONE),  # three, as a program of 2025 that prints years since 1900
+    ("Mon, 6 Jan 125 10:00:24 Z", ONE),  # three digits: a program that printed years since 1900 in 2025
     ("Mon, 6 January 2025 10:00:24 +0000", ONE),
     ("Monday, 06-Jan-25 10:00:24 GMT", ONE),  # RFC 850
-    ("Mon Jan  6 10:00:24 2025", ONE),  # the C library
+    ("Mon Jan  6 10:00:24 2025", ONE),  # asctime() of the C library
     ("Mon Jan 6 05:00:24 EST 2025", ONE),
     ("mon, 6 jan 2025 10:00:24 utc", ONE),
     ("Mon, 6 Jan 2025 10:00 +0000", ONE.replace(second=0)),
     ("Mon, 6 Jan 2025 10:00:24", ONE),  # no zone
-    ("Mon, 6 Jan 2025 10:00:24 XYZ", ONE),  # RFC 5322 4.3: an unknown one is UTC
+    ("Mon, 6 Jan 2025 10:00:24 XYZ", ONE),  # RFC 5322 4.3: an unknown zone is UTC
     ("Mon, 6 Jan 2025 10:00:24 -0000", ONE),
     ("Mon, 6 Jan 2025 10:00:24.123 +0000", ONE),
     ("Mon (a (day)) , 6 Jan 2025 10:00:24 +0000", ONE),
@@ -199,7 +199,7 @@ def test_any_text_is_a_date_or_none(text: str) -> None:
     parse_date(text)
 
 
-# Header values for a reader: charsets, encoded words, and never an exception.
+# Header values as text: charsets and encoded-words. Decoding never raises an exception.
 
 FIELDS: list[tuple[bytes, str | None, str]] = [
     (b"plain", None, "plain"),
@@ -207,8 +207,8 @@ FIELDS: list[tuple[bytes, str | None, str]] = [
     ("Grüße — 日本語".encode(), None, "Grüße — 日本語"),
     (b"caf\xe9", None, "café"),
     (b"\xcf\xf0\xe8\xe2\xe5\xf2", "windows-1251", "Привет"),
-    ("Grüße".encode(), "windows-1251", "Grüße"),  # UTF-8 comes first
-    (b"\x81", "shift_jis", "\x81"),  # not that charset either
+    ("Grüße".encode(), "windows-1251", "Grüße"),  # UTF-8 is tried first
+    (b"\x81", "shift_jis", "\x81"),  # not valid in Shift_JIS either
     (b"=?utf-8?q?Gr=C3=BC=C3=9Fe?=", None, "Grüße"),
 ]
 
@@ -216,16 +216,16 @@ WORDS = [
     ("=?ISO-8859-1?Q?caf=E9?=", "café"),
     ("=?iso-8859-1?q?a_b?=", "a b"),
     ("=?utf-8?B?R3LDvMOfZQ==?=", "Grüße"),
-    ("=?utf-8?b?R3LDvMOfZQ?=", "Grüße"),  # padding forgotten
+    ("=?utf-8?b?R3LDvMOfZQ?=", "Grüße"),  # missing padding
     ("=?utf-8*de?q?x?=", "x"),  # RFC 2231 5
     ("a =?utf-8?q?b?= c", "a b c"),
     ("=?utf-8?q?a?= =?utf-8?q?b?=", "ab"),
     ("=?utf-8?q?a?=  \t =?iso-8859-1?q?=E9?=", "aé"),
-    ("=?utf-8?q?=C3?= =?utf-8?q?=BC?=", "ü"),  # a character cut in two
+    ("=?utf-8?q?=C3?= =?utf-8?q?=BC?=", "ü"),  # a character split over two encoded-words
     ("=?utf-8?q?=C3?= =?utf-8?b?vA==?=", "ü"),
     ("=?utf-8?q?a_?= b", "a  b"),
     ("=?utf-8?q??=", ""),
-    # left as they are written
+    # left unchanged
     ("=?klingon?q?a?=", "=?klingon?q?a?="),
     ("=?utf-8?b?!!!?=", "=?utf-8?b?!!!?="),
     ("=?utf-8?b?A?=", "=?utf-8?b?A?="),

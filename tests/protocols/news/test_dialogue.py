@@ -1,4 +1,4 @@
-"""What a URL makes this client say, as `explain` shows it; and connections that others have used."""
+"""Commands sent for a URL (as `explain` shows them), reused connections, and the facts of a reply."""
 
 from __future__ import annotations
 
@@ -51,14 +51,15 @@ from tests.protocols.opening import open_url
 
 
 def said(steps: Iterable[Step]) -> list[bytes]:
-    """One element a write."""
+    """Return the bytes of each write."""
     return [b"".join(line.octets for line in step.lines) for step in steps if isinstance(step, Send)]
 
 
-#: What comes before the list of all groups.
+#: Sent before the list of all groups.
 COMPRESSED = [b"CAPABILITIES\r\n", b"COMPRESS DEFLATE\r\n"]
 
-#: The table of section 4: URL, writes with a willing server. Its numbers are not known before the run.
+#: The table of page "news", section 4: URL and writes to a server that accepts everything. Article numbers
+#: are unknown before the run.
 ROWS = [
     ("nntp://h/comp.misc/1234", [b"GROUP comp.misc\r\nARTICLE 1234\r\n"]),
     ("nntp://h:1119/comp.misc/1234", [b"GROUP comp.misc\r\nARTICLE 1234\r\n"]),
@@ -117,7 +118,7 @@ OTHERWISE = {"try": "without TLS", "require": "nothing"}
 
 @pytest.mark.parametrize("tls", OTHERWISE)
 def test_a_plan_begins_tls_where_it_is_wanted(tls: Literal["try", "require"]) -> None:
-    """A willing server offers it; one that is inside TLS already is not asked."""
+    """A rehearsed server offers STARTTLS; inside TLS the client does not ask for STARTTLS."""
     steps = rehearse(converse(news_url("nntp://h/a.b/7"), Options(tls=tls), Limits()))
     assert said(steps) == [
         b"CAPABILITIES\r\n",
@@ -164,7 +165,7 @@ def test_what_is_no_url(text: str, kind: str) -> None:
     ],
 )
 def test_nothing_is_said_that_would_be_two_commands(url: NewsUrl | NntpUrl) -> None:
-    """Even if neither the parser nor the policy had looked at it."""
+    """The command itself refuses line ends, even if the parser and the policy did not check the URL."""
     player = Player(converse(url, Options(), Limits()), ValueScript())
     with pytest.raises(Refused):
         player.play()
@@ -178,11 +179,11 @@ def test_no_server_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
         Network(policy=Policy()).admit(parse("news:comp.misc"))
 
 
-# -- a connection that others have used
+# -- a reused connection
 
 
 def used(group: bytes | None = None) -> NntpState:
-    """A connection on which somebody has read something."""
+    """Return the state of a connection after an earlier request."""
     state = NntpState(Limits(), greeted=True, reader=True, group=group)
     state.private = True
     return state
@@ -194,8 +195,7 @@ GONE = b"423 gone\r\n"
 
 
 class Talk(Player[None]):
-    """A URL and its server: what that one says on each connection, and what is known of those that others
-    have used."""
+    """A player for a URL with scripted answers per connection, and the known states of reused connections."""
 
     def __init__(
         self,
@@ -217,7 +217,7 @@ class Talk(Player[None]):
 
     @property
     def kept(self) -> bool:
-        """Was the last connection read to the end of its response?"""
+        """Return whether the last connection was read to the end of its response."""
         ends = [step for step in self.steps if isinstance(step, JoinPipeline | EndResponse)]
         return isinstance(ends[-1], EndResponse)
 
@@ -348,7 +348,7 @@ def test_how_many_are_listed(most: int | None, command: bytes) -> None:
     ],
 )
 def test_the_older_ones_are_listed(most: int | None, before: int, command: bytes, cut: bool) -> None:
-    """Below the first number of the group there is nothing to ask for."""
+    """Below the first number of the group the client sends no OVER."""
     answers = HELLO + b"211 9 1 50000 a.b\r\n"
     answers += b"224 x\r\n.\r\n" if command.startswith(b"OVER") else b""
     player = Talk("nntp://h/a.b", answers, options=Options(entries=most, before=before))
@@ -382,7 +382,7 @@ def test_heads_are_asked_for_a_window_at_a_time() -> None:
     assert max(map(len, heads)) <= 4096
 
 
-# -- several on one connection
+# -- pipelined requests on one connection
 
 
 @pytest.mark.parametrize(
@@ -395,7 +395,8 @@ def test_heads_are_asked_for_a_window_at_a_time() -> None:
         (b"a.b", [NntpCommand(NntpVerb.GROUP, b"a.b"), NntpCommand(NntpVerb.ARTICLE, b"1")], True),
         (b"a.b", [NntpCommand(NntpVerb.GROUP, b"c.d"), NntpCommand(NntpVerb.ARTICLE, b"1")], False),
         (b"a.b", [NntpCommand(NntpVerb.LISTGROUP, b"c.d")], False),
-        (None, [NntpCommand(NntpVerb.GROUP, b"a.b")], False),  # it may fail, and then another one is selected
+        # GROUP may fail, and then another group is selected
+        (None, [NntpCommand(NntpVerb.GROUP, b"a.b")], False),
     ],
 )
 def test_whether_a_group_is_certain(
@@ -423,7 +424,7 @@ def test_there_is_no_room(name: str, value: bool) -> None:
 
 
 def test_two_send_before_one_is_answered_and_a_precondition_has_both_send_again() -> None:
-    """The first one's 480 takes along what the second one has said; each says it again, in order."""
+    """Both send their commands again, in order: the first 480 also discards the second request's answers."""
     state = used()
     buffer = state.buffer
     first, second = (
@@ -448,7 +449,7 @@ def test_two_send_before_one_is_answered_and_a_precondition_has_both_send_again(
 
 
 class Shared(ScriptedPeer):
-    """A connection that others talk on too: what comes is put into its buffer by the test."""
+    """A connection shared with other requests. The test puts the received bytes into its buffer."""
 
     def __init__(self, state: NntpState) -> None:
         self._state = state
@@ -457,11 +458,11 @@ class Shared(ScriptedPeer):
         return JoinedPipeline(self._state, self.address)
 
     def hear(self, octets: bytes) -> None:
-        """The test compares it."""
+        """Ignore the bytes; the test compares the steps."""
 
 
 def until(player: Player[None], kind: type) -> bytes:
-    """Perform steps up to one of that kind; the octets it says."""
+    """Perform the steps up to the first step of `kind`; return the bytes that it sends."""
     step = player.advance(kind)
     return b"".join(line.octets for line in step.lines) if isinstance(step, Send) else b""
 
@@ -483,7 +484,7 @@ def test_this_machine(peer: str | None, expected: bool) -> None:
     assert is_loopback(peer) is expected
 
 
-# The facts of a reply: what is known beside the body.
+# The facts of a reply besides the body.
 
 QUIT = TranscriptTurn("C", b"QUIT\r\n")
 FACTS_ARTICLE = (
@@ -508,7 +509,7 @@ def script(client: bytes, server: bytes) -> Connection:
     )
 
 
-#: URL, what is said, the status line, then message-id, group and number as far as they are known.
+#: URL, commands, status line, then message-id, group and number if they are known.
 ARTICLES: list[tuple[str, bytes, bytes, str | None, str | None, int | None]] = [
     ("nntp://h/a.b/7", b"GROUP a.b\r\nARTICLE 7\r\n", b"220 7 <m@x> article", "m@x", "a.b", 7),
     ("news:m@x", b"ARTICLE <m@x>\r\n", b"220 0 <m@x> article", "m@x", None, None),
@@ -582,7 +583,7 @@ async def test_a_group(status: bytes, entries: int | None, extra: dict[str, Json
 
 
 async def test_a_body_beyond_no_limit() -> None:
-    """The limits of a line are for status lines, headers and listings: a body may have longer ones."""
+    """The line limit applies to status lines, headers and listings, not to bodies."""
     article = b"A: b\r\n\r\n" + b"x" * 300 + b"\r\n"
     gate = NewsGate(
         [script(b"ARTICLE <m@x>\r\n", b"220 0 <m@x>\r\n" + article + b".\r\n")], limits=Limits(line=100)

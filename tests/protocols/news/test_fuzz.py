@@ -1,4 +1,4 @@
-"""Any octets of a server give a value or an error of ours, and an end: nothing else, ever."""
+"""Any bytes from a server yield a value or a ResolveError, and the exchange ends."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.protocols.news.memory import MemorySlot
 from tests.protocols.opening import open_url
 from tests.sampled import examples
 
-#: More writes, or reads behind the end, than any conversation has.
+#: An upper limit for writes, and for reads after the end of the data; no exchange needs as many.
 MOST = 600
 
 URLS = (
@@ -42,7 +42,7 @@ OPTIONS = (
 
 
 class Babble(MemoryStream):
-    """Says what it says, whatever it hears; then it ends, orderly or not."""
+    """A stream that sends fixed bytes regardless of its input, then ends with or without an error."""
 
     def __init__(self, octets: bytes, size: int, error: Disconnected | None) -> None:
         self._waiting = [octets[start : start + size] for start in range(0, len(octets), size)]
@@ -117,7 +117,7 @@ WORDS = (
 
 
 def spoil(octets: bytes, chance: random.Random) -> bytes:
-    """The same octets with a few changes."""
+    """Return the bytes with a few random changes."""
     for _ in range(chance.randrange(1, 5)):
         at = chance.randrange(len(octets) + 1)
         match chance.randrange(5):

@@ -1,4 +1,4 @@
-"""Lists of groups: two lists merged, patterns, oddities, and counting."""
+"""Listings of groups and articles: merged lists, patterns, counting, overview lines and child URLs."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_lines_that_are_none() -> None:
 
 
 def test_a_description_may_be_a_lone_period() -> None:
-    """Only the first one stands between the lists."""
+    """Only the first lone period separates the lists."""
     assert [entry.title for entry in read(b"a 1 1 y\r\n.\r\n.\r\na\tx\r\n")[0]] == ["x"]
 
 
@@ -139,7 +139,7 @@ def test_more_than_may_wait() -> None:
 
 
 def test_descriptions_without_end_do_not_wait_either() -> None:
-    """One group is enough to wait for, and any number of names may be described."""
+    """A single group is enough to wait for, and the server may describe any number of names."""
     described = b"".join(b"a.%d\t%s\r\n" % (number, b"x" * 100) for number in range(1_000))
     findings: list[Finding] = []
     reader = GroupReader(b"*", lambda name: f"news:{name.decode()}", 1_000, findings, hold=10_000)
@@ -164,7 +164,7 @@ def test_counting_has_limits_and_an_end() -> None:
         run_reader(count_groups(b"*", 10), b"a 1 1 y\r\n")
 
 
-# -- patterns of names: the whole name, case and all
+# -- wildmat patterns: case-sensitive, matched against the complete name
 
 PATTERNS = [
     (b"*", b"", True),
@@ -202,11 +202,11 @@ def test_as_file_names_are_matched(pattern: str, name: str) -> None:
 
 
 def test_hostile_patterns_take_no_time() -> None:
-    """A search that goes back for every star would not end in the life of a universe."""
+    """A matcher that backtracks for every star takes exponential time."""
     assert not matches(b"*a" * 240 + b"b", b"a" * 5_000)
 
 
-# Overview lines, and lines made of heads.
+# Overview lines from the server, and overview lines built from heads.
 
 LINE = (
     b"7\t=?utf-8?q?=C3=BC?= x\tA <a@b>\tMon, 06 Jan 2025 10:00:24 +0000\t<m@x>\t<r@x>  <s@x>\t280\t12"
@@ -320,13 +320,13 @@ def test_a_line_made_of_nothing() -> None:
     assert encode_overview(7, parse_head(b"")) == b"7\t\t\t\t\t\t\t\r\n"
 
 
-# URLs of what listings hold: the parent's way, and only what the builder takes.
+# URLs of listing entries: as in the parent's URL, and only names that the builder accepts.
 
 ARTICLES = [
     ("nntp://h/a.b", "nntp://h/a.b/7"),
     ("nntp://h:1119/a.b", "nntp://h:1119/a.b/7"),
     ("nntps://h/a.b", "nntps://h/a.b/7"),
-    ("nntp://u:p@h/a.b", "nntp://h/a.b/7"),  # a password does not go along
+    ("nntp://u:p@h/a.b", "nntp://h/a.b/7"),  # the password is not copied to the child
     ("nntp://[::1]/a.b", "nntp://[::1]/a.b/7"),
     ("news:a.b", "news:m@x"),
     ("news://h/a.b", "nntp://h/a.b/7"),

@@ -1,7 +1,7 @@
-"""Logins and TLS: who is asked, where a password may go, and what a refusal becomes.
+"""Logins and TLS: credential requests, protection of passwords, and the errors of refusals.
 
-What the URL's own name and password lead to is in the transcripts; here are options, credentials that
-are held for a place, and peers that are not this machine.
+The transcripts cover the user and password of the URL. These tests cover options, credentials stored for a
+server, and peers that are not on this machine.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def offers(*labels: bytes) -> bytes:
 
 PLAIN = offers(b"READER", b"STARTTLS", b"AUTHINFO SASL")
 INSIDE = offers(b"READER", b"AUTHINFO USER SASL")
-#: After the greeting, in turn: the client, the server.
+#: Turns after the greeting, alternating client and server.
 ASKED = (GROUP, LOG_IN, *READER, GROUP, LOG_IN)
 GIVEN = (USER, b"381 password\r\n", PASS, b"281 in\r\n", GROUP, EMPTY, b"QUIT\r\n")
 NONE = Options()
@@ -60,7 +60,10 @@ def held(user: bytes | None) -> Credentials | None:
 
 @dataclass(frozen=True)
 class Case:
-    """What both sides say behind the greeting, and what comes of it. `held` has the credentials."""
+    """The turns of both sides after the greeting, and the outcome.
+
+    `held` returns the stored credentials.
+    """
 
     why: str
     turns: tuple[bytes, ...]
@@ -281,7 +284,7 @@ async def test_the_refusal_says_what_would_allow_it() -> None:
 
 
 async def test_octets_before_the_handshake_are_no_answer() -> None:
-    """Whoever sits between could put them there (RFC 4642 2.2.2)."""
+    """An attacker on the path could have inserted them (RFC 4642 2.2.2)."""
     turns = (CAPABILITIES, PLAIN, b"STARTTLS\r\n", b"382 go\r\n101 list\r\n.\r\n")
     gate = NewsGate([connection(*turns)], options=Options(tls="require"))
     with pytest.raises(ProtocolError):
@@ -317,7 +320,7 @@ async def test_what_would_end_the_command_is_never_sent(where: str, octet: bytes
 
 
 async def test_another_login_is_another_pipeline() -> None:
-    """S11: connections are never shared between two who give different credentials, or want other TLS."""
+    """S11: requests with different credentials or TLS options never share a connection."""
     keys = set()
     for url, options in [
         ("nntp://h/a.b", NONE),

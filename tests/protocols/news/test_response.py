@@ -1,4 +1,7 @@
-"""Status lines: read whole, octet by octet, with something behind them; and what they may answer."""
+"""Status lines, blocks, listing lines and commands of NNTP.
+
+Each reader gets its input in one chunk, in small chunks, and followed by other data.
+"""
 
 from __future__ import annotations
 
@@ -38,8 +41,8 @@ GOOD = [
     (b"200 ready\r\n", NntpResponse(200, b"ready")),
     (b"200\r\n", NntpResponse(200)),
     (b"200 \r\n", NntpResponse(200)),
-    (b"200 old\n", NntpResponse(200, b"old")),  # some old servers
-    (b"423 a\rb\r\n", NntpResponse(423, b"a\rb")),  # CR alone ends nothing
+    (b"200 old\n", NntpResponse(200, b"old")),  # line end of some old servers
+    (b"423 a\rb\r\n", NntpResponse(423, b"a\rb")),  # CR alone does not end the line
     (b"500 \xe9\xff\r\n", NntpResponse(500, b"\xe9\xff")),
     (b"211  3 1 2  x\r\n", NntpResponse(211, b" 3 1 2  x")),
 ]
@@ -84,7 +87,8 @@ def test_ends() -> None:
     assert caught.value.received == 2
 
 
-#: Section 5 of the news page, for what this client says: code, verb, block or None for "cannot be".
+#: Page "news", section 5, for the commands of this client: code, verb, and whether a block follows. None
+#: means that the code is an error.
 BLOCKS = [
     (101, NntpVerb.CAPABILITIES, True),
     (215, NntpVerb.LIST_ACTIVE, True),
@@ -111,10 +115,10 @@ BLOCKS = [
     (381, NntpVerb.AUTHINFO_PASS, None),
     (340, NntpVerb.ARTICLE, None),
     (100, NntpVerb.LIST_ACTIVE, None),
-    (299, NntpVerb.ARTICLE, None),  # listed nowhere, and an article has a block
+    (299, NntpVerb.ARTICLE, None),  # an unknown code, and an article has a block
     (199, NntpVerb.GROUP, None),
-    (299, NntpVerb.GROUP, False),  # listed nowhere, and GROUP never has a block
-    (250, NntpVerb.AUTHINFO_PASS, None),  # RFC 2980 has it for another command
+    (299, NntpVerb.GROUP, False),  # an unknown code, and GROUP never has a block
+    (250, NntpVerb.AUTHINFO_PASS, None),  # RFC 2980 defines this code for another command
     (400, NntpVerb.ARTICLE, False),
     (423, NntpVerb.ARTICLE, False),
     (499, NntpVerb.LIST_ACTIVE, False),
@@ -185,11 +189,11 @@ def test_settling_keeps_what_is_refused() -> None:
     assert response_to(NntpCommand(NntpVerb.ARTICLE, b"1"), answer) is answer
 
 
-# Blocks: framing to the letter, however the octets are cut.
+# Block framing, for every way the bytes are split.
 
 T = TypeVar("T")
 
-#: What is sent, and what it says.
+#: The bytes on the wire and their content.
 BLOCK_BLOCKS = [
     (b".\r\n", b""),
     (b"\r\n.\r\n", b"\r\n"),
@@ -197,12 +201,12 @@ BLOCK_BLOCKS = [
     (b"a\r\n\r\n\r\n.\r\n", b"a\r\n\r\n\r\n"),
     (b"..\r\n.\r\n", b".\r\n"),
     (b"...\r\n.\r\n", b"..\r\n"),
-    (b".x\r\n.\r\n", b"x\r\n"),  # the server forgot to double it; it goes all the same
+    (b".x\r\n.\r\n", b"x\r\n"),  # the server did not double the dot; the line is accepted
     (b"a\r\n.x\r\n..\r\n.\r\n", b"a\r\nx\r\n.\r\n"),
     (b". \r\n.\t\r\n.\r\n", b" \r\n\t\r\n"),
     (b"a\n.\nb\r\n.\r\n", b"a\n.\nb\r\n"),
     (b"a\n.\r\nb\r\n.\r\n", b"a\n.\r\nb\r\n"),
-    (b"a\r\n.\nb\r\n.\r\n", b"a\r\n\nb\r\n"),  # a line that begins with a dot and goes on with LF
+    (b"a\r\n.\nb\r\n.\r\n", b"a\r\n\nb\r\n"),  # a line that begins with a dot and continues after LF
     (b"a\r.\rb\r\n.\r\n", b"a\r.\rb\r\n"),
     (b"a\r\r\n..\r\r\nb\r\n.\r\n", b"a\r\r\n.\r\r\nb\r\n"),
     (b"\n.\n200 fake\n\r\n.\r\n", b"\n.\n200 fake\n\r\n"),
@@ -250,12 +254,12 @@ def test_limits() -> None:
         with pytest.raises(LimitExceeded) as caught:
             run_reader(reader, b"a\r\n.\r\n")
         assert caught.value.limit == "lines"
-    with pytest.raises(LimitExceeded):  # without an end in sight
+    with pytest.raises(LimitExceeded):  # no end of the block so far
         run_reader(read_block(100), *[b"x" * 60] * 3)
 
 
 def naive(octets: bytes) -> tuple[bytes, bytes]:
-    """Content and what follows, line by line."""
+    """Split the content from the bytes after the block, line by line."""
     content = b""
     while True:
         line, end, octets = octets.partition(b"\r\n")
@@ -266,7 +270,7 @@ def naive(octets: bytes) -> tuple[bytes, bytes]:
 
 
 def feed(reader: Reader[T], buffer: Buffer, pieces: Iterator[bytes]) -> T:
-    """What a reader makes of the octets to come; no more pieces are taken than it asks for."""
+    """Return the reader's result; take only the chunks that it requests."""
     waiting = reader(buffer)
     while True:
         try:
@@ -298,7 +302,7 @@ SMUGGLED = [
 
 @pytest.mark.parametrize("size", [1, 2, 3, 1 << 20])
 def test_the_articles_that_would_pass_for_answers(size: int) -> None:
-    """Four bodies of a real server, and behind them its answer to the next command."""
+    """Four bodies of a real server, and its answer to the next command."""
     octets = said_by("bare_lf_article", "server")
     octets = octets[octets.index(b"222 0 <lf.1") :]
     buffer = Buffer()
@@ -345,7 +349,7 @@ async def test_a_body_that_is_cut(way: str, sent: bytes, given: int, error: Disc
         assert caught.value.received == len(sent.rstrip())
 
 
-# -- lines of a listing: only CR LF ends one
+# -- lines of a listing: only CR LF ends a line
 
 LINES = [
     (b"", []),
@@ -380,7 +384,7 @@ def test_as_long_as_may_be() -> None:
     assert BlockLines(3).feed(b"abc\r\nabc\r\n") == [b"abc", b"abc"]
 
 
-# Commands as they leave, and what is no command.
+# Commands on the wire, and invalid commands.
 
 SENT = [
     (NntpCommand(NntpVerb.GROUP, b"comp.misc"), b"GROUP comp.misc\r\n"),

@@ -1,4 +1,4 @@
-"""What is compressed both ways: the machine alone, and the octets that INN has sent."""
+"""COMPRESS DEFLATE: the codec alone, and bytes recorded from INN."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def packed(octets: bytes, flush: int = zlib.Z_SYNC_FLUSH) -> bytes:
 
 
 def unpack(machine: Deflate, octets: bytes, most: int = 65_536, step: int | None = None) -> bytes:
-    """All that comes out of the octets, fed in pieces of `step`."""
+    """Return the decompressed bytes; the input is fed in chunks of `step` bytes."""
     step = step or len(octets)
     found = []
     for start in range(0, len(octets), step):
@@ -73,7 +73,7 @@ def test_nothing_comes_behind_the_end() -> None:
 
 
 def test_a_bomb_ends_at_its_ratio() -> None:
-    """And until then no piece is larger than was asked for."""
+    """No chunk exceeds the requested size until the limit is reached."""
     machine = Deflate(100)
     pieces: list[bytes] = []
     machine.feed(packed(bytes(16 * MIB)))
@@ -85,7 +85,7 @@ def test_a_bomb_ends_at_its_ratio() -> None:
 
 
 def test_what_becomes_nothing_ends_too() -> None:
-    """Empty blocks without end."""
+    """Empty deflate blocks without end."""
     empty = b"\x00\x00\x00\xff\xff" * 300_000
     with pytest.raises(LimitExceeded) as caught:
         unpack(Deflate(100), empty, step=65_536)

@@ -1,4 +1,8 @@
-"""Every nntp transcript drives the dialogue alone, and the handler on streams in memory."""
+"""NNTP transcripts and captures.
+
+Every transcript runs against the dialogue alone, the handler on in-memory streams, and the handler on
+sockets. Every capture runs against the readers and the handler.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +44,7 @@ from tests.protocols.opening import open_url
 TRANSCRIPTS = transcripts("nntp")
 NAMES = [transcript.name for transcript in TRANSCRIPTS]
 
-#: The rows of the table in section 4 of the news page; 27 to 30 connect to nothing.
+#: The rows of the table in section 4 of page "news"; rows 27 to 30 open no connection.
 TRANSCRIPTS_ROWS = range(1, 27)
 
 
@@ -78,7 +82,7 @@ async def test_draining_gives_what_iterating_gives(transcript: DialogueTranscrip
     gate.check_finished()
 
 
-# Every recorded exchange with a real server: its octets in, the right result out.
+# Every recorded exchange with a real server yields the expected result.
 
 CAPTURES_NAMES = [row.capture for row in ROWS]
 
@@ -101,7 +105,7 @@ def test_every_capture_has_its_row() -> None:
 
 
 def undotted(answer: bytes) -> bytes:
-    """The content of a block, by the letter of RFC 3977 3.1.1: line by line."""
+    """Return the content of a block, decoded line by line (RFC 3977 3.1.1)."""
     _, *lines = answer.split(b"\r\n")
     assert lines[-2:] == [b".", b""]
     return b"".join(line.removeprefix(b".") + b"\r\n" for line in lines[:-2])
@@ -109,7 +113,7 @@ def undotted(answer: bytes) -> bytes:
 
 @pytest.mark.parametrize("name", CAPTURES_NAMES)
 def test_the_readers_take_it_apart(name: str) -> None:
-    """Each answer ends where the next one begins, and its block is what its lines are."""
+    """Each answer ends where the next one begins."""
     for each in exchanges(name):
         if each.content is not None:
             assert each.content == undotted(each.octets)
@@ -153,7 +157,7 @@ async def test_the_url_resolves(row: Row, case: Case, cutter: Cutter) -> None:
     assert server.said.count(b"MODE READER") <= 1
 
 
-# The same transcripts against a server on a socket, through the real gate.
+# The same transcripts over sockets, through the real gate.
 
 PLACE = "127.0.0.1"
 
@@ -187,5 +191,5 @@ async def test_what_the_transcript_says(
 
 
 def shift(child: str | None, port: int) -> str | None:
-    """The URL of a child found at that port of this machine."""
+    """Return the URL of a child with the host and port of the test server."""
     return None if child is None else child.replace("//h/", f"//{PLACE}:{port}/")

@@ -34,7 +34,7 @@ NEWS = [
     Good("news:1*", group("1*"), "news-wildmat group-syntax"),
     Good("news:%2A", group("*"), "group-syntax"),
     Good("news:" + "a" * 494, group("a" * 494)),
-    # Message-ids: everything but an @ may stand on the left.
+    # Message-ids: every character except @ is valid left of the @.
     Good("news:a@b", article("a@b", host=None)),
     Good("news:;/?:&=@h.example", article(";/?:&=@h.example")),
     Good("news:A%25%40b@C.d", article("A%@b@C.d")),
@@ -53,7 +53,7 @@ NEWS = [
     Good("news:1@a%2Fb", article("1@a/b"), "encoded-host host-syntax"),
     Good("news:1@a%40b", article("1@a@b"), "encoded-host host-syntax"),
     Good("news:" + "a" * 246 + "@h", article("a" * 246 + "@h")),
-    # A server.
+    # With a server.
     Good("news://H.Example", group("*", host="h.example", port=None, default_port=119), "news-server"),
     Good("snews://h/", group("*", host="h", port=None, default_port=563), "news-server"),
     Good("news://h:1119/a.b", group("a.b", host="h", port=1119), "news-server"),
@@ -63,7 +63,8 @@ NEWS = [
     Good("news://u@h/a", group("a", host="h", user="u", password=None), "news-server"),
     Good("news://u:p@h:/a", group("a", user="u", password="p"), "news-server empty-port"),
     Good("news://h#f", group("*", host="h", fragment="f"), "news-server"),
-    Good("news://a@b", group("*", host="b", user="a"), "news-server"),  # two slashes: no message-id
+    # after two slashes, a@b is user and host
+    Good("news://a@b", group("*", host="b", user="a"), "news-server"),
 ]
 
 NNTP = [
@@ -115,7 +116,7 @@ BAD = [
     Bad("nntp://h/→*", "bad-group"),
     Bad("nntp://h/a.→*/1", "bad-group"),
     Bad("nntp://h/a→@b", "bad-group"),
-    Bad("nntp://h/a→%0D/x", "bad-group"),  # from left to right
+    Bad("nntp://h/a→%0D/x", "bad-group"),  # the leftmost error is reported
     Bad("nntp://h/a/→", "bad-article"),
     Bad("nntp://h/a/→x", "bad-article"),
     Bad("nntp://h/a/1→/", "bad-article"),
@@ -153,7 +154,7 @@ def news(**components: bytes) -> NewsUrl:
         (news(group=b"a.b"), "news:a.b"),
         (news(message_id=b"a%;/?:&=~@h"), "news:a%25;/?:&=%7E@h"),
         (news(message_id=b"a@b@h"), "news:a%40b@h"),
-        (news(message_id=b"//a@h"), "news:%2F/a@h"),  # no server is named
+        (news(message_id=b"//a@h"), "news:%2F/a@h"),  # a leading // would be read as a server
         (NewsUrl(scheme="snews", host="h", port=563, default_port=563, group=b"a"), "snews://h/a"),
         (
             NewsUrl(scheme="news", host="h", port=120, user=b"u", password=b"p/", message_id=b"//a@h"),
