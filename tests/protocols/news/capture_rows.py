@@ -35,7 +35,7 @@ class Case:
 class Row:
     capture: str
     cases: tuple[Case, ...] = ()
-    why_none: str = ""
+    reason: str = ""
 
 
 def article(url: str, command: bytes, **more: object) -> Case:
@@ -57,7 +57,7 @@ def group(url: str, command: bytes, entries: int, **more: object) -> Case:
 FACTS = Options(want="facts")
 _ODD = "odd!%23$%25&'*+-/=?%5E_%60%7B%7C%7D~.14@example.test"
 _GAPS = group("nntp://h/test.gaps", b"XOVER 1000-1019", 15)
-_NO_URL = "no URL makes this client say that"
+_NO_URL = "no URL makes the client send this command"
 
 ROWS = (
     Row(
@@ -117,12 +117,15 @@ ROWS = (
             Case("news://h/secret.1@example.test", error="LoginRequired"),
         ),
     ),
-    Row("bare_lf_article", why_none="BODY is not said; test_response reads its blocks and what follows them"),
-    Row("bare_lf_article_nntplib", why_none="BODY is not said; test_response reads its block"),
-    Row("capabilities_mode_reader", why_none=f"{_NO_URL}; transit_without_mode_reader takes its MODE READER"),
-    Row("capabilities_reader", why_none=_NO_URL),
+    Row(
+        "bare_lf_article",
+        reason="the client never sends BODY; test_response reads its blocks and what follows them",
+    ),
+    Row("bare_lf_article_nntplib", reason="the client never sends BODY; test_response reads its block"),
+    Row("capabilities_mode_reader", reason=f"{_NO_URL}; transit_without_mode_reader takes its MODE READER"),
+    Row("capabilities_reader", reason=_NO_URL),
     Row("compress_deflate", (group("nntp://h/test.gaps", b"OVER 1000-1019", 15),)),
-    Row("compress_refused", why_none="COMPRESS is optional, and this client does not ask for it"),
+    Row("compress_refused", reason="this client never sends these COMPRESS commands"),
     Row(
         "crosspost",
         (
@@ -167,23 +170,29 @@ ROWS = (
             ),
         ),
     ),
-    Row("list_additions", why_none=_NO_URL),
-    Row("list_newsgroups", why_none="LIST NEWSGROUPS is not said alone; list_active takes its descriptions"),
-    Row("listgroup", why_none="LISTGROUP is said where OVER is unknown; test_wishes reads its numbers"),
+    Row("list_additions", reason=_NO_URL),
+    Row(
+        "list_newsgroups",
+        reason="the client never sends LIST NEWSGROUPS alone; list_active takes its descriptions",
+    ),
+    Row(
+        "listgroup",
+        reason="the client sends LISTGROUP only if OVER is unknown",
+    ),
     Row(
         "lynx_auth",
         (Case("nntp://h/test.gaps/1002", error="LoginRequired"),),
     ),
-    Row("lynx_news_group", why_none="a group is not read HEAD by HEAD where OVER is known"),
+    Row("lynx_news_group", reason="the client sends HEAD for a group only if OVER is unknown"),
     Row("lynx_news_msgid", (by_id("plain.1@example.test"),)),
     Row("lynx_news_msgid_missing", (missing("news://h/no.such@example.test"),)),
-    Row("lynx_news_msgid_pct", why_none="lynx asks for what the URL does not say: %25 is a % here"),
-    Row("lynx_news_star", why_none="XGTITLE is never said"),
+    Row("lynx_news_msgid_pct", reason="lynx sends %25 as is; this client decodes it to %"),
+    Row("lynx_news_star", reason="the client never sends XGTITLE"),
     Row("lynx_nntp_article", (article("nntp://h/test.gaps/1002", b"ARTICLE 1002"),)),
     Row("lynx_nntp_article_missing", (missing("nntp://h/test.gaps/1003"),)),
-    Row("lynx_nntp_group", why_none="a group is not read HEAD by HEAD where OVER is known"),
+    Row("lynx_nntp_group", reason="the client sends HEAD for a group only if OVER is unknown"),
     Row("lynx_nntp_group_missing", (missing("nntp://h/no.such.group"),)),
-    Row("lynx_nntp_range", why_none="a range of numbers is no URL"),
+    Row("lynx_nntp_range", reason="no URL names a range of numbers"),
     Row("lynx_transit", (article("nntp://h/test.gaps/1002", b"ARTICLE 1002"),)),
     Row(
         "old_server",
@@ -203,8 +212,8 @@ ROWS = (
             ),
         ),
     ),
-    Row("old_server_drops", why_none="ARTICLE with a number is never said without a group"),
-    Row("over_odd_headers", why_none=f"{_NO_URL}: a range of numbers; test_listing reads it"),
+    Row("old_server_drops", reason="the client never sends ARTICLE with a number without a group"),
+    Row("over_odd_headers", reason=f"{_NO_URL}: a range of numbers; test_listing reads it"),
     Row("over_range", (group("nntp://h/test.gaps", b"OVER 1000-1019", 15),)),
     Row(
         "pipelined",
@@ -236,7 +245,7 @@ ROWS = (
             ),
         ),
     ),
-    Row("syntax_errors", why_none="what INN calls a syntax error is refused before anything is sent"),
+    Row("syntax_errors", reason="the client refuses these commands before it sends anything"),
     Row(
         "transit_without_mode_reader",
         (
@@ -261,6 +270,6 @@ ROWS = (
         ),
     ),
     Row("w3m_nntp_group", (_GAPS,)),
-    Row("w3m_nntp_range", why_none="a range of numbers is no URL"),
+    Row("w3m_nntp_range", reason="no URL names a range of numbers"),
     Row("xover_hdr", (Case("nntp://h/test.gaps", kind="group", options=FACTS),)),
 )

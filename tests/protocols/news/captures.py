@@ -18,18 +18,18 @@ from tests.protocols.in_memory import MemoryGate, MemoryStream
 from tests.protocols.news.memory import MemorySlot
 
 FOLDER = recordings.FOLDER / "nntp"
-MOST = 1 << 24
+MAX_BYTES = 1 << 24
 
 #: Response codes with a block after every command (page "news", section 5). 211 has a block only after
 #: LISTGROUP.
-WITH_BLOCK = {100, 101, 215, 220, 221, 222, 224, 225, 230, 231, 282}
+BLOCK_CODES = {100, 101, 215, 220, 221, 222, 224, 225, 230, 231, 282}
 #: The last uncompressed line of each side.
-COMPRESSED_BEHIND = {
+LAST_CLEAR_LINE = {
     "client": b"COMPRESS DEFLATE\r\n",
     "server": b"206 Compression now active; enjoy the speed!\r\n",
 }
 #: Response codes after which a repeated command may get another answer.
-TURNING = {281, 382}
+RETRY_CODES = {281, 382}
 
 
 @dataclass(frozen=True)
@@ -51,24 +51,24 @@ def load(name: str) -> list[tuple[str, bytes]]:
     return [(each["dir"], bytes.fromhex(each["hex"])) for each in record["exchanges"]]
 
 
-def said_by(name: str, who: str) -> bytes:
+def bytes_of_side(name: str, side: str) -> bytes:
     """Return all bytes of one side, with compressed data (RFC 8054) inflated."""
-    octets = b"".join(octets for speaker, octets in load(name) if speaker == who)
+    octets = b"".join(octets for speaker, octets in load(name) if speaker == side)
     if name != "compress_deflate":
         return octets
-    plain, found, packed = octets.partition(COMPRESSED_BEHIND[who])
+    plain, found, packed = octets.partition(LAST_CLEAR_LINE[side])
     return plain + found + zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed)
 
 
 def commands(name: str) -> list[bytes]:
     """Return the lines that the client sent in clear text."""
-    text = said_by(name, "client")
+    text = bytes_of_side(name, "client")
     if name == "starttls":
         text = text[: text.index(b"\x16\x03")]
-    return [capital(line) for line in text.split(b"\r\n")[:-1]]
+    return [normalize(line) for line in text.split(b"\r\n")[:-1]]
 
 
-def capital(line: bytes) -> bytes:
+def normalize(line: bytes) -> bytes:
     """Normalize a command.
 
     Keywords are case-insensitive (RFC 3977 3.1); a bare LIST means LIST ACTIVE, and the pattern "*" is the
@@ -82,7 +82,7 @@ def capital(line: bytes) -> bytes:
     return b" ".join(words[:2] if words[0] == b"LIST" and words[2:] == [b"*"] else words)
 
 
-class Cut(Buffer):
+class RecordingBuffer(Buffer):
     """A buffer that records the consumed bytes."""
 
     def __init__(self) -> None:
@@ -107,18 +107,18 @@ def read(buffer: Buffer, reader: Reader[object]) -> object:
 
 def exchanges(name: str) -> list[Exchange]:
     """Return every answer with its command; bytes that belong to no command are an error."""
-    buffer = Cut()
-    octets = said_by(name, "server")
+    buffer = RecordingBuffer()
+    octets = bytes_of_side(name, "server")
     buffer.feed(octets)
     found = []
     for command in [b"", *commands(name)]:
         if not buffer:
             break  # the client or the server closed the connection
         buffer.taken = b""
-        answer = read(buffer, read_status(MOST))
+        answer = read(buffer, read_status(MAX_BYTES))
         assert isinstance(answer, NntpResponse)
-        block = answer.code in WITH_BLOCK or (answer.code == 211 and command.startswith(b"LISTGROUP"))
-        content = read(buffer, read_block(MOST)) if block else None
+        block = answer.code in BLOCK_CODES or (answer.code == 211 and command.startswith(b"LISTGROUP"))
+        content = read(buffer, read_block(MAX_BYTES)) if block else None
         assert content is None or isinstance(content, bytes)
         found.append(Exchange(command, buffer.taken, answer, content))
     assert not buffer, f"{len(buffer)} octets belong to no command"
@@ -153,17 +153,17 @@ class RecordedServer:
         state = 0
         for each in recorded:
             self._answers.setdefault((state, each.command), []).append(each)
-            state += each.answer.code in TURNING
+            state += each.answer.code in RETRY_CODES
             if each.answer.code in (401, 480):
                 self._refusals.append(each.octets)
 
     def answer(self, command: bytes) -> bytes:
         self.said.append(command)
-        waiting = self._answers.get((self._state, capital(command)))
+        waiting = self._answers.get((self._state, normalize(command)))
         if waiting is None:
             return self._otherwise(command)
         each = waiting.pop(0) if len(waiting) > 1 else waiting[0]
-        self._state += each.answer.code in TURNING
+        self._state += each.answer.code in RETRY_CODES
         return each.octets
 
     def _otherwise(self, command: bytes) -> bytes:
@@ -221,7 +221,7 @@ class RecordedGate(MemoryGate):
         self, key: Hashable, state: PipelineState, *, tls: bool, anew: bool
     ) -> AsyncIterator[MemorySlot]:
         if self._server is None:
-            raise Disconnected("nobody recorded a second connection")
+            raise Disconnected("the capture has no second connection")
         stream = RecordedStream(self._server, self._cutter)
         slot = MemorySlot(stream, state)
         try:
@@ -232,7 +232,7 @@ class RecordedGate(MemoryGate):
             await stream.aclose()
 
     def random(self, count: int) -> bytes:
-        raise AssertionError("nobody expects to be unguessable")
+        raise AssertionError("no test needs random bytes")
 
     async def credentials(self, user: bytes | None, *, challenged: bool = True) -> Credentials | None:
         return None

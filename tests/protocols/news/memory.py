@@ -87,7 +87,7 @@ class NewsGate(MemoryGate):
                     await stream.send(*state.farewell)
 
     def random(self, count: int) -> bytes:
-        raise AssertionError("nobody expects to be unguessable")
+        raise AssertionError("no test needs random bytes")
 
     async def credentials(self, user: bytes | None, *, challenged: bool = True) -> Credentials | None:
         self.asked.append(user)

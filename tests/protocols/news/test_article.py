@@ -49,14 +49,14 @@ HEADS: list[tuple[bytes, list[tuple[str, bytes]]]] = [
 
 
 @pytest.mark.parametrize(("octets", "fields"), HEADS)
-def test_the_fields(octets: bytes, fields: list[tuple[str, bytes]]) -> None:
+def test_parse_head_splits_fields(octets: bytes, fields: list[tuple[str, bytes]]) -> None:
     head = parse_head(octets)
     assert [(field.name, field.raw) for field in head.fields] == fields
     assert head.strays == sum(not name for name, _ in fields)
     assert [name for name, _ in head.pairs] == [name for name, _ in fields if name]
 
 
-def test_what_a_head_says() -> None:
+def test_head_properties_decode_fields() -> None:
     head = parse_head(
         b"subject: =?utf-8?q?=C3=BC?=\r\nSubject: second\r\nDate: Mon, 06 Jan 2025 10:00:24 +0000\r\n"
         b"Message-ID:  <a@b> \r\nContent-Type: text/plain; charset=koi8-r\r\nFrom: \xf0\xd2\r\n"
@@ -71,7 +71,7 @@ def test_what_a_head_says() -> None:
     assert head.date.isoformat() == "2025-01-06T10:00:24+00:00"
 
 
-def test_an_empty_head_says_nothing() -> None:
+def test_empty_head_has_no_properties() -> None:
     assert (ArticleHead().date, ArticleHead().charset, ArticleHead().message_id, ArticleHead().pairs) == (
         None,
         None,
@@ -83,7 +83,7 @@ def test_an_empty_head_says_nothing() -> None:
 @pytest.mark.parametrize(
     ("octets", "inner"), [(b"<a@b>", b"a@b"), (b" <a> ", b"a"), (b"a@b", None), (b"<>", None), (b"<", None)]
 )
-def test_brackets(octets: bytes, inner: bytes | None) -> None:
+def test_strip_brackets_needs_both_brackets(octets: bytes, inner: bytes | None) -> None:
     assert strip_brackets(octets) == inner
 
 
@@ -100,7 +100,7 @@ BLOCKS = [
 
 @pytest.mark.parametrize(("sent", "fields"), BLOCKS)
 @pytest.mark.parametrize("size", [1, 2, 3, 100])
-def test_looking_ahead_takes_nothing(sent: bytes, fields: list[HeaderField], size: int) -> None:
+def test_read_head_leaves_block_in_buffer(sent: bytes, fields: list[HeaderField], size: int) -> None:
     pieces = iter([(sent + b"200 next\r\n")[start : start + size] for start in range(0, 200, size)])
     buffer = Buffer()
     head = feed(read_head(Limits()), buffer, pieces)
@@ -111,7 +111,7 @@ def test_looking_ahead_takes_nothing(sent: bytes, fields: list[HeaderField], siz
 
 
 @pytest.mark.parametrize("sent", [b"A: b\r\nC", b"A: b\r\n", b"", b"\r", b"."])
-def test_a_cut_is_not_its_to_report(sent: bytes) -> None:
+def test_read_head_of_truncated_block_returns_fields(sent: bytes) -> None:
     head = run_reader(read_head(Limits()), sent)
     assert head.get_first("a") in (b"b", None)
 
@@ -124,13 +124,13 @@ def test_a_cut_is_not_its_to_report(sent: bytes) -> None:
         (b"A: b" + b"c" * HEAD_LIMIT, "lines"),
     ],
 )
-def test_a_head_beyond_limits(sent: bytes, limit: str) -> None:
+def test_read_head_over_limit_raises(sent: bytes, limit: str) -> None:
     with pytest.raises(LimitExceeded) as caught:
         run_reader(read_head(Limits(line=50, lines=10)), sent)
     assert caught.value.limit == limit
 
 
-def test_a_head_at_its_limits() -> None:
+def test_read_head_at_limit_succeeds() -> None:
     sent = b"A: b\r\n" * 9 + b"C: " + b"d" * 47 + b"\r\n\r\nbody longer than that\r\n.\r\n"
     assert len(run_reader(read_head(Limits(line=50, lines=10)), sent).fields) == 10
 
@@ -185,17 +185,17 @@ NONE = [
 
 
 @pytest.mark.parametrize(("text", "moment"), DATES)
-def test_a_date(text: str, moment: datetime) -> None:
+def test_parse_date_accepts_format(text: str, moment: datetime) -> None:
     assert parse_date(text) == moment
 
 
 @pytest.mark.parametrize("text", NONE)
-def test_no_date(text: str) -> None:
+def test_parse_date_of_invalid_text_returns_none(text: str) -> None:
     assert parse_date(text) is None
 
 
 @given(st.text(alphabet="0123456789:+-JanFebEST (),", max_size=40) | st.text(max_size=300))
-def test_any_text_is_a_date_or_none(text: str) -> None:
+def test_parse_date_of_random_text_never_raises(text: str) -> None:
     parse_date(text)
 
 
@@ -253,35 +253,35 @@ TYPES = [
 
 
 @pytest.mark.parametrize(("octets", "charset", "text"), FIELDS)
-def test_a_field(octets: bytes, charset: str | None, text: str) -> None:
+def test_decode_field_uses_charset(octets: bytes, charset: str | None, text: str) -> None:
     assert decode_field(octets, charset) == text
 
 
 @pytest.mark.parametrize(("written", "text"), WORDS)
-def test_encoded_words(written: str, text: str) -> None:
+def test_decode_words_decodes_encoded_words(written: str, text: str) -> None:
     assert decode_words(written) == text
 
 
 @pytest.mark.parametrize(("content_type", "charset"), TYPES)
-def test_the_declared_charset(content_type: str | None, charset: str | None) -> None:
+def test_declared_charset_reads_content_type(content_type: str | None, charset: str | None) -> None:
     assert declared_charset(content_type) == charset
 
 
 @pytest.mark.parametrize("name", ["", "utf\0", "ü", "x" * 41, "unicode_escape", "rot13", "zip", "../utf-8"])
-def test_what_is_no_charset(name: str) -> None:
+def test_choose_charset_of_unknown_name_returns_none(name: str) -> None:
     assert choose_charset(name) is None
 
 
 @pytest.mark.parametrize("name", ["us-ascii", "UTF-8", "utf-16", "koi8-r", "gb2312", "iso-2022-jp", "utf-7"])
-def test_charsets(name: str) -> None:
+def test_choose_charset_accepts_known_name(name: str) -> None:
     assert choose_charset(name) == name
 
 
 @given(st.binary(max_size=200), st.sampled_from([None, "koi8-r", "utf-16", "iso-2022-jp"]))
-def test_any_octets_are_text(octets: bytes, charset: str | None) -> None:
+def test_decode_field_of_random_bytes_never_raises(octets: bytes, charset: str | None) -> None:
     decode_field(octets, charset)
 
 
 @given(st.lists(st.sampled_from(["=?", "?=", "utf-8", "?q?", "?b?", "=C3", "=BC", " ", "A", "\t", "koi8-r"])))
-def test_any_text_has_its_words(pieces: list[str]) -> None:
+def test_decode_words_of_random_text_never_raises(pieces: list[str]) -> None:
     decode_words("".join(pieces))

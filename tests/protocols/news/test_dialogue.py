@@ -50,7 +50,7 @@ from tests.protocols.news.memory import NewsGate, news_url
 from tests.protocols.opening import open_url
 
 
-def said(steps: Iterable[Step]) -> list[bytes]:
+def sent_writes(steps: Iterable[Step]) -> list[bytes]:
     """Return the bytes of each write."""
     return [b"".join(line.octets for line in step.lines) for step in steps if isinstance(step, Send)]
 
@@ -86,9 +86,9 @@ ROWS = [
 
 
 @pytest.mark.parametrize(("text", "writes"), ROWS)
-def test_the_table_rehearsed(text: str, writes: list[bytes]) -> None:
+def test_rehearsal_sends_commands_of_table(text: str, writes: list[bytes]) -> None:
     steps = rehearse(converse(news_url(text), Options(), Limits()))
-    assert said(steps) == writes
+    assert sent_writes(steps) == writes
     kinds = [type(step) for step in steps if not isinstance(step, PlanNote)]
     assert kinds[:3] == [JoinPipeline, StartResponse, Receive], "nothing is said before the greeting"
     assert StartRequest not in kinds, "who has connected need not wait"
@@ -107,9 +107,9 @@ def test_the_table_rehearsed(text: str, writes: list[bytes]) -> None:
         ("news:a.*", [b"LIST ACTIVE a.*\r\n"]),
     ],
 )
-def test_facts_without_the_body(text: str, writes: list[bytes]) -> None:
+def test_facts_request_does_not_fetch_body(text: str, writes: list[bytes]) -> None:
     steps = rehearse(converse(news_url(text), Options(want="facts"), Limits()))
-    assert said(steps) == writes
+    assert sent_writes(steps) == writes
     assert [type(step) for step in steps[-1:]] == [StartBody]
 
 
@@ -117,10 +117,10 @@ OTHERWISE = {"try": "without TLS", "require": "nothing"}
 
 
 @pytest.mark.parametrize("tls", OTHERWISE)
-def test_a_plan_begins_tls_where_it_is_wanted(tls: Literal["try", "require"]) -> None:
+def test_plan_with_tls_option_includes_starttls(tls: Literal["try", "require"]) -> None:
     """A rehearsed server offers STARTTLS; inside TLS the client does not ask for STARTTLS."""
     steps = rehearse(converse(news_url("nntp://h/a.b/7"), Options(tls=tls), Limits()))
-    assert said(steps) == [
+    assert sent_writes(steps) == [
         b"CAPABILITIES\r\n",
         b"STARTTLS\r\n",
         b"CAPABILITIES\r\n",
@@ -131,7 +131,7 @@ def test_a_plan_begins_tls_where_it_is_wanted(tls: Literal["try", "require"]) ->
     kinds = [type(step) for step in steps if isinstance(step, Send | StartTls)]
     assert kinds == [Send, Send, StartTls, Send, Send]
     inside = rehearse(converse(news_url("nntps://h/a.b/7"), Options(tls=tls), Limits()))
-    assert said(inside) == [b"GROUP a.b\r\nARTICLE 7\r\n"]
+    assert sent_writes(inside) == [b"GROUP a.b\r\nARTICLE 7\r\n"]
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_a_plan_begins_tls_where_it_is_wanted(tls: Literal["try", "require"]) ->
         ("nntp://h/", "missing-path"),
     ],
 )
-def test_what_is_no_url(text: str, kind: str) -> None:
+def test_parse_invalid_url_raises(text: str, kind: str) -> None:
     with pytest.raises(InvalidUrl) as caught:
         parse(text)
     assert caught.value.kind == kind
@@ -164,15 +164,15 @@ def test_what_is_no_url(text: str, kind: str) -> None:
         NntpUrl(scheme="nntp", host="h", group=b"g" * 600),
     ],
 )
-def test_nothing_is_said_that_would_be_two_commands(url: NewsUrl | NntpUrl) -> None:
+def test_dialogue_with_line_end_in_argument_sends_nothing(url: NewsUrl | NntpUrl) -> None:
     """The command itself refuses line ends, even if the parser and the policy did not check the URL."""
     player = Player(converse(url, Options(), Limits()), ValueScript())
     with pytest.raises(Refused):
         player.play()
-    assert said(player.steps) == []
+    assert sent_writes(player.steps) == []
 
 
-def test_no_server_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_admit_without_news_server_raises_not_configured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NNTPSERVER", raising=False)
     monkeypatch.setattr("resolver.policy.environment.SYSTEM_FILE", "/nonexistent/server")
     with pytest.raises(NotConfigured, match="--news-server"):
@@ -182,7 +182,7 @@ def test_no_server_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
 # -- a reused connection
 
 
-def used(group: bytes | None = None) -> NntpState:
+def reused_state(group: bytes | None = None) -> NntpState:
     """Return the state of a connection after an earlier request."""
     state = NntpState(Limits(), greeted=True, reader=True, group=group)
     state.private = True
@@ -222,8 +222,8 @@ class Talk(Player[None]):
         return isinstance(ends[-1], EndResponse)
 
 
-def test_a_used_connection_is_not_greeted_again() -> None:
-    player = Talk("news:x@y", b"430 gone\r\n", known=[used()])
+def test_reused_connection_expects_no_greeting() -> None:
+    player = Talk("news:x@y", b"430 gone\r\n", known=[reused_state()])
     with pytest.raises(Declined):
         player.play()
     assert (player.sent, player.kept, player.starts) == ([b"ARTICLE <x@y>\r\n"], True, 1)
@@ -237,22 +237,22 @@ def test_a_used_connection_is_not_greeted_again() -> None:
         (None, b"GROUP a.b\r\nARTICLE 7\r\n"),
     ],
 )
-def test_a_group_that_is_selected_need_not_be_selected(selected: bytes | None, commands: bytes) -> None:
+def test_article_in_selected_group_skips_group_command(selected: bytes | None, commands: bytes) -> None:
     answers = ARTICLE if b"GROUP" not in commands else b"211 1 7 7 a.b\r\n" + ARTICLE
-    player = Talk("nntp://h/a.b/7", answers, known=[used(selected)])
+    player = Talk("nntp://h/a.b/7", answers, known=[reused_state(selected)])
     player.play()
     assert (player.sent, player.kept) == ([commands], True)
 
 
-def test_a_listing_selects_its_group_again() -> None:
-    player = Talk("nntp://h/a.b", b"211 0 0 0 a.b\r\n", known=[used(b"a.b")])
+def test_listing_on_reused_connection_repeats_group_command() -> None:
+    player = Talk("nntp://h/a.b", b"211 0 0 0 a.b\r\n", known=[reused_state(b"a.b")])
     assert player.play().kind is Kind.GROUP
     assert player.sent == [b"GROUP a.b\r\n"]
 
 
 @pytest.mark.parametrize("death", [b"", b"400 idle for too long\r\n"])
-def test_a_dead_one_is_replaced_once(death: bytes) -> None:
-    player = Talk("news:x@y", death, HELLO + b"430 gone\r\n", known=[used(), None])
+def test_dead_reused_connection_is_replaced_once(death: bytes) -> None:
+    player = Talk("news:x@y", death, HELLO + b"430 gone\r\n", known=[reused_state(), None])
     with pytest.raises(Declined) as caught:
         player.play()
     assert caught.value.code == "430"
@@ -261,8 +261,8 @@ def test_a_dead_one_is_replaced_once(death: bytes) -> None:
 
 
 @pytest.mark.parametrize(("death", "code"), [(b"", None), (b"400 no\r\n", "400")])
-def test_a_new_one_that_dies_is_not_replaced(death: bytes, code: str | None) -> None:
-    player = Talk("news:x@y", b"", HELLO + death, known=[used(), None])
+def test_dead_new_connection_is_not_replaced(death: bytes, code: str | None) -> None:
+    player = Talk("news:x@y", b"", HELLO + death, known=[reused_state(), None])
     with pytest.raises(ResolveError) as caught:
         player.play()
     assert getattr(caught.value, "code", None) == code
@@ -270,30 +270,33 @@ def test_a_new_one_that_dies_is_not_replaced(death: bytes, code: str | None) -> 
     assert not player.kept
 
 
-def test_one_that_dies_between_two_answers_is_replaced() -> None:
+def test_reused_connection_lost_between_answers_is_replaced() -> None:
     player = Talk(
-        "nntp://h/a.b/7", b"211 1 7 7 a.b\r\n", HELLO + b"211 1 7 7 a.b\r\n" + ARTICLE, known=[used(), None]
+        "nntp://h/a.b/7",
+        b"211 1 7 7 a.b\r\n",
+        HELLO + b"211 1 7 7 a.b\r\n" + ARTICLE,
+        known=[reused_state(), None],
     )
     player.play()
     assert [join.anew for join in player.joins] == [False, True]
 
 
-def test_400_that_is_not_the_first_answer_is_one() -> None:
-    player = Talk("nntp://h/a.b/7", b"211 1 7 7 a.b\r\n400 going down\r\n", known=[used()])
+def test_400_after_first_answer_is_declined() -> None:
+    player = Talk("nntp://h/a.b/7", b"211 1 7 7 a.b\r\n400 going down\r\n", known=[reused_state()])
     with pytest.raises(Declined) as caught:
         player.play()
     assert (caught.value.code, len(player.joins)) == ("400", 1)
 
 
-def test_one_that_dies_behind_a_part_of_the_body_is_not_replaced() -> None:
-    player = Talk("news:*", b"500 what?\r\n215 x\r\na.b 1 1 y\r\n.\r\n", known=[used()])
+def test_reused_connection_lost_within_body_is_truncated() -> None:
+    player = Talk("news:*", b"500 what?\r\n215 x\r\na.b 1 1 y\r\n.\r\n", known=[reused_state()])
     with pytest.raises(Truncated):
         player.play()
     assert len(player.joins) == 1
 
 
-def test_a_refused_login_is_not_tried_again_there() -> None:
-    state = used()
+def test_refused_login_is_not_repeated_on_connection() -> None:
+    state = reused_state()
     text = "nntp://u:p@h/a.b"
     with pytest.raises(ResolveError):
         Talk(text, b"480 in\r\n381 p\r\n481 no\r\n", known=[state]).play()
@@ -304,15 +307,15 @@ def test_a_refused_login_is_not_tried_again_there() -> None:
     assert player.sent == [b"GROUP a.b\r\n"]
 
 
-def test_after_a_login_the_group_is_selected_anew() -> None:
-    state = used(b"a.b")
+def test_login_repeats_group_selection() -> None:
+    state = reused_state(b"a.b")
     answers = b"480 in\r\n281 in\r\n211 1 7 7 a.b\r\n" + ARTICLE
     player = Talk("nntp://u:p@h/a.b/7", answers, known=[state])
     player.play()
     assert player.sent == [b"ARTICLE 7\r\n", b"AUTHINFO USER u\r\n", b"GROUP a.b\r\nARTICLE 7\r\n"]
 
 
-def test_counting_groups() -> None:
+def test_facts_of_pattern_count_matching_groups() -> None:
     answers = HELLO + b"215 list\r\na.b 1 1 y\r\nc.d 1 1 y\r\n.\r\n"
     reply = Talk("news://h/a.*", answers, options=Options(want="facts")).play()
     assert (reply.kind, reply.extra) == (Kind.DIRECTORY, {"pattern": "a.*", "count": 1})
@@ -327,7 +330,7 @@ def test_counting_groups() -> None:
         (50_000, b"OVER 1-50000\r\n"),
     ],
 )
-def test_how_many_are_listed(most: int | None, command: bytes) -> None:
+def test_listing_limit_sets_overview_range(most: int | None, command: bytes) -> None:
     answers = HELLO + b"211 9 1 50000 a.b\r\n224 x\r\n.\r\n"
     player = Talk("nntp://h/a.b", answers, options=Options(entries=most))
     found = player.play()
@@ -347,7 +350,9 @@ def test_how_many_are_listed(most: int | None, command: bytes) -> None:
         (30, 1, b"GROUP a.b\r\n", False),
     ],
 )
-def test_the_older_ones_are_listed(most: int | None, before: int, command: bytes, cut: bool) -> None:
+def test_listing_before_number_sets_overview_range(
+    most: int | None, before: int, command: bytes, cut: bool
+) -> None:
     """Below the first number of the group the client sends no OVER."""
     answers = HELLO + b"211 9 1 50000 a.b\r\n"
     answers += b"224 x\r\n.\r\n" if command.startswith(b"OVER") else b""
@@ -358,7 +363,7 @@ def test_the_older_ones_are_listed(most: int | None, before: int, command: bytes
     assert found.extra["cut"] is cut
 
 
-def test_of_a_server_without_overviews_the_older_ones_are_those_numbers() -> None:
+def test_listing_before_number_without_overview_requests_heads() -> None:
     numbers = b"".join(b"%d\r\n" % number for number in range(1, 10))
     answers = HELLO + b"211 9 1 9 a.b\r\n500 ?\r\n500 ?\r\n211 numbers\r\n" + numbers + b".\r\n"
     answers += b"221 1 <m@x> head\r\nSubject: x\r\n.\r\n" * 2
@@ -367,7 +372,7 @@ def test_of_a_server_without_overviews_the_older_ones_are_those_numbers() -> Non
     assert player.sent[-1] == b"HEAD 4\r\nHEAD 5\r\n"
 
 
-def test_heads_are_asked_for_a_window_at_a_time() -> None:
+def test_head_requests_are_sent_in_windows() -> None:
     count = WINDOW + 2
     numbers = b"".join(b"%d\r\n" % number for number in range(1, count + 1))
     player = Talk(
@@ -399,16 +404,16 @@ def test_heads_are_asked_for_a_window_at_a_time() -> None:
         (None, [NntpCommand(NntpVerb.GROUP, b"a.b")], False),
     ],
 )
-def test_whether_a_group_is_certain(
+def test_selects_returns_whether_group_is_certain(
     selected: bytes | None, outstanding: list[NntpCommand], certain: bool
 ) -> None:
-    state = used(selected)
+    state = reused_state(selected)
     state.record_sent(tuple(outstanding))
     assert state.selects(b"a.b") is certain
 
 
-def test_there_is_room_for_a_window() -> None:
-    state = used()
+def test_state_has_room_until_window_is_full() -> None:
+    state = reused_state()
     for _ in range(WINDOW - 1):
         state.outstanding.append(NntpCommand(NntpVerb.ARTICLE, b"1"))
     assert state.has_room
@@ -417,15 +422,15 @@ def test_there_is_room_for_a_window() -> None:
 
 
 @pytest.mark.parametrize(("name", "value"), [("greeted", False), ("request_ended", False), ("closing", True)])
-def test_there_is_no_room(name: str, value: bool) -> None:
-    state = used()
+def test_state_not_ready_has_no_room(name: str, value: bool) -> None:
+    state = reused_state()
     setattr(state, name, value)
     assert not state.has_room
 
 
-def test_two_send_before_one_is_answered_and_a_precondition_has_both_send_again() -> None:
+def test_pipelined_requests_after_480_are_sent_again() -> None:
     """Both send their commands again, in order: the first 480 also discards the second request's answers."""
-    state = used()
+    state = reused_state()
     buffer = state.buffer
     first, second = (
         Player(converse(news_url(f"nntp://u:p@h/{group}/7"), Options(), Limits()), Shared(state))
@@ -480,7 +485,7 @@ def until(player: Player[None], kind: type) -> bytes:
         (None, False),
     ],
 )
-def test_this_machine(peer: str | None, expected: bool) -> None:
+def test_is_loopback_recognizes_local_addresses(peer: str | None, expected: bool) -> None:
     assert is_loopback(peer) is expected
 
 
@@ -521,7 +526,7 @@ ARTICLES: list[tuple[str, bytes, bytes, str | None, str | None, int | None]] = [
 
 @pytest.mark.parametrize("cutter", CUTTERS, ids=lambda cutter: cutter.__name__)
 @pytest.mark.parametrize(("url", "said", "status", "message_id", "group", "number"), ARTICLES)
-async def test_an_article(
+async def test_article_reply_has_facts(
     url: str,
     said: bytes,
     status: bytes,
@@ -561,7 +566,9 @@ GROUPS: list[tuple[bytes, int | None, dict[str, JsonValue]]] = [
 
 @pytest.mark.parametrize(("status", "entries", "extra"), GROUPS)
 @pytest.mark.parametrize("want", ["content", "facts"])
-async def test_a_group(status: bytes, entries: int | None, extra: dict[str, JsonValue], want: str) -> None:
+async def test_group_reply_has_facts(
+    status: bytes, entries: int | None, extra: dict[str, JsonValue], want: str
+) -> None:
     turns = [
         TranscriptTurn("S", HELLO),
         TranscriptTurn("C", b"GROUP a.b\r\n"),
@@ -582,7 +589,7 @@ async def test_a_group(status: bytes, entries: int | None, extra: dict[str, Json
     gate.check_finished()
 
 
-async def test_a_body_beyond_no_limit() -> None:
+async def test_body_line_over_limit_is_accepted() -> None:
     """The line limit applies to status lines, headers and listings, not to bodies."""
     article = b"A: b\r\n\r\n" + b"x" * 300 + b"\r\n"
     gate = NewsGate(
@@ -595,7 +602,7 @@ async def test_a_body_beyond_no_limit() -> None:
 @pytest.mark.parametrize(
     "answer", [b"220 0 <m@x> " + b"x" * 100, b"220 0 <m@x>\r\nA: " + b"x" * 100 + b"\r\n\r\n.\r\n"]
 )
-async def test_lines_beyond_their_limit(answer: bytes) -> None:
+async def test_status_or_head_line_over_limit_raises(answer: bytes) -> None:
     turns = (
         TranscriptTurn("S", HELLO),
         TranscriptTurn("C", b"ARTICLE <m@x>\r\n"),

@@ -17,13 +17,13 @@ from protocols.contract import Line, PipelineState
 from resolver import Credentials, Disconnected, Limits, Options, ResolveError, parse
 from resolver.testing.player import resolve
 from tests.protocols.in_memory import MemoryGate, MemoryStream
-from tests.protocols.news.captures import FOLDER, said_by
+from tests.protocols.news.captures import FOLDER, bytes_of_side
 from tests.protocols.news.memory import MemorySlot
 from tests.protocols.opening import open_url
 from tests.sampled import examples
 
 #: An upper limit for writes, and for reads after the end of the data; no exchange needs as many.
-MOST = 600
+MAX_TURNS = 600
 
 URLS = (
     "nntp://u:p@h/a.b/7",
@@ -70,7 +70,7 @@ class Babble(MemoryStream):
 
     def _count(self) -> None:
         self._events += 1
-        assert self._events < MOST, "it does not come to an end"
+        assert self._events < MAX_TURNS, "it does not come to an end"
 
 
 class BabbleGate(MemoryGate):
@@ -87,7 +87,7 @@ class BabbleGate(MemoryGate):
         yield MemorySlot(Babble(self._octets, self._size, self._error), state)
 
     def random(self, count: int) -> bytes:
-        raise AssertionError("nobody expects to be unguessable")
+        raise AssertionError("no test needs random bytes")
 
     async def credentials(self, user: bytes | None, *, challenged: bool = True) -> Credentials | None:
         return None if user is None else Credentials(user, b"p")
@@ -101,7 +101,7 @@ async def survive(octets: bytes, size: int, url: str, options: Options, error: D
 
 SEEDS = [
     *(transcript.connections[0].said_by("S") for transcript in transcripts("nntp")),
-    *(said_by(path.stem, "server") for path in sorted(FOLDER.iterdir())),
+    *(bytes_of_side(path.stem, "server") for path in sorted(FOLDER.iterdir())),
 ]
 WORDS = (
     b"\r\n",
@@ -135,7 +135,7 @@ def spoil(octets: bytes, chance: random.Random) -> bytes:
 
 
 @pytest.mark.parametrize("seed", range(8))
-async def test_spoilt_conversations(seed: int) -> None:
+async def test_dialogue_survives_mutated_captures(seed: int) -> None:
     chance = random.Random(seed)
     for _ in range(250):
         octets = spoil(chance.choice(SEEDS)[:4_000], chance)
@@ -172,5 +172,5 @@ PIECES = st.sampled_from(
 )
 @settings(max_examples=examples(400))
 @pytest.mark.slow
-def test_answers_in_any_order(pieces: list[bytes], url: str, options: Options, size: int) -> None:
+def test_dialogue_survives_random_answers(pieces: list[bytes], url: str, options: Options, size: int) -> None:
     trio.run(survive, b"".join(pieces), size, url, options, None)

@@ -42,7 +42,7 @@ ACTIVE = [
 
 
 @pytest.mark.parametrize(("line", "active", "empty"), ACTIVE)
-def test_a_line_of_list_active(line: bytes, active: ActiveLine, empty: bool) -> None:
+def test_parse_active_reads_line(line: bytes, active: ActiveLine, empty: bool) -> None:
     assert parse_active(line) == active._replace(raw=line)
     assert active.is_empty is empty
 
@@ -50,7 +50,7 @@ def test_a_line_of_list_active(line: bytes, active: ActiveLine, empty: bool) -> 
 @pytest.mark.parametrize(
     "line", [b"", b"  ", b"a.b", b"a.b 1", b"a.b x 1 y", b"a.b 1 x y", b"a.b -1 1 y", b"a 1 " + b"1" * 17]
 )
-def test_what_is_none(line: bytes) -> None:
+def test_parse_active_of_invalid_line_returns_none(line: bytes) -> None:
     assert parse_active(line) is None
 
 
@@ -65,7 +65,7 @@ def test_what_is_none(line: bytes) -> None:
         (b"", b"", b""),
     ],
 )
-def test_a_line_of_list_newsgroups(line: bytes, name: bytes, description: bytes) -> None:
+def test_parse_description_splits_line(line: bytes, name: bytes, description: bytes) -> None:
     assert parse_description(line) == (name, description)
 
 
@@ -88,7 +88,7 @@ LISTS = (
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 1 << 20])
-def test_the_lists_are_merged(size: int) -> None:
+def test_group_reader_merges_both_lists(size: int) -> None:
     entries, findings = read(LISTS, size=size)
     assert [(entry.name, entry.title) for entry in entries] == [
         ("b.two", "Zwölf"),
@@ -108,27 +108,27 @@ def test_the_lists_are_merged(size: int) -> None:
     assert entries[2].extra == {"high": 0, "low": 1, "empty": True, "status": "=a.one"}
 
 
-def test_names_are_matched_again() -> None:
+def test_group_reader_filters_by_pattern() -> None:
     """Old servers ignore the pattern."""
     assert [entry.name for entry in read(LISTS, b"b.t*")[0]] == ["b.two", "b.three"]
 
 
-def test_without_descriptions() -> None:
+def test_group_reader_without_descriptions_has_no_titles() -> None:
     entries, findings = read(LISTS[: LISTS.index(b".\r\n")])
     assert ([entry.title for entry in entries], findings) == ([None] * 4, [])
 
 
-def test_lines_that_are_none() -> None:
+def test_group_reader_skips_and_reports_invalid_lines() -> None:
     entries, findings = read(b"x\r\na.one 1 1 y\r\n\r\n.\r\n\r\n")
     assert ([entry.name for entry in entries], findings) == (["a.one"], ["nntp:group-line"])
 
 
-def test_a_description_may_be_a_lone_period() -> None:
+def test_group_reader_skips_period_among_descriptions() -> None:
     """Only the first lone period separates the lists."""
     assert [entry.title for entry in read(b"a 1 1 y\r\n.\r\n.\r\na\tx\r\n")[0]] == ["x"]
 
 
-def test_more_than_may_wait() -> None:
+def test_group_reader_over_hold_emits_without_titles() -> None:
     entries, findings = read(LISTS, hold=15)
     assert [(entry.name, entry.title) for entry in entries][:3] == [
         ("b.two", None),
@@ -138,7 +138,7 @@ def test_more_than_may_wait() -> None:
     assert findings == ["nntp:descriptions"]
 
 
-def test_descriptions_without_end_do_not_wait_either() -> None:
+def test_group_reader_memory_for_descriptions_is_bounded() -> None:
     """A single group is enough to wait for, and the server may describe any number of names."""
     described = b"".join(b"a.%d\t%s\r\n" % (number, b"x" * 100) for number in range(1_000))
     findings: list[Finding] = []
@@ -151,13 +151,13 @@ def test_descriptions_without_end_do_not_wait_either() -> None:
 
 @pytest.mark.parametrize(("pattern", "count"), [(b"*", 4), (b"b.*", 3), (b"none", 0)])
 @pytest.mark.parametrize("size", [1, 2, 3, 1 << 20])
-def test_counting(pattern: bytes, count: int, size: int) -> None:
+def test_count_groups_counts_matches(pattern: bytes, count: int, size: int) -> None:
     block = LISTS[: LISTS.index(b".\r\n") + 3]
     pieces = [block[start : start + size] for start in range(0, len(block), size)]
     assert run_reader(count_groups(pattern, 1_000), *pieces) == count
 
 
-def test_counting_has_limits_and_an_end() -> None:
+def test_count_groups_over_limit_or_truncated_raises() -> None:
     with pytest.raises(LimitExceeded):
         run_reader(count_groups(b"*", 10), b"x" * 20)
     with pytest.raises(Truncated):
@@ -192,16 +192,16 @@ PATTERNS = [
 
 
 @pytest.mark.parametrize(("pattern", "name", "expected"), PATTERNS)
-def test_a_pattern(pattern: bytes, name: bytes, expected: bool) -> None:
+def test_matches_implements_wildmat(pattern: bytes, name: bytes, expected: bool) -> None:
     assert matches(pattern, name) is expected
 
 
 @given(st.text("ab*?", max_size=8), st.text("ab", max_size=12))
-def test_as_file_names_are_matched(pattern: str, name: str) -> None:
+def test_matches_agrees_with_fnmatch(pattern: str, name: str) -> None:
     assert matches(pattern.encode(), name.encode()) == fnmatch.fnmatchcase(name, pattern)
 
 
-def test_hostile_patterns_take_no_time() -> None:
+def test_matches_with_many_stars_is_fast() -> None:
     """A matcher that backtracks for every star takes exponential time."""
     assert not matches(b"*a" * 240 + b"b", b"a" * 5_000)
 
@@ -225,7 +225,7 @@ def overview_read(octets: bytes, size: int = 1 << 20) -> tuple[list[Entry], list
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 1 << 20])
-def test_a_whole_line(size: int) -> None:
+def test_overview_line_becomes_entry(size: int) -> None:
     entries, findings = overview_read(LINE + b"\r\n", size)
     assert entries == [
         Entry(
@@ -263,7 +263,7 @@ def test_a_whole_line(size: int) -> None:
         (b"007\ts\tf\td\tm@x\t\t99999999999999999\t1", None, 1, []),
     ],
 )
-def test_what_may_be_missing_or_wrong(
+def test_overview_line_with_missing_fields_becomes_entry(
     line: bytes, size: int | None, lines: int | None, references: list[str]
 ) -> None:
     entries, findings = overview_read(line + b"\r\n")
@@ -277,24 +277,24 @@ def test_what_may_be_missing_or_wrong(
 @pytest.mark.parametrize(
     "line", [b"", b"7", b"7\ta\tb\tc", b"x\ta\tb\tc\td", b"-7\ta\tb\tc\td", b"1" * 17 + b"\t\t\t\t"]
 )
-def test_what_is_no_overview(line: bytes) -> None:
+def test_invalid_overview_lines_are_reported(line: bytes) -> None:
     entries, findings = overview_read(line + b"\r\n" + LINE + b"\r\n" + line + b"\r\n")
     assert [entry.name for entry in entries] == ["7"]
     assert [(finding.rule, finding.detail[:2]) for finding in findings] == [("nntp:overview-line", "2 ")]
 
 
-def test_a_wrong_order_is_told() -> None:
+def test_overview_out_of_order_is_reported() -> None:
     entries, findings = overview_read(b"8\t\t\t\t\r\n7\t\t\t\t\r\n")
     assert [entry.name for entry in entries] == ["8", "7"]
     assert [finding.rule for finding in findings] == ["nntp:overview-order"]
 
 
-def test_a_line_too_long() -> None:
+def test_overview_line_over_limit_raises() -> None:
     with pytest.raises(LimitExceeded):
         overview_read(b"7\t" + b"x" * 1_000 + b"\t\t\t\r\n")
 
 
-def test_odd_headers_of_a_real_server() -> None:
+def test_overview_with_odd_headers_of_inn_is_read() -> None:
     content = next(each.content for each in exchanges("over_odd_headers") if each.command == b"OVER 4-17")
     assert content is not None
     entries, findings = overview_read(content)
@@ -305,7 +305,7 @@ def test_odd_headers_of_a_real_server() -> None:
     assert len(entries) == 14
 
 
-def test_a_line_made_of_a_head() -> None:
+def test_encode_overview_removes_control_characters() -> None:
     head = parse_head(
         b"From: a\tb\r\nSubject: x\r\n\ty\0z\nq\r\nDate: d\r\nMessage-ID: <m@x>\r\n"
         b"References: <r@x>\r\nLines: 3\r\nXref: news a.b:7\r\n"
@@ -316,7 +316,7 @@ def test_a_line_made_of_a_head() -> None:
     assert (len(entries), findings) == (1, [])
 
 
-def test_a_line_made_of_nothing() -> None:
+def test_encode_overview_of_empty_head_has_empty_fields() -> None:
     assert encode_overview(7, parse_head(b"")) == b"7\t\t\t\t\t\t\t\r\n"
 
 
@@ -344,13 +344,13 @@ GROUPS = [
 
 
 @pytest.mark.parametrize(("listed", "child"), ARTICLES)
-def test_an_article(listed: str, child: str) -> None:
+def test_article_urls_follow_listing_url(listed: str, child: str) -> None:
     assert article_urls(news_url(listed))(b"a.b", 7, b"m@x") == child
     assert parse(child).text == child
 
 
 @pytest.mark.parametrize(("listed", "child"), GROUPS)
-def test_a_group(listed: str, child: str) -> None:
+def test_group_urls_follow_listing_url(listed: str, child: str) -> None:
     assert group_urls(news_url(listed))(b"a.b") == child
     assert parse(child).text == child
 
@@ -358,16 +358,16 @@ def test_a_group(listed: str, child: str) -> None:
 @pytest.mark.parametrize(
     "message_id", [None, b"", b"no at", b"a b@c", b"a\r\nb@c", b"a@b>", b"x" * 249 + b"@h"]
 )
-def test_no_article(message_id: bytes | None) -> None:
+def test_article_url_of_invalid_message_id_is_none(message_id: bytes | None) -> None:
     assert article_urls(news_url("news:a.b"))(b"a.b", 7, message_id) is None
 
 
 @pytest.mark.parametrize("number", [-1, 10**16])
-def test_no_number(number: int) -> None:
+def test_article_url_of_invalid_number_is_none(number: int) -> None:
     assert article_urls(news_url("nntp://h/a.b"))(b"a.b", number, b"m@x") is None
 
 
 @pytest.mark.parametrize("listed", ["news:*", "news://h/*", "snews:*"])
 @pytest.mark.parametrize("name", [b"", b"a b", b"a*", b"a\r\nQUIT", "grüße".encode(), b"g" * 495, b"a/b"])
-def test_no_group(listed: str, name: bytes) -> None:
+def test_group_url_of_invalid_name_is_none(listed: str, name: bytes) -> None:
     assert group_urls(news_url(listed))(name) is None

@@ -50,7 +50,7 @@ def connection(*turns: bytes, end: str = "left") -> Connection:
     return Connection(tuple(spoken), end)  # type: ignore[arg-type]
 
 
-def nobody(user: bytes | None) -> Credentials | None:
+def no_credentials(user: bytes | None) -> Credentials | None:
     return None
 
 
@@ -71,7 +71,7 @@ class Case:
     url: str = "nntp://h/a.b"
     peer: str = FAR
     options: Options = NONE
-    keeper: Callable[[bytes | None], Credentials | None] = nobody
+    keeper: Callable[[bytes | None], Credentials | None] = no_credentials
 
 
 CASES = (
@@ -247,7 +247,7 @@ def gate_for(case: Case) -> NewsGate:
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.why for case in CASES])
-async def test_what_is_said(case: Case) -> None:
+async def test_negotiation_follows_case(case: Case) -> None:
     gate = gate_for(case)
     outcome = await resolve(open_url, parse(case.url), gate)
     assert outcome.error == case.error
@@ -255,7 +255,7 @@ async def test_what_is_said(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.why for case in CASES])
-async def test_a_password_leaves_only_where_it_may(case: Case) -> None:
+async def test_password_is_sent_only_over_permitted_connection(case: Case) -> None:
     gate = gate_for(case)
     await resolve(open_url, parse(case.url), gate)
     stream = gate.streams[0]
@@ -268,13 +268,13 @@ async def test_a_password_leaves_only_where_it_may(case: Case) -> None:
 @pytest.mark.parametrize(
     ("url", "asked"), [("nntp://h/a.b", [None]), ("nntp://u@h/a.b", [b"u"]), ("nntp://u:p@h/a.b", [])]
 )
-async def test_whom_is_asked(url: str, asked: list[bytes | None]) -> None:
+async def test_credentials_are_requested_unless_url_has_password(url: str, asked: list[bytes | None]) -> None:
     gate = NewsGate([connection(*ASKED, *GIVEN)], held=held)
     assert (await resolve(open_url, parse(url), gate)).error is None
     assert gate.asked == asked
 
 
-async def test_the_refusal_says_what_would_allow_it() -> None:
+async def test_clear_text_password_refusal_names_flag() -> None:
     gate = NewsGate([connection(*ASKED, CAPABILITIES, INSIDE)], peer=FAR)
     with pytest.raises(Refused) as caught:
         async with open_url(news_url("nntp://u:p@h/a.b"), gate):
@@ -283,7 +283,7 @@ async def test_the_refusal_says_what_would_allow_it() -> None:
     assert "p@" not in caught.value.message
 
 
-async def test_octets_before_the_handshake_are_no_answer() -> None:
+async def test_bytes_before_tls_handshake_raise() -> None:
     """An attacker on the path could have inserted them (RFC 4642 2.2.2)."""
     turns = (CAPABILITIES, PLAIN, b"STARTTLS\r\n", b"382 go\r\n101 list\r\n.\r\n")
     gate = NewsGate([connection(*turns)], options=Options(tls="require"))
@@ -293,7 +293,7 @@ async def test_octets_before_the_handshake_are_no_answer() -> None:
     assert not gate.streams[0].secured
 
 
-async def test_a_blank_in_a_password_is_told() -> None:
+async def test_blank_in_password_is_reported() -> None:
     gate = NewsGate(
         [
             connection(
@@ -308,7 +308,7 @@ async def test_a_blank_in_a_password_is_told() -> None:
 
 @pytest.mark.parametrize("octet", [b"\r", b"\n", b"\0", b"\r\nQUIT"])
 @pytest.mark.parametrize("where", ["user", "password"])
-async def test_what_would_end_the_command_is_never_sent(where: str, octet: bytes) -> None:
+async def test_line_end_in_credentials_is_refused(where: str, octet: bytes) -> None:
     credentials = Credentials(b"u" + octet, b"p") if where == "user" else Credentials(b"u", b"p" + octet)
     turns = ASKED if where == "user" else (*ASKED, USER, b"381 p\r\n")
     gate = NewsGate([connection(*turns)], held=lambda user: credentials)
@@ -319,7 +319,7 @@ async def test_what_would_end_the_command_is_never_sent(where: str, octet: bytes
     gate.check_finished()
 
 
-async def test_another_login_is_another_pipeline() -> None:
+async def test_pipeline_key_depends_on_login_and_tls() -> None:
     """S11: requests with different credentials or TLS options never share a connection."""
     keys = set()
     for url, options in [

@@ -35,7 +35,7 @@ from protocols.step import Dialogue, receive
 from protocols.wire import Buffer, Reader, Secret, run_reader
 from resolver import Disconnected, LimitExceeded, ProtocolError, Refused, Truncated
 from tests.protocols.conversation.test_performer import LINE, WAYS, Pieces, PiecesGate, begun, take
-from tests.protocols.news.captures import said_by
+from tests.protocols.news.captures import bytes_of_side
 
 GOOD = [
     (b"200 ready\r\n", NntpResponse(200, b"ready")),
@@ -50,13 +50,13 @@ BAD = [b"", b"20", b"20 x", b"2000 x", b"200-x", b"200\tx", b"600 x", b"099 x", 
 
 
 @pytest.mark.parametrize(("line", "answer"), GOOD)
-def test_a_status_line(line: bytes, answer: NntpResponse) -> None:
+def test_read_status_parses_line(line: bytes, answer: NntpResponse) -> None:
     assert run_reader(read_status(100), line) == answer
     assert run_reader(read_status(100), *(line[i : i + 1] for i in range(len(line)))) == answer
 
 
 @pytest.mark.parametrize(("line", "answer"), GOOD)
-def test_what_follows_is_left(line: bytes, answer: NntpResponse) -> None:
+def test_read_status_leaves_following_bytes(line: bytes, answer: NntpResponse) -> None:
     buffer = Buffer()
     buffer.feed(line + b".\r\nmore")
     with pytest.raises(StopIteration) as done:
@@ -66,12 +66,12 @@ def test_what_follows_is_left(line: bytes, answer: NntpResponse) -> None:
 
 
 @pytest.mark.parametrize("line", BAD)
-def test_what_is_none(line: bytes) -> None:
+def test_read_status_of_invalid_line_raises(line: bytes) -> None:
     with pytest.raises(ProtocolError):
         run_reader(read_status(100), line + b"\r\n")
 
 
-def test_the_limit_is_the_line_with_its_end() -> None:
+def test_read_status_limit_includes_line_end() -> None:
     assert run_reader(read_status(12), b"200 1234567\n").code == 200
     for chunks in ([b"200 12345678\n"], [b"200 123", b"45678", b"9"]):
         with pytest.raises(LimitExceeded) as caught:
@@ -79,7 +79,7 @@ def test_the_limit_is_the_line_with_its_end() -> None:
         assert (caught.value.limit, caught.value.exit_code) == ("line", 7)
 
 
-def test_ends() -> None:
+def test_read_status_at_end_of_stream_raises() -> None:
     with pytest.raises(Disconnected):
         run_reader(read_status(100))
     with pytest.raises(Truncated) as caught:
@@ -127,7 +127,7 @@ BLOCKS = [
 
 
 @pytest.mark.parametrize(("code", "verb", "block"), BLOCKS)
-def test_whether_a_block_follows(code: int, verb: NntpVerb, block: bool | None) -> None:
+def test_read_response_knows_whether_block_follows(code: int, verb: NntpVerb, block: bool | None) -> None:
     line = b"%d text\r\n" % code
     if block is None:
         with pytest.raises(ProtocolError, match=verb.value):
@@ -136,7 +136,7 @@ def test_whether_a_block_follows(code: int, verb: NntpVerb, block: bool | None) 
         assert run_reader(read_response(NntpCommand(verb), 100), line) == NntpResponse(code, b"text", block)
 
 
-def test_every_verb_can_be_granted() -> None:
+def test_block_table_covers_every_verb() -> None:
     assert {verb for code, verb, block in BLOCKS if block is not None and code < 400} == set(NntpVerb)
 
 
@@ -153,13 +153,13 @@ SELECTED = [
 
 
 @pytest.mark.parametrize(("text", "selected", "empty"), SELECTED)
-def test_a_group(text: bytes, selected: GroupSelection, empty: bool) -> None:
+def test_parse_selected_reads_group(text: bytes, selected: GroupSelection, empty: bool) -> None:
     assert parse_selected(NntpResponse(211, text)) == selected
     assert selected.is_empty is empty
 
 
 @pytest.mark.parametrize("text", [b"", b"3 10", b"a b c", b"-1 2 3", b"1 2 +3", b"1 2 " + b"9" * 17])
-def test_no_group(text: bytes) -> None:
+def test_parse_selected_of_invalid_text_raises(text: bytes) -> None:
     with pytest.raises(ProtocolError):
         parse_selected(NntpResponse(211, text))
 
@@ -176,15 +176,15 @@ IDS = [
 
 
 @pytest.mark.parametrize(("text", "message_id"), IDS)
-def test_the_message_id_of_an_answer(text: bytes, message_id: bytes | None) -> None:
+def test_message_id_of_reads_answer(text: bytes, message_id: bytes | None) -> None:
     assert message_id_of(NntpResponse(220, text)) == message_id
 
 
-def test_a_message_shows_no_control() -> None:
+def test_response_shown_escapes_control_characters() -> None:
     assert NntpResponse(500, b"\x1b[2J\xe9").shown == "'500 \\x1b[2J\\xe9'"
 
 
-def test_settling_keeps_what_is_refused() -> None:
+def test_response_to_refusal_is_unchanged() -> None:
     answer = NntpResponse(480, b"log in")
     assert response_to(NntpCommand(NntpVerb.ARTICLE, b"1"), answer) is answer
 
@@ -194,7 +194,7 @@ def test_settling_keeps_what_is_refused() -> None:
 T = TypeVar("T")
 
 #: The bytes on the wire and their content.
-BLOCK_BLOCKS = [
+BLOCK_CASES = [
     (b".\r\n", b""),
     (b"\r\n.\r\n", b"\r\n"),
     (b"a\r\n.\r\n", b"a\r\n"),
@@ -219,17 +219,17 @@ BLOCK_BLOCKS = [
 ]
 
 
-@pytest.mark.parametrize(("sent", "content"), BLOCK_BLOCKS)
+@pytest.mark.parametrize(("sent", "content"), BLOCK_CASES)
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 1 << 20])
-def test_a_block(sent: bytes, content: bytes, size: int) -> None:
+def test_read_block_decodes_content(sent: bytes, content: bytes, size: int) -> None:
     if size == 1 and len(sent) > 1000:
         sent, content = sent[-1000:], content[-997:]
     pieces = [sent[start : start + size] for start in range(0, len(sent), size)]
     assert run_reader(read_block(1 << 20), *pieces) == content
 
 
-@pytest.mark.parametrize(("sent", "content"), BLOCK_BLOCKS)
-def test_block_what_follows_is_left(sent: bytes, content: bytes) -> None:
+@pytest.mark.parametrize(("sent", "content"), BLOCK_CASES)
+def test_block_readers_leave_following_bytes(sent: bytes, content: bytes) -> None:
     for reader, value in ((read_block(1 << 20), content), (skip_block(1 << 20), None)):
         buffer = Buffer()
         buffer.feed(sent + b".\r\n200 next\r\n.\r\n")
@@ -239,8 +239,8 @@ def test_block_what_follows_is_left(sent: bytes, content: bytes) -> None:
         assert buffer.take() == b".\r\n200 next\r\n.\r\n"
 
 
-@pytest.mark.parametrize(("sent", "content"), BLOCK_BLOCKS)
-def test_an_end_too_early(sent: bytes, content: bytes) -> None:
+@pytest.mark.parametrize(("sent", "content"), BLOCK_CASES)
+def test_read_block_truncated_raises(sent: bytes, content: bytes) -> None:
     for length in range(min(len(sent), 40)):
         with pytest.raises(Truncated) as caught:
             run_reader(read_block(1 << 20), sent[:length])
@@ -248,7 +248,7 @@ def test_an_end_too_early(sent: bytes, content: bytes) -> None:
         assert length - held_back <= caught.value.received <= min(length, len(content))
 
 
-def test_limits() -> None:
+def test_block_readers_over_limit_raise() -> None:
     assert run_reader(read_block(3), b"a\r\n.\r\n") == b"a\r\n"
     for reader in (read_block(2), skip_block(2)):
         with pytest.raises(LimitExceeded) as caught:
@@ -280,7 +280,7 @@ def feed(reader: Reader[T], buffer: Buffer, pieces: Iterator[bytes]) -> T:
         buffer.feed(next(pieces))
 
 
-def test_any_octets_as_a_plain_reader_sees_them() -> None:
+def test_read_block_agrees_with_naive_reader() -> None:
     chance = random.Random(1738)
     for _ in range(3_000):
         octets = bytes(chance.choices(b"\r\n.x", k=chance.randrange(30))) + b"\r\n.\r\nrest"
@@ -301,9 +301,9 @@ SMUGGLED = [
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 1 << 20])
-def test_the_articles_that_would_pass_for_answers(size: int) -> None:
+def test_read_block_of_smuggled_answers_is_correct(size: int) -> None:
     """Four bodies of a real server, and its answer to the next command."""
-    octets = said_by("bare_lf_article", "server")
+    octets = bytes_of_side("bare_lf_article", "server")
     octets = octets[octets.index(b"222 0 <lf.1") :]
     buffer = Buffer()
     pieces = iter([octets[start : start + size] for start in range(0, len(octets), size)])
@@ -314,8 +314,8 @@ def test_the_articles_that_would_pass_for_answers(size: int) -> None:
     assert feed(read_status(512), buffer, pieces).code == 111
 
 
-def test_the_article_that_nntplib_stumbles_over() -> None:
-    octets = said_by("bare_lf_article_nntplib", "server")
+def test_read_block_keeps_bare_lf_that_misleads_nntplib() -> None:
+    octets = bytes_of_side("bare_lf_article_nntplib", "server")
     start = octets.index(b"222 0")
     block = octets[octets.index(b"\r\n", start) + 2 :]
     buffer = Buffer()
@@ -326,8 +326,8 @@ def test_the_article_that_nntplib_stumbles_over() -> None:
 
 
 @WAYS
-@pytest.mark.parametrize(("sent", "content"), BLOCK_BLOCKS)
-async def test_a_body(way: str, sent: bytes, content: bytes) -> None:
+@pytest.mark.parametrize(("sent", "content"), BLOCK_CASES)
+async def test_give_block_emits_content(way: str, sent: bytes, content: bytes) -> None:
     def dialogue() -> Dialogue[bytes]:
         yield from give_block(DataBlock(), "a block")
         return (yield from receive(LINE, "the next answer", b""))
@@ -341,7 +341,9 @@ async def test_a_body(way: str, sent: bytes, content: bytes) -> None:
 @pytest.mark.parametrize("error", [None, Disconnected("reset")])
 @pytest.mark.parametrize("given", [0, 3])
 @pytest.mark.parametrize("sent", [b"", b"ab", b"ab\r\n"])
-async def test_a_body_that_is_cut(way: str, sent: bytes, given: int, error: Disconnected | None) -> None:
+async def test_give_block_truncated_raises(
+    way: str, sent: bytes, given: int, error: Disconnected | None
+) -> None:
     pieces = Pieces(*([sent] if sent else []), error=error)
     with pytest.raises(Truncated if sent or given else Disconnected) as caught:
         await take(begun(give_block(DataBlock(), "a block", given)), PiecesGate(pieces), way)
@@ -363,7 +365,7 @@ LINES = [
 
 @pytest.mark.parametrize(("octets", "expected"), LINES)
 @pytest.mark.parametrize("size", [1, 2, 3, 100])
-def test_lines(octets: bytes, expected: list[bytes], size: int) -> None:
+def test_block_lines_split_at_crlf(octets: bytes, expected: list[bytes], size: int) -> None:
     lines = BlockLines(100)
     found = []
     for start in range(0, len(octets), size):
@@ -373,14 +375,14 @@ def test_lines(octets: bytes, expected: list[bytes], size: int) -> None:
 
 
 @pytest.mark.parametrize("pieces", [[b"abcd\r\n"], [b"ab", b"cd"], [b"a\r\nb\r\nabcd"], [b"abcd\r\na\r\n"]])
-def test_a_line_too_long(pieces: list[bytes]) -> None:
+def test_block_lines_over_limit_raise(pieces: list[bytes]) -> None:
     lines = BlockLines(3)
     with pytest.raises(LimitExceeded) as caught:
         list(map(lines.feed, pieces))
     assert caught.value.limit == "line"
 
 
-def test_as_long_as_may_be() -> None:
+def test_block_lines_at_limit_are_accepted() -> None:
     assert BlockLines(3).feed(b"abc\r\nabc\r\n") == [b"abc", b"abc"]
 
 
@@ -397,36 +399,36 @@ SENT = [
 
 
 @pytest.mark.parametrize(("command", "octets"), SENT)
-def test_what_is_sent(command: NntpCommand, octets: bytes) -> None:
+def test_command_is_encoded_as_line(command: NntpCommand, octets: bytes) -> None:
     assert command.line.octets == octets
 
 
-def test_a_password_is_not_shown() -> None:
+def test_command_repr_hides_password() -> None:
     command = NntpCommand(NntpVerb.AUTHINFO_PASS, Secret(b"hunter2"))
     assert "hunter2" not in f"{command} {command!r}" + repr(command.line.shown)
 
 
 @pytest.mark.parametrize("octet", [b"\r", b"\n", b"\0", b"\r\nQUIT"])
 @pytest.mark.parametrize("verb", NntpVerb)
-def test_no_argument_ends_a_command(verb: NntpVerb, octet: bytes) -> None:
+def test_command_with_line_end_is_refused(verb: NntpVerb, octet: bytes) -> None:
     with pytest.raises(Refused) as caught:
         NntpCommand(verb, b"a" + octet)
     assert caught.value.rule == "S02"
 
 
 @pytest.mark.parametrize("verb", NntpVerb)
-def test_the_longest_command(verb: NntpVerb) -> None:
+def test_command_over_512_bytes_is_refused(verb: NntpVerb) -> None:
     room = COMMAND_LIMIT - len(verb) - 3
     assert len(NntpCommand(verb, b"a" * room).line.octets) == 512
     with pytest.raises(Refused):
         NntpCommand(verb, b"a" * (room + 1))
 
 
-def test_the_longest_names_of_a_url_fit() -> None:
+def test_command_fits_longest_names_of_url() -> None:
     for verb in (NntpVerb.LIST_NEWSGROUPS, NntpVerb.LISTGROUP, NntpVerb.GROUP):
         NntpCommand(verb, b"g" * 494)
     NntpCommand(NntpVerb.ARTICLE, encode_message_id(b"m" * 248))
 
 
-def test_nothing_that_changes_a_server_is_a_verb() -> None:
+def test_verbs_exclude_posting_commands() -> None:
     assert not {"POST", "IHAVE", "TAKETHIS", "XGTITLE", "CHECK"} & {verb.value for verb in NntpVerb}

@@ -8,7 +8,7 @@ import pytest
 
 from protocols.news.session import Deflate
 from resolver import LimitExceeded, ProtocolError
-from tests.protocols.news.captures import COMPRESSED_BEHIND, load, said_by
+from tests.protocols.news.captures import LAST_CLEAR_LINE, bytes_of_side, load
 
 MIB = 1_048_576
 
@@ -33,21 +33,21 @@ def unpack(machine: Deflate, octets: bytes, most: int = 65_536, step: int | None
 
 @pytest.mark.parametrize("step", [1, 2, 3, 7, None])
 @pytest.mark.parametrize("most", [1, 100, 65_536])
-def test_what_inn_has_sent(step: int | None, most: int) -> None:
+def test_deflate_unpacks_capture_of_inn(step: int | None, most: int) -> None:
     octets = b"".join(octets for speaker, octets in load("compress_deflate") if speaker == "server")
-    coded = octets.partition(COMPRESSED_BEHIND["server"])[2]
-    plain = said_by("compress_deflate", "server").partition(COMPRESSED_BEHIND["server"])[2]
+    coded = octets.partition(LAST_CLEAR_LINE["server"])[2]
+    plain = bytes_of_side("compress_deflate", "server").partition(LAST_CLEAR_LINE["server"])[2]
     assert unpack(Deflate(100), coded, most, step) == plain
     assert b"\r\n502 " in plain
 
 
-def test_each_command_can_be_read_when_it_has_come() -> None:
+def test_deflate_flushes_every_command() -> None:
     machine, peer = Deflate(100), zlib.decompressobj(-zlib.MAX_WBITS)
     for command in (b"GROUP a.b\r\n", b"OVER 1-1000\r\n", b"QUIT\r\n"):
         assert peer.decompress(machine.pack(command)) == command
 
 
-def test_a_piece_that_is_just_full_leaves_nothing_behind() -> None:
+def test_deflate_exact_chunk_leaves_no_data() -> None:
     machine = Deflate(100)
     machine.feed(packed(b"x" * 200))
     assert machine.read(100) == b"x" * 100
@@ -60,19 +60,19 @@ def test_a_piece_that_is_just_full_leaves_nothing_behind() -> None:
 @pytest.mark.parametrize(
     "octets", [b"211 5 1 5 a.b\r\n", b"\xff" * 20, packed(b"x", zlib.Z_FINISH) + b"200 smuggled\r\n"]
 )
-def test_what_is_not_compressed(octets: bytes) -> None:
+def test_deflate_of_uncompressed_data_raises(octets: bytes) -> None:
     with pytest.raises(ProtocolError):
         unpack(Deflate(100), octets)
 
 
-def test_nothing_comes_behind_the_end() -> None:
+def test_deflate_after_end_of_stream_raises() -> None:
     machine = Deflate(100)
     assert unpack(machine, packed(b"x", zlib.Z_FINISH)) == b"x"
     with pytest.raises(ProtocolError):
         unpack(machine, b"y")
 
 
-def test_a_bomb_ends_at_its_ratio() -> None:
+def test_deflate_bomb_over_ratio_raises() -> None:
     """No chunk exceeds the requested size until the limit is reached."""
     machine = Deflate(100)
     pieces: list[bytes] = []
@@ -84,7 +84,7 @@ def test_a_bomb_ends_at_its_ratio() -> None:
     assert max(map(len, pieces)) == 65_536
 
 
-def test_what_becomes_nothing_ends_too() -> None:
+def test_deflate_of_endless_empty_blocks_raises() -> None:
     """Empty deflate blocks without end."""
     empty = b"\x00\x00\x00\xff\xff" * 300_000
     with pytest.raises(LimitExceeded) as caught:
@@ -92,5 +92,5 @@ def test_what_becomes_nothing_ends_too() -> None:
     assert caught.value.limit == "ratio"
 
 
-def test_a_page_of_blanks_is_no_bomb() -> None:
+def test_deflate_of_one_mib_of_zeros_succeeds() -> None:
     assert unpack(Deflate(100), packed(bytes(MIB))) == bytes(MIB)

@@ -45,23 +45,23 @@ TRANSCRIPTS = transcripts("nntp")
 NAMES = [transcript.name for transcript in TRANSCRIPTS]
 
 #: The rows of the table in section 4 of page "news"; rows 27 to 30 open no connection.
-TRANSCRIPTS_ROWS = range(1, 27)
+TABLE_ROWS = range(1, 27)
 
 
-def test_every_row_of_the_table_has_its_transcript() -> None:
+def test_every_table_row_has_transcript() -> None:
     rows = {int(found[1]) for name in NAMES if (found := re.match(r"nntp/row-(\d\d)", name))}
-    assert rows == set(TRANSCRIPTS_ROWS)
+    assert rows == set(TABLE_ROWS)
 
 
 @pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=NAMES)
-def test_the_dialogue_alone(transcript: DialogueTranscript) -> None:
+def test_dialogue_follows_transcript(transcript: DialogueTranscript) -> None:
     dialogue = converse(news_url(transcript.url), Options(), Limits())
     check(recite(dialogue, transcript), transcript.outcome)
 
 
 @pytest.mark.parametrize("cutter", CUTTERS, ids=lambda cutter: cutter.__name__)
 @pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=NAMES)
-async def test_the_handler_in_memory(transcript: DialogueTranscript, cutter: Cutter) -> None:
+async def test_handler_in_memory_follows_transcript(transcript: DialogueTranscript, cutter: Cutter) -> None:
     gate = NewsGate.of(transcript, cutter)
     outcome = await resolve(open_url, parse(transcript.url), gate)
     check(outcome, transcript.outcome)
@@ -71,7 +71,7 @@ async def test_the_handler_in_memory(transcript: DialogueTranscript, cutter: Cut
 @pytest.mark.parametrize(
     "transcript", [each for each in TRANSCRIPTS if each.outcome.body is not None], ids=lambda each: each.name
 )
-async def test_draining_gives_what_iterating_gives(transcript: DialogueTranscript) -> None:
+async def test_drain_writes_transcript_body(transcript: DialogueTranscript) -> None:
     gate, sink = NewsGate.of(transcript), MemorySink()
     moved = None
     with suppress(Truncated):
@@ -84,7 +84,7 @@ async def test_draining_gives_what_iterating_gives(transcript: DialogueTranscrip
 
 # Every recorded exchange with a real server yields the expected result.
 
-CAPTURES_NAMES = [row.capture for row in ROWS]
+CAPTURE_NAMES = [row.capture for row in ROWS]
 
 
 def pieces(size: int) -> Cutter:
@@ -95,13 +95,13 @@ def pieces(size: int) -> Cutter:
     return cutter
 
 
-CAPTURES_CUTTERS = (whole, one_by_one, pieces(2), pieces(3))
+CAPTURE_CUTTERS = (whole, one_by_one, pieces(2), pieces(3))
 CASES = [(row, case) for row in ROWS for case in row.cases]
 
 
-def test_every_capture_has_its_row() -> None:
-    assert sorted(CAPTURES_NAMES) == sorted(path.stem for path in FOLDER.iterdir())
-    assert all(bool(row.cases) != bool(row.why_none) for row in ROWS)
+def test_every_capture_has_row() -> None:
+    assert sorted(CAPTURE_NAMES) == sorted(path.stem for path in FOLDER.iterdir())
+    assert all(bool(row.cases) != bool(row.reason) for row in ROWS)
 
 
 def undotted(answer: bytes) -> bytes:
@@ -111,8 +111,8 @@ def undotted(answer: bytes) -> bytes:
     return b"".join(line.removeprefix(b".") + b"\r\n" for line in lines[:-2])
 
 
-@pytest.mark.parametrize("name", CAPTURES_NAMES)
-def test_the_readers_take_it_apart(name: str) -> None:
+@pytest.mark.parametrize("name", CAPTURE_NAMES)
+def test_readers_split_capture_into_answers(name: str) -> None:
     """Each answer ends where the next one begins."""
     for each in exchanges(name):
         if each.content is not None:
@@ -121,8 +121,8 @@ def test_the_readers_take_it_apart(name: str) -> None:
             assert each.octets.count(b"\r\n") == 1
 
 
-@pytest.mark.parametrize("name", CAPTURES_NAMES)
-def test_the_command_tells_of_a_block(name: str) -> None:
+@pytest.mark.parametrize("name", CAPTURE_NAMES)
+def test_response_to_predicts_block_of_capture(name: str) -> None:
     verbs = sorted(NntpVerb, key=len, reverse=True)
     for each in exchanges(name):
         verb = next((verb for verb in verbs if each.command.startswith(verb.encode())), None)
@@ -146,9 +146,9 @@ def expected(row: Row, case: Case) -> TranscriptOutcome:
     )
 
 
-@pytest.mark.parametrize("cutter", CAPTURES_CUTTERS, ids=lambda cutter: cutter.__name__)
+@pytest.mark.parametrize("cutter", CAPTURE_CUTTERS, ids=lambda cutter: cutter.__name__)
 @pytest.mark.parametrize(("row", "case"), CASES, ids=[f"{row.capture}-{case.url}" for row, case in CASES])
-async def test_the_url_resolves(row: Row, case: Case, cutter: Cutter) -> None:
+async def test_url_resolves_from_capture(row: Row, case: Case, cutter: Cutter) -> None:
     server = RecordedServer(row.capture, *case.also, ending=case.ending)
     outcome = await resolve(open_url, parse(case.url), RecordedGate(server, cutter, options=case.options))
     check(outcome, expected(row, case))
@@ -159,15 +159,15 @@ async def test_the_url_resolves(row: Row, case: Case, cutter: Cutter) -> None:
 
 # The same transcripts over sockets, through the real gate.
 
-PLACE = "127.0.0.1"
+HOST = "127.0.0.1"
 
 
 def at_port(url: NewsUrl | NntpUrl, port: int) -> NewsUrl | NntpUrl:
-    return url if url.host is None else replace(url, host=PLACE, port=port)
+    return url if url.host is None else replace(url, host=HOST, port=port)
 
 
 @pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=lambda each: each.name)
-async def test_what_the_transcript_says(
+async def test_url_resolves_over_sockets(
     transcript: DialogueTranscript, server_tls: ssl.SSLContext, cafile: Path
 ) -> None:
     url = parse(transcript.url)
@@ -178,7 +178,7 @@ async def test_what_the_transcript_says(
             replay = await serve_transcript(nursery, transcript, tls)
             policy = Policy(allow_port={replay.port}, allow_password=True)
             async with Network(policy=policy, cafile=str(cafile)) as network:
-                url_gate = network.admit(at_port(url, replay.port), server=NewsServer(PLACE, replay.port))
+                url_gate = network.admit(at_port(url, replay.port), server=NewsServer(HOST, replay.port))
                 outcome = await resolve(open_url, at_port(url, replay.port), url_gate)
             expected = transcript.outcome
             here = [(kind, shift(child, replay.port), name) for kind, child, name in expected.entries]
@@ -192,4 +192,4 @@ async def test_what_the_transcript_says(
 
 def shift(child: str | None, port: int) -> str | None:
     """Return the URL of a child with the host and port of the test server."""
-    return None if child is None else child.replace("//h/", f"//{PLACE}:{port}/")
+    return None if child is None else child.replace("//h/", f"//{HOST}:{port}/")

@@ -129,16 +129,16 @@ BAD = [
 
 
 @pytest.mark.parametrize("row", NEWS + NNTP, ids=lambda row: row.text[:60])
-def test_news_urls_are_read(row: Good) -> None:
+def test_parse_valid_url_returns_components(row: Good) -> None:
     check_good(row)
 
 
 @pytest.mark.parametrize("row", BAD, ids=lambda row: row.text[:60])
-def test_news_urls_are_refused(row: Bad) -> None:
+def test_parse_invalid_url_reports_position(row: Bad) -> None:
     check_bad(row)
 
 
-def test_the_port_to_use() -> None:
+def test_effective_port_uses_default() -> None:
     urls = [parse(text) for text in ("news:a", "snews:a", "news://h:8/a", "nntps://h/a")]
     assert [getattr(url, "effective_port", None) for url in urls] == [119, 563, 8, 563]
 
@@ -163,7 +163,7 @@ def news(**components: bytes) -> NewsUrl:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_news_urls_are_written(url: NewsUrl, written: str) -> None:
+def test_build_news_writes_url(url: NewsUrl, written: str) -> None:
     assert build_news(url) == written
 
 
@@ -171,7 +171,7 @@ def nntp(name: bytes, number: int | None = None) -> NntpUrl:
     return NntpUrl(scheme="nntp", host="h", group=name, article=number)
 
 
-def test_nntp_urls_are_written() -> None:
+def test_build_nntp_writes_url() -> None:
     assert build_nntp(nntp(b"a.b")) == "nntp://h/a.b"
     assert build_nntp(nntp(b"a.b", 0)) == "nntp://h/a.b/0"
 
@@ -197,7 +197,7 @@ def test_nntp_urls_are_written() -> None:
         (nntp(b"a", 10**16), "bad-article"),
     ],
 )
-def test_what_no_url_can_name_is_not_written(url: NewsUrl | NntpUrl, kind: str) -> None:
+def test_build_of_invalid_component_raises(url: NewsUrl | NntpUrl, kind: str) -> None:
     with pytest.raises(InvalidUrl) as caught:
         build_news(url) if isinstance(url, NewsUrl) else build_nntp(url)
     assert caught.value.kind == kind
