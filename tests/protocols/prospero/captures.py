@@ -1,7 +1,7 @@
-"""The recorded exchanges of the 1994 reference server, and the machine played against them.
+"""Recorded exchanges of the 1994 reference server, and replays of them against the ARDP machine.
 
-Packets stand in order of arrival; what was sent and not delivered is marked. The machine is woken when the
-recorded client spoke, and must say what that one said.
+Packets are in order of arrival; packets that were sent but not delivered are marked. The replay wakes the
+machine when the recorded client sent a packet, and the machine must send the same packet.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from protocols.prospero.resolution import UnionMember
 from resolver import Limits, ResolveError
 
 FOLDER = recordings.FOLDER / "prospero"
-#: The server of the recordings; the address is made up.
+#: The server of the recordings; the address is invented.
 ADDRESS = "192.0.2.1"
 SERVER = RequestObject("localhost", 15251, b"/asked")
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """One datagram. `header` is cut off by its own length."""
+    """A recorded datagram. `header` has the length given in its own first byte."""
 
     client: bool
     octets: bytes
@@ -75,7 +75,10 @@ def load(name: str) -> list[Recorded]:
 
 
 def exchanges(name: str) -> list[list[Recorded]]:
-    """The packets of each request and its reply: a new one begins with a packet 1 of another id."""
+    """Return the packets of each request and its reply.
+
+    An exchange begins with a client's packet 1 that has a new connection id.
+    """
     found: list[list[Recorded]] = []
     for packet in load(name):
         new = (
@@ -90,20 +93,20 @@ def exchanges(name: str) -> list[list[Recorded]]:
 
 
 def request_of(packets: list[Recorded]) -> bytes:
-    """The text of the request, each packet of it once."""
+    """Return the text of the request, without repeated packets."""
     pieces = {packet.number: packet.text for packet in packets if packet.client and packet.number}
     return b"".join(pieces[number] for number in sorted(pieces))
 
 
 def reply_of(packets: list[Recorded]) -> bytes:
-    """The text of the reply, each packet of it once."""
+    """Return the text of the reply, without repeated packets."""
     pieces = {packet.number: packet.text for packet in packets if not packet.client and packet.number}
     return b"".join(pieces[number] for number in sorted(pieces))
 
 
 @dataclass
 class Played:
-    """What came of an exchange: its text, or an error. `turns` are where the machine was sent."""
+    """The outcome of an exchange: a text or an error. `turns` are the redirects of the machine."""
 
     text: bytes | None = None
     error: ResolveError | None = None
@@ -112,8 +115,10 @@ class Played:
 
 
 class Replay:
-    """One exchange of datagrams: no dialogue, but the machine that a `Carry` carries. `free`: the recorded
-    client cut its request otherwise, so what is sent is not compared."""
+    """A replay of one exchange of datagrams: the machine alone, without a dialogue.
+
+    `free`: the recorded client split its request differently, so the sent packets are not compared.
+    """
 
     def __init__(self, packets: list[Recorded], *, free: bool) -> None:
         self._packets = packets
@@ -151,7 +156,8 @@ class Replay:
             if not self._unsent:
                 self._do(self._exchange.wake(packet.time))
             sent = self._unsent.pop(0)
-            if packet.number and packet.time:  # how far the reply has come may be told at once (4.3)
+            # the machine may acknowledge the reply's packets earlier than the recorded client did (4.3)
+            if packet.number and packet.time:
                 sent = sent[:7] + packet.octets[7:9] + sent[9:]
             assert sent == packet.octets
 
@@ -166,14 +172,14 @@ class Replay:
                 self._unsent.append(action.octets)
 
     def _run_out(self) -> None:
-        """Where nobody answers, the time passes until the machine gives up."""
+        """If the server never answered, advance the time until the machine gives up."""
         if all(packet.client for packet in self._packets) and self._packets[-1].number:
             while True:
                 self._do(self._exchange.wake(self._exchange.deadline))
 
 
 def tell(answer: ProsperoReply) -> Iterator[str]:
-    """What an answer says, one line a thing: a link with the URL it comes to."""
+    """Yield a line for each item of a reply; a link includes its URL."""
     if answer.software is not None:
         yield f"VERSION {answer.software.decode()}"
     members = [UnionMember(link, SERVER) for link in answer.links]

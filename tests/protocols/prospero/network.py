@@ -1,7 +1,7 @@
-"""Servers and a network in memory, with a clock that only moves when everybody waits.
+"""Servers and a network in memory. The clock moves only when every task waits.
 
-A `Gate` of it knows its URL like the real one, keeps what led to it, and refuses the places that a test
-forbids. What was sent, and where to, is kept.
+A `Gate` knows its URL and referrer like the real gate, and refuses the hosts that a test forbids. The network
+records every sent packet with its destination.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ T = TypeVar("T")
 
 @dataclass
 class Host:
-    """One server: where it is, and what it serves."""
+    """A server: its address and its service."""
 
     address: str
     service: Service
 
 
 class Network:
-    """Servers by host and port. `forbidden` are hosts that the policy does not let a link lead to."""
+    """Servers by host and port. `forbidden` are the hosts which the policy refuses as link targets."""
 
     def __init__(self, weather: Weather | None = None, forbidden: frozenset[str] = frozenset()) -> None:
         self.hosts: dict[tuple[str, int], Host] = {}
@@ -38,9 +38,9 @@ class Network:
         self.forbidden = forbidden
         self.now = 1000.0
         self.numbers = itertools.count(1)
-        #: What was sent: where to, and the octets.
+        #: Sent packets: the destination and the bytes.
         self.sent: list[tuple[str, bytes]] = []
-        #: URLs that were judged, and what led there: the URL and the address it was answered from.
+        #: URLs checked against the policy, each with the referring URL and the address that answered it.
         self.judged: list[tuple[str, str, str | None]] = []
 
     def add(
@@ -72,7 +72,7 @@ class Network:
 
 
 class Datagrams:
-    """A socket of the network. What is sent is answered at once; the answers wait to be received."""
+    """A socket of the network. Each packet is answered immediately; the answers are queued until received."""
 
     def __init__(self, network: Network, gate: Gate, address: str, port: int) -> None:
         self._network = network
@@ -126,7 +126,7 @@ class Datagrams:
 
 @dataclass
 class Gate:
-    """As much of a gate as Prospero uses; anything else is a mistake."""
+    """The part of a gate that Prospero uses; any other attribute fails the test."""
 
     network: Network
     url: HostUrl
@@ -153,7 +153,7 @@ class Gate:
         raise AssertionError("nobody expects two things at once")
 
     async def pause(self) -> None:
-        """There is nobody else."""
+        """Return immediately: no other task runs."""
 
     def timer(self, seconds: float) -> Timer:
         raise AssertionError("nobody expects a timer")
@@ -175,7 +175,7 @@ class Gate:
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run what never really waits."""
+    """Run a coroutine that never suspends."""
     try:
         coroutine.send(None)
     except StopIteration as done:

@@ -1,4 +1,4 @@
-"""Access methods: gaps filled in, the URL each comes to, and which is taken (protocol page 8)."""
+"""Access methods: default tokens, the URL of each method, and the choice among methods (protocol page 8)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def named(name: bytes, host: bytes, hsoname: bytes, *arguments: bytes) -> Access
     return method(name, b"INTERNET-D", host, b"ASCII", hsoname, *arguments)
 
 
-#: Method, host token, name, argument; the URL, and what the object seems to be (8.2).
+#: Method, host token, name, argument; the URL, and the expected kind of the object (8.2).
 MAPPED: list[tuple[bytes, bytes, bytes, bytes | None, str, Kind]] = [
     (
         b"AFTP",
@@ -102,7 +102,7 @@ def test_a_method_comes_to_a_url(
     assert parse(url).scheme == url.partition(":")[0]
 
 
-#: Values that lead nowhere, and words of the reason.
+#: Values without a usable URL, and part of the reason.
 UNUSABLE: list[tuple[tuple[bytes, ...], str]] = [
     ((b"LOCAL", b"", b"", b"", b"/etc/passwd"), "this machine"),
     ((b"LOCAL", b"", b"", b"", b"AFTP/pub/x"), "absolute path"),
@@ -143,7 +143,7 @@ def test_unknown_methods_and_short_values_are_passed_over() -> None:
     assert [each.url for each in found] == ["ftp://ftp.example.org/pub/x"]
 
 
-#: Each of four gaps is filled by itself.
+#: Each of the four tokens has its own default.
 GAPS: list[tuple[tuple[bytes, bytes, bytes, bytes], str]] = [
     ((b"", b"", b"", b""), "ftp://ftp.example.org/pub/x"),
     ((b"INTERNET-D", b"", b"", b""), "ftp://ftp.example.org/pub/x"),
@@ -159,7 +159,7 @@ def test_a_gap_stands_for_the_token_of_the_link(tokens: tuple[bytes, ...], url: 
 
 
 def test_the_port_goes_with_the_host_and_only_with_it() -> None:
-    """Page 11, 11: an empty host takes on host and port; a host of its own has its own default."""
+    """Page 11, 11: an empty host takes the link's host and port; a given host has the default port."""
     asked = pointer_to(ASKED)
     assert method(b"AFTP", b"", b"", b"", b"/y", default=asked).url == "ftp://h.example:15251/y"
     assert method(b"AFTP", b"", b"H.EXAMPLE", b"", b"/y", default=asked).url == "ftp://h.example/y"

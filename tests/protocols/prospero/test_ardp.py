@@ -1,4 +1,4 @@
-"""The machine of one exchange, driven with a clock of the test's own (protocol page, section 4)."""
+"""The ARDP machine and its packets, driven with a simulated clock (protocol page, sections 2 to 4)."""
 
 from __future__ import annotations
 
@@ -106,7 +106,8 @@ def test_nothing_is_sent_beyond_the_window_before_it_is_acknowledged() -> None:
     machine = exchange(request)
     first = octets(machine.begin(0.0))
     assert [packet[3:5] for packet in first] == [number.to_bytes(2) for number in range(1, 17)]
-    assert [packet[0] for packet in first] == [9] * 15 + [12]  # the last one asks to be acknowledged
+    # the last packet of the window requests an acknowledgement
+    assert [packet[0] for packet in first] == [9] * 15 + [12]
     assert first[-1][11] == 0x80
     more = octets(machine.take(b"\x09\x12\x34\0\0\0\0\0\x03", PEER, 1.0))
     assert [packet[4] for packet in more] == [17, 18, 19]
@@ -117,7 +118,7 @@ def test_nothing_is_sent_beyond_the_window_before_it_is_acknowledged() -> None:
 
 
 def test_the_schedule_without_an_answer() -> None:
-    """At 0, 4, 12 and 28 seconds, and failed at 60 (4.3)."""
+    """The machine sends at 0, 4, 12 and 28 seconds and fails at 60 seconds (4.3)."""
     machine = exchange()
     machine.begin(0.0)
     deadlines = []
@@ -189,7 +190,7 @@ def test_progress_begins_the_schedule_anew() -> None:
     assert machine.deadline == 12.0
     machine.take(numbered(1, 0, b"a"), PEER, 5.0)
     assert machine.deadline == 9.0
-    machine.take(numbered(3, 0, b"c"), PEER, 6.0)  # behind a gap: nothing new without one
+    machine.take(numbered(3, 0, b"c"), PEER, 6.0)  # after a gap: no new data can be used
     assert machine.deadline == 9.0
 
 
@@ -197,9 +198,9 @@ def test_only_part_of_a_request_is_sent_again() -> None:
     machine = begun(bytes(2600))
     machine.take(b"\x09\x12\x34\0\0\0\0\0\x01", PEER, 1.0)
     assert [packet[4] for packet in octets(machine.wake(5.0))] == [2, 3]
-    machine.take(b"\x09\x12\x34\0\0\0\0\0\0", PEER, 6.0)  # the highest count holds
+    machine.take(b"\x09\x12\x34\0\0\0\0\0\0", PEER, 6.0)  # the highest acknowledged packet number counts
     assert [packet[4] for packet in octets(machine.wake(13.0))] == [2, 3]
-    lowered = b"\x0d\x12\x34\0\0\0\0\0\0\0\0\0\2"  # but for option 2
+    lowered = b"\x0d\x12\x34\0\0\0\0\0\0\0\0\0\2"  # only option 2 lowers it
     machine.take(lowered, PEER, 14.0)
     assert [packet[4] for packet in octets(machine.wake(29.0))] == [1, 2, 3]
 
@@ -210,16 +211,16 @@ def test_a_wait_sets_the_timer() -> None:
     assert machine.deadline == 21.0
     machine.wake(21.0)
     assert machine.deadline == 61.0
-    machine.take(control(wait_packet(2)), PEER, 22.0)  # never less than the usual
+    machine.take(control(wait_packet(2)), PEER, 22.0)  # never less than the usual timeout
     assert machine.deadline == 26.0
     machine.take(control(wait_packet(0)), PEER, 23.0)
     assert machine.deadline == 27.0
-    machine.take(control(wait_packet(0)), PEER, 24.0)  # says nothing new
+    machine.take(control(wait_packet(0)), PEER, 24.0)  # no new information
     assert machine.deadline == 27.0
 
 
 def test_a_wait_does_not_wear_out_patience() -> None:
-    """Some servers ask for 900 seconds as a matter of course."""
+    """Some servers routinely ask for 900 seconds."""
     machine = begun(patience=60.0)
     machine.take(control(wait_packet(900, (3, 20))), PEER, 1.0)
     assert machine.deadline == 60.0
@@ -237,7 +238,7 @@ def test_a_peer_that_never_pauses_does_not_hold_the_timers() -> None:
         machine.take(control(wait_packet(900)), PEER, 10.0)
 
 
-#: What ends an exchange at once.
+#: Packets that end an exchange immediately.
 ENDS: list[tuple[bytes, str, str]] = [
     (control(refusal_packet()), "refused", "refused"),
     (control(version_packet(1)), "version not supported", " 1$"),
@@ -260,7 +261,7 @@ def test_a_redirect_is_followed_with_the_same_packets() -> None:
     assert octets(packets) == [REQUEST]
     assert machine.deadline == 5.0
     assert machine.take(SINGLE, PEER, 1.0) == []
-    assert not machine.complete  # the old place is not believed any more
+    assert not machine.complete  # packets from the previous address are ignored
     machine.take(SINGLE, "192.0.2.9", 1.0)
     assert machine.complete
 
@@ -291,11 +292,11 @@ def test_redirects_are_counted() -> None:
     assert (raised.value.rule, raised.value.exit_code) == ("S10", 15)
 
 
-#: Datagrams that are not believed: their source address, and the octets.
+#: Datagrams that are ignored: source address and bytes.
 NOT_BELIEVED = [
     ("192.0.2.2", SINGLE),
     (PEER, b"\x03\x12\x35reply"),
-    (PEER, b"\x03\0\0reply"),  # id 0 is for requests that say VERSION 1
+    (PEER, b"\x03\0\0reply"),  # id 0 belongs to requests with VERSION 1
     (PEER, b"\x01reply"),
     (PEER, b""),
     (PEER, b"\x81\0\0\0\x0b\x12\x34\0\1\0\1reply"),
@@ -312,7 +313,7 @@ def test_what_has_another_source_or_id_is_not_believed(address: str, datagram: b
 
 
 def test_an_id_with_its_octets_swapped_is_ours() -> None:
-    """Little-endian servers swap it in what they send from store (page 11, 8)."""
+    """Little-endian servers swap the id in packets that they resend (page 11, 8)."""
     machine = begun()
     machine.take(numbered(1, 2, b"a"), PEER, 0.0)
     machine.take(numbered(2, 2, b"b", connection=0x3412), PEER, 0.0)
@@ -331,7 +332,7 @@ def test_any_id_serves(connection: int) -> None:
 def test_a_reply_is_bounded() -> None:
     machine = begun(most=10)
     machine.take(numbered(2, 0, b"12345"), PEER, 0.0)
-    machine.take(numbered(2, 0, b"12345"), PEER, 0.0)  # what came before does not count again
+    machine.take(numbered(2, 0, b"12345"), PEER, 0.0)  # a repeated packet does not count again
     machine.take(numbered(9, 0, b"12345"), PEER, 0.0)
     with pytest.raises(LimitExceeded) as raised:
         machine.take(numbered(1, 0, b"1"), PEER, 0.0)
@@ -341,8 +342,10 @@ def test_a_reply_is_bounded() -> None:
 def deliver(
     weather: Weather, request: bytes, reply: bytes, timing: RetransmitTiming
 ) -> tuple[bytes | None, float]:
-    """Carry one exchange through the weather, with a server of the recorded kind at the other end: the
-    reply, None if nobody heard of the other in time, and how long it took."""
+    """Carry an exchange over a lossy network to a server like that of the recordings.
+
+    Return the reply (None after a timeout) and the elapsed time.
+    """
     server = Transport(lambda text: (reply, Manner()), kind_to_oldest=False)
     machine = exchange(request, patience=600.0, timing=timing)
     now = 0.0
@@ -373,8 +376,10 @@ def test_without_loss_nothing_waits_for_a_timer() -> None:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_a_third_of_all_datagrams_lost_still_delivers(seed: int) -> None:
-    """Each way; with others doubled and out of order. Where the schedule of the page ends before anybody
-    has heard of the other, the request is put again, as a retrieval does after `TimedOut`."""
+    """Loss applies each way; some datagrams are duplicated or reordered.
+
+    If the schedule of the page ends in `TimedOut`, the request is repeated, as a retrieval does.
+    """
     weather = Weather(lost=0.3, doubled=0.1, shuffled=True, seed=seed)
     for request in (b"x", bytes(3000)):
         for reply in (b"short", REPLY):
@@ -421,7 +426,7 @@ def test_the_pauses_that_are_told_are_those_of_the_machine(
 
 
 def test_a_server_that_wants_time_is_given_it() -> None:
-    """Not asked again before that, and then as often as it said."""
+    """The client does not retransmit before the requested time, and then at that interval."""
     machine = exchange(patience=60.0, timing=PERSISTENT)
     machine.begin(0.0)
     machine.take(control(wait_packet(10)), PEER, 1.0)
@@ -431,15 +436,15 @@ def test_a_server_that_wants_time_is_given_it() -> None:
 
 
 def test_any_datagrams_end_in_a_reply_or_an_error() -> None:
-    """However a window is cut off, what was put together is what was sent."""
+    """A complete reply equals the sent reply, even if windows are truncated."""
     weather = Weather(lost=0.6, doubled=0.3, shuffled=True, seed=5)
     outcomes = [deliver(weather, b"x", REPLY, RetransmitTiming(retries=12))[0] for _ in range(20)]
     assert set(outcomes) <= {REPLY, None}
     assert REPLY in outcomes
 
 
-# Of several addresses of one server each is asked in its turn, and the first that answers is the one (rule
-# S09, protocol page 4.6). The machine of an exchange shows what comes of it.
+# A server with several addresses: the client asks each address in turn and keeps the first that answers (rule
+# S09, protocol page 4.6).
 
 A, B, C = "2001:db8::1", "192.0.2.1", "192.0.2.2"
 CANDIDATES_REPLY = b"\x03\x12\x34reply"
@@ -457,7 +462,7 @@ def candidates_begun(*addresses: str) -> ArdpExchange:
 
 
 def told(actions: list[DatagramAction]) -> list[str | bytes]:
-    """Addresses aimed at, and octets sent."""
+    """Return the selected addresses and the sent bytes."""
     return [
         action.address if isinstance(action, SwitchAddress) else action.octets
         for action in actions
@@ -466,7 +471,7 @@ def told(actions: list[DatagramAction]) -> list[str | bytes]:
 
 
 def wake_until(machine: ArdpExchange, end: float) -> dict[float, list[str | bytes]]:
-    """What is done at each deadline up to `end`."""
+    """Return the actions at each deadline up to `end`."""
     done = {}
     while machine.deadline <= end:
         at = machine.deadline
@@ -490,7 +495,7 @@ def test_without_an_answer_all_are_asked_again_on_the_schedule_of_one() -> None:
 
 @pytest.mark.parametrize("answering", [A, B, C])
 def test_who_answers_first_is_the_server(answering: str) -> None:
-    """The last one was not asked yet when it answers: a host may answer from another of its addresses."""
+    """The last address answers before it was asked: a host may answer from another of its addresses."""
     machine = candidates_begun(A, B, C)
     machine.wake(0.25)
     assert told(machine.take(b"\x07\x12\x34\0\1\0\0one", answering, 0.3)) == [answering]
@@ -504,7 +509,7 @@ def test_who_answers_first_is_the_server(answering: str) -> None:
 def test_an_address_that_cannot_be_sent_to_gives_way_at_once() -> None:
     machine = candidates_begun(A, B, C)
     assert machine.lose(A, 0.0)
-    assert machine.lose(A, 0.0)  # its other packets cannot leave either
+    assert machine.lose(A, 0.0)  # the other packets to this address cannot be sent either
     assert told(machine.wake(machine.deadline)) == [B, REQUEST]
     assert machine.lose(B, 0.0)
     assert told(machine.wake(machine.deadline)) == [C, REQUEST]
@@ -528,7 +533,7 @@ def test_one_address_alone_is_never_aimed_at_again() -> None:
 
 @pytest.mark.parametrize("toward", [SwitchAddress(C), RedirectAddress(C, 1600, lasting=True)])
 def test_a_place_that_is_known_is_asked_alone(toward: SwitchAddress | RedirectAddress) -> None:
-    """It has answered, or the server has turned us to it: nobody else is believed."""
+    """The address has answered, or a redirect named it: datagrams from other addresses are ignored."""
     machine = asking(A, B, C, toward=toward)
     first, *rest = machine.begin(0.0)
     assert (first, told(rest)) == (toward, [REQUEST])
@@ -539,9 +544,9 @@ def test_a_place_that_is_known_is_asked_alone(toward: SwitchAddress | RedirectAd
     assert (machine.complete, machine.turned) == (True, None)
 
 
-# Datagrams of ARDP version 0, and what is none (protocol page, sections 2 and 3).
+# Datagrams of ARDP version 0, and invalid datagrams (protocol page, sections 2 and 3).
 
-#: A datagram in hex, and what it says: the shapes that occur (2.2), then fields that are cut off.
+#: A datagram in hex and its fields: the header lengths that occur (2.2), then truncated fields.
 DECODED: list[tuple[str, ArdpPacket]] = [
     ("01 74", ArdpPacket(text=b"t")),
     ("03 1101 74", ArdpPacket(connection=0x1101, text=b"t")),
@@ -577,18 +582,18 @@ DECODED: list[tuple[str, ArdpPacket]] = [
             data=bytes.fromhex("7f0000013b93"),
         ),
     ),
-    # a length that ends inside a field leaves the field out
+    # a header that ends within a field omits the field
     ("02 11 74", ArdpPacket(text=b"t")),
     ("04 1101 00 74", ArdpPacket(connection=0x1101, text=b"t")),
     ("06 1101 0002 00 74", ArdpPacket(connection=0x1101, number=2, total=0, text=b"t")),
     ("08 1101 0002 0003 00", ArdpPacket(connection=0x1101, number=2, total=3)),
     ("0a 1101 0002 0003 0001 00", ArdpPacket(connection=0x1101, number=2, total=3, received_through=1)),
-    # a control packet with a number has no part in the message
+    # a control packet with a number carries no text of the message
     (
         "0c 1101 0002 0003 0001 0000 40 74",
         ArdpPacket(connection=0x1101, number=2, total=3, received_through=1, wait=0),
     ),
-    # data for flags stands before data for the option, lowest bit first
+    # data for the flags precede data for the option, lowest bit first
     (
         "1d 1101 0000 0000 0000 0000 0f 04 00 02 aabb 0001 0002 0003 7f000001 3b93",
         ArdpPacket(
@@ -620,7 +625,7 @@ def test_a_packet_is_read_as_far_as_its_header_goes(datagram: str, packet: ArdpP
     [
         b"",
         b"\x09\0\1",  # shorter than its header
-        b"\x20" + bytes(40),  # 32 and more: plain text of the time before ARDP
+        b"\x20" + bytes(40),  # 32 and more: plain text from before ARDP
         b"VERSION 5\n",
         b"\x81\0\0\0\x0b" + bytes(20),  # version 1
         b"\xff",

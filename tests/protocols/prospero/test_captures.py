@@ -1,5 +1,8 @@
-"""Every recorded exchange, played against the machine with its times and losses: what it sends is what the
-reference client sent, octet for octet, and what comes of it is in the table. A new recording needs a row."""
+"""Every recorded exchange, replayed against the machine with its times and losses.
+
+The machine must send the same bytes as the reference client; the table has the expected outcome. A new
+recording needs a row.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ SMALL = [
     f"L DIRECTORY 'docs' {HERE}AFTP/pub/docs",
     "L EXTERNAL 'readme' ftp://ftp.example.org/pub/readme;type=a",
 ]
-#: Protocol page 8.2, one link a method.
+#: Protocol page 8.2, one link per method.
 DEMO = [
     *SMALL[:2],
     f"L DIRECTORY 'big' {HERE}/pfs/pfsdat/big",
@@ -63,13 +66,13 @@ FIELD = [
     *FILE[5:7],
 ]
 HELLO = b"hello prospero\n"
-#: All octets, twice over, and what looks like the end of a token.
+#: All byte values twice, then bytes like the end of a token.
 OCTETS = bytes(range(256)) * 2 + b"\r\n''end'"
 BLOB = bytes(33 + 7 * index % 90 for index in range(3000))
 
 
 def series(count: int, tail: str = "") -> list[str]:
-    """The links of a long directory of the recordings."""
+    """Return the links of a long directory in the recordings."""
     return [
         f"L EXTERNAL 'item-{number:03}' ftp://ftp.example.org/pub/series/item-{number:03}{tail};type=i"
         for number in range(count)
@@ -81,8 +84,13 @@ HUGE = series(120, "-" + "x" * 60)
 
 @dataclass(frozen=True)
 class Row:
-    """`told` is what each exchange says, None where no reply comes of it, and `error` why. `contents`
-    are the octets in it. `url`: ours for the same question, where the page says how to put it."""
+    """The expected outcome of a recording.
+
+    - `told`: the lines of each exchange, None for an exchange without a reply
+    - `error`: the error of an exchange without a reply
+    - `contents`: the bytes of the object
+    - `url`: the URL that yields the same request, if the protocol page gives one
+    """
 
     told: list[list[str] | None] = field(default_factory=list)
     error: type[ResolveError] | None = None
@@ -179,7 +187,7 @@ ROWS: dict[str, Row] = {
         ]
     ),
     "unresolved": one(DEMO[4], DEMO[-1], "UNRESOLVED a b"),
-    "version_1_client": Row([None]),  # its reply has another id, and our requests never say VERSION 1
+    "version_1_client": Row([None]),  # the reply has another id, and this client never sends VERSION 1
     "version_not_supported": one("Declined VERSION-NOT-SUPPORTED TRY 1-5"),
     "version_query": one(VERSION),
 }
@@ -204,10 +212,12 @@ def test_the_machine_does_what_the_recorded_client_did(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.url is not None])
 def test_our_question_is_the_recorded_one(name: str) -> None:
-    """But for who asks, with what software, and for what. The recordings ask for ACCESS-METHOD alone, of a
-    server with moved objects switched on, which looks at a file whatever is asked for. One built as
-    distributed says NOT-FOUND of every plain file then, so we ask for what it looks at the file for too
-    (protocol page 6.4). The answers are the same: servers send more than was asked for.
+    """The user, the software and the requested attributes differ.
+
+    The recordings request ACCESS-METHOD alone, from a server with moved objects enabled, which reads the file
+    for any attribute. A server built as distributed answers NOT-FOUND for every plain file to such a request;
+    so this client also requests the attributes for which the server reads the file (protocol page 6.4). The
+    answers are the same: servers send more attributes than requested.
     """
     url = parse_as(ProsperoUrl, str(ROWS[name].url))
     facts, contents = (
@@ -227,7 +237,7 @@ def test_the_redirect_is_where_the_recorded_client_went() -> None:
 
 
 def test_the_oldest_dialect_is_read_as_far_as_it_goes() -> None:
-    """Version 1 is never asked for; its lines have no quotes and other targets."""
+    """The client never requests version 1; its lines have no quotes and other targets."""
     answer = parse_reply(reply_of(exchanges("version_1_client")[0]), Limits())
     assert [(link.target, link.name) for link in answer.links] == [
         (b"FILE", b"hello.txt"),
@@ -237,7 +247,7 @@ def test_the_oldest_dialect_is_read_as_far_as_it_goes() -> None:
 
 
 def test_what_belongs_to_a_link_stays_with_it() -> None:
-    """Nested attributes are nobody's, IDs and filters the link's own (protocol page 7.2)."""
+    """Nested attributes are dropped; IDs and filters belong to the link (protocol page 7.2)."""
     answer = parse_reply(reply_of(exchanges("list_nested_attributes")[0]), Limits())
     related, filtered, same, replica = answer.links
     assert [attribute.name for attribute in related.attributes] == [b"ACCESS-METHOD", b"RELATED", b"EMPTY"]

@@ -1,4 +1,4 @@
-"""The plan of a prospero URL: what `explain` shows is what is sent (protocol page 9)."""
+"""The plan of a prospero URL: `explain` shows the packets that are sent (protocol page 9)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ def url(text: str) -> ProsperoUrl:
 
 
 def said(steps: list[Step]) -> list[bytes]:
-    """Each packet that is sent."""
     return [
         packet.octets
         for step in steps
@@ -59,7 +58,6 @@ def test_for_facts_the_contents_are_not_asked_for() -> None:
 
 
 def test_an_answer_is_read_when_it_is_whole() -> None:
-    """Wherever its packets end."""
     opened, carried = OpenedConnection(("192.0.2.1",), 7), DatagramReply((b"NONE-", b"FOUND\n"), "192.0.2.1")
     server = ValueScript(lambda step: {OpenDatagrams: opened, ExchangeDatagrams: carried}.get(type(step)))
     player = Player(

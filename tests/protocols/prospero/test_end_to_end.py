@@ -1,5 +1,7 @@
-"""prospero URLs through the public functions and the command, against the mock server on loopback: and on
-to the servers that its links lead to, as far as the policy lets them (S04, S08, S10)."""
+"""prospero URLs through the public functions and the command, against the mock server on loopback.
+
+Links lead to further servers if the policy permits (S04, S08, S10).
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,7 @@ ABOUT = b"A text of two lines.\nThe second one.\n"
 
 
 def allowing(*ports: int, **more: Any) -> Policy:
-    """Ports of mock servers are nobody's own: a link to one is refused unless the person allows it."""
+    """Return a policy that permits links to the mock servers' unassigned ports."""
     return Policy(allow_port=set(ports), **more)
 
 
@@ -194,7 +196,7 @@ async def test_ids_and_ports_cannot_be_foreseen(nursery: trio.Nursery) -> None:
 
 
 async def test_a_third_of_all_datagrams_lost_still_delivers(nursery: trio.Nursery) -> None:
-    """On a real socket, with the schedule shortened."""
+    """The test uses a real socket and a shortened schedule."""
     weather = Weather(lost=0.3, doubled=0.1, shuffled=True, seed=11)
     server = await serve(nursery, weather=weather)
     url = parse_as(ProsperoUrl, server.url("/example/long"))
@@ -210,7 +212,7 @@ async def test_a_third_of_all_datagrams_lost_still_delivers(nursery: trio.Nurser
 
 
 async def test_a_host_whose_first_address_is_silent_is_asked_at_the_next(nursery: trio.Nursery) -> None:
-    """Once per run: what answered is asked first from then on (S09)."""
+    """The other address is tried once per run: later requests start with the answering one (S09)."""
     server = await serve(nursery)
 
     async def look_up(host: str, port: int) -> list[str]:
@@ -227,7 +229,7 @@ async def test_a_host_whose_first_address_is_silent_is_asked_at_the_next(nursery
     assert server.violations == []
 
 
-# -- on to other servers
+# -- links to other servers
 
 
 def way(scheme: bytes, port: int, name: bytes, *arguments: bytes, host: bytes = b"127.0.0.1") -> Any:
@@ -309,7 +311,7 @@ async def test_a_link_to_a_port_that_is_nobodys_is_refused_and_not_connected_to(
 
 
 async def test_a_link_farther_inside_is_refused_and_not_connected_to(nursery: trio.Nursery) -> None:
-    """Only the server's own address is allowed: whatever it links to is judged by itself (S08)."""
+    """The policy allows only the server's own address; each link target is checked separately (S08)."""
     listener = socket.create_server(("127.0.0.2", 0))
     listener.setblocking(False)
     port = listener.getsockname()[1]
@@ -362,7 +364,7 @@ async def test_links_of_a_union_are_judged_by_the_server_that_had_them(nursery: 
     assert entry.referrer == (f"prospero://127.0.0.2:{other.port}/u", "127.0.0.2")
 
 
-#: Access methods that are never followed.
+#: Access methods that the client never follows.
 NEVER: list[tuple[tuple[Any, ...], type[ResolveError], int]] = [
     ((LOCAL,), Refused, 15),
     ((intrinsic(b"ACCESS-METHOD", b"LOCAL", b"", b"", b"", b"/etc/passwd"),), Refused, 15),
@@ -390,7 +392,7 @@ async def test_a_session_is_announced(nursery: trio.Nursery, tmp_path: Path) -> 
     assert os.listdir(tmp_path) == []
 
 
-# -- the next way
+# -- the next access method
 
 
 @pytest.fixture
@@ -430,7 +432,7 @@ async def test_contents_may_be_the_next_way(nursery: trio.Nursery, closed: int) 
     assert response.media_type == "text/plain"
 
 
-#: Contents that nobody gives, although their server answered before.
+#: Contents that the server does not send, although it answered before.
 UNANSWERED = intrinsic(b"ACCESS-METHOD", b"PROSPERO-CONTENTS", b"", b"", b"", b"y")
 
 
@@ -499,7 +501,7 @@ async def test_ways_are_as_many_as_hops(nursery: trio.Nursery) -> None:
 
 
 async def test_a_short_transfer_is_not_mended_by_another_way(nursery: trio.Nursery) -> None:
-    """Octets have been handed over: whoever wants to, tries again as a whole."""
+    """The client already emitted bytes: only the caller can retry the complete transfer."""
     cut = {b"0/about": fixtures.gopher.Behaviour(reset_at=10)}
     gopher = await fixtures.gopher.serve(nursery, behaviours=cut)
     ways = (way(b"GOPHER", gopher.port, b"0/about"), CONTENTS)
@@ -595,7 +597,7 @@ async def test_info_tells_facts(server: ProsperoServer) -> None:
     assert (status, record["kind"], record["size"]) == (0, "document", 15)
     assert record["modified"] == "1994-03-01T12:00:00Z"
     status, out, _ = await command("info", "-q", server.url("nope"))
-    assert (status, out) == (8, b"")  # and not "directory"
+    assert (status, out) == (8, b"")  # not "directory"
 
 
 async def test_explain_and_a_refusal_send_nothing(server: ProsperoServer) -> None:

@@ -1,6 +1,6 @@
-"""Messages and datagrams that say anything: a value or a typed error, within limits, and never a hang.
+"""Random messages and datagrams yield a value or a typed error, within the limits, and end.
 
-`PROSPERO_FUZZ=100000` plays so many of each; the default is a sample of them. Each number is its own seed.
+`PROSPERO_FUZZ=100000` sets the number of rounds; the default is 800. The round number is the seed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ROUNDS = int(os.environ.get("PROSPERO_FUZZ", "800"))
 LIMITS = Limits(line=2_500, lines=30)
 ASKED = RequestObject("h.example", 15251, b"AFTP/pub/x")
 PEER = "192.0.2.1"
-#: Turns that one exchange takes at most: each brings something new, or time passes.
+#: The maximum number of turns in an exchange: each turn brings a new packet or advances the clock.
 MOST_TURNS = 500
 REPLIES = [reply_of(packets) for name in names() for packets in exchanges(name)[:3]]
 REPLIES = sorted({reply[:6000] for reply in REPLIES if reply})
@@ -39,7 +39,7 @@ PIECES = [
 
 
 def mutate(chance: random.Random, octets: bytes) -> bytes:
-    """One change: an octet, a piece put in, a stretch taken out or repeated, or nothing left."""
+    """Return the bytes with a random change: replaced, inserted, deleted, repeated or truncated."""
     at = chance.randrange(len(octets) + 1)
     to = min(len(octets), at + chance.randrange(40))
     match chance.randrange(8):
@@ -65,7 +65,7 @@ def some_reply(chance: random.Random) -> bytes:
 
 
 def use(answer: ProsperoReply) -> None:
-    """Everything that is made of an answer; what is a URL parses."""
+    """Use every part of a reply; each URL must parse."""
     members = [UnionMember(link, ASKED) for link in answer.links]
     body = b"".join(name_lines(members))
     entries = list(LinkReader(members, {}).feed(body))
@@ -95,7 +95,7 @@ def test_any_message() -> None:
 
 
 def test_any_server() -> None:
-    """Whole resolutions against a server that answers anything to any question, unions and all."""
+    """The test resolves objects, unions included, against a server that gives any answer to any request."""
     outcomes: dict[str, int] = {}
     for number in range(ROUNDS):
         chance = random.Random(number)
@@ -118,7 +118,7 @@ def test_any_server() -> None:
 
 
 def _answer(dialogue: Dialogue[object], chance: random.Random) -> object:
-    """Answer every question; their number is bounded by the dialogue itself."""
+    """Answer every request; the dialogue limits their number."""
 
     def answer(step: Step) -> object:
         assert len(player.steps) < 10_000, "the questions do not end"
@@ -135,7 +135,7 @@ def _answer(dialogue: Dialogue[object], chance: random.Random) -> object:
 
 
 def some_datagrams(chance: random.Random, honest: list[bytes]) -> list[bytes]:
-    """What comes in place of honest datagrams: mutated, dropped, doubled, out of order, and others."""
+    """Return datagrams in place of the server's: mutated, dropped, reordered, and foreign ones."""
     arriving = [mutate(chance, each) if chance.random() < 0.3 else each for each in honest]
     arriving = [each for each in arriving if chance.random() > 0.2]
     others = [

@@ -1,4 +1,4 @@
-"""Replies put together out of lines: what belongs to what, results, refusals, bounds (page 7)."""
+"""Replies assembled from lines: attribution, results, refusals and limits (page 7), and their transport."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def parse(text: bytes, limits: Limits | None = None) -> ProsperoReply:
     return parse_reply(text, limits or Limits())
 
 
-#: A refusal and the error it is.
+#: A refusal line and its error.
 REFUSALS: list[tuple[bytes, type[ResolveError], str, str]] = [
     (b"FAILURE NOT-FOUND", NotFound, "NOT-FOUND", ""),
     (b"FAILURE NOT-FOUND FILE 'x y' z", NotFound, "NOT-FOUND", "FILE x y z"),
@@ -185,7 +185,7 @@ def test_many_links_are_no_matter() -> None:
     assert len(parse(LINK * 2000, Limits(lines=5)).links) == 2000
 
 
-#: Texts of packets, and the text of the reply: old servers put a NUL behind each (page 11, 10).
+#: Texts of packets and the text of the reply: old servers append a NUL to each packet (page 11, 10).
 PACKETS: list[tuple[list[bytes], bytes]] = [
     ([b"VERSION 5 A50x\nLI\0", b"NK\0"], b"VERSION 5 A50x\nLINK"),
     ([b"VERSION 5 A51\n\0"], b"VERSION 5 A51\n"),
@@ -203,14 +203,14 @@ def test_a_nul_behind_a_packet_is_dropped_for_old_servers_only(texts: list[bytes
     assert join_packets(texts) == text
 
 
-# A datagram that cannot be sent goes to the next of the server's addresses, and at once (rule S09).
+# If a datagram cannot be sent, the client immediately tries the server's next address (rule S09).
 
 AWAY = ("2001:db8::1", "2001:db8::2")
 ASK = b"VERSION 5\nDIRECTORY ASCII / \nLIST VERIFY\n"
 
 
 class Halfway(Datagrams):
-    """A host from which some addresses cannot be sent to: the machine has no way there."""
+    """A host that cannot send to some addresses: it has no route to them."""
 
     def __init__(self, network: Network, *addresses: str) -> None:
         super().__init__(network, network.gate("prospero://h/x"), addresses[0], 1525)
@@ -225,7 +225,7 @@ class Halfway(Datagrams):
 
 
 def network() -> tuple[Network, str]:
-    """And the address of its one host."""
+    """Return a network with one host, and the address of the host."""
     found = Network()
     found.add("h", {b"x": file(b"text")})
     return found, found.hosts["h", 1525].address
@@ -236,7 +236,7 @@ def exchange(addresses: tuple[str, ...], request: bytes = ASK) -> ArdpExchange:
 
 
 @pytest.mark.parametrize("away", [AWAY[:1], AWAY])
-@pytest.mark.parametrize("request_size", [1, 200])  # one packet, and a window of them
+@pytest.mark.parametrize("request_size", [1, 200])  # one packet, and a full window
 async def test_the_next_address_is_sent_to_without_waiting(away: tuple[str, ...], request_size: int) -> None:
     net, here = network()
     began = net.now

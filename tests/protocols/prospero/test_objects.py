@@ -1,4 +1,4 @@
-"""Targets out of URLs and tokens, and the requests about them (protocol page 1, 6 and 8.5)."""
+"""Request targets, requests, attributes and quoting (protocol page 1, 5, 6, 7 and 8.5)."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ def target(text: str) -> RequestObject:
 
 
 HEAD = b"VERSION 5 url-resolver\nAUTHENTICATE '' UNAUTHENTICATED anonymous\n"
-#: A URL, and its GET-OBJECT-INFO behind the attribute names.
+#: A URL, and its GET-OBJECT-INFO after the attribute names.
 ASKED: list[tuple[str, bytes]] = [
     ("prospero://h/AFTP/pub/x", b"ASCII AFTP'/pub/x' 0\n"),
     ("prospero://h//pub/x", b"ASCII '/pub/x' 0\n"),
     ("prospero://h/", b"ASCII '' 0\n"),
-    ("prospero://h//a/./../b//c", b"ASCII '/a/./../b//c' 0\n"),  # opaque: nothing is normalised
+    ("prospero://h//a/./../b//c", b"ASCII '/a/./../b//c' 0\n"),  # opaque: the path is not normalized
     ("prospero://h/it's%20%28a%29", b"ASCII it'''s (a)' 0\n"),
     ("prospero://h/ARCHIE/MATCH(50,0,=)/x", b"ASCII ARCHIE'/MATCH(50,0,=)/x' 0\n"),
     ("prospero://h/a%3Bb?c=d", b"ASCII a;b?c=d 0\n"),
     ("prospero://h/%FF%E4", b"ASCII \xff\xe4 0\n"),
     ("prospero://h/x;OBJECT-VERSION=3", b"ASCII x 3\n"),
     ("prospero://h/x;version=07", b"ASCII x 7\n"),
-    ("prospero://h/x;OBJECT-VERSION=;VERSION=4", b"ASCII x 0\n"),  # of a repeated field the first counts
+    ("prospero://h/x;OBJECT-VERSION=;VERSION=4", b"ASCII x 0\n"),  # the first of repeated fields counts
     ("prospero://h/x;OBJECT-VERSION=2;VERSION=4;object-version=9", b"ASCII x 2\n"),
     ("prospero://h/x;OBJECT-VERSION=0", b"ASCII x 0\n"),
     ("prospero://h/x;HSONAME-TYPE=BINARY%20X", b"BINARY' X' x 0\n"),
@@ -73,7 +73,7 @@ ASKED: list[tuple[str, bytes]] = [
         "prospero://h/x;c=1;C=2;d=",
         b"ASCII x 0\nSELECT OBJECT FIELD C SEQUENCE 1\nSELECT OBJECT FIELD D SEQUENCE ''\n",
     ),
-    ("prospero://h/x;;=y;z", b"ASCII x 0\n"),  # without a name or a value a field says nothing
+    ("prospero://h/x;;=y;z", b"ASCII x 0\n"),  # a field without a name or a value is ignored
     ("prospero://h/a/VERSION%201", b"ASCII a'/VERSIO'N' 1' 0\n"),
     ("prospero://h/VERSION;VERSION=1", b"ASCII 'VERSION' 1\n"),
 ]
@@ -112,13 +112,13 @@ def test_a_url_that_nothing_can_be_asked_for_is_declined(url: str, code: str) ->
 @pytest.mark.parametrize("name", ["a%00b", "a%0Ab", "a%0Db"])
 @pytest.mark.parametrize("where", ["{}", "x;HSONAME-TYPE={}", "x;ID=A%20{}", "x;{}=1", "x;C={}"])
 def test_octets_that_would_end_a_command_are_never_written(name: str, where: str) -> None:
-    """The second fence of rule S02: the policy refuses them before."""
+    """The second check of rule S02: the policy refuses these bytes first."""
     with pytest.raises(Refused) as raised:
         request_attributes(target(f"prospero://h/{where.format(name)}"), b"ACCESS-METHOD")
     assert raised.value.rule == "S02"
 
 
-#: A host token, and what it says.
+#: A host token and the parsed address.
 PLACES: list[tuple[bytes, ServerAddress]] = [
     (b"Archive.Example.ORG(1570)", ServerAddress("archive.example.org", 1570)),
     (b"192.0.2.1", ServerAddress("192.0.2.1")),
@@ -138,7 +138,7 @@ def test_what_names_no_host_is_none(token: bytes) -> None:
         parse_place(token)
 
 
-#: Tokens from the host type on, and the URL they come to (8.5).
+#: Tokens from the host type on, and their URL (8.5).
 POINTERS: list[tuple[tuple[bytes, ...], str]] = [
     ((b"INTERNET-D", b"H.Example", b"ASCII", b"x", b"0"), "prospero://h.example/x"),
     ((b"INTERNET-D", b"h(1525)", b"ASCII", b"/x", b"0"), "prospero://h//x"),
@@ -200,19 +200,19 @@ def test_a_version_in_a_reply_is_a_number_or_the_current_one(token: bytes, versi
     assert read_version(token) == version
 
 
-# Attributes: their types, which of several counts, and the values that mean something (page 7.2, 7.3).
+# Attributes: types, precedence of repeated attributes, and values with a meaning (page 7.2, 7.3).
 
 
 def read(line: bytes) -> Attribute | None:
     return parse_attribute(tuple(line.split()))
 
 
-#: The tokens behind ATTRIBUTE; the type of the value and its tokens, None for a line that is none.
+#: The tokens after ATTRIBUTE; the type of the value and its tokens, None for an invalid line.
 TYPES: list[tuple[bytes, tuple[bytes, tuple[bytes, ...]] | None]] = [
     (b"CACHED FIELD ACCESS-METHOD AFTP x", (b"SEQUENCE", (b"AFTP", b"x"))),
     (b"LINK FIELD ID SEQUENCE REMOTE 99", (b"SEQUENCE", (b"REMOTE", b"99"))),
     (b"LINK FIELD ID ASCII REMOTE 99", (b"ASCII", (b"REMOTE", b"99"))),
-    (b"LINK FIELD OWNER LINK x", (b"SEQUENCE", (b"LINK", b"x"))),  # not the known type of that field
+    (b"LINK FIELD OWNER LINK x", (b"SEQUENCE", (b"LINK", b"x"))),  # not the known type of this field
     (b"LINK FIELD CLOSURE LINK L F n T h A x 0", (b"LINK", (b"L", b"F", b"n", b"T", b"h", b"A", b"x", b"0"))),
     (b"LINK FIELD CLOSURE LINK L F", (b"SEQUENCE", (b"LINK", b"L", b"F"))),  # too few tokens for a link
     (b"LINK FIELD FORWARDING-POINTER LINK 1 2 3 4 5 6 7", (b"LINK", tuple(b"%d" % i for i in range(1, 8)))),
@@ -247,7 +247,7 @@ def some(*lines: bytes) -> list[Attribute]:
     return [attribute for attribute in found if attribute is not None]
 
 
-#: What is kept with a link, and what counts of it.
+#: The kinds of a link's attributes, and the values that count.
 COUNTING: list[tuple[list[bytes], list[bytes]]] = [
     ([b"CACHED", b"CACHED"], [b"0", b"1"]),
     ([b"CACHED", b"OBJECT", b"OBJECT"], [b"1", b"2"]),
@@ -322,7 +322,7 @@ def test_attributes_are_described_but_for_ways_and_contents() -> None:
 
 # Lines, tokens and quotes (protocol page, section 5).
 
-#: A value and how it is written: the first five are in recordings of the reference server.
+#: A value and its quoted form: the first five are in recordings of the reference server.
 WRITTEN: list[tuple[bytes, bytes]] = [
     (b"/pub/x", b"'/pub/x'"),
     (b"AFTP/pub/x", b"AFTP'/pub/x'"),
@@ -337,7 +337,7 @@ WRITTEN: list[tuple[bytes, bytes]] = [
     (b"a\tb", b"a'\tb'"),
     (b"a\x0bb\x0c", b"a'\x0bb\x0c'"),
     (b"\xff(1,=)", b"\xff(1',=)'"),
-    # Kind servers look for the text VERSION 1 anywhere in the packet (6.1).
+    # Servers that support old clients search the complete packet for the text VERSION 1 (6.1).
     (b"VERSION 1", b"VERSION' 1'"),
     (b"x/VERSION 1", b"x'/VERSIO'N' 1'"),
     (b"a b/VERSION 1/VERSION 1", b"a' b/VERSIO'N' 1/VERSIO'N' 1'"),
@@ -365,7 +365,7 @@ READ: list[tuple[bytes, list[list[bytes]]]] = [
     (b"\n\n  \n", []),
     (b"A b\n", [[b"A", b"b"]]),
     (b"A  b \t c \n", [[b"A", b"b", b"c"]]),
-    (b"A b", [[b"A", b"b"]]),  # the last line may lack its end
+    (b"A b", [[b"A", b"b"]]),  # the last line end may be missing
     (b"A\rB\r\nC\n\rD", [[b"A"], [b"B"], [b"C"], [b"D"]]),
     (b"A 'a b'c\n", [[b"A", b"a bc"]]),
     (b"A a' 'bc\n", [[b"A", b"a bc"]]),
@@ -387,7 +387,7 @@ def test_lines_are_read_in_one_pass(text: bytes, lines: list[list[bytes]]) -> No
 
 @pytest.mark.parametrize("count", [1, 511, 512, 513, 1024, 1025, 70_000])
 def test_a_token_has_any_number_of_quotes(count: int) -> None:
-    """A file in one token has two for each of its own."""
+    """A file in a single token has two quotes for each of its own."""
     bare = quote(b"'" * count) + b"a' \n'" * count
     lines = [words.tokens for words in read_lines(b"A 'b' " + bare + b" c\nD " + bare + b"\nE")]
     token = b"'" * count + b"a \n" * count
@@ -422,7 +422,7 @@ def test_a_line_has_so_many_tokens() -> None:
 
 
 def test_what_is_written_is_read_back() -> None:
-    """Any octets but NUL, in any number of tokens, and never the text that kind servers look for."""
+    """Tokens may contain any bytes except NUL; the quoted text never contains VERSION 1 (6.1)."""
     chance = random.Random(3)
     pieces = [b"'", b" ", b"\n", b"/", b"VERSION 1", b"VERSION", b"1", b"a", b"\xff", b"", b"+", b"\r"]
     for _ in range(2000):

@@ -1,4 +1,4 @@
-"""Dialogues on a network in memory: what a URL comes to, and what was asked of whom (protocol page 9)."""
+"""Dialogues on a network in memory: results of URLs, and requests to servers (protocol page 9)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ FACTS = Options(want="facts")
 
 @dataclass
 class Got:
-    """What came of a URL."""
+    """The result of a URL."""
 
     reply: Reply
     body: bytes = b""
@@ -93,7 +93,7 @@ def get(network: Network, url: str, *, limits: Limits | None = None, options: Op
 def network(
     tree: Mapping[bytes, Thing] = EXAMPLE, behaviours: Mapping[bytes | None, Behaviour] | None = None
 ) -> Network:
-    """One server, `h`."""
+    """Return a network with one server, `h`."""
     found = Network()
     found.add("h", tree, behaviours)
     return found
@@ -151,7 +151,7 @@ def test_a_directory_is_listed() -> None:
         ("moved", "document", "prospero://h//example/old"),
         ("readme", "document", "ftp://ftp.example.org/pub/readme;type=a"),
         ("library", "service", "telnet://opac.example.org:2323/"),
-    ]  # and not the hidden one
+    ]  # without the hidden entry
     assert all(entry.referrer is None for entry in got.entries)
     assert asked(net) == [f"{AM} /example 0", "DIRECTORY ASCII /example 0", LIST]
 
@@ -202,7 +202,7 @@ def test_other_protocols_are_led_to_in_the_order_given() -> None:
 
 
 def test_a_later_way_is_judged_by_who_named_it() -> None:
-    """Also when the ways before it have failed, and with another conversation."""
+    """This also applies after earlier access methods failed, and on another connection."""
     there = intrinsic(b"ACCESS-METHOD", b"PROSPERO-CONTENTS", b"", b"c", b"", b"y")
     net = Network()
     net.add("h", {b"x": Thing(moved=Moved(b"x", host=b"b"))})
@@ -271,7 +271,7 @@ def test_a_session_is_announced_and_not_followed() -> None:
     assert reply.extra["message"] == "Say hello"
 
 
-#: Objects that cannot be had: what the tree has, and the error.
+#: Objects that cannot be retrieved: the tree of the server, and the error.
 DENIED: list[tuple[dict[bytes, Thing], type[ResolveError], str]] = [
     ({}, NotFound, "NOT-FOUND"),
     ({b"x": Thing(refused=True)}, AccessDenied, "NOT-AUTHORIZED"),
@@ -343,7 +343,7 @@ def test_what_led_on_from_a_moved_object_is_where_it_is() -> None:
     net.add("b", {b"y": Thing(attributes=(method(b"AFTP", *SAME),))})
     reply = get(net, "prospero://h/x").reply
     assert reply.moved is not None
-    assert reply.moved.location == "ftp://b/y"  # gaps are filled from the new place (7.5)
+    assert reply.moved.location == "ftp://b/y"  # default tokens come from the new location (7.5)
     assert reply.moved.found_in == Referrer("prospero://b/y", "192.0.2.2")
 
 
@@ -506,7 +506,7 @@ def test_a_filter_on_a_union_is_told_and_so_are_its_warnings() -> None:
     assert get(net, "prospero://h/d").findings == ["prospero:warning", "prospero:filter"]
 
 
-#: What a LIST answers that tells of no directory: attributes of its own alone; what is left of a path.
+#: Answers to LIST that show no directory: only the object's attributes, or the rest of a path.
 NO_LISTINGS = [b"ATTRIBUTE OBJECT INTRINSIC SIZE SEQUENCE '3 bytes'\n", b"UNRESOLVED a\n"]
 
 
@@ -529,7 +529,7 @@ def test_a_union_that_is_no_directory_leaves_a_gap() -> None:
 
 
 def test_a_directory_of_a_file_system_is_listed_whatever_its_attributes_say() -> None:
-    """A server may tell of it what it tells of files, with the modes of a directory (protocol page 6.4)."""
+    """A server may send file attributes for a directory, with directory modes (protocol page 6.4)."""
     modes = intrinsic(b"UNIX-MODES", b"drwxr-xr-x")
     tree = {b"d": Thing(links=named(b"a"), attributes=(modes, CONTENTS))}
     net = network(tree)
@@ -589,21 +589,21 @@ def test_facts_are_told_without_reading_anything(
 
 
 def test_a_missing_name_has_no_facts() -> None:
-    """To LIST VERIFY the real server answers NONE-FOUND of it, too (protocol page 6.3)."""
+    """The real server also answers NONE-FOUND to LIST VERIFY for a missing name (protocol page 6.3)."""
     with pytest.raises(NotFound) as raised:
         get(network(), "prospero://h/nope", options=FACTS)
     assert raised.value.code == "NOT-FOUND"
 
 
 def test_all_replies_together_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By twice what the object may have: each of its octets may be a quote, which is sent twice."""
+    """The limit is twice the maximum size of the object: each byte may be a quote, which is sent twice."""
     monkeypatch.setattr("protocols.prospero.message._ROOM", 500)
     net = network({b"x": file(b"'" * 4000)})
     assert get(net, "prospero://h/x", limits=Limits(body=4000)).body == b"'" * 4000
     with pytest.raises(LimitExceeded) as raised:
         get(net, "prospero://h/x", limits=Limits(body=3000))
     assert raised.value.exit_code == 14
-    assert net.hosts["h", 1525].service.cancelled == 1  # the server is told that nobody waits any more
+    assert net.hosts["h", 1525].service.cancelled == 1  # the client cancels the request at the server
     tree = {
         b"d": Thing(links=(*named(b"a"), *union(b"h"))),
         b"u": Thing(links=named(*(b"n%d" % n for n in range(99)))),
@@ -621,7 +621,7 @@ def test_silence_ends_with_the_idle_limit() -> None:
     assert net.hosts["h", 1525].service.cancelled == 0
 
 
-#: How a server and its network behave without anything being lost by it.
+#: Behaviors of servers and networks that lose no data.
 HARMLESS = [
     Behaviour(wait=20, queue=(2, 9)),
     Behaviour(other_port=True),
@@ -688,8 +688,10 @@ def test_redirects_in_a_circle_end() -> None:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_bad_weather_delivers_at_the_first_try(seed: int) -> None:
-    """Of 100 datagrams 30 are lost, each way, others come twice and out of order. With the timers that old
-    clients had a quarter of these ended with nobody heard of for a minute."""
+    """30% of the datagrams are lost each way; others are duplicated or reordered.
+
+    With the timers of old clients, a quarter of these exchanges received no packet for a minute.
+    """
     net = Network(Weather(lost=0.3, doubled=0.1, shuffled=True, seed=seed))
     net.add("h", {b"x": file(OCTETS * 60)})
     assert get(net, "prospero://h/x").body == OCTETS * 60
@@ -757,7 +759,7 @@ def test_attributes_of_a_link_tell_of_its_object() -> None:
     assert [entry.url for entry in entries[3:]] == ["prospero://h/z", None]
 
 
-# The object out of the values of CONTENTS (protocol page 8.4).
+# The object from the values of CONTENTS (protocol page 8.4).
 
 VALUES: list[tuple[list[tuple[bytes, ...]], bytes | None]] = [
     ([], None),
