@@ -1,4 +1,4 @@
-"""What a terminal makes of octets that come in pieces."""
+"""Runs of a terminal on bytes that arrive in chunks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from protocols.telnet.terminal import Happening, NvtTerminal
 
 
 class Told(NamedTuple):
-    """`happenings` have data that came in several pieces in one."""
+    """Events, text and answers of a terminal. Consecutive data events are merged."""
 
     happenings: list[Happening]
     text: bytes
@@ -18,7 +18,7 @@ class Told(NamedTuple):
 
 
 def tell(pieces: Iterable[bytes], terminal: NvtTerminal | None = None) -> Told:
-    """All that comes of these pieces, answered after each."""
+    """Feed the chunks to a terminal, collect its answers after each, and return the result."""
     terminal = terminal or NvtTerminal()
     text, read, happenings, answers = NvtText(), b"", list[Happening](), b""
     for piece in pieces:

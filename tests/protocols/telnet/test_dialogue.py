@@ -1,4 +1,4 @@
-"""A bounded transcript of a session: what is waited for, what is typed, and when it is whole."""
+"""Session transcripts (prompts, typed text, completeness), announced telnet URLs, and START_TLS."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ LOGIN = [ASKED + b"Welcome\r", b"\nlogin: ", b"guest\r\n\xff\xfa\x18\x01\xff\xf0
 
 
 class Ending(OctetScript):
-    """Says what it is given, and then ends in this way."""
+    """A peer that sends its chunks and then ends with the given event."""
 
     def __init__(self, *pieces: bytes, end: PeerOutput | TimerElapsed, proved: bool | None = None) -> None:
         super().__init__(pieces)
@@ -137,7 +137,7 @@ def test_an_end_that_tls_does_not_prove_is_a_cut() -> None:
 
 
 def told(wanted: Transcript, peer: OctetScript, limits: Limits | None = None) -> list[dict[str, JsonValue]]:
-    """What is told of it, whatever becomes of it."""
+    """Return the reported events, whether the exchange succeeds or fails."""
     events: list[dict[str, JsonValue]] = []
     with suppress(resolver.ResolveError):
         player(replace(wanted, tell=events.append), peer, limits).play()
@@ -227,7 +227,7 @@ def test_a_dialogue_says_all_its_lines_in_one_write() -> None:
     assert len([step for step in played.steps if isinstance(step, Send)]) == 1
 
 
-# telnet URLs are announced: where, and as whom. Nothing is connected to.
+# A telnet URL is announced with host, port and user. The client does not connect.
 
 
 async def test_a_service_is_announced_and_nothing_is_connected_to() -> None:
@@ -265,7 +265,7 @@ def test_the_plan_says_that_nothing_is_sent() -> None:
     assert plan.verdict == "allow"
 
 
-# TLS offered inside a session that began in the clear.
+# The START_TLS option within a clear-text session.
 
 START_TLS_URL = parse("telnet://127.0.0.1/")
 WILL, DO, FOLLOWS = b"\xff\xfb\x2e", b"\xff\xfd\x2e", b"\xff\xfa\x2e\x01\xff\xf0"
@@ -329,7 +329,7 @@ def test_who_has_none_is_talked_to_in_the_clear_only_by_who_may(said: list[bytes
 def test_nothing_in_the_clear_is_taken_for_what_tls_protects(
     how: Literal["try", "require"], said: list[bytes]
 ) -> None:
-    """CVE-2021-22947; nor does who agreed go back."""
+    """CVE-2021-22947. After both sides agreed to TLS, the client does not return to clear text either."""
     played = start_tls_player(how, said)
     with pytest.raises(TlsError) as error:
         played.play()

@@ -1,6 +1,6 @@
-"""Sequences of options that no server would send: every one comes to an end, and is answered once at most.
+"""Random option sequences: each ends, and each request gets at most one answer.
 
-`TELNET_FUZZ=1000000` plays so many; the default is a sample of them. Each number is its own seed.
+`TELNET_FUZZ=1000000` sets the number of rounds; the default is a sample. The round number is the seed.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from tests.protocols.telnet.heard import octet_by_octet, tell
 
 ROUNDS = int(os.environ.get("TELNET_FUZZ", "1500"))
 
-#: Octets that mean something; options that are agreed to, refused, unknown; and text.
+#: Bytes with a meaning; accepted, refused and unknown options; and text.
 _MEANING = (
     [IAC] * 8
     + [*NegotiationVerb] * 2
     + [*TelnetCommand, 0, 1, 3, 6, 24, 31, 34, 39, 46, 85, 255, 10, 13, 65, 1, 0]
 )
 _OPTIONS = [0, 1, 3, 6, 24, 31, 34, 39, 46, 99, 255]
-#: What one switching on may cost beyond its answer: the size of the window, each octet of it doubled.
+#: The maximum length of a window size besides the answer: each byte of the size may be doubled.
 _SIZE = 13
 
 
@@ -63,7 +63,7 @@ def test_no_word_changes_a_state_twice_or_is_answered_twice() -> None:
             said = _negotiations(answers)
             asks = verb in (NegotiationVerb.WILL, NegotiationVerb.DO)
             assert len(said) <= 1, seed
-            if side.state(option) is before:  # nothing came of it: silence, or the refusal once more
+            if side.state(option) is before:  # no state change: no answer, or a repeated refusal
                 assert (said != []) == (asks and before is OptionState.NO), seed
             assert side.state(option) in (OptionState.NO, OptionState.YES), seed
 
@@ -81,7 +81,7 @@ def test_two_ends_always_settle_whatever_both_ask_for() -> None:
             )
             if side.ask(option, positive).answer is not None:
                 waiting[1 - at] += bytes((IAC, verbs[not positive], option))
-            if chance.random() < 0.3:  # some of it arrives before the next wish
+            if chance.random() < 0.3:  # some bytes arrive before the next request
                 waiting[1 - at] += tell([waiting[at]], ends[at]).answers
                 waiting[at] = b""
         for _ in range(10):

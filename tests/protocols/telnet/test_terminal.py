@@ -1,4 +1,4 @@
-"""One end of a session: what comes is the same for every cut, and what is answered is little."""
+"""A terminal at one end of a session: results do not depend on the chunks, and answers are limited."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_login_is_read_as_a_person_sees_it() -> None:
 
 
 def test_a_server_that_waits_for_answers_gets_each() -> None:
-    """The first requests of inetutils' telnetd: no text comes before all seven are answered."""
+    """The first requests of telnetd from inetutils; the server sends text only after all seven answers."""
     asked = bytes.fromhex("fffb25fffb26fffd18fffd20fffd23fffd27fffd24")
     assert tell([asked]).answers == bytes.fromhex("fffe25fffe26fffb18fffc20fffc23fffc27fffc24")
 
@@ -63,17 +63,18 @@ WILL, WONT, DO, DONT = (
 @pytest.mark.parametrize(
     ("came", "answered"),
     [
-        (DO + b"\x01", WONT + b"\x01"),  # both echoing would never end
+        (DO + b"\x01", WONT + b"\x01"),  # if both sides echo, the echo never ends
         (WILL + b"\x01" + WONT + b"\x01", DO + b"\x01" + DONT + b"\x01"),
         (DO + b"\x03" + WILL + b"\x03", WILL + b"\x03" + DO + b"\x03"),
-        (DO + b"\x06" + DO + b"\x06", WONT + b"\x06" + WONT + b"\x06"),  # a mark each time
+        # TIMING-MARK: each request gets an answer
+        (DO + b"\x06" + DO + b"\x06", WONT + b"\x06" + WONT + b"\x06"),
         (WILL + b"\x56", DONT + b"\x56"),  # compression
         (DO + b"\xff", WONT + b"\xff"),
         (5 * (DO + b"\x1f"), WILL + b"\x1f" + b"\xff\xfa\x1f\0\x50\0\x18\xff\xf0"),
         (WONT + b"\x01" + DONT + b"\x18", b""),
-        (b"\xff\xfa\x18\x01\xff\xf0", b""),  # of an option that is off
+        (b"\xff\xfa\x18\x01\xff\xf0", b""),  # for an option that is off
         (DO + b"\x27" + b"\xff\xfa\x27\x01\xff\xf0", WONT + b"\x27"),
-        (b"\xff\xf6", b""),  # an answer to AYT would be typed
+        (b"\xff\xf6", b""),  # the server would take an answer to AYT for typed text
     ],
 )
 def test_options_are_answered_by_the_table(came: bytes, answered: bytes) -> None:
@@ -208,7 +209,7 @@ def test_a_subnegotiation_without_end_is_left() -> None:
     assert error.value.limit == "subnegotiation"
 
 
-#: Octets that mean something, and a few that do not.
+#: Bytes with a meaning, and a few without.
 MEANINGFUL = st.lists(
     st.sampled_from([0xFF, 0xFF, 0xFF, *range(0xF0, 0xFF), 0, 1, 3, 6, 24, 31, 39, 10, 13, 65]), max_size=200
 ).map(bytes)
@@ -228,7 +229,7 @@ def test_any_octets_mean_the_same_in_every_cut(octets: bytes, cuts: list[int]) -
 @settings(max_examples=100)
 @given(st.lists(st.tuples(st.booleans(), st.booleans(), st.sampled_from([0, 1, 3, 24, 31, 99])), max_size=20))
 def test_two_ends_that_ask_each_other_always_settle(wishes: list[tuple[bool, bool, int]]) -> None:
-    """RFC 1143: whatever both want, in whatever order, they come to an end."""
+    """RFC 1143: negotiation ends for any requests in any order."""
     ends = NvtTerminal(), NvtTerminal()
     waiting = [b"", b""]
     for number, (of_server, positive, option) in enumerate(wishes):

@@ -1,4 +1,4 @@
-"""The recorded exchanges with a real WAIS server: read, and turned into a world for the mock server."""
+"""Recorded exchanges with a real WAIS server: parsed, and converted to databases for the mock server."""
 
 from __future__ import annotations
 
@@ -17,14 +17,17 @@ from protocols.wais.url import parse_fields
 
 FOLDER = recordings.FOLDER / "wais"
 
-#: How the recorded server called itself.
+#: The recorded server's own name.
 RECORDED = Implementation(b"LS6", b"University of Dortmund Informatik VI", b"2.0 PL 65 string")
 
 
 @dataclass(frozen=True)
 class Capture:
-    """`exchanges` are requests and their answers, whole messages. `document` is the length and the SHA-256
-    of the one document that was retrieved."""
+    """A recording.
+
+    - `exchanges`: complete requests with their answers
+    - `document`: length and SHA-256 of the retrieved document
+    """
 
     name: str
     exchanges: tuple[tuple[bytes, bytes], ...]
@@ -32,7 +35,7 @@ class Capture:
 
     @property
     def searches(self) -> Iterator[tuple[Search, WaisRecords]]:
-        """Searches of both kinds with what they found; not those that a message of length 0 answers."""
+        """Yield searches of both kinds with their records, except those with an answer of length 0."""
         for request, answer in self.exchanges:
             asked = read_request(request[HEADER_LENGTH:])
             if isinstance(asked, Search) and len(answer) > HEADER_LENGTH:
@@ -62,7 +65,7 @@ def capture(name: str) -> Capture:
 
 
 def world_of(name: str) -> World:
-    """The recorded server's databases, as far as the recordings show them, as they were for one of them."""
+    """Return the recorded server's databases, as of the recording `name`."""
     world = recorded_world()
     if name != "access-denied":
         return world
@@ -85,7 +88,7 @@ def field(document_id: bytes, tag: int) -> bytes:
 
 
 class _Builder:
-    """Gathers hits, rankings and texts from answers."""
+    """A collector of hits, rankings and texts from answers."""
 
     def __init__(self) -> None:
         self._hits: dict[bytes, dict[bytes, DocumentHeader]] = {}
@@ -107,7 +110,7 @@ class _Builder:
         text = self._texts.setdefault((local_id, wtype), bytearray())
         start = int(search.terms(b"wb")[0].value)
         text[start : start + len(octets)] = octets
-        if not local_id.startswith(b"0 0 "):  # one that no recorded search found
+        if not local_id.startswith(b"0 0 "):  # a document that no recorded search found
             unseen = DocumentHeader(octets=b"", document_id=document_id, types=(wtype,), length=len(text))
             self._hits.setdefault(search.database, {}).setdefault(local_id, unseen)
 
@@ -119,7 +122,7 @@ class _Builder:
                 self._descriptions.setdefault(search.database, {})[local_id] = header
             else:
                 known = self._hits.setdefault(search.database, {})
-                if header.types:  # headers of message version 1 have none
+                if header.types:  # headers of message version 1 have no types
                     known[local_id] = header
                 ranking.append((local_id, header.score or 0))
         rankings = self._rankings.setdefault(search.database, {})
@@ -154,6 +157,6 @@ class _Builder:
         )
 
     def _text(self, hit: DocumentHeader, wtype: bytes) -> bytes:
-        """What was retrieved of it; what never was is blank."""
+        """Return the retrieved text of a hit; parts that were not retrieved are zero bytes."""
         found = self._texts.get((field(hit.document_id, 3), wtype))
         return bytes(hit.length or 0) if found is None else bytes(found)

@@ -1,4 +1,4 @@
-"""A reader fed in pieces: whole, in pieces of a few octets, and with octets behind that must remain."""
+"""A reader test with chunked input: complete, in small chunks, and with following bytes that must remain."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from protocols.wire import Buffer, Reader
 
 T = TypeVar("T")
 
-#: Sizes of pieces; None is everything at once.
+#: Chunk sizes; None means all bytes in one chunk.
 SIZES: tuple[int | None, ...] = (None, 1, 2, 3)
 
 
 def feed(reader: Reader[T], octets: bytes, size: int | None, *, ends: bool = True) -> tuple[T, bytes]:
-    """The value, and what is left in the buffer. With `ends`, the connection ends behind the octets, and a
-    reader that then asks for more fails the test; without, so does one that has no value by then."""
+    """Return the value and the bytes left in the buffer.
+
+    With `ends`, the stream ends after the bytes, and a reader that then requests more fails the test. Without
+    `ends`, a reader that has no value after the last byte fails the test.
+    """
     buffer = Buffer()
     waiting = reader(buffer)
     step = len(octets) + 1 if size is None else size

@@ -1,4 +1,4 @@
-"""Init, Search and their responses (wais page, sections 4 and 12)."""
+"""Init, Search, responses, integers, elements and headers (wais page, sections 2 to 4 and 12)."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def test_init_says_nothing_of_the_user() -> None:
 
 
 def test_a_word_search() -> None:
-    """The one of section 12."""
+    """The example of section 12."""
     assert encode_word_search(b"demo", b"ferries", 40) == bytes.fromhex(
         "0016 16 00001e 001388 00001e 01 1100 120464656d6f 140133630f 6a0766657272696573 6f0101 720128"
     )
 
 
 def test_a_search_for_what_is_like_documents() -> None:
-    """Each behind the words: its id, and then its type (wais page, section 4.4)."""
+    """The id and then the type of each document follow the search text (wais page, section 4.4)."""
     marked = [RelevantDocument(b"id", b"TEXT"), RelevantDocument(b"other", b"GIF")]
     assert encode_word_search(b"demo", b"ferries", 40, marked) == bytes.fromhex(
         "0016 16 00001e 001388 00001e 01 1100 120464656d6f 140133 6327 6a0766657272696573"
@@ -57,7 +57,7 @@ def test_a_search_for_what_is_like_documents() -> None:
 
 
 def test_a_retrieval() -> None:
-    """The one of section 12, with a shorter id."""
+    """The example of section 12, with a shorter id."""
     assert encode_retrieval(b"demo", DOCUMENT_ID, b"TEXT", 0, 107) == (
         bytes.fromhex("002d 16 00000a 000010 00000f 01 1103464f4f 120464656d6f 140131")
         + b"\x13\x0f \x1fDocument Text\x02\x013\x15\x72"
@@ -72,7 +72,7 @@ def test_a_retrieval() -> None:
 @pytest.mark.parametrize(
     ("database", "words", "document_id", "wtype"),
     [
-        (b"demo@other.example", b"", b"", b""),  # the server would pass the request on
+        (b"demo@other.example", b"", b"", b""),  # the server would forward the request
         (b"demo\x1fother", b"", b"", b""),
         (b"demo\0", b"", b"", b""),
         (b"d" * 256, b"", b"", b""),
@@ -121,7 +121,7 @@ INIT_RESPONSES = [
     (init_response(b"\0", APDU_SIZES), InitResponse(False, 1_000)),
     (init_response(b"\1", write_element(200, b"?"), write_element(6, b"\x01")), InitResponse(True, 1)),
     (init_response(b"\1", write_element(6, b"\x02"), write_element(3, b"\x80")), InitResponse(True, 2)),
-    # The example of the specification's appendix B has other tags; they are passed over.
+    # The example in appendix B of the specification has other tags; they are skipped.
     (init_response(b"\1", b"\x10\x012", APDU_SIZES), InitResponse(True, 1_000)),
 ]
 
@@ -136,7 +136,8 @@ SEARCH_RESPONSES = [
     (search_response(behind=b"\x63\x00"), SearchResponse(b"")),
     (search_response(b"\x1b\x01\x00", behind=b"\x63\x02ab"), SearchResponse(b"ab")),
     (search_response(b"\x02\x013", b"\x1a\x01\x00", behind=b"\x63\x01a"), SearchResponse(b"a")),
-    (search_response(b"\x02\x014", behind=b"\x63\x01a"), SearchResponse(b"a")),  # a reference id not of ours
+    # a reference id that this client did not send
+    (search_response(b"\x02\x014", behind=b"\x63\x01a"), SearchResponse(b"a")),
     (search_response(b"\x81\x48\x01\x00", behind=b"\x63\x80\x01a"), SearchResponse(b"a")),
 ]
 
@@ -152,15 +153,15 @@ def test_search_responses(octets: bytes, value: SearchResponse) -> None:
         b"",
         b"\0",
         b"\0\x01\x17",  # no fixed fields
-        b"\0\x0a\x17" + bytes(9),  # one of them cut
-        b"\0\x0c\x17" + bytes(10),  # a header that reaches beyond the message
+        b"\0\x0a\x17" + bytes(9),  # truncated fixed fields
+        b"\0\x0c\x17" + bytes(10),  # a header that extends beyond the message
         b"\xff\xff\x17" + bytes(10),
         b"\0\x05\x17" + bytes(10),  # a header that ends inside the fixed fields
         counted(b"\x15" + bytes(10)),  # an Init-Response
         counted(b"\x16" + bytes(10)),
-        search_response(b"\x1b\x02\x00"),  # an element that reaches beyond the header
-        search_response(behind=b"\x63\x02a"),  # a group that reaches beyond the message
-        search_response(behind=b"\x63\x01aX"),  # more than one thing behind the header
+        search_response(b"\x1b\x02\x00"),  # an element that extends beyond the header
+        search_response(behind=b"\x63\x02a"),  # a group that extends beyond the message
+        search_response(behind=b"\x63\x01aX"),  # extra data after the header and the group
         search_response(behind=b"\x15\x01a"),  # not a group of records
         search_response(behind=b"\x80\x80"),
     ],
@@ -175,7 +176,7 @@ def test_what_is_no_search_response(octets: bytes) -> None:
     [
         b"\0\x01\x15",
         search_response(),
-        init_response(b"\1", b"\x05\x00"),  # a number without octets
+        init_response(b"\1", b"\x05\x00"),  # a number without bytes
         init_response(b"\1", b"\x05\x05\0\0\0\0\1"),
         init_response(b"\1", APDU_SIZES[:-1]),
         init_response(b"\1", APDU_SIZES, behind=b"\x63\x02\x64\x01"),  # user information that does not fit
@@ -187,7 +188,7 @@ def test_what_is_no_init_response(octets: bytes) -> None:
         parse_init_response(octets)
 
 
-# Compressed integers, elements, numbers (wais page, section 3).
+# Compressed integers, elements and numbers (wais page, section 3).
 
 COMPRESSED = [
     (0, "00"),
@@ -257,9 +258,9 @@ def test_an_element_leaves_what_is_behind_it() -> None:
 @pytest.mark.parametrize(
     "group",
     [
-        "7402616274",  # a tag and nothing more
-        "74026162740361",  # a length that reaches beyond the group
-        "740261628105",  # a two-octet tag and nothing more
+        "7402616274",  # only a tag
+        "74026162740361",  # a length that extends beyond the group
+        "740261628105",  # only a two-byte tag
         "81",
     ],
 )
@@ -268,16 +269,16 @@ def test_a_group_is_used_up_exactly(group: str) -> None:
         list(elements(bytes.fromhex(group)))
 
 
-# Message headers and what follows them (wais page, section 2).
+# Message headers and the data after them (wais page, section 2).
 
 HEADER = b"0000000003z2wais        0"
 
 GOOD = [
     (HEADER + b"abc", b"abc"),
     (b"         3z2wais        0abc", b"abc"),  # leading blanks
-    (b"0000000003Z2WAIS        0abc", b"abc"),  # letters without regard to case
+    (b"0000000003Z2WAIS        0abc", b"abc"),  # case-insensitive letters
     (b"0000000003z1wais        0abc", b"abc"),  # an echo of another version
-    (b"0000000003z2anybody     Xabc", b"abc"),  # name and checksum say nothing
+    (b"0000000003z2anybody     Xabc", b"abc"),  # name and checksum are ignored
     (b"0000000000z2wais        0", b""),  # "I cannot answer this"
 ]
 
@@ -289,7 +290,7 @@ def test_messages(octets: bytes, apdu: bytes, size: int | None) -> None:
 
 
 BAD = [
-    b"220 ftp.example ready\r\n",  # not even 25 octets, and no more will come
+    b"220 ftp.example ready\r\n",  # fewer than 25 bytes, and the server sends no more
     b"\x80\x00\x00\x01",
     b"1 2",
     b"          z2wais        0",  # ten blanks
@@ -297,14 +298,14 @@ BAD = [
     b"0000000003a2wais        0abc",  # ACK
     b"0000000003n2wais        0abc",  # NAK
     b"0000000003z2wais      u 0abc",  # compressed
-    b"0000000003z2wais       h0abc",  # in armour
+    b"0000000003z2wais       h0abc",  # armored
 ]
 
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("octets", BAD)
 def test_what_is_no_message_is_told_at_once(octets: bytes, size: int | None) -> None:
-    """No wait for 25 octets that a server of another protocol will never send."""
+    """The reader does not wait for 25 bytes, which a server of another protocol never sends."""
     with pytest.raises(ProtocolError):
         feed(read_message(LARGEST), octets, size, ends=False)
 
@@ -325,7 +326,7 @@ def test_a_message_that_ends_early(octets: bytes, size: int | None) -> None:
 
 
 def test_no_message_at_all() -> None:
-    """The real server's process ends over some requests; that looks like a connection that broke."""
+    """For some requests the real server's process ends; the client sees a lost connection."""
     with pytest.raises(Disconnected, match="answer") as caught:
         feed(read_message(LARGEST), b"", None)
     assert caught.value.retryable

@@ -1,4 +1,7 @@
-"""Every recorded exchange with a real server: its answers read, our requests against the recorded ones."""
+"""Every recorded exchange with a real server, and every wais transcript.
+
+The answers are parsed, and this client's requests are compared with the recorded ones.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ from tests.protocols.wais.pieces import SIZES, feed
 
 INIT = "init 100000"
 END = "text 0, SF"
-#: A recording, and what each of its answers says, in order.
+#: A recording, and a summary of each of its answers, in order.
 ROWS: dict[str, tuple[str, ...]] = {
     "access-denied": (INIT, "T2", "T2"),
     "catalogue": (INIT, "2 hits", "text 550"),
@@ -97,7 +100,7 @@ def test_the_answers(name: str) -> None:
 
 @pytest.mark.parametrize("name", ROWS)
 def test_the_answers_in_pieces(name: str) -> None:
-    """Of the many ranges of a large document only the first and the last, for they are alike."""
+    """The test reads only the first and last ranges of a large document: the others are alike."""
     answers = [answer for _, answer in capture(name).exchanges]
     for size in SIZES:
         for number in sorted({*range(min(3, len(answers))), len(answers) - 1}):
@@ -132,7 +135,8 @@ def test_the_readers_of_a_dialogue_read_the_same(size: int | None) -> None:
     assert feed(read_records(LARGEST), nothing, size) == (None, b"")
 
 
-#: Recordings with requests that we would not send, and why; in each all the others are the same.
+#: Recordings with requests that this client does not send, and the reason; all their other requests are
+#: equal.
 OTHERS: dict[str, str] = {
     "header-version-1": "another version of the message header",
     "reference-id": "a reference id in a word search",
@@ -144,7 +148,7 @@ OTHERS: dict[str, str] = {
 
 @pytest.mark.parametrize("name", ROWS)
 def test_our_requests_are_the_recorded_ones(name: str) -> None:
-    """Octet for octet, given what is asked for. An Init of ours leaves out what it need not say."""
+    """Requests equal the recorded ones byte for byte; only Init omits optional elements."""
     same = [ours(request) == request for request, _ in capture(name).exchanges if request[27] != 20]
     assert any(not each for each in same) == (name in OTHERS)
 
@@ -168,7 +172,7 @@ def test_our_init_is_what_old_clients_began_with() -> None:
             assert capture(name).exchanges[0][0][HEADER_LENGTH:][2 : len(sent)] == sent[2:]
 
 
-#: Searches of recordings as a whole retrieval: what it gives, or fails with.
+#: Recorded searches as complete retrievals: the number of hits or the error, and the findings.
 SEARCHES = [
     ("search-hits", 3, ()),
     ("search-many-words", 3, ()),
@@ -178,7 +182,7 @@ SEARCHES = [
     ("search-database-with-space", 1, ()),
     ("reference-id", 1, ()),
     ("small-buffer", 3, ()),
-    ("small-buffer-search", 1, ("wais:dropped",)),  # three were found, and one fits into 400 octets
+    ("small-buffer-search", 1, ("wais:dropped",)),  # the server found three hits, and one fits into 400 bytes
     ("search-syntax-error", "Declined", ()),
     ("search-unknown-database", "Declined", ()),
     ("access-denied", "AccessDenied", ()),
@@ -223,7 +227,7 @@ DOCUMENTS = [name for name in ROWS if capture(name).document is not None]
 
 
 def scripted(name: str, requests: list[bytes]) -> Connection:
-    """A connection of the server of a recording: our requests, and what it says to them."""
+    """Return a connection of the recorded server: this client's requests and the server's answers."""
     answers = Answers(world_of(name), RECORDED, Behaviour())
     turns: list[TranscriptTurn] = []
     for request in requests:
@@ -234,7 +238,7 @@ def scripted(name: str, requests: list[bytes]) -> Connection:
 
 
 def recorded_document(name: str) -> tuple[bytes, bytes, bytes]:
-    """Database, id and type of the document that was retrieved."""
+    """Return database, id and type of the retrieved document."""
     search = next(search for search, _ in capture(name).searches if search.query_type == b"1")
     return search.database, search.terms(b"un")[0].value, search.terms(b"wt")[0].value
 
@@ -242,7 +246,7 @@ def recorded_document(name: str) -> tuple[bytes, bytes, bytes]:
 @pytest.mark.parametrize("cutter", [whole, oddly], ids=lambda cutter: cutter.__name__)
 @pytest.mark.parametrize("name", DOCUMENTS)
 async def test_a_document_from_connect_to_its_true_end(name: str, cutter: Cutter) -> None:
-    """What the recorded client stopped by the announced length, we take until the server says so."""
+    """The recorded client stopped at the announced length; this one reads to the reported end."""
     document = capture(name).document
     assert document is not None
     length, digest = document
@@ -261,7 +265,7 @@ async def test_a_document_from_connect_to_its_true_end(name: str, cutter: Cutter
 
 
 def test_recordings_hold_every_hit_that_has_a_url() -> None:
-    """No hit of a recording is lost on the way to an entry, and each has both URLs."""
+    """Each hit of a recording becomes an entry with both URLs."""
     url = WaisUrl(scheme="wais", host="h", database=b"d", search=b"")
     seen = 0
     for name in ROWS:
@@ -282,7 +286,7 @@ def _check_entries(records: WaisRecords, url: WaisUrl) -> int:
     return len(found)
 
 
-# Every wais transcript drives the dialogue alone, on streams in memory, and on a socket behind the gate.
+# Every wais transcript: the dialogue alone, in-memory streams, and a socket behind the gate.
 
 TRANSCRIPTS = transcripts("wais")
 PLACE = "127.0.0.1"
@@ -319,5 +323,5 @@ async def test_on_a_socket(transcript: DialogueTranscript) -> None:
                 await trio.lowlevel.checkpoint()
             nursery.cancel_scope.cancel()
     assert replay.complaints == []
-    outcome.entries = transcript.outcome.entries  # their URLs depend on where the server is
+    outcome.entries = transcript.outcome.entries  # the URLs of the entries contain the server's port
     check(outcome, transcript.outcome)

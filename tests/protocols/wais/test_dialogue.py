@@ -1,4 +1,4 @@
-"""What is said for a wais URL, and in which order."""
+"""Requests of wais URLs and their order."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def plan(text: str) -> list[Step]:
 
 
 def requests(steps: Iterable[Step]) -> list[Request]:
-    """What is sent; all of it as a strict server wants it."""
+    """Return the sent requests; each must satisfy a strict server."""
     found: list[Request] = []
     for step in steps:
         if isinstance(step, Send):
@@ -73,7 +73,7 @@ def test_plans(text: str, steps: list[type[Step]]) -> None:
 
 @pytest.mark.parametrize(("text", "steps"), PLANS)
 def test_one_request_and_its_whole_answer_and_then_the_next(text: str, steps: list[type[Step]]) -> None:
-    """Never pipelined: the real server drops what it has not asked for, and hangs up."""
+    """No pipelining: the real server drops requests sent ahead of its answer, and closes the connection."""
     said = [step for step in plan(text) if isinstance(step, Send | Receive)]
     assert [type(step) for step in said] == [Send, Receive] * (len(said) // 2)
     assert all(len(step.lines) == 1 for step in said if isinstance(step, Send))
@@ -109,7 +109,7 @@ def test_what_a_database_asks() -> None:
 DOCUMENTS = [
     ("TEXT/%02%01x", b"\x02\x01x", b"TEXT"),
     ("TEXT,GIF/%02%01x", b"\x02\x01x", b"TEXT,GIF"),
-    ("TEXT,GIF/9/2=x;", b"\x02\x01x", b"TEXT"),  # browsers listed the types to choose from
+    ("TEXT,GIF/9/2=x;", b"\x02\x01x", b"TEXT"),  # browsers listed the available types
     ("/", b"", b""),
 ]
 
@@ -144,7 +144,7 @@ def test_what_is_no_document_is_like_nothing(url: WaisUrl) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        "d%40other",  # the server would ask another one
+        "d%40other",  # the server would ask another server
         "d%1Fother?x",
         "d%00/TEXT/x",
         "d" * 256,
@@ -163,7 +163,7 @@ def test_what_may_not_be_sent_is_refused_before_anything_is_done(path: str) -> N
 
 @pytest.mark.parametrize("path", ["db/TEXT/", "db//", "/TEXT/"])
 def test_a_document_without_an_id_is_refused_before_anything_is_done(path: str) -> None:
-    """The grammar lets it be empty; the real server hangs up on it (wais page, section 6)."""
+    """The grammar allows an empty id; the real server closes the connection (wais page, section 6)."""
     text = f"wais://h/{path}"
     with pytest.raises(InvalidUrl) as caught:
         next(converse(wais(text)))

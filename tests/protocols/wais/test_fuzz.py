@@ -1,7 +1,7 @@
-"""Whatever octets a server sends: a value or an error of ours, within the limits, and an end.
+"""Any bytes from a server yield a value or a ResolveError, within the limits, and the dialogue ends.
 
-Recorded answers are mutated by a seeded generator and played to whole dialogues. `WAIS_FUZZ=100000` plays
-as many; the usual run is a sample of them.
+A seeded generator mutates recorded answers, and complete dialogues read them. `WAIS_FUZZ=100000` sets the
+number of dialogues; the default is a sample.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ URLS = [
     for text in ("wais://h/d", "wais://h/d?words", "wais://h/d/TEXT/%02%01x", "wais://h/d/WSRC/9/2=x;")
 ]
 INIT = capture("search-hits").exchanges[0][1]
-#: Answers of no more than a few hundred octets: each mutation then hits something.
+#: Answers of at most a few hundred bytes, so that each mutation changes a meaningful byte.
 ANSWERS = [
     answer
     for name in names()
@@ -76,7 +76,7 @@ def mutated(octets: bytes, dice: random.Random) -> bytes:
 
 
 def spoilt(answer: bytes, dice: random.Random) -> bytes:
-    """Mostly with a count that fits, so that what is behind the header is looked at."""
+    """Mutate an answer; mostly the length still fits, so that the data after the header is parsed."""
     if dice.random() < 0.2:
         return mutated(answer, dice)
     body = mutated(answer[HEADER:], dice)
@@ -84,7 +84,7 @@ def spoilt(answer: bytes, dice: random.Random) -> bytes:
 
 
 def session(dice: random.Random) -> bytes:
-    """What a server says on one connection: to Init, and to a few more requests."""
+    """Return the server's bytes on a connection: the answers to Init and to a few more requests."""
     answers = [INIT, *dice.choices(ANSWERS, k=dice.choice((1, 2, 3)))]
     victim = dice.choice((0, 1, 1, 2, 2))
     return b"".join(
@@ -99,7 +99,7 @@ def pieces(octets: bytes, dice: random.Random) -> Iterator[bytes]:
 
 
 class Listener(Player[object]):
-    """Performs a dialogue with octets for a server, and watches over its limits."""
+    """A player whose server sends given bytes; it checks the limits."""
 
     def __init__(self, url: WaisUrl, start: int, cut: Iterable[bytes]) -> None:
         super().__init__(converse(url, Options(start=start)), OctetScript(cut))
@@ -139,7 +139,7 @@ class Listener(Player[object]):
 
 
 def play(seed: int) -> str:
-    """One dialogue; what came of it in a word."""
+    """Run a dialogue; return the name of its outcome."""
     dice = random.Random(seed)
     cut = pieces(session(dice), dice)
     url, start = dice.choice(URLS), dice.choice((0, 0, 0, 1, 107))
@@ -156,7 +156,7 @@ def play(seed: int) -> str:
 
 def test_mutated_dialogues() -> None:
     outcomes = [play(seed) for seed in range(DIALOGUES)]
-    # Enough of each that the mutations are known to get through to every layer.
+    # Enough of each outcome shows that the mutations reach every layer.
     for outcome in ("value", ProtocolError.__name__, "Disconnected", NotFound.__name__):
         assert outcomes.count(outcome) > DIALOGUES // 100, outcome
 

@@ -1,4 +1,4 @@
-"""Hits as entries (wais page, sections 5, 9 and 11)."""
+"""Hits as entries, and media types (wais page, sections 5, 9 and 11)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def place(text: str = f"{HOST}/demo?ferries") -> WaisUrl:
 
 
 def entries(group: bytes, *, size: int | None = None, searched: WaisUrl | None = None) -> list[Entry]:
-    """Read in pieces of that size."""
+    """Return the entries of a group, read in chunks of `size` bytes."""
     reader = HitReader(searched or place())
     step = len(group) or 1 if size is None else size
     found = [
@@ -44,7 +44,7 @@ def types(*names: bytes) -> bytes:
 
 
 def recorded(name: str) -> bytes:
-    """The records of the first search in a recording."""
+    """Return the records of the first search in a recording."""
     return next(records.octets for search, records in capture(name).searches if search.query_type == b"3")
 
 
@@ -86,7 +86,7 @@ def test_the_hits_of_a_recording(size: int | None) -> None:
     }
 
 
-#: Recordings, and the entries of their first search: kind, name, media type.
+#: Recordings and the entries of their first search: kind, name, media type.
 RECORDED = [
     ("search-html-type", [("document", "page.html", "text/html")]),
     ("search-ps-type", [("document", "chart.ps", "application/postscript")]),
@@ -165,7 +165,7 @@ NAMES = [
     ("Café".encode(), "Café"),
     (b"\x1b[2Jgone\x07", "\ufffd[2Jgone\ufffd"),
     (b"\xc2\x9b2J", "\ufffd2J"),
-    (b"two\r\nlines", "two\r\nlines"),  # a listing shows them as escapes
+    (b"two\r\nlines", "two\r\nlines"),  # a listing escapes the line end
     (b"", "an id"),
 ]
 
@@ -240,7 +240,7 @@ def test_dates(date: bytes, expected: tuple[int, int, int] | None) -> None:
     assert parse_date(date) == (None if expected is None else datetime(*expected, tzinfo=UTC))
 
 
-# What types say of octets (wais page, section 9).
+# The media types of WAIS types (wais page, section 9).
 
 TYPES = [
     (b"TEXT", "text/plain"),

@@ -1,4 +1,7 @@
-"""The handler through the real gate, against the mock server: good, and bad on request."""
+"""The handler through the real gate, the public functions and the command, against the mock server.
+
+The mock server also misbehaves on request.
+"""
 
 from __future__ import annotations
 
@@ -121,7 +124,7 @@ async def test_a_database_is_its_description_and_the_records_of_an_empty_search(
         octets = reply.records
         names = [entry.name for entry in [*reply.listing.feed(octets), *reply.listing.finish()]]
         assert names == ["Information on database: demo", "Catalog for database: demo"]
-        assert len(server.requests) == 2  # the description is not retrieved before somebody wants it
+        assert len(server.requests) == 2  # the description is not retrieved before the body is read
         body = b"".join([octets async for octets in reply.body])
     assert body == EXAMPLE.databases[b"demo"].source
     assert reply.verified == {"terminator"}
@@ -186,7 +189,7 @@ async def test_going_on_behind_what_is_held(nursery: trio.Nursery) -> None:
 
 
 async def test_the_size_is_told_where_it_is_known(nursery: trio.Nursery) -> None:
-    """The announced length holds for another type: it is no size."""
+    """The announced length belongs to another type and is not a size."""
     server = await serve(nursery)
     fields = "9999/2=x;3=0%20121%20/srv/wais/docs/quay.txt;7=%00;"
     for path, size, announced in [
@@ -209,7 +212,7 @@ async def test_draining_gives_what_iterating_gives(nursery: trio.Nursery) -> Non
     assert server.connections == 1
 
 
-#: A path, and the error it comes to.
+#: A path and its error.
 DECLINED = [
     ("nowhere", "Declined"),
     ("nowhere?x", "Declined"),
@@ -238,7 +241,7 @@ def instead(octets: bytes) -> bytes:
 
 HEADER = bytes.fromhex("000e 17 00 000000 000001 000000 1b0100")
 
-#: A behaviour, a path, and the error and findings it comes to. With an error, what came before is kept.
+#: A behavior, a path, and the error. With an error, the body received before it is kept.
 BEHAVIOURS = [
     ("refuses Init", Behaviour(refuses=True), QUAY, "Declined"),
     ("can answer nothing", Behaviour(spoilt=0, instead=b"0000000000z2wais        0"), "demo", "Declined"),
@@ -302,7 +305,7 @@ async def test_whatever_ends_early_is_worth_another_try(nursery: trio.Nursery) -
             assert (caught.value.received, caught.value.expected) == (20_000, None)
 
 
-#: What a server may do otherwise and we get by with: behaviour, findings, what is verified.
+#: Tolerated deviations of servers: behavior, findings, verification.
 TOLERATED = [
     (Behaviour(knows_no_init=True), [], ("terminator",)),
     (Behaviour(offered=10**9), [], ("terminator",)),
@@ -343,12 +346,12 @@ async def test_full_ranges_for_ever_end_when_the_caller_stops(nursery: trio.Nurs
             if received >= 200_000:
                 break
     assert received == 200_000
-    assert len(server.requests) <= 22  # nothing is asked for ahead of the reader
+    assert len(server.requests) <= 22  # no range is requested ahead of the reader
 
 
 @pytest.mark.parametrize(("size", "least"), [(100_000, 100), (4_000, 3)])
 async def test_dropped_hits_are_suspected(nursery: trio.Nursery, size: int, least: int) -> None:
-    """As many as fit are sent and nobody says that there are more."""
+    """The server sends as many hits as fit, and does not report the others."""
     many = {
         b"demo": Database(
             path=b"/srv/wais/db/demo",
@@ -424,7 +427,7 @@ async def test_fetch_gives_a_document(nursery: trio.Nursery) -> None:
 
 
 async def test_fetch_gives_a_database(nursery: trio.Nursery) -> None:
-    """What it has to say of itself; its records are for `entries`."""
+    """The content is the database's description; `entries` returns its records."""
     server = await serve(nursery)
     response = await resolver.fetch(server.url("demo"))
     assert (response.content, response.entries) == (END_TO_END_DEMO.source, None)
@@ -435,7 +438,7 @@ async def test_fetch_gives_a_database(nursery: trio.Nursery) -> None:
 
 
 async def test_entries_lead_to_documents(nursery: trio.Nursery) -> None:
-    """What a hit says is followed as found by a machine, in either spelling."""
+    """The URLs of a hit are fetched with origin and referrer, in either spelling."""
     server = await serve(nursery)
     async with resolver.entries(server.url("demo?ferry")) as entries:
         found = [entry async for entry in entries]
@@ -464,7 +467,7 @@ async def test_info_says_what_a_url_names(nursery: trio.Nursery) -> None:
     ]:
         entry = await resolver.info(server.url(path))
         assert (entry.kind, entry.size) == (kind, size), path
-    assert len(server.requests) == 3 + 2 + 2 + 2  # of the logbook, one range
+    assert len(server.requests) == 3 + 2 + 2 + 2  # one range of the logbook
 
 
 async def test_a_document_without_an_end_meets_the_limit(nursery: trio.Nursery) -> None:
@@ -499,7 +502,7 @@ async def test_what_is_refused_is_never_sent(nursery: trio.Nursery) -> None:
 
 
 async def test_a_server_that_hangs_up_again_and_again(nursery: trio.Nursery, tmp_path: Path) -> None:
-    """Each connection ends after two ranges; each further one goes on where the last one stopped."""
+    """Each connection ends after two ranges; the next connection resumes after the last byte."""
     server = await serve(nursery, behaviour=Behaviour(spoilt=3, closes=True))
     target = tmp_path / "logbook"
     status, _, said = await command("-q", "-O", str(target), "--retry-delay", "0.01", server.url(LOGBOOK))
@@ -576,8 +579,8 @@ STATUSES = [
     ("private?x", 6),
     ("nowhere?x", 8),
     ("demo/TEXT/0000000001WJ", 8),
-    ("demo/TEXT/%03%01x", 4),  # hung up without an answer
-    ("demo/TEXT/", 12),  # no document id: the real server would hang up
+    ("demo/TEXT/%03%01x", 4),  # the server closes the connection without an answer
+    ("demo/TEXT/", 12),  # without a document id the real server would close the connection
     ("demo%40other?x", 9),
     ("demo/TEXT", 12),
 ]
@@ -589,5 +592,5 @@ async def test_exit_statuses(nursery: trio.Nursery) -> None:
     status, printed, said = await command("cat", "-q", "--json", "-t", "1", *urls)
     assert (status, printed) == (1, b"")
     assert [record["exit"] for record in records(said)] == [expected for _, expected in STATUSES]
-    assert server.connections == 4  # nothing is sent of what is refused
+    assert server.connections == 4  # refused requests are not sent
     assert server.violations == []

@@ -1,4 +1,4 @@
-"""Records in an answer (wais page, section 5)."""
+"""Records and diagnostics in an answer (wais page, sections 5 and 8)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ HEADERS = [
         ),
     ),
     (write_element(150, ID), DocumentHeader(octets=write_element(150, ID), document_id=b"an id")),
-    # A type block without a type in it, elements in another order, unknown ones, one that comes twice.
+    # An empty type block, elements in another order, unknown elements, and a repeated element.
     (
         octets := write_element(
             150,
@@ -63,7 +63,7 @@ HEADERS = [
         ),
         DocumentHeader(octets=octets, document_id=b"an id", score=1),
     ),
-    # Kinds that no recording has.
+    # Kinds of records that are in no recording.
     (
         octets := write_element(151, ID, write_element(118, b"\x07"), write_element(131, b"\x05")),
         DocumentHeader(octets=octets, document_id=b"an id", score=7, lines=5),
@@ -115,11 +115,11 @@ def test_a_header_without_types_is_of_a_text() -> None:
     [
         write_element(150),  # no id
         write_element(153, write_element(127, b"text")),
-        write_element(150, ID, b"\x76"),  # a group that is not used up exactly
-        write_element(150, ID, write_element(118)),  # a number without octets
+        write_element(150, ID, b"\x76"),  # bytes left over in a group
+        write_element(150, ID, write_element(118)),  # a number without bytes
         write_element(
             150, ID, write_element(132, b"\x81\x05\x05TEXT")
-        ),  # a type that reaches beyond its block
+        ),  # a type that extends beyond its block
         write_element(150, write_element(116, b"an id")[:-1]),
         FULL[:-1],
         FULL + b"\x81",
@@ -132,9 +132,9 @@ def test_what_is_no_group_of_records(group: bytes) -> None:
         parse_records(group)
 
 
-# Diagnostics: their format, and what errors they become (wais page, section 8).
+# Diagnostics: their format, and their errors (wais page, section 8).
 
-#: The one of section 12.
+#: The example of section 12.
 UNKNOWN = (
     bytes.fromhex("1c0041 5331")
     + b"The following database is not available: /srv/wais/db/nosuchdb"
@@ -148,7 +148,7 @@ GOOD = [
     (b"\x1c\x00\x09S1words\n\x00\x1d", Diagnostic("S1", "words")),  # a line feed at the end
     (b"\x1c\x00\x04S1\x1b\x00\x1d", Diagnostic("S1", "\ufffd")),
     (b"\x1c\x00\x04S1\xe9\x00\x1d", Diagnostic("S1", "é")),
-    (b"\x1c\x00\x04S1\x1d\x00\x1d", Diagnostic("S1", "\ufffd")),  # the octet that ends a record, inside it
+    (b"\x1c\x00\x04S1\x1d\x00\x1d", Diagnostic("S1", "\ufffd")),  # the end byte of a record within the text
     (write_diagnostic(b"T2", b"x" * 300, surrogate=False), Diagnostic("T2", "x" * 300)),
 ]
 
@@ -164,9 +164,9 @@ def test_diagnostics(octets: bytes, value: Diagnostic) -> None:
         b"\x1c",
         b"\x1c\x00",
         b"\x1c\x00\x02SF\x1d\x1d",  # shorter than code and flag
-        b"\x1c\x00\x03SF\x01",  # cut before its end
-        b"\x1c\x00\x03SF\x01\x00",  # without the last octet
-        b"\x1c\x00\x04SF\x01\x1d",  # a length that counts the last octet
+        b"\x1c\x00\x03SF\x01",  # truncated before the end
+        b"\x1c\x00\x03SF\x01\x00",  # without the last byte
+        b"\x1c\x00\x04SF\x01\x1d",  # a length that includes the last byte
         b"\x1c\xff\xffSF\x01\x1d",
         UNKNOWN[:-1],
     ],
@@ -180,7 +180,7 @@ REFUSALS = [
     (["T2"], AccessDenied, "T2", 6),
     (["S2"], TryLater, "S2", 8),
     (["S1"], Declined, "S1", 8),
-    (["SF"], Declined, "SF", 8),  # in a search it says nothing of a document
+    (["SF"], Declined, "SF", 8),  # in a search, SF is not about a document
     (["??"], Declined, "??", 8),
     (["SF", "T2"], AccessDenied, "T2", 6),
     (["S1", "T2"], Declined, "S1", 8),

@@ -1,4 +1,4 @@
-"""One document to its true end (wais page, section 7), against servers that are a function."""
+"""The retrieval of a document to its reported end (wais page, section 7), from simulated servers."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ MISSING = Diagnostic("SF", "Missing DocID in request", True)
 OTHER = Diagnostic("SF", "whatever")
 DENIED = Diagnostic("T2", "no")
 
-#: The answer to a range: texts and diagnostics; None for a message of length 0.
+#: A function from a range to its answer: texts and diagnostics; None for a message of length 0.
 Server = Callable[[int, int], tuple[tuple[bytes, ...], tuple[Diagnostic, ...]] | None]
 
 
 def octets(start: int, end: int) -> bytes:
-    """Those of an endless document: each says where it stands."""
+    """Return a range of an endless document; each byte depends on its position."""
     return bytes(index % 251 for index in range(start, end))
 
 
 def real(length: int) -> Server:
-    """What freeWAIS says of a document of that length."""
+    """Return a server that answers as freeWAIS does for a document of the given length."""
 
     def server(start: int, end: int) -> tuple[tuple[bytes, ...], tuple[Diagnostic, ...]]:
         if start > length:
@@ -46,7 +46,7 @@ def real(length: int) -> Server:
 
 @dataclass
 class Run:
-    """What came of it: ranges asked for, the body, where it began, how it ended."""
+    """The outcome of a retrieval: requested ranges, body, start position and ending."""
 
     ranges: list[tuple[int, int]] = field(default_factory=list)
     body: bytes = b""
@@ -56,7 +56,7 @@ class Run:
 
 
 class Ranged(ScriptedPeer):
-    """A server that gives ranges of a document; those that were asked for are kept."""
+    """A server that returns ranges of a document and records the requested ranges."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -70,7 +70,7 @@ class Ranged(ScriptedPeer):
 
 
 def run(server: Server, *, agreed: int = LARGEST, start: int = 0, document: WaisDocument = DOCUMENT) -> Run:
-    """Drive the machine; a server that is asked a hundred times has been asked too often."""
+    """Run the dialogue; more than 100 requests are too many."""
     result = Run()
     peer = Ranged(server)
     player = Player(_as_body(_retrieve(document, agreed, start, result)), peer)
@@ -119,7 +119,7 @@ def test_every_length_is_retrieved_whole(length: int) -> None:
     result = run(real(length))
     assert (result.body, result.begins, result.error) == (octets(0, length), 0, None)
     assert result.ending is DocumentEnding.TOLD
-    # A multiple of the range costs one more request, which is not avoided.
+    # If the length is a multiple of the range, one more request is necessary.
     assert result.ranges == [(at, at + 10_000) for at in range(0, length + 1, 10_000)]
 
 
@@ -145,7 +145,7 @@ def test_the_end_as_each_case_of_the_page_tells_it() -> None:
         assert result.ranges == [(0, 10_000), (10_000, 20_000)]
 
 
-#: An answer to the first range, and what it is.
+#: An answer to the first range, and its error.
 FAILURES = [
     (((), (MISSING,)), NotFound),
     (((), (MISSING, OTHER)), NotFound),
@@ -154,7 +154,7 @@ FAILURES = [
     (((), (BEYOND, DENIED)), AccessDenied),
     (((), (Diagnostic("S1", "not available"),)), Declined),
     (((), ()), ProtocolError),
-    (((b"x" * 10_001,), ()), ProtocolError),  # more than was asked for
+    (((b"x" * 10_001,), ()), ProtocolError),  # more than requested
     (((b"", b""), (BEYOND,)), ProtocolError),  # two texts
 ]
 
@@ -181,8 +181,10 @@ def test_a_later_failure_keeps_what_came() -> None:
 @pytest.mark.parametrize("texts", [(), (b"",)])
 @pytest.mark.parametrize("start", [0, 1, 25_000])
 def test_a_document_of_no_octets_is_a_document(texts: tuple[bytes, ...], start: int) -> None:
-    """The real server says `Request out of range` of it, alone or with a text, and other words of one that is
-    missing. What was held of a longer one before is void."""
+    """The real server answers `Request out of range` for an empty document, with or without a text.
+
+    Its answer for a missing document has another text. Bytes kept of an earlier, longer document are void.
+    """
     result = run(lambda first, end: (texts, (BEYOND,)), start=start)
     assert (result.body, result.begins, result.ending, result.error) == (b"", 0, DocumentEnding.TOLD, None)
 
@@ -207,7 +209,7 @@ def test_what_does_not_fit_is_asked_for_by_halves() -> None:
     result = run(server)
     assert result.ranges == [
         *((0, 10_000), (0, 5_000), (0, 2_500)),
-        *((2_500, 5_000), (5_000, 7_500)),  # the smaller range is kept to
+        *((2_500, 5_000), (5_000, 7_500)),  # the smaller range size is kept
     ]
     assert (result.body, result.ending) == (octets(0, 6_000), DocumentEnding.TOLD)
 
@@ -228,17 +230,17 @@ def test_halving_gives_up(agreed: int, tries: int) -> None:
 
 
 def test_full_answers_for_ever_end_with_the_caller() -> None:
-    """The machine itself never says stop: a caller's limit does."""
+    """The dialogue does not stop; only a limit of the caller stops it."""
     result = run(lambda start, end: ((octets(start, end),), ()))
     assert (len(result.ranges), result.error, result.ending) == (100, None, None)
 
 
-# -- going on behind what is held
+# -- resuming after the existing bytes
 
 
 @pytest.mark.parametrize("start", [1, 106, 107, 9_999, 10_000, 10_001, 24_999, 25_000])
 def test_going_on_behind_what_is_held(start: int) -> None:
-    """The last octet that is held is asked for again: that it is there shows that the document is."""
+    """The request repeats the last existing byte: its presence shows that the document exists."""
     result = run(real(25_000), start=start)
     assert (result.body, result.begins, result.error) == (octets(start, 25_000), start, None)
     assert result.ranges[0] == (start - 1, start - 1 + 10_000)
@@ -257,6 +259,6 @@ def test_a_document_that_is_gone_is_not_taken_for_complete() -> None:
 
 
 def test_the_plan() -> None:
-    """As with a document that is shorter than a range."""
+    """The plan assumes a document shorter than a range."""
     steps = [type(step) for step in rehearse(_retrieve(DOCUMENT, LARGEST, 0, Run()))]
     assert steps == [PlanNote, Send, Receive, EmitBody]

@@ -1,4 +1,4 @@
-"""Source descriptions (wais page, section 10)."""
+"""Source descriptions and the Lisp lists that contain them (wais page, section 10)."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ PLACES = [
     ('(:SOURCE :IP-NAME "h" :DATABASE-NAME "d")', "wais://h/d"),
     ('(:source :ip-address "192.0.2.1" :tcp-port 210 :database-name "d")', "wais://192.0.2.1/d"),
     ('(:source :ip-name "" :ip-address "192.0.2.1" :database-name "d")', "wais://192.0.2.1/d"),
-    ('(:source :ip-name "h/x@y" :database-name "d")', None),  # no host
+    ('(:source :ip-name "h/x@y" :database-name "d")', None),  # not a host
 ]
 
 
@@ -112,7 +112,7 @@ def test_what_is_no_description(text: str) -> None:
         parse_source_description(text.encode())
 
 
-# Lists in the manner of Lisp (wais page, section 10).
+# Lisp lists (wais page, section 10).
 
 VALUES: list[tuple[str, Value]] = [
     ('"a \\"quoted\\" word, \\\\ and \\n"', 'a "quoted" word, \\ and \\n'),
@@ -125,10 +125,10 @@ VALUES: list[tuple[str, Value]] = [
     (":Free", Symbol("free")),
     ("word", "word"),
     ("10:30", "10:30"),
-    ("1" * 30, "1" * 30),  # no number of any use
+    ("1" * 30, "1" * 30),  # too long for a number
     ("()", ()),
     ("#( 1 2 3 )", (1, 2, 3)),
-    ("#(:a 1)", (Symbol("a"), 1)),  # an array is no structure
+    ("#(:a 1)", (Symbol("a"), 1)),  # an array is not a structure
     ('( a "b" 3 )', ("a", "b", 3)),
     ('("a"3:b)', ("a", "3:b")),
     ("((1)(2))", ((1,), (2,))),
@@ -157,7 +157,7 @@ def test_values(text: str, value: Value) -> None:
         ":",
         "1 2",
         "(:a :b)",  # a key without a value
-        "(:a 1 2)",  # a key that is no symbol
+        "(:a 1 2)",  # a key that is not a symbol
         "(" * 40 + ")" * 40,
         "(" * 100_000,
     ],

@@ -134,12 +134,12 @@ IN_FIELDS = [
     ("9/2=a=b;", WrittenId(b"\x02\x03a=b", True, 9)),
     ("9/127=x;", WrittenId(b"\x7f\x01x", True, 9)),
     ("9/007=x;", WrittenId(b"\x07\x01x", True, 9)),
-    ("9/3=" + "x" * 180 + ";", WrittenId(b"\x03\x81\x34" + b"x" * 180, True, 9)),  # a length of two octets
+    ("9/3=" + "x" * 180 + ";", WrittenId(b"\x03\x81\x34" + b"x" * 180, True, 9)),  # a two-byte length
     ("0/1=;", WrittenId(b"\x01\x00", True, 0)),
     ("9" * 40 + "/1=x;", WrittenId(b"\x01\x01x", True, None)),
 ]
 
-#: The RFC's spelling: whatever is not the other one, whole.
+#: The RFC's spelling: every path that is not in the browsers' spelling.
 OPAQUE = [
     ("", b""),
     ("%02%04demo%03%01x", b"\x02\x04demo\x03\x01x"),
@@ -152,7 +152,7 @@ OPAQUE = [
     ("9/=x;", b"9/=x;"),
     ("9/1%3Dx;", b"9/1=x;"),
     ("%31=x;", b"1=x;"),
-    ("9/0=x;", b"9/0=x;"),  # tags that no octet holds
+    ("9/0=x;", b"9/0=x;"),  # tags outside 1 to 127
     ("9/128=x;", b"9/128=x;"),
     ("9/1=x;" + "1" * 9_000 + "=x;", b"9/1=x;" + b"1" * 9_000 + b"=x;"),
 ]
@@ -186,8 +186,8 @@ def test_an_id_is_written_both_ways() -> None:
         write_element(11, b"x"),  # a tag that browsers refuse
         write_element(200, b"x"),
         write_element(0, b"x"),
-        b"\x02\x80\x01x",  # a length with padding would not read back
-        b"\x07\x00",  # a lost NUL would be put back
+        b"\x02\x80\x01x",  # a padded length would not survive a round trip
+        b"\x07\x00",  # parsing would restore a lost NUL
     ],
 )
 def test_an_id_that_browsers_cannot_spell(document_id: bytes) -> None:
@@ -224,7 +224,7 @@ def test_the_browsers_spelling_reads_back(fields: list[tuple[int, bytes]], lengt
     assert parse_wpath(written) == WrittenId(document_id, True, length)
 
 
-# What a caller adds to a URL.
+# Components that a caller adds to a URL.
 
 
 @pytest.mark.parametrize("text", ["wais://h/db", "wais://h/db?x", "wais://h/db/TEXT/x"])
