@@ -1,4 +1,4 @@
-"""Peers on loopback for tests of the gate: what they do is a function of one connection."""
+"""Loopback servers for the network tests; a function of the connection defines their behavior."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ ServeTls: TypeAlias = Callable[["trio.SSLStream[trio.SocketStream]"], Awaitable[
 
 
 async def start(nursery: trio.Nursery, serve: Serve, host: str = "127.0.0.1") -> int:
-    """Serve every connection with `serve`; the port."""
+    """Serve every connection with `serve` and return the port."""
     listeners = await nursery.start(partial(trio.serve_tcp, serve, 0, host=host))
     port: int = listeners[0].socket.getsockname()[1]
     return port
 
 
 async def start_tls(nursery: trio.Nursery, certificate: trustme.LeafCert, serve: ServeTls) -> int:
-    """The same inside TLS, once the handshake is over. What a client does to it is its own affair."""
+    """Serve every connection with `serve` after a TLS handshake; ignore resets and closes by the client."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     certificate.configure_cert(context)
 
@@ -49,7 +49,10 @@ async def stay_silent(stream: trio.SocketStream) -> None:
 
 
 def silent_listener() -> tuple[socket.socket, int]:
-    """A listener that accepts nothing by itself: `seen` tells whether anyone came."""
+    """Return a listener that accepts no connection, and its port.
+
+    `seen` reports whether a client connected.
+    """
     listener = socket.create_server(("127.0.0.1", 0))
     listener.setblocking(False)
     return listener, listener.getsockname()[1]
@@ -57,8 +60,11 @@ def silent_listener() -> tuple[socket.socket, int]:
 
 @contextmanager
 def closed_port() -> Iterator[int]:
-    """A port of every address of this machine where nobody listens, and nobody else can meanwhile. One that
-    was only just closed may be somebody else's by the time of a connection."""
+    """Yield a bound port without a listener, on every address of this machine.
+
+    The socket stays bound, so that no other process can take the port. A port that was merely closed could
+    belong to another process by the time of a connection.
+    """
     family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
     with socket.socket(family) as bound:
         if family == socket.AF_INET6:
@@ -68,7 +74,7 @@ def closed_port() -> Iterator[int]:
 
 
 def seen(listener: socket.socket) -> bool:
-    """Has anyone connected?"""
+    """Return whether a client connected."""
     try:
         listener.accept()[0].close()
     except BlockingIOError:
@@ -82,7 +88,7 @@ async def echo(stream: trio.abc.Stream) -> None:
 
 
 def reset(stream: trio.SocketStream) -> None:
-    """Close with a reset instead of an end."""
+    """Close with a RST instead of a FIN."""
     stream.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     stream.socket.close()
 
@@ -96,7 +102,7 @@ def admit(
     events: list[Event] | None = None,
     cafile: str | None = None,
 ) -> UrlGate:
-    """A gate of a network of its own that looks no name up."""
+    """Return the gate of a separate network that fails on every DNS lookup."""
     network = Network(
         policy=Policy.default() if policy is None else policy,
         limits=Limits(idle=idle, connect=connect),

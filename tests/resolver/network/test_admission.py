@@ -1,4 +1,4 @@
-"""A place that the user chose does not excuse what a link leads to."""
+"""`Network.admit`: a host that the user chose is still checked when a link leads to it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from resolver.transfer.network import Network
 
 
 async def test_what_a_link_led_to_is_judged_by_that() -> None:
-    """The address that led there decides, and a place that a person chose is no excuse."""
+    """The referrer's address decides."""
     network = Network(environment={})
     inside, found_in = parse("http://10.0.0.1/"), Referrer("http://h.example/", "93.184.215.14")
     for _ in range(2):

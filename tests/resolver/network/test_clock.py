@@ -1,4 +1,7 @@
-"""The least rate of an answer: silence is no slowness, and drops are, whatever stands between them."""
+"""`AnswerPace`, the minimum rate of an answer, and `Bucket` and `Throttle`, the shared rate limit.
+
+A pause does not count as slowness; a trickle of bytes does, with or without pauses between.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from tests.hang import HANG
 
 
 def heard(pace: AnswerPace, *waits: tuple[float, int]) -> float | None:
-    """The seconds after which it is too slow; None where it never is. A wait of no octets is a question."""
+    """Return the seconds after which the answer is too slow, or None; a wait of 0 bytes is a request."""
     spent = 0.0
     for seconds, octets in waits:
         spent += seconds
@@ -59,10 +62,10 @@ def test_an_answer_that_has_begun_has_to_go_on(waits: list[tuple[float, int]], o
     assert heard(AnswerPace(None), *waits) is None
 
 
-# A rate of all transfers: the line of time itself, then retrievals that go by it, in time that a test makes
-# itself, so that it knows how much passes.
+# The rate limit of all transfers: first the bucket, then retrievals that it throttles. The tests run on a
+# simulated clock and therefore know the elapsed time.
 
-#: Octets, and a rate at which all but the first share and the last take 0.1 s.
+#: A body, and a rate at which all but the first share and the last take 0.1 s.
 CONTENT = bytes(range(256)) * 300
 RATE = 250_000
 LEAST = (len(CONTENT) - 2 * RATE // 10) / RATE
@@ -72,7 +75,7 @@ Take = Callable[[Resolver, str, Path], Awaitable[int]]
 
 
 class Time:
-    """A clock that goes while somebody sleeps, and only then."""
+    """A clock that advances only while a task sleeps."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -113,8 +116,7 @@ def test_in_another_run_nothing_is_owed() -> None:
 
 
 async def test_all_come_equally_far_whoever_could_be_faster() -> None:
-    """Three take their shares in turn: each has a third of the rate, and nobody sleeps more than once for a
-    share."""
+    """Three take turns: each gets a third of the rate, and sleeps at most once per share."""
     time = Time()
     bucket = Bucket(100_000)
     each = [Throttle(bucket, time.loop) for _ in range(3)]
@@ -160,7 +162,7 @@ async def save(session: Resolver, url: str, path: Path) -> int:
 
 @pytest.fixture
 def time(monkeypatch: pytest.MonkeyPatch) -> Time:
-    """That by which retrievals wait for the rate, and nothing else."""
+    """Replace the clock of the rate limit, and no other."""
     time = Time()
     monkeypatch.setattr("resolver.network.connector.running", lambda: time.loop)
     return time
@@ -190,7 +192,7 @@ async def test_two_at_once_share_it(time: Time, nursery: trio.Nursery, tmp_path:
 async def test_a_least_rate_is_the_peers(
     take: Take, nursery: trio.Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Our own rate is below it, and nobody is given up for that: nor is silence what we wait for."""
+    """Our own rate limit is below the minimum, which must not fail the peer; our waits are not idle time."""
     monkeypatch.setattr("resolver.network.clock._RATE_WINDOW", 0.15)
     server = await serve(nursery, "http", CONTENT)
     limits = Limits(min_rate=100 * RATE, idle=HANG)
@@ -200,7 +202,7 @@ async def test_a_least_rate_is_the_peers(
 
 
 async def test_a_cancel_ends_the_waiting_at_once(nursery: trio.Nursery, tmp_path: Path) -> None:
-    """One octet a second: nobody would live to see the end of it."""
+    """The rate is 1 byte/s: the transfer would not end in any practical time."""
     server = await serve(nursery, "http", CONTENT)
     policy = Policy(allow_port=frozenset({server.port}))
     async with Resolver(policy=policy, rate=1) as session:

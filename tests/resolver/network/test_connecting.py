@@ -1,4 +1,4 @@
-"""Happy Eyeballs (RFC 8305), on a clock of the test's own; and real sockets to loopback."""
+"""Happy Eyeballs (RFC 8305) on a simulated clock, real sockets to loopback, and `first_of`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_ipv6_comes_first_and_the_families_take_turns(given: list[str], order: l
 
 
 class Network:
-    """For each address the seconds until it answers and whether it connects. Remembers who was tried when."""
+    """A fake connect function with a delay and an outcome for each address; records the attempts."""
 
     def __init__(self, **behaviour: tuple[float, bool]) -> None:
         self.behaviour = {name.replace("_", "."): what for name, what in behaviour.items()}
@@ -58,7 +58,7 @@ class Network:
         ({"a": (9, True), "b": (0.1, True)}, "b", [("a", 0), ("b", 0.25)]),
         # The first, though slow, may still win.
         ({"a": (0.3, True), "b": (9, True)}, "a", [("a", 0), ("b", 0.25)]),
-        # A failure starts the next at once.
+        # A failure starts the next attempt immediately.
         ({"a": (0.1, False), "b": (0.1, True)}, "b", [("a", 0), ("b", 0.1)]),
         ({"a": (0, False), "b": (0, False), "c": (0, True)}, "c", [("a", 0), ("b", 0), ("c", 0)]),
     ],
@@ -126,7 +126,7 @@ async def test_a_closed_port_is_unreachable() -> None:
 
 
 async def test_a_single_address_that_does_not_answer_is_given_up() -> None:
-    """No scope is opened around it, and its one wait ends at the same time."""
+    """A single address has no cancel scope; its wait has the same deadline."""
     with ExitStack() as opened:
         listener = opened.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
         port, is_full = listener.getsockname()[1], False
@@ -146,7 +146,7 @@ async def test_a_single_address_that_does_not_answer_is_given_up() -> None:
 async def test_it_makes_no_difference_which_bound_ends_the_wait(
     monkeypatch: pytest.MonkeyPatch, *, tls: bool
 ) -> None:
-    """With TLS there is a scope around it, which ends at the same time."""
+    """With TLS the attempt has a cancel scope with the same deadline."""
 
     async def connect_to(address: str, port: int, until: float) -> socket.socket:
         raise connecting.ConnectTimeout
@@ -166,7 +166,7 @@ async def test_a_peer_that_is_not_the_checked_address_is_refused() -> None:
     assert raised.value.rule == "S09"
 
 
-# Two things at once: what was heard is never lost, and errors come bare.
+# `first_of`: no received result is lost, and errors are raised without an exception group.
 
 
 async def soon() -> str:

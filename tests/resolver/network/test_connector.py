@@ -1,4 +1,4 @@
-"""Under `untrusted` there is an end in time (S16): a peer that drips is left, before the body and in it."""
+"""Time limits under the policy `untrusted` (S16): a slow trickle is ended before the body and in it."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from resolver.loops import running
 from resolver.network.connector import Connector
 from resolver.network.stream_settings import StreamSettings
 
-#: Seconds between two octets: less than any limit of idleness.
+#: Seconds between two bytes: less than any idle limit.
 PAUSE = 10.0
 PUBLIC = "93.184.216.34"
 UNTRUSTED = Policy.untrusted()
 
-#: What a server says first, and goes on saying, so that what comes before a body never ends.
+#: The first bytes of a server and the bytes it repeats, so that the part before the body never ends.
 GREETINGS: dict[str, tuple[bytes, bytes]] = {
     "http": (b"HTTP/1.1 200 OK\r\n", b"A: b\r\n"),
     "https": (b"HTTP/1.1 200 OK\r\n", b"A: b\r\n"),
@@ -39,7 +39,7 @@ URLS = {
     "nntps": f"nntps://{PUBLIC}/a.b/1",
 }
 
-#: A whole head, and a body without end.
+#: A complete head, and a body without end.
 BODIES = {
     "http": (b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n", b"x"),
     "gopher": (b"0name\tselector\thost\t70\r\n" * 100, b"0name\tselector\thost\t70\r\n"),
@@ -47,7 +47,7 @@ BODIES = {
 
 
 class Drip:
-    """A connection that brings what is said at once, and then an octet every few seconds for ever."""
+    """A connection that delivers its first bytes immediately, then one byte every `PAUSE` seconds forever."""
 
     peer = PUBLIC
     secured = False
@@ -90,7 +90,7 @@ Connections = Callable[[bytes, bytes], None]
 
 @pytest.fixture
 def peer(monkeypatch: pytest.MonkeyPatch) -> Connections:
-    """Says what every connection is to bring."""
+    """Return a function that sets the bytes of every connection."""
 
     def say(said: bytes, again: bytes) -> None:
         async def connect(connector: Connector, host: str, port: int, *, tls: bool) -> Stream:
@@ -138,7 +138,7 @@ Way = Callable[[str, Limits, Path], Awaitable[None]]
 
 
 async def end_of(way: Way, url: str, limits: Limits, path: Path) -> tuple[float, TimedOut]:
-    """After how many seconds it ended, and with what words."""
+    """Return the seconds until the timeout, and the error."""
     began = trio.current_time()
     with pytest.raises(TimedOut) as caught:
         await way(url, limits, path)
@@ -196,7 +196,7 @@ async def test_httpx_has_the_same_time_for_a_head(
 async def test_that_for_a_head_begins_when_all_is_sent(
     thinks: int, ends: int, autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody can answer what a program has not said yet, however long it takes."""
+    """The server cannot answer a request that the caller has not finished, however long the caller takes."""
 
     class Thinker(Drip):
         async def send(self, *lines: Line) -> None:
@@ -231,7 +231,7 @@ async def test_that_for_a_head_begins_when_all_is_sent(
 async def test_no_redirect_gives_more_time(
     peer: Connections, autojump_clock: trio.testing.MockClock, tmp_path: Path
 ) -> None:
-    """Each hop of a chain takes half a minute: one try has a minute for all of them, httpx ten."""
+    """Each hop of a chain takes 25 s: one attempt has 60 s for all of them, httpx 600 s."""
     moved = b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: /%d\r\n"
     hops = iter(range(1_000))
 

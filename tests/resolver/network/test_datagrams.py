@@ -1,4 +1,4 @@
-"""UDP: sent to the checked address only, believed from anybody, turned elsewhere only by the policy."""
+"""UDP: sent to a checked address only, received from any address, redirected only as the policy allows."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def test_a_datagram_goes_out_and_one_comes_back_with_its_source(peer: Peer
 
 
 async def test_others_may_answer_too(peer: Peer) -> None:
-    """A server may answer from another port: the dialogue decides."""
+    """A server may answer from another port; the protocol exchange decides."""
     other = Peer("127.0.0.2")
     async with admit(f"prospero://127.0.0.1:{peer.port}/x").open_datagrams() as datagrams:
         await datagrams.send(PACKET)
@@ -114,7 +114,7 @@ async def test_a_datagram_that_is_too_large_cannot_be_sent(peer: Peer) -> None:
 
 
 def admit_both(port: int) -> UrlGate:
-    """A host with three addresses, one of them refused."""
+    """Return the gate of a host with three addresses, of which one is refused."""
 
     async def look_up(host: str, port: int) -> list[str]:
         return ["127.0.0.1", "0.0.0.0", "::1"]
@@ -124,11 +124,11 @@ def admit_both(port: int) -> UrlGate:
 
 @needs_ipv6
 async def test_each_address_of_a_host_can_be_aimed_at(peer: Peer) -> None:
-    """IPv6 first, over one socket for both (S09)."""
+    """IPv6 comes first; one socket serves both families (S09)."""
     url_gate = admit_both(peer.port)
     async with url_gate.open_datagrams() as datagrams:
         assert (datagrams.addresses, datagrams.peer) == (("::1", "127.0.0.1"), "::1")
-        await datagrams.send(PACKET)  # nobody is there
+        await datagrams.send(PACKET)  # no server listens there
         datagrams.switch_to("127.0.0.1")
         await datagrams.send(PACKET)
         peer.sock.sendto(b"reply", (await peer.hear())[1])
@@ -204,7 +204,7 @@ async def test_a_peer_may_not_turn_us_where_no_link_may_lead(
 async def test_the_address_that_answers_leads_no_farther_inside_than_it_is(
     answering: str, allowed: bool
 ) -> None:
-    """Of all the addresses of a host (S08)."""
+    """The answering address counts, among all addresses of the host (S08)."""
 
     async def look_up(host: str, port: int) -> list[str]:
         return ["127.0.0.1", "10.0.0.9"]
@@ -251,7 +251,7 @@ async def test_a_last_datagram_that_cannot_leave_is_lost(peer: Peer) -> None:
 
 
 async def test_a_peer_that_never_pauses_does_not_keep_us_from_ending(peer: Peer) -> None:
-    """What waits already is taken without waiting; a time limit ends it nevertheless."""
+    """Waiting datagrams are taken without waiting; a time limit ends the loop nevertheless."""
     async with admit(f"prospero://127.0.0.1:{peer.port}/x").open_datagrams() as datagrams:
         await datagrams.send(PACKET)
         source = (await peer.hear())[1]
@@ -272,7 +272,7 @@ async def test_numbers_are_drawn_from_the_whole_range(peer: Peer) -> None:
 
 @needs_ipv6
 async def test_an_address_has_one_spelling() -> None:
-    """So that the source of an answer can be compared with where the question went."""
+    """The source of an answer must be comparable with the destination of the request."""
     other = Peer("::1")
     async with admit(f"prospero://[0:0:0:0:0:0:0:1]:{other.port}/x").open_datagrams() as datagrams:
         await datagrams.send(PACKET)

@@ -1,4 +1,4 @@
-"""Events tell of which transfer they are, and where a try began: whoever watches needs nothing else."""
+"""Events name their transfer and the start of each attempt; the logger `resolver` logs them when enabled."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ Told = Started | Progress | Retrying | Finished
 
 
 class Ears:
-    """What was told of each transfer, by its number."""
+    """The events of each transfer, by its number."""
 
     def __init__(self) -> None:
         self.told: dict[int, list[Told]] = defaultdict(list)
@@ -75,7 +75,7 @@ class Ears:
 
 
 async def test_several_at_once_are_told_apart(nursery: trio.Nursery, tmp_path: Path) -> None:
-    """Three of the same URL, which leads to another one."""
+    """Three transfers of one URL, which redirects to another."""
     server = await serve(nursery, SITE)
     ears = Ears()
     async with ears.session() as session, trio.open_nursery() as inner:
@@ -98,7 +98,7 @@ async def _two(nursery: trio.Nursery, behaviour: Behaviour) -> list[HttpServer]:
 async def test_all_tries_of_one_transfer_are_its_own(
     mirrored: bool, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
-    """The second try, there or at a mirror, says where it goes on."""
+    """The second attempt, at the same host or a mirror, reports the position at which it resumes."""
     behaviour = replace(CUT, cut_at=0, times=None) if mirrored else CUT
     first, second = await _two(nursery, behaviour)
     ears = Ears()
@@ -117,7 +117,7 @@ async def test_all_tries_of_one_transfer_are_its_own(
 async def test_what_is_asked_for_beside_an_object_is_a_transfer_of_its_own(
     nursery: trio.Nursery, tmp_path: Path
 ) -> None:
-    """Else a file of some octets would look like the object begun again."""
+    """Otherwise a file of a few bytes would look like a restart of the object."""
     server = await serve(nursery, {"/object": PAGE, "/object.sha256": Page(b"no digest")})
     ears = Ears()
     async with ears.session() as session:
@@ -131,7 +131,7 @@ async def test_a_number_says_nothing_about_what_was_told() -> None:
     assert Finished("http://h.example/", None, transfer=1) == Finished("http://h.example/", None)
 
 
-#: A value of each kind that a field of an event has, away from its default.
+#: A value for each field of an event that differs from its default.
 VALUES: dict[str, object] = {
     "url": "http://h.example/",
     "attempt": 3,
@@ -179,12 +179,12 @@ def test_every_event_survives_with_all_that_it_says(
     assert repr(other) == repr(event)
 
 
-# The logger `resolver` has what happens where a program turned it on, and nothing that nobody may see.
+# The logger `resolver` logs events where the caller enabled it, and no secrets.
 
 
 @pytest.fixture
 def log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
-    """The log is on."""
+    """Enable the log."""
     with caplog.at_level(logging.DEBUG, logger="resolver"):
         yield caplog
 
@@ -204,7 +204,7 @@ async def test_it_is_off_unless_somebody_turns_it_on(
 async def test_no_event_is_made_of_what_nobody_hears(
     logged: bool, nursery: trio.Nursery, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """But for the log, where it is on, which hears of all but progress; and the rare ones, which are told."""
+    """The log, when enabled, gets all events but progress; `Started` and `Finished` are always reported."""
     caplog.set_level(logging.DEBUG if logged else logging.WARNING, logger="resolver")
     server = await serve(nursery)
     heard: dict[str, set[type[Event]]] = {}
@@ -241,7 +241,7 @@ async def test_each_line_says_which_url(nursery: trio.Nursery, log: pytest.LogCa
 async def test_a_resolver_made_before_it_is_turned_on_logs_too(
     nursery: trio.Nursery, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """And one that was, until the end of it, no longer than somebody wants it."""
+    """A session made before the log is enabled logs while it is enabled, and no longer."""
     server = await serve(nursery)
     session = Resolver()
     with caplog.at_level(logging.DEBUG, logger="resolver"):
@@ -258,7 +258,7 @@ async def test_a_password_is_in_no_line_and_no_event(
     where: str, nursery: trio.Nursery, log: pytest.LogCaptureFixture
 ) -> None:
     secret = "hunter-two"
-    refuses = {b"RETR": f"550 {secret} has no such file\r\n".encode()}  # it repeats what it was told
+    refuses = {b"RETR": f"550 {secret} has no such file\r\n".encode()}  # the server repeats the password
     server = await fixtures.ftp.serve(nursery, LogBehaviour(replies=refuses))
     server.accounts = {b"me": secret.encode()}
     place = f"127.0.0.1:{server.port}/pub/a.txt"
@@ -282,7 +282,7 @@ async def test_a_password_is_in_no_line_and_no_event(
 
 @pytest.mark.parametrize("kind", [Finished, lambda url, error: Retrying(url, error, 1.0)])
 def test_what_drives_a_terminal_is_shown(kind: type[Finished], log: pytest.LogCaptureFixture) -> None:
-    """Also a line end: whoever reads the log takes one line for one event."""
+    """Line ends too: a reader of the log takes one line for one event."""
     listener = combine_listeners(None)
     assert listener is not None
     listener(kind("x:y", ResolveError("a\x1b[2J\r\nDEBUG forged\u202e")))

@@ -1,4 +1,4 @@
-"""Names become addresses once a minute; tests ask no name server."""
+"""DNS lookups: cached for a minute; the tests ask no name server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from resolver.network.lookup import LookupCache, look_up
 
 
 class Names:
-    """A look-up that gives one answer after another and remembers what it was asked."""
+    """A lookup that gives its answers in turn and records the requests."""
 
     def __init__(self, *answers: list[str]) -> None:
         self.answers = list(answers)
@@ -76,7 +76,7 @@ async def test_the_oldest_answer_makes_room(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 class FakeResolver(trio.abc.HostnameResolver):
-    """What the system would say, without asking it."""
+    """The system's answer, without a request to the system."""
 
     def __init__(self, answer: list[str] | Exception) -> None:
         self.answer = answer
@@ -113,4 +113,4 @@ async def test_what_the_system_does_not_know_is_unreachable(error: Exception, la
     with pytest.raises(Unreachable, match=r"no\.example: (Name|label)") as raised:
         await look_up("no.example", 70)
     assert raised.value.__cause__ is error
-    assert raised.value.lasting == lasting  # only who nobody knows will not be known in a minute
+    assert raised.value.lasting == lasting  # an unknown name stays unknown

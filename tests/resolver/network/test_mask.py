@@ -1,4 +1,4 @@
-"""What hides secrets: in octets, however they are cut, and in text, however it is written."""
+"""Masking of secrets: in bytes with any segmentation, in text with any escaping; and the credential cache."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def secrets_of(*secrets: bytes) -> SentSecrets:
 
 
 def told(secrets: SentSecrets, pieces: list[bytes]) -> list[bytes]:
-    """What a listener is told of these pieces, and of an end behind them."""
+    """Return the bytes that a listener gets for these segments, followed by an end."""
     reading = MaskedError(secrets)
     heard = [*map(reading.feed, pieces), reading.flush()]
     return [secrets.hide(octets) for octets in heard if octets]
@@ -43,7 +43,7 @@ LONG = st.text("ab", min_size=4, max_size=40).map(str.encode)
 
 @given(FEW, st.lists(LONG, max_size=3), st.data())
 def test_it_is_the_same_in_any_pieces(octets: bytes, secrets: list[bytes], data: st.DataObject) -> None:
-    """Also where one secret is part of another, or of itself."""
+    """Also when one secret is part of another, or overlaps itself."""
     found = secrets_of(*secrets)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(octets)), max_size=8)))
     pieces = [octets[a:b] for a, b in zip([0, *cuts], [*cuts, len(octets)], strict=True)]
@@ -78,7 +78,7 @@ def test_messages_hide_what_they_write_with_escapes(secret: str) -> None:
 
 
 def test_what_goes_out_later_is_hidden_too() -> None:
-    """A retrieval that came to a connection before somebody else sent a password on it."""
+    """A retrieval joined the connection before another retrieval sent a password on it."""
     mask, secrets = Mask(), SentSecrets()
     mask.watch(secrets)
     mask.watch(secrets)
@@ -123,7 +123,7 @@ GIVEN = (
 @pytest.mark.parametrize("first", range(len(GIVEN)))
 @pytest.mark.parametrize("length", [0, 1, 12])
 def test_the_value_of_a_cookie_is_hidden_when_it_is_given(first: int, length: int) -> None:
-    """Nobody has said it yet, so that it cannot be known by itself; however the head comes in pieces."""
+    """The value was never sent, so that it is not a known secret; the head may come in any segments."""
     cut = [GIVEN[:first], GIVEN[first : first + length], GIVEN[first + length :]]
     assert b"".join(told(secrets_of(), cut)) == (
         b"HTTP/1.1 200 OK\r\nSet-Cookie: c=****; Path=/\r\nset-cookie:d=****\r\nX: Set-Cookie: e=f\r\n\r\n"
@@ -136,7 +136,7 @@ def test_a_field_without_an_end_is_not_kept_for_ever() -> None:
     assert heard[0] == b"Set-Cookie: c=****"
 
 
-# Credentials that were asked for: remembered for their place, and not for ever.
+# Credentials that were prompted for are cached by host and port, up to a capacity.
 
 
 async def test_places_without_number_are_not_all_remembered() -> None:
@@ -158,7 +158,7 @@ async def test_places_without_number_are_not_all_remembered() -> None:
 
 
 async def test_what_is_known_waits_for_nobody_who_is_asked(nursery: trio.Nursery) -> None:
-    """A person may take long to say what another place is to get."""
+    """The user may need long to answer for another host."""
 
     async def ask(scheme: str, host: str, port: int, user: bytes | None) -> Credentials | None:
         if host == "slow":

@@ -1,5 +1,8 @@
-"""Servers that are known by the certificate that they showed first: the same one goes on, another one is told
-nothing, and what is kept is a file of the person's own."""
+"""Certificate pinning on first use.
+
+The same certificate is accepted again, a server with another one receives no data, and the pins are kept in a
+file of the user.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ PINNED = NETSTRING._replace(name="pinned", certificates="pin")
 
 
 class Kept:
-    """The file, in a directory that is not there yet."""
+    """The file of pins, in a directory that does not exist yet."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "resolve/known-certificates"
@@ -50,7 +53,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kept]:
 
 
 class Server:
-    """Shows a certificate that no authority vouches for, for another host, and keeps what it hears."""
+    """A server with an untrusted certificate for another host; records the bytes it receives."""
 
     def __init__(self) -> None:
         self.heard: list[bytes] = []
@@ -128,7 +131,7 @@ async def test_places_are_told_apart_by_host_and_port(home: Kept) -> None:
 
 
 async def test_who_met_it_meanwhile_has_the_word(home: Kept) -> None:
-    """Two runs that meet a place for the first time keep one line of it, and the later one is held to it."""
+    """Two runs that meet a server for the first time write one line; the later one is checked against it."""
     await Pins().check("h.example", 1, b"mine")
     before = home.lines()
     one, other = Pins(), Pins()
@@ -146,7 +149,7 @@ async def test_a_line_of_ones_own_counts_before_the_first_visit(home: Kept) -> N
 
 
 async def test_of_two_that_are_met_at_once_one_is_known(home: Kept) -> None:
-    """Each of them shows another certificate: whichever is written first is the one, for both."""
+    """Each meets another certificate: the one written first is valid for both."""
     ended: list[bool] = []
 
     async def meet_one(certificate: bytes) -> None:

@@ -1,4 +1,7 @@
-"""Connections that wait: found by key, last first; never used when anything came, or for too long."""
+"""Pooled connections and pipelines.
+
+The pool finds connections by key, last first; it does not use one that received anything or waited too long.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ Serve = Callable[[trio.SocketStream], Awaitable[None]]
 
 
 class Echo:
-    """A server that says back what it hears; it knows its connections."""
+    """An echo server that records its connections."""
 
     def __init__(self) -> None:
         self.streams: list[trio.SocketStream] = []
@@ -56,7 +59,7 @@ class Echo:
 
 
 async def lend(url_gate: UrlGate, pool_key: str = "me", state: object = "m") -> tuple[object, object]:
-    """Borrow a connection and leave it in order: its stream, and what was remembered of it."""
+    """Borrow a connection and release it in order; return its stream and the state it had."""
     async with url_gate.acquire(pool_key, tls=False) as pooled:
         pooled.keep(state)
         return pooled.stream, pooled.state
@@ -189,7 +192,7 @@ async def test_inside_tls_too(nursery: trio.Nursery, tmp_path: object) -> None:
 
 
 async def test_what_tls_holds_unread_makes_it_unfit(nursery: trio.Nursery) -> None:
-    """The octets have left the socket: only OpenSSL knows of them."""
+    """The bytes have left the socket: only OpenSSL knows of them."""
     authority = trustme.CA()
     served: list[object] = []
 
@@ -214,7 +217,7 @@ async def test_what_tls_holds_unread_makes_it_unfit(nursery: trio.Nursery) -> No
 
 
 async def test_each_use_is_judged_anew(nursery: trio.Nursery) -> None:
-    """S09: a kept connection serves only where its address may be connected to now."""
+    """S09: a pooled connection serves only if its address may be connected to now."""
     echo = Echo()
     port = await start(nursery, echo.serve)
 
@@ -235,7 +238,7 @@ async def test_each_use_is_judged_anew(nursery: trio.Nursery) -> None:
 
 
 class Fake:
-    """A stream that is quiet for as long as one says."""
+    """A stream whose `quiet` the test sets."""
 
     def __init__(self) -> None:
         self.loop = running()
@@ -258,7 +261,7 @@ async def test_the_last_one_used_comes_first() -> None:
 
 
 async def test_one_that_suits_comes_before_all_others_and_spares_the_last() -> None:
-    """Where none suits it is the first one: the last may suit who comes next."""
+    """If no connection suits, the first is taken: the last may suit the next request."""
     pool = ConnectionPool()
     pool.open()
     for number in range(5):
@@ -297,7 +300,8 @@ async def test_the_oldest_makes_room() -> None:
     assert len(pool) == 0
 
 
-# Several on one connection: who may send, who may read, and what becomes of the rest when one fails.
+# Several requests on one connection: the order of sending and reading, and the effect of a failure on the
+# others.
 
 PIPELINE_LINE = Line(b"x", b"x")
 GOODBYE = Line(b"bye", b"bye")
@@ -306,7 +310,7 @@ HERE = ("127.0.0.1",)
 
 @dataclass
 class State:
-    """What is known in common; `room` is how many may be unanswered."""
+    """The shared state; `room` is the maximum of unanswered requests."""
 
     room: int = 100
     generation: int = 0
@@ -324,7 +328,7 @@ class State:
 
 
 class FakeStream:
-    """As much of a gate's stream as a pipeline needs. `sent` are the terms under which something left."""
+    """The part of a gate's stream that a pipeline needs; `sent` lists the settings in effect at each send."""
 
     peer = "127.0.0.1"
     secured = False
@@ -393,7 +397,7 @@ async def send(slot: PipelineSlot) -> None:
 
 
 def started(nursery: trio.Nursery, wait: Callable[[], Awaitable[object]]) -> list[object]:
-    """Wait in a task of its own; the list holds the outcome once it is over."""
+    """Wait in a separate task; the returned list holds the outcome once it is over."""
     outcome: list[object] = []
 
     async def run() -> None:
@@ -421,7 +425,7 @@ async def test_requests_are_sent_in_the_order_they_came(nursery: trio.Nursery) -
 async def test_requests_are_sent_only_where_there_is_room(nursery: trio.Nursery) -> None:
     company = await Company.gather(State(room=0))
     first, second = company.add("1", "2")
-    await send(first)  # the first one needs none
+    await send(first)  # the first request needs no room
     sent = started(nursery, lambda: send(second))
     await trio.testing.wait_all_tasks_blocked()
     assert sent == []
@@ -570,7 +574,7 @@ async def test_nobody_joins_a_pipeline_that_is_out_of_step() -> None:
 
 
 class Opening:
-    """An opener that waits, then fails or not; it counts."""
+    """An opener that waits, then fails or succeeds, and counts its calls."""
 
     def __init__(self, *errors: NetworkError | None) -> None:
         self._errors = list(errors)

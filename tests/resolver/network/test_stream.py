@@ -1,4 +1,4 @@
-"""One connection: octets, silence, resets, and what listeners are told."""
+"""`SocketStream`: bytes, idle timeouts, resets, events, and moves into a file."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ async def test_a_peer_that_takes_nothing_is_timed_out(nursery: trio.Nursery) -> 
 async def test_the_idle_limit_counts_from_the_last_octet(
     nursery: trio.Nursery, mock_clock: trio.testing.MockClock
 ) -> None:
-    """Ten octets, four seconds apart, under an idle limit of five."""
+    """Ten bytes, four seconds apart, under an idle limit of five."""
     taken = trio.testing.Sequencer()
 
     async def drip(stream: trio.SocketStream) -> None:
@@ -210,7 +210,7 @@ async def test_closing_is_idempotent_and_wakes_who_waits(nursery: trio.Nursery) 
 
 
 async def trio_gather(waiting, closing) -> None:  # type: ignore[no-untyped-def]
-    """Close once the other waits: its error comes bare through `first_of`."""
+    """Close once the other waits: its error is raised by `first_of` without an exception group."""
     url_gate = admit("http://127.0.0.1:1024/")
 
     async def close_and_stay() -> None:
@@ -247,7 +247,7 @@ async def test_listeners_are_told_and_secrets_are_not_shown(nursery: trio.Nurser
     assert events == [
         Connected(url, "127.0.0.1", port, False),
         Sent(url, b"PASS ****\r\n"),
-        Received(url, b"PASS ****\r\n"),  # which the peer repeats
+        Received(url, b"PASS ****\r\n"),  # the peer repeats the password
         Sent(url, b"QUIT\r\n"),
         Received(url, b"QUIT\r\n"),
         Closed(url, by_peer=False),
@@ -257,7 +257,7 @@ async def test_listeners_are_told_and_secrets_are_not_shown(nursery: trio.Nurser
 async def test_a_password_in_clear_is_judged_before_it_leaves(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """S06: to loopback it may go; the same words to any other address are refused by `cautious`."""
+    """S06: the password may go to loopback; `cautious` refuses the same line to any other address."""
     heard = []
 
     async def serve(stream: trio.SocketStream) -> None:
@@ -281,7 +281,7 @@ async def test_a_password_in_clear_is_judged_before_it_leaves(
 async def test_acknowledgements_are_not_delayed(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It does not stick, so it is set before each wait."""
+    """TCP_QUICKACK does not persist, so that it is set before each wait."""
     port = await start(nursery, echo)
     async with admit(f"http://127.0.0.1:{port}/").connect(tls=False) as stream:
         set_again = 0
@@ -323,7 +323,7 @@ async def test_two_tasks_may_send_and_receive_at_once(nursery: trio.Nursery, aut
 
 
 async def test_a_reset_before_the_handshake_is_disconnected(nursery: trio.Nursery, cafile: str) -> None:
-    """So FTP servers end a data connection when they refuse; nothing is left open behind it."""
+    """FTP servers end a refused data connection in this way; nothing is left open."""
     done = trio.Event()
 
     async def serve(stream: trio.SocketStream) -> None:
@@ -338,7 +338,7 @@ async def test_a_reset_before_the_handshake_is_disconnected(nursery: trio.Nurser
             await stream.start_tls()
 
 
-# Octets from a connection into a file: spliced, copied, and out of TLS, they are the same octets.
+# Bytes from a connection into a file are the same whether spliced, copied, or decrypted from TLS.
 
 PIPE = 1_048_576
 SIZES = [0, 1, 65_535, 65_536, SPLICE_FROM, SPLICE_FROM + 1, PIPE - 1, PIPE, PIPE + 1, 3_141_592]
@@ -351,7 +351,7 @@ def octets_of(size: int) -> bytes:
 
 @pytest.fixture(params=["splice", "copy", "append", "tls"])
 async def mover(request, nursery: trio.Nursery, authority: trustme.CA, cafile: str, monkeypatch):  # type: ignore[no-untyped-def]
-    """How to connect to a peer that sends these octets, and the flags of the file."""
+    """Return a function that connects to a peer sending given bytes, and the flags of the file."""
     way = request.param
     if way == "copy":
         monkeypatch.setattr(stream_module, "spliceable", lambda fd: False)
@@ -419,7 +419,7 @@ async def test_splice_makes_no_call_of_write(nursery: trio.Nursery, tmp_path: Pa
 async def test_a_file_system_without_splice_is_written_to(
     nursery: trio.Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Some say so only when it is tried: then what is in the pipe already is written."""
+    """Some report it only when it is tried; then the bytes already in the pipe are written."""
     real = os.splice
 
     with file_sink(tmp_path / "got") as sink:
@@ -517,7 +517,7 @@ async def test_moving_can_be_cancelled(mover, tmp_path: Path) -> None:  # type: 
 
 @pytest.mark.slow
 async def test_64_mib_need_less_than_two(mover, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
-    """The peak of what Python allocates while they pass; the peer's octets are there before."""
+    """The bound holds for the peak of Python's allocations meanwhile; the peer's bytes exist before."""
     connect, flags = mover
     size = 64 * 1024 * 1024
     octets = bytes(size)
@@ -575,7 +575,7 @@ FULL_DISK = """
 
 @pytest.mark.parametrize("way", ["splice", "copy"])
 def test_a_full_disk_is_a_local_error(way: str, tmp_path: Path) -> None:
-    """A file size limit stands in for the full disk: the same call fails at the same place."""
+    """A file size limit stands in for the full disk: the same call fails at the same position."""
     path = tmp_path / "big"
     command = [sys.executable, "-c", textwrap.dedent(FULL_DISK), way, str(path)]
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""TLS: whom we trust, how a connection ends, and how a data connection takes up a session."""
+"""TLS: trust, client certificates, the end of a connection, session resumption, and error mapping."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def test_a_trusted_peer_says_hello_and_goodbye(
 async def test_only_a_name_is_sent_as_server_name(
     nursery: trio.Nursery, authority: trustme.CA, cafile: str
 ) -> None:
-    """RFC 6066 section 3: no addresses, and no trailing dot."""
+    """RFC 6066 section 3: an address is not sent, and a trailing dot is removed."""
     asked: list[str | None] = []
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("localhost", "127.0.0.1").configure_cert(context)
@@ -235,7 +235,7 @@ async def test_a_connection_can_become_secure_later(
 async def test_a_data_connection_takes_up_the_session_of_the_first(
     nursery: trio.Nursery, authority: trustme.CA, cafile: str, version: ssl.TLSVersion
 ) -> None:
-    """FTP servers demand it. A TLS 1.3 ticket is there once something was read."""
+    """FTP servers require it. A TLS 1.3 ticket arrives only with the first data that is read."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.maximum_version = version
     authority.issue_cert("localhost").configure_cert(context)
@@ -271,7 +271,7 @@ def test_a_file_that_cannot_be_used_is_not_configured(option: str, tmp_path: Pat
 async def start_asking(
     nursery: trio.Nursery, authority: trustme.CA, mode: ssl.VerifyMode
 ) -> tuple[int, list[dict[str, object] | None]]:
-    """The port of a server that asks for a certificate, and what it was shown."""
+    """Start a server that asks for a certificate; return its port and the certificates it received."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.verify_mode = mode
     authority.issue_cert("localhost").configure_cert(context)
@@ -301,7 +301,7 @@ async def test_a_certificate_of_our_own_is_shown(
 async def test_a_certificate_of_our_own_is_for_the_places_that_a_person_named(
     nursery: trio.Nursery, authority: trustme.CA, cafile: str, ours: str, named: bool
 ) -> None:
-    """A redirect to a place that nobody named is not told who we are; one to a place that was named is."""
+    """The certificate is not sent to a redirect's target unless the user named the target."""
     port, shown = await start_asking(nursery, authority, ssl.CERT_OPTIONAL)
     network = Network(policy=Policy.default(), cafile=cafile, certfile=ours)
     url = parse(f"https://localhost:{port}/")
@@ -333,14 +333,14 @@ LOCKS = serialization.BestAvailableEncryption(b"open sesame")
 
 
 def lock(issued: trustme.LeafCert, path: Path) -> None:
-    """A certificate and its key, which has a password."""
+    """Write a certificate and its password-protected key."""
     key = serialization.load_pem_private_key(issued.private_key_pem.bytes(), None)
     form, kind = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
     path.write_bytes(key.private_bytes(form, kind, LOCKS) + issued.cert_chain_pems[0].bytes())
 
 
 def test_a_key_that_has_a_password(authority: trustme.CA, tmp_path: Path) -> None:
-    """Nobody is asked for it here, and no error repeats what was given."""
+    """The password is not prompted for here, and no error repeats it."""
     locked, plain = tmp_path / "locked.pem", tmp_path / "plain.pem"
     issued = authority.issue_cert("me@here.example")
     lock(issued, locked)
@@ -359,7 +359,7 @@ def test_a_key_that_has_a_password(authority: trustme.CA, tmp_path: Path) -> Non
 
 
 def test_a_server_that_wants_a_certificate_says_so() -> None:
-    """With TLS 1.3 the handshake succeeds, and the alert comes with what is read first."""
+    """With TLS 1.3 the handshake succeeds, and the alert arrives with the first data that is read."""
     error = ssl.SSLError(1, "[SSL: TLSV13_ALERT_CERTIFICATE_REQUIRED] tlsv13 alert certificate required")
     error.reason = "TLSV13_ALERT_CERTIFICATE_REQUIRED"
     found = tls_fault(error, "h.example")
@@ -374,17 +374,17 @@ def test_one_context_serves_a_whole_run() -> None:
     assert trust.context().check_hostname
 
 
-# What the system and OpenSSL raise, and whose doing it is.
+# The mapping of errors of the system and OpenSSL to causes.
 
 
 def openssl(kind: type[ssl.SSLError], reason: str) -> ssl.SSLError:
-    """As the module `ssl` raises it: `reason` is OpenSSL's word."""
+    """Return an error as the module `ssl` raises it; `reason` is OpenSSL's code."""
     error = kind(1, f"[SSL: {reason}] (_ssl.c:1)")
     error.reason = reason
     return error
 
 
-#: Python 3.11.3 and before; then since.
+#: The first: Python 3.11.3 and earlier. The second: later versions.
 CUT = [openssl(kind, "UNEXPECTED_EOF_WHILE_READING") for kind in (ssl.SSLError, ssl.SSLEOFError)]
 
 
@@ -399,7 +399,7 @@ def system(code: int) -> OSError:
         (errno.EPIPE, Disconnected),
         (errno.ECONNABORTED, Disconnected),
         (errno.EHOSTUNREACH, Disconnected),
-        (errno.ETIMEDOUT, TimedOut),  # nothing was acknowledged any more
+        (errno.ETIMEDOUT, TimedOut),  # the peer stopped acknowledging data
     ],
 )
 def test_how_a_connection_ends(code: int, error: type[ResolveError]) -> None:
@@ -425,7 +425,7 @@ def test_how_a_connection_ends(code: int, error: type[ResolveError]) -> None:
 def test_why_an_object_cannot_be_had(code: int, error: type[ResolveError], status: int) -> None:
     found = object_fault(system(code), b"/etc/a\nb\xff")
     assert (type(found), found.exit_code) == (error, status)
-    assert r"'/etc/a\nb\udcff'" in found.message  # shown so that it stays one line
+    assert r"'/etc/a\nb\udcff'" in found.message  # escaped, so that the message stays one line
 
 
 @pytest.mark.parametrize(
@@ -435,7 +435,7 @@ def test_what_cannot_be_written_says_what_and_where(code: int) -> None:
     found = writing_fault(system(code), "/home/me/x")
     assert found.exit_code == 3
     assert found.message.startswith(f"cannot write '/home/me/x': {os.strerror(code).lower()}")
-    assert found.message.endswith(")") is (code != errno.EIO)  # there is no advice for a broken disk
+    assert found.message.endswith(")") is (code != errno.EIO)  # no advice for a disk error
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
-"""Behind a proxy: what goes to it and what does not, what it answers, and what S08 and S09 still say.
+"""Requests through HTTP, HTTPS and SOCKS5 proxies: credentials, replies, and rules S06, S08, S09 and S11.
 
-That every scheme goes through is the contract's (`tests/contract/test_through_proxies.py`).
+`tests/contract/test_through_proxies.py` tests that every scheme goes through a proxy.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ def _policy(*ports: int) -> Policy:
 
 
 async def test_who_we_are_is_said_to_a_proxy_that_asks_and_to_nobody_else(nursery: trio.Nursery) -> None:
-    """One that asks hears it with every request from then on; one that does not hand it on to the origin."""
+    """After its first 407 the proxy gets the credentials with every request.
+
+    A proxy that does not ask gets no credentials, which it could forward to the origin.
+    """
     server = await serve(nursery)
     asking = await serve_http_proxy(nursery, HttpProxy(login=LOGIN))
     told: list[Event] = []
@@ -52,7 +55,7 @@ async def test_who_we_are_is_said_to_a_proxy_that_asks_and_to_nobody_else(nurser
 
 
 async def test_a_request_to_a_proxy_has_no_secret_of_another_origin(nursery: trio.Nursery) -> None:
-    """What was given for the origin goes in the request for it, and not on with a redirect (S11)."""
+    """Credentials for an origin go only to that origin; a redirect drops them (S11)."""
     other = await serve(nursery)
     server = await serve(nursery, {"/": Page(ABOUT), "/on": moved(other.url("/about.txt"))})
     proxy = await serve_http_proxy(nursery)
@@ -63,7 +66,7 @@ async def test_a_request_to_a_proxy_has_no_secret_of_another_origin(nursery: tri
 
 
 async def test_behind_a_proxy_no_host_is_this_machine(nursery: trio.Nursery) -> None:
-    """A password goes to loopback unasked, for nobody reads along there; but not through a proxy (S06)."""
+    """A password may go to loopback unchecked, where it cannot be intercepted; not through a proxy (S06)."""
     server = await serve(nursery, {"/": Page(ABOUT, login=("me", "mine"))})
     proxies = (await serve_http_proxy(nursery), await serve_socks_proxy(nursery))
     counts = []
@@ -81,10 +84,11 @@ async def test_behind_a_proxy_no_host_is_this_machine(nursery: trio.Nursery) -> 
 async def test_what_stands_behind_the_answer_is_the_tunnels(
     scheme: str, extra: bytes, nursery: trio.Nursery
 ) -> None:
-    """A greeting in one piece with the answer, whatever that says of a length (RFC 9110 9.3.6)."""
+    """Greeting and answer arrive in one packet; length fields of the answer are ignored (RFC 9110 9.3.6)."""
     server = await fixtures.ftp.serve(nursery)
     proxy: HttpProxy | SocksProxy
-    # Data comes once it is asked for, which is behind the answer for its tunnel: only control is glued.
+    # Data comes only after a request, which follows the answer for the tunnel: only the control connection is
+    # glued.
     if scheme == "http":
         proxy = await serve_http_proxy(nursery, HttpProxy(extra=extra, glued={server.port}))
     else:
@@ -202,7 +206,7 @@ async def test_a_proxy_that_is_not_there_is_named(nursery: trio.Nursery) -> None
 
 
 async def test_a_port_of_data_that_is_refused_ends_it(nursery: trio.Nursery) -> None:
-    """The control connection goes through; the error names the other one's port, and nothing hangs."""
+    """The control connection succeeds; the error names the port of the data connection, and nothing hangs."""
     server = await fixtures.ftp.serve(nursery)
     others = frozenset(range(1, 65_536)) - {server.port}
     proxy = await serve_http_proxy(nursery, HttpProxy(World(denied=others)))
@@ -218,7 +222,7 @@ async def test_a_port_of_data_that_is_refused_ends_it(nursery: trio.Nursery) -> 
 async def test_what_a_redirect_may_reach_is_judged_as_for_this_machine(
     start: Callable[..., object], place: str, nursery: trio.Nursery
 ) -> None:
-    """The proxy is on loopback, and the name behind it is a stranger's: nothing inside may be led to."""
+    """The proxy is on loopback, the host behind it untrusted: redirects to internal addresses are refused."""
     server = await serve(nursery, {"/": moved(f"http://{place}/")})
     proxy: HttpProxy | SocksProxy
     proxy = await (serve_http_proxy if start is serve_http_proxy else serve_socks_proxy)(nursery)
@@ -254,7 +258,7 @@ async def test_a_hop_that_is_exempt_goes_direct_and_is_judged_there(nursery: tri
 
 
 async def test_what_socks5_connects_to_is_looked_up_and_judged_here(nursery: trio.Nursery) -> None:
-    """Each address in turn, as a number: also behind a proxy nobody gets farther inside by a name."""
+    """Addresses are tried in turn and sent as numbers: a name cannot reach internal hosts via the proxy."""
     server = await serve(nursery)
     names = {"127.0.0.1": "127.0.0.1", "::1": "127.0.0.1"}
     proxy = await serve_socks_proxy(nursery, SocksProxy(World(names=names), codes={"::1": 4}))
@@ -329,7 +333,7 @@ async def test_untrusted_sends_nothing_through_a_proxy_that_is_not_trusted(nurse
 async def test_the_process_has_an_environment(
     make: Callable[[], object], monkeypatch: pytest.MonkeyPatch, nursery: trio.Nursery
 ) -> None:
-    """It is read when the session is made, and not again."""
+    """The environment is read only when the session is made."""
     server, proxy = await serve(nursery), await serve_http_proxy(nursery)
     monkeypatch.setenv("http_proxy", proxy.url())
     made = make()
@@ -344,7 +348,7 @@ async def test_the_process_has_an_environment(
 
 
 async def test_clients_of_httpx_go_through_too(nursery: trio.Nursery) -> None:
-    """A body that comes in pieces cannot be said twice: whoever is asked for a login then hears that."""
+    """A streamed body cannot be sent twice: its caller would get the proxy's request for a login."""
     server = await serve(nursery)
     for proxy in (
         await serve_http_proxy(nursery, HttpProxy(login=LOGIN)),
@@ -359,10 +363,7 @@ async def test_clients_of_httpx_go_through_too(nursery: trio.Nursery) -> None:
         HttpxTransport(proxy="ftp://h")
 
 
-# Behind a proxy that is spoken to in TLS, and behind one that wants Digest: who is proved to whom, and who
-# hears what.
-#
-# That every scheme goes through one is the contract's (`tests/contract/test_through_proxies.py`).
+# HTTPS proxies and proxies that require Digest: certificates, client certificates and credentials.
 
 LARGE = bytes(range(256)) * 4_096
 SECURED_PROXIES_USER = "alice:wonder%20land@"
@@ -386,7 +387,7 @@ def _secured_proxies_policy(*ports: int) -> Policy:
 async def test_tls_in_tls_carries_what_is_large(
     nursery: trio.Nursery, here: ssl.SSLContext, cafile: str, tmp_path: Path
 ) -> None:
-    """Bodies and requests of many records, on one kept connection; into memory and into a file."""
+    """Bodies and requests of many records, over one pooled connection, into memory and into a file."""
     server = await serve(nursery, {"/": Page(LARGE), "/about.txt": Page(ABOUT)}, ssl_context=here)
     proxy = await serve_http_proxy(nursery, tls=here)
     secure = f"https://127.0.0.1:{server.port}"
@@ -409,7 +410,7 @@ async def test_tls_in_tls_carries_what_is_large(
 async def test_a_body_of_plain_http_comes_whole_through_tls(
     nursery: trio.Nursery, here: ssl.SSLContext, cafile: str, tmp_path: Path
 ) -> None:
-    """It would be spliced, were there no TLS as far as the proxy."""
+    """Without TLS to the proxy the body would be spliced."""
     server = await serve(nursery, {"/": Page(LARGE)})
     proxy = await serve_http_proxy(nursery, tls=here)
     async with Resolver(
@@ -425,7 +426,7 @@ async def test_a_body_of_plain_http_comes_whole_through_tls(
 async def test_the_proxy_proves_its_own_name(
     url: str, name: str, nursery: trio.Nursery, authority: trustme.CA, cafile: str
 ) -> None:
-    """One that does not hears nothing, of the target or of who we are, and is asked once."""
+    """A proxy that does not receives neither the target nor the credentials, and is contacted once."""
     proxy = await serve_http_proxy(nursery, tls=context(authority, name))
     async with Resolver(
         proxy=proxy.url("bob:secret@", "https"), cafile=cafile, patience=RetryPolicy(tries=5)
@@ -451,7 +452,7 @@ async def test_a_proxy_whose_authority_is_unknown_is_not_trusted(
 async def test_the_place_proves_its_name_inside(
     nursery: trio.Nursery, authority: trustme.CA, here: ssl.SSLContext, cafile: str
 ) -> None:
-    """What the proxy has proved is not the place's proof: the proxy may be whoever answers there."""
+    """The proxy's certificate does not prove the origin's identity: the proxy itself could answer."""
     server = await serve(nursery, ssl_context=here)
     proxy = await serve_http_proxy(nursery, tls=here)
     async with Resolver(
@@ -502,7 +503,7 @@ async def test_a_certificate_of_ours_is_not_for_the_proxy(
 async def test_tls_as_far_as_the_proxy_protects_no_password_beyond(
     scheme: str, nursery: trio.Nursery, here: ssl.SSLContext, cafile: str
 ) -> None:
-    """S06: from the proxy on it is in the clear. With TLS to the place it is not, whatever the proxy is."""
+    """S06: beyond the proxy a request is in clear text, unless TLS reaches to the origin."""
     pages = {"/": Page(ABOUT, login=("me", "mine"))}
     server = await serve(nursery, pages, ssl_context=here if scheme == "https" else None)
     proxy = await serve_http_proxy(nursery, tls=here)
@@ -525,7 +526,7 @@ async def test_tls_as_far_as_the_proxy_protects_no_password_beyond(
 async def test_a_tunnel_that_is_cut_is_no_end(
     nursery: trio.Nursery, here: ssl.SSLContext, cafile: str
 ) -> None:
-    """The proxy ends its TLS in good order in the middle of the inner one, whose body has no length."""
+    """The proxy closes its TLS in good order in the middle of the inner TLS; the body has no length."""
 
     async def half(stream: trio.SocketStream) -> None:
         secured = trio.SSLStream(stream, here, server_side=True)
@@ -562,7 +563,7 @@ async def test_a_proxy_that_is_down_is_tried_once_and_named(scheme: str) -> None
 
 
 async def test_a_proxy_that_speaks_no_tls_says_so_once(nursery: trio.Nursery, cafile: str) -> None:
-    """`https://` for a port of plain http: what comes is no TLS."""
+    """`https://` for a port of plain HTTP: the reply is not TLS."""
 
     async def refuse(stream: trio.SocketStream) -> None:
         asked.append(await stream.receive_some())
@@ -581,7 +582,7 @@ async def test_a_proxy_that_speaks_no_tls_says_so_once(nursery: trio.Nursery, ca
 
 GUARDS = [
     Guard(),
-    Guard(algorithm=None),  # Squid's
+    Guard(algorithm=None),  # the form of Squid
     Guard(algorithm="MD5-sess"),
     Guard(algorithm="SHA-256-sess"),
     Guard(algorithm=None, qop=None),
@@ -596,7 +597,7 @@ def guard(request: pytest.FixtureRequest) -> Guard:
 
 
 async def test_digest_proves_who_asks_for_tunnels_and_for_pages(nursery: trio.Nursery, guard: Guard) -> None:
-    """`uri` is the target as the proxy gets it, and the nonce is counted by all requests of a run."""
+    """`uri` is the target as sent to the proxy; all requests of a run count the nonce."""
     server, files = await serve(nursery), await fixtures.ftp.serve(nursery)
     proxy = await serve_http_proxy(nursery, HttpProxy(guard=guard))
     told: list[Event] = []
@@ -630,7 +631,7 @@ async def test_one_connection_serves_requests_that_are_proved_one_by_one(nursery
 
 @pytest.mark.parametrize("scheme", ["http", "ftp"])
 async def test_a_nonce_that_is_too_old_is_asked_for_again(scheme: str, nursery: trio.Nursery) -> None:
-    """Squid's are good for 50 requests: that is no refusal, in a run of any length."""
+    """Squid's nonces are valid for 50 requests: an expired nonce is not a refusal, in a run of any length."""
     server, files = await serve(nursery), await fixtures.ftp.serve(nursery)
     guard = Guard(uses=1)
     proxy = await serve_http_proxy(nursery, HttpProxy(guard=guard))
@@ -670,7 +671,7 @@ async def test_what_we_cannot_give_is_named_and_nothing_is_sent(nursery: trio.Nu
 
 
 async def test_the_proxy_and_the_place_may_both_want_digest(nursery: trio.Nursery) -> None:
-    """Each gets the answer to its own question, made with its own user and its own form of the target."""
+    """Each challenge gets its own answer, with its own user and its own form of the target."""
     there = Guard(user="bob", password="beyond")
     server = await serve(nursery, {"/": Page(ABOUT, guard=there)})
     guard = Guard()

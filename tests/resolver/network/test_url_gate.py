@@ -1,4 +1,4 @@
-"""The one way out: what is refused sees no connection, and what is opened is what was checked."""
+"""`UrlGate`: a refused URL causes no connection, and connections go only to checked addresses."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ HERE = "127.0.0.1"
 
 
 def answers(*found: list[str]) -> Lookup:
-    """A look-up that gives these one after another."""
+    """Return a lookup that gives these answers in turn."""
     left = list(found)
 
     async def look_up(host: str, port: int) -> list[str]:
@@ -117,7 +117,7 @@ async def test_refused_addresses_are_dropped_and_the_rest_is_used(nursery: trio.
 async def test_a_name_that_changes_its_address_is_judged_by_the_one_connected_to(
     nursery: trio.Nursery, mock_clock: trio.testing.MockClock
 ) -> None:
-    """Rebinding: the first answer serves for a minute, the second is judged anew."""
+    """DNS rebinding: the first answer is cached for a minute; the second one is checked again."""
     policy = Policy(name="untrusted", allow_address={"127.0.0.2"})
     port = await start(nursery, lambda stream: stream.send_all(b"two"), host="127.0.0.2")
     listener, _ = silent_listener()
@@ -136,7 +136,7 @@ async def test_a_name_that_changes_its_address_is_judged_by_the_one_connected_to
 
 
 async def test_localhost_is_both_without_a_look_up(nursery: trio.Nursery) -> None:
-    """`::1` first; where nobody listens there, `127.0.0.1` at once."""
+    """`::1` is tried first; without a listener there, `127.0.0.1` follows immediately."""
     port = await start(nursery, lambda stream: stream.send_all(b"four"))
     for host in ("localhost", "x.localhost"):
         async with admit(f"http://{host}:{port}/").connect(tls=False) as stream:
@@ -244,7 +244,7 @@ async def test_only_a_file_url_opens_files(tmp_path: Path) -> None:
 
 
 async def test_two_things_at_once(nursery: trio.Nursery) -> None:
-    """FTP's case: an answer on one connection, silence on the other."""
+    """The case of FTP: a reply on one connection, no data on the other."""
 
     async def echo(stream: trio.SocketStream) -> None:
         await stream.send_all(await stream.receive_some())
@@ -267,10 +267,13 @@ async def test_where_a_url_leads_counts_with_where_it_came_from(nursery: trio.Nu
 
 
 async def test_a_passage_leads_on_as_nobodys_choice() -> None:
-    """Judged as `derived`, by the address that the first one was answered from; a no is a redirect's."""
+    """A derived gate is checked as `derived`, from the address that served the first URL.
+
+    Its refusal has the exit code of a redirect.
+    """
     url_gate = admit("prospero://10.0.0.1/x")
     with pytest.raises(Refused) as raised:
-        url_gate.derive_gate("prospero://10.0.0.2/y")  # nobody has answered yet
+        url_gate.derive_gate("prospero://10.0.0.2/y")  # no server has answered yet
     assert (raised.value.rule, raised.value.exit_code) == ("S08", 15)
     async with url_gate.open_datagrams() as datagrams:
         assert datagrams.peer == "10.0.0.1"
@@ -278,7 +281,7 @@ async def test_a_passage_leads_on_as_nobodys_choice() -> None:
     async with there.open_datagrams() as datagrams:
         assert datagrams.peer == "10.0.0.2"
     assert (url_gate.peer, there.peer) == ("10.0.0.1", "10.0.0.2")
-    assert url_gate.derive_gate("prospero://10.0.0.2/y") is there  # which knows who answered
+    assert url_gate.derive_gate("prospero://10.0.0.2/y") is there  # this gate knows its peer
     for location, rule in (
         ("prospero://127.0.0.1/y", "S08"),
         ("prospero://10.0.0.2:1570/y", "S04"),
@@ -301,8 +304,8 @@ async def test_what_a_place_was_accepted_for_holds_where_it_leads_on_to_itself()
     assert there.findings == url_gate.findings
 
 
-# Two URLs, two listeners, one connection: the limits, the password rule and the listener are always those
-# of the URL that the connection serves at that moment.
+# Two URLs and two listeners share one connection. The limits, the password rule and the listener always belong
+# to the URL that the connection serves at that moment.
 
 HELLO = Line(b"hello\r\n", b"hello\r\n")
 SECRET = Line(b"PASS word\r\n", b"PASS ****\r\n", (b"word",))
@@ -311,7 +314,7 @@ SHORT = 0.2
 
 @dataclass
 class Shared:
-    """What is known of a connection that several share."""
+    """The state that the URLs on one connection share."""
 
     idle: bool = True
     has_room: bool = True
@@ -322,7 +325,7 @@ class Shared:
 
 @dataclass
 class User:
-    """One URL on its way out, with limits and a listener of its own."""
+    """A URL with its gate, limits and listener."""
 
     url_gate: UrlGate
     heard: list[Event]
@@ -336,7 +339,7 @@ class User:
 
 
 def user(network: Network, url: str, idle: float) -> User:
-    """Of the same run as any other through the gate: it has the same connections."""
+    """Return a user of the network's run, which therefore shares its connections."""
     heard: list[Event] = []
     shared = replace(network._shared, limits=Limits(idle=idle, connect=NEVER), report=heard.append)
     options = Options(prompt=True)
@@ -348,7 +351,7 @@ Sharing: TypeAlias = Callable[[AsyncExitStack, User, User], Awaitable[tuple[Stre
 
 
 async def kept(stack: AsyncExitStack, first: User, second: User) -> tuple[Stream, Stream]:
-    """The second has it when the first has done."""
+    """Give the connection to the second URL after the first has released it."""
     async with first.url_gate.acquire(None, tls=False) as pooled:
         await first.listen(pooled.stream, SECRET)
         pooled.keep("in order")
@@ -366,7 +369,7 @@ async def kept_and_joined(stack: AsyncExitStack, first: User, second: User) -> t
 
 
 async def joined(stack: AsyncExitStack, first: User, second: User) -> tuple[Stream, Stream]:
-    """Both have it; the second sends and reads last."""
+    """Give the connection to both URLs at the same time; the second sends and reads last."""
     one = await stack.enter_async_context(first.url_gate.join(None, Shared(), tls=False, anew=False))
     two = await stack.enter_async_context(second.url_gate.join(None, Shared(), tls=False, anew=False))
     await first.listen(one.stream, SECRET)
@@ -375,7 +378,7 @@ async def joined(stack: AsyncExitStack, first: User, second: User) -> tuple[Stre
 
 @pytest.fixture
 def judged(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The URLs for which somebody asked whether a password may leave. On loopback it may."""
+    """Record the URLs for which the policy checks whether a password may be sent; always allow it."""
     found: list[str] = []
 
     def judge(url: Url, address: str, policy: Policy, **more: object) -> Verdict:
@@ -411,7 +414,7 @@ async def test_the_second_url_goes_by_its_own_terms(
 
 
 async def test_each_in_a_pipeline_hears_by_its_own_terms(nursery: trio.Nursery) -> None:
-    """Both have sent before either reads: whose response it is tells whose terms hold next."""
+    """Both URLs send before either reads: the settings are those of the URL whose response is being read."""
 
     async def answer_once(stream: trio.SocketStream) -> None:
         await stream.send_all(b"an answer")

@@ -1,4 +1,4 @@
-"""A sink for tests: a plain file that counts what passes through `write`."""
+"""A sink for tests: a plain file that records the size of each `write`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 class FileSink:
-    """A file opened with these flags; `write` appends at its position."""
+    """A file descriptor as a sink; `write` appends at its position."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
