@@ -64,7 +64,7 @@ FULL: Mapping[str, str] = {
         tests/protocols/http/test_cookies.py::test_jar_size_is_limited
         tests/resolver/adapters/fsspec/test_file.py::test_a_file_that_nobody_closes
         tests/resolver/files/test_local.py::test_a_device_is_read_in_pieces
-        tests/resolver/network/test_stream.py::test_64_mib_need_less_than_two
+        tests/resolver/network/test_stream.py::test_move_of_64_mib_uses_less_than_two
         tests/resolver/policy/test_judgement.py::test_it_is_judged_in_proportion_to_its_length
         tests/resolver/transfer/test_caches.py
         tests/resolver/transfer/test_codings_of_nothing.py
@@ -110,8 +110,8 @@ FULL: Mapping[str, str] = {
         tests/resolver/cli/test_progress.py
         tests/resolver/cli/test_same_name.py
         tests/resolver/cli/test_warc_runs.py
-        tests/resolver/network/test_stream.py::test_all_octets_until_the_end
-        tests/resolver/network/test_stream.py::test_so_many_octets_and_not_one_more
+        tests/resolver/network/test_stream.py::test_move_without_count_copies_until_end
+        tests/resolver/network/test_stream.py::test_move_with_count_leaves_following_bytes
         tests/resolver/transfer/test_early_answers.py
     """,
     "the mock servers, which the tests of the gate use": """

@@ -36,10 +36,10 @@ def test_gate_leaves_out_files_of_the_table(path: str, left_out: bool) -> None:
 
 
 def test_gate_leaves_out_tests_of_the_table_with_all_their_cases() -> None:
-    name = "tests/resolver/network/test_stream.py::test_64_mib_need_less_than_two"
+    name = "tests/resolver/network/test_stream.py::test_move_of_64_mib_uses_less_than_two"
     assert sets.is_test_left_out(f"{name}[ftp]")
     assert not sets.is_test_left_out(
-        "tests/resolver/network/test_stream.py::test_a_full_disk_is_a_local_error[1]"
+        "tests/resolver/network/test_stream.py::test_move_to_full_disk_is_a_local_error[1]"
     )
 
 

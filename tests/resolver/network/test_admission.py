@@ -8,7 +8,7 @@ from resolver import Referrer, Refused, parse
 from resolver.transfer.network import Network
 
 
-async def test_what_a_link_led_to_is_judged_by_that() -> None:
+async def test_network_admit_checks_referrer_despite_earlier_user_choice() -> None:
     """The referrer's address decides."""
     network = Network(environment={})
     inside, found_in = parse("http://10.0.0.1/"), Referrer("http://h.example/", "93.184.215.14")

@@ -20,7 +20,7 @@ from resolver.network.clock import AnswerPace, Bucket, Throttle
 from tests.hang import HANG
 
 
-def heard(pace: AnswerPace, *waits: tuple[float, int]) -> float | None:
+def seconds_until_too_slow(pace: AnswerPace, *waits: tuple[float, int]) -> float | None:
     """Return the seconds after which the answer is too slow, or None; a wait of 0 bytes is a request."""
     spent = 0.0
     for seconds, octets in waits:
@@ -57,9 +57,11 @@ ROWS = {
 
 
 @pytest.mark.parametrize(("waits", "over"), ROWS.values(), ids=ROWS.keys())
-def test_an_answer_that_has_begun_has_to_go_on(waits: list[tuple[float, int]], over: float | None) -> None:
-    assert heard(AnswerPace(1_000), *waits) == over
-    assert heard(AnswerPace(None), *waits) is None
+def test_answer_pace_fails_on_trickle_but_not_on_pauses(
+    waits: list[tuple[float, int]], over: float | None
+) -> None:
+    assert seconds_until_too_slow(AnswerPace(1_000), *waits) == over
+    assert seconds_until_too_slow(AnswerPace(None), *waits) is None
 
 
 # The rate limit of all transfers: first the bucket, then retrievals that it throttles. The tests run on a
@@ -94,18 +96,18 @@ class Time:
         return replace(on_trio.LOOP, run=lambda: self, current_time=lambda: self.now, sleep=self.sleep)
 
 
-def test_each_is_paid_for_behind_those_before() -> None:
+def test_bucket_charges_payments_in_order() -> None:
     bucket = Bucket(1_000)
     assert (bucket.share, bucket.pay(500, 10.0), bucket.pay(250, 10.1)) == (100, 10.5, 10.75)
 
 
-def test_what_was_not_used_is_not_made_up_for() -> None:
+def test_bucket_does_not_make_up_for_unused_time() -> None:
     bucket = Bucket(1_000)
     bucket.pay(500, 10.0)
     assert bucket.pay(100, 60.0) == 60.1
 
 
-def test_in_another_run_nothing_is_owed() -> None:
+def test_bucket_forgets_debt_in_a_new_run() -> None:
     bucket = Bucket(10)
     bucket.begin("one", 5_000.0)
     bucket.pay(1_000, 5_000.0)
@@ -115,7 +117,7 @@ def test_in_another_run_nothing_is_owed() -> None:
     assert bucket.pay(10, 3.0) == 4.0
 
 
-async def test_all_come_equally_far_whoever_could_be_faster() -> None:
+async def test_throttles_of_one_bucket_share_the_rate_equally() -> None:
     """Three take turns: each gets a third of the rate, and sleeps at most once per share."""
     time = Time()
     bucket = Bucket(100_000)
@@ -131,7 +133,7 @@ async def test_all_come_equally_far_whoever_could_be_faster() -> None:
     assert len(time.sleeps) <= 90
 
 
-async def test_words_go_on_at_once_unless_much_is_owed() -> None:
+async def test_throttle_delays_small_reads_only_under_large_debt() -> None:
     time = Time()
     bucket = Bucket(10_000)
     few, much = Throttle(bucket, time.loop), Throttle(bucket, time.loop)
@@ -146,7 +148,7 @@ async def test_words_go_on_at_once_unless_much_is_owed() -> None:
 
 
 @pytest.mark.parametrize("octets", [0, -1])
-def test_nothing_can_come_at_a_rate_of_nothing(octets: int) -> None:
+def test_resolver_rate_below_one_is_not_configured(octets: int) -> None:
     with pytest.raises(NotConfigured, match="at least 1 byte/s"):
         Resolver(rate=octets)
 
@@ -170,7 +172,7 @@ def time(monkeypatch: pytest.MonkeyPatch) -> Time:
 
 @pytest.mark.parametrize("take", [iterate, save])
 @pytest.mark.parametrize("scheme", ["http", "ftp"])
-async def test_a_body_comes_no_faster(
+async def test_transfer_is_limited_to_rate(
     take: Take, scheme: str, time: Time, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     server = await serve(nursery, scheme, CONTENT)
@@ -179,7 +181,9 @@ async def test_a_body_comes_no_faster(
     assert LEAST < time.passed < len(CONTENT) / RATE + 0.1
 
 
-async def test_two_at_once_share_it(time: Time, nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_two_concurrent_transfers_share_the_rate(
+    time: Time, nursery: trio.Nursery, tmp_path: Path
+) -> None:
     server = await serve(nursery, "http", CONTENT)
     policy = Policy(allow_port=frozenset({server.port}))
     async with Resolver(policy=policy, rate=RATE) as session, trio.open_nursery() as both:
@@ -189,7 +193,7 @@ async def test_two_at_once_share_it(time: Time, nursery: trio.Nursery, tmp_path:
 
 
 @pytest.mark.parametrize("take", [iterate, save])
-async def test_a_least_rate_is_the_peers(
+async def test_min_rate_ignores_own_throttling(
     take: Take, nursery: trio.Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Our own rate limit is below the minimum, which must not fail the peer; our waits are not idle time."""
@@ -201,7 +205,7 @@ async def test_a_least_rate_is_the_peers(
         assert await take(session, server.url(), tmp_path / "it") == len(CONTENT)
 
 
-async def test_a_cancel_ends_the_waiting_at_once(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_cancel_ends_throttle_wait_immediately(nursery: trio.Nursery, tmp_path: Path) -> None:
     """The rate is 1 byte/s: the transfer would not end in any practical time."""
     server = await serve(nursery, "http", CONTENT)
     policy = Policy(allow_port=frozenset({server.port}))
@@ -215,7 +219,7 @@ async def test_a_cancel_ends_the_waiting_at_once(nursery: trio.Nursery, tmp_path
                 inner.cancel_scope.cancel()
 
 
-def test_under_asyncio(time: Time, tmp_path: Path) -> None:
+def test_rate_limit_works_under_asyncio(time: Time, tmp_path: Path) -> None:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(CONTENT) + CONTENT)

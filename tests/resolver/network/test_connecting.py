@@ -28,7 +28,7 @@ SIX, SIX2, FOUR, FOUR2 = "2001:db8::1", "2001:db8::2", "192.0.2.1", "192.0.2.2"
         ([], []),
     ],
 )
-def test_ipv6_comes_first_and_the_families_take_turns(given: list[str], order: list[str]) -> None:
+def test_interleave_puts_ipv6_first_and_alternates_families(given: list[str], order: list[str]) -> None:
     assert interleave(given) == order
 
 
@@ -63,7 +63,7 @@ class Network:
         ({"a": (0, False), "b": (0, False), "c": (0, True)}, "c", [("a", 0), ("b", 0), ("c", 0)]),
     ],
 )
-async def test_the_next_address_is_tried_after_a_quarter_of_a_second(
+async def test_connect_attempts_try_next_address_after_250_ms(
     behaviour: dict[str, tuple[float, bool]],
     winner: str,
     tried: list[tuple[str, float]],
@@ -78,7 +78,7 @@ async def test_the_next_address_is_tried_after_a_quarter_of_a_second(
     sock.close()
 
 
-async def test_a_second_winner_in_the_same_turn_is_closed(
+async def test_second_connection_in_the_same_turn_is_closed(
     autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     network = Network(a=(0.25, True), b=(0.0, True))
@@ -90,7 +90,7 @@ async def test_a_second_winner_in_the_same_turn_is_closed(
     sock.close()
 
 
-async def test_each_address_and_why_it_failed_is_told(
+async def test_connect_attempts_failure_lists_each_address_and_cause(
     autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connecting, "connect_to", Network(a=(0, False), b=(1, False)))
@@ -98,7 +98,7 @@ async def test_each_address_and_why_it_failed_is_told(
         await ConnectAttempts("h port 70").connect(["a", "b"], 70)
 
 
-async def test_a_cancel_leaves_nothing_open(
+async def test_connect_attempts_cancelled_leave_no_open_socket(
     autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     network = Network(a=(9, True), b=(9, True))
@@ -110,7 +110,7 @@ async def test_a_cancel_leaves_nothing_open(
     assert network.sockets == {}
 
 
-async def test_a_real_connection_has_no_nagle_and_does_not_block() -> None:
+async def test_connected_socket_is_nonblocking_without_nagle() -> None:
     listener, port = silent_listener()
     with listener:
         sock, address = await ConnectAttempts("here").connect(["127.0.0.1"], port)
@@ -120,12 +120,12 @@ async def test_a_real_connection_has_no_nagle_and_does_not_block() -> None:
             assert not sock.getblocking()
 
 
-async def test_a_closed_port_is_unreachable() -> None:
+async def test_connect_to_closed_port_is_unreachable() -> None:
     with closed_port() as port, pytest.raises(Unreachable, match=r"127\.0\.0\.1: connection refused"):
         await ConnectAttempts("here").connect(["127.0.0.1"], port)
 
 
-async def test_a_single_address_that_does_not_answer_is_given_up() -> None:
+async def test_connect_to_unresponsive_address_times_out() -> None:
     """A single address has no cancel scope; its wait has the same deadline."""
     with ExitStack() as opened:
         listener = opened.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
@@ -143,7 +143,7 @@ async def test_a_single_address_that_does_not_answer_is_given_up() -> None:
 
 
 @pytest.mark.parametrize("tls", [False, True])
-async def test_it_makes_no_difference_which_bound_ends_the_wait(
+async def test_connect_timeout_names_host_with_and_without_tls(
     monkeypatch: pytest.MonkeyPatch, *, tls: bool
 ) -> None:
     """With TLS the attempt has a cancel scope with the same deadline."""
@@ -157,7 +157,7 @@ async def test_it_makes_no_difference_which_bound_ends_the_wait(
             pass
 
 
-async def test_a_peer_that_is_not_the_checked_address_is_refused() -> None:
+async def test_check_peer_refuses_unchecked_address() -> None:
     listener, port = silent_listener()
     with listener, socket.create_connection(("127.0.0.1", port)) as sock:
         check_peer(sock.getpeername(), "127.0.0.1")
@@ -182,7 +182,7 @@ async def fail() -> str:
     raise Disconnected("gone")
 
 
-async def test_the_first_result_wins_and_the_other_is_cancelled() -> None:
+async def test_first_of_returns_first_result_and_cancels_the_other() -> None:
     cancelled = False
 
     async def never() -> None:
@@ -197,7 +197,7 @@ async def test_the_first_result_wins_and_the_other_is_cancelled() -> None:
     assert await first_of(never, soon) == (None, FirstResult("soon"))
 
 
-async def test_both_are_given_when_both_came_in_the_same_turn(nursery: trio.Nursery) -> None:
+async def test_first_of_returns_both_results_of_the_same_turn(nursery: trio.Nursery) -> None:
     event = trio.Event()
 
     async def heard() -> str:
@@ -212,14 +212,14 @@ async def test_both_are_given_when_both_came_in_the_same_turn(nursery: trio.Nurs
     assert await first_of(heard, heard) == (FirstResult("heard"), FirstResult("heard"))
 
 
-async def test_none_is_a_value_too() -> None:
+async def test_first_of_accepts_none_as_result() -> None:
     async def nothing() -> None:
         await trio.lowlevel.checkpoint()
 
     assert await first_of(nothing, trio.sleep_forever) == (FirstResult(None), None)
 
 
-async def test_an_error_is_raised_bare_and_keeps_its_cause() -> None:
+async def test_first_of_raises_error_without_group_and_keeps_its_cause() -> None:
     cause = OSError("reset")
 
     async def caused() -> None:
@@ -232,18 +232,18 @@ async def test_an_error_is_raised_bare_and_keeps_its_cause() -> None:
         assert not isinstance(raised.value.__context__, BaseExceptionGroup)
 
 
-async def test_a_value_beside_an_error_is_kept() -> None:
+async def test_first_of_result_takes_precedence_over_error() -> None:
     assert await first_of(fail, at_once) == (None, FirstResult(7))
 
 
-async def test_a_cancel_from_outside_cancels_both_and_stays_a_cancel() -> None:
+async def test_first_of_cancelled_from_outside_cancels_both() -> None:
     with trio.CancelScope() as scope:
         scope.cancel()
         await first_of(trio.sleep_forever, trio.sleep_forever)
     assert scope.cancelled_caught
 
 
-async def test_an_interrupt_comes_bare_even_beside_a_value() -> None:
+async def test_first_of_raises_interrupt_without_group_despite_result() -> None:
     async def interrupted() -> None:
         raise KeyboardInterrupt
 
@@ -251,7 +251,7 @@ async def test_an_interrupt_comes_bare_even_beside_a_value() -> None:
         await first_of(interrupted, at_once)
 
 
-async def test_what_a_listener_raises_comes_bare_even_beside_a_value() -> None:
+async def test_first_of_raises_listener_error_without_group_despite_result() -> None:
     async def mistaken() -> None:
         raise LookupError("of the listener")
 
@@ -260,7 +260,7 @@ async def test_what_a_listener_raises_comes_bare_even_beside_a_value() -> None:
             await first_of(*calls)
 
 
-def test_of_a_group_the_exception_that_tells_most_is_taken() -> None:
+def test_unwrap_group_prefers_first_error_and_interrupts() -> None:
     gone, missing, interrupt = Disconnected("gone"), NotFound("missing"), KeyboardInterrupt()
     assert unwrap_group(BaseExceptionGroup("", [gone, missing])) is gone
     assert (

@@ -79,7 +79,7 @@ class Drip:
             sink.write(await self.receive())
 
     async def start_tls(self) -> None:
-        raise AssertionError("nobody asked for TLS")
+        raise AssertionError("TLS was not requested")
 
     async def aclose(self) -> None:
         await trio.lowlevel.checkpoint()
@@ -134,10 +134,10 @@ async def by_httpx(url: str, limits: Limits, path: Path) -> None:
     raise caught.value.__cause__
 
 
-Way = Callable[[str, Limits, Path], Awaitable[None]]
+Retrieve = Callable[[str, Limits, Path], Awaitable[None]]
 
 
-async def end_of(way: Way, url: str, limits: Limits, path: Path) -> tuple[float, TimedOut]:
+async def time_until_timeout(way: Retrieve, url: str, limits: Limits, path: Path) -> tuple[float, TimedOut]:
     """Return the seconds until the timeout, and the error."""
     began = trio.current_time()
     with pytest.raises(TimedOut) as caught:
@@ -146,16 +146,16 @@ async def end_of(way: Way, url: str, limits: Limits, path: Path) -> tuple[float,
     return trio.current_time() - began, caught.value
 
 
-async def test_a_greeting_that_drips(
+async def test_untrusted_slow_greeting_times_out(
     peer: Connections, autojump_clock: trio.testing.MockClock, tmp_path: Path
 ) -> None:
     for scheme, drip in GREETINGS.items():
         peer(*drip)
         url = URLS.get(scheme, f"{scheme}://{PUBLIC}/a")
-        took, error = await end_of(by_stream, url, Limits(), tmp_path / "file")
+        took, error = await time_until_timeout(by_stream, url, Limits(), tmp_path / "file")
         assert took == pytest.approx(60), scheme
         assert (error.message.endswith(" 60 s"), error.setting) == (True, "limit head=S")
-        took, _ = await end_of(by_stream, url, Limits(head=15), tmp_path / "file")
+        took, _ = await time_until_timeout(by_stream, url, Limits(head=15), tmp_path / "file")
         assert took == pytest.approx(15)
 
 
@@ -171,29 +171,29 @@ async def test_a_greeting_that_drips(
         ("gopher", by_entries),
     ],
 )
-async def test_a_body_that_drips(
-    scheme: str, way: Way, peer: Connections, autojump_clock: trio.testing.MockClock, tmp_path: Path
+async def test_untrusted_slow_body_times_out(
+    scheme: str, way: Retrieve, peer: Connections, autojump_clock: trio.testing.MockClock, tmp_path: Path
 ) -> None:
     peer(*BODIES[scheme])
     url = f"{scheme}://{PUBLIC}/1a" if scheme == "gopher" else f"{scheme}://{PUBLIC}/a"
-    took, error = await end_of(way, url, Limits(), tmp_path / "file")
+    took, error = await time_until_timeout(way, url, Limits(), tmp_path / "file")
     assert took == pytest.approx(600, abs=1)
     assert (error.message.endswith(" 600 s"), error.setting) == (True, "max_time")
-    took, _ = await end_of(way, url, Limits(total=77), tmp_path / "other")
+    took, _ = await time_until_timeout(way, url, Limits(total=77), tmp_path / "other")
     assert took == pytest.approx(77, abs=1)
 
 
-async def test_httpx_has_the_same_time_for_a_head(
+async def test_untrusted_httpx_head_has_the_same_limit(
     peer: Connections, autojump_clock: trio.testing.MockClock, tmp_path: Path
 ) -> None:
     peer(*GREETINGS["http"])
-    took, error = await end_of(by_httpx, f"http://{PUBLIC}/", Limits(), tmp_path)
+    took, error = await time_until_timeout(by_httpx, f"http://{PUBLIC}/", Limits(), tmp_path)
     assert took == pytest.approx(60)
     assert error.setting == "limit head=S"
 
 
 @pytest.mark.parametrize(("thinks", "ends"), [(50, 350), (70, 360)])
-async def test_that_for_a_head_begins_when_all_is_sent(
+async def test_head_limit_starts_when_request_is_sent(
     thinks: int, ends: int, autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server cannot answer a request that the caller has not finished, however long the caller takes."""
@@ -228,7 +228,7 @@ async def test_that_for_a_head_begins_when_all_is_sent(
     assert trio.current_time() - began == pytest.approx(ends)
 
 
-async def test_no_redirect_gives_more_time(
+async def test_redirects_do_not_extend_time_limits(
     peer: Connections, autojump_clock: trio.testing.MockClock, tmp_path: Path
 ) -> None:
     """Each hop of a chain takes 25 s: one attempt has 60 s for all of them, httpx 600 s."""
@@ -245,7 +245,7 @@ async def test_no_redirect_gives_more_time(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Connector, "connect", connect)
-        took, error = await end_of(by_stream, f"http://{PUBLIC}/", Limits(), tmp_path)
+        took, error = await time_until_timeout(by_stream, f"http://{PUBLIC}/", Limits(), tmp_path)
         assert took == pytest.approx(60)
         assert error.setting == "limit head=S"
         transport = HttpxTransport(policy=UNTRUSTED, limits=Limits(hops=100))
@@ -258,7 +258,7 @@ async def test_no_redirect_gives_more_time(
         assert trio.current_time() - began == pytest.approx(600)
 
 
-async def test_who_says_infinity_has_it(
+async def test_infinite_limits_disable_untrusted_defaults(
     peer: Connections, autojump_clock: trio.testing.MockClock, tmp_path: Path
 ) -> None:
     peer(*GREETINGS["http"])
@@ -268,7 +268,7 @@ async def test_who_says_infinity_has_it(
 
 
 @pytest.mark.parametrize("policy", [Policy.default(), Policy.cautious()])
-def test_no_other_policy_bounds_the_time(policy: Policy) -> None:
+def test_other_policies_do_not_bound_time(policy: Policy) -> None:
     assert Limits() == policy.bound(Limits())
     assert (Limits().head, Limits().total) == (None, None)
 
@@ -282,6 +282,6 @@ def test_no_other_policy_bounds_the_time(policy: Policy) -> None:
         (Limits(total=inf), 60, inf),
     ],
 )
-def test_what_holds_under_untrusted(given: Limits, head: float, total: float) -> None:
+def test_untrusted_policy_bounds_head_and_total(given: Limits, head: float, total: float) -> None:
     bound = UNTRUSTED.bound(given)
     assert (bound.head, bound.total, bound.body) == (head, total, given.body)

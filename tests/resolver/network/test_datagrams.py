@@ -50,7 +50,7 @@ def peer() -> Iterator[Peer]:
         yield peer
 
 
-async def test_a_datagram_goes_out_and_one_comes_back_with_its_source(peer: Peer) -> None:
+async def test_datagrams_send_and_receive_with_source_and_events(peer: Peer) -> None:
     events: list[Event] = []
     url = f"prospero://127.0.0.1:{peer.port}/x"
     async with admit(url, events=events).open_datagrams() as datagrams:
@@ -66,7 +66,7 @@ async def test_a_datagram_goes_out_and_one_comes_back_with_its_source(peer: Peer
     assert events == [Sent(url, b"VERSION 5\r\n"), Received(url, b""), Received(url, b"reply")]
 
 
-async def test_others_may_answer_too(peer: Peer) -> None:
+async def test_datagrams_receive_from_another_address(peer: Peer) -> None:
     """A server may answer from another port; the protocol exchange decides."""
     other = Peer("127.0.0.2")
     async with admit(f"prospero://127.0.0.1:{peer.port}/x").open_datagrams() as datagrams:
@@ -79,7 +79,7 @@ async def test_others_may_answer_too(peer: Peer) -> None:
     other.sock.close()
 
 
-async def test_the_largest_datagram_comes_whole(peer: Peer) -> None:
+async def test_datagrams_receive_largest_size_complete(peer: Peer) -> None:
     largest = bytes(65_507)
     async with admit(f"prospero://127.0.0.1:{peer.port}/x").open_datagrams() as datagrams:
         await datagrams.send(PACKET)
@@ -89,14 +89,14 @@ async def test_the_largest_datagram_comes_whole(peer: Peer) -> None:
     assert came.octets == largest
 
 
-async def test_nothing_until_the_deadline_is_none(peer: Peer) -> None:
+async def test_datagrams_receive_returns_none_at_deadline(peer: Peer) -> None:
     async with admit(f"prospero://127.0.0.1:{peer.port}/x").open_datagrams() as datagrams:
         began = datagrams.now()
         assert await datagrams.receive(began + 0.2) is None
         assert datagrams.now() - began >= 0.2
 
 
-async def test_what_waits_is_delivered_after_the_deadline_too(peer: Peer) -> None:
+async def test_datagrams_receive_returns_waiting_data_after_deadline(peer: Peer) -> None:
     async with admit(f"prospero://127.0.0.1:{peer.port}/x").open_datagrams() as datagrams:
         await datagrams.send(PACKET)
         peer.sock.sendto(b"early", (await peer.hear())[1])
@@ -107,7 +107,7 @@ async def test_what_waits_is_delivered_after_the_deadline_too(peer: Peer) -> Non
         assert await datagrams.receive(datagrams.now() - 1) is None
 
 
-async def test_a_datagram_that_is_too_large_cannot_be_sent(peer: Peer) -> None:
+async def test_datagrams_send_oversized_is_unreachable(peer: Peer) -> None:
     async with admit(f"prospero://127.0.0.1:{peer.port}/x").open_datagrams() as datagrams:
         with pytest.raises(Unreachable, match="too long"):
             await datagrams.send(encode_line(bytes([65]) * 70_000))
@@ -123,7 +123,7 @@ def admit_both(port: int) -> UrlGate:
 
 
 @needs_ipv6
-async def test_each_address_of_a_host_can_be_aimed_at(peer: Peer) -> None:
+async def test_datagrams_switch_between_addresses_of_a_host(peer: Peer) -> None:
     """IPv6 comes first; one socket serves both families (S09)."""
     url_gate = admit_both(peer.port)
     async with url_gate.open_datagrams() as datagrams:
@@ -137,7 +137,7 @@ async def test_each_address_of_a_host_can_be_aimed_at(peer: Peer) -> None:
     assert peer.heard_nothing()
 
 
-async def test_where_there_is_no_ipv6_the_other_addresses_are_left(
+async def test_datagrams_without_ipv6_use_other_addresses(
     peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = socket.socket
@@ -156,7 +156,7 @@ async def test_where_there_is_no_ipv6_the_other_addresses_are_left(
         assert (await peer.hear())[0] == b"VERSION 5\r\n"
 
 
-async def test_a_refused_address_gets_nothing(peer: Peer) -> None:
+async def test_datagrams_are_not_sent_to_refused_address(peer: Peer) -> None:
     async def look_up(host: str, port: int) -> list[str]:
         return ["127.0.0.1"]
 
@@ -169,7 +169,7 @@ async def test_a_refused_address_gets_nothing(peer: Peer) -> None:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.2", pytest.param("::1", marks=needs_ipv6)])
-async def test_a_peer_may_turn_us_to_another_place_as_far_as_the_policy_goes(peer: Peer, host: str) -> None:
+async def test_datagrams_redirect_to_allowed_address_and_port(peer: Peer, host: str) -> None:
     other = Peer(host)
     policy = Policy(allow_port={peer.port, other.port})
     url_gate = admit(f"prospero://127.0.0.1:{peer.port}/x", policy=policy)
@@ -188,7 +188,7 @@ async def test_a_peer_may_turn_us_to_another_place_as_far_as_the_policy_goes(pee
     ("address", "port", "rule"),
     [("127.0.0.2", 25, "S04"), ("169.254.169.254", 1525, "S08"), ("224.0.0.1", 1525, "S08")],
 )
-async def test_a_peer_may_not_turn_us_where_no_link_may_lead(
+async def test_datagrams_redirect_to_forbidden_target_is_refused(
     peer: Peer, address: str, port: int, rule: str
 ) -> None:
     policy = Policy(allow_port={peer.port})
@@ -201,9 +201,7 @@ async def test_a_peer_may_not_turn_us_where_no_link_may_lead(
 
 
 @pytest.mark.parametrize(("answering", "allowed"), [("127.0.0.1", True), ("10.0.0.9", False)])
-async def test_the_address_that_answers_leads_no_farther_inside_than_it_is(
-    answering: str, allowed: bool
-) -> None:
+async def test_datagrams_redirect_scope_depends_on_answering_address(answering: str, allowed: bool) -> None:
     """The answering address counts, among all addresses of the host (S08)."""
 
     async def look_up(host: str, port: int) -> list[str]:
@@ -220,7 +218,7 @@ async def test_the_address_that_answers_leads_no_farther_inside_than_it_is(
     assert url_gate.peer == ("127.0.0.2" if allowed else answering)
 
 
-async def test_a_cancel_and_the_end_leave_nothing_open(peer: Peer) -> None:
+async def test_datagrams_close_socket_after_cancel(peer: Peer) -> None:
     async with admit(f"prospero://127.0.0.1:{peer.port}/x").open_datagrams() as datagrams:
         sock = datagrams._sock
         with trio.move_on_after(0.02) as scope:
@@ -229,7 +227,7 @@ async def test_a_cancel_and_the_end_leave_nothing_open(peer: Peer) -> None:
     assert sock.fileno() == -1
 
 
-async def test_a_last_datagram_leaves_while_being_cancelled(peer: Peer) -> None:
+async def test_datagrams_send_at_once_works_while_cancelled(peer: Peer) -> None:
     events: list[Event] = []
     url = f"prospero://127.0.0.1:{peer.port}/x"
     async with admit(url, events=events).open_datagrams() as datagrams:
@@ -243,14 +241,14 @@ async def test_a_last_datagram_leaves_while_being_cancelled(peer: Peer) -> None:
     assert events == [Sent(url, b"VERSION 5\r\n")]
 
 
-async def test_a_last_datagram_that_cannot_leave_is_lost(peer: Peer) -> None:
+async def test_datagrams_send_at_once_ignores_failure(peer: Peer) -> None:
     events: list[Event] = []
     async with admit(f"prospero://127.0.0.1:{peer.port}/x", events=events).open_datagrams() as datagrams:
         datagrams.send_at_once(encode_line(bytes([65]) * 70_000))
     assert events == []
 
 
-async def test_a_peer_that_never_pauses_does_not_keep_us_from_ending(peer: Peer) -> None:
+async def test_datagrams_receive_from_flooding_peer_can_be_cancelled(peer: Peer) -> None:
     """Waiting datagrams are taken without waiting; a time limit ends the loop nevertheless."""
     async with admit(f"prospero://127.0.0.1:{peer.port}/x").open_datagrams() as datagrams:
         await datagrams.send(PACKET)
@@ -262,7 +260,7 @@ async def test_a_peer_that_never_pauses_does_not_keep_us_from_ending(peer: Peer)
         assert scope.cancelled_caught
 
 
-async def test_numbers_are_drawn_from_the_whole_range(peer: Peer) -> None:
+async def test_draw_number_covers_full_range(peer: Peer) -> None:
     async with admit(f"prospero://127.0.0.1:{peer.port}/x").open_datagrams() as datagrams:
         numbers = {datagrams.draw_number() for _ in range(2000)}
     assert 1 <= min(numbers) <= 2000
@@ -271,7 +269,7 @@ async def test_numbers_are_drawn_from_the_whole_range(peer: Peer) -> None:
 
 
 @needs_ipv6
-async def test_an_address_has_one_spelling() -> None:
+async def test_datagrams_normalize_ipv6_address() -> None:
     """The source of an answer must be comparable with the destination of the request."""
     other = Peer("::1")
     async with admit(f"prospero://[0:0:0:0:0:0:0:1]:{other.port}/x").open_datagrams() as datagrams:

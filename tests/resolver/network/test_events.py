@@ -48,17 +48,17 @@ PAGE = Page(OBJECT, "application/octet-stream", headers=(("ETag", '"1"'),), part
 CUT = Behaviour(cut_at=len(encode(Request("GET", "/object"), PAGE)) - HALF, times=1)
 SITE = {"/object": PAGE, "/moved": moved("/object")}
 
-Told = Started | Progress | Retrying | Finished
+TransferEvent = Started | Progress | Retrying | Finished
 
 
-class Ears:
+class EventRecorder:
     """The events of each transfer, by its number."""
 
     def __init__(self) -> None:
-        self.told: dict[int, list[Told]] = defaultdict(list)
+        self.told: dict[int, list[TransferEvent]] = defaultdict(list)
 
     def hear(self, event: Event) -> None:
-        if isinstance(event, Told):
+        if isinstance(event, TransferEvent):
             self.told[event.transfer].append(event)
 
     def session(self) -> Resolver:
@@ -70,24 +70,26 @@ class Ears:
     def tries(self, transfer: int) -> list[int]:
         return [event.attempt for event in self.told[transfer] if isinstance(event, Started)]
 
-    def last(self, transfer: int) -> Told:
+    def last(self, transfer: int) -> TransferEvent:
         return self.told[transfer][-1]
 
 
-async def test_several_at_once_are_told_apart(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_events_of_concurrent_transfers_have_distinct_numbers(
+    nursery: trio.Nursery, tmp_path: Path
+) -> None:
     """Three transfers of one URL, which redirects to another."""
     server = await serve(nursery, SITE)
-    ears = Ears()
-    async with ears.session() as session, trio.open_nursery() as inner:
+    recorder = EventRecorder()
+    async with recorder.session() as session, trio.open_nursery() as inner:
         for name in "abc":
             inner.start_soon(session.save, server.url("/moved"), tmp_path / name)
-    assert sorted(ears.told) == [1, 2, 3]
-    for transfer in ears.told:
-        assert ears.told[transfer][0] == Started(server.url("/moved"), 1)
-        assert ears.last(transfer) == Finished(server.url("/moved"), None)
-        told = [(event.url, event.start, event.expected) for event in ears.progress(transfer)]
+    assert sorted(recorder.told) == [1, 2, 3]
+    for transfer in recorder.told:
+        assert recorder.told[transfer][0] == Started(server.url("/moved"), 1)
+        assert recorder.last(transfer) == Finished(server.url("/moved"), None)
+        told = [(event.url, event.start, event.expected) for event in recorder.progress(transfer)]
         assert set(told) == {(server.url("/object"), 0, len(OBJECT))}
-        assert ears.progress(transfer)[-1].received == len(OBJECT)
+        assert recorder.progress(transfer)[-1].received == len(OBJECT)
 
 
 async def _two(nursery: trio.Nursery, behaviour: Behaviour) -> list[HttpServer]:
@@ -95,39 +97,37 @@ async def _two(nursery: trio.Nursery, behaviour: Behaviour) -> list[HttpServer]:
 
 
 @pytest.mark.parametrize("mirrored", [False, True])
-async def test_all_tries_of_one_transfer_are_its_own(
+async def test_events_of_all_attempts_have_the_same_number(
     mirrored: bool, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     """The second attempt, at the same host or a mirror, reports the position at which it resumes."""
     behaviour = replace(CUT, cut_at=0, times=None) if mirrored else CUT
     first, second = await _two(nursery, behaviour)
-    ears = Ears()
-    async with ears.session() as session:
+    recorder = EventRecorder()
+    async with recorder.session() as session:
         mirrors = [second.url("/moved")] if mirrored else []
         await session.save(first.url("/object"), tmp_path / "object", mirrors=mirrors)
-    assert list(ears.told) == [1]
-    assert ears.tries(1) == [1, 2]
-    (failed,) = [event.error for event in ears.told[1] if isinstance(event, Retrying)]
+    assert list(recorder.told) == [1]
+    assert recorder.tries(1) == [1, 2]
+    (failed,) = [event.error for event in recorder.told[1] if isinstance(event, Retrying)]
     assert isinstance(failed, Disconnected if mirrored else Truncated)
     begun = 0 if mirrored else HALF - OVERLAP
-    assert {event.start for event in ears.progress(1)} == {0, begun}
-    assert (ears.progress(1)[-1].received, ears.progress(1)[-1].start) == (len(OBJECT), begun)
+    assert {event.start for event in recorder.progress(1)} == {0, begun}
+    assert (recorder.progress(1)[-1].received, recorder.progress(1)[-1].start) == (len(OBJECT), begun)
 
 
-async def test_what_is_asked_for_beside_an_object_is_a_transfer_of_its_own(
-    nursery: trio.Nursery, tmp_path: Path
-) -> None:
+async def test_checksum_requests_have_separate_numbers(nursery: trio.Nursery, tmp_path: Path) -> None:
     """Otherwise a file of a few bytes would look like a restart of the object."""
     server = await serve(nursery, {"/object": PAGE, "/object.sha256": Page(b"no digest")})
-    ears = Ears()
-    async with ears.session() as session:
+    recorder = EventRecorder()
+    async with recorder.session() as session:
         await session.save(server.url("/object"), tmp_path / "object", checksum="auto")
-    assert {event.url for event in ears.told[1]} == {server.url("/object")}
-    asked = {event.url: transfer for transfer in ears.told for event in ears.told[transfer]}
-    assert len(asked) == len(ears.told) > 2
+    assert {event.url for event in recorder.told[1]} == {server.url("/object")}
+    asked = {event.url: transfer for transfer in recorder.told for event in recorder.told[transfer]}
+    assert len(asked) == len(recorder.told) > 2
 
 
-async def test_a_number_says_nothing_about_what_was_told() -> None:
+async def test_event_equality_ignores_transfer_number() -> None:
     assert Finished("http://h.example/", None, transfer=1) == Finished("http://h.example/", None)
 
 
@@ -161,9 +161,7 @@ VALUES: dict[str, object] = {
     [copy.copy, copy.deepcopy, *(lambda event, p=p: pickle.loads(pickle.dumps(event, p)) for p in range(6))],
     ids=["copy", "deepcopy", *map(str, range(6))],
 )
-def test_every_event_survives_with_all_that_it_says(
-    kind: type[Event], copied: Callable[[Event], Event]
-) -> None:
+def test_event_survives_copy_and_pickle(kind: type[Event], copied: Callable[[Event], Event]) -> None:
     values = {each.name: VALUES[each.name] for each in fields(kind)}
     if kind is Kept:
         values["octets"] = 9
@@ -189,9 +187,7 @@ def log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
         yield caplog
 
 
-async def test_it_is_off_unless_somebody_turns_it_on(
-    nursery: trio.Nursery, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_log_is_off_by_default(nursery: trio.Nursery, caplog: pytest.LogCaptureFixture) -> None:
     server = await serve(nursery)
     await resolver.fetch(server.url("/about.txt"))
     assert [record for record in caplog.records if record.name.startswith("resolver")] == []
@@ -201,7 +197,7 @@ async def test_it_is_off_unless_somebody_turns_it_on(
 
 
 @pytest.mark.parametrize("logged", [False, True], ids=["", "log"])
-async def test_no_event_is_made_of_what_nobody_hears(
+async def test_events_without_listener_are_not_created(
     logged: bool, nursery: trio.Nursery, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The log, when enabled, gets all events but progress; `Started` and `Finished` are always reported."""
@@ -220,7 +216,7 @@ async def test_no_event_is_made_of_what_nobody_hears(
     assert told == ({Started, Finished, *wire} - {Closed} if logged else set())
 
 
-async def test_each_line_says_which_url(nursery: trio.Nursery, log: pytest.LogCaptureFixture) -> None:
+async def test_log_lines_name_the_url(nursery: trio.Nursery, log: pytest.LogCaptureFixture) -> None:
     server = await serve(nursery)
     url = server.url("/about.txt")
     heard: list[Event] = []
@@ -238,7 +234,7 @@ async def test_each_line_says_which_url(nursery: trio.Nursery, log: pytest.LogCa
     ]
 
 
-async def test_a_resolver_made_before_it_is_turned_on_logs_too(
+async def test_log_enabled_after_resolver_was_made_is_used(
     nursery: trio.Nursery, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A session made before the log is enabled logs while it is enabled, and no longer."""
@@ -254,7 +250,7 @@ async def test_a_resolver_made_before_it_is_turned_on_logs_too(
 
 
 @pytest.mark.parametrize("where", ["in the URL", "given"])
-async def test_a_password_is_in_no_line_and_no_event(
+async def test_password_is_in_no_log_line_and_no_event(
     where: str, nursery: trio.Nursery, log: pytest.LogCaptureFixture
 ) -> None:
     secret = "hunter-two"
@@ -281,7 +277,7 @@ async def test_a_password_is_in_no_line_and_no_event(
 
 
 @pytest.mark.parametrize("kind", [Finished, lambda url, error: Retrying(url, error, 1.0)])
-def test_what_drives_a_terminal_is_shown(kind: type[Finished], log: pytest.LogCaptureFixture) -> None:
+def test_log_escapes_control_characters(kind: type[Finished], log: pytest.LogCaptureFixture) -> None:
     """Line ends too: a reader of the log takes one line for one event."""
     listener = combine_listeners(None)
     assert listener is not None
@@ -290,7 +286,7 @@ def test_what_drives_a_terminal_is_shown(kind: type[Finished], log: pytest.LogCa
     assert log.records[0].getMessage().isprintable()
 
 
-async def test_a_transport_goes_on_with_the_same_log(log: pytest.LogCaptureFixture) -> None:
+async def test_httpx_transport_reuses_its_listener(log: pytest.LogCaptureFixture) -> None:
     transport = HttpxTransport()
     before = transport._network.listener
     await transport._network.__aenter__()

@@ -36,13 +36,15 @@ class Names:
         ("a.b.localhost", ("::1", "127.0.0.1")),
     ],
 )
-async def test_some_hosts_are_never_looked_up(host: str, addresses: tuple[str, ...]) -> None:
+async def test_lookup_cache_does_not_look_up_literals_and_localhost(
+    host: str, addresses: tuple[str, ...]
+) -> None:
     names = Names()
     assert await LookupCache(names).addresses_of(host, 70) == addresses
     assert names.asked == []
 
 
-async def test_an_answer_serves_for_a_minute(mock_clock: trio.testing.MockClock) -> None:
+async def test_lookup_cache_keeps_answer_for_a_minute(mock_clock: trio.testing.MockClock) -> None:
     names = Names(["192.0.2.1"], ["192.0.2.2"])
     cache = LookupCache(names)
     assert await cache.addresses_of("h.example", 70) == ("192.0.2.1",)
@@ -53,12 +55,12 @@ async def test_an_answer_serves_for_a_minute(mock_clock: trio.testing.MockClock)
     assert names.asked == [("h.example", 70), ("h.example", 70)]
 
 
-async def test_zones_repetitions_and_what_is_no_address_are_dropped() -> None:
+async def test_lookup_cache_drops_zones_duplicates_and_non_addresses() -> None:
     names = Names(["fe80::1%eth0", "192.0.2.1", "192.0.2.1", "elsewhere.example"])
     assert await LookupCache(names).addresses_of("h.example", 70) == ("fe80::1", "192.0.2.1")
 
 
-async def test_no_address_is_unreachable_and_is_not_kept() -> None:
+async def test_lookup_cache_does_not_keep_empty_answer() -> None:
     names = Names([], ["192.0.2.1"])
     cache = LookupCache(names)
     with pytest.raises(Unreachable, match=r"no address .*h\.example"):
@@ -66,7 +68,7 @@ async def test_no_address_is_unreachable_and_is_not_kept() -> None:
     assert await cache.addresses_of("h.example", 70) == ("192.0.2.1",)
 
 
-async def test_the_oldest_answer_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_lookup_cache_evicts_oldest_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lookup, "CAPACITY", 2)
     names = Names(["192.0.2.1"], ["192.0.2.2"], ["192.0.2.3"], ["192.0.2.4"])
     cache = LookupCache(names)
@@ -89,10 +91,10 @@ class FakeResolver(trio.abc.HostnameResolver):
         return [(socket.AF_INET, type, 6, "", (address, port)) for address in self.answer]
 
     async def getnameinfo(self, sockaddr, flags):  # type: ignore[no-untyped-def]
-        raise AssertionError("nobody asks for a name")
+        raise AssertionError("unexpected reverse lookup")
 
 
-async def test_the_system_gets_the_name_as_octets() -> None:
+async def test_look_up_passes_name_as_bytes() -> None:
     system = FakeResolver(["192.0.2.7", "192.0.2.8"])
     trio.socket.set_custom_hostname_resolver(system)
     assert await look_up("under_score.example", 70) == ["192.0.2.7", "192.0.2.8"]
@@ -108,7 +110,7 @@ async def test_the_system_gets_the_name_as_octets() -> None:
         (UnicodeError("label too long"), True),
     ],
 )
-async def test_what_the_system_does_not_know_is_unreachable(error: Exception, lasting: bool) -> None:
+async def test_look_up_failure_is_unreachable(error: Exception, lasting: bool) -> None:
     trio.socket.set_custom_hostname_resolver(FakeResolver(error))
     with pytest.raises(Unreachable, match=r"no\.example: (Name|label)") as raised:
         await look_up("no.example", 70)

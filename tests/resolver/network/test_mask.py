@@ -23,7 +23,7 @@ def secrets_of(*secrets: bytes) -> SentSecrets:
     return found
 
 
-def told(secrets: SentSecrets, pieces: list[bytes]) -> list[bytes]:
+def listener_bytes(secrets: SentSecrets, pieces: list[bytes]) -> list[bytes]:
     """Return the bytes that a listener gets for these segments, followed by an end."""
     reading = MaskedError(secrets)
     heard = [*map(reading.feed, pieces), reading.flush()]
@@ -32,9 +32,9 @@ def told(secrets: SentSecrets, pieces: list[bytes]) -> list[bytes]:
 
 @pytest.mark.parametrize("first", range(len(SAID)))
 @pytest.mark.parametrize("length", [0, 1, 3, 6])
-def test_a_secret_in_pieces_is_hidden(first: int, length: int) -> None:
+def test_masked_reader_hides_secret_across_segments(first: int, length: int) -> None:
     cut = [SAID[:first], SAID[first : first + length], SAID[first + length :]]
-    assert b"".join(told(secrets_of(b"sesame"), cut)) == b"230 hello ****, sesa\r\nses se**** ****"
+    assert b"".join(listener_bytes(secrets_of(b"sesame"), cut)) == b"230 hello ****, sesa\r\nses se**** ****"
 
 
 FEW = st.text("ab", max_size=40).map(str.encode)
@@ -42,29 +42,34 @@ LONG = st.text("ab", min_size=4, max_size=40).map(str.encode)
 
 
 @given(FEW, st.lists(LONG, max_size=3), st.data())
-def test_it_is_the_same_in_any_pieces(octets: bytes, secrets: list[bytes], data: st.DataObject) -> None:
+def test_masked_reader_result_is_independent_of_segmentation(
+    octets: bytes, secrets: list[bytes], data: st.DataObject
+) -> None:
     """Also when one secret is part of another, or overlaps itself."""
     found = secrets_of(*secrets)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(octets)), max_size=8)))
     pieces = [octets[a:b] for a, b in zip([0, *cuts], [*cuts, len(octets)], strict=True)]
-    assert b"".join(told(found, pieces)) == found.hide(octets)
+    assert b"".join(listener_bytes(found, pieces)) == found.hide(octets)
     assert not [secret for secret in secrets if secret in found.hide(octets)]
 
 
-def test_a_short_one_is_hidden_where_it_is_a_word() -> None:
+def test_short_secret_is_hidden_only_as_a_word() -> None:
     secrets = secrets_of(b"pw")
     assert secrets.hide(b"331 pw? pwd 'pw' xpw pw") == b"331 ****? pwd '****' xpw ****"
-    assert b"".join(told(secrets, [b"331 pw", b"d is ", b"p", b"w", b" pw"])) == b"331 pwd is **** ****"
+    assert (
+        b"".join(listener_bytes(secrets, [b"331 pw", b"d is ", b"p", b"w", b" pw"]))
+        == b"331 pwd is **** ****"
+    )
 
 
-def test_an_empty_one_hides_nothing() -> None:
+def test_empty_secret_hides_nothing() -> None:
     assert secrets_of(b"").hide(b"230 hello") == b"230 hello"
     assert secrets_of(b"").hide_in_text("230 hello") == "230 hello"
     assert secrets_of(b"").count_safe(b"x") == 1
 
 
 @pytest.mark.parametrize("secret", ["p\xe4ss'w\"ort", "back\\slash", "tab\there", "\u20ac\u20ac\u20ac\u20ac"])
-def test_messages_hide_what_they_write_with_escapes(secret: str) -> None:
+def test_hide_in_text_hides_escaped_secrets(secret: str) -> None:
     secrets = secrets_of(secret.encode())
     for text in (
         secret,
@@ -77,7 +82,7 @@ def test_messages_hide_what_they_write_with_escapes(secret: str) -> None:
         assert inner not in secrets.hide_in_text(f"the server said {text}")
 
 
-def test_what_goes_out_later_is_hidden_too() -> None:
+def test_mask_hides_secrets_added_later() -> None:
     """A retrieval joined the connection before another retrieval sent a password on it."""
     mask, secrets = Mask(), SentSecrets()
     mask.watch(secrets)
@@ -122,16 +127,16 @@ GIVEN = (
 
 @pytest.mark.parametrize("first", range(len(GIVEN)))
 @pytest.mark.parametrize("length", [0, 1, 12])
-def test_the_value_of_a_cookie_is_hidden_when_it_is_given(first: int, length: int) -> None:
+def test_set_cookie_value_is_hidden_when_received(first: int, length: int) -> None:
     """The value was never sent, so that it is not a known secret; the head may come in any segments."""
     cut = [GIVEN[:first], GIVEN[first : first + length], GIVEN[first + length :]]
-    assert b"".join(told(secrets_of(), cut)) == (
+    assert b"".join(listener_bytes(secrets_of(), cut)) == (
         b"HTTP/1.1 200 OK\r\nSet-Cookie: c=****; Path=/\r\nset-cookie:d=****\r\nX: Set-Cookie: e=f\r\n\r\n"
     )
 
 
-def test_a_field_without_an_end_is_not_kept_for_ever() -> None:
-    heard = told(secrets_of(), [b"Set-Cookie: c=", *(b"x" * 1_000 for _ in range(100)), b"\r\n"])
+def test_unterminated_cookie_field_is_not_buffered() -> None:
+    heard = listener_bytes(secrets_of(), [b"Set-Cookie: c=", *(b"x" * 1_000 for _ in range(100)), b"\r\n"])
     assert len(heard) > 1
     assert heard[0] == b"Set-Cookie: c=****"
 
@@ -139,7 +144,7 @@ def test_a_field_without_an_end_is_not_kept_for_ever() -> None:
 # Credentials that were prompted for are cached by host and port, up to a capacity.
 
 
-async def test_places_without_number_are_not_all_remembered() -> None:
+async def test_credential_cache_is_bounded() -> None:
     asked: list[str] = []
 
     async def ask(scheme: str, host: str, port: int, user: bytes | None) -> Credentials | None:
@@ -157,7 +162,7 @@ async def test_places_without_number_are_not_all_remembered() -> None:
     assert (found.user, asked.count("h0")) == (b"h0", 2)
 
 
-async def test_what_is_known_waits_for_nobody_who_is_asked(nursery: trio.Nursery) -> None:
+async def test_credential_cache_hit_does_not_wait_for_other_prompts(nursery: trio.Nursery) -> None:
     """The user may need long to answer for another host."""
 
     async def ask(scheme: str, host: str, port: int, user: bytes | None) -> Credentials | None:
@@ -173,7 +178,7 @@ async def test_what_is_known_waits_for_nobody_who_is_asked(nursery: trio.Nursery
         assert await keeper.request("ftp", "known", 21, None) is first
 
 
-async def test_a_source_that_answers_otherwise_is_asked_again() -> None:
+async def test_credential_cache_asks_again_after_none() -> None:
     class Source:
         round = 0
 

@@ -27,7 +27,7 @@ from tests.resolver.network.peers import admit, start
 PINNED = NETSTRING._replace(name="pinned", certificates="pin")
 
 
-class Kept:
+class PinFile:
     """The file of pins, in a directory that does not exist yet."""
 
     def __init__(self, folder: Path) -> None:
@@ -46,10 +46,10 @@ class Kept:
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kept]:
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PinFile]:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     with registered(PINNED):
-        yield Kept(tmp_path)
+        yield PinFile(tmp_path)
 
 
 class Server:
@@ -80,7 +80,9 @@ async def meet(port: int) -> bytes:
         return await stream.receive()
 
 
-async def test_the_first_certificate_is_kept_and_has_to_come_again(nursery: trio.Nursery, home: Kept) -> None:
+async def test_first_certificate_is_pinned_and_a_changed_one_is_an_error(
+    nursery: trio.Nursery, home: PinFile
+) -> None:
     server = Server()
     port = await start(nursery, server.attend)
     assert [await meet(port), await meet(port)] == [b"hello", b"hello"]
@@ -101,7 +103,7 @@ async def test_the_first_certificate_is_kept_and_has_to_come_again(nursery: trio
     assert await meet(port) == b"hello"
 
 
-async def test_pins_host_with_the_dot_of_the_root_is_the_same_host(home: Kept) -> None:
+async def test_pins_host_with_the_dot_of_the_root_is_the_same_host(home: PinFile) -> None:
     pins = Pins()
     await pins.check("h.example", 1, b"one")
     with pytest.raises(TlsError, match="another certificate"):
@@ -109,17 +111,17 @@ async def test_pins_host_with_the_dot_of_the_root_is_the_same_host(home: Kept) -
     assert [line.split()[0] for line in home.lines()] == ["h.example"]
 
 
-async def test_no_authority_is_asked_and_other_schemes_are_as_before(nursery: trio.Nursery) -> None:
+async def test_pinning_does_not_affect_other_schemes(nursery: trio.Nursery) -> None:
     server = Server()
     port = await start(nursery, server.attend)
     assert await meet(port) == b"hello"
     with pytest.raises(TlsError) as caught:
         async with admit(f"https://127.0.0.1:{port}/").connect(tls=True):
-            raise AssertionError("nobody vouches for it")
+            raise AssertionError("the certificate was accepted")
     assert isinstance(caught.value.__cause__, ssl.SSLCertVerificationError)
 
 
-async def test_places_are_told_apart_by_host_and_port(home: Kept) -> None:
+async def test_pins_distinguish_host_and_port(home: PinFile) -> None:
     pins = Pins()
     for host, port in (("h.example", 1), ("h.example", 2), ("::1", 1)):
         await pins.check(host, port, host.encode() + b"%d" % port)
@@ -130,7 +132,7 @@ async def test_places_are_told_apart_by_host_and_port(home: Kept) -> None:
     assert len(home.lines()) == 4
 
 
-async def test_who_met_it_meanwhile_has_the_word(home: Kept) -> None:
+async def test_concurrent_first_contacts_write_one_pin(home: PinFile) -> None:
     """Two runs that meet a server for the first time write one line; the later one is checked against it."""
     await Pins().check("h.example", 1, b"mine")
     before = home.lines()
@@ -141,14 +143,14 @@ async def test_who_met_it_meanwhile_has_the_word(home: Kept) -> None:
     assert home.lines()[:-1] == before
 
 
-async def test_a_line_of_ones_own_counts_before_the_first_visit(home: Kept) -> None:
+async def test_pin_written_by_user_is_checked_on_first_contact(home: PinFile) -> None:
     home.write(f"H.example 1 SHA256:{sha256(b'mine').hexdigest().upper()}\n")
     await Pins().check("h.example", 1, b"mine")
     with pytest.raises(TlsError):
         await Pins().check("h.example", 1, b"another")
 
 
-async def test_of_two_that_are_met_at_once_one_is_known(home: Kept) -> None:
+async def test_concurrent_first_contacts_accept_one_certificate(home: PinFile) -> None:
     """Each meets another certificate: the one written first is valid for both."""
     ended: list[bool] = []
 
@@ -167,31 +169,31 @@ async def test_of_two_that_are_met_at_once_one_is_known(home: Kept) -> None:
     assert len(home.lines()) == 1
 
 
-def test_under_asyncio_too(home: Kept) -> None:
+def test_pins_work_under_asyncio(home: PinFile) -> None:
     asyncio.run(Pins().check("h.example", 1, b"one"))
     with pytest.raises(TlsError):
         asyncio.run(Pins().check("h.example", 1, b"other"))
 
 
 @pytest.mark.parametrize("written", ["h.example sha256:aa\n", "a b c d\n", "h.example port sha256:aa\n"])
-async def test_a_line_that_says_nothing_is_told(home: Kept, written: str) -> None:
+async def test_pins_report_line_of_malformed_entry(home: PinFile, written: str) -> None:
     home.write("# mine\n\n" + written)
     with pytest.raises(NotConfigured, match="line 3"):
         await Pins().check("h.example", 1, b"x")
 
 
-async def test_others_may_not_write_to_it(home: Kept) -> None:
+async def test_pins_refuse_file_writable_by_others(home: PinFile) -> None:
     home.write("", 0o666)
     with pytest.raises(NotConfigured, match="chmod"):
         await Pins().check("h.example", 1, b"x")
 
 
-async def test_what_cannot_be_kept_is_not_trusted(home: Kept) -> None:
+async def test_pins_that_cannot_be_stored_are_a_local_error(home: PinFile) -> None:
     home.path.parent.write_text("no directory")
     with pytest.raises(LocalError):
         await Pins().check("h.example", 1, b"x")
 
 
-async def test_no_certificate_is_none(home: Kept) -> None:
+async def test_pins_refuse_missing_certificate(home: PinFile) -> None:
     with pytest.raises(TlsError, match="no certificate"):
         await Pins().check("h.example", 1, b"")

@@ -65,7 +65,7 @@ async def lend(url_gate: UrlGate, pool_key: str = "me", state: object = "m") -> 
         return pooled.stream, pooled.state
 
 
-async def test_what_is_left_in_order_serves_again(nursery: trio.Nursery) -> None:
+async def test_pool_reuses_connection_released_in_order(nursery: trio.Nursery) -> None:
     echo = Echo()
     port = await start(nursery, echo.serve)
     async with Network(policy=Policy.default()) as network:
@@ -78,7 +78,7 @@ async def test_what_is_left_in_order_serves_again(nursery: trio.Nursery) -> None
     assert len(echo.streams) == 1
 
 
-async def test_nothing_is_kept_outside_the_door(nursery: trio.Nursery) -> None:
+async def test_pool_outside_its_context_keeps_no_connection(nursery: trio.Nursery) -> None:
     echo = Echo()
     port = await start(nursery, echo.serve)
     network = Network(policy=Policy.default())
@@ -92,7 +92,7 @@ async def test_nothing_is_kept_outside_the_door(nursery: trio.Nursery) -> None:
 
 
 @pytest.mark.parametrize("how", ["unsaid", "raised", "cancelled"])
-async def test_what_is_not_in_order_is_closed(how: str, nursery: trio.Nursery) -> None:
+async def test_pool_closes_connection_not_in_order(how: str, nursery: trio.Nursery) -> None:
     echo = Echo()
     port = await start(nursery, echo.serve)
     async with Network(policy=Policy.default()) as network:
@@ -123,7 +123,9 @@ async def test_what_is_not_in_order_is_closed(how: str, nursery: trio.Nursery) -
         ("http://127.0.0.1:{other}/", "me"),
     ],
 )
-async def test_another_key_is_another_connection(url: str, pool_key: str, nursery: trio.Nursery) -> None:
+async def test_pool_does_not_share_connections_between_keys(
+    url: str, pool_key: str, nursery: trio.Nursery
+) -> None:
     echo = Echo()
     port, other = await start(nursery, echo.serve), await start(nursery, echo.serve)
     async with Network(policy=Policy(allow_port={port, other})) as network:
@@ -145,7 +147,7 @@ async def end_with_a_reset(stream: trio.SocketStream) -> None:
 
 
 @pytest.mark.parametrize("surprise", [say_and_end, end, end_with_a_reset])
-async def test_a_connection_on_which_anything_came_is_not_used(
+async def test_pool_drops_connection_that_received_data_or_ended(
     surprise: Serve, nursery: trio.Nursery
 ) -> None:
     first: list[trio.SocketStream] = []
@@ -168,7 +170,7 @@ async def test_a_connection_on_which_anything_came_is_not_used(
             await trio.lowlevel.checkpoint()
 
 
-async def test_inside_tls_too(nursery: trio.Nursery, tmp_path: object) -> None:
+async def test_pool_reuses_tls_connection(nursery: trio.Nursery, tmp_path: object) -> None:
     authority = trustme.CA()
     served: list[object] = []
 
@@ -191,7 +193,7 @@ async def test_inside_tls_too(nursery: trio.Nursery, tmp_path: object) -> None:
     assert len(served) == 1
 
 
-async def test_what_tls_holds_unread_makes_it_unfit(nursery: trio.Nursery) -> None:
+async def test_pool_drops_connection_with_unread_tls_data(nursery: trio.Nursery) -> None:
     """The bytes have left the socket: only OpenSSL knows of them."""
     authority = trustme.CA()
     served: list[object] = []
@@ -216,7 +218,7 @@ async def test_what_tls_holds_unread_makes_it_unfit(nursery: trio.Nursery) -> No
     assert len(served) == 2
 
 
-async def test_each_use_is_judged_anew(nursery: trio.Nursery) -> None:
+async def test_pool_checks_policy_on_each_use(nursery: trio.Nursery) -> None:
     """S09: a pooled connection serves only if its address may be connected to now."""
     echo = Echo()
     port = await start(nursery, echo.serve)
@@ -250,7 +252,7 @@ class Fake:
         self.closed = True
 
 
-async def test_the_last_one_used_comes_first() -> None:
+async def test_pool_take_returns_last_used_connection_first() -> None:
     pool = ConnectionPool()
     pool.open()
     fakes = [Fake() for _ in range(3)]
@@ -260,7 +262,7 @@ async def test_the_last_one_used_comes_first() -> None:
     assert [kept and kept.state for kept in taken] == [2, 1, 0, None]
 
 
-async def test_one_that_suits_comes_before_all_others_and_spares_the_last() -> None:
+async def test_pool_take_prefers_suitable_connection_and_spares_the_last() -> None:
     """If no connection suits, the first is taken: the last may suit the next request."""
     pool = ConnectionPool()
     pool.open()
@@ -277,7 +279,7 @@ def _is_odd(state: object) -> bool:
     return bool(state % 2)
 
 
-async def test_it_waits_no_longer_than_its_lifetime(autojump_clock: trio.testing.MockClock) -> None:
+async def test_pool_drops_connection_after_its_lifetime(autojump_clock: trio.testing.MockClock) -> None:
     pool, fake, late = ConnectionPool(), Fake(), Fake()
     pool.open()
     await pool.put("k", fake, 1)  # type: ignore[arg-type]
@@ -289,7 +291,7 @@ async def test_it_waits_no_longer_than_its_lifetime(autojump_clock: trio.testing
     assert await pool.take("k", "a") is not None
 
 
-async def test_the_oldest_makes_room() -> None:
+async def test_pool_evicts_oldest_connection() -> None:
     pool, fakes = ConnectionPool(), [Fake() for _ in range(CAPACITY + 2)]
     pool.open()
     for number, fake in enumerate(fakes):
@@ -364,7 +366,7 @@ def terms(name: str) -> StreamSettings:
 
 
 @dataclass
-class Company:
+class PipelineHarness:
     """A pipeline and the pool behind it."""
 
     stream: FakeStream
@@ -373,7 +375,7 @@ class Company:
     pipelines: Pipelines
 
     @classmethod
-    async def gather(cls, state: State | None = None, pool: ConnectionPool | None = None) -> Company:
+    async def gather(cls, state: State | None = None, pool: ConnectionPool | None = None) -> PipelineHarness:
         stream, state = FakeStream(), state or State()
         pipelines = Pipelines(ConnectionPool() if pool is None else pool)
 
@@ -410,167 +412,167 @@ def started(nursery: trio.Nursery, wait: Callable[[], Awaitable[object]]) -> lis
     return outcome
 
 
-async def test_requests_are_sent_in_the_order_they_came(nursery: trio.Nursery) -> None:
-    company = await Company.gather()
-    first, second, third = company.add("1", "2", "3")
+async def test_pipeline_sends_requests_in_order(nursery: trio.Nursery) -> None:
+    harness = await PipelineHarness.gather()
+    first, second, third = harness.add("1", "2", "3")
     waiting = [started(nursery, partial(send, slot)) for slot in (third, second)]
     await trio.testing.wait_all_tasks_blocked()
-    assert company.stream.sent == []
+    assert harness.stream.sent == []
     await send(first)
     await trio.testing.wait_all_tasks_blocked()
-    assert company.stream.sent == ["1", "2", "3"]
+    assert harness.stream.sent == ["1", "2", "3"]
     assert waiting == [[None], [None]]
 
 
-async def test_requests_are_sent_only_where_there_is_room(nursery: trio.Nursery) -> None:
-    company = await Company.gather(State(room=0))
-    first, second = company.add("1", "2")
+async def test_pipeline_sends_requests_only_with_room(nursery: trio.Nursery) -> None:
+    harness = await PipelineHarness.gather(State(room=0))
+    first, second = harness.add("1", "2")
     await send(first)  # the first request needs no room
     sent = started(nursery, lambda: send(second))
     await trio.testing.wait_all_tasks_blocked()
     assert sent == []
-    await company.leave(first)
+    await harness.leave(first)
     await trio.testing.wait_all_tasks_blocked()
     assert sent == [None]
 
 
-async def test_responses_are_read_one_after_the_other(nursery: trio.Nursery) -> None:
-    company = await Company.gather()
-    slots = company.add("1", "2", "3")
+async def test_pipeline_reads_responses_in_order(nursery: trio.Nursery) -> None:
+    harness = await PipelineHarness.gather()
+    slots = harness.add("1", "2", "3")
     for slot in slots:
         await send(slot)
     turns = [started(nursery, slot.start_response) for slot in slots]
     for index, slot in enumerate(slots):
         await trio.testing.wait_all_tasks_blocked()
         assert [bool(turn) for turn in turns] == [other <= index for other in range(3)]
-        await company.leave(slot)
-    assert company.stream.closed == 1
+        await harness.leave(slot)
+    assert harness.stream.closed == 1
 
 
-async def test_in_a_new_generation_all_send_again_in_order(nursery: trio.Nursery) -> None:
-    company = await Company.gather()
-    slots = company.add("1", "2", "3")
+async def test_pipeline_new_generation_resends_all_in_order(nursery: trio.Nursery) -> None:
+    harness = await PipelineHarness.gather()
+    slots = harness.add("1", "2", "3")
     for slot in slots:
         await send(slot)
     turns = [started(nursery, slot.start_response) for slot in slots]
-    company.state.generation += 1
-    company.state.room = 0
+    harness.state.generation += 1
+    harness.state.room = 0
     await slots[0].stream.send(PIPELINE_LINE)
     await trio.testing.wait_all_tasks_blocked()
     assert turns == [[None]] * 3, "all but the first are told that they have to send again"
     again = [started(nursery, partial(send, slot)) for slot in reversed(slots[1:])]
     await trio.testing.wait_all_tasks_blocked()
     assert again == [[], []]
-    company.state.room = 100
+    harness.state.room = 100
     await slots[0].stream.send(PIPELINE_LINE)
     await trio.testing.wait_all_tasks_blocked()
-    assert company.stream.sent == ["1", "2", "3", "1", "1", "2", "3"]
+    assert harness.stream.sent == ["1", "2", "3", "1", "1", "2", "3"]
 
 
 @pytest.mark.parametrize("index", [0, 1])
-async def test_who_fails_takes_along_those_behind(nursery: trio.Nursery, index: int) -> None:
-    company = await Company.gather()
-    slots = company.add("1", "2", "3")
+async def test_pipeline_failure_disconnects_later_slots(nursery: trio.Nursery, index: int) -> None:
+    harness = await PipelineHarness.gather()
+    slots = harness.add("1", "2", "3")
     for slot in slots:
         await send(slot)
     turns = [started(nursery, slot.start_response) for slot in slots]
     await trio.testing.wait_all_tasks_blocked()
-    await company.leave(slots[index], ended=False)
+    await harness.leave(slots[index], ended=False)
     await trio.testing.wait_all_tasks_blocked()
     assert isinstance(turns[2][0], Disconnected)
-    assert company.pipeline.closed
+    assert harness.pipeline.closed
     for slot in slots:
         if slot is not slots[index]:
-            await company.leave(slot, ended=slot is slots[0])
-    assert company.stream.closed >= 1
-    assert company.stream.lines.count(GOODBYE) == 0, "no farewell on a connection out of step"
+            await harness.leave(slot, ended=slot is slots[0])
+    assert harness.stream.closed >= 1
+    assert harness.stream.lines.count(GOODBYE) == 0, "no farewell on a connection out of step"
 
 
-async def test_who_has_sent_nothing_leaves_no_trace(nursery: trio.Nursery) -> None:
-    company = await Company.gather()
-    first, second, third = company.add("1", "2", "3")
+async def test_pipeline_slot_without_request_can_leave(nursery: trio.Nursery) -> None:
+    harness = await PipelineHarness.gather()
+    first, second, third = harness.add("1", "2", "3")
     await send(first)
-    await company.leave(second, ended=False)
+    await harness.leave(second, ended=False)
     await send(third)
-    await company.leave(first)
+    await harness.leave(first)
     await third.start_response()
-    await company.leave(third)
-    assert company.pipeline.in_order
+    await harness.leave(third)
+    assert harness.pipeline.in_order
 
 
-async def test_those_behind_silence_need_not_try_again(nursery: trio.Nursery) -> None:
-    company = await Company.gather()
-    first, second = company.add("1", "2")
+async def test_pipeline_timeout_is_shared_by_later_slots(nursery: trio.Nursery) -> None:
+    harness = await PipelineHarness.gather()
+    first, second = harness.add("1", "2")
     await send(first)
     await send(second)
     turn = started(nursery, second.start_response)
-    company.stream.silent = True
+    harness.stream.silent = True
     with pytest.raises(TimedOut):
         await first.stream.receive()
-    await company.leave(first, ended=False)
+    await harness.leave(first, ended=False)
     await trio.testing.wait_all_tasks_blocked()
     assert isinstance(turn[0], TimedOut)
 
 
-async def test_a_cancel_while_waiting_frees_the_slot(nursery: trio.Nursery) -> None:
-    company = await Company.gather(State(room=0))
-    first, second, third = company.add("1", "2", "3")
+async def test_pipeline_cancel_while_waiting_frees_the_slot(nursery: trio.Nursery) -> None:
+    harness = await PipelineHarness.gather(State(room=0))
+    first, second, third = harness.add("1", "2", "3")
     await send(first)
     with trio.move_on_after(0):
         await second.start_request()
-    await company.leave(second, ended=False)
-    await company.leave(first)
+    await harness.leave(second, ended=False)
+    await harness.leave(first)
     await send(third)
-    assert company.stream.sent == ["1", "3"]
+    assert harness.stream.sent == ["1", "3"]
 
 
-async def test_the_last_one_puts_the_connection_away() -> None:
+async def test_pipeline_last_slot_returns_connection_to_pool() -> None:
     pool = ConnectionPool()
     pool.open()
-    company = await Company.gather(pool=pool)
-    (slot,) = company.add("1")
+    harness = await PipelineHarness.gather(pool=pool)
+    (slot,) = harness.add("1")
     await send(slot)
-    await company.leave(slot)
-    assert (len(pool), company.stream.closed) == (1, 0)
+    await harness.leave(slot)
+    assert (len(pool), harness.stream.closed) == (1, 0)
     await pool.aclose()
-    assert (company.stream.lines, company.stream.closed) == ([PIPELINE_LINE, GOODBYE], 1)
+    assert (harness.stream.lines, harness.stream.closed) == ([PIPELINE_LINE, GOODBYE], 1)
 
 
 @pytest.mark.parametrize(("ended", "idle"), [(False, True), (True, False)])
-async def test_pipeline_what_is_not_in_order_is_closed(ended: bool, idle: bool) -> None:
+async def test_pipeline_not_in_order_is_closed(ended: bool, idle: bool) -> None:
     pool = ConnectionPool()
     pool.open()
-    company = await Company.gather(State(idle=idle), pool)
-    (slot,) = company.add("1")
+    harness = await PipelineHarness.gather(State(idle=idle), pool)
+    (slot,) = harness.add("1")
     await send(slot)
-    await company.leave(slot, ended=ended)
-    assert (len(pool), company.stream.closed, company.stream.lines) == (0, 1, [PIPELINE_LINE])
+    await harness.leave(slot, ended=ended)
+    assert (len(pool), harness.stream.closed, harness.stream.lines) == (0, 1, [PIPELINE_LINE])
 
 
-async def test_who_comes_joins_the_pipeline_that_is_there() -> None:
-    company = await Company.gather()
-    company.add("1")
+async def test_pipelines_join_reuses_pipeline_of_same_key_and_address() -> None:
+    harness = await PipelineHarness.gather()
+    harness.add("1")
 
     async def open_() -> tuple[SocketStream, State]:
         return cast(SocketStream, FakeStream()), State()
 
-    assert await company.pipelines.join("key", HERE, open_) is company.pipeline
-    assert await company.pipelines.join("other", HERE, open_) is not company.pipeline
-    assert await company.pipelines.join("key", ("192.0.2.1",), open_) is not company.pipeline, (
+    assert await harness.pipelines.join("key", HERE, open_) is harness.pipeline
+    assert await harness.pipelines.join("other", HERE, open_) is not harness.pipeline
+    assert await harness.pipelines.join("key", ("192.0.2.1",), open_) is not harness.pipeline, (
         "not where it may go"
     )
 
 
-async def test_nobody_joins_a_pipeline_that_is_out_of_step() -> None:
-    company = await Company.gather()
-    first, _ = company.add("1", "2")
+async def test_pipelines_join_skips_pipeline_out_of_step() -> None:
+    harness = await PipelineHarness.gather()
+    first, _ = harness.add("1", "2")
     await send(first)
-    await company.leave(first, ended=False)
+    await harness.leave(first, ended=False)
 
     async def open_() -> tuple[SocketStream, State]:
         return cast(SocketStream, FakeStream()), State()
 
-    assert await company.pipelines.join("key", HERE, open_) is not company.pipeline
+    assert await harness.pipelines.join("key", HERE, open_) is not harness.pipeline
 
 
 class Opening:
@@ -590,7 +592,7 @@ class Opening:
         return cast(SocketStream, FakeStream()), State()
 
 
-async def test_all_wait_for_one_connection(nursery: trio.Nursery) -> None:
+async def test_pipelines_join_opens_one_connection_for_all(nursery: trio.Nursery) -> None:
     pipelines, opening = Pipelines(ConnectionPool()), Opening()
     joined = [started(nursery, lambda: pipelines.join("key", HERE, opening)) for _ in range(5)]
     await trio.testing.wait_all_tasks_blocked()
@@ -601,7 +603,9 @@ async def test_all_wait_for_one_connection(nursery: trio.Nursery) -> None:
 
 
 @pytest.mark.parametrize("error", [Unreachable("nobody"), TimedOut("nothing"), TlsError("no trust")])
-async def test_all_share_its_failure(nursery: trio.Nursery, error: NetworkError) -> None:
+async def test_pipelines_join_raises_opening_error_for_all(
+    nursery: trio.Nursery, error: NetworkError
+) -> None:
     pipelines, opening = Pipelines(ConnectionPool()), Opening(error)
     joined = [started(nursery, lambda: pipelines.join("key", HERE, opening)) for _ in range(5)]
     opening.go.set()
@@ -611,7 +615,7 @@ async def test_all_share_its_failure(nursery: trio.Nursery, error: NetworkError)
     assert len({id(outcome[0]) for outcome in joined}) == 5, "each has an error of its own"
 
 
-async def test_a_cancel_of_the_first_one_is_not_theirs(nursery: trio.Nursery) -> None:
+async def test_pipelines_join_survives_cancel_of_first_caller(nursery: trio.Nursery) -> None:
     pipelines, opening = Pipelines(ConnectionPool()), Opening()
     with trio.CancelScope() as scope:
         async with trio.open_nursery() as inner:

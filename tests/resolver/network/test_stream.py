@@ -31,7 +31,7 @@ from tests.resolver.network.transfers import FileSink, file_sink
 HELLO = encode_line(b"HELLO")
 
 
-async def test_lines_leave_in_one_write_and_octets_come_until_the_end(nursery: trio.Nursery) -> None:
+async def test_stream_sends_lines_in_one_write_and_receives_until_end(nursery: trio.Nursery) -> None:
     heard = []
 
     async def serve(stream: trio.SocketStream) -> None:
@@ -49,7 +49,7 @@ async def test_lines_leave_in_one_write_and_octets_come_until_the_end(nursery: t
     assert heard == [b"HELLO\r\nAGAIN\r\n"]
 
 
-async def test_at_most_64_kib_come_at_once(nursery: trio.Nursery) -> None:
+async def test_stream_receives_at_most_64_kib(nursery: trio.Nursery) -> None:
     port = await start(nursery, lambda stream: stream.send_all(bytes(300_000)))
     sizes = []
     async with admit(f"http://127.0.0.1:{port}/").connect(tls=False) as stream:
@@ -59,7 +59,7 @@ async def test_at_most_64_kib_come_at_once(nursery: trio.Nursery) -> None:
     assert max(sizes) <= 65_536
 
 
-async def test_octets_of_connections_that_are_read_at_once_do_not_mix(nursery: trio.Nursery) -> None:
+async def test_stream_concurrent_reads_do_not_mix(nursery: trio.Nursery) -> None:
     came: dict[int, set[int]] = {}
 
     async def read(number: int) -> None:
@@ -78,7 +78,7 @@ async def test_octets_of_connections_that_are_read_at_once_do_not_mix(nursery: t
     assert came == {number: {number} for number in range(8)}
 
 
-def test_what_threads_receive_is_in_rooms_of_their_own() -> None:
+def test_receive_buffer_is_separate_for_each_thread() -> None:
     rooms = [ROOM.view.obj]
     thread = threading.Thread(target=lambda: rooms.append(ROOM.view.obj))
     thread.start()
@@ -87,7 +87,7 @@ def test_what_threads_receive_is_in_rooms_of_their_own() -> None:
     assert rooms[0] is not rooms[1]
 
 
-async def test_a_request_larger_than_the_system_takes_at_once_arrives_whole(nursery: trio.Nursery) -> None:
+async def test_stream_sends_large_request_complete(nursery: trio.Nursery) -> None:
     total = trio.Event()
     count = 0
 
@@ -105,7 +105,7 @@ async def test_a_request_larger_than_the_system_takes_at_once_arrives_whole(nurs
     assert count == 8_000_002
 
 
-async def test_silence_is_timed_out(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_stream_receive_times_out_when_idle(nursery: trio.Nursery, tmp_path: Path) -> None:
     port = await start(nursery, stay_silent)
     async with admit(f"http://127.0.0.1:{port}/", idle=0.2).connect(tls=False) as stream:
         with pytest.raises(TimedOut, match=r" 127\.0\.0\.1 .* 0\.2 s") as caught:
@@ -115,14 +115,14 @@ async def test_silence_is_timed_out(nursery: trio.Nursery, tmp_path: Path) -> No
             await stream.move(sink, None)
 
 
-async def test_a_peer_that_takes_nothing_is_timed_out(nursery: trio.Nursery) -> None:
+async def test_stream_send_times_out_when_peer_does_not_read(nursery: trio.Nursery) -> None:
     port = await start(nursery, stay_silent)
     async with admit(f"http://127.0.0.1:{port}/", idle=0.2).connect(tls=False) as stream:
         with pytest.raises(TimedOut):
             await stream.send(encode_line(bytes([65]) * 50_000_000))
 
 
-async def test_the_idle_limit_counts_from_the_last_octet(
+async def test_idle_limit_restarts_with_each_byte(
     nursery: trio.Nursery, mock_clock: trio.testing.MockClock
 ) -> None:
     """Ten bytes, four seconds apart, under an idle limit of five."""
@@ -142,7 +142,7 @@ async def test_the_idle_limit_counts_from_the_last_octet(
         assert trio.current_time() >= 40
 
 
-async def test_a_reset_is_disconnected(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_stream_reset_is_disconnected(nursery: trio.Nursery, tmp_path: Path) -> None:
     async def serve(stream: trio.SocketStream) -> None:
         await stream.receive_some()
         reset(stream)
@@ -157,7 +157,7 @@ async def test_a_reset_is_disconnected(nursery: trio.Nursery, tmp_path: Path) ->
                 assert isinstance(raised.value.__cause__, ConnectionResetError)
 
 
-async def test_sending_to_a_peer_that_left_is_disconnected(nursery: trio.Nursery) -> None:
+async def test_stream_send_after_peer_left_is_disconnected(nursery: trio.Nursery) -> None:
     async def serve(stream: trio.SocketStream) -> None:
         reset(stream)
 
@@ -169,7 +169,7 @@ async def test_sending_to_a_peer_that_left_is_disconnected(nursery: trio.Nursery
             await stream.send(HELLO)
 
 
-async def test_after_a_cancel_nothing_is_lost(nursery: trio.Nursery) -> None:
+async def test_stream_cancelled_receive_loses_no_data(nursery: trio.Nursery) -> None:
     port = await start(nursery, echo)
     async with admit(f"http://127.0.0.1:{port}/").connect(tls=False) as stream:
         with trio.move_on_after(0.05) as scope:
@@ -183,7 +183,7 @@ async def test_after_a_cancel_nothing_is_lost(nursery: trio.Nursery) -> None:
         assert await stream.receive() == b"HELLO\r\n"
 
 
-async def test_a_loop_over_octets_at_hand_lets_other_tasks_run(nursery: trio.Nursery) -> None:
+async def test_stream_receive_loop_lets_other_tasks_run(nursery: trio.Nursery) -> None:
     port = await start(nursery, lambda stream: stream.send_all(bytes(4_000_000)))
     turns = 0
 
@@ -201,7 +201,7 @@ async def test_a_loop_over_octets_at_hand_lets_other_tasks_run(nursery: trio.Nur
     nursery.cancel_scope.cancel()
 
 
-async def test_closing_is_idempotent_and_wakes_who_waits(nursery: trio.Nursery) -> None:
+async def test_stream_close_is_idempotent_and_wakes_waiting_reader(nursery: trio.Nursery) -> None:
     port = await start(nursery, stay_silent)
     async with admit(f"http://127.0.0.1:{port}/").connect(tls=False) as stream:
         with pytest.raises(Disconnected, match="closed locally"):
@@ -221,7 +221,7 @@ async def trio_gather(waiting, closing) -> None:  # type: ignore[no-untyped-def]
     await url_gate.first_of(waiting, close_and_stay)
 
 
-async def test_the_connection_ends_with_its_context(nursery: trio.Nursery) -> None:
+async def test_stream_closes_with_its_context(nursery: trio.Nursery) -> None:
     ended = trio.Event()
 
     async def serve(stream: trio.SocketStream) -> None:
@@ -235,7 +235,7 @@ async def test_the_connection_ends_with_its_context(nursery: trio.Nursery) -> No
     await ended.wait()
 
 
-async def test_listeners_are_told_and_secrets_are_not_shown(nursery: trio.Nursery) -> None:
+async def test_stream_events_mask_secrets(nursery: trio.Nursery) -> None:
     events: list[Event] = []
     port = await start(nursery, echo)
     url = f"http://127.0.0.1:{port}/"
@@ -254,7 +254,7 @@ async def test_listeners_are_told_and_secrets_are_not_shown(nursery: trio.Nurser
     ]
 
 
-async def test_a_password_in_clear_is_judged_before_it_leaves(
+async def test_stream_checks_policy_before_sending_password(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """S06: the password may go to loopback; `cautious` refuses the same line to any other address."""
@@ -278,7 +278,7 @@ async def test_a_password_in_clear_is_judged_before_it_leaves(
 
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_QUICKACK"), reason="the platform has no TCP_QUICKACK")
-async def test_acknowledgements_are_not_delayed(
+async def test_stream_sets_tcp_quickack_before_each_wait(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """TCP_QUICKACK does not persist, so that it is set before each wait."""
@@ -300,7 +300,7 @@ async def test_acknowledgements_are_not_delayed(
         assert set_again == 3
 
 
-async def test_two_tasks_may_send_and_receive_at_once(nursery: trio.Nursery, authority, cafile: str) -> None:  # type: ignore[no-untyped-def]
+async def test_stream_sends_and_receives_concurrently(nursery: trio.Nursery, authority, cafile: str) -> None:  # type: ignore[no-untyped-def]
     plain = await start(nursery, echo)
     secure = await start_tls(nursery, authority.issue_cert("127.0.0.1"), echo)
     for port, tls in ((plain, False), (secure, True)):
@@ -322,7 +322,7 @@ async def test_two_tasks_may_send_and_receive_at_once(nursery: trio.Nursery, aut
             assert await url_gate.first_of(take, give) == (FirstResult(3_000_002), None)
 
 
-async def test_a_reset_before_the_handshake_is_disconnected(nursery: trio.Nursery, cafile: str) -> None:
+async def test_stream_reset_before_tls_handshake_is_disconnected(nursery: trio.Nursery, cafile: str) -> None:
     """FTP servers end a refused data connection in this way; nothing is left open."""
     done = trio.Event()
 
@@ -374,7 +374,7 @@ async def send_and_close(stream: trio.SSLStream[trio.SocketStream], octets: byte
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_all_octets_until_the_end(mover, size: int, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+async def test_move_without_count_copies_until_end(mover, size: int, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     connect, flags = mover
     path = tmp_path / "got"
     async with await connect(octets_of(size)) as stream:
@@ -386,7 +386,7 @@ async def test_all_octets_until_the_end(mover, size: int, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_so_many_octets_and_not_one_more(mover, size: int, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+async def test_move_with_count_leaves_following_bytes(mover, size: int, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     connect, flags = mover
     path = tmp_path / "got"
     async with await connect(octets_of(size) + TRAILER) as stream:
@@ -399,7 +399,7 @@ async def test_so_many_octets_and_not_one_more(mover, size: int, tmp_path: Path)
     assert path.read_bytes() == octets_of(size)
 
 
-async def test_fewer_come_only_at_the_end(mover, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+async def test_move_with_count_stops_early_at_end(mover, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     connect, flags = mover
     async with await connect(octets_of(400_000)) as stream:
         with file_sink(tmp_path / "got", flags) as sink:
@@ -407,7 +407,7 @@ async def test_fewer_come_only_at_the_end(mover, tmp_path: Path) -> None:  # typ
 
 
 @pytest.mark.skipif(not hasattr(os, "splice"), reason="the platform has no splice(2)")
-async def test_splice_makes_no_call_of_write(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_move_with_splice_does_not_call_write(nursery: trio.Nursery, tmp_path: Path) -> None:
     port = await start(nursery, lambda stream: stream.send_all(octets_of(PIPE)))
     async with admit(f"http://127.0.0.1:{port}/").connect(tls=False) as stream:
         with file_sink(tmp_path / "got") as sink:
@@ -416,7 +416,7 @@ async def test_splice_makes_no_call_of_write(nursery: trio.Nursery, tmp_path: Pa
 
 
 @pytest.mark.skipif(not hasattr(os, "splice"), reason="the platform has no splice(2)")
-async def test_a_file_system_without_splice_is_written_to(
+async def test_move_falls_back_to_write_without_splice_support(
     nursery: trio.Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Some report it only when it is tried; then the bytes already in the pipe are written."""
@@ -437,7 +437,7 @@ async def test_a_file_system_without_splice_is_written_to(
     assert sum(sink.writes) == 700_000
 
 
-def test_only_regular_files_not_open_for_appending_are_spliced_into(tmp_path: Path) -> None:
+def test_spliceable_accepts_only_regular_files_not_appending(tmp_path: Path) -> None:
     with file_sink(tmp_path / "a") as plain, file_sink(tmp_path / "b", os.O_APPEND) as appending:
         assert spliceable(plain.fileno()) == hasattr(os, "splice")
         assert not spliceable(appending.fileno())
@@ -447,7 +447,7 @@ def test_only_regular_files_not_open_for_appending_are_spliced_into(tmp_path: Pa
     os.close(in_)
 
 
-def test_a_pipe_closes_both_ends() -> None:
+def test_splice_pipe_closes_both_ends() -> None:
     with SplicePipe() as pipe:
         assert pipe.size >= 65_536
         ends = (pipe._in, pipe._out)
@@ -458,7 +458,7 @@ def test_a_pipe_closes_both_ends() -> None:
 
 
 @pytest.mark.parametrize("way", ["splice", "copy"])
-async def test_a_reset_in_the_middle_leaves_what_came(
+async def test_move_keeps_bytes_received_before_reset(
     nursery: trio.Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     if way == "copy":
@@ -488,7 +488,7 @@ async def _when_written(sink: FileSink, size: int, event: trio.Event) -> None:
 
 
 @pytest.mark.parametrize("way", ["splice", "copy"])
-async def test_silence_in_the_middle_leaves_what_came(
+async def test_move_keeps_bytes_received_before_timeout(
     nursery: trio.Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     if way == "copy":
@@ -506,7 +506,7 @@ async def test_silence_in_the_middle_leaves_what_came(
     assert path.read_bytes() == octets_of(PIPE)
 
 
-async def test_moving_can_be_cancelled(mover, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+async def test_move_can_be_cancelled(mover, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     connect, flags = mover
     async with await connect(octets_of(PIPE)) as stream:
         with file_sink(tmp_path / "got", flags) as sink, trio.CancelScope() as scope:
@@ -516,7 +516,7 @@ async def test_moving_can_be_cancelled(mover, tmp_path: Path) -> None:  # type: 
 
 
 @pytest.mark.slow
-async def test_64_mib_need_less_than_two(mover, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+async def test_move_of_64_mib_uses_less_than_two(mover, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     """The bound holds for the peak of Python's allocations meanwhile; the peer's bytes exist before."""
     connect, flags = mover
     size = 64 * 1024 * 1024
@@ -574,7 +574,7 @@ FULL_DISK = """
 
 
 @pytest.mark.parametrize("way", ["splice", "copy"])
-def test_a_full_disk_is_a_local_error(way: str, tmp_path: Path) -> None:
+def test_move_to_full_disk_is_a_local_error(way: str, tmp_path: Path) -> None:
     """A file size limit stands in for the full disk: the same call fails at the same position."""
     path = tmp_path / "big"
     command = [sys.executable, "-c", textwrap.dedent(FULL_DISK), way, str(path)]
@@ -588,7 +588,7 @@ def test_a_full_disk_is_a_local_error(way: str, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_a_stream_is_what_the_contract_says(nursery: trio.Nursery) -> None:
+async def test_socket_stream_has_the_members_of_the_contract(nursery: trio.Nursery) -> None:
     from protocols.contract import Stream as Contract
 
     async def serve(stream: trio.SocketStream) -> None:

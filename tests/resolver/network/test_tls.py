@@ -50,7 +50,7 @@ async def greet(stream: TlsStream) -> None:
     ("names", "host"),
     [(("localhost",), "localhost"), (("localhost",), "localhost."), (("127.0.0.1",), "127.0.0.1")],
 )
-async def test_a_trusted_peer_says_hello_and_goodbye(
+async def test_tls_connection_to_trusted_peer_ends_with_close_notify(
     nursery: trio.Nursery, authority: trustme.CA, cafile: str, names: tuple[str, ...], host: str
 ) -> None:
     port = await start_tls(nursery, authority.issue_cert(*names), greet)
@@ -64,7 +64,7 @@ async def test_a_trusted_peer_says_hello_and_goodbye(
     assert events[0] == Connected(f"https://{host}:{port}/", "127.0.0.1", port, True)
 
 
-async def test_only_a_name_is_sent_as_server_name(
+async def test_tls_server_name_is_sent_only_for_names(
     nursery: trio.Nursery, authority: trustme.CA, cafile: str
 ) -> None:
     """RFC 6066 section 3: an address is not sent, and a trailing dot is removed."""
@@ -91,7 +91,7 @@ async def test_only_a_name_is_sent_as_server_name(
         ("unknown authority", ": unable to get local issuer"),
     ],
 )
-async def test_a_certificate_that_proves_nothing_is_a_tls_error(
+async def test_tls_invalid_certificate_is_a_tls_error(
     nursery: trio.Nursery, authority: trustme.CA, cafile: str, fault: str, words: str
 ) -> None:
     issuer = trustme.CA() if fault == "unknown authority" else authority
@@ -109,16 +109,14 @@ async def test_a_certificate_that_proves_nothing_is_a_tls_error(
     assert isinstance(raised.value.__cause__, ssl.SSLCertVerificationError)
 
 
-async def test_without_our_authority_the_system_does_not_trust_it(
-    nursery: trio.Nursery, authority: trustme.CA
-) -> None:
+async def test_tls_unknown_authority_is_not_trusted(nursery: trio.Nursery, authority: trustme.CA) -> None:
     port = await start_tls(nursery, authority.issue_cert("localhost"), greet)
     with pytest.raises(TlsError, match="local issuer"):
         async with admit(f"https://localhost:{port}/").connect(tls=True):
             pass
 
 
-async def test_what_is_no_tls_is_a_tls_error(nursery: trio.Nursery, cafile: str) -> None:
+async def test_tls_to_plain_text_server_is_a_tls_error(nursery: trio.Nursery, cafile: str) -> None:
     async def greet_in_clear(stream: trio.SocketStream) -> None:
         await stream.send_all(b"220 this is no TLS server\r\n")
         await stream.receive_some()
@@ -129,7 +127,7 @@ async def test_what_is_no_tls_is_a_tls_error(nursery: trio.Nursery, cafile: str)
             pass
 
 
-async def test_the_end_during_a_handshake_is_disconnected(nursery: trio.Nursery, cafile: str) -> None:
+async def test_tls_end_during_handshake_is_disconnected(nursery: trio.Nursery, cafile: str) -> None:
     async def leave(stream: trio.SocketStream) -> None:
         await stream.receive_some()
 
@@ -139,7 +137,7 @@ async def test_the_end_during_a_handshake_is_disconnected(nursery: trio.Nursery,
             pass
 
 
-async def test_a_reset_during_a_handshake_is_disconnected(nursery: trio.Nursery, cafile: str) -> None:
+async def test_tls_reset_during_handshake_is_disconnected(nursery: trio.Nursery, cafile: str) -> None:
     async def leave(stream: trio.SocketStream) -> None:
         await stream.receive_some(1)
         reset(stream)
@@ -150,9 +148,7 @@ async def test_a_reset_during_a_handshake_is_disconnected(nursery: trio.Nursery,
             pass
 
 
-async def test_silence_during_a_handshake_falls_under_the_connect_limit(
-    nursery: trio.Nursery, cafile: str
-) -> None:
+async def test_tls_idle_handshake_falls_under_the_connect_limit(nursery: trio.Nursery, cafile: str) -> None:
     port = await start(nursery, stay_silent)
     with pytest.raises(TimedOut, match=r" 127\.0\.0\.1 port \d+ .* 0\.2 s"):
         async with admit(f"https://127.0.0.1:{port}/", connect=0.2).connect(tls=True):
@@ -162,7 +158,7 @@ async def test_silence_during_a_handshake_falls_under_the_connect_limit(
             await stream.start_tls()
 
 
-async def test_a_cut_is_an_end_without_goodbye(
+async def test_tls_truncation_is_end_without_close_notify(
     nursery: trio.Nursery, authority: trustme.CA, cafile: str, tmp_path: Path
 ) -> None:
     async def cut(stream: TlsStream) -> None:
@@ -176,7 +172,7 @@ async def test_a_cut_is_an_end_without_goodbye(
         assert not stream.close_notify_seen
 
 
-async def test_a_reset_behind_octets_is_told_after_them(
+async def test_tls_reset_is_reported_after_received_bytes(
     nursery: trio.Nursery, authority: trustme.CA, cafile: str
 ) -> None:
     async def serve(stream: TlsStream) -> None:
@@ -193,7 +189,7 @@ async def test_a_reset_behind_octets_is_told_after_them(
                 await stream.receive()
 
 
-async def test_closing_says_goodbye_without_waiting(
+async def test_tls_close_sends_close_notify_without_waiting(
     nursery: trio.Nursery, authority: trustme.CA, cafile: str
 ) -> None:
     ends = []
@@ -208,7 +204,7 @@ async def test_closing_says_goodbye_without_waiting(
     assert ends == [b""]
 
 
-async def test_a_connection_can_become_secure_later(
+async def test_start_tls_secures_an_open_connection(
     nursery: trio.Nursery, authority: trustme.CA, cafile: str
 ) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -232,7 +228,7 @@ async def test_a_connection_can_become_secure_later(
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-async def test_a_data_connection_takes_up_the_session_of_the_first(
+async def test_tls_data_connection_resumes_control_session(
     nursery: trio.Nursery, authority: trustme.CA, cafile: str, version: ssl.TLSVersion
 ) -> None:
     """FTP servers require it. A TLS 1.3 ticket arrives only with the first data that is read."""
@@ -261,7 +257,7 @@ async def test_a_data_connection_takes_up_the_session_of_the_first(
 
 
 @pytest.mark.parametrize("option", ["cafile", "certfile"])
-def test_a_file_that_cannot_be_used_is_not_configured(option: str, tmp_path: Path) -> None:
+def test_trust_unusable_file_is_not_configured(option: str, tmp_path: Path) -> None:
     for path, words in ((tmp_path / "none", "o such file"), (Path(__file__), "")):
         trust = Trust(str(path)) if option == "cafile" else Trust(certfile=str(path))
         with pytest.raises(NotConfigured, match=f"--ca?cert|--cert.*{words}"):
@@ -287,7 +283,7 @@ async def start_asking(
     return await start(nursery, serve), shown
 
 
-async def test_a_certificate_of_our_own_is_shown(
+async def test_client_certificate_is_sent_when_requested(
     nursery: trio.Nursery, authority: trustme.CA, cafile: str, ours: str
 ) -> None:
     port, shown = await start_asking(nursery, authority, ssl.CERT_REQUIRED)
@@ -298,7 +294,7 @@ async def test_a_certificate_of_our_own_is_shown(
 
 
 @pytest.mark.parametrize("named", [True, False])
-async def test_a_certificate_of_our_own_is_for_the_places_that_a_person_named(
+async def test_client_certificate_is_sent_only_to_hosts_named_by_user(
     nursery: trio.Nursery, authority: trustme.CA, cafile: str, ours: str, named: bool
 ) -> None:
     """The certificate is not sent to a redirect's target unless the user named the target."""
@@ -313,13 +309,13 @@ async def test_a_certificate_of_our_own_is_for_the_places_that_a_person_named(
     assert [bool(each) for each in shown] == [named]
 
 
-async def test_a_certificate_that_cannot_be_used_is_told_before_anything_is_done(tmp_path: Path) -> None:
+async def test_unusable_client_certificate_is_reported_on_entry(tmp_path: Path) -> None:
     network = Network(policy=Policy.default(), certfile=str(tmp_path / "none"))
     with pytest.raises(NotConfigured, match="--cert"):
         await network.__aenter__()
 
 
-async def test_certificate_and_key_may_be_two_files(authority: trustme.CA, tmp_path: Path) -> None:
+async def test_client_certificate_and_key_may_be_two_files(authority: trustme.CA, tmp_path: Path) -> None:
     issued = authority.issue_cert("me@here.example")
     certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
     issued.cert_chain_pems[0].write_to_path(str(certificate))
@@ -339,7 +335,7 @@ def lock(issued: trustme.LeafCert, path: Path) -> None:
     path.write_bytes(key.private_bytes(form, kind, LOCKS) + issued.cert_chain_pems[0].bytes())
 
 
-def test_a_key_that_has_a_password(authority: trustme.CA, tmp_path: Path) -> None:
+def test_client_key_with_password_needs_the_right_password(authority: trustme.CA, tmp_path: Path) -> None:
     """The password is not prompted for here, and no error repeats it."""
     locked, plain = tmp_path / "locked.pem", tmp_path / "plain.pem"
     issued = authority.issue_cert("me@here.example")
@@ -358,7 +354,7 @@ def test_a_key_that_has_a_password(authority: trustme.CA, tmp_path: Path) -> Non
         assert "wr0ng" not in str(caught.value)
 
 
-def test_a_server_that_wants_a_certificate_says_so() -> None:
+def test_tls_fault_names_required_client_certificate() -> None:
     """With TLS 1.3 the handshake succeeds, and the alert arrives with the first data that is read."""
     error = ssl.SSLError(1, "[SSL: TLSV13_ALERT_CERTIFICATE_REQUIRED] tlsv13 alert certificate required")
     error.reason = "TLSV13_ALERT_CERTIFICATE_REQUIRED"
@@ -366,7 +362,7 @@ def test_a_server_that_wants_a_certificate_says_so() -> None:
     assert (type(found), "h.example" in found.message, found.setting) == (TlsError, True, "cert FILE")
 
 
-def test_one_context_serves_a_whole_run() -> None:
+def test_trust_context_is_shared_by_a_run() -> None:
     trust = Trust()
     assert trust.context() is trust.context()
     assert trust.context().minimum_version is ssl.TLSVersion.TLSv1_2
@@ -402,7 +398,7 @@ def system(code: int) -> OSError:
         (errno.ETIMEDOUT, TimedOut),  # the peer stopped acknowledging data
     ],
 )
-def test_how_a_connection_ends(code: int, error: type[ResolveError]) -> None:
+def test_connection_fault_maps_errno(code: int, error: type[ResolveError]) -> None:
     found = connection_fault(system(code), "192.0.2.1")
     assert type(found) is error
     assert "192.0.2.1" in found.message
@@ -422,7 +418,7 @@ def test_how_a_connection_ends(code: int, error: type[ResolveError]) -> None:
         (errno.EMFILE, LocalError, 3),
     ],
 )
-def test_why_an_object_cannot_be_had(code: int, error: type[ResolveError], status: int) -> None:
+def test_object_fault_maps_errno(code: int, error: type[ResolveError], status: int) -> None:
     found = object_fault(system(code), b"/etc/a\nb\xff")
     assert (type(found), found.exit_code) == (error, status)
     assert r"'/etc/a\nb\udcff'" in found.message  # escaped, so that the message stays one line
@@ -431,7 +427,7 @@ def test_why_an_object_cannot_be_had(code: int, error: type[ResolveError], statu
 @pytest.mark.parametrize(
     "code", [errno.ENOSPC, errno.EACCES, errno.EROFS, errno.ENOENT, errno.EFBIG, errno.EIO]
 )
-def test_what_cannot_be_written_says_what_and_where(code: int) -> None:
+def test_writing_fault_names_cause_and_path(code: int) -> None:
     found = writing_fault(system(code), "/home/me/x")
     assert found.exit_code == 3
     assert found.message.startswith(f"cannot write '/home/me/x': {os.strerror(code).lower()}")
@@ -447,7 +443,7 @@ def test_what_cannot_be_written_says_what_and_where(code: int) -> None:
         (ssl.SSLError(1, "[SSL] something (_ssl.c:1)"), "something"),
     ],
 )
-def test_why_there_is_no_tls(error: ssl.SSLError, words: str) -> None:
+def test_tls_fault_distinguishes_disconnect_from_tls_error(error: ssl.SSLError, words: str) -> None:
     found = tls_fault(error, "h.example")
     left = words == "handshake"
     assert type(found) is (Disconnected if left else TlsError)
@@ -455,18 +451,18 @@ def test_why_there_is_no_tls(error: ssl.SSLError, words: str) -> None:
     assert found.retryable is left
 
 
-def test_a_refusal_names_its_rule_and_the_flag() -> None:
+def test_refusal_names_rule_and_flag() -> None:
     found = refusal("S12", "a device", flag="--allow-special")
     assert (found.rule, found.flag) == ("S12", "--allow-special")
     assert found.message.startswith("S12: a device; --allow-special ")
 
 
-def test_a_reason_is_words_alone() -> None:
+def test_reason_has_no_error_number() -> None:
     assert reason(system(errno.ECONNREFUSED)) == "connection refused"
     assert reason(OSError("no number")) == "no number"
 
 
-def test_an_end_without_close_notify_is_known_in_every_python() -> None:
+def test_is_cut_recognizes_missing_close_notify_of_each_python() -> None:
     assert all(map(is_cut, CUT))
     others = [
         openssl(ssl.SSLError, "WRONG_VERSION_NUMBER"),

@@ -33,7 +33,7 @@ def _policy(*ports: int) -> Policy:
     return Policy(allow_port=frozenset(ports))
 
 
-async def test_who_we_are_is_said_to_a_proxy_that_asks_and_to_nobody_else(nursery: trio.Nursery) -> None:
+async def test_proxy_credentials_are_sent_only_to_a_proxy_that_asks(nursery: trio.Nursery) -> None:
     """After its first 407 the proxy gets the credentials with every request.
 
     A proxy that does not ask gets no credentials, which it could forward to the origin.
@@ -54,7 +54,7 @@ async def test_who_we_are_is_said_to_a_proxy_that_asks_and_to_nobody_else(nurser
     assert (asking.violations, open_.violations, server.violations) == ([], [], [])
 
 
-async def test_a_request_to_a_proxy_has_no_secret_of_another_origin(nursery: trio.Nursery) -> None:
+async def test_proxied_redirect_drops_credentials_of_origin(nursery: trio.Nursery) -> None:
     """Credentials for an origin go only to that origin; a redirect drops them (S11)."""
     other = await serve(nursery)
     server = await serve(nursery, {"/": Page(ABOUT), "/on": moved(other.url("/about.txt"))})
@@ -65,7 +65,7 @@ async def test_a_request_to_a_proxy_has_no_secret_of_another_origin(nursery: tri
     assert not any("mine" in asked.target for asked in proxy.asked)
 
 
-async def test_behind_a_proxy_no_host_is_this_machine(nursery: trio.Nursery) -> None:
+async def test_password_through_proxy_is_not_treated_as_loopback(nursery: trio.Nursery) -> None:
     """A password may go to loopback unchecked, where it cannot be intercepted; not through a proxy (S06)."""
     server = await serve(nursery, {"/": Page(ABOUT, login=("me", "mine"))})
     proxies = (await serve_http_proxy(nursery), await serve_socks_proxy(nursery))
@@ -81,7 +81,7 @@ async def test_behind_a_proxy_no_host_is_this_machine(nursery: trio.Nursery) -> 
 
 @pytest.mark.parametrize("scheme", ["http", "socks5h"])
 @pytest.mark.parametrize("extra", [b"", b"Content-Length: 5\r\n", b"Transfer-Encoding: chunked\r\n"])
-async def test_what_stands_behind_the_answer_is_the_tunnels(
+async def test_tunnel_data_behind_proxy_answer_is_kept(
     scheme: str, extra: bytes, nursery: trio.Nursery
 ) -> None:
     """Greeting and answer arrive in one packet; length fields of the answer are ignored (RFC 9110 9.3.6)."""
@@ -123,7 +123,7 @@ ANSWERS: list[tuple[bytes, type[resolver.ResolveError], int, str]] = [
 
 
 @pytest.mark.parametrize(("said", "kind", "status", "words"), ANSWERS)
-async def test_what_a_proxy_answers_to_connect(
+async def test_http_proxy_answer_maps_to_error(
     said: bytes, kind: type[resolver.ResolveError], status: int, words: str, nursery: trio.Nursery
 ) -> None:
     proxy = await serve_http_proxy(nursery, HttpProxy(said=said))
@@ -161,7 +161,7 @@ SOCKS_ANSWERS: list[tuple[SocksProxy, type[resolver.ResolveError], int, str]] = 
 
 @pytest.mark.parametrize(("proxy", "kind", "status", "words"), SOCKS_ANSWERS)
 @pytest.mark.parametrize("dripping", [False, True])
-async def test_what_a_proxy_answers_to_socks(
+async def test_socks_proxy_answer_maps_to_error(
     proxy: SocksProxy,
     kind: type[resolver.ResolveError],
     status: int,
@@ -178,7 +178,7 @@ async def test_what_a_proxy_answers_to_socks(
 
 
 @pytest.mark.parametrize("start", [serve_http_proxy, serve_socks_proxy])
-async def test_a_wrong_password_is_said_once(start: object, nursery: trio.Nursery) -> None:
+async def test_wrong_proxy_password_is_sent_once(start: object, nursery: trio.Nursery) -> None:
     proxy: HttpProxy | SocksProxy
     if start is serve_http_proxy:
         proxy = await serve_http_proxy(nursery, HttpProxy(login=LOGIN))
@@ -194,7 +194,7 @@ async def test_a_wrong_password_is_said_once(start: object, nursery: trio.Nurser
         assert proxy.connections <= 2
 
 
-async def test_a_proxy_that_is_not_there_is_named(nursery: trio.Nursery) -> None:
+async def test_unreachable_proxy_is_named(nursery: trio.Nursery) -> None:
     with closed_port() as port:
         for scheme in ("http", "socks5", "socks5h"):
             async with Resolver(proxy=f"{scheme}://127.0.0.1:{port}") as session:
@@ -205,7 +205,7 @@ async def test_a_proxy_that_is_not_there_is_named(nursery: trio.Nursery) -> None
                         await session.fetch(url)
 
 
-async def test_a_port_of_data_that_is_refused_ends_it(nursery: trio.Nursery) -> None:
+async def test_refused_data_port_ends_ftp_through_proxy(nursery: trio.Nursery) -> None:
     """The control connection succeeds; the error names the port of the data connection, and nothing hangs."""
     server = await fixtures.ftp.serve(nursery)
     others = frozenset(range(1, 65_536)) - {server.port}
@@ -219,7 +219,7 @@ async def test_a_port_of_data_that_is_refused_ends_it(nursery: trio.Nursery) -> 
 
 @pytest.mark.parametrize("start", [serve_http_proxy, serve_socks_proxy])
 @pytest.mark.parametrize("place", ["127.0.0.1", "localhost", "[::1]", "169.254.169.254", "10.0.0.1"])
-async def test_what_a_redirect_may_reach_is_judged_as_for_this_machine(
+async def test_redirect_through_proxy_to_internal_address_is_refused(
     start: Callable[..., object], place: str, nursery: trio.Nursery
 ) -> None:
     """The proxy is on loopback, the host behind it untrusted: redirects to internal addresses are refused."""
@@ -233,7 +233,7 @@ async def test_what_a_redirect_may_reach_is_judged_as_for_this_machine(
     assert len(server.requests) == 1
 
 
-async def test_an_entry_of_a_listing_has_no_address_of_the_proxy(nursery: trio.Nursery) -> None:
+async def test_listing_entry_referrer_is_not_the_proxy_address(nursery: trio.Nursery) -> None:
     server = await fixtures.ftp.serve(nursery)
     proxy = await serve_http_proxy(nursery)
     async with Resolver(proxy=proxy.url(), policy=_policy(server.port)) as session:
@@ -244,7 +244,7 @@ async def test_an_entry_of_a_listing_has_no_address_of_the_proxy(nursery: trio.N
                 }
 
 
-async def test_a_hop_that_is_exempt_goes_direct_and_is_judged_there(nursery: trio.Nursery) -> None:
+async def test_redirect_to_exempt_host_goes_direct_and_is_checked(nursery: trio.Nursery) -> None:
     inside = await serve(nursery)
     server = await serve(nursery, {"/": moved(inside.url("/about.txt"))})
     proxy = await serve_http_proxy(nursery)
@@ -257,7 +257,7 @@ async def test_a_hop_that_is_exempt_goes_direct_and_is_judged_there(nursery: tri
     assert (response.proxy, len(proxy.asked)) == (None, 1)
 
 
-async def test_what_socks5_connects_to_is_looked_up_and_judged_here(nursery: trio.Nursery) -> None:
+async def test_socks5_targets_are_looked_up_and_checked_locally(nursery: trio.Nursery) -> None:
     """Addresses are tried in turn and sent as numbers: a name cannot reach internal hosts via the proxy."""
     server = await serve(nursery)
     names = {"127.0.0.1": "127.0.0.1", "::1": "127.0.0.1"}
@@ -271,7 +271,7 @@ async def test_what_socks5_connects_to_is_looked_up_and_judged_here(nursery: tri
     assert caught.value.rule == "S08"
 
 
-async def test_one_connection_to_a_proxy_serves_all_hosts_and_a_tunnel_one(nursery: trio.Nursery) -> None:
+async def test_http_proxy_connection_is_shared_and_tunnels_are_not(nursery: trio.Nursery) -> None:
     first, second = await serve(nursery), await serve(nursery)
     requests, tunnels = await serve_http_proxy(nursery), await serve_socks_proxy(nursery)
     for proxy in (requests, tunnels):
@@ -282,7 +282,7 @@ async def test_one_connection_to_a_proxy_serves_all_hosts_and_a_tunnel_one(nurse
     assert (requests.connections, tunnels.connections) == (1, 2)
 
 
-async def test_without_its_extra_nothing_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_socks_proxy_without_extra_sends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     listener, port = silent_listener()
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     resolver.policy.tunnels._speaks_socks.cache_clear()
@@ -298,7 +298,7 @@ async def test_without_its_extra_nothing_is_sent(monkeypatch: pytest.MonkeyPatch
     resolver.policy.tunnels._speaks_socks.cache_clear()
 
 
-async def test_what_is_not_read_is_found_each_time_and_told_once(nursery: trio.Nursery) -> None:
+async def test_ignored_proxy_variable_is_found_each_time_and_warned_once(nursery: trio.Nursery) -> None:
     server = await serve(nursery, {"/": moved("/about"), "/about": Page(ABOUT)})
     told: list[Event] = []
     environment = {"HTTP_PROXY": "http://proxy.example:3128"}
@@ -312,7 +312,7 @@ async def test_what_is_not_read_is_found_each_time_and_told_once(nursery: trio.N
     assert [(event.url, event.finding.rule) for event in warned] == [(server.url("/"), "S09")]
 
 
-async def test_untrusted_sends_nothing_through_a_proxy_that_is_not_trusted(nursery: trio.Nursery) -> None:
+async def test_untrusted_refuses_proxy_that_is_not_trusted(nursery: trio.Nursery) -> None:
     proxy = await serve_http_proxy(nursery)
     for settings in ({"environment": {"all_proxy": proxy.url()}}, {"proxy": proxy.url()}):
         async with Resolver(policy=Policy.untrusted(), **settings) as session:
@@ -330,7 +330,7 @@ async def test_untrusted_sends_nothing_through_a_proxy_that_is_not_trusted(nurse
 
 
 @pytest.mark.parametrize("make", [Resolver, HttpxTransport])
-async def test_the_process_has_an_environment(
+async def test_proxy_environment_is_read_when_session_is_made(
     make: Callable[[], object], monkeypatch: pytest.MonkeyPatch, nursery: trio.Nursery
 ) -> None:
     """The environment is read only when the session is made."""
@@ -347,7 +347,7 @@ async def test_the_process_has_an_environment(
     assert len(proxy.asked) == 1
 
 
-async def test_clients_of_httpx_go_through_too(nursery: trio.Nursery) -> None:
+async def test_httpx_transport_uses_proxy(nursery: trio.Nursery) -> None:
     """A streamed body cannot be sent twice: its caller would get the proxy's request for a login."""
     server = await serve(nursery)
     for proxy in (
@@ -384,7 +384,7 @@ def _secured_proxies_policy(*ports: int) -> Policy:
     return Policy(allow_port=frozenset(ports), allow_password=True)
 
 
-async def test_tls_in_tls_carries_what_is_large(
+async def test_https_proxy_tunnel_carries_large_bodies(
     nursery: trio.Nursery, here: ssl.SSLContext, cafile: str, tmp_path: Path
 ) -> None:
     """Bodies and requests of many records, over one pooled connection, into memory and into a file."""
@@ -407,7 +407,7 @@ async def test_tls_in_tls_carries_what_is_large(
         assert (await client.post(f"{secure}/about.txt", content=LARGE)).status_code in (200, 405)
 
 
-async def test_a_body_of_plain_http_comes_whole_through_tls(
+async def test_https_proxy_saves_plain_http_body_complete(
     nursery: trio.Nursery, here: ssl.SSLContext, cafile: str, tmp_path: Path
 ) -> None:
     """Without TLS to the proxy the body would be spliced."""
@@ -423,7 +423,7 @@ async def test_a_body_of_plain_http_comes_whole_through_tls(
 
 @pytest.mark.parametrize("name", ["proxy.example", "127.0.0.2"])
 @pytest.mark.parametrize("url", ["http://h.test/", "https://h.test/", "gopher://h.test/"])
-async def test_the_proxy_proves_its_own_name(
+async def test_https_proxy_certificate_for_another_name_is_an_error(
     url: str, name: str, nursery: trio.Nursery, authority: trustme.CA, cafile: str
 ) -> None:
     """A proxy that does not receives neither the target nor the credentials, and is contacted once."""
@@ -439,7 +439,7 @@ async def test_the_proxy_proves_its_own_name(
     assert (proxy.asked, proxy.violations) == ([], [])
 
 
-async def test_a_proxy_whose_authority_is_unknown_is_not_trusted(
+async def test_https_proxy_of_unknown_authority_is_not_trusted(
     nursery: trio.Nursery, here: ssl.SSLContext
 ) -> None:
     proxy = await serve_http_proxy(nursery, tls=here)
@@ -449,7 +449,7 @@ async def test_a_proxy_whose_authority_is_unknown_is_not_trusted(
     assert (caught.value.attempts, caught.value.setting, proxy.asked) == (1, "cacert FILE", [])
 
 
-async def test_the_place_proves_its_name_inside(
+async def test_https_proxy_does_not_vouch_for_origin_certificate(
     nursery: trio.Nursery, authority: trustme.CA, here: ssl.SSLContext, cafile: str
 ) -> None:
     """The proxy's certificate does not prove the origin's identity: the proxy itself could answer."""
@@ -464,7 +464,7 @@ async def test_the_place_proves_its_name_inside(
     assert server.requests == []
 
 
-async def test_a_certificate_of_ours_is_not_for_the_proxy(
+async def test_client_certificate_is_not_sent_to_https_proxy(
     nursery: trio.Nursery, authority: trustme.CA, cafile: str, tmp_path: Path
 ) -> None:
     ours = tmp_path / "ours.pem"
@@ -500,7 +500,7 @@ async def test_a_certificate_of_ours_is_not_for_the_proxy(
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-async def test_tls_as_far_as_the_proxy_protects_no_password_beyond(
+async def test_https_proxy_does_not_protect_password_for_http_origin(
     scheme: str, nursery: trio.Nursery, here: ssl.SSLContext, cafile: str
 ) -> None:
     """S06: beyond the proxy a request is in clear text, unless TLS reaches to the origin."""
@@ -523,7 +523,7 @@ async def test_tls_as_far_as_the_proxy_protects_no_password_beyond(
     assert not any("authorization" in asked.fields for asked in proxy.asked)
 
 
-async def test_a_tunnel_that_is_cut_is_no_end(
+async def test_truncated_https_proxy_tunnel_is_truncated(
     nursery: trio.Nursery, here: ssl.SSLContext, cafile: str
 ) -> None:
     """The proxy closes its TLS in good order in the middle of the inner TLS; the body has no length."""
@@ -551,7 +551,7 @@ async def test_a_tunnel_that_is_cut_is_no_end(
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-async def test_a_proxy_that_is_down_is_tried_once_and_named(scheme: str) -> None:
+async def test_proxy_that_is_down_is_tried_once_and_named(scheme: str) -> None:
     with closed_port() as port:
         async with Resolver(proxy=f"{scheme}://127.0.0.1:{port}", patience=RetryPolicy(tries=5)) as session:
             for url in ("http://h.test/", "https://h.test/", "ftp://h.test/a"):
@@ -562,7 +562,7 @@ async def test_a_proxy_that_is_down_is_tried_once_and_named(scheme: str) -> None
                 assert (caught.value.attempts, caught.value.exit_code) == (1, 4)
 
 
-async def test_a_proxy_that_speaks_no_tls_says_so_once(nursery: trio.Nursery, cafile: str) -> None:
+async def test_https_proxy_without_tls_is_a_tls_error(nursery: trio.Nursery, cafile: str) -> None:
     """`https://` for a port of plain HTTP: the reply is not TLS."""
 
     async def refuse(stream: trio.SocketStream) -> None:
@@ -596,7 +596,7 @@ def guard(request: pytest.FixtureRequest) -> Guard:
     return made
 
 
-async def test_digest_proves_who_asks_for_tunnels_and_for_pages(nursery: trio.Nursery, guard: Guard) -> None:
+async def test_proxy_digest_authenticates_tunnels_and_requests(nursery: trio.Nursery, guard: Guard) -> None:
     """`uri` is the target as sent to the proxy; all requests of a run count the nonce."""
     server, files = await serve(nursery), await fixtures.ftp.serve(nursery)
     proxy = await serve_http_proxy(nursery, HttpProxy(guard=guard))
@@ -618,7 +618,7 @@ async def test_digest_proves_who_asks_for_tunnels_and_for_pages(nursery: trio.Nu
         assert not word or word not in "".join(map(repr, told))
 
 
-async def test_one_connection_serves_requests_that_are_proved_one_by_one(nursery: trio.Nursery) -> None:
+async def test_proxy_digest_reuses_one_connection(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     proxy = await serve_http_proxy(nursery, HttpProxy(guard=Guard()))
     async with Resolver(
@@ -630,7 +630,7 @@ async def test_one_connection_serves_requests_that_are_proved_one_by_one(nursery
 
 
 @pytest.mark.parametrize("scheme", ["http", "ftp"])
-async def test_a_nonce_that_is_too_old_is_asked_for_again(scheme: str, nursery: trio.Nursery) -> None:
+async def test_proxy_digest_stale_nonce_is_renewed(scheme: str, nursery: trio.Nursery) -> None:
     """Squid's nonces are valid for 50 requests: an expired nonce is not a refusal, in a run of any length."""
     server, files = await serve(nursery), await fixtures.ftp.serve(nursery)
     guard = Guard(uses=1)
@@ -650,7 +650,7 @@ async def test_a_nonce_that_is_too_old_is_asked_for_again(scheme: str, nursery: 
     [(Guard(), "alice:wrong@", 2), (Guard(uses=0), SECURED_PROXIES_USER, 5)],
     ids=["wrong", "stale for ever"],
 )
-async def test_a_refusal_is_not_argued_with(
+async def test_proxy_digest_refusal_is_not_retried(
     guard: Guard, user: str, asked: int, scheme: str, nursery: trio.Nursery
 ) -> None:
     proxy = await serve_http_proxy(nursery, HttpProxy(World(), guard=guard))
@@ -661,7 +661,7 @@ async def test_a_refusal_is_not_argued_with(
     assert "wrong" not in caught.value.message
 
 
-async def test_what_we_cannot_give_is_named_and_nothing_is_sent(nursery: trio.Nursery) -> None:
+async def test_proxy_digest_unsupported_qop_is_declined(nursery: trio.Nursery) -> None:
     proxy = await serve_http_proxy(nursery, HttpProxy(guard=Guard(qop="auth-int")))
     async with Resolver(proxy=proxy.url(SECURED_PROXIES_USER)) as session:
         for url in ("http://h.test/", "gopher://h.test/"):
@@ -670,7 +670,7 @@ async def test_what_we_cannot_give_is_named_and_nothing_is_sent(nursery: trio.Nu
     assert not any("proxy-authorization" in asked.fields for asked in proxy.asked)
 
 
-async def test_the_proxy_and_the_place_may_both_want_digest(nursery: trio.Nursery) -> None:
+async def test_proxy_and_origin_may_both_require_digest(nursery: trio.Nursery) -> None:
     """Each challenge gets its own answer, with its own user and its own form of the target."""
     there = Guard(user="bob", password="beyond")
     server = await serve(nursery, {"/": Page(ABOUT, guard=there)})

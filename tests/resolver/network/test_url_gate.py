@@ -75,7 +75,7 @@ def network(
         ("http://u:p@127.0.0.1:{port}/", Policy.cautious(), "user", "S06"),
     ],
 )
-def test_a_refusal_looks_nothing_up_and_connects_to_nothing(
+def test_admit_refused_url_causes_no_lookup_and_no_connection(
     url: str, policy: Policy, origin: str, rule: str
 ) -> None:
     listener, port = silent_listener()
@@ -86,12 +86,12 @@ def test_a_refusal_looks_nothing_up_and_connects_to_nothing(
         assert not seen(listener)
 
 
-def test_a_scheme_without_a_handler_is_unsupported() -> None:
+def test_admit_scheme_without_handler_is_unsupported() -> None:
     with pytest.raises(UnsupportedScheme, match="S19"):
         network().admit(parse("x-none://127.0.0.1/"))
 
 
-async def test_what_a_name_leads_to_is_judged_before_anything_connects() -> None:
+async def test_connect_checks_resolved_address_before_connecting() -> None:
     listener, port = silent_listener()
     with listener:
         url_gate = network(answers([HERE]), Policy.untrusted()).admit(parse(f"http://h.example:{port}/"))
@@ -103,7 +103,7 @@ async def test_what_a_name_leads_to_is_judged_before_anything_connects() -> None
         assert url_gate.peer is None
 
 
-async def test_refused_addresses_are_dropped_and_the_rest_is_used(nursery: trio.Nursery) -> None:
+async def test_connect_drops_refused_addresses_and_uses_the_rest(nursery: trio.Nursery) -> None:
     port = await start(nursery, lambda stream: stream.send_all(b"here"))
     policy = Policy(name="untrusted", allow_address={"127.0.0.1"})
     url_gate = network(answers(["0.0.0.0", "127.0.0.2", HERE]), policy).admit(
@@ -114,7 +114,7 @@ async def test_refused_addresses_are_dropped_and_the_rest_is_used(nursery: trio.
     assert url_gate.peer == HERE
 
 
-async def test_a_name_that_changes_its_address_is_judged_by_the_one_connected_to(
+async def test_connect_checks_rebound_name_again(
     nursery: trio.Nursery, mock_clock: trio.testing.MockClock
 ) -> None:
     """DNS rebinding: the first answer is cached for a minute; the second one is checked again."""
@@ -135,7 +135,7 @@ async def test_a_name_that_changes_its_address_is_judged_by_the_one_connected_to
         assert not seen(listener)
 
 
-async def test_localhost_is_both_without_a_look_up(nursery: trio.Nursery) -> None:
+async def test_connect_to_localhost_tries_both_families_without_lookup(nursery: trio.Nursery) -> None:
     """`::1` is tried first; without a listener there, `127.0.0.1` follows immediately."""
     port = await start(nursery, lambda stream: stream.send_all(b"four"))
     for host in ("localhost", "x.localhost"):
@@ -144,7 +144,9 @@ async def test_localhost_is_both_without_a_look_up(nursery: trio.Nursery) -> Non
 
 
 @pytest.mark.parametrize(("family", "peer"), [("4", HERE), pytest.param("6", "::1", marks=needs_ipv6)])
-async def test_one_ip_version_only(nursery: trio.Nursery, family: Family, peer: str) -> None:
+async def test_connect_with_family_uses_one_ip_version(
+    nursery: trio.Nursery, family: Family, peer: str
+) -> None:
     port = await start(nursery, lambda stream: stream.send_all(b"x"), host=peer)
     url_gate = network(family=family).admit(parse(f"http://localhost:{port}/"))
     async with url_gate.connect(tls=False) as stream:
@@ -155,7 +157,7 @@ async def test_one_ip_version_only(nursery: trio.Nursery, family: Family, peer: 
             pass
 
 
-async def test_nobody_there_is_unreachable_and_says_why() -> None:
+async def test_connect_to_closed_port_is_unreachable_with_causes() -> None:
     with closed_port() as port:
         with pytest.raises(Unreachable) as raised:
             async with admit(f"http://localhost:{port}/").connect(tls=False):
@@ -165,7 +167,7 @@ async def test_nobody_there_is_unreachable_and_says_why() -> None:
         assert raised.value.message.endswith(failures)
 
 
-async def test_one_limit_covers_the_look_up_and_all_addresses(
+async def test_connect_limit_covers_lookup_and_all_addresses(
     autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from resolver.network import connecting
@@ -191,7 +193,7 @@ async def test_one_limit_covers_the_look_up_and_all_addresses(
     assert raised.value.setting == "connect_timeout"
 
 
-async def test_warnings_are_found_on_the_passage(nursery: trio.Nursery) -> None:
+async def test_url_gate_keeps_warnings_once(nursery: trio.Nursery) -> None:
     port = await start(nursery, lambda stream: stream.send_all(b"x"))
     url_gate = admit(f"gopher://{HERE}:{port}/")
     assert [(finding.rule, finding.action) for finding in url_gate.findings] == [("S04", "warn")]
@@ -201,7 +203,7 @@ async def test_warnings_are_found_on_the_passage(nursery: trio.Nursery) -> None:
     assert [finding.rule for finding in url_gate.findings] == ["S04"]
 
 
-async def test_a_news_server_of_the_users_is_judged_and_used(nursery: trio.Nursery) -> None:
+async def test_admit_checks_and_uses_news_server_of_user(nursery: trio.Nursery) -> None:
     port = await start(nursery, lambda stream: stream.send_all(b"200"))
     url = parse("news:comp.infosystems")
     url_gate = network().admit(url, server=NewsServer(HERE, port))
@@ -212,7 +214,7 @@ async def test_a_news_server_of_the_users_is_judged_and_used(nursery: trio.Nurse
     assert raised.value.rule in ("S04", "S08")
 
 
-async def test_a_data_connection_goes_to_the_peer_of_the_first(nursery: trio.Nursery) -> None:
+async def test_connect_data_uses_peer_of_control_connection(nursery: trio.Nursery) -> None:
     control = await start(nursery, lambda stream: stream.receive_some(), host="127.0.0.2")
     data = await start(nursery, lambda stream: stream.send_all(b"data"), host="127.0.0.2")
     events: list[Event] = []
@@ -226,7 +228,7 @@ async def test_a_data_connection_goes_to_the_peer_of_the_first(nursery: trio.Nur
     ]
 
 
-async def test_a_reserved_data_port_is_refused(nursery: trio.Nursery) -> None:
+async def test_connect_data_to_reserved_port_is_refused(nursery: trio.Nursery) -> None:
     port = await start(nursery, lambda stream: stream.receive_some())
     url_gate = admit(f"ftp://{HERE}:{port}/")
     async with url_gate.connect(tls=False):
@@ -236,14 +238,14 @@ async def test_a_reserved_data_port_is_refused(nursery: trio.Nursery) -> None:
     assert raised.value.rule == "S13"
 
 
-async def test_only_a_file_url_opens_files(tmp_path: Path) -> None:
+async def test_open_file_for_http_url_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="http URL") as raised:
         async with admit(f"http://{HERE}/").open_file((b"etc", b"hostname")):
             pass
     assert raised.value.rule == "S12"
 
 
-async def test_two_things_at_once(nursery: trio.Nursery) -> None:
+async def test_first_of_returns_reply_while_data_connection_is_idle(nursery: trio.Nursery) -> None:
     """The case of FTP: a reply on one connection, no data on the other."""
 
     async def echo(stream: trio.SocketStream) -> None:
@@ -256,7 +258,7 @@ async def test_two_things_at_once(nursery: trio.Nursery) -> None:
         assert await url_gate.first_of(control.receive, data.receive) == (FirstResult(b"NOOP\r\n"), None)
 
 
-async def test_where_a_url_leads_counts_with_where_it_came_from(nursery: trio.Nursery) -> None:
+async def test_admit_derived_url_depends_on_referrer_address(nursery: trio.Nursery) -> None:
     port = await start(nursery, lambda stream: stream.send_all(b"x"))
     url = parse(f"http://{HERE}:{port}/")
     url_gate = network().admit(url, origin="derived", referrer=Referrer("http://127.0.0.3/", "127.0.0.3"))
@@ -266,7 +268,7 @@ async def test_where_a_url_leads_counts_with_where_it_came_from(nursery: trio.Nu
         network().admit(url, origin="derived", referrer=Referrer("http://h.example/", "192.0.2.1"))
 
 
-async def test_a_passage_leads_on_as_nobodys_choice() -> None:
+async def test_derive_gate_checks_as_derived_from_answering_address() -> None:
     """A derived gate is checked as `derived`, from the address that served the first URL.
 
     Its refusal has the exit code of a redirect.
@@ -296,7 +298,7 @@ async def test_a_passage_leads_on_as_nobodys_choice() -> None:
         url_gate.derive_gate("prospero://h h/")
 
 
-async def test_what_a_place_was_accepted_for_holds_where_it_leads_on_to_itself() -> None:
+async def test_derive_gate_keeps_findings_accepted_for_same_host_and_port() -> None:
     url_gate = admit("prospero://10.0.0.1:1570/x")
     async with url_gate.open_datagrams():
         there = url_gate.derive_gate("prospero://10.0.0.1:1570/y")
@@ -304,8 +306,8 @@ async def test_what_a_place_was_accepted_for_holds_where_it_leads_on_to_itself()
     assert there.findings == url_gate.findings
 
 
-# Two URLs and two listeners share one connection. The limits, the password rule and the listener always belong
-# to the URL that the connection serves at that moment.
+# Two URLs and two listeners share one connection. The limits, the password rule and the listener always
+# belong to the URL that the connection serves at that moment.
 
 HELLO = Line(b"hello\r\n", b"hello\r\n")
 SECRET = Line(b"PASS word\r\n", b"PASS ****\r\n", (b"word",))
@@ -350,7 +352,7 @@ def user(network: Network, url: str, idle: float) -> User:
 Sharing: TypeAlias = Callable[[AsyncExitStack, User, User], Awaitable[tuple[Stream, Stream]]]
 
 
-async def kept(stack: AsyncExitStack, first: User, second: User) -> tuple[Stream, Stream]:
+async def share_after_release(stack: AsyncExitStack, first: User, second: User) -> tuple[Stream, Stream]:
     """Give the connection to the second URL after the first has released it."""
     async with first.url_gate.acquire(None, tls=False) as pooled:
         await first.listen(pooled.stream, SECRET)
@@ -360,7 +362,9 @@ async def kept(stack: AsyncExitStack, first: User, second: User) -> tuple[Stream
     return pooled.stream, again.stream
 
 
-async def kept_and_joined(stack: AsyncExitStack, first: User, second: User) -> tuple[Stream, Stream]:
+async def share_by_join_after_release(
+    stack: AsyncExitStack, first: User, second: User
+) -> tuple[Stream, Stream]:
     async with first.url_gate.join(None, Shared(), tls=False, anew=False) as slot:
         await first.listen(slot.stream, SECRET)
         slot.end_response()
@@ -368,7 +372,7 @@ async def kept_and_joined(stack: AsyncExitStack, first: User, second: User) -> t
     return slot.stream, again.stream
 
 
-async def joined(stack: AsyncExitStack, first: User, second: User) -> tuple[Stream, Stream]:
+async def share_concurrently(stack: AsyncExitStack, first: User, second: User) -> tuple[Stream, Stream]:
     """Give the connection to both URLs at the same time; the second sends and reads last."""
     one = await stack.enter_async_context(first.url_gate.join(None, Shared(), tls=False, anew=False))
     two = await stack.enter_async_context(second.url_gate.join(None, Shared(), tls=False, anew=False))
@@ -377,7 +381,7 @@ async def joined(stack: AsyncExitStack, first: User, second: User) -> tuple[Stre
 
 
 @pytest.fixture
-def judged(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def checked_urls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Record the URLs for which the policy checks whether a password may be sent; always allow it."""
     found: list[str] = []
 
@@ -389,9 +393,13 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("sharing", [kept, kept_and_joined, joined], ids=lambda way: way.__name__)
-async def test_the_second_url_goes_by_its_own_terms(
-    sharing: Sharing, judged: list[str], nursery: trio.Nursery
+@pytest.mark.parametrize(
+    "sharing",
+    [share_after_release, share_by_join_after_release, share_concurrently],
+    ids=lambda way: way.__name__,
+)
+async def test_shared_connection_follows_settings_of_second_url(
+    sharing: Sharing, checked_urls: list[str], nursery: trio.Nursery
 ) -> None:
     connections: list[trio.SocketStream] = []
 
@@ -404,16 +412,16 @@ async def test_the_second_url_goes_by_its_own_terms(
     async with Network(policy=Policy()) as network, AsyncExitStack() as stack:
         first, second = user(network, a, NEVER), user(network, b, SHORT)
         _, stream = await sharing(stack, first, second)
-        assert (first.urls(), second.urls(), judged) == ({a}, set(), [a])
+        assert (first.urls(), second.urls(), checked_urls) == ({a}, set(), [a])
         told = len(first.heard)
         await second.listen(stream, SECRET)
         with trio.fail_after(HANG), pytest.raises(TimedOut, match=f" {SHORT:g} s$"):
             await stream.receive()
-        assert (len(first.heard), second.urls(), judged) == (told, {b}, [a, b])
+        assert (len(first.heard), second.urls(), checked_urls) == (told, {b}, [a, b])
     assert len(connections) == 1
 
 
-async def test_each_in_a_pipeline_hears_by_its_own_terms(nursery: trio.Nursery) -> None:
+async def test_pipelined_response_follows_settings_of_its_url(nursery: trio.Nursery) -> None:
     """Both URLs send before either reads: the settings are those of the URL whose response is being read."""
 
     async def answer_once(stream: trio.SocketStream) -> None:
