@@ -1,1 +1,1 @@
-"""Tests of the safety policy: one file a module, most of them tables of URLs and verdicts."""
+"""Tests of the safety policy: one file per module, most of them tables of URLs and verdicts."""

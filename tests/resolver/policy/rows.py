@@ -1,4 +1,4 @@
-"""A row of a table: a URL in its circumstances, and what the policy must say of it."""
+"""A table row: a URL with its circumstances and the policy's expected verdict."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ UNTRUSTED = Policy.untrusted()
 
 
 class Row(NamedTuple):
-    """`rules` are the names of the rules that must have fired, in their order, and no others."""
+    """A URL, its circumstances, and the expected verdict.
+
+    `rules` are the names of exactly the rules that must fire, in their order.
+    """
 
     url: str
     action: Action

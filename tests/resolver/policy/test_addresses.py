@@ -1,4 +1,4 @@
-"""S08: where addresses lead, and who may go there."""
+"""S08: the scope of addresses, and the origins that may connect to them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ ADDRESSES: dict[AddressScope, tuple[str, ...]] = {
         "2002:0a00:0001::1",
         "64:ff9b::c0a8:101",
         "fd00:ec2::255",
-        # Of no scope that is public: what IANA keeps for special purposes, and what is given to nobody.
+        # Not public: addresses that IANA reserves for special purposes, and unassigned addresses.
         "192.0.0.1",
         "192.0.0.193",
         "192.0.2.1",
@@ -77,7 +77,7 @@ ADDRESSES: dict[AddressScope, tuple[str, ...]] = {
         "5f00::1",
         "64:ff9c::7f00:1",
         "fe00::1",
-        "64:ff9b:1::1.1.1.1",  # a translator of one's own
+        "64:ff9b:1::1.1.1.1",  # a local NAT64 translator
         "64:ff9b:1::",
         "2001:0:1:1::fefe:fefe",  # Teredo, of 1.1.1.1
         "2606:4700::200:5efe:10.0.0.1",
@@ -113,8 +113,8 @@ ADDRESSES: dict[AddressScope, tuple[str, ...]] = {
         "64:ff9b::127.0.0.1",
         "::ffff:0:127.0.0.1",
         "64:ff9b:1::7f00:1",
-        "64:ff9b:1:7f00:0:100::",  # the prefix as it is (RFC 6052 2.2)
-        "64:ff9b:1:7f:0:1::",  # … and of 56, of 64 bits
+        "64:ff9b:1:7f00:0:100::",  # the prefix of 48 bits (RFC 6052 2.2)
+        "64:ff9b:1:7f:0:1::",  # … of 56, of 64 bits
         "64:ff9b:1:0:7f:0:100:0",
         "2001:0:1:1::80ff:fffe",  # Teredo
         "2606:4700::5efe:7f00:1",  # ISATAP
@@ -130,7 +130,7 @@ ADDRESSES: dict[AddressScope, tuple[str, ...]] = {
         "255.255.255.255",
         "ff02::1",
         "::ffff:0.0.0.0",
-        "::2",  # compatible: 0.0.0.2
+        "::2",  # IPv4-compatible: 0.0.0.2
         "64:ff9b::",
         "no address",
         "",
@@ -162,13 +162,13 @@ def test_classes(address: str, reach: AddressScope) -> None:
     assert classify(address) is reach
 
 
-#: Addresses that anybody may have, and what is in their last bits as they choose.
+#: Addresses that are open to everyone; the owner chooses the last bits.
 CHOSEN = ("2606:4700::5efe:127.0.0.1", "2002:7f00:1::1", "2002:a00:1::1", "2001:0:1:1::80ff:fffe")
 
 
 @pytest.mark.parametrize("address", CHOSEN)
 def test_nobody_is_inside_by_an_address_that_says_so(address: str) -> None:
-    """It leads inside, for who would go there; who comes from there is led no farther in by that."""
+    """The scope limits connections to the address; as a referrer it gives no access to internal addresses."""
     for there in ("127.0.0.1", "169.254.169.254", "::1"):
         assert verdict_on(there, origin="derived", came_from=address) == "refuse"
     assert judge_credentials(URL, address, CAUTIOUS, tls=False).action == "refuse"
@@ -176,7 +176,7 @@ def test_nobody_is_inside_by_an_address_that_says_so(address: str) -> None:
 
 @given(st.one_of(st.ip_addresses(v=4), st.ip_addresses(v=6, network="2000::/3"), st.ip_addresses(v=6)))
 def test_what_python_knows_to_be_no_public_address_is_none(address: IPv4Address | IPv6Address) -> None:
-    """Python's tables are others, and are of the time of the Python."""
+    """Python's tables differ and depend on the Python version."""
     embedded = address.version == 6 and address.packed[:2] in (b"\0\0", b"\0\x64", b"\x20\x02")
     if classify(str(address)) is AddressScope.PUBLIC and not embedded:
         assert address.is_global
@@ -251,7 +251,7 @@ def test_override_is_for_its_range(
         ("user", ("fe80::1", PUBLIC), ("fe80::1", PUBLIC), "warn"),
         ("user", ("0.0.0.0", PUBLIC), (PUBLIC,), "allow"),
         ("derived", ("fe80::1", PUBLIC), (PUBLIC,), "allow"),
-        ("user", (), (), "allow"),  # nothing to object to; and nothing to connect to
+        ("user", (), (), "allow"),  # nothing to refuse, and nothing to connect to
     ],
 )
 def test_refused_addresses_are_dropped_and_the_rest_decides(
@@ -307,11 +307,11 @@ def test_hosts_that_are_not_looked_up(host: str, addresses: tuple[str, ...] | No
         Row("http://localhost/", "refuse", ("S08",), origin="chosen", referrer=("http://p.example/", PUBLIC)),
         Row("http://localhost/", "allow", (), origin="derived", referrer=("http://localhost/", "::1")),
         Row("http://localhost/", "allow", (), Policy(name="untrusted", allow_address={"127.0.0.0/8"})),
-        Row("http://localhost/", "refuse", ("S08",), origin="chosen"),  # nobody knows where it was found
+        Row("http://localhost/", "refuse", ("S08",), origin="chosen"),  # without a known referrer
         Row("http://0.0.0.0/", "refuse", ("S08",)),
         Row("http://[::]/", "refuse", ("S08",)),
         Row("ftp://255.255.255.255/", "refuse", ("S08",)),
-        Row("http://h.example/", "allow", (), UNTRUSTED),  # a name waits for its look-up
+        Row("http://h.example/", "allow", (), UNTRUSTED),  # a name is checked after its DNS lookup
         Row("file:///x", "allow"),
     ],
     ids=str,
@@ -331,7 +331,7 @@ def test_resolves_gives_check_the_result_of_a_look_up() -> None:
     both = check("gopher://h.example:25/1", policy=UNTRUSTED, resolves={"h.example": ["10.0.0.1"]})
     assert both.rules == ("S04", "S08")
     literal = check("http://127.0.0.1/", policy=UNTRUSTED, resolves={"127.0.0.1": [PUBLIC]})
-    assert literal.rules == ("S08",)  # a literal address is what it says
+    assert literal.rules == ("S08",)  # the literal address takes precedence
 
 
 def test_server_of_the_users_own_choice_is_the_users() -> None:

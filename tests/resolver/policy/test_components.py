@@ -1,4 +1,4 @@
-"""S02: octets that would end a command, per scheme and component, and arguments that are too long."""
+"""S02: bytes that would end a command, and long arguments; S07: names; S04 and S13: ports."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from resolver.policy.components import FETCH, SERVICE, check_data_port, objectio
 from resolver.policy.judgement import judge
 from tests.resolver.policy.rows import CAUTIOUS, MENU, PAGE, UNTRUSTED, Row
 
-#: URLs with a hole for an octet, the component it lands in, and the octets refused and warned there.
+#: URL templates with a place for a byte, the component that contains it, and the refused and warned bytes.
 CONTROLS = (*range(1, 0x20), 0x7F)
 LINE_END = (0x00, 0x0A, 0x0D)
 FIELD_END = (0x00, 0x09, 0x0A, 0x0D)
@@ -48,12 +48,12 @@ HOLES = [
 def test_every_octet_in_every_component(
     template: str, component: str, refused: tuple[int, ...], warned: tuple[int, ...]
 ) -> None:
-    """All 256 octets: which are refused, which warn, and where the text says they are."""
+    """Each of the 256 byte values is refused, warned or allowed, with its position in the text."""
     for octet in range(256):
         if octet == 0x09 and component == "gopherplus":
             continue  # S03 decides
         if octet == 0x09 and component in ("selector", "search"):
-            continue  # a delimiter there: it cannot be in the component at all
+            continue  # a delimiter there: the component cannot contain it
         text = template.format(f"%{octet:02X}")
         decisions = [r for r in check(text, policy=Policy(allow_password=True)).decisions if r.rule == "S02"]
         if octet in refused:
@@ -85,14 +85,14 @@ def test_every_octet_in_every_component(
         Row("ftp://host/a%07", "refuse", ("S02",), CAUTIOUS),
         Row("ftp://host/a%07", "warn", ("S02",), origin="chosen"),
         Row("ftp://host/a%07", "refuse", ("S02",), origin="derived"),
-        Row("http://h.example/a%0D%0Ab?%00", "allow"),  # sent encoded, as it is written
+        Row("http://h.example/a%0D%0Ab?%00", "allow"),  # sent encoded, as written
         Row("wais://h.example/d%1Fe", "refuse", ("S02",)),
         Row("wais://h.example/other%40server", "refuse", ("S02",)),
-        Row("file:///a%0A", "allow"),  # a file name may hold it; nothing is sent
+        Row("file:///a%0A", "allow"),  # a file name may contain it; nothing is sent
         Row("ftp://h.example/%E9%20%FF%2F", "allow"),
         Row("mailto:a@b?subject=x%0D%0ABcc:%20c@d", "refuse", ("S02",)),
         Row("mailto:a@b?subject=x&x%0A=y", "refuse", ("S02",)),
-        Row("mailto:a@b?BODY=one%0D%0Atwo&body=%00", "allow"),  # lines are what it is made of
+        Row("mailto:a@b?BODY=one%0D%0Atwo&body=%00", "allow"),  # a body consists of lines
     ],
     ids=str,
 )
@@ -133,7 +133,7 @@ def test_password_is_not_quoted() -> None:
 
 
 def test_urls_that_were_never_parsed_are_judged_too() -> None:
-    """A URL put together by a program has no places, and the grammar has not seen it."""
+    """A URL built by a program has no positions, and no parser has checked it."""
     for text, change in [
         ("nntp://h.example/a.b", {"group": b"a.b\r\nPOST"}),
         ("news:a@b", {"message_id": b"a@b>\r\nQUIT"}),
@@ -196,7 +196,7 @@ def label_of(text: str) -> str:
         "々木",
         "한국",
         "大韓민국",  # Han and Hangul
-        "россия",  # я and others pass for nothing Latin
+        "россия",  # я and others resemble no Latin letter
         "пример",
         "ελλάδα",
         "παράδειγμα",
@@ -216,7 +216,7 @@ def test_honest_labels_are_silent(text: str) -> None:
     [
         (APPLE.removesuffix(".com"), "letters"),
         (label_of("еріс"), "letters"),
-        (label_of("сосо-2"), "letters"),  # digits and hyphens do not save it
+        (label_of("сосо-2"), "letters"),  # digits and hyphens do not help
         (label_of("ανο"), "letters"),
         (label_of("pаypal"), "scripts"),  # one Cyrillic a
         (label_of("gοοgle"), "scripts"),  # Greek o
@@ -235,7 +235,7 @@ def test_honest_labels_are_silent(text: str) -> None:
         ("xn--zzzzzzzzzzzzzz", "decode"),
         (label_of("bÜcher"), "decode"),  # upper case: UTS 46 would map it
         (label_of("ﬁn"), "decode"),  # a ligature, likewise
-        (label_of("i❤"), "decode"),  # no letter under IDNA 2008
+        (label_of("i❤"), "decode"),  # not a letter under IDNA 2008
         (label_of("a。b"), "decode"),  # the ideographic stop would make two labels
     ],
 )
@@ -257,16 +257,17 @@ def test_dressed_up_labels_are_named(label: str, words: str) -> None:
         Row(f"http://{APPLE}/b", "warn", ("S07",), origin="derived", referrer=(f"http://{APPLE}/a", None)),
         Row(f"http://{APPLE}/", "allow", (), Policy(name="cautious", allow_name={APPLE.upper() + "."})),
         Row(f"http://{APPLE}./", "allow", (), Policy(allow_name={APPLE})),
-        Row(f"http://www.{APPLE}/", "warn", ("S07",), Policy(allow_name={APPLE})),  # the host, not a domain
+        # the override is for the host, not a domain
+        Row(f"http://www.{APPLE}/", "warn", ("S07",), Policy(allow_name={APPLE})),
         Row("http://xn-not-one.example/", "allow"),
         Row(f"file:///{APPLE}", "allow"),
-        # A host with escapes is another one to who reads it otherwise, and filtered before us.
+        # Another parser may read an encoded host as a different host, and a filter before us may miss it.
         Row("http://%65vil.example/", "allow"),
         Row("http://%65vil.example/", "allow", (), CAUTIOUS),
         Row("http://%65vil.example/", "refuse", ("S07",), UNTRUSTED),
         Row("ftp://u@h%2Eexample:2121/", "refuse", ("S04", "S07"), UNTRUSTED),
         Row("news://%65vil.example/a.b", "refuse", ("S07",), UNTRUSTED),
-        Row("news:1@%68.example", "allow", (), UNTRUSTED),  # no host, but half a name
+        Row("news:1@%68.example", "allow", (), UNTRUSTED),  # no host, but part of a message ID
         Row("file://local%68ost/srv", "refuse", ("S07",), Policy(name="untrusted", file_root="/srv")),
         Row("http://%65vil.example/", "allow", (), Policy(name="untrusted", allow_name={"evil.example"})),
         Row("http://h.example/%65", "allow", (), UNTRUSTED),
@@ -295,7 +296,7 @@ def test_idna_is_imported_for_such_a_label_only() -> None:
     assert run.stdout == "False True\n"
 
 
-# S04: ports by scheme; S13: the port of FTP's second connection.
+# S04: ports by scheme; S13: the port of FTP's data connection.
 
 TEXT_SCHEMES = ("ftp", "gopher", "nntp", "wais", "prospero", "ftps", "gophers", "nntps", "news", "snews")
 PATHS = {
@@ -388,7 +389,8 @@ def test_every_listed_port_is_refused_to_gopher_and_only_the_first_list_to_http(
         Row("gopher://h.example:7070/1", "allow", (), Policy(allow_port={7070})),
         Row("gopher://h.example:25/1", "allow", (), Policy(name="cautious", allow_port={25})),
         Row("gopher://h.example:26/1", "refuse", ("S04",), Policy(allow_port={25})),
-        # What lies in a place the person accepted is accepted too, however it was reached …
+        # A port that the user accepted is accepted for links at the same scheme, host and port, for each
+        # origin …
         Row(
             "gopher://h.example:7070/0a",
             "warn",
@@ -396,7 +398,7 @@ def test_every_listed_port_is_refused_to_gopher_and_only_the_first_list_to_http(
             origin="derived",
             referrer=("gopher://h.example:7070/1", None),
         ),
-        # … but not for another scheme, host or port, and never what was refused to the person as well.
+        # … but not for another scheme, host or port, and not if it was also refused to the user.
         Row(
             "gopher://h.example:7071/0a",
             "refuse",

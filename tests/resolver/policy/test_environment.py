@@ -1,4 +1,4 @@
-"""Which server a news URL without one goes to: the order of choice, and what is no server."""
+"""The server for a news URL without one: the order of the settings, and invalid servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""S12: file URLs, as far as the URL tells."""
+"""S12: file URLs, as far as the URL alone decides; S14: local names from untrusted text."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ PARENT = ("file:///srv/data/", None)
         Row("file:///srv/data/x", "allow", (), ROOTED_UNTRUSTED),
         Row("file:///etc/motd", "refuse", ("S12",), ROOTED_UNTRUSTED),
         Row("file:///srv/data/x", "refuse", ("S12",), ROOTED, "chosen", PAGE),
-        # With a root: it narrows, and the path in the URL stays what it is.
+        # A root restricts the paths; the path in the URL stays as written.
         Row("file:///srv/data", "allow", (), ROOTED),
         Row("file:///srv/data/", "allow", (), ROOTED),
         Row("file:///srv//./data/a/b", "allow", (), ROOTED),
@@ -64,7 +64,7 @@ PARENT = ("file:///srv/data/", None)
         Row("file:///x", "refuse", ("S12",), ROOTED),
         Row("file:///../../srv/data/x", "allow", (), ROOTED),
         Row("file:///anything", "allow", (), Policy(name="untrusted", file_root="/")),
-        Row("file:///dev/null", "allow"),  # what it is, only the disk can tell
+        Row("file:///dev/null", "allow"),  # only the disk shows that this is a special file
     ],
     ids=str,
 )
@@ -108,7 +108,7 @@ def test_is_below(path: str, root: str, below: bool) -> None:
     assert is_below(os.fsencode(path).split(b"/"), root) is below
 
 
-# S14: names for files of ours that somebody else's words suggest.
+# S14: names of local files from untrusted text.
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_is_below(path: str, root: str, below: bool) -> None:
         (b"README", "README"),
         (b"na\xc3\xafve.txt", "naïve.txt"),
         (b"a b.txt", "a b.txt"),
-        (b"../../.bashrc", "_bashrc"),  # Content-Disposition of a CVE
+        (b"../../.bashrc", "_bashrc"),  # a value of Content-Disposition in a CVE
         (b"/etc/passwd", "passwd"),
         (b"..\\..\\x.exe", "x.exe"),
         (b"a/b\\c", "c"),
@@ -153,7 +153,7 @@ def test_is_below(path: str, root: str, below: bool) -> None:
         ("é".encode() * 150, "é" * 100),
         (b"a" + "é".encode() * 150, "a" + "é" * 99),
         (b"a" * 199 + b"..b", "a" * 199 + "_"),
-        # what a transfer keeps beside its file, however a file system folds it
+        # names of the files that a transfer keeps next to its file, also after case or Unicode folding
         (b"tool.bin.part", "tool.bin.part_"),
         (b"tool.bin.part-state", "tool.bin.part-state_"),
         (b"tool.bin.part-state.new", "tool.bin.part-state.new_"),
@@ -166,8 +166,8 @@ def test_is_below(path: str, root: str, below: bool) -> None:
         ("x\uff0epart".encode(), "x\uff0epart_"),
         ("x\u2024part".encode(), "x\u2024part_"),  # a one dot leader
         ("x.part-\u017ftate".encode(), "x.part-\u017ftate_"),  # a long s
-        ("x.par\ufb06-state".encode(), "x.par\ufb06-state"),  # a ligature: st, but no .part
-        ("x.pa\u200drt".encode(), "x.pa\u200drt_"),  # what nobody sees: HFS+ and ext4 pass over it
+        ("x.par\ufb06-state".encode(), "x.par\ufb06-state"),  # a ligature: st, but not .part
+        ("x.pa\u200drt".encode(), "x.pa\u200drt_"),  # an invisible character, which HFS+ and ext4 ignore
         ("x.part\ufe0f".encode(), "x.part\ufe0f_"),
         (b"x.part.", "x.part_"),
         (b"a" * 195 + b".part", "a" * 195 + ".par_"),
@@ -235,13 +235,14 @@ def test_names_in_listings(name: bytes, ok: bool) -> None:
         ("data.tar.gz", "data.2.tar.gz"),
         ("data.tgz", "data.2.tgz"),
         ("index.html", "index.2.html"),
-        ("a.b.txt", "a.b.2.txt"),  # what a file is packed in comes with what is packed, else one is enough
+        # the compression suffix stays with the suffix before it; otherwise one suffix is enough
+        ("a.b.txt", "a.b.2.txt"),
         ("x.ps.gz", "x.2.ps.gz"),
         ("x.tar.gz.asc", "x.2.tar.gz.asc"),
         ("linux-6.1.tar.xz", "linux-6.1.2.tar.xz"),
         ("x.7z", "x.2.7z"),
         ("x.Z", "x.2.Z"),
-        ("ls.1", "ls.1.2"),  # numbers tell of no kind
+        ("ls.1", "ls.1.2"),  # a number is not a type suffix
         ("ls.1.gz", "ls.1.2.gz"),
         ("RFC-1.5", "RFC-1.5.2"),
         ("Mr. Smith", "Mr. Smith.2"),

@@ -1,4 +1,4 @@
-"""`guard`: which addresses of a host other clients may connect to, by the rules of every URL."""
+"""`guard`: the addresses of a host that other clients may connect to, by the same rules as for URLs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_what_is_allowed_is_left_in_its_order() -> None:
 
 @pytest.mark.parametrize("host", [PUBLIC, PUBLIC_6, f"[{PUBLIC_6}]"])
 def test_an_address_is_its_own(host: str) -> None:
-    """Whatever somebody says that a look-up of it gave."""
+    """A given lookup result is ignored."""
     assert guard(host, ["127.0.0.1"]) == (host.strip("[]"),)
 
 
@@ -94,7 +94,7 @@ def test_a_host_without_addresses_is_unreachable() -> None:
 
 
 def test_it_says_what_check_says() -> None:
-    """One policy: for every host that is one, with every address that it may have."""
+    """`guard` and `check` agree for every valid host and each of these addresses."""
     addresses = ["10.0.0.1", PUBLIC, "::1", "::ffff:1.2.3.4", "0.0.0.0", "100.64.0.1", "2002:7f00:1::"]
     policies = [Policy.default(), Policy.cautious(), Policy.untrusted()]
     for policy in policies:

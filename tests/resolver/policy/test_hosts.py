@@ -1,4 +1,4 @@
-"""What holds for one host alone: it is found by where a request goes, and stays with that host."""
+"""Settings for a single host: found by the host and port of a request, and not used for other hosts."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_of_a_port_before_of_the_host_each_value_by_itself() -> None:
 @pytest.mark.parametrize(
     ("first", "landed", "limits", "fails"),
     [
-        (SMALL, None, None, False),  # the body is not its own
+        (SMALL, None, None, False),  # the body is not from this host
         (None, SMALL, None, True),
         (SMALL, LARGE, None, False),
         (None, LARGE, TIGHT, False),
@@ -93,7 +93,7 @@ async def test_limits_are_those_of_the_host_that_a_redirect_led_to(
 
 
 async def test_patience_is_that_of_the_host(nursery: trio.Nursery) -> None:
-    """A silent server, whose own limit is the only short one."""
+    """A silent server is the only host with a short limit."""
     silent = await serve(nursery, {"/": Page(BODY)}, behaviours={"/": Behaviour(silent=True)})
     hosts = {f"127.0.0.1:{silent.port}": Host(limits=Limits(idle=0.2))}
     async with Resolver(hosts=hosts, limits=Limits(idle=600)) as session:
@@ -112,7 +112,7 @@ async def test_untrusted_ends_the_time_of_every_host() -> None:
 async def test_a_proxy_is_that_of_the_host_and_so_is_who_we_are_to_it(
     nursery: trio.Nursery, proxied: str
 ) -> None:
-    """Each host has a proxy of its own, or none: the one of the first hears nothing of the second."""
+    """Each host has a separate proxy, or none: the first host's proxy sees nothing of the second host."""
     other = await serve(nursery, {"/x": Page(BODY)})
     server = await serve(nursery, {"/": moved(other.url("/x"))})
     one, two = await serve_http_proxy(nursery), await serve_http_proxy(nursery)
@@ -158,7 +158,7 @@ async def test_a_proxy_of_a_host_is_judged_like_any_other() -> None:
 async def test_a_certificate_is_shown_to_its_host_alone(
     nursery: trio.Nursery, authority: trustme.CA, cafile: str, ours: str, name: str
 ) -> None:
-    """Also where a redirect leads to it; and what one host is shown, the next one is not."""
+    """Also if a redirect leads to the host; a certificate for one host is not sent to the next."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.verify_mode = ssl.CERT_OPTIONAL
     authority.issue_cert("127.0.0.1").configure_cert(context)

@@ -1,4 +1,4 @@
-"""The rules together: what is no URL, schemes without a handler, order, overrides, and any text at all."""
+"""All rules together: invalid URLs, unknown schemes, order, overrides, forms, any text, long URLs."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ GATEWAYS = {"x-foo": "http://gw.example/?u=", "x-in": "http://10.0.0.1/?u=", "x-
         Row("dict://127.0.0.1:6379/info", "refuse", ("S19",)),
         Row("x-foo:bar", "refuse", ("S19",)),
         Row("afs://h/x", "refuse", ("S19",)),
-        Row("local_file:///etc/passwd", "refuse", ("S01",)),  # no scheme has an underscore
+        Row("local_file:///etc/passwd", "refuse", ("S01",)),  # a scheme cannot contain an underscore
         Row("local-file:///etc/passwd", "refuse", ("S19",)),
         Row("mailto:a@b.example", "allow", (), UNTRUSTED),
         Row("news:a.b", "allow", (), UNTRUSTED),
         Row("http://h.example/", "allow", (), UNTRUSTED),
         Row("http://h.example/", "allow", (), UNTRUSTED, "derived", PAGE),
-        # Several rules at once, in their order, and only those of the strictest level.
+        # Several rules fire, in their order, and only those of the strictest level are reported.
         Row("gopher://u:p@127.0.0.1:25/0a%0Ab", "refuse", ("S02", "S04")),
         Row("gopher://u:p@127.0.0.1:25/0a%0Ab", "refuse", ("S02", "S04", "S06", "S08"), UNTRUSTED),
         Row("ftp://u:p@xn--80ak6aa92e.com:8021/a%07", "warn", ("S02", "S04", "S06", "S07")),
@@ -82,7 +82,7 @@ def test_text_that_is_no_url_raises_what_the_parser_raised() -> None:
         ("x-foo:bar", "allow", ()),
         ("X-FOO:bar", "allow", ()),
         ("x-foo://u:p@h/", "warn", ("S06",)),
-        ("x-bar:x", "refuse", ("S19",)),  # exactly that scheme
+        ("x-bar:x", "refuse", ("S19",)),  # the gateway is for exactly one scheme
         ("x-bad:x", "refuse", ("S19",)),
         ("x-in:x", "allow", ()),  # the user's own gateway may be inside
     ],
@@ -97,9 +97,10 @@ def test_url_of_a_gateway_passes_the_rules() -> None:
     assert check("x-in:x", gateways=GATEWAYS, policy=UNTRUSTED).rules == ("S08",)
     elsewhere = check("x-foo:x", gateways={"x-foo": "gopher://gw.example:25/0"})
     assert elsewhere.rules == ("S04",)
-    assert elsewhere.decisions[0].position is None  # the port is not in the text that was given
+    assert elsewhere.decisions[0].position is None  # the port is not in the given text
     assert check("x-foo:x", gateways={"x-foo": "dict://gw.example/"}).rules == ("S19",)
-    assert check("x-foo:x", gateways={"x-foo": "x-foo://gw/"}).rules == ("S19",)  # no gateway for a gateway
+    # a gateway's URL gets no gateway
+    assert check("x-foo:x", gateways={"x-foo": "x-foo://gw/"}).rules == ("S19",)
     assert check("x-foo:x", gateways=GATEWAYS, origin="derived", referrer=PAGE).rules == ("S10",)
 
 
@@ -126,11 +127,11 @@ def test_configured_news_server_is_judged_as_the_users() -> None:
     assert inside.action == "allow"
     assert judge(url, UNTRUSTED, server=NewsServer("127.0.0.1", 119)).rules == ("S08",)
     named = judge(parse("news://s.example/a.b"), DEFAULT, server=NewsServer("127.0.0.1", 25))
-    assert named.action == "allow"  # the URL's own server goes first
+    assert named.action == "allow"  # the URL's own server takes precedence
 
 
 FORM = "gopher://h.example/0f%09%09+%091%0D%0A+-1%0D%0Ax%0D%0A.%0D%0A"
-#: An override, what it allows in the strictest circumstances, and the rule it is the override of.
+#: An override, a URL that it allows in the strictest circumstances, and its rule.
 OVERRIDES: list[tuple[dict[str, Any], str, str]] = [
     ({"allow_port": {7070}}, "gopher://h.example:7070/", "S04"),
     ({"allow_address": {"10.0.0.0/8"}}, "gopher://10.1.2.3/", "S08"),
@@ -176,7 +177,7 @@ def test_overrides_touch_no_other_rule(override: dict[str, Any], text: str, rule
 
 
 def texts() -> st.SearchStrategy[str]:
-    """Any text, and text that looks more like a URL than most."""
+    """Return a strategy for any text and for text that resembles a URL."""
     schemes = st.sampled_from(
         [
             "http",
@@ -256,7 +257,7 @@ def test_policy_imports_nothing_heavy() -> None:
 
 
 def rules() -> set[object]:
-    """What the modules of the policy call a rule: a generator of decisions on a subject."""
+    """Return the rules in the modules of the policy: generators of decisions on a subject."""
     names = (found.name for found in pkgutil.iter_modules(resolver.policy.__path__, "resolver.policy."))
     return {
         value
@@ -267,7 +268,7 @@ def rules() -> set[object]:
     }
 
 
-#: URLs, and who chose them.
+#: URLs and their origins.
 OF_ALL_SORTS: tuple[tuple[str, Origin], ...] = (
     ("gopher://h.example/0a%09%09+", "chosen"),
     ("http://h.example/", "derived"),
@@ -292,7 +293,7 @@ def test_of_a_scheme_that_nobody_thought_of_all_that_it_can_concern_is_asked(tex
     }
 
 
-# S03 and S05: the one URL that sends several lines, and what it may do.
+# S03 and S05: the one URL that sends several lines, and its permitted content.
 
 HEAD = "gopher://h.example/0form%09%09"
 FORMS_FORM = "+%091%0D%0A+-1%0D%0A1000%20units%0D%0A.%0D%0A"
@@ -303,7 +304,7 @@ FORMS_ALLOWED = Policy(allow_form=True)
     "string",
     [
         FORMS_FORM,
-        "+%091%0D%0A+-1%0D%0A.%0D%0A",  # no value at all
+        "+%091%0D%0A+-1%0D%0A.%0D%0A",  # no value
         "+Text/plain%20En_US%091%0D%0A+-1%0D%0Aone%0D%0Atwo%0D%0A.%0D%0A",
         "+%091%0D%0A+-1%0D%0A%0D%0A%0D%0A.%0D%0A",  # empty values
         "+%091%0D%0A+-1%0D%0A..%0D%0A.x%0D%0A.%0D%0A",
@@ -320,7 +321,7 @@ def test_a_form_is_only_a_matter_of_s05(string: str) -> None:
 @pytest.mark.parametrize(
     "string",
     [
-        "+%091%0D%0A+-1%0D%0Aone%0D%0A.%0D%0Aextra%0D%0A",  # behind the end
+        "+%091%0D%0A+-1%0D%0Aone%0D%0A.%0D%0Aextra%0D%0A",  # bytes after the end
         "+%091%0D%0A+-1%0D%0Aone%0D%0A.%0D%0A.%0D%0A",
         "+%091%0D%0A+-1%0D%0A.%0D%0Aone%0D%0A.%0D%0A",  # an end before the end
         "+%091%0D%0A+-1%0D%0Aone%0D%0A",  # no end
@@ -362,17 +363,17 @@ def test_anything_else_with_a_line_end_is_refused(string: str, policy: Policy) -
         Row(HEAD + FORMS_FORM, "refuse", ("S05",), origin="derived", referrer=MENU),
         Row(HEAD + FORMS_FORM, "allow", (), FORMS_ALLOWED, origin="derived", referrer=MENU),
         Row(HEAD + FORMS_FORM, "allow", (), Policy(name="untrusted", allow_form=True)),
-        # Point 3: a form to any other port is a letter to a mail server.
+        # Point 3: a form to another port could send mail through a mail server.
         Row(f"gopher://h.example:25/1x%09%09{FORMS_FORM}", "refuse", ("S03", "S04")),
         Row(f"gopher://h.example:7070/1x%09%09{FORMS_FORM}", "refuse", ("S03",)),
         Row(f"gopher://h.example:7070/1x%09%09{FORMS_FORM}", "warn", ("S05",), Policy(allow_port={7070})),
         Row(f"gopher://h.example:7070/1x%09%09{FORMS_FORM}", "refuse", ("S03",), FORMS_ALLOWED),
         Row(f"gophers://h.example:70/1x%09%09{FORMS_FORM}", "warn", ("S05",)),
-        # The selector and the search pass S02 by themselves.
+        # S02 checks the selector and the search separately.
         Row(f"gopher://h.example/0a%0D%0A%09%09{FORMS_FORM}", "refuse", ("S02",)),
         Row(f"gopher://h.example/7a%09b%0A%09{FORMS_FORM}", "refuse", ("S02",)),
         Row(f"gopher://h.example/7a%09b%09{FORMS_FORM}", "warn", ("S05",)),
-        # What only reads.
+        # Requests that only read.
         Row(HEAD + "+", "allow"),
         Row(HEAD + "!+ABSTRACT%20+SMELL", "allow"),
         Row(HEAD + "$", "allow", origin="derived", referrer=MENU),
@@ -394,16 +395,15 @@ def test_refusals_name_their_flags() -> None:
     assert check(HEAD + "+%0D").decisions[0].flag is None
 
 
-# Long hostile URLs of every grammar: each rule tells the first of each sort, in steps in proportion.
+# Long hostile URLs of every grammar: each rule reports the first byte of each kind, in linear time.
 
-#: What a hostile URL may consist of, again and again: for each rule and each grammar something that it
-#: looks for, or splits at.
+#: Segments that a hostile URL repeats; each rule and each grammar looks for some of them or splits at them.
 PIECES = (
     "%00/", "%2f/", "%0d%0a", "%01/", "%09", "%1f", "%40", "%ff", "a/", "/..", "//", ";a=%00", ";type=a",
     "&a=%0a", "?%00", "@", "a:", "a@b,", "%22", "%22%5c", "|", "[", "#", "xn--a.", "1.", "%0d%0a.%0d%0a",
 )  # fmt: skip
 
-#: Where it stands; `{}` is the hostile part.
+#: URL templates; `{}` is the hostile part.
 FRAMES = (
     "{scheme}:{}",
     "{scheme}:a@b?{}",
@@ -415,20 +415,20 @@ FRAMES = (
     "{scheme}://h.example/1a%09%09+%091%0d%0a+-1%0d%0a{}%0d%0a.%0d%0a",
 )
 
-#: Under these, all rules that there are have something to say.
+#: Under this policy and with this referrer, every rule applies.
 STRICT = Policy(name="untrusted", file_root="/srv")
 LED_BY = ("gopher://menu.example/1", "93.184.216.34")
 
-#: More than any URL has to be told, however long: the sorts there are, not the places.
+#: The maximum of findings for a URL of any length: the count of kinds, not of positions.
 MOST = 8
-#: Steps for each character (an ftp URL of nothing but slashes takes 53), and for the shortest URL. To
-#: look for each place from the beginning takes hundreds.
+#: Steps for each character (an ftp URL of only slashes takes 53), and for the shortest URL. A search from the
+#: beginning for each position takes hundreds.
 PER_CHARACTER, PER_URL = 80, 3_000
 LENGTH = 2_000 if FULL else 1_000
 
 
 def schemes() -> list[str]:
-    """One name for each grammar: siblings share theirs."""
+    """Return one scheme name for each grammar: related schemes share theirs."""
     grammars: dict[object, str] = {}
     for name in registry.SCHEMES:
         scheme = registry.find(name)
@@ -449,7 +449,7 @@ def long_urls_judge(url: str) -> Verdict:
 
 
 def counted(call: Callable[[str], Verdict], url: str) -> tuple[Verdict, int]:
-    """What a call gives, and how many lines of Python it went through, each turn of a loop again."""
+    """Return the verdict and the number of Python trace events, which counts each pass of a loop."""
     count = 0
 
     def trace(frame: FrameType, event: str, argument: Any) -> Any:
@@ -467,7 +467,7 @@ def counted(call: Callable[[str], Verdict], url: str) -> tuple[Verdict, int]:
 
 @pytest.mark.parametrize("scheme", schemes())
 def test_it_is_judged_in_proportion_to_its_length(scheme: str) -> None:
-    long_urls_judge(f"{scheme}://h.example/")  # imports what it needs
+    long_urls_judge(f"{scheme}://h.example/")  # load the modules that the check imports lazily
     for url in hostile(scheme, LENGTH):
         verdict, steps = counted(long_urls_judge, url)
         assert steps <= PER_CHARACTER * len(url) + PER_URL, url[:80]

@@ -1,5 +1,4 @@
-"""Which proxy is meant for a URL, and which hosts go without, by curl's rules and a few more; what is said of
-it."""
+"""The proxy for a URL, exempt hosts (curl's rules and a few more), proxy settings and their findings."""
 
 from __future__ import annotations
 
@@ -15,11 +14,11 @@ from resolver.policy.subject import Endpoint
 
 P = "http://proxy.example:3128"
 
-#: The environment, a scheme, and the variable that is meant for its URLs.
+#: The environment, a scheme, and the variable that applies to its URLs.
 MEANT: list[tuple[dict[str, str], str, str | None]] = [
     ({}, "http", None),
     ({"http_proxy": P}, "http", "http_proxy"),
-    ({"HTTP_PROXY": P}, "http", "HTTP_PROXY"),  # is not read, and that is said
+    ({"HTTP_PROXY": P}, "http", "HTTP_PROXY"),  # ignored, with a finding
     ({"HTTP_PROXY": P, "http_proxy": P}, "http", "http_proxy"),
     ({"HTTP_PROXY": P, "all_proxy": P}, "http", "all_proxy"),
     ({"HTTP_PROXY": P, "REQUEST_METHOD": "GET"}, "http", None),  # a client's header `Proxy:` (httpoxy)
@@ -49,7 +48,7 @@ def test_which_variable_is_meant(environment: dict[str, str], scheme: str, name:
     assert variable_for(scheme, proxy_variables({**environment, "PATH": "/bin"})) == name
 
 
-#: An entry of no_proxy, a host with its port, and whether it is reached directly.
+#: An entry of no_proxy, a host with its port, and whether the host is reached directly.
 EXEMPT: list[tuple[str, str, int, bool]] = [
     ("example.test", "www.example.test", 80, True),
     ("EXAMPLE.TEST", "www.example.test", 80, True),
@@ -91,14 +90,14 @@ def test_which_hosts_go_without(entry: str, host: str, port: int, exempt: bool) 
     endpoint = Endpoint(host, port, 80)
     assert is_exempt(endpoint, {"no_proxy": entry}) is exempt
     assert is_exempt(endpoint, {"NO_PROXY": entry}) is exempt
-    both = {"no_proxy": entry, "NO_PROXY": "*"}  # the lower case wins, and what is empty is not set
+    both = {"no_proxy": entry, "NO_PROXY": "*"}  # lower case wins; an empty variable counts as unset
     assert is_exempt(endpoint, both) is (exempt or not entry)
 
 
 ALL = {"all_proxy": "http://me:secret@proxy.example"}
 
 
-#: What is set, for which URL, and what is said of it.
+#: The environment, a URL, and the expected finding.
 SAID: list[tuple[dict[str, str], str, str]] = [
     ({"HTTP_PROXY": P}, "http://h.example/", "HTTP_PROXY .*not used"),
     (
@@ -127,7 +126,7 @@ SAID: list[tuple[dict[str, str], str, str]] = [
 def test_what_is_set_and_not_heeded_is_said(
     environment: dict[str, str], url: str, words: str, policy: Policy, origin: Origin
 ) -> None:
-    """A redirect is not refused because of it: its first hop was warned of in the same words."""
+    """A redirect is not refused because of the finding: its first hop got the same warning."""
     action = "refuse" if policy.refuses_warnings else "warn"
     for verdict in (
         check(url, policy=policy, origin=origin, environment=environment),
@@ -153,7 +152,7 @@ def _hosts(plan: Plan) -> list[object]:
     return [step["host"] for step in plan.steps if step["action"] == "connect"]
 
 
-#: Of the proxy named here only itself, whoever one is to it, may be gone through.
+#: The user information does not matter when a proxy is compared with the trusted one.
 TRUSTED = "http://gate.example:3128"
 
 
@@ -211,9 +210,9 @@ def test_without_an_environment_none_is_read(monkeypatch: pytest.MonkeyPatch) ->
     assert explain("http://h.example/").verdict == "allow"
 
 
-# The value of a proxy's variable: what it names, and what is none.
+# Parsing of the value of a proxy variable.
 
-#: A value; scheme, host and port; user and password.
+#: A value; its scheme, host and port; its user and password.
 GOOD: list[tuple[str, tuple[str, str, int], tuple[bytes, bytes] | None]] = [
     ("proxy.example", ("http", "proxy.example", 1080), None),
     ("proxy.example:3128", ("http", "proxy.example", 3128), None),

@@ -1,4 +1,4 @@
-"""S10, S18, S20: where a link may lead, by itself or picked by a person."""
+"""S10, S18, S20: allowed targets of redirects and links; S06, S11: passwords and credentials."""
 
 from __future__ import annotations
 
@@ -70,11 +70,11 @@ def test_what_is_followed_from_where(start: str, target: str) -> None:
         Row("gopher://h.example/", "refuse", ("S10",), Policy(allow_redirect={"ftp"}), "derived", PAGE),
         Row("ftp://h.example:25/", "refuse", ("S04",), Policy(allow_redirect={"ftp"}), "derived", PAGE),
         Row("http://h.example/", "refuse", ("S10",), origin="derived", referrer=("no url", PUBLIC)),
-        Row("http://h.example/", "allow", origin="derived"),  # from nobody knows where
+        Row("http://h.example/", "allow", origin="derived"),  # without a known referrer
         Row("file:///etc/passwd", "refuse", ("S10", "S12"), origin="derived", referrer=PAGE),
-        # S12 lets one local file lead to another, whoever looks; S10's "never" is about ways into files.
+        # S12 lets one local file lead to another, for every origin; S10's "never" covers ways into files.
         Row("file:///etc/passwd", "allow", origin="derived", referrer=("file:///etc/", None)),
-        # The articles of a group are nntp://S/… also where the group was asked for as news://S/….
+        # The articles of a group are nntp://S/… also if the group was requested as news://S/….
         Row("nntp://h.example/a.b/1", "allow", origin="derived", referrer=("news://h.example/a.b", PUBLIC)),
         Row(
             "nntp://h.example:8119/a.b/1",
@@ -160,7 +160,7 @@ def test_what_a_gopher_menu_may_offer(target: str) -> None:
         ("h/URL:javascript:x", True),
         ("hURL:http://a%20b/", True),
         ("hURL:", True),
-        ("hurl:file:///etc/passwd", False),  # no link: a selector like others
+        ("hurl:file:///etc/passwd", False),  # not a link: an ordinary selector
         ("0URL:file:///etc/passwd", False),
     ],
 )
@@ -182,7 +182,7 @@ def test_chain_ends_at_a_circle_and_at_its_limit() -> None:
         assert (caught.value.rule, caught.value.flag, caught.value.exit_code) == ("S10", flag, 15)
 
 
-# S06: names and passwords in URLs and in clear; S11: where credentials may go.
+# S06: names and passwords in URLs and in clear text; S11: hosts that may receive credentials.
 
 ALLOWED = Policy(allow_password=True)
 
@@ -203,7 +203,7 @@ ALLOWED = Policy(allow_password=True)
         Row("ftp://u:@h.example/", "allow"),  # present and empty
         Row("ftp://@h.example/", "allow"),
         Row("telnet://u@h.example/", "allow", (), CAUTIOUS),
-        # User information where there is none: another host is meant than the eye sees.
+        # User information in a scheme without it can make the URL look like another host.
         Row("http://www.bank.example@evil.example/", "warn", ("S06",)),
         Row("http://www.bank.example@evil.example/", "warn", ("S06",), ALLOWED),  # passwords only
         Row("http://www.bank.example@evil.example/", "refuse", ("S06",), UNTRUSTED),
@@ -287,7 +287,7 @@ def test_password_in_clear_on_a_derived_url_is_refused() -> None:
         ("http://a.example/", "ftp://a.example:80/", False),
         ("ftp://a.example/", "ftp://a.example/", True),
         ("http://a.example/", "file:///etc/passwd", False),
-        ("news:a@b", "news:a@b", False),  # no server named: there is no place to compare
+        ("news:a@b", "news:a@b", False),  # no server name: the hosts cannot be compared
         ("nntp://h.example/a.b", "nntp://h.example:119/c.d/1", True),
     ],
 )

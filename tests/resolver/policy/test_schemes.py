@@ -1,4 +1,4 @@
-"""Every rule holds for a scheme that no table names, and for a component that no row of one names."""
+"""The rules hold for schemes and components that no table lists, and for every built-in component."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _plugins(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-#: URLs with a hole in each of the components: one that is decoded, one that is still encoded, a tuple.
+#: URL templates for each kind of component: decoded, still encoded, in a tuple, and the host.
 HOLES = {
     "query": "finger://h.example/a{}b",
     "written": "finger://h.example/a?b{}",
@@ -70,7 +70,8 @@ def _s02(verdict: Verdict) -> str | None:
 
 def test_what_its_row_says_is_counted_may_hold_anything() -> None:
     assert check("netstring://h.example/+a%00%0D%0A").action == "allow"
-    assert check("netstring://h.example/a?b%0D").rules == ("S02",)  # not said of this one
+    # the definition exempts only the other component
+    assert check("netstring://h.example/a?b%0D").rules == ("S02",)
 
 
 @pytest.mark.parametrize("value", [[b"a"], bytearray(b"a"), {"a": b"b"}, (b"a", [b"b"]), 1.5, object()])
@@ -91,7 +92,7 @@ async def test_nothing_is_connected_for_what_is_refused(text: str) -> None:
 
 
 def test_a_name_before_the_host_is_told() -> None:
-    """Also one that the plug-in's parser drops: its URL has no user at all."""
+    """Also if the plug-in's parser drops the user, so that its URL has no user."""
     for text in (
         "finger://bank.example@evil.example/",
         "finger://@evil.example/x",
@@ -109,7 +110,7 @@ def test_a_password_is_told_and_never_shown() -> None:
     text = "finger://me:sesame@h.example/"
     verdict = check(text)
     assert verdict.rules == ("S06",)
-    assert len(verdict.findings) == 2  # one more for the name
+    assert len(verdict.findings) == 2  # the second is for the user name
     shown = (redact(text), parse(text).shown, repr(parse(text)), repr(verdict), explain(text).url)
     assert not [words for words in shown if "sesame" in words]
 
@@ -119,7 +120,7 @@ def test_a_password_is_told_and_never_shown() -> None:
     [
         ("finger://h.example/a", "allow"),
         ("finger://h.example:79/a", "allow"),
-        ("finger://h.example:6379/a", "refuse"),  # which its URL takes for its scheme's own
+        ("finger://h.example:6379/a", "refuse"),  # the URL takes this port for the scheme's own
         ("finger://h.example:25/a", "refuse"),
         ("finger://h.example:80/a", "refuse"),
         ("finger://h.example:7900/a", "warn"),
@@ -151,7 +152,7 @@ def test_other_rules(
 
 
 def test_a_host_with_escapes_is_seen_whoever_parsed_it() -> None:
-    """The plug-in's parser notes no places."""
+    """The plug-in's parser records no positions."""
     assert check("finger://u%65@h.example/", policy=UNTRUSTED).rules == ("S06",)
     assert check("finger://%65vil.example/", policy=UNTRUSTED).rules == ("S07",)
     assert check("finger://%65vil.example/").action == "allow"
@@ -159,7 +160,7 @@ def test_a_host_with_escapes_is_seen_whoever_parsed_it() -> None:
 
 
 async def test_tls_is_required_of_a_plugin_too() -> None:
-    """Whoever does not say that there is TLS has none."""
+    """A plug-in that does not declare TLS does not have it."""
     with ListeningSockets() as watch:
         url = f"finger://127.0.0.1:{watch.port}/a"
         async with Resolver(
@@ -172,7 +173,7 @@ async def test_tls_is_required_of_a_plugin_too() -> None:
 
 
 async def test_tls_is_required_of_a_gateway_too() -> None:
-    """Its URL is what is asked for in the end."""
+    """The gateway's URL is the one that is requested."""
     with ListeningSockets() as watch:
         session = Resolver(
             policy=Policy(allow_port={watch.port}),
@@ -193,7 +194,7 @@ async def test_a_plugin_whose_url_names_no_host_is_told_so() -> None:
         assert (caught.value.kind, caught.value.exit_code) == ("no-host", 12)
 
 
-#: What may hold an octet that ends a line: its length goes over the wire before it, or it is never sent.
+#: Components that may contain a line end: their length is sent before them, or they are never sent.
 MAY_HOLD = {
     **{("wais", name): LINE_END for name in ("search", "wtype", "wpath")},
     ("wais", "database"): LINE_END[1:],
@@ -216,7 +217,7 @@ def test_every_scheme_has_its_row_and_no_row_is_for_nothing() -> None:
 @pytest.mark.parametrize("scheme", sorted(TAKEN))
 @pytest.mark.parametrize("octet", LINE_END)
 def test_every_component_of_every_scheme_is_judged(scheme: str, octet: int) -> None:
-    """A URL that a program put together may hold anything in any of its fields, whatever rows there are."""
+    """A URL built by a program may contain any byte in any field, whether or not a table lists the field."""
     url = parse(TAKEN[scheme])
     bad = b"a" + bytes((octet,)) + b"b"
     for field in fields(url):
@@ -230,7 +231,7 @@ def test_every_component_of_every_scheme_is_judged(scheme: str, octet: int) -> N
 
 
 def _values(annotation: str, bad: bytes) -> tuple[Any, ...]:
-    """The octets as a value of a field that is so annotated; a number holds none."""
+    """Return the bytes as values of a field with this annotation; a number cannot contain them."""
     if annotation.startswith("tuple[bytes"):
         return ((b"x", bad),)
     if annotation.startswith("tuple["):

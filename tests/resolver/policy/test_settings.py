@@ -1,4 +1,4 @@
-"""The policies by name, and overrides that must mean something."""
+"""The named policies, and the validation of overrides."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_named_policies() -> None:
     assert marks == [(False, False), (True, False), (True, True)]
 
 
-#: What takes a policy, and gives something.
+#: Functions that take a policy and return a result that depends on it.
 TAKERS: dict[str, Callable[[Any], object]] = {
     "Resolver": lambda policy: resolver.Resolver(policy=policy).policy,
     "blocking.Resolver": lambda policy: resolver.blocking.Resolver(policy=policy).policy,
@@ -50,7 +50,7 @@ TAKERS: dict[str, Callable[[Any], object]] = {
 
 
 def _refused(call: Callable[[], object]) -> str:
-    """Return what a policy says of a place of no use."""
+    """Return the refusal of a policy for a host and port without a server."""
     with pytest.raises((resolver.Refused, httpx.UnsupportedProtocol)) as caught:
         call()
     return str(caught.value)
@@ -131,7 +131,7 @@ def test_values_that_mean_nothing(make: Callable[[], Policy], words: str) -> Non
 
 
 def test_no_field_turns_the_layer_off() -> None:
-    """Each override is the word of one rule; there is nothing else."""
+    """Each override belongs to one rule; other fields do not exist."""
     assert [f.name for f in fields(Policy)] == [
         "name",
         "allow_port",

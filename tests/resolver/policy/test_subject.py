@@ -1,4 +1,4 @@
-"""What rulings come to, and what is raised for a refusal."""
+"""Combination of decisions into a verdict, and the error raised for a refusal."""
 
 from __future__ import annotations
 
