@@ -1,4 +1,4 @@
-"""Files that a person keeps for this program: whose they may be, and who else may do what with them."""
+"""The owner and mode of configuration files, short-lived secret files, and atomic replacement."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_write_passing_removes_what_an_earlier_call_left(tmp_path: Path) -> None
     assert os.stat(folder).st_mode & 0o777 == 0o700
 
 
-# A file that a run writes at its end is there whole, or as it was before.
+# `write_whole`: a reader sees the previous file or the complete new file.
 
 
 def test_it_takes_the_place_of_the_one_before(tmp_path: Path) -> None:

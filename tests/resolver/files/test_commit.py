@@ -1,4 +1,4 @@
-"""The last steps of a file (S14): a small one goes to its name at once, several of them together."""
+"""The commit of a file (S14): small files in memory, sync in groups, allocation and write-back."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def unnamed(self: DirectoryHandle, fd: int, name: str) -> bool:
 
 @pytest.fixture(params=["as it is", "no file without a name", "no name for it"])
 def system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """File systems and kernels differ in what they have."""
+    """Run the test with `O_TMPFILE` and `linkat`, without `O_TMPFILE`, and without `linkat`."""
     if request.param == "no file without a name":
         monkeypatch.setattr(DirectoryHandle, "create_nameless", nothing)
     elif request.param == "no name for it":
@@ -131,7 +131,6 @@ async def test_what_nobody_could_go_on_with_is_not_kept(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["got", "got.part", "got.part-state", "got.part-state.new"])
 async def test_where_something_has_a_name_of_ours_nothing_waits(name: str, tmp_path: Path) -> None:
-    """It is an error before anything is asked for, and stays as it is."""
     (tmp_path / name).write_bytes(b"theirs")
     with pytest.raises(LocalError, match=r"exists"):
         async with held(tmp_path / "got"):
@@ -143,7 +142,6 @@ async def test_where_something_has_a_name_of_ours_nothing_waits(name: str, tmp_p
 @pytest.mark.parametrize("adopt", [False, True])
 @pytest.mark.usefixtures("system")
 async def test_who_comes_first_has_the_name(adopt: bool, tmp_path: Path) -> None:
-    """Two runs at once hold the same file."""
     async with held(tmp_path / "got", adopt=adopt) as ours:
         await ours.remember(KNOWN)
         ours.write(b"ours")
@@ -157,7 +155,6 @@ async def test_who_comes_first_has_the_name(adopt: bool, tmp_path: Path) -> None
 @pytest.mark.parametrize("when", ["before", "meanwhile"])
 @pytest.mark.usefixtures("system")
 async def test_another_one_is_replaced_where_that_was_asked_for(when: str, tmp_path: Path) -> None:
-    """It is there until the new one has its name."""
     path = tmp_path / "got"
     os.symlink("nowhere", path) if when == "before" else None
     async with PartialFile(str(path), exists="replace", source=SOURCE, holds=MOST) as sink:
@@ -206,7 +203,7 @@ async def test_a_directory_that_cannot_be_written_to_is_told_at_once(tmp_path: P
 
 
 class Disk:
-    """In the place of `bring`: what is brought there together, and which names there are by then."""
+    """A replacement for `bring` that records each group and the names that exist at that time."""
 
     def __init__(self, place: Path, *failing: bytes) -> None:
         self._place = place
@@ -222,7 +219,7 @@ class Disk:
 
 
 async def save_at_once(place: Path, commits: GroupCommit, *octets: bytes) -> list[str]:
-    """What was said of each that failed."""
+    """Save the files concurrently and return the messages of the errors."""
     said = []
 
     async def one(each: bytes) -> None:
@@ -243,7 +240,7 @@ async def save_at_once(place: Path, commits: GroupCommit, *octets: bytes) -> lis
 async def test_files_that_end_together_get_to_the_disk_together(
     sync: Sync, groups: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before any of them has its name. What is in a file of its own is in a group with the others."""
+    """The group is synced before any file has its name, and includes files that are not held in memory."""
     disk, names = Disk(tmp_path), [f"file{number}" for number in range(4)]
     monkeypatch.setattr(group_commit, "bring", disk.bring)
     assert await save_at_once(tmp_path, GroupCommit(sync), *map(str.encode, names)) == []
@@ -295,7 +292,7 @@ async def test_what_has_to_be_noted_is_noted_between_disk_and_name(
 async def test_what_has_come_is_set_going_before_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each octet once, in order."""
+    """Each byte range is submitted once, in order."""
     monkeypatch.setattr("resolver.files.partial_file._SET_GOING_EVERY", 0)
     begun: list[tuple[int, int]] = []
     monkeypatch.setattr(os, "posix_fadvise", lambda fd, begin, count, how: begun.append((begin, count)))
@@ -319,12 +316,12 @@ async def test_what_has_come_is_set_going_before_the_end(
 async def test_octets_have_their_place_on_the_disk_before_they_come(
     has_it: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each once, in order, never more ahead than a bound, and not one that is not announced."""
+    """The ranges are contiguous, at most `_AHEAD` bytes ahead, and end at the announced size."""
     given: list[tuple[int, int]] = []
 
     def give(fd: int, mode: int, begin: int, count: int) -> int:
         given.append((begin, count))
-        return -1  # which changes nothing
+        return -1  # 1: an error, without effect
 
     monkeypatch.setattr(durable, "_fallocate", lambda: give if has_it else None)
     monkeypatch.setattr("resolver.files.partial_file._AHEAD", 100)
@@ -338,7 +335,7 @@ async def test_octets_have_their_place_on_the_disk_before_they_come(
 
 
 async def test_what_does_not_come_keeps_no_place_on_the_disk(tmp_path: Path) -> None:
-    """And the file is as long as what has come, at any time."""
+    """The size of the file always equals the number of bytes received."""
     async with PartialFile(str(tmp_path / "got"), source=SOURCE) as sink:
         await sink.remember(KNOWN)
         sink.write(b"octets")
@@ -368,7 +365,7 @@ def files(place: Path, count: int) -> list[int]:
 def test_one_call_is_for_several(
     count: int, syncs_all: bool | None, each: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where it fails, each file is asked for which of them is at fault."""
+    """If `syncfs` fails, `fsync` on each file finds the files with an error."""
     calls: list[tuple[str, int]] = []
 
     def sync_all(fd: int) -> bool:

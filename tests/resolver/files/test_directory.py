@@ -1,4 +1,4 @@
-"""Directories that were made for a file go again where it does not come, and only then."""
+"""Removal of directories that were made for a file, if the file is not saved."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from resolver.files.directory import DirectoryHandle
 from resolver.files.names import make_directory
 from resolver.files.partial_file import PartialFile
 
-#: How a file is asked for: anywhere, or below a directory and through no link.
+#: Whether the file is opened anywhere, or below a directory and without symbolic links.
 WAYS = pytest.mark.parametrize("is_below", [False, True], ids=["anywhere", "below"])
 
 
@@ -23,7 +23,7 @@ def file_of(top: Path, name: str, *, is_below: bool, holds: int = 0) -> PartialF
 
 
 def below(top: Path) -> list[str]:
-    """All that is there."""
+    """Return the relative paths of all entries in the tree."""
     return sorted(str(path.relative_to(top)) for path in top.rglob("*"))
 
 
@@ -74,7 +74,7 @@ async def test_somebody_gets_a_file_where_others_got_none(is_below: bool, tmp_pa
 async def test_what_another_process_took_away_is_made_again(
     is_large: bool, is_below: bool, tmp_path: Path
 ) -> None:
-    """It found nothing in it, for nothing was written yet."""
+    """The other process may remove it because nothing is written to it yet."""
     async with file_of(tmp_path, "host/ab/name", is_below=is_below, holds=100) as sink:
         os.rmdir(tmp_path / "host/ab")
         os.rmdir(tmp_path / "host")
@@ -89,7 +89,7 @@ async def test_what_another_process_took_away_is_made_again(
 def test_a_directory_that_goes_while_it_is_entered_is_made_again(
     is_below: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between the step that makes it and the one that opens it."""
+    """The directory is removed between `mkdir` and `open`, three times."""
     mkdir, taken = os.mkdir, list[object]()
 
     def lost(path: str, mode: int = 0o777, *, dir_fd: int | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The last descriptors of a process are not for what is opened often."""
+"""Reserved file descriptors: files, pipes and connections do not use the last ones of the process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from resolver.network.stream import SplicePipe
 
 @pytest.fixture(name="scarce")
 def _scarce() -> Iterator[None]:
-    """All but the last descriptors are in use."""
+    """Leave only the reserved file descriptors free."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     held = [os.dup(0) for _ in range(4 * SPARE)]
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(held) + 1 + SPARE, hard))
@@ -64,5 +64,5 @@ def test_files_and_pipes_without_descriptors_are_refused(scarce: None, tmp_path:
         SplicePipe()
     with pytest.raises(OSError, match=os.strerror(errno.EMFILE)):
         DirectoryHandle(str(tmp_path), make=False).hold()
-    with open(tmp_path / "late", "w") as late:  # what is opened seldom finds some
+    with open(tmp_path / "late", "w") as late:  # a plain open() is not limited to unreserved descriptors
         assert late.fileno() > 0

@@ -1,4 +1,4 @@
-"""Files of this machine (S12): what is opened, what is refused without being opened, how it is read."""
+"""Local files (S12): status, reading, listings, special files and the file root."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def opened(
 
 @pytest.fixture(params=["plain", "rooted"])
 def root(request: pytest.FixtureRequest, tmp_path: Path) -> Path | None:
-    """Everything that holds for files holds for files below a root."""
+    """Run the test without a root and below a root."""
     return tmp_path if request.param == "rooted" else None
 
 
@@ -56,7 +56,8 @@ async def test_a_file_is_read_and_moved_whole(tmp_path: Path, root: Path | None,
             assert await file.move(sink) == size
         file.close()
         assert (tmp_path / "copy").read_bytes() == octets
-        assert sum(sink.writes) == by_write  # without appending, the kernel copies
+        # Without O_APPEND, the kernel copies the file (no calls of `write`).
+        assert sum(sink.writes) == by_write
 
 
 async def test_a_file_tells_whether_it_was_written_to(tmp_path: Path, root: Path | None) -> None:
@@ -108,7 +109,7 @@ async def test_a_directory_gives_its_names_sorted_and_what_they_stand_for(
     [
         ("missing", NotFound),
         ("missing/", NotFound),
-        ("it/", NotFound),  # an empty last segment wants a directory
+        ("it/", NotFound),  # an empty last segment requires a directory
         ("it/below", NotFound),
         ("loop", NotFound),
         ("x" * 300, NotFound),
@@ -125,7 +126,7 @@ def test_what_is_not_there_is_not_found(
 
 
 def test_what_we_may_not_read_is_denied(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The one who runs the tests may be allowed everything, so the system's answer is made up."""
+    """The open() error is simulated because root may read every file."""
     (tmp_path / "it").touch()
 
     def denied(*arguments: object, **more: object) -> int:
@@ -147,7 +148,7 @@ def test_what_breaks_while_it_is_read_is_our_machines_doing(monkeypatch: pytest.
 
 @pytest.mark.parametrize("segments", [(b"etc\0", b"motd"), (b"etc/motd",), (b"..", b"a/b")])
 def test_a_segment_that_is_no_name_is_refused(segments: tuple[bytes, ...]) -> None:
-    """The policy refuses them before; this is the second fence."""
+    """The policy refuses them earlier; this is the second check."""
     with pytest.raises(Refused) as raised:
         open_local(segments, root=None, special=True, idle=5)
     assert raised.value.rule == "S12"
@@ -160,7 +161,7 @@ def test_special_files_are_refused_and_not_even_opened(
     (tmp_path / "to-pipe").symlink_to("pipe")
     with socket.socket(socket.AF_UNIX) as sock:
         monkeypatch.chdir(tmp_path)
-        sock.bind("socket")  # the system takes 107 octets, and a folder for files may have more
+        sock.bind("socket")  # A socket address has at most 107 bytes on Linux, and tmp_path may be longer.
         for name in ("pipe", "to-pipe", "socket"):
             assert_refused(tmp_path / name, root, monkeypatch)
     if root is None:
@@ -186,8 +187,7 @@ def assert_refused(path: Path, root: Path | None, monkeypatch: pytest.MonkeyPatc
 def test_what_turns_into_a_pipe_before_it_is_opened_is_refused_afterwards(
     tmp_path: Path, root: Path | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between looking and opening somebody may put something else there: it is looked at again, and
-    opening a pipe does not wait for its other end."""
+    """The file may be replaced between stat and open: it is checked again; opening a pipe does not block."""
     (tmp_path / "it").touch()
     real = os.open
 
@@ -213,7 +213,7 @@ async def test_a_link_is_followed_to_a_file(tmp_path: Path, root: Path | None) -
 def test_what_becomes_a_link_before_it_is_opened_is_not_followed_below_a_root(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It was looked at by name, and somebody puts a way out of the root in its place."""
+    """A file may be replaced by a link out of the root between stat and open."""
     root = tmp_path / "root"
     root.mkdir()
     (tmp_path / "secret").write_bytes(b"of nobody's business")
@@ -287,12 +287,12 @@ def test_nothing_stays_open(tmp_path: Path, root: Path | None) -> None:
     assert os.listdir("/proc/self/fd") == before
 
 
-# Below one directory (S12, `file_root`): links and dots lead out of it nowhere.
+# Below a file root (S12, `file_root`): links and dot segments do not lead out of the root.
 
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """root/ with files and links; secret and root-two beside it; by-link is another name of root."""
+    """Make a root with files and links; `secret` and `root-two` are outside, `by-link` links to the root."""
     root = tmp_path / "root"
     (root / "inner" / "deep").mkdir(parents=True)
     (root / "file").write_text("file")
@@ -340,7 +340,7 @@ def rooted_opened(path: str, root: Path) -> OpenedFile:
         ("inner/to-file", b"file"),
         ("inner/absolute", b"file"),
         ("to-deep/file", b"deep"),
-        ("to-deep/../to-file", b"file"),  # the parent of what the link leads to, as the system has it
+        ("to-deep/../to-file", b"file"),  # the parent of the link's target, as the system resolves it
         ("to-dots", b"deep"),
     ],
 )
@@ -367,7 +367,7 @@ async def test_what_stays_inside_is_opened(tree: Path, path: str, content: bytes
         "neighbour",
         "to-out",
         "out/missing",
-        "out-to-directory/missing",  # what is missing outside is not told apart from what is there
+        "out-to-directory/missing",  # outside the root, missing and existing files have the same error
     ],
 )
 def test_what_leads_out_is_refused(tree: Path, path: str) -> None:
@@ -452,7 +452,7 @@ def test_a_directory_that_becomes_a_link_under_way_is_not_followed(
 async def test_a_directory_that_is_moved_under_way_does_not_move_the_root(
     tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`..` goes back to the directory that was walked through, wherever it is now."""
+    """`..` returns to the directory that was traversed, wherever it is now."""
     real = os.stat
 
     def move(name: bytes, **how: object) -> os.stat_result:

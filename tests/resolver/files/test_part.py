@@ -1,4 +1,4 @@
-"""What an earlier run left is gone on with, and nothing else is touched (S14)."""
+"""Resuming a partial file of an earlier run; all other files stay unchanged (S14)."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ NOBODY = 65_534
 
 
 async def begin(path: Path, source: str = SOURCE) -> None:
-    """A run that is cut in the middle."""
+    """Leave the partial file of an interrupted run."""
     async with PartialFile(str(path), source=source) as sink:
         await sink.remember(Validators(size=20))
         sink.write(HALF)
 
 
 async def go_on(path: Path, exists: Existing = "fail", *, adopt: bool = False) -> tuple[int, str | None]:
-    """The next run, which finishes: where it went on from, and what it dropped."""
+    """Finish the file in a second run; return the resume position and the reason why data was dropped."""
     async with PartialFile(str(path), source=SOURCE, exists=exists, adopt=adopt) as sink:
         position = sink.position
         await sink.remember(Validators(size=20))
@@ -41,7 +41,7 @@ async def go_on(path: Path, exists: Existing = "fail", *, adopt: bool = False) -
 
 
 def snapshot(folder: Path) -> dict[str, tuple[object, ...]]:
-    """All that is in a directory, and whose it is."""
+    """Return the metadata and content of each file in a directory."""
     found: dict[str, tuple[object, ...]] = {}
     for path in sorted(folder.iterdir()):
         status = path.lstat()
@@ -61,7 +61,7 @@ def _attributes(tmp_path: Path) -> None:
     os.unlink(tmp_path / "probe")
 
 
-# -- what we began
+# Partial files of an earlier run.
 
 
 async def test_it_is_gone_on_with(tmp_path: Path) -> None:
@@ -75,13 +75,13 @@ async def test_it_is_gone_on_with(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("umask", [0o022, 0o002, 0o000, 0o077])
 async def test_whoever_may_write_to_the_file_may_not_until_it_is_done(umask: int, tmp_path: Path) -> None:
-    """Or a person whose files are a group's could continue none."""
+    """Otherwise, users with umask 002 could not resume any file: group-writable files are refused."""
     before = os.umask(umask)
     try:
         await begin(tmp_path / "got")
         for name in ("got.part", "got.part-state"):
             assert not (tmp_path / name).stat().st_mode & 0o022
-        os.umask(0o022)  # what counts is what held when it was begun
+        os.umask(0o022)  # the umask of the first run counts
         assert await go_on(tmp_path / "got") == (len(HALF), None)
     finally:
         os.umask(before)
@@ -94,7 +94,7 @@ async def test_a_file_that_is_adopted_stays_as_open_as_it_was(mode: int, end: st
     path = tmp_path / "got"
     path.write_bytes(HALF)
     path.chmod(mode)
-    if end == "killed":  # when the state was there and the mode changed
+    if end == "killed":  # after the state was written and the mode was changed
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(DirectoryHandle, "replace", _refuse_but_the_state)
             with pytest.raises(LocalError, match="operation not permitted"):
@@ -119,7 +119,7 @@ def _refuse_but_the_state(self: DirectoryHandle, old: str, new: str) -> None:
 
 
 async def test_an_empty_one_is_begun_again(tmp_path: Path) -> None:
-    """A run was killed before it knew of what it would be; others may have opened it in that moment."""
+    """A run was killed before it wrote the state; other processes may have opened the file at that time."""
     (tmp_path / "got.part").touch()
     (tmp_path / "got.part").chmod(0o666)
     other = os.open(tmp_path / "got.part", os.O_WRONLY)
@@ -133,12 +133,12 @@ async def test_an_empty_one_is_begun_again(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["got"]
 
 
-# -- what we did not
+# Files that cannot be proven to be partial files of this user.
 
 
 @dataclass(frozen=True)
 class Place:
-    """A directory in which a run was cut in the middle."""
+    """A directory with the partial file and the state of an interrupted run."""
 
     folder: Path
 
@@ -163,7 +163,7 @@ def _copied(place: Place) -> None:
 
 
 def _of_a_stranger(place: Place) -> None:
-    """What a stranger could bring about by names and contents alone: a state that fits, of what it knows."""
+    """Simulate an attacker who controls names and contents only: a state that matches, without a token."""
     place.part.unlink()
     place.part.write_bytes(b"evil")
     place.rewrite(inode=place.inode(), token=None)
@@ -188,7 +188,7 @@ def _moved(path: Path) -> None:
     path.symlink_to("moved")
 
 
-#: What happens to the two files between two runs, none of which the next may go on with.
+#: Changes to the two files between two runs, after which the next run must not resume.
 TAMPERED: dict[str, Callable[[Place], object]] = {
     "another file of the same octets": _copied,
     "another file with its number in the state": _copied_and_named,
@@ -230,7 +230,7 @@ async def test_what_is_not_surely_ours_stays_as_it_is(
 @pytest.mark.usefixtures("attributes")
 @pytest.mark.parametrize("to", ["got", "elsewhere/got"])
 async def test_a_copy_with_all_that_it_carries_is_ours_and_begun_again(to: str, tmp_path: Path) -> None:
-    """A backup that was restored: it may be older than its state."""
+    """This may be a restored backup that is older than its state."""
     await begin(tmp_path / "got")
     target = tmp_path / to
     target.parent.mkdir(exist_ok=True)
@@ -247,7 +247,7 @@ async def test_a_copy_with_all_that_it_carries_is_ours_and_begun_again(to: str, 
 
 @pytest.mark.usefixtures("attributes")
 async def test_a_file_that_has_a_number_again_is_not_taken_for_finished(tmp_path: Path) -> None:
-    """A run was killed when all was done; the file was removed, and its number given to another."""
+    """A run was killed after it finished; the file was removed, and its inode number was reused."""
     await begin(tmp_path / "other")
     place = Place(tmp_path)
     (tmp_path / "got").write_bytes(b"another")
@@ -258,7 +258,7 @@ async def test_a_file_that_has_a_number_again_is_not_taken_for_finished(tmp_path
     assert (tmp_path / "got").read_bytes() == b"another"
 
 
-# -- of others, in a directory that they may write to
+# Files of other users, in a shared directory.
 
 
 def _gives_away(path: Path) -> None:
@@ -269,7 +269,7 @@ def _gives_away(path: Path) -> None:
 def _somebody(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[[Path], None]]:
-    """Makes a file another user's: in truth, or because we are another one now."""
+    """Yield a function that makes a file another user's, by chown or by a changed effective user id."""
     if request.param == "chown":
         if os.geteuid() != 0:
             pytest.skip("only root can give files away")
@@ -284,7 +284,7 @@ def _somebody(
 async def test_what_another_user_left_is_none_of_ours(
     name: str, exists: Existing, somebody: Callable[[Path], None], tmp_path: Path
 ) -> None:
-    """Else the finished file would stay theirs, with what they put into it."""
+    """Otherwise, the finished file would belong to the other user and might contain their data."""
     await begin(tmp_path / "got")
     if name.endswith(".new"):
         shutil.copy2(tmp_path / "got.part-state", tmp_path / name)
@@ -310,7 +310,7 @@ async def test_an_empty_one_of_another_user_is_none_of_ours(
 async def test_a_file_that_is_not_ours_alone_is_not_gone_on_with(
     how: str, somebody: Callable[[Path], None], tmp_path: Path
 ) -> None:
-    """With --exists resume: what is written would get elsewhere, or stay another's."""
+    """With --exists resume, the data would change another file too, or would belong to another user."""
     (tmp_path / "got").write_bytes(HALF)
     if how == "two names":
         (tmp_path / "second").hardlink_to(tmp_path / "got")
@@ -324,7 +324,7 @@ async def test_a_file_that_is_not_ours_alone_is_not_gone_on_with(
 
 
 async def test_nothing_is_kept_that_others_may_write_to(tmp_path: Path) -> None:
-    """Somebody gave it away while it grew: no later run could believe it."""
+    """The mode was changed during the transfer, so no later run could trust the partial file."""
     async with PartialFile(str(tmp_path / "got"), source=SOURCE) as sink:
         (tmp_path / "got.part").chmod(0o666)
         await sink.remember(Validators(size=20))
@@ -332,7 +332,7 @@ async def test_nothing_is_kept_that_others_may_write_to(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
-# -- a person's own files of such names
+# The user's files that have such names.
 
 
 @pytest.mark.parametrize("name", ["got.part-state", "got.part-state.new"])

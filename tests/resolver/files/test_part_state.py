@@ -1,4 +1,4 @@
-"""The state beside a growing file: written whole, read back, nonsense is none, and other files stay."""
+"""The state file of a partial file (atomic write, validation, owner) and the identity mark (S14)."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _good(**changed: object) -> bytes:
     ],
 )
 def test_what_makes_no_sense_is_none(octets: bytes, directory: DirectoryHandle, tmp_path: Path) -> None:
-    """It begins as ours do, as far as it goes: a run was killed over it, or a later version wrote it."""
+    """The content starts like a valid state: a killed run or a later version wrote it."""
     put(tmp_path / "state", octets)
     put(tmp_path / "state.new", octets)
     assert read_state("state", directory) is None
@@ -130,7 +130,7 @@ def test_what_is_missing_is_none(directory: DirectoryHandle, tmp_path: Path) -> 
 
 
 def _made(place: Path, how: str) -> None:
-    """A file that is none of ours, whatever is in it."""
+    """Make a file that is not a state file of this program, or that other users can change."""
     put(place.parent / "good", _good())
     match how:
         case "link":
@@ -167,7 +167,7 @@ def test_what_is_none_of_ours_stays(how: str, name: str, directory: DirectoryHan
 def test_a_file_system_that_keeps_nothing_for_its_owner_gets_none(
     directory: DirectoryHandle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Some show every file as everybody's: what is written there could not be believed later."""
+    """Some file systems show mode 0777 for every file, so a state there could not be trusted later."""
     create = DirectoryHandle.create
     monkeypatch.setattr(DirectoryHandle, "create", lambda self, name, mode: _opened(create(self, name, mode)))
     assert not write_state("state", directory, PartState("ftp://h.example/a", Validators(), MARK))
@@ -196,7 +196,7 @@ def test_what_cannot_be_written_leaves_the_old_state(
     assert os.listdir(tmp_path) == ["state"]
 
 
-# A file that we began is known again, and no other is taken for it (S14).
+# The identity mark: it identifies the file of an earlier run, and no other file (S14).
 
 
 @contextmanager
@@ -221,7 +221,7 @@ def _attributes(tmp_path: Path) -> None:
 
 @pytest.fixture(name="bare")
 def _bare(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file system without attributes."""
+    """Simulate a file system without extended attributes."""
 
     def refuse(*arguments: object) -> None:
         raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
@@ -261,16 +261,16 @@ def test_a_copy_is_told_from_it(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("attributes")
 def test_the_number_alone_proves_nothing(tmp_path: Path) -> None:
-    """File systems give the numbers of removed files to new ones; whoever may look knows them."""
+    """File systems reuse the inode numbers of removed files, and other users can read the numbers."""
     mark = marked(tmp_path / "a")
     with opened(tmp_path / "a") as fd:
         assert not replace(mark, token=None).is_on(fd)
         assert not replace(mark, token="0" * 32).is_on(fd)
-        assert mark.is_on(fd)  # looking changed nothing
+        assert mark.is_on(fd)  # is_on() changes nothing
         wipe(fd)
         assert not mark.is_on(fd)
-        assert not replace(mark, token=None).is_on(fd)  # here it would have got one
-        wipe(fd)  # and again: nothing happens
+        assert not replace(mark, token=None).is_on(fd)  # the call puts a token to probe, and removes it
+        wipe(fd)  # a second call has no effect
 
 
 @pytest.mark.usefixtures("bare")

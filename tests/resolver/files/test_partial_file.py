@@ -1,4 +1,4 @@
-"""Files that we write (S14): whole or not at all, over nothing, through no link."""
+"""Partial files (S14): complete or absent, never over an existing file, never through a link."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WHEN = datetime(1994, 12, 20, 12, 0, 0, tzinfo=UTC)
 async def write(
     path: Path, octets: bytes, *, exists: Existing = "fail", meanwhile: Callable[[], object] = bool
 ) -> None:
-    """A file from beginning to end; `meanwhile` is what happens before the octets come."""
+    """Write and commit a file; `meanwhile` is called before the data is written."""
     async with PartialFile(str(path), exists=exists) as sink:
         meanwhile()
         sink.write(octets)
@@ -105,7 +105,7 @@ async def test_what_appears_meanwhile_is_not_overwritten(tmp_path: Path) -> None
 async def test_what_another_transfer_finished_a_moment_ago_is_seen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The other one finished between our look at the name and our NAME.part: nothing is left over."""
+    """The other transfer finishes between the check of the name and the creation of NAME.part."""
     create = DirectoryHandle.create
 
     def finish_first(self: DirectoryHandle, name: str, mode: int = 0o666) -> int:
@@ -138,13 +138,13 @@ async def test_a_part_that_is_there_is_not_touched_nor_followed(tmp_path: Path) 
         with pytest.raises(LocalError, match=r"got\.part' .*remove"):
             async with PartialFile(str(tmp_path / "got"), exists="replace"):
                 raise AssertionError("entered")
-        part.unlink()  # it is still there
+        part.unlink()  # the existing part was not removed
     assert (tmp_path / "victim").read_text() == "keep me"
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
 async def test_what_is_no_file_is_never_replaced(tmp_path: Path, make: Callable[[str], object]) -> None:
-    """Who may write to /dev would lose /dev/null."""
+    """A user who may write to /dev would lose /dev/null."""
     there = tmp_path / "there"
     make(str(there))
     before = there.lstat()
@@ -171,7 +171,7 @@ async def test_a_part_that_somebody_replaced_gets_no_name(tmp_path: Path) -> Non
         with pytest.raises(LocalError, match=r"got\.part' .*replaced"):
             await write(tmp_path / "got", b"ours", meanwhile=meanwhile)
         assert "got" not in os.listdir(tmp_path)
-    assert part.read_text() == "theirs"  # not ours to remove
+    assert part.read_text() == "theirs"  # the foreign file is not removed
 
 
 @pytest.mark.parametrize("code", [errno.EPERM, errno.EOPNOTSUPP])
@@ -253,7 +253,7 @@ async def test_what_the_disk_refuses_is_a_local_error(
 async def test_the_rest_of_the_loop_runs_while_the_disk_is_slow(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """fsync waits here until the loop has gone on."""
+    """The loop must run another task before fsync returns."""
     went_on = trio.Event()
     real = os.fsync
 

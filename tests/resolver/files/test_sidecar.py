@@ -1,4 +1,4 @@
-"""The sidecar of a saved file: it is of that file or it is not there, and files of others stay (S14, S21)."""
+"""The sidecar of a saved file: it describes that file or is absent; foreign files stay (S14, S21)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def save(path: Path, meta: bytes | None, *, replace: bool = True) -> None:
 @pytest.mark.parametrize("before", [None, OLD])
 @pytest.mark.parametrize("left", [None, b"", OLD[:9], OLD])
 async def test_it_is_there_once_the_file_is(before: bytes | None, left: bytes | None, tmp_path: Path) -> None:
-    """Also where there was one, and where a run was killed while it wrote one."""
+    """This also holds if a sidecar existed, or if a run was killed while it wrote one."""
     if before is not None:
         (tmp_path / "x.meta.json").write_bytes(before)
     if left is not None:
@@ -64,11 +64,11 @@ FOREIGN: dict[str, Callable[[Path], object]] = {
 @pytest.mark.parametrize("ending", ["", ".new"])
 @pytest.mark.parametrize("kind", FOREIGN)
 async def test_what_is_none_of_ours(kind: str, ending: str, tmp_path: Path) -> None:
-    """It is told before anything is fetched; who wants no sidecar need not care."""
+    """The error is raised before any request; without a sidecar option, foreign files are ignored."""
     path = tmp_path / f"x.meta.json{ending}"
     FOREIGN[kind](path)
     if kind == "nothing" and ending:
-        path.write_bytes(b"?")  # an empty one is what a run was killed over
+        path.write_bytes(b"?")  # an empty .new file is left by a killed run
     (tmp_path / "elsewhere").write_bytes(OLD)
     before = snapshot(tmp_path)
     with pytest.raises(LocalError, match=r"\.meta\.json.*remove it"):
@@ -99,7 +99,7 @@ async def test_a_file_that_gets_no_name_has_none(tmp_path: Path) -> None:
 
 
 async def test_somebody_who_is_faster_with_its_name(tmp_path: Path) -> None:
-    """That nothing can be written beside the file is told, and what arrived is kept."""
+    """The error is reported, and the received data is kept."""
     async with PartialFile(str(tmp_path / "x"), source=SOURCE, meta=True) as sink:
         await sink.remember(Validators(size=4))
         (tmp_path / "x.meta.json").write_bytes(b"mine")
