@@ -63,7 +63,7 @@ FULL: Mapping[str, str] = {
         tests/protocols/http/test_codings.py::test_decoding_gives_small_pieces_for_every_split
         tests/protocols/http/test_cookies.py::test_jar_size_is_limited
         tests/resolver/adapters/fsspec/test_file.py::test_a_file_that_nobody_closes
-        tests/resolver/files/test_local.py::test_a_device_is_read_in_pieces
+        tests/resolver/files/test_local.py::test_device_is_read_in_chunks
         tests/resolver/network/test_stream.py::test_move_of_64_mib_uses_less_than_two
         tests/resolver/policy/test_judgement.py::test_it_is_judged_in_proportion_to_its_length
         tests/resolver/transfer/test_caches.py

@@ -33,7 +33,7 @@ def read(path: Path, *, secret: bool, most: int = 10) -> tuple[bytes, bool]:
         (0o620, True, "(mode 0620): chmod 600"),
     ],
 )
-def test_who_else_may_do_what(tmp_path: Path, mode: int, secret: bool, found: bool | str) -> None:
+def test_open_own_checks_mode(tmp_path: Path, mode: int, secret: bool, found: bool | str) -> None:
     (tmp_path / "note").write_bytes(b"words")
     (tmp_path / "note").chmod(mode)
     if isinstance(found, bool):
@@ -46,7 +46,7 @@ def test_who_else_may_do_what(tmp_path: Path, mode: int, secret: bool, found: bo
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-def test_whose_it_may_be(tmp_path: Path) -> None:
+def test_open_own_of_another_user_is_refused(tmp_path: Path) -> None:
     (tmp_path / "note").write_bytes(b"words")
     (tmp_path / "note").chmod(0o600)
     os.chown(tmp_path / "note", 65534, 65534)
@@ -54,7 +54,7 @@ def test_whose_it_may_be(tmp_path: Path) -> None:
         read(tmp_path / "note", secret=False)
 
 
-def test_what_is_there(tmp_path: Path) -> None:
+def test_open_own_missing_large_or_directory_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(MISSING):
         read(tmp_path / "note", secret=True)
     (tmp_path / "note").write_bytes(b"12345678901")
@@ -66,14 +66,14 @@ def test_what_is_there(tmp_path: Path) -> None:
         read(tmp_path, secret=False)
 
 
-def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+def test_config_and_netrc_refuse_a_pipe_without_blocking(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe", 0o600)
     for reader in (load, read_netrc):
         with pytest.raises(UsageError, match="regular file"):
             reader(str(tmp_path / "pipe"))
 
 
-def test_write_passing_removes_what_an_earlier_call_left(tmp_path: Path) -> None:
+def test_write_passing_removes_old_files(tmp_path: Path) -> None:
     folder = tmp_path / "made"
     old, young = (write_passing(str(folder), ".x", "test file", b"1", 60.0) for _ in range(2))
     for path, age in ((old, 100), (young, 50)):
@@ -91,7 +91,7 @@ def test_write_passing_removes_what_an_earlier_call_left(tmp_path: Path) -> None
 # `write_whole`: a reader sees the previous file or the complete new file.
 
 
-def test_it_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
+def test_write_whole_replaces_file(tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     for octets in (b"one", b"two"):
         check_place(str(path))
@@ -100,16 +100,14 @@ def test_it_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
         assert os.listdir(tmp_path) == ["page.html"]
 
 
-def test_a_link_keeps_leading_to_it(tmp_path: Path) -> None:
+def test_write_whole_follows_link(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("page.html")
     write_whole(str(tmp_path / "link"), b"one")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "page.html").read_bytes() == b"one"
 
 
-def test_what_cannot_be_written_leaves_what_was_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_write_whole_failure_keeps_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "page.html"
     path.write_bytes(b"before")
 
@@ -131,7 +129,7 @@ def test_what_cannot_be_written_leaves_what_was_there(
         ("file/page", "not a directory"),
     ],
 )
-def test_a_place_that_has_none_is_told_at_once(name: str, words: str, tmp_path: Path) -> None:
+def test_check_place_reports_invalid_path(name: str, words: str, tmp_path: Path) -> None:
     (tmp_path / "dir").mkdir()
     (tmp_path / "file").touch()
     with pytest.raises(LocalError, match=words):
@@ -139,7 +137,7 @@ def test_a_place_that_has_none_is_told_at_once(name: str, words: str, tmp_path: 
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_directory_that_is_not_ours_is_told_at_once(tmp_path: Path) -> None:
+def test_check_place_reports_unwritable_directory(tmp_path: Path) -> None:
     (tmp_path / "dir").mkdir(mode=0o500)
     with pytest.raises(LocalError, match=r"page\.html': .*dir' is not writable$"):
         check_place(str(tmp_path / "dir" / "page.html"))

@@ -62,7 +62,7 @@ def umask(request: pytest.FixtureRequest) -> Iterator[int]:
 
 @pytest.mark.parametrize("octets", [b"", b"one", b"12345678", b"123456789"])
 @pytest.mark.usefixtures("system")
-async def test_it_is_like_any_other_file(octets: bytes, umask: int, tmp_path: Path) -> None:
+async def test_commit_sets_mode_time_and_one_link(octets: bytes, umask: int, tmp_path: Path) -> None:
     await save(tmp_path / "got", octets)
     found = (tmp_path / "got").stat()
     assert (tmp_path / "got").read_bytes() == octets
@@ -72,7 +72,7 @@ async def test_it_is_like_any_other_file(octets: bytes, umask: int, tmp_path: Pa
     assert not any(os.listxattr(tmp_path / "got"))
 
 
-async def test_nothing_is_on_the_disk_before_it_is_whole(tmp_path: Path) -> None:
+async def test_held_file_is_not_on_disk_before_commit(tmp_path: Path) -> None:
     async with held(tmp_path / "got") as sink:
         await sink.remember(Validators(size=7))
         sink.write(b"one ")
@@ -86,7 +86,7 @@ async def test_nothing_is_on_the_disk_before_it_is_whole(tmp_path: Path) -> None
     assert (tmp_path / "got").read_bytes() == b"three"
 
 
-async def test_of_what_is_too_large_nothing_is_held(tmp_path: Path) -> None:
+async def test_announced_large_file_is_not_held(tmp_path: Path) -> None:
     async with held(tmp_path / "got") as sink:
         await sink.remember(Validators(size=MOST + 1))
         assert sorted(os.listdir(tmp_path)) == ["got.part", "got.part-state"]
@@ -95,7 +95,7 @@ async def test_of_what_is_too_large_nothing_is_held(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["got"]
 
 
-async def test_what_turns_out_to_be_too_large_goes_on_in_a_part(tmp_path: Path) -> None:
+async def test_held_file_over_limit_moves_to_part(tmp_path: Path) -> None:
     async with held(tmp_path / "got") as sink:
         await sink.remember(Validators(etag='"one"'))
         sink.write(b"12345678")
@@ -108,7 +108,7 @@ async def test_what_turns_out_to_be_too_large_goes_on_in_a_part(tmp_path: Path) 
     assert os.listdir(tmp_path) == ["got"]
 
 
-async def test_what_is_interrupted_is_kept(tmp_path: Path) -> None:
+async def test_held_file_interrupted_becomes_part(tmp_path: Path) -> None:
     with trio.CancelScope() as scope:
         async with held(tmp_path / "got") as sink:
             await sink.remember(KNOWN)
@@ -123,14 +123,14 @@ async def test_what_is_interrupted_is_kept(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
-async def test_what_nobody_could_go_on_with_is_not_kept(tmp_path: Path) -> None:
+async def test_held_file_without_validators_is_dropped(tmp_path: Path) -> None:
     async with held(tmp_path / "got") as sink:
         sink.write(b"half")
     assert os.listdir(tmp_path) == []
 
 
 @pytest.mark.parametrize("name", ["got", "got.part", "got.part-state", "got.part-state.new"])
-async def test_where_something_has_a_name_of_ours_nothing_waits(name: str, tmp_path: Path) -> None:
+async def test_held_file_with_existing_name_is_refused(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(b"theirs")
     with pytest.raises(LocalError, match=r"exists"):
         async with held(tmp_path / "got"):
@@ -141,7 +141,7 @@ async def test_where_something_has_a_name_of_ours_nothing_waits(name: str, tmp_p
 
 @pytest.mark.parametrize("adopt", [False, True])
 @pytest.mark.usefixtures("system")
-async def test_who_comes_first_has_the_name(adopt: bool, tmp_path: Path) -> None:
+async def test_concurrent_commits_first_wins(adopt: bool, tmp_path: Path) -> None:
     async with held(tmp_path / "got", adopt=adopt) as ours:
         await ours.remember(KNOWN)
         ours.write(b"ours")
@@ -154,7 +154,7 @@ async def test_who_comes_first_has_the_name(adopt: bool, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("when", ["before", "meanwhile"])
 @pytest.mark.usefixtures("system")
-async def test_another_one_is_replaced_where_that_was_asked_for(when: str, tmp_path: Path) -> None:
+async def test_exists_replace_keeps_old_file_until_commit(when: str, tmp_path: Path) -> None:
     path = tmp_path / "got"
     os.symlink("nowhere", path) if when == "before" else None
     async with PartialFile(str(path), exists="replace", source=SOURCE, holds=MOST) as sink:
@@ -166,7 +166,7 @@ async def test_another_one_is_replaced_where_that_was_asked_for(when: str, tmp_p
     assert (path.is_symlink(), path.read_bytes(), os.listdir(tmp_path)) == (False, b"ours", ["got"])
 
 
-async def test_who_grows_meanwhile_is_left_alone(tmp_path: Path) -> None:
+async def test_held_commit_with_active_part_is_refused(tmp_path: Path) -> None:
     async with held(tmp_path / "got") as ours:
         ours.write(b"ours")
         async with PartialFile(str(tmp_path / "got"), source=SOURCE) as theirs:
@@ -180,7 +180,7 @@ async def test_who_grows_meanwhile_is_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "got").read_bytes() == b"theirs"
 
 
-async def test_what_a_dead_run_left_meanwhile_goes(tmp_path: Path) -> None:
+async def test_held_commit_removes_part_of_dead_run(tmp_path: Path) -> None:
     async with held(tmp_path / "got") as ours:
         await ours.remember(KNOWN)
         ours.write(b"ours")
@@ -194,7 +194,7 @@ async def test_what_a_dead_run_left_meanwhile_goes(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-async def test_a_directory_that_cannot_be_written_to_is_told_at_once(tmp_path: Path) -> None:
+async def test_held_file_in_unwritable_directory_is_refused(tmp_path: Path) -> None:
     os.chmod(tmp_path, 0o555)
     with pytest.raises(LocalError, match=r": permission denied \(.*directory"):
         async with held(tmp_path / "got"):
@@ -237,7 +237,7 @@ async def save_at_once(place: Path, commits: GroupCommit, *octets: bytes) -> lis
 @pytest.mark.parametrize(
     ("sync", "groups"), [("group", [4]), ("always", [1, 1, 1, 1]), ("never", [])], ids=str
 )
-async def test_files_that_end_together_get_to_the_disk_together(
+async def test_group_commit_syncs_files_together(
     sync: Sync, groups: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The group is synced before any file has its name, and includes files that are not held in memory."""
@@ -249,12 +249,12 @@ async def test_files_that_end_together_get_to_the_disk_together(
     assert sorted(os.listdir(tmp_path)) == names
 
 
-def test_another_word_is_an_error() -> None:
+def test_resolver_unknown_sync_is_an_error() -> None:
     with pytest.raises(ValueError, match=r"sync.* 'sometimes'"):
         Resolver(sync="sometimes")  # type: ignore[arg-type]
 
 
-async def test_one_that_fails_is_the_only_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_group_commit_error_affects_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(group_commit, "bring", Disk(tmp_path, b"bad").bring)
     said = await save_at_once(tmp_path, GroupCommit(), b"good", b"bad", b"better")
     assert said == [f"cannot write {str(tmp_path / 'bad')!r}: {os.strerror(errno.EIO).lower()}"]
@@ -262,7 +262,7 @@ async def test_one_that_fails_is_the_only_one(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize(("sync", "count"), [("group", 0), ("always", 2)])
-async def test_names_are_on_the_disk_where_that_was_asked_for(
+async def test_sync_always_syncs_directory(
     sync: Sync, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced = []
@@ -273,7 +273,7 @@ async def test_names_are_on_the_disk_where_that_was_asked_for(
     assert synced == [["small"], ["small", "too large"]][:count]
 
 
-async def test_what_has_to_be_noted_is_noted_between_disk_and_name(
+async def test_commit_ready_runs_after_sync_before_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk, inodes = Disk(tmp_path), []
@@ -289,9 +289,7 @@ async def test_what_has_to_be_noted_is_noted_between_disk_and_name(
     assert [(tmp_path / "got").stat().st_ino] == inodes
 
 
-async def test_what_has_come_is_set_going_before_the_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_write_back_submits_each_range_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each byte range is submitted once, in order."""
     monkeypatch.setattr("resolver.files.partial_file._SET_GOING_EVERY", 0)
     begun: list[tuple[int, int]] = []
@@ -313,7 +311,7 @@ async def test_what_has_come_is_set_going_before_the_end(
 
 
 @pytest.mark.parametrize("has_it", [True, False], ids=["", "no fallocate"])
-async def test_octets_have_their_place_on_the_disk_before_they_come(
+async def test_allocate_is_contiguous_and_bounded(
     has_it: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The ranges are contiguous, at most `_AHEAD` bytes ahead, and end at the announced size."""
@@ -334,7 +332,7 @@ async def test_octets_have_their_place_on_the_disk_before_they_come(
     assert not given or sum(given[-1]) == 1_011
 
 
-async def test_what_does_not_come_keeps_no_place_on_the_disk(tmp_path: Path) -> None:
+async def test_allocation_of_missing_data_is_released(tmp_path: Path) -> None:
     """The size of the file always equals the number of bytes received."""
     async with PartialFile(str(tmp_path / "got"), source=SOURCE) as sink:
         await sink.remember(KNOWN)
@@ -362,7 +360,7 @@ def files(place: Path, count: int) -> list[int]:
     [(1, True, 1), (5, True, 0), (5, False, 5), (5, None, 5)],
     ids=["one", "several", "several in vain", "no call for several"],
 )
-def test_one_call_is_for_several(
+def test_bring_uses_one_syncfs_for_several_files(
     count: int, syncs_all: bool | None, each: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If `syncfs` fails, `fsync` on each file finds the files with an error."""
@@ -388,7 +386,7 @@ def test_one_call_is_for_several(
         os.close(fd)
 
 
-def test_it_is_done_for_real(tmp_path: Path) -> None:
+def test_bring_syncs_real_files(tmp_path: Path) -> None:
     fds = files(tmp_path, 5)
     assert durable.bring(fds) == durable.bring(fds[:1]) == {}
     for fd in fds:

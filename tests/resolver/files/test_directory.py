@@ -29,7 +29,7 @@ def below(top: Path) -> list[str]:
 
 @WAYS
 @pytest.mark.parametrize("holds", [0, 100])
-async def test_what_was_made_for_nothing_goes(holds: int, is_below: bool, tmp_path: Path) -> None:
+async def test_made_directory_without_file_is_removed(holds: int, is_below: bool, tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     async with file_of(tmp_path, "there/host/ab/name", is_below=is_below, holds=holds):
         assert (tmp_path / "there/host/ab").is_dir()
@@ -37,13 +37,13 @@ async def test_what_was_made_for_nothing_goes(holds: int, is_below: bool, tmp_pa
 
 
 @WAYS
-async def test_what_has_a_file_stays(is_below: bool, tmp_path: Path) -> None:
+async def test_made_directory_with_file_stays(is_below: bool, tmp_path: Path) -> None:
     async with file_of(tmp_path, "host/ab/name", is_below=is_below) as sink:
         await sink.commit()
     assert (tmp_path / "host/ab/name").exists()
 
 
-async def test_what_has_a_part_that_is_kept_stays(tmp_path: Path) -> None:
+async def test_made_directory_with_part_stays(tmp_path: Path) -> None:
     async with file_of(tmp_path, "host/ab/name", is_below=False) as sink:
         await sink.remember(Validators(size=20))
         sink.write(b"half of it")
@@ -51,7 +51,7 @@ async def test_what_has_a_part_that_is_kept_stays(tmp_path: Path) -> None:
 
 
 @WAYS
-async def test_the_last_of_several_takes_it_away(is_below: bool, tmp_path: Path) -> None:
+async def test_made_directory_is_removed_by_last_user(is_below: bool, tmp_path: Path) -> None:
     async with AsyncExitStack() as first:
         await first.enter_async_context(file_of(tmp_path, "host/ab/one", is_below=is_below))
         async with file_of(tmp_path, "host/ab/two", is_below=is_below):
@@ -61,7 +61,7 @@ async def test_the_last_of_several_takes_it_away(is_below: bool, tmp_path: Path)
 
 
 @WAYS
-async def test_somebody_gets_a_file_where_others_got_none(is_below: bool, tmp_path: Path) -> None:
+async def test_made_directory_stays_if_another_file_is_saved(is_below: bool, tmp_path: Path) -> None:
     one, two = (file_of(tmp_path, f"host/ab/{name}", is_below=is_below, holds=100) for name in ("one", "two"))
     async with one, two as sink:
         sink.write(b"two")
@@ -71,9 +71,7 @@ async def test_somebody_gets_a_file_where_others_got_none(is_below: bool, tmp_pa
 
 @WAYS
 @pytest.mark.parametrize("is_large", [False, True])
-async def test_what_another_process_took_away_is_made_again(
-    is_large: bool, is_below: bool, tmp_path: Path
-) -> None:
+async def test_removed_directory_is_made_again(is_large: bool, is_below: bool, tmp_path: Path) -> None:
     """The other process may remove it because nothing is written to it yet."""
     async with file_of(tmp_path, "host/ab/name", is_below=is_below, holds=100) as sink:
         os.rmdir(tmp_path / "host/ab")
@@ -86,7 +84,7 @@ async def test_what_another_process_took_away_is_made_again(
 
 
 @WAYS
-def test_a_directory_that_goes_while_it_is_entered_is_made_again(
+def test_directory_removed_before_open_is_made_again(
     is_below: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The directory is removed between `mkdir` and `open`, three times."""
@@ -107,20 +105,20 @@ def test_a_directory_that_goes_while_it_is_entered_is_made_again(
     assert (tmp_path / "host/ab").is_dir()
 
 
-async def test_what_was_asked_for_itself_stays(tmp_path: Path) -> None:
+async def test_directory_made_by_user_call_stays(tmp_path: Path) -> None:
     async with file_of(tmp_path, "host/ab/name", is_below=True):
         make_directory(str(tmp_path / "host/ab"), f"{tmp_path}/")
     assert (tmp_path / "host/ab").is_dir()
 
 
-async def test_what_has_its_name_by_now_stays(tmp_path: Path) -> None:
+async def test_replaced_directory_is_not_removed(tmp_path: Path) -> None:
     async with file_of(tmp_path, "host/name", is_below=False, holds=100):
         (tmp_path / "host").rename(tmp_path / "other")
         (tmp_path / "host").mkdir()
     assert below(tmp_path) == ["host", "other"]
 
 
-async def test_what_was_made_on_the_way_to_a_link_goes(tmp_path: Path) -> None:
+async def test_directory_made_through_link_is_removed(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "link").symlink_to("elsewhere")
     with pytest.raises(LocalError, match="symbolic link"):
@@ -129,7 +127,7 @@ async def test_what_was_made_on_the_way_to_a_link_goes(tmp_path: Path) -> None:
     assert below(tmp_path) == ["elsewhere", "link"]
 
 
-async def test_a_file_in_the_way_is_told_of(tmp_path: Path) -> None:
+async def test_file_as_directory_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "host").touch()
     with pytest.raises(LocalError, match="host"):
         async with file_of(tmp_path, "host/ab/name", is_below=False):

@@ -29,7 +29,7 @@ def _scarce() -> Iterator[None]:
         os.close(fd)
 
 
-def test_spared_of_the_last_descriptor_closes_it_and_raises(scarce: None) -> None:
+def test_spare_descriptor_of_last_closes_it_and_raises(scarce: None) -> None:
     fd = os.dup(0)
     with pytest.raises(OSError, match=os.strerror(errno.EMFILE)):
         spare_descriptor(fd)
@@ -41,7 +41,7 @@ def test_most_descriptors_without_a_limit_is_a_number() -> None:
     assert most_descriptors() > SPARE
 
 
-def test_is_scarce_looks_at_the_cause() -> None:
+def test_is_scarce_checks_cause() -> None:
     scarce, full = (writing_fault(OSError(code, ""), "x") for code in (errno.EMFILE, errno.ENOSPC))
     scarce.__cause__, full.__cause__ = OSError(errno.EMFILE, ""), OSError(errno.ENOSPC, "")
     assert [is_scarce(error) for error in (scarce, full, LocalError("x"), None)] == [

@@ -37,7 +37,7 @@ def root(request: pytest.FixtureRequest, tmp_path: Path) -> Path | None:
 
 
 @pytest.mark.parametrize("size", [0, 1, READ_SIZE - 1, READ_SIZE, READ_SIZE + 1, 3_000_000])
-async def test_a_file_is_read_and_moved_whole(tmp_path: Path, root: Path | None, size: int) -> None:
+async def test_file_is_read_and_copied_completely(tmp_path: Path, root: Path | None, size: int) -> None:
     octets = random.Random(size).randbytes(size)
     (tmp_path / "it").write_bytes(octets)
     os.utime(tmp_path / "it", (WHEN.timestamp(), WHEN.timestamp()))
@@ -60,7 +60,7 @@ async def test_a_file_is_read_and_moved_whole(tmp_path: Path, root: Path | None,
         assert sum(sink.writes) == by_write
 
 
-async def test_a_file_tells_whether_it_was_written_to(tmp_path: Path, root: Path | None) -> None:
+async def test_file_reports_modification_since_open(tmp_path: Path, root: Path | None) -> None:
     (tmp_path / "it").write_bytes(b"abc")
     os.utime(tmp_path / "it", (WHEN.timestamp(), WHEN.timestamp()))
     file = opened(tmp_path / "it", root=root)
@@ -71,16 +71,14 @@ async def test_a_file_tells_whether_it_was_written_to(tmp_path: Path, root: Path
     file.close()
 
 
-async def test_a_file_of_which_the_system_tells_no_size_has_none() -> None:
+async def test_proc_file_has_no_size() -> None:
     file = opened("/proc/self/status")
     assert file.status.size is None
     assert (await file.read()).startswith(b"Name:")
     file.close()
 
 
-async def test_a_directory_gives_its_names_sorted_and_what_they_stand_for(
-    tmp_path: Path, root: Path | None
-) -> None:
+async def test_directory_lists_sorted_names_and_status(tmp_path: Path, root: Path | None) -> None:
     place = tmp_path / "place"
     place.mkdir()
     (place / "b").write_bytes(b"12345")
@@ -115,7 +113,7 @@ async def test_a_directory_gives_its_names_sorted_and_what_they_stand_for(
         ("x" * 300, NotFound),
     ],
 )
-def test_what_is_not_there_is_not_found(
+def test_missing_file_is_not_found(
     tmp_path: Path, root: Path | None, path: str, error: type[Exception]
 ) -> None:
     (tmp_path / "it").touch()
@@ -125,7 +123,7 @@ def test_what_is_not_there_is_not_found(
     assert isinstance(raised.value.__cause__, OSError)
 
 
-def test_what_we_may_not_read_is_denied(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_unreadable_file_is_access_denied(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The open() error is simulated because root may read every file."""
     (tmp_path / "it").touch()
 
@@ -137,7 +135,7 @@ def test_what_we_may_not_read_is_denied(monkeypatch: pytest.MonkeyPatch, tmp_pat
         opened(tmp_path / "it")
 
 
-def test_what_breaks_while_it_is_read_is_our_machines_doing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stat_failure_is_a_local_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*arguments: object, **more: object) -> os.stat_result:
         raise OSError(5, "Input/output error")
 
@@ -147,14 +145,14 @@ def test_what_breaks_while_it_is_read_is_our_machines_doing(monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("segments", [(b"etc\0", b"motd"), (b"etc/motd",), (b"..", b"a/b")])
-def test_a_segment_that_is_no_name_is_refused(segments: tuple[bytes, ...]) -> None:
+def test_segment_with_separator_nul_or_dots_is_refused(segments: tuple[bytes, ...]) -> None:
     """The policy refuses them earlier; this is the second check."""
     with pytest.raises(Refused) as raised:
         open_local(segments, root=None, special=True, idle=5)
     assert raised.value.rule == "S12"
 
 
-def test_special_files_are_refused_and_not_even_opened(
+def test_special_files_are_refused_without_open(
     tmp_path: Path, root: Path | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     os.mkfifo(tmp_path / "pipe")
@@ -184,7 +182,7 @@ def assert_refused(path: Path, root: Path | None, monkeypatch: pytest.MonkeyPatc
     assert os.fsencode(path.name) not in opens
 
 
-def test_what_turns_into_a_pipe_before_it_is_opened_is_refused_afterwards(
+def test_file_replaced_by_pipe_before_open_is_refused(
     tmp_path: Path, root: Path | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file may be replaced between stat and open: it is checked again; opening a pipe does not block."""
@@ -202,7 +200,7 @@ def test_what_turns_into_a_pipe_before_it_is_opened_is_refused_afterwards(
         opened(tmp_path / "it", root=root)
 
 
-async def test_a_link_is_followed_to_a_file(tmp_path: Path, root: Path | None) -> None:
+async def test_link_to_file_is_followed(tmp_path: Path, root: Path | None) -> None:
     (tmp_path / "it").write_bytes(b"what it leads to")
     (tmp_path / "link").symlink_to("it")
     file = opened(tmp_path / "link", root=root)
@@ -210,7 +208,7 @@ async def test_a_link_is_followed_to_a_file(tmp_path: Path, root: Path | None) -
     file.close()
 
 
-def test_what_becomes_a_link_before_it_is_opened_is_not_followed_below_a_root(
+def test_file_replaced_by_link_below_root_is_not_followed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file may be replaced by a link out of the root between stat and open."""
@@ -231,7 +229,7 @@ def test_what_becomes_a_link_before_it_is_opened_is_not_followed_below_a_root(
         opened(root / "it", root=root)
 
 
-async def test_special_files_can_be_allowed(tmp_path: Path, root: Path | None) -> None:
+async def test_allowed_special_file_is_read(tmp_path: Path, root: Path | None) -> None:
     os.mkfifo(tmp_path / "pipe")
     file = opened(tmp_path / "pipe", root=root, special=True)
     assert file.status.size is None
@@ -247,7 +245,7 @@ async def test_special_files_can_be_allowed(tmp_path: Path, root: Path | None) -
     file.close()
 
 
-async def test_a_pipe_that_stays_silent_is_timed_out_and_blocks_nobody(tmp_path: Path) -> None:
+async def test_silent_pipe_is_timed_out(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     file = opened(tmp_path / "pipe", special=True, idle=0.2)
     with pytest.raises(TimedOut, match=r"pipe' .*0\.2 s"):
@@ -255,7 +253,7 @@ async def test_a_pipe_that_stays_silent_is_timed_out_and_blocks_nobody(tmp_path:
     file.close()
 
 
-async def test_a_device_is_read_in_pieces(tmp_path: Path) -> None:
+async def test_device_is_read_in_chunks(tmp_path: Path) -> None:
     file = opened("/dev/zero", special=True)
     assert [await file.read() for _ in range(2)] == [bytes(READ_SIZE)] * 2
     with trio.move_on_after(0.05) as scope, file_sink(tmp_path / "zeros") as sink:
@@ -264,7 +262,7 @@ async def test_a_device_is_read_in_pieces(tmp_path: Path) -> None:
     file.close()
 
 
-async def test_a_file_that_grows_is_read_to_its_end(tmp_path: Path) -> None:
+async def test_growing_file_is_read_to_its_end(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(b"one")
     file = opened(path)
@@ -274,7 +272,7 @@ async def test_a_file_that_grows_is_read_to_its_end(tmp_path: Path) -> None:
     file.close()
 
 
-def test_nothing_stays_open(tmp_path: Path, root: Path | None) -> None:
+def test_open_local_leaks_no_descriptor(tmp_path: Path, root: Path | None) -> None:
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / "a" / "up").symlink_to("../a/b")
     before = os.listdir("/proc/self/fd")
@@ -344,7 +342,7 @@ def rooted_opened(path: str, root: Path) -> OpenedFile:
         ("to-dots", b"deep"),
     ],
 )
-async def test_what_stays_inside_is_opened(tree: Path, path: str, content: bytes) -> None:
+async def test_path_inside_root_is_opened(tree: Path, path: str, content: bytes) -> None:
     file = rooted_opened(f"{tree}/{path}", tree)
     assert await file.read() == content
     file.close()
@@ -370,7 +368,7 @@ async def test_what_stays_inside_is_opened(tree: Path, path: str, content: bytes
         "out-to-directory/missing",  # outside the root, missing and existing files have the same error
     ],
 )
-def test_what_leads_out_is_refused(tree: Path, path: str) -> None:
+def test_path_out_of_root_is_refused(tree: Path, path: str) -> None:
     with pytest.raises(Refused) as raised:
         rooted_opened(f"{tree}/{path}", tree)
     assert raised.value.rule == "S12"
@@ -379,25 +377,25 @@ def test_what_leads_out_is_refused(tree: Path, path: str) -> None:
 @pytest.mark.parametrize(
     "path", ["/etc/passwd", "/", "/missing", "{parent}", "{parent}/root-two/file", "{root}-two"]
 )
-def test_a_path_that_begins_elsewhere_is_refused(tree: Path, path: str) -> None:
+def test_path_outside_root_is_refused(tree: Path, path: str) -> None:
     with pytest.raises(Refused):
         rooted_opened(path.format(parent=tree.parent, root=tree), tree)
 
 
 @pytest.mark.parametrize("path", ["missing", "inner/missing", "file/below", "self", "one", "inner/to-file/"])
-def test_what_is_missing_inside_is_not_found(tree: Path, path: str) -> None:
+def test_missing_path_inside_root_is_not_found(tree: Path, path: str) -> None:
     with pytest.raises(NotFound):
         rooted_opened(f"{tree}/{path}", tree)
 
 
 @pytest.mark.parametrize("last", ["", "/", "/.", "/inner/.."])
-async def test_the_root_itself_is_inside(tree: Path, last: str) -> None:
+async def test_root_itself_is_listed(tree: Path, last: str) -> None:
     file = rooted_opened(f"{tree}{last}", tree)
     assert b"file" in await file.names()
     file.close()
 
 
-async def test_a_root_has_two_names_when_it_was_given_by_a_link(tree: Path) -> None:
+async def test_root_given_by_link_accepts_both_names(tree: Path) -> None:
     by_link = tree.parent / "by-link"
     for path in (tree / "file", by_link / "file", by_link / "inner" / "by-other-name"):
         file = rooted_opened(str(path), by_link)
@@ -407,7 +405,7 @@ async def test_a_root_has_two_names_when_it_was_given_by_a_link(tree: Path) -> N
         rooted_opened(str(by_link / "out"), by_link)
 
 
-def test_what_a_listing_shows_of_links_ends_at_the_root(tree: Path) -> None:
+def test_listing_shows_links_out_of_root_as_unknown(tree: Path) -> None:
     directory = rooted_opened(str(tree), tree)
     shown = {name: directory.status_of(os.fsencode(name)).kind.value for name in os.listdir(tree)}
     directory.close()
@@ -420,7 +418,7 @@ def test_what_a_listing_shows_of_links_ends_at_the_root(tree: Path) -> None:
 
 
 @pytest.mark.parametrize(("links", "found"), [(MOST_LINKS, True), (MOST_LINKS + 1, False)])
-async def test_so_many_links_are_followed_and_no_more(tmp_path: Path, links: int, found: bool) -> None:
+async def test_links_are_followed_up_to_limit(tmp_path: Path, links: int, found: bool) -> None:
     (tmp_path / "0").write_text("end")
     for number in range(links):
         (tmp_path / f"{number + 1}").symlink_to(f"{number}")
@@ -433,9 +431,7 @@ async def test_so_many_links_are_followed_and_no_more(tmp_path: Path, links: int
     file.close()
 
 
-def test_a_directory_that_becomes_a_link_under_way_is_not_followed(
-    tree: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_directory_replaced_by_link_is_not_followed(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = os.open
 
     def switch(name: bytes, flags: int, *arguments: int, dir_fd: int | None = None) -> int:
@@ -449,9 +445,7 @@ def test_a_directory_that_becomes_a_link_under_way_is_not_followed(
         rooted_opened(f"{tree}/inner/passwd", tree)
 
 
-async def test_a_directory_that_is_moved_under_way_does_not_move_the_root(
-    tree: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_dot_segments_after_move_stay_in_root(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`..` returns to the directory that was traversed, wherever it is now."""
     real = os.stat
 
@@ -466,6 +460,6 @@ async def test_a_directory_that_is_moved_under_way_does_not_move_the_root(
     file.close()
 
 
-def test_a_root_that_is_not_there_is_a_wrong_setting(tmp_path: Path) -> None:
+def test_missing_root_is_not_configured(tmp_path: Path) -> None:
     with pytest.raises(NotConfigured, match="file_root"):
         rooted_opened(f"{tmp_path}/none/file", tmp_path / "none")

@@ -64,7 +64,7 @@ def _attributes(tmp_path: Path) -> None:
 # Partial files of an earlier run.
 
 
-async def test_it_is_gone_on_with(tmp_path: Path) -> None:
+async def test_part_of_interrupted_run_is_resumed(tmp_path: Path) -> None:
     await begin(tmp_path / "got")
     assert sorted(os.listdir(tmp_path)) == ["got.part", "got.part-state"]
     assert await go_on(tmp_path / "got") == (len(HALF), None)
@@ -74,7 +74,7 @@ async def test_it_is_gone_on_with(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("umask", [0o022, 0o002, 0o000, 0o077])
-async def test_whoever_may_write_to_the_file_may_not_until_it_is_done(umask: int, tmp_path: Path) -> None:
+async def test_part_is_not_group_writable_until_commit(umask: int, tmp_path: Path) -> None:
     """Otherwise, users with umask 002 could not resume any file: group-writable files are refused."""
     before = os.umask(umask)
     try:
@@ -90,7 +90,7 @@ async def test_whoever_may_write_to_the_file_may_not_until_it_is_done(umask: int
 
 @pytest.mark.parametrize("mode", [0o644, 0o664, 0o666, 0o600, 0o755])
 @pytest.mark.parametrize("end", ["more", "nothing", "killed", "restarted"])
-async def test_a_file_that_is_adopted_stays_as_open_as_it_was(mode: int, end: str, tmp_path: Path) -> None:
+async def test_adopted_file_keeps_mode(mode: int, end: str, tmp_path: Path) -> None:
     path = tmp_path / "got"
     path.write_bytes(HALF)
     path.chmod(mode)
@@ -118,7 +118,7 @@ def _refuse_but_the_state(self: DirectoryHandle, old: str, new: str) -> None:
     os.replace(old, new, src_dir_fd=self.fd, dst_dir_fd=self.fd)
 
 
-async def test_an_empty_one_is_begun_again(tmp_path: Path) -> None:
+async def test_empty_part_is_restarted(tmp_path: Path) -> None:
     """A run was killed before it wrote the state; other processes may have opened the file at that time."""
     (tmp_path / "got.part").touch()
     (tmp_path / "got.part").chmod(0o666)
@@ -215,7 +215,7 @@ TAMPERED: dict[str, Callable[[Place], object]] = {
 @pytest.mark.usefixtures("attributes")
 @pytest.mark.parametrize("exists", ["fail", "replace"])
 @pytest.mark.parametrize("tamper", TAMPERED.values(), ids=TAMPERED)
-async def test_what_is_not_surely_ours_stays_as_it_is(
+async def test_tampered_part_is_refused_and_unchanged(
     tamper: Callable[[Place], object], exists: Existing, tmp_path: Path
 ) -> None:
     await begin(tmp_path / "got")
@@ -229,7 +229,7 @@ async def test_what_is_not_surely_ours_stays_as_it_is(
 
 @pytest.mark.usefixtures("attributes")
 @pytest.mark.parametrize("to", ["got", "elsewhere/got"])
-async def test_a_copy_with_all_that_it_carries_is_ours_and_begun_again(to: str, tmp_path: Path) -> None:
+async def test_copied_part_with_mark_is_restarted(to: str, tmp_path: Path) -> None:
     """This may be a restored backup that is older than its state."""
     await begin(tmp_path / "got")
     target = tmp_path / to
@@ -246,7 +246,7 @@ async def test_a_copy_with_all_that_it_carries_is_ours_and_begun_again(to: str, 
 
 
 @pytest.mark.usefixtures("attributes")
-async def test_a_file_that_has_a_number_again_is_not_taken_for_finished(tmp_path: Path) -> None:
+async def test_reused_inode_is_not_complete(tmp_path: Path) -> None:
     """A run was killed after it finished; the file was removed, and its inode number was reused."""
     await begin(tmp_path / "other")
     place = Place(tmp_path)
@@ -281,7 +281,7 @@ def _somebody(
 
 @pytest.mark.parametrize("name", ["got.part", "got.part-state", "got.part-state.new"])
 @pytest.mark.parametrize("exists", ["fail", "replace"])
-async def test_what_another_user_left_is_none_of_ours(
+async def test_part_files_of_another_user_are_refused(
     name: str, exists: Existing, somebody: Callable[[Path], None], tmp_path: Path
 ) -> None:
     """Otherwise, the finished file would belong to the other user and might contain their data."""
@@ -295,7 +295,7 @@ async def test_what_another_user_left_is_none_of_ours(
     assert snapshot(tmp_path) == before
 
 
-async def test_an_empty_one_of_another_user_is_none_of_ours(
+async def test_empty_part_of_another_user_is_refused(
     somebody: Callable[[Path], None], tmp_path: Path
 ) -> None:
     (tmp_path / "got.part").touch()
@@ -307,7 +307,7 @@ async def test_an_empty_one_of_another_user_is_none_of_ours(
 
 
 @pytest.mark.parametrize("how", ["another user's", "two names"])
-async def test_a_file_that_is_not_ours_alone_is_not_gone_on_with(
+async def test_adopting_shared_file_is_refused(
     how: str, somebody: Callable[[Path], None], tmp_path: Path
 ) -> None:
     """With --exists resume, the data would change another file too, or would belong to another user."""
@@ -323,7 +323,7 @@ async def test_a_file_that_is_not_ours_alone_is_not_gone_on_with(
     assert snapshot(tmp_path) == before
 
 
-async def test_nothing_is_kept_that_others_may_write_to(tmp_path: Path) -> None:
+async def test_group_writable_part_is_not_kept(tmp_path: Path) -> None:
     """The mode was changed during the transfer, so no later run could trust the partial file."""
     async with PartialFile(str(tmp_path / "got"), source=SOURCE) as sink:
         (tmp_path / "got.part").chmod(0o666)
@@ -338,7 +338,9 @@ async def test_nothing_is_kept_that_others_may_write_to(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["got.part-state", "got.part-state.new"])
 @pytest.mark.parametrize("when", ["before", "meanwhile"])
 @pytest.mark.parametrize("exists", ["fail", "replace"])
-async def test_a_file_of_such_a_name_stays(name: str, when: str, exists: Existing, tmp_path: Path) -> None:
+async def test_user_file_with_state_name_is_refused_and_unchanged(
+    name: str, when: str, exists: Existing, tmp_path: Path
+) -> None:
     own = tmp_path / name
     if when == "before":
         own.write_text("mine")

@@ -72,9 +72,7 @@ def put(path: Path, octets: bytes) -> None:
     ],
 )
 @pytest.mark.parametrize("umask", [0o022, 0o000])
-def test_it_is_read_as_it_was_written(
-    state: PartState, umask: int, directory: DirectoryHandle, tmp_path: Path
-) -> None:
+def test_state_round_trip(state: PartState, umask: int, directory: DirectoryHandle, tmp_path: Path) -> None:
     before = os.umask(umask)
     try:
         assert write_state("state", directory, PartState("of an earlier run", Validators(size=9), MARK))
@@ -114,7 +112,9 @@ def _good(**changed: object) -> bytes:
         json.dumps({name: value for name, value in GOOD.items() if name != "complete"}).encode(),
     ],
 )
-def test_what_makes_no_sense_is_none(octets: bytes, directory: DirectoryHandle, tmp_path: Path) -> None:
+def test_read_state_invalid_content_is_none(
+    octets: bytes, directory: DirectoryHandle, tmp_path: Path
+) -> None:
     """The content starts like a valid state: a killed run or a later version wrote it."""
     put(tmp_path / "state", octets)
     put(tmp_path / "state.new", octets)
@@ -123,7 +123,7 @@ def test_what_makes_no_sense_is_none(octets: bytes, directory: DirectoryHandle, 
     assert os.listdir(tmp_path) == ["state"]
 
 
-def test_what_is_missing_is_none(directory: DirectoryHandle, tmp_path: Path) -> None:
+def test_read_state_missing_file_is_none(directory: DirectoryHandle, tmp_path: Path) -> None:
     assert read_state("missing", directory) is None
     put(tmp_path / "good", _good())
     assert read_state("good", directory) is not None
@@ -150,7 +150,9 @@ def _made(place: Path, how: str) -> None:
 @pytest.mark.parametrize(
     "how", ["json", "list", "octets", "link", "hard link", "folder", "pipe", "group", "others"]
 )
-def test_what_is_none_of_ours_stays(how: str, name: str, directory: DirectoryHandle, tmp_path: Path) -> None:
+def test_foreign_state_file_is_refused_and_unchanged(
+    how: str, name: str, directory: DirectoryHandle, tmp_path: Path
+) -> None:
     _made(tmp_path / name, how)
     before = (tmp_path / name).lstat()
     for act in (
@@ -164,7 +166,7 @@ def test_what_is_none_of_ours_stays(how: str, name: str, directory: DirectoryHan
     assert sorted(os.listdir(tmp_path)) == sorted(["good", name])
 
 
-def test_a_file_system_that_keeps_nothing_for_its_owner_gets_none(
+def test_write_state_without_modes_writes_nothing(
     directory: DirectoryHandle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Some file systems show mode 0777 for every file, so a state there could not be trusted later."""
@@ -179,7 +181,7 @@ def _opened(fd: int) -> int:
     return fd
 
 
-def test_what_cannot_be_written_leaves_the_old_state(
+def test_write_state_failure_keeps_old_state(
     directory: DirectoryHandle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = PartState("ftp://h.example/a", Validators(size=1), MARK)
@@ -230,7 +232,7 @@ def _bare(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(os, name, refuse, raising=False)
 
 
-def test_it_is_known_again(tmp_path: Path) -> None:
+def test_mark_identifies_renamed_file(tmp_path: Path) -> None:
     mark = marked(tmp_path / "a")
     (tmp_path / "a").write_bytes(b"more")
     os.rename(tmp_path / "a", tmp_path / "b")
@@ -240,7 +242,7 @@ def test_it_is_known_again(tmp_path: Path) -> None:
         assert put_mark(fd) != mark or mark.token is None
 
 
-def test_another_file_is_not(tmp_path: Path) -> None:
+def test_mark_differs_for_another_file(tmp_path: Path) -> None:
     mark = marked(tmp_path / "a")
     marked(tmp_path / "b")
     with opened(tmp_path / "b") as fd:
@@ -249,7 +251,7 @@ def test_another_file_is_not(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("attributes")
-def test_a_copy_is_told_from_it(tmp_path: Path) -> None:
+def test_mark_detects_copy(tmp_path: Path) -> None:
     mark = marked(tmp_path / "a")
     shutil.copy2(tmp_path / "a", tmp_path / "whole")
     shutil.copy(tmp_path / "a", tmp_path / "octets")
@@ -260,7 +262,7 @@ def test_a_copy_is_told_from_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("attributes")
-def test_the_number_alone_proves_nothing(tmp_path: Path) -> None:
+def test_mark_without_matching_token_is_refused(tmp_path: Path) -> None:
     """File systems reuse the inode numbers of removed files, and other users can read the numbers."""
     mark = marked(tmp_path / "a")
     with opened(tmp_path / "a") as fd:
@@ -274,7 +276,7 @@ def test_the_number_alone_proves_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("bare")
-def test_a_file_system_without_attributes_will_do(tmp_path: Path) -> None:
+def test_mark_without_attributes_uses_inode(tmp_path: Path) -> None:
     mark = marked(tmp_path / "a")
     assert mark.token is None
     with opened(tmp_path / "a") as fd:
@@ -290,7 +292,7 @@ def test_a_file_system_without_attributes_will_do(tmp_path: Path) -> None:
     ("mode", "own", "guarded"),
     [(0o600, True, True), (0o644, True, True), (0o664, True, False), (0o646, True, False)],
 )
-def test_whose_it_is(
+def test_is_own_and_is_guarded_check_owner_mode_and_links(
     mode: int, own: bool, guarded: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "a"
@@ -305,7 +307,7 @@ def test_whose_it_is(
     assert (is_own(path.lstat()), is_guarded(path.lstat())) == (False, False)
 
 
-def test_what_is_no_file_is_not_ones_own(tmp_path: Path) -> None:
+def test_is_own_is_false_for_special_files(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("nowhere")
     os.mkfifo(tmp_path / "pipe", 0o600)
     assert [is_own(path.lstat()) for path in (tmp_path, *tmp_path.iterdir())] == [False] * 3

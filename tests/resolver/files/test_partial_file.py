@@ -35,7 +35,7 @@ async def write(
         await sink.commit(WHEN)
 
 
-async def test_a_file_gets_its_name_when_it_is_whole(tmp_path: Path) -> None:
+async def test_commit_names_complete_file(tmp_path: Path) -> None:
     async with PartialFile(str(tmp_path / "got")) as sink:
         sink.write(b"one ")
         sink.write(memoryview(b"two"))
@@ -52,7 +52,7 @@ async def test_a_file_gets_its_name_when_it_is_whole(tmp_path: Path) -> None:
     assert not found.st_mode & 0o111
 
 
-async def test_a_time_is_not_needed_and_may_be_impossible(tmp_path: Path) -> None:
+async def test_commit_accepts_missing_and_extreme_times(tmp_path: Path) -> None:
     for number, modified in enumerate((None, datetime(9999, 12, 31, tzinfo=UTC), datetime(1, 1, 1))):
         async with PartialFile(str(tmp_path / str(number))) as sink:
             await sink.commit(modified)
@@ -60,7 +60,7 @@ async def test_a_time_is_not_needed_and_may_be_impossible(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("end", ["error", "cancel", "nothing"])
-async def test_what_is_not_committed_leaves_nothing(tmp_path: Path, end: str) -> None:
+async def test_uncommitted_file_is_removed(tmp_path: Path, end: str) -> None:
     with trio.CancelScope() as scope:
         try:
             async with PartialFile(str(tmp_path / "got")) as sink:
@@ -75,14 +75,14 @@ async def test_what_is_not_committed_leaves_nothing(tmp_path: Path, end: str) ->
     assert os.listdir(tmp_path) == []
 
 
-async def test_what_arrived_can_be_kept(tmp_path: Path) -> None:
+async def test_keep_leaves_part(tmp_path: Path) -> None:
     async with PartialFile(str(tmp_path / "got")) as sink:
         sink.write(b"half")
         sink.keep()
     assert (tmp_path / "got.part").read_bytes() == b"half"
 
 
-async def test_what_is_there_stops_us_before_anything_is_fetched(tmp_path: Path) -> None:
+async def test_existing_name_is_refused_before_transfer(tmp_path: Path) -> None:
     for make in (lambda path: path.write_text("mine"), Path.mkdir, lambda path: path.symlink_to("nowhere")):
         path = tmp_path / "got"
         make(path)
@@ -95,14 +95,14 @@ async def test_what_is_there_stops_us_before_anything_is_fetched(tmp_path: Path)
         path.rmdir() if path.is_dir() else path.unlink()
 
 
-async def test_what_appears_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
+async def test_commit_does_not_overwrite_new_file(tmp_path: Path) -> None:
     with pytest.raises(LocalError, match="already"):
         await write(tmp_path / "got", b"theirs", meanwhile=lambda: (tmp_path / "got").write_text("mine"))
     assert (tmp_path / "got").read_text() == "mine"
     assert os.listdir(tmp_path) == ["got"]
 
 
-async def test_what_another_transfer_finished_a_moment_ago_is_seen(
+async def test_file_finished_by_another_transfer_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The other transfer finishes between the check of the name and the creation of NAME.part."""
@@ -119,7 +119,7 @@ async def test_what_another_transfer_finished_a_moment_ago_is_seen(
     assert (tmp_path / "got").read_bytes() == b"theirs"
 
 
-async def test_replacing_is_one_step_and_replaces_a_link_itself(tmp_path: Path) -> None:
+async def test_exists_replace_replaces_link_itself(tmp_path: Path) -> None:
     (tmp_path / "target").write_text("keep me")
     (tmp_path / "got").symlink_to("target")
     await write(tmp_path / "got", b"new", exists="replace")
@@ -130,7 +130,7 @@ async def test_replacing_is_one_step_and_replaces_a_link_itself(tmp_path: Path) 
     assert sorted(os.listdir(tmp_path)) == ["fresh", "got", "target"]
 
 
-async def test_a_part_that_is_there_is_not_touched_nor_followed(tmp_path: Path) -> None:
+async def test_existing_part_is_refused_and_not_followed(tmp_path: Path) -> None:
     (tmp_path / "victim").write_text("keep me")
     part = tmp_path / "got.part"
     for make in (partial(part.write_text, "half"), partial(part.symlink_to, "victim")):
@@ -143,7 +143,7 @@ async def test_a_part_that_is_there_is_not_touched_nor_followed(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
-async def test_what_is_no_file_is_never_replaced(tmp_path: Path, make: Callable[[str], object]) -> None:
+async def test_special_file_is_never_replaced(tmp_path: Path, make: Callable[[str], object]) -> None:
     """A user who may write to /dev would lose /dev/null."""
     there = tmp_path / "there"
     make(str(there))
@@ -160,7 +160,7 @@ async def test_what_is_no_file_is_never_replaced(tmp_path: Path, make: Callable[
     assert sorted(os.listdir(tmp_path)) == ["late", "there"]
 
 
-async def test_a_part_that_somebody_replaced_gets_no_name(tmp_path: Path) -> None:
+async def test_commit_of_replaced_part_is_refused(tmp_path: Path) -> None:
     part = tmp_path / "got.part"
 
     def replace() -> None:
@@ -175,7 +175,7 @@ async def test_a_part_that_somebody_replaced_gets_no_name(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("code", [errno.EPERM, errno.EOPNOTSUPP])
-async def test_a_file_system_without_links_will_do(
+async def test_commit_without_hard_links_succeeds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
     def no_link(*arguments: object, **more: object) -> None:
@@ -191,7 +191,7 @@ async def test_a_file_system_without_links_will_do(
     assert sorted(os.listdir(tmp_path)) == ["got", "other"]
 
 
-async def test_a_directory_that_is_renamed_takes_the_file_along(tmp_path: Path) -> None:
+async def test_commit_follows_renamed_directory(tmp_path: Path) -> None:
     (tmp_path / "place").mkdir()
     async with PartialFile(str(tmp_path / "place" / "got")) as sink:
         os.rename(tmp_path / "place", tmp_path / "moved")
@@ -211,7 +211,7 @@ async def test_a_directory_that_is_renamed_takes_the_file_along(tmp_path: Path) 
         ("..", "[^:]*directory$"),
     ],
 )
-async def test_what_cannot_be_created_says_what_to_do(tmp_path: Path, path: str, words: str) -> None:
+async def test_create_failure_suggests_a_fix(tmp_path: Path, path: str, words: str) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(LocalError) as raised:
         async with PartialFile(f"{tmp_path}/{path}"):
@@ -219,7 +219,7 @@ async def test_what_cannot_be_created_says_what_to_do(tmp_path: Path, path: str,
     assert re.search(f"{re.escape(repr(f'{tmp_path}/{path}'))}: {words}", raised.value.message)
 
 
-async def test_a_directory_that_vanished_is_a_local_error(tmp_path: Path) -> None:
+async def test_removed_directory_is_a_local_error(tmp_path: Path) -> None:
     place = tmp_path / "place"
     place.mkdir()
     with pytest.raises(LocalError, match="no such file or directory"):
@@ -236,7 +236,7 @@ async def test_a_directory_that_vanished_is_a_local_error(tmp_path: Path) -> Non
         ("link", errno.EACCES, "permission denied ("),
     ],
 )
-async def test_what_the_disk_refuses_is_a_local_error(
+async def test_disk_errors_are_local_errors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, code: int, words: str
 ) -> None:
     def refuse(*arguments: object, **more: object) -> None:
@@ -250,9 +250,7 @@ async def test_what_the_disk_refuses_is_a_local_error(
     assert os.listdir(tmp_path) == []
 
 
-async def test_the_rest_of_the_loop_runs_while_the_disk_is_slow(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_commit_does_not_block_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The loop must run another task before fsync returns."""
     went_on = trio.Event()
     real = os.fsync

@@ -27,7 +27,7 @@ async def save(path: Path, meta: bytes | None, *, replace: bool = True) -> None:
 
 @pytest.mark.parametrize("before", [None, OLD])
 @pytest.mark.parametrize("left", [None, b"", OLD[:9], OLD])
-async def test_it_is_there_once_the_file_is(before: bytes | None, left: bytes | None, tmp_path: Path) -> None:
+async def test_sidecar_is_written_with_file(before: bytes | None, left: bytes | None, tmp_path: Path) -> None:
     """This also holds if a sidecar existed, or if a run was killed while it wrote one."""
     if before is not None:
         (tmp_path / "x.meta.json").write_bytes(before)
@@ -45,7 +45,7 @@ def current_umask() -> int:
     return mask
 
 
-async def test_who_wants_none_leaves_none_of_another_file(tmp_path: Path) -> None:
+async def test_save_without_sidecar_removes_old_sidecar(tmp_path: Path) -> None:
     (tmp_path / "x.meta.json").write_bytes(OLD)
     (tmp_path / "x.meta.json.new").write_bytes(OLD)
     await save(tmp_path / "x", None, replace=False)
@@ -63,7 +63,7 @@ FOREIGN: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("ending", ["", ".new"])
 @pytest.mark.parametrize("kind", FOREIGN)
-async def test_what_is_none_of_ours(kind: str, ending: str, tmp_path: Path) -> None:
+async def test_foreign_sidecar_is_refused_and_unchanged(kind: str, ending: str, tmp_path: Path) -> None:
     """The error is raised before any request; without a sidecar option, foreign files are ignored."""
     path = tmp_path / f"x.meta.json{ending}"
     FOREIGN[kind](path)
@@ -73,7 +73,7 @@ async def test_what_is_none_of_ours(kind: str, ending: str, tmp_path: Path) -> N
     before = snapshot(tmp_path)
     with pytest.raises(LocalError, match=r"\.meta\.json.*remove it"):
         async with PartialFile(str(tmp_path / "x"), source=SOURCE, meta=True):
-            raise AssertionError("it was not asked for")
+            raise AssertionError("entered")
     assert snapshot(tmp_path) == before
     await save(tmp_path / "x", None)
     after = snapshot(tmp_path)
@@ -82,14 +82,14 @@ async def test_what_is_none_of_ours(kind: str, ending: str, tmp_path: Path) -> N
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
-async def test_one_of_another_user(tmp_path: Path) -> None:
+async def test_sidecar_of_another_user_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.meta.json").write_bytes(OLD)
     os.chown(tmp_path / "x.meta.json", 65_534, 65_534)
     with pytest.raises(LocalError, match=r"\.meta\.json.*remove it"):
         await save(tmp_path / "x", OURS)
 
 
-async def test_a_file_that_gets_no_name_has_none(tmp_path: Path) -> None:
+async def test_failed_commit_writes_no_sidecar(tmp_path: Path) -> None:
     async with PartialFile(str(tmp_path / "x"), source=SOURCE, meta=True) as sink:
         await sink.remember(Validators(size=4))
         (tmp_path / "x").write_bytes(b"of somebody who was faster")
@@ -98,7 +98,7 @@ async def test_a_file_that_gets_no_name_has_none(tmp_path: Path) -> None:
     assert not [name for name in os.listdir(tmp_path) if "meta" in name]
 
 
-async def test_somebody_who_is_faster_with_its_name(tmp_path: Path) -> None:
+async def test_sidecar_name_taken_during_transfer_is_an_error(tmp_path: Path) -> None:
     """The error is reported, and the received data is kept."""
     async with PartialFile(str(tmp_path / "x"), source=SOURCE, meta=True) as sink:
         await sink.remember(Validators(size=4))
