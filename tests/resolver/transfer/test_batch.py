@@ -1,4 +1,4 @@
-"""Who starts the tasks of a batch: how many at once, and what ends it."""
+"""Batches: concurrency, host queues, push-back of servers, the end, and iteration over the results."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ NAME: ContextVar[str] = ContextVar("name", default="")
 
 @dataclass(eq=False)
 class Work:
-    """Ends when it is let go; `begun` are those that were started, in that order."""
+    """A task that ends when `go` is set, and appends its name to `begun` when it starts."""
 
     name: str
     begun: list[str]
@@ -75,7 +75,7 @@ async def given(tasks: Iterable[Work]) -> AsyncIterator[BatchTask[str]]:
 
 
 def free(scheme: str, waiting: int) -> None:
-    """No scheme has a cap."""
+    """Return None: no scheme has a limit."""
 
 
 def batch(
@@ -106,7 +106,7 @@ async def test_so_many_are_under_way_and_all_are_done() -> None:
 
 @pytest.mark.parametrize("resting", [0, 5])
 async def test_who_waits_for_a_disk_leaves_its_place_to_others(resting: int) -> None:
-    """So many, and no more: that of the run, and that at the host."""
+    """Resting tasks, at most `resting`, release their slots in the run and at the host."""
     begun: list[str] = []
     works = [Work(str(number), begun, rests=True) for number in range(9)]
     taken = Taken()
@@ -124,7 +124,6 @@ async def test_who_waits_for_a_disk_leaves_its_place_to_others(resting: int) -> 
 
 @pytest.mark.parametrize("rests", [False, True])
 async def test_what_a_task_sets_for_itself_no_later_one_sees(rests: bool) -> None:
-    """Whichever of them began it."""
     names: list[str] = []
 
     class Naming(Work):
@@ -199,7 +198,7 @@ async def test_no_more_is_read_than_there_is_room_for() -> None:
 
 
 async def test_many_are_read_at_once() -> None:
-    """Once half of the room is free, and not one by one."""
+    """The source is read again when half of the window is free, and not task by task."""
     begun: list[str] = []
     read: list[Work] = []
 
@@ -249,7 +248,7 @@ async def test_a_slow_host_does_not_hold_the_others() -> None:
 
 
 async def test_what_may_begin_is_read_though_few_places_to_wait_are_left() -> None:
-    """Those of one host that wait fill more than half of them."""
+    """The waiting tasks of one host fill more than half of the window."""
     begun: list[str] = []
     slow = [Work(f"slow{number}", begun, host="slow") for number in range(8)]
     quick = [Work(f"quick{number}", begun, host="quick") for number in range(9)]
@@ -266,7 +265,7 @@ async def test_what_may_begin_is_read_though_few_places_to_wait_are_left() -> No
 
 
 def at_hosts(begun: list[str], position: Callable[[], int]) -> list[Work]:
-    """Four, each of another host, and behind them some of one, which are done as soon as they begin."""
+    """Return a task for each of four hosts, followed by five tasks of a fifth host, which end immediately."""
     works = [Work(str(number), begun, f"h{min(number, 4)}", position=position) for number in range(9)]
     for work in works[4:]:
         work.go.set()
@@ -274,7 +273,7 @@ def at_hosts(begun: list[str], position: Callable[[], int]) -> list[Work]:
 
 
 async def test_hosts_that_hang_do_not_hold_the_others(autojump_clock: trio.testing.MockClock) -> None:
-    """They are looked at twice: whether anything came since they began, and since then."""
+    """Each host is checked twice for data: since the task began, and since the previous check."""
     begun: list[str] = []
     taken = Taken()
     with trio.move_on_after(3 * SILENCE):
@@ -284,7 +283,7 @@ async def test_hosts_that_hang_do_not_hold_the_others(autojump_clock: trio.testi
 
 
 async def test_hosts_that_are_slow_have_what_they_have(autojump_clock: trio.testing.MockClock) -> None:
-    """Something comes of each: nothing begins beside it."""
+    """Each task receives data, so no other task starts."""
     begun: list[str] = []
     taken = Taken()
     works = at_hosts(begun, lambda: int(trio.current_time()))
@@ -363,7 +362,7 @@ async def test_a_host_that_wants_to_be_left_alone_is_not_waited_for_beyond_the_e
 
 @dataclass(eq=False)
 class Crowded:
-    """A task that finds no room on this machine where others are under way."""
+    """A task that fails while more than `room` tasks run, as without disk space or descriptors."""
 
     under_way: list[int]
     room: int
@@ -409,7 +408,7 @@ async def test_batch_with_one_task_cannot_do_less() -> None:
     assert [type(result.error) for result in taken] == [LocalError]
 
 
-# Hosts that have enough of us: what is asked again, when, and at whose expense.
+# Overloaded hosts: which tasks are repeated, when, and which attempts count.
 
 BUSY = b"HTTP/1.1 503 Busy\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n"
 LATER = BUSY.replace(b": 0\r\nC", b": 3600\r\nC")
@@ -435,7 +434,7 @@ async def politeness_given(tasks: Iterable[BatchTask[Saved]]) -> AsyncIterator[B
 
 
 class Run:
-    """All of these URLs, at most so many at once, in `folder`."""
+    """Save URLs into `folder`, with at most `cap` tasks at a time."""
 
     def __init__(self, folder: Path, cap: int) -> None:
         self.folder = folder
@@ -482,7 +481,7 @@ async def test_a_server_that_gives_four_logins_gives_all_files(
 
 
 async def test_logins_that_rest_make_room_for_others(nursery: trio.Nursery, tmp_path: Path) -> None:
-    """Two users at a server that gives one login at once."""
+    """Two users share a server that allows one login at a time."""
     server: MockFtp = await ftp.serve(nursery)
     server.logins = 1
     urls = [server.url("etc/motd"), server.url("etc/motd", "u:@")] * 3
@@ -495,7 +494,7 @@ async def test_logins_that_rest_make_room_for_others(nursery: trio.Nursery, tmp_
 async def test_what_is_pushed_back_comes_later_and_loses_no_try(
     answer: bytes, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
-    """Six at once, of which each is answered so twice: three tries in vain would have been too many."""
+    """Six concurrent requests receive the answer twice each; counted, three attempts would not suffice."""
     paths = [f"/{number}" for number in range(6)]
     pages = {path: Page(path.encode()) for path in paths}
     server = await http.serve(nursery, pages, dict.fromkeys(paths, Behaviour(instead=answer, times=2)))
@@ -538,7 +537,7 @@ async def test_a_refusal_of_one_object_teaches_nothing(nursery: trio.Nursery, tm
 
 
 def test_nothing_starts_until_the_host_wants_to_be_asked() -> None:
-    """And meanwhile another one is; whoever waits holds no place."""
+    """Meanwhile, a task of another host starts; waiting tasks hold no slot."""
     begun: list[tuple[float, str]] = []
 
     class Work:
@@ -571,21 +570,21 @@ def test_nothing_starts_until_the_host_wants_to_be_asked() -> None:
     assert begun == [(0, "a1"), (0, "b1"), (1, "b2"), (30, "a1"), (31, "a2")]
 
 
-# A batch whose results are iterated over: when it goes on, and what ends it. Under trio and asyncio.
+# `RunningBatch` under trio and asyncio: a batch whose results are iterated over.
 
 RunningRun = Callable[[Callable[[], Coroutine[Any, Any, None]]], None]
 
 
 @pytest.fixture(params=["trio", "asyncio"])
 def run(request: pytest.FixtureRequest) -> RunningRun:
-    """Of either loop."""
+    """Return a function that runs a coroutine function under trio or asyncio."""
     if request.param == "trio":
         return run_scheduled
     return lambda main: asyncio.run(main())
 
 
 class Count:
-    """Gives 0, 1, 2, …, and says how far it is."""
+    """A source of the numbers 0, 1, 2, … that records its progress."""
 
     def __init__(self, count: int, error: Exception | None = None) -> None:
         self.count = count
@@ -608,7 +607,7 @@ class Count:
 
 
 async def settle() -> None:
-    """Let everything happen that can."""
+    """Let all tasks run until they are blocked."""
     for _ in range(20):
         await running().checkpoint()
 
@@ -686,7 +685,7 @@ def test_closed_before_it_began_it_does_nothing(run: RunningRun) -> None:
 
 
 def test_a_native_cancel_waits_for_the_end_too() -> None:
-    """`Task.cancel` goes through shields: what is under way has ended all the same."""
+    """`Task.cancel` ignores shields, but the work has ended when the cancellation is raised."""
 
     async def main() -> None:
         cleaned = asyncio.Event()
@@ -715,7 +714,7 @@ def test_a_native_cancel_waits_for_the_end_too() -> None:
 
 
 async def test_it_ends_with_the_run_that_it_is_of() -> None:
-    """Nobody closes it, and nobody waits for ever."""
+    """The batch is not closed, but its work is ended with the run."""
     count = Count(100)
 
     async def main() -> None:

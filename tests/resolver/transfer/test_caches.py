@@ -1,4 +1,4 @@
-"""Nothing that outlives a retrieval grows with what strangers send: no cache of ours, none of Python's."""
+"""Memory bounds: neither the caches of this project nor those of Python grow with untrusted input."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from resolver.policy.addresses import classify
 from resolver.terminal.text import TerminalText
 from resolver.transfer.response import decode_text
 
-#: Entries that a cache with a bound may have.
+#: The maximum of entries of a bounded cache.
 MOST = 4_096
 
 
 def spelling(number: int) -> str:
-    """One more way to write UTF-8 that Python would take for it."""
+    """Return another spelling of UTF-8 that Python would accept."""
     return f"utf{format(number, 'b').replace('0', '-').replace('1', '!')}8"
 
 
-#: What takes a stranger's words, fed with others each time.
+#: Functions that receive untrusted text, called with a new text each time.
 FEEDS: dict[str, Callable[[int], object]] = {
     "schemes": lambda n: resolver.check(f"s{n}://h/"),
     "schemes in plans": lambda n: resolver.explain(f"s{n}:x"),
@@ -67,7 +67,7 @@ def modules() -> Iterator[ModuleType]:
 
 
 def caches() -> dict[str, functools._lru_cache_wrapper[object]]:
-    """Every function of ours that remembers."""
+    """Return each cached function of both packages, by its name."""
     return {
         f"{module.__name__}.{name}": value
         for module in modules()
@@ -77,7 +77,7 @@ def caches() -> dict[str, functools._lru_cache_wrapper[object]]:
 
 
 def sizes() -> dict[str, int]:
-    """Of everything that has no bound of its own."""
+    """Return the sizes of all caches and containers without a bound, by name."""
     found = {name: cache.cache_info().currsize for name, cache in caches().items() if not _bound(cache)}
     for module in modules():
         for name, value in vars(module).items():
@@ -98,7 +98,7 @@ def test_what_has_a_bound_has_a_small_one() -> None:
 
 @pytest.mark.parametrize("feed", FEEDS)
 def test_nothing_grows(feed: str) -> None:
-    for number in range(100):  # imports what it needs
+    for number in range(100):  # do all imports
         FEEDS[feed](number)
     before = sizes()
     for number in range(100, 400):

@@ -1,4 +1,4 @@
-"""Bodies whose octets become nothing, or hardly any, once their coding is undone: what comes counts."""
+"""Coded bodies that decode to few or no bytes: the bytes received count against the limits."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ MEBIBYTE = 1 << 20
 PIECE = 65_536
 
 _EMPTY_MEMBER = gzip.compress(b"", mtime=0)
-_EMPTY_BLOCK = b"\0\0\0\xff\xff"  # stored, of no octets (RFC 1951 3.2.4)
-_OPEN_NAME = b"\x1f\x8b\x08\x08" + bytes(6)  # a member whose file name follows, up to a NUL (RFC 1952 2.3)
+_EMPTY_BLOCK = b"\0\0\0\xff\xff"  # a stored block of 0 bytes (RFC 1951 3.2.4)
+_OPEN_NAME = b"\x1f\x8b\x08\x08" + bytes(6)  # a member; a file name follows, up to a NUL (RFC 1952 2.3)
 _SKIPPED_FRAME = b"\x50\x2a\x4d\x18\0\0\0\0"  # RFC 8878 3.1.2
-_EMPTY_FRAME = b"\x28\xb5\x2f\xfd\x20\x00\x01\0\0"  # with one raw block of no octets (RFC 8878 3.1.1)
+_EMPTY_FRAME = b"\x28\xb5\x2f\xfd\x20\x00\x01\0\0"  # with one raw block of 0 bytes (RFC 8878 3.1.1)
 
-#: Each way of saying nothing: its coding, how it begins, and what may follow for ever.
+#: Ways to send no content: the coding, the start, and the bytes that may follow without end.
 NOTHINGS: dict[str, tuple[str, bytes, bytes]] = {
     "empty members": ("gzip", b"", _EMPTY_MEMBER),
     "empty blocks": ("gzip", _EMPTY_MEMBER[:10], _EMPTY_BLOCK),
     "a file name": ("gzip", _OPEN_NAME, b"name"),
     "empty streams": ("deflate", b"", zlib.compress(b"")),
     "empty blocks of deflate": ("deflate", b"", _EMPTY_BLOCK),
-    "metadata": ("br", b"\x0c", b"\x06"),  # blocks of no octets that are skipped (RFC 7932 9.2)
+    "metadata": ("br", b"\x0c", b"\x06"),  # skipped blocks of 0 bytes (RFC 7932 9.2)
     "skipped frames": ("zstd", b"", _SKIPPED_FRAME),
     "empty frames": ("zstd", b"", _EMPTY_FRAME),
 }
 
 
 def nothing(kind: str, size: int) -> tuple[str, bytes]:
-    """The coding, and about so many octets that become nothing."""
+    """Return the coding and about `size` bytes that decode to no bytes."""
     coding, begin, again = NOTHINGS[kind]
     if coding not in known():
         pytest.skip(f"the extra for {coding} is not installed")
@@ -58,7 +58,7 @@ def in_pieces(octets: bytes) -> Pieces:
 
 
 async def end_of(coding: str, body: Pieces, most: int | None) -> tuple[int, LimitExceeded | None]:
-    """How many octets came out, and what ended it."""
+    """Return the number of decoded bytes and the error, if any."""
     unpacking, given = choose([coding], known()), 0
     try:
         async for octets in Filtered(body, Decoding(unpacking, 100, most)):
@@ -88,7 +88,7 @@ async def test_what_comes_counts_against_the_limit_of_the_body(kind: str) -> Non
     assert body.received <= PIECE
 
 
-#: The codings whose streams may follow one another: in between, anything can be empty.
+#: The codings that allow consecutive streams, between which anything can be empty.
 FOLLOWING = {"gzip": gzip.compress(b"x", mtime=0), "deflate": zlib.compress(b"x")}
 
 

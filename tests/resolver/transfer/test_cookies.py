@@ -1,4 +1,4 @@
-"""Cookies end to end: one run, one jar; the login dance of data archives, which asks its first URL twice."""
+"""Cookies: the jar of a run, logins that request the first URL twice, and the cookie file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.resolver.network.peers import start
 
 @dataclass
 class Door:
-    """Gives the page to who has the cookie, and sends the others elsewhere."""
+    """A guard that answers with the page if the cookie is sent, and with a redirect otherwise."""
 
     cookie: str
     elsewhere: str = ""
@@ -33,7 +33,7 @@ class Door:
 
 @dataclass
 class Desk:
-    """Sends who logs in on, and nobody else."""
+    """A login page that redirects requests with credentials, and answers 401 to others."""
 
     onward: str
     asked: int = 0
@@ -110,7 +110,7 @@ async def test_cookies_of_the_caller_leave_the_jar_out(nursery: trio.Nursery) ->
     assert [request.values("cookie") for request in server.requests] == [["mine=1"], ["mine=1"]]
 
 
-# Cookies kept in a file: whose it may be, what a run leaves in it, and what curl and wget make of that.
+# The cookie file: owner and mode, content after a run, and exchange with curl and wget.
 
 LATE = 4_000_000_000
 
@@ -143,7 +143,7 @@ def kept(tmp_path: Path) -> Path:
 
 
 async def test_what_one_run_was_told_the_next_one_says(nursery: trio.Nursery, kept: Path) -> None:
-    """Until it ends; with a session cookie, as curl has it, and never at another port."""
+    """Cookies are sent until they expire, session cookies too (as by curl), but not to another port."""
     site = {
         "/set": setting("a=1; Max-Age=3600; Path=/; HttpOnly"),
         "/session": setting("s=2; Path=/"),
@@ -227,7 +227,7 @@ async def test_a_file_of_another_user_is_refused(kept: Path) -> None:
 async def test_a_file_that_cannot_be_written_any_more_is_told_at_the_end(
     nursery: trio.Nursery, tmp_path: Path
 ) -> None:
-    """And what was fetched is there all the same."""
+    """The fetched content is returned nevertheless."""
     server = await serve(nursery, {"/set": setting("a=1")})
     (tmp_path / "there").mkdir()
     session = Resolver(cookies=tmp_path / "there" / "cookies")
@@ -253,7 +253,7 @@ async def test_two_runs_at_once_lose_nothing(nursery: trio.Nursery, kept: Path) 
 
 
 async def test_who_writes_at_the_same_time_waits(tmp_path: Path) -> None:
-    """Many threads, each adding a line: none is lost, whoever replaces the file under the others."""
+    """Each of 30 threads adds a line and replaces the file; no line is lost."""
     path = tmp_path / "lines"
 
     def add(number: int) -> None:
@@ -295,7 +295,7 @@ def wget(jar: Path, proxy: str, url: str) -> list[str]:
 async def test_curl_and_wget_take_up_what_we_left_and_we_what_they_left(
     nursery: trio.Nursery, kept: Path, tool: Callable[[Path, str, str], list[str]]
 ) -> None:
-    """At port 80, for curl knows no other: whoever plays the proxy answers for the host."""
+    """The URLs have port 80, because curl's format has no port: the test proxy answers for the host."""
     if shutil.which(tool.__name__) is None:
         pytest.skip(f"there is no {tool.__name__} here")
     asked: dict[str, set[str]] = {}

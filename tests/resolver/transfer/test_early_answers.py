@@ -1,5 +1,4 @@
-"""An answer that comes while the request still goes out is the answer (RFC 9112 9.5): of what a URL asks for,
-and of what a client of httpx's sends."""
+"""Responses that arrive before the request is sent completely (RFC 9112 9.5), with `Resolver` and httpx."""
 
 from __future__ import annotations
 
@@ -26,20 +25,20 @@ from tests.resolver.network.peers import start
 A = TypeVar("A")
 B = TypeVar("B")
 
-#: More than the system holds between two processes.
+#: More bytes than the system buffers between two processes.
 MUCH = 24 * 1_048_576
 _NO = b"HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Length: 6\r\n\r\nenough"
 
 
 async def stays(answer: bytes, stream: trio.SocketStream) -> None:
-    """Reads a little, answers, and reads no more until the client has gone."""
+    """Read a little, answer, and then read no more until the client closes the connection."""
     await stream.receive_some(1000)
     await stream.send_all(answer)
     await trio.sleep_forever()
 
 
 async def leaves(answer: bytes, stream: trio.SocketStream) -> None:
-    """Reads a little, answers and closes at once, which resets a connection that has unread octets."""
+    """Read a little, answer and close, which resets the connection because unread bytes are left."""
     await stream.receive_some(1000)
     await stream.send_all(answer)
 
@@ -66,7 +65,7 @@ async def test_of_a_url(peer: object, nursery: trio.Nursery) -> None:
 
 
 class Endless:
-    """A body that is not at its end when the answer comes, as programs have them in a file or a queue."""
+    """A request body without end, like one from a file or a queue."""
 
     def __aiter__(self) -> Endless:
         return self
@@ -100,7 +99,7 @@ async def test_of_a_client_with_a_large_head(peer: object, nursery: trio.Nursery
 
 
 async def test_no_second_request_follows_one_that_was_cut_off(nursery: trio.Nursery) -> None:
-    """What is left of the first would be read as the second's head."""
+    """The rest of the first request would be read as the head of the second."""
     connections = 0
 
     async def count(stream: trio.SocketStream) -> None:
@@ -121,7 +120,7 @@ async def test_no_second_request_follows_one_that_was_cut_off(nursery: trio.Nurs
 
 
 async def test_a_good_answer_does_not_cut_the_request_off(nursery: trio.Nursery) -> None:
-    """A peer may begin to answer before it has read everything, and still wants it."""
+    """A server may start its response before it has read the request, and still need the rest."""
     pieces = 100
     received = bytearray()
     answered = trio.Event()
@@ -148,7 +147,7 @@ async def test_a_good_answer_does_not_cut_the_request_off(nursery: trio.Nursery)
 
 
 async def test_a_peer_that_leaves_without_a_word(nursery: trio.Nursery) -> None:
-    """Nor is an endless body sent to nobody."""
+    """The endless body is not sent any more."""
 
     async def read_a_little(stream: trio.SocketStream) -> None:
         await stream.receive_some(1000)
@@ -177,7 +176,7 @@ async def test_what_a_program_raises_while_it_gives_its_body_is_its_own(nursery:
 
 
 class Slow(MemoryStream):
-    """Takes all that is said, says nothing for a while, twice, and then answers."""
+    """A stream that accepts all data, times out `silences` times and then answers."""
 
     def __init__(self, silences: int) -> None:
         super().__init__(Connection((), "quiet"), whole, tls=False)
@@ -195,7 +194,7 @@ class Slow(MemoryStream):
 
 
 class SlowGate(MemoryGate):
-    """A gate to that one."""
+    """A gate to a `Slow` stream."""
 
     def __init__(self, silences: int) -> None:
         super().__init__(())
@@ -211,7 +210,7 @@ class SlowGate(MemoryGate):
 
 
 async def test_silence_is_no_fault_while_the_request_still_goes_out() -> None:
-    """An upload may take longer than a peer may be silent otherwise."""
+    """An upload may take longer than the idle timeout."""
     chunked = ((b"Host", b"h"), (b"Transfer-Encoding", b"chunked"))
     endless = HttpRequest(b"POST", b"/", chunked, Endless().__anext__)
     async with hold(relay(endless, Options(), Limits(), tls=False), SlowGate(2)) as reply:

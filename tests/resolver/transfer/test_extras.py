@@ -1,4 +1,4 @@
-"""The codings of the extras: asked for only where there is one, and bounded like the others."""
+"""The codings of the extras: requested only if installed, and bounded like the built-in codings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LIBRARIES = {"br": "brotli", "zstd": "zstandard"}
 
 @pytest.fixture(params=LIBRARIES, name="coding")
 def _coding(request: pytest.FixtureRequest) -> tuple[Callable[[], Unpacking], Callable[[bytes], bytes]]:
-    """How to undo it, and how to do it; skipped where the extra is not installed."""
+    """Return the decoder and the encoder; skip the test if the extra is not installed."""
     library: Any = pytest.importorskip(LIBRARIES[request.param])
     return find_codings()[request.param], library.compress
 
@@ -29,7 +29,7 @@ Coding = tuple[Callable[[], Unpacking], Callable[[bytes], bytes]]
 
 
 def unpack(unpacking: Unpacking, octets: bytes, step: int) -> tuple[int, int]:
-    """How many octets come out, and how many at most at a time."""
+    """Return the number of decoded bytes and the size of the largest piece."""
     count = largest = 0
     for start in range(0, len(octets), step):
         unpacking.feed(octets[start : start + step])
@@ -78,7 +78,7 @@ def test_what_is_not_of_the_coding(coding: Coding) -> None:
 
 
 class Old:
-    """A brotli that cannot be told to stop."""
+    """A version of brotli without a limit for the output."""
 
     class Decompressor: ...
 

@@ -1,4 +1,4 @@
-"""Facts stand in one list: whatever a dialogue begins with, every value that is handed out has it."""
+"""The facts of a reply, which all results (response, saved file, stream) have."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from protocols.step import Dialogue, EmitBody, StartBody
 from resolver import GopherUrl, Kind, Limits, Options, Resolver, Response, Saved, StreamingResponse
 from tests.resolver.transfer.test_retrieval import answer_with
 
-#: Says something of everything that there is to say.
+#: A reply with a value for each fact.
 TOLD = Reply(
     kind=Kind.ARTICLE,
     media_type="text/x-told",

@@ -1,4 +1,4 @@
-"""The functions of the package take what a `Resolver` takes, by the same names and to the same effect."""
+"""The functions of the package: the same settings as `Resolver`, with the same names and effects."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ FUNCTIONS = ("fetch", "info", "save", "stream", "entries")
 
 SHORT = 0.2
 
-#: Stands for the default of what is left out of a record.
+#: The default of the keywords of a record.
 KEYWORD = object()
 
 RECORDS = {record.__name__: record for record in (FetchSettings, SaveSettings, once.FileSettings)}
 
-#: Says that it may pass in no time at all.
+#: A response that asks for a retry after 0 s.
 LATER = Behaviour(instead=b"HTTP/1.1 503 No\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n")
 
 
 async def call(name: str, url: str, path: Path, **settings: Unpack[Settings]) -> None:
-    """One of the functions, and all that it gives."""
+    """Call a function of the package and consume its result."""
     match name:
         case "fetch":
             await resolver.fetch(url, **settings)
@@ -166,7 +166,7 @@ async def test_a_file_has_the_patience_of_the_command(nursery: trio.Nursery, tmp
 
 
 def words(function: Callable[..., object]) -> dict[str, object]:
-    """What it takes, and the defaults; those of a record of keywords are where the record is used."""
+    """Return the parameters with their defaults, or `KEYWORD` for those of a record."""
     found: dict[str, object] = {}
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind is not inspect.Parameter.VAR_KEYWORD:
@@ -182,7 +182,7 @@ def words(function: Callable[..., object]) -> dict[str, object]:
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_each_has_the_words_of_the_method(name: str) -> None:
-    """Of one URL what a `Resolver` takes, of all of them what it is made with."""
+    """The function accepts the parameters of the method and of the constructor."""
     method = words(getattr(Resolver, name))
     if name != "save":
         assert (method["origin"], method["referrer"]) == ("user", None)

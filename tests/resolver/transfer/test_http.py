@@ -1,4 +1,4 @@
-"""http from end to end: a `Resolver` against the mock server, and what reached it."""
+"""HTTP: a `Resolver` against the mock server (redirects, credentials, faults, JSON, Digest)."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ async def test_redirects_are_followed_and_recorded(nursery: trio.Nursery) -> Non
     assert not any(request.values("referer") for request in server.requests)
 
 
-#: Where a redirect leads, what comes of it, its rule and exit status.
+#: The path of a redirect, the error, its rule and its exit status.
 LED: list[tuple[str, type[ResolveError], str | None, int]] = [
     ("/moved/round", Refused, "S10", 15),
     ("/moved/ftp", Refused, "S10", 15),
@@ -191,7 +191,7 @@ async def test_tls_is_not_left_by_itself(nursery: trio.Nursery, tmp_path: Path) 
             await session.fetch(secure.url())
         assert (caught.value.rule, caught.value.exit_code) == ("S10", 15)
         with pytest.raises(NotFound):
-            await session.fetch(inward.url())  # from http to https one may
+            await session.fetch(inward.url())  # a redirect from http to https is allowed
     async with Resolver(cafile=str(cafile), policy=Policy(allow_redirect={"http"})) as session:
         assert (await session.fetch(secure.url())).content == ABOUT
     assert len(plain.requests) == 1
@@ -207,7 +207,7 @@ def basic(user: str, password: str) -> list[str]:
 async def sent_along(
     start: HttpServer, target: HttpServer, policy: Policy, options: Options | None = None
 ) -> tuple[list[str], list[str], list[str]]:
-    """Authorization, Cookie and Accept-Language that reach the target of a redirect."""
+    """Return Authorization, Cookie and Accept-Language as received by the target of a redirect."""
     async with Resolver(policy=policy, options=options) as session:
         await session.fetch(start.url("/start", "user:password@"))
     (request,) = [each for each in target.requests if each.path == "/about.txt"]
@@ -261,13 +261,13 @@ FAR = ("user", "password")
 
 @pytest.fixture
 def far(monkeypatch: pytest.MonkeyPatch) -> None:
-    """This machine is taken for another one, as far as passwords go."""
+    """Treat this machine as a remote host in the rules for passwords."""
     monkeypatch.setattr("resolver.policy.redirects.find_least_scope", lambda address: AddressScope.PUBLIC)
 
 
 @pytest.mark.usefixtures("far")
 async def test_a_login_goes_on_within_its_place_where_a_person_was_warned(nursery: trio.Nursery) -> None:
-    """S11: the same scheme, host and port; and S06 was told of the place one hop before, then again."""
+    """S11: the same scheme, host and port. S06 warned about the host and port one hop before, then again."""
     private = Page(b"A secret.\n", login=FAR)
     there = {"/a": replace(moved("/b"), login=FAR), "/b": replace(moved("/c"), login=FAR), "/c": private}
     server = await serve(nursery, there)
@@ -279,7 +279,7 @@ async def test_a_login_goes_on_within_its_place_where_a_person_was_warned(nurser
 
 @pytest.mark.usefixtures("far")
 async def test_no_login_goes_in_the_clear_that_nobody_was_warned_of(nursery: trio.Nursery) -> None:
-    """Not to another place, though it may go there, and not for a URL that nobody chose."""
+    """The redirect leads to another port (although forwarding is allowed), or the URL is derived."""
     private = Page(b"A secret.\n", login=FAR)
     target = await serve(nursery, {"/c": private})
     server = await serve(nursery, {"/b": moved(target.url("/c")), "/c": private})
@@ -323,10 +323,10 @@ async def test_a_login_is_asked_for(nursery: trio.Nursery) -> None:
         with pytest.raises(LoginRequired):
             await session.fetch(server.url("/private", "user:wrong@"))
         assert (await session.fetch(server.url("/private", "user:password@"))).text == "A secret.\n"
-    assert server.connections == 3  # one each for nobody, for user:wrong, and for user:password
+    assert server.connections == 3  # one each without login, for user:wrong and for user:password
 
 
-# -- what a bad server comes to
+# Faulty servers.
 
 
 @pytest.mark.parametrize(
@@ -361,7 +361,7 @@ async def test_what_a_bad_server_comes_to(
             response = await session.fetch(server.url(path))
             assert response.content == ABOUT[: len(ABOUT) + min(0, behaviour.length_off)]
             await session.fetch(server.url(path))
-            assert server.connections == 2  # who says more than announced is not asked again there
+            assert server.connections == 2  # a connection with surplus bytes is not reused
             return
         with pytest.raises(error) as caught:
             await session.fetch(server.url(path))
@@ -370,11 +370,11 @@ async def test_what_a_bad_server_comes_to(
 
 
 def behind_head(path: str, octets: int) -> int:
-    """The place of an octet of the body in the whole answer."""
+    """Return the index in the response of a byte of the body."""
     return encode(Request("GET", path), EXAMPLE[path]).index(b"\r\n\r\n") + 4 + octets
 
 
-#: 10,000 octets came, and the last 4,096 of them are asked for again.
+#: 10,000 bytes were received, and the last 4,096 of them are requested again.
 DATA_CUT, RANGES = behind_head("/data", 10_000), ["bytes=5904-"]
 CHUNK_CUT = behind_head("/data/chunked", 10_000 + len("1388\r\n\r\n1388\r\n"))
 
@@ -384,7 +384,7 @@ CHUNK_CUT = behind_head("/data/chunked", 10_000 + len("1388\r\n\r\n1388\r\n"))
     [
         (Behaviour(reset_at=DATA_CUT, times=1), "/data", RANGES, "206"),
         (Behaviour(cut_at=DATA_CUT, times=1), "/data", RANGES, "206"),
-        (Behaviour(cut_at=CHUNK_CUT, times=1), "/data/chunked", RANGES, "200"),  # not to be had in parts
+        (Behaviour(cut_at=CHUNK_CUT, times=1), "/data/chunked", RANGES, "200"),  # does not support ranges
         (Behaviour(cut_at=0, times=1), "/data", [], "200"),
         (Behaviour(instead=b"HTTP/1.1 503 No\r\nRetry-After: 0\r\n\r\n", times=1), "/data", [], "200"),
     ],
@@ -440,7 +440,7 @@ async def test_a_slow_drip_is_bounded_by_the_time_for_all(nursery: trio.Nursery)
 async def test_a_bomb_is_refused_in_flat_memory(path: str, nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     async with Resolver() as session, session.stream(server.url("/about.txt")) as reply:
-        assert [octets async for octets in reply.body]  # everything is imported now
+        assert [octets async for octets in reply.body]  # all modules are imported now
     tracemalloc.start()
     try:
         async with Resolver() as session:
@@ -450,11 +450,11 @@ async def test_a_bomb_is_refused_in_flat_memory(path: str, nursery: trio.Nursery
     finally:
         tracemalloc.stop()
     assert (caught.value.limit, caught.value.exit_code) == ("ratio", 14)
-    assert peak < 16 << 20  # what had come of it before the ratio was passed is held, and no more
+    assert peak < 16 << 20  # only the decoded bytes up to the ratio limit are held
 
 
 async def test_a_page_of_everything(nursery: trio.Nursery) -> None:
-    """Headers and addresses as http has them, national characters and all."""
+    """The URL has characters that RFC 1738 calls national or unsafe."""
     server = await serve(nursery, {"/{a|b}\\^~[]`": Page(ABOUT)})
     async with Resolver() as session:
         await session.fetch(server.url("/{a|b}\\^~[]`?{}|#part"))
@@ -462,7 +462,7 @@ async def test_a_page_of_everything(nursery: trio.Nursery) -> None:
     assert server.violations == []
 
 
-# What a server says beside the body: its status, its header fields, and a body that is JSON.
+# The status, the header fields, and a JSON body.
 
 COOKIES = (("Set-Cookie", "a=1; Expires=Sun, 06 Nov 1994 08:49:37 GMT"), ("SET-COOKIE", "b=2"))
 SITE = {
@@ -499,7 +499,7 @@ async def test_what_is_no_http_has_no_status(tmp_path: Path) -> None:
 
 
 async def test_a_body_that_is_json(nursery: trio.Nursery) -> None:
-    """Whatever its type is said to be: what it is made of says enough (RFC 8259 8.1)."""
+    """The media type is ignored: the content determines the encoding (RFC 8259 8.1)."""
     server = await serve(nursery, SITE)
     async with Resolver() as session:
         assert (await session.fetch(server.url("/json"))).json() == {"name": "é", "of": [1, 2.5, None]}
@@ -509,7 +509,7 @@ async def test_a_body_that_is_json(nursery: trio.Nursery) -> None:
             (await session.fetch(server.url("/text"))).json()
 
 
-# Digest end to end, against a server that takes nothing but a proof.
+# Digest authentication against a server that requires it.
 
 ALICE = Credentials(b"alice", b"wonder land")
 
@@ -519,7 +519,7 @@ def site(guard: Guard) -> dict[str, Page]:
 
 
 async def fetched(guard: Guard, *paths: str, login: Credentials = ALICE) -> tuple[list[bytes], list[str]]:
-    """The bodies of one run, and which of its requests proved anything."""
+    """Return the bodies of a run, and the authentication scheme of each request."""
     bodies, failed = [], None
     async with trio.open_nursery() as nursery:
         server = await serve(nursery, site=site(guard))
@@ -569,7 +569,7 @@ async def test_a_nonce_that_grew_old_in_the_middle_of_a_list() -> None:
     guard = Guard(uses=2)
     bodies, said = await fetched(guard, "/a", "/b", "/c", "/d", "/a")
     assert bodies == [b"a\n", b"b\n", b"c\n", b"d\n", b"a\n"]
-    assert said == ["Basic", *["Digest"] * 7]  # two more 401, for the third and the fifth
+    assert said == ["Basic", *["Digest"] * 7]  # two more 401 responses, for the third and the fifth request
 
 
 async def test_a_nonce_that_is_always_old_is_not_tried_for_ever() -> None:
@@ -590,7 +590,7 @@ async def test_a_wrong_password_is_sent_once_in_a_run(nursery: trio.Nursery) -> 
     proofs = [request for request in server.requests if "Digest" in "".join(request.values("authorization"))]
     assert len(proofs) == 1
     assert server.requests[-1].path == "/b"
-    assert server.requests[-1].values("authorization") == []  # nor by Basic, which shows it
+    assert server.requests[-1].values("authorization") == []  # nor is Basic used, which reveals the password
 
 
 async def test_without_a_login_it_is_asked_for(nursery: trio.Nursery) -> None:

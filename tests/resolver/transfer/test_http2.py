@@ -1,4 +1,4 @@
-"""HTTP/2 from end to end: a `Resolver` against the mock server in frames, and what reached it."""
+"""HTTP/2: a `Resolver` against the mock server of frames (documents, faults, negotiation)."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def left(machine: H2Connection, stream: int) -> bytes:
     return frame(7, 0, 0, bytes(8))
 
 
-#: What a peer does, whether it leaves then, and what that is: to a program of ours, and to one of httpx.
+#: The fault, whether the server then closes, and the errors of `Resolver` and of httpx.
 WRONG: list[tuple[Spoil, bool, type[resolver.ResolveError], type[httpx.TransportError]]] = [
     (reset, False, resolver.Disconnected, httpx.ReadError),
     (left, True, resolver.Disconnected, httpx.ReadError),
@@ -166,7 +166,7 @@ async def test_what_goes_wrong(
 async def test_a_kept_connection_that_does_no_more(
     nursery: trio.Nursery, tls: tuple[ssl.SSLContext, str]
 ) -> None:
-    """The request was not done, as the server says: it is sent once more, on a new connection."""
+    """GOAWAY says that the request was not processed: it is sent again on a new connection."""
     server: FramedServer
 
     def refuse(machine: H2Connection, stream: int) -> bytes:

@@ -1,4 +1,4 @@
-"""A body of exactly the most that is allowed comes whole; one octet more, and it is refused (S16)."""
+"""Limits to the byte: a body of the maximum size is accepted, one byte more is refused (S16)."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from fixtures import http
 from fixtures.faulty import Manner, serve
 from resolver import HttpxTransport, LimitExceeded, Limits, Policy, Resolver
 
-#: More than one piece of anything, and an article.
+#: Larger than a read, and a valid news article.
 CONTENT = b"Subject: a test\r\n\r\n" + b"".join(b"%078d\r\n" % number for number in range(2_000))
 EXACT = len(CONTENT)
 
-#: How each scheme marks the end; with what is announced the limit is compared before a body comes.
+#: How each scheme marks the end; if the size is announced, it is checked before the body is read.
 SERVED = [
     *(("http", framing) for framing in ("length", "chunked", "close")),
     *(("gopher", framing) for framing in ("length", "close")),
     *((scheme, "length") for scheme in ("ftp", "nntp", "wais", "file")),
 ]
 
-#: For each coding the library that packs.
+#: The library that compresses, by coding.
 CODERS = {"gzip": "gzip", "deflate": "zlib", "br": "brotli", "zstd": "zstandard"}
 
 Way = Callable[[Resolver, str, Path], Awaitable[bytes]]
@@ -48,7 +48,7 @@ async def stream(session: Resolver, url: str, path: Path) -> bytes:
 
 @asynccontextmanager
 async def served(scheme: str, framing: str, folder: Path) -> AsyncIterator[tuple[str, int]]:
-    """A URL of the content, and the port that has to be allowed."""
+    """Yield a URL of the content and the port to allow."""
     async with trio.open_nursery() as nursery:
         if scheme == "file":
             (folder / "served").write_bytes(CONTENT)
@@ -80,7 +80,7 @@ async def test_to_the_octet(scheme: str, framing: str, way: Way, tmp_path: Path)
 async def test_to_the_octet_where_a_coding_makes_it_larger(
     coding: str, size: int, nursery: trio.Nursery
 ) -> None:
-    """What cannot be packed is longer in its coding than it is."""
+    """Incompressible content is longer when encoded."""
     library = pytest.importorskip(CODERS[coding])
     content = random.Random(size).randbytes(size)
     packed = library.compress(content)

@@ -1,4 +1,4 @@
-"""Listings as lines: one entry a line, short or long, whatever a server put into a name or a type."""
+"""Listings as lines: one entry a line, short or long, for any name or type that a server sends."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_what_is_not_certain_is_marked() -> None:
     ]
 
 
-#: What stands for the types of an entry, and how a line has it.
+#: The types of an entry, and the column of the line.
 TYPES: list[tuple[JsonValue, str]] = [
     (["URL"], "URL"),
     (["A B", "C\nD", "\x1b[2J"], "A?B,C?D,?[2J"),
@@ -54,7 +54,7 @@ def test_types_are_one_column(types: JsonValue, shown: str) -> None:
     assert long_line(entry, 1, "a name").split() == ["unknown", "-", "-", shown, "1", "a", "name"]
 
 
-#: What FTP tells of rights, and the columns that a line has for them.
+#: The permissions sent by an FTP server, and the column of the line.
 RIGHTS: list[tuple[dict[str, JsonValue], str]] = [
     ({"type": "file", "perm": "adfr"}, "adfr   "),
     ({"type": "dir", "perm": "flcdmpe"}, "flcdmpe"),

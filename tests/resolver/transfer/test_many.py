@@ -1,4 +1,4 @@
-"""Many objects saved by one call: each told of, under its own name, and none lost when it ends early."""
+"""Saving many objects by one call: outcomes, names, the ledger, and early ends."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ async def test_a_request_says_more(server: HttpServer, tmp_path: Path) -> None:
 async def test_a_path_belongs_to_the_first_request_that_names_it(
     account: str | None, server: HttpServer, tmp_path: Path
 ) -> None:
-    """Whatever is to be done about files that are there; a name of our own gives way."""
+    """This holds for each value of `exists`; only a generated name is changed."""
     ledger = None if account is None else tmp_path / account
     given = [("/1.txt", "a"), ("/2.txt", "./d/../a"), ("/1.txt", "a"), ("/3.txt", "a/b"), ("/4.txt", "5.txt")]
     requests = [*(SaveRequest(server.url(url), path) for url, path in given), server.url("/5.txt")]
@@ -97,7 +97,7 @@ async def test_a_path_belongs_to_the_first_request_that_names_it(
         async with Resolver(patience=ONCE) as session:
             how = {"directory": tmp_path / "out", "exists": "replace", "concurrency": 1, "ledger": ledger}
             outcomes = await all_of(session, requests, **how)
-        statuses = [outcome.status for outcome in outcomes]  # what is done is told before anything is begun
+        statuses = [outcome.status for outcome in outcomes]  # objects listed as done are reported first
         assert sorted(statuses) == sorted([*["failed"] * 3, *[expected] * 3])
         errors = {type(outcome.error) for outcome in outcomes if outcome.status == "failed"}
         assert errors == {LocalError}
@@ -137,7 +137,7 @@ async def test_an_outcome_can_be_sent_and_says_what_the_command_says(
 
 
 class Read:
-    """Requests that say how many of them were read."""
+    """An iterable of requests that counts the requests read."""
 
     def __init__(self, server: HttpServer, count: int) -> None:
         self.server = server
@@ -171,7 +171,7 @@ async def test_no_more_is_read_and_done_than_there_is_room_for(
 
 
 async def test_what_is_left_half_way_can_be_gone_on_with(nursery: trio.Nursery, tmp_path: Path) -> None:
-    """Leaving the session cancels what is under way; what has come stays, and the next run goes on behind."""
+    """Leaving the session cancels the transfers; the partial file stays, and the next run resumes it."""
     large = Page(bytes(100_000), headers=(("ETag", '"1"'),), parts=True)
     server = await serve(
         nursery, {"/large": large, "/small": Page(b"s")}, {"/large": Behaviour(drip=0.0, times=1)}
@@ -218,7 +218,6 @@ async def test_numbers_that_mean_nothing(how: dict[str, float]) -> None:
 
 
 async def test_what_a_ledger_has_is_not_asked_for_again(server: HttpServer, tmp_path: Path) -> None:
-    """Whatever ended the first call."""
     urls = list(map(server.url, SITE))
     how = {"directory": tmp_path, "ledger": tmp_path / "ledger", "concurrency": 1}
     async with Resolver() as session:
@@ -238,7 +237,7 @@ async def test_what_a_ledger_has_is_not_asked_for_again(server: HttpServer, tmp_
 async def test_what_was_put_back_is_asked_for_with_the_entity_tag_of_the_ledger(
     nursery: trio.Nursery, tmp_path: Path
 ) -> None:
-    """As long as the file is the one that was saved."""
+    """The tag is used only if the file is the saved file."""
     server = await serve(nursery, {"/object": Page(b"octets", headers=(("ETag", '"1"'),), guard=Tagged())})
     how = {"directory": tmp_path, "ledger": tmp_path / "ledger", "exists": "newer"}
 
@@ -262,7 +261,7 @@ async def test_what_was_put_back_is_asked_for_with_the_entity_tag_of_the_ledger(
 async def test_what_is_done_is_told_in_its_order_and_is_no_work(
     server: HttpServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Many are looked up at once; of the same URL each has its own."""
+    """The ledger is queried for several URLs together; equal URLs have separate rows."""
     monkeypatch.setattr(many, "_AT_ONCE", 4)
     urls = [*map(server.url, SITE), server.url("/0.txt")]
     how = {"directory": tmp_path, "ledger": tmp_path / "ledger", "concurrency": 3}

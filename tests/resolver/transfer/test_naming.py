@@ -1,4 +1,4 @@
-"""What is remembered of very many: the same answers, wherever it is kept."""
+"""Name reservations and the map that spills to disk: the same results in memory and on disk."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_names_that_differ_in_case_or_form_are_numbered() -> None:
 
 
 def test_names_hold_path_that_differs_in_case_from_one_held_is_held() -> None:
-    """Whoever says which path it is to be may want both."""
+    """A path that the user gave is not changed: the user may want both spellings."""
     names = NameReservations(lambda path, url: True)
     assert [names.hold(path) for path in ("A", "a", "./A", "A/b", "c/d", "C/D")] == [
         *(True, True, False, False, True, True)

@@ -1,4 +1,4 @@
-"""What the retrievals of a run share."""
+"""The network state that the retrievals of a run share."""
 
 from __future__ import annotations
 
