@@ -1,4 +1,4 @@
-"""News through the whole of the resolver: one connection for many, in step whatever happens on it."""
+"""News: pipelining on shared connections, logins, silence, listings, and COMPRESS DEFLATE (RFC 8054)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def session(server: NewsServer, **more: object) -> Resolver:
 
 
 class Crowd:
-    """Many fetches at once: results by number, errors by class name."""
+    """Concurrent fetches: results by number, with the class name of an error."""
 
     def __init__(self, session: Resolver, server: NewsServer, login: str = "") -> None:
         self._session = session
@@ -61,7 +61,7 @@ FLAVOURS = [(INN, ""), (TRANSIT, ""), (LOGIN, "alice:secret@")]
 
 @pytest.mark.parametrize(("flavour", "login"), FLAVOURS, ids=lambda value: getattr(value, "name", ""))
 async def test_many_at_once_share_a_connection(flavour: Flavour, login: str, nursery: trio.Nursery) -> None:
-    """All are answered right, those that are gone too; what had to be mended is mended once."""
+    """Each article and each missing article is answered correctly; setup and login happen once."""
     server = await serve(nursery, SPOOL, flavour=flavour)
     numbers = range(1, COUNT + 11)
     async with session(server) as many:
@@ -72,7 +72,7 @@ async def test_many_at_once_share_a_connection(flavour: Flavour, login: str, nur
 
 
 async def test_they_do_not_wait_for_one_another(nursery: trio.Nursery) -> None:
-    """A window of commands is on its way before the first answer; who waited would wait for ever."""
+    """The server answers only after it received a full window: a client that waits would wait for ever."""
     numbers = range(1, COUNT + 1)
     server = await serve(nursery, SPOOL, gathers=2 * COUNT)
     with trio.fail_after(HANG):
@@ -82,7 +82,7 @@ async def test_they_do_not_wait_for_one_another(nursery: trio.Nursery) -> None:
 
 
 async def test_who_is_told_no_is_told_of_the_command_that_was_its_own(nursery: trio.Nursery) -> None:
-    """Also where the group is selected already, and others still wait for their answers."""
+    """This also holds if the group is already selected, and other requests wait for their responses."""
     server = await serve(nursery, SPOOL)
     told: dict[int, str] = {}
 
@@ -147,7 +147,7 @@ async def test_and_so_are_those_sent_ahead(nursery: trio.Nursery) -> None:
 @pytest.mark.parametrize("after", [1, 2, 7, 20])
 @pytest.mark.slow
 async def test_a_server_that_goes_again_and_again(after: int, nursery: trio.Nursery) -> None:
-    """Whoever was in flight asks again on a new connection."""
+    """Requests in flight are repeated on a new connection."""
     server = await serve(nursery, SPOOL, closes_after=after)
     numbers = range(1, COUNT + 1)
     async with session(server) as many:
@@ -198,7 +198,7 @@ async def within(scope: trio.CancelScope, crowd: Crowd, number: int) -> None:
 
 
 async def test_who_reads_slowly_has_a_connection_to_himself(nursery: trio.Nursery) -> None:
-    """Else whoever reads one article while holding another open would wait for himself."""
+    """Otherwise, a caller that reads an article while another stream is open would deadlock."""
     server = await serve(nursery)
     async with session(server) as one, one.stream("news:comp.misc.1230@example.test") as held:
         fetched = await one.fetch("news:comp.misc.1234@example.test")
@@ -209,7 +209,7 @@ async def test_who_reads_slowly_has_a_connection_to_himself(nursery: trio.Nurser
 
 
 async def test_silence_is_waited_for_once(nursery: trio.Nursery, mock_clock: trio.testing.MockClock) -> None:
-    """Time passes only here, a limit's worth whenever nobody has anything left to do."""
+    """The mock clock advances by the idle timeout (5 s) whenever all tasks are blocked."""
     server = await serve(nursery, SPOOL, behaviours={b"ARTICLE 1": Behaviour(silent=True)})
     results: dict[int, str] = {}
     waits = 0
@@ -260,8 +260,10 @@ async def test_articles_of_two_groups_do_not_mix(nursery: trio.Nursery) -> None:
 
 @pytest.mark.parametrize(("at_once", "seed"), [(2, 1), (3, 2), (9, 3), (60, 4)])
 async def test_any_mix_of_urls_on_one_connection(at_once: int, seed: int, nursery: trio.Nursery) -> None:
-    """Each gets its own, whatever was selected while it waited: a listing keeps others waiting for a while,
-    and what was so before need not be so after."""
+    """Each request gets its own response, even if another group was selected while it waited.
+
+    A listing delays the requests after it, and the state of the connection may change meanwhile.
+    """
     names = ("a.b", "c.d", "e.f")
     spool = Spool({name.encode(): Group(numbered(name.encode(), list(range(1, 11)))) for name in names})
     server = await serve(nursery, spool)
@@ -292,7 +294,7 @@ async def test_any_mix_of_urls_on_one_connection(at_once: int, seed: int, nurser
 
 
 async def test_another_password_is_another_connection(nursery: trio.Nursery) -> None:
-    """S11."""
+    """S11: a connection serves one login."""
     server = await serve(nursery, flavour=LOGIN)
     async with session(server) as one:
         await one.fetch(server.url("comp.misc/1234", login="alice:secret@"))
@@ -314,7 +316,7 @@ async def test_news_and_nntp_share_a_connection(nursery: trio.Nursery) -> None:
 
 @pytest.mark.parametrize("at_once", [1, 40])
 async def test_what_is_held_for_one_scheme_serves_no_other(at_once: int, nursery: trio.Nursery) -> None:
-    """S11: a login with it leaves nothing to the other scheme but a connection of its own."""
+    """S11: after a login for one scheme, the other scheme uses a separate connection."""
     groups = {b"a.b": Group(numbered(b"a.b", [1])), b"c.d": Group(numbered(b"c.d", [1]), locked=True)}
     server = await serve(nursery, Spool(groups))
     turns = trio.CapacityLimiter(at_once)
@@ -390,7 +392,7 @@ async def test_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "NNTPSERVER" in caught.value.message
 
 
-# COMPRESS DEFLATE (RFC 8054) through the whole of the resolver, with a server that has it.
+# COMPRESS DEFLATE (RFC 8054) with a server that supports it.
 
 MANY = Group(numbered(b"many", list(range(1, WORTH + 1))))
 FEW = Group(numbered(b"few", list(range(1, WORTH))))
@@ -405,12 +407,12 @@ def news_compressed_session(server: NewsServer, **more: object) -> Resolver:
 
 
 def said(server: NewsServer) -> list[bytes]:
-    """What the server has heard, but for the farewell, which may be on its way."""
+    """Return the commands received, without QUIT, which may not have arrived yet."""
     return [command for command in server.commands if command != b"QUIT"]
 
 
 def spoilt(answer: bytes, cut_at: int | None) -> dict[bytes, Behaviour]:
-    """Compression is offered, and this is the answer to who wants it."""
+    """Return the behaviors of a server that offers compression and answers the request with `answer`."""
     offering = b"101 list\r\nVERSION 2\r\nREADER\r\nCOMPRESS DEFLATE\r\n.\r\n"
     return {
         b"CAPABILITIES": Behaviour(instead=offering),
@@ -486,7 +488,7 @@ def packed(octets: bytes) -> bytes:
 async def test_octets_that_came_before_are_refused(
     answer: bytes, error: type[resolver.ResolveError], nursery: trio.Nursery
 ) -> None:
-    """What came in one piece with the 206 may have been put there by somebody between."""
+    """Bytes received together with the 206 response may come from an attacker on the path."""
     server = await serve(nursery, NEWS_COMPRESSED_SPOOL, behaviours=spoilt(answer, len(answer)))
     async with news_compressed_session(server) as one:
         with pytest.raises(error):
@@ -497,7 +499,7 @@ async def test_octets_that_came_before_are_refused(
 
 
 async def test_a_login_goes_where_nothing_is_compressed(nursery: trio.Nursery) -> None:
-    """On a connection of its own, which is never compressed; the first one goes on to serve others."""
+    """The login uses a separate, uncompressed connection; the first connection still serves requests."""
     server = await serve(nursery, NEWS_COMPRESSED_SPOOL, flavour=COMPRESSING)
     held = {("nntp", "127.0.0.1", server.port): resolver.Credentials(b"alice", b"secret")}
 
@@ -530,7 +532,7 @@ async def test_a_user_of_the_url_logs_in_first(nursery: trio.Nursery) -> None:
 
 
 async def test_all_at_once(nursery: trio.Nursery) -> None:
-    """Those who send ahead on a connection that turns are all answered right."""
+    """Requests pipelined on a connection that changes to compression get their responses."""
     server = await serve(nursery, NEWS_COMPRESSED_SPOOL, flavour=COMPRESSING)
     found: dict[str, int] = {}
     async with news_compressed_session(server) as many:
@@ -548,7 +550,7 @@ async def test_all_at_once(nursery: trio.Nursery) -> None:
 
 
 def test_the_plan_says_it() -> None:
-    """Of all groups as it will be, of one group as a note: only the server knows how long it is."""
+    """A plan sends COMPRESS for all groups; for one group it is a note, as its size is unknown."""
     steps = resolver.explain("news://news.example/*").steps
     said = [step["octets"] for step in steps if step["action"] == "send"]
     assert said == ["CAPABILITIES\r\n", "COMPRESS DEFLATE\r\n", "LIST ACTIVE\r\nLIST NEWSGROUPS\r\n"]

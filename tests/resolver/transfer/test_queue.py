@@ -1,4 +1,4 @@
-"""Which task may start when: whatever happens, no host has more at once than it may, and all are started."""
+"""The scheduler of hosts (limits, pauses, silence) and the queue of a host (lanes)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def cap_of_many(scheme: str, waiting: int) -> int:
 
 
 def fill(hosts: HostScheduler[str], host: str, scheme: str, count: int) -> list[QueuedTask[str]]:
-    """So many of them under way."""
+    """Add `count` tasks and return the tasks started."""
     for number in range(count):
         hosts.add(host, scheme, f"{host}{number}")
     started = [hosts.take(0) for _ in range(count)]
@@ -44,7 +44,7 @@ def test_a_host_for_which_many_wait_has_more_until_they_are_few() -> None:
     assert hosts.take(0) is None
     hosts.add("a", "ftp", "one more")
     third = hosts.take(0)
-    assert third is not None  # and by that they are few again
+    assert third is not None  # the number of waiting tasks is below the threshold again
     assert hosts.take(0) is None
     for number in range(2):
         hosts.add("a", "ftp", f"and {number}")
@@ -84,7 +84,7 @@ def test_a_host_that_pushes_back_has_half_and_a_burst_counts_once() -> None:
     for task in burst[4:]:
         hosts.push_back(task, 0)
     assert hosts.cap("a", "ftp") == 4
-    hosts.push_back(burst[4], 0)  # again, since
+    hosts.push_back(burst[4], 0)  # a second push-back, after the first limit was lowered
     assert hosts.cap("a", "ftp") == 2
 
 
@@ -207,8 +207,10 @@ Load = st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 8), min_size=1)
 def test_hosts_that_hang_hold_no_other_while_they_hold_no_more_than_is_lent(
     hang: dict[str, int], live: dict[str, int], most: int, chance: random.Random
 ) -> None:
-    """As the engine does it: what waits at hosts that live is all done while none that hang has ended, as
-    long as those cannot hold twice as many places as there are."""
+    """Simulate the batch: all tasks of live hosts finish although tasks of silent hosts never do.
+
+    This holds as long as silent hosts cannot hold twice as many slots as exist.
+    """
     mute = {f"hangs {name}": count for name, count in hang.items()}
     hosts: HostScheduler[str] = HostScheduler(cap_of)
     order = [name for name, count in (*mute.items(), *live.items()) for _ in range(count)]
@@ -344,7 +346,7 @@ def test_what_waits_can_be_dropped_and_what_is_under_way_goes_on() -> None:
     assert again.task == two.task
 
 
-# Which task of a host is the next: in their order without lanes, one behind the other with them.
+# The next task of a host: in order without lanes, consecutive within a lane with lanes.
 
 
 class Each(NamedTuple):
@@ -385,7 +387,7 @@ def test_behind_one_that_ended_comes_the_next_of_its_lane() -> None:
 
 
 def test_what_ended_before_the_next_of_its_lane_was_there_is_followed_by_that() -> None:
-    """A directory that was listed, and then its files."""
+    """A directory was listed, and its files follow."""
     line = line_of(*"ab")
     listed = line.take()
     line.leave(listed)

@@ -1,4 +1,4 @@
-"""From an answer that says "elsewhere" to the next request: S10's circle and count, S11's table."""
+"""Redirects: the next request, loops and the number of hops (S10), and credentials (S11)."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ PLACE = "http://a.example/x"
     ("start", "location", "policy", "carried"),
     [
         (PLACE, "/y", DEFAULT, True),
-        (PLACE, "http://a.example:80/y", DEFAULT, True),  # the explicit default port is the same
-        (PLACE, "http://A.EXAMPLE/y", DEFAULT, True),  # letter case is no difference
-        (PLACE, "http://a.example:8081/", DEFAULT, False),  # S11's attack
-        (PLACE, "https://a.example/x", DEFAULT, False),  # not even TLS of the same host
+        (PLACE, "http://a.example:80/y", DEFAULT, True),  # an explicit default port is the same port
+        (PLACE, "http://A.EXAMPLE/y", DEFAULT, True),  # case is ignored
+        (PLACE, "http://a.example:8081/", DEFAULT, False),  # the attack of S11
+        (PLACE, "https://a.example/x", DEFAULT, False),  # nor is TLS on the same host an exception
         (PLACE, "http://sub.a.example/x", DEFAULT, False),
         (PLACE, "http://example/x", DEFAULT, False),
         (PLACE, "http://b.example/x", DEFAULT, False),
@@ -98,7 +98,7 @@ def test_nothing_given_is_nothing_sent() -> None:
     ("start", "location", "earlier"),
     [
         (PLACE, "", ()),
-        (PLACE, "#part", ()),  # a fragment makes no other object
+        (PLACE, "#part", ()),  # a fragment does not change the object
         (PLACE, "http://a.example:80/x", ()),
         ("http://u:p@a.example/x", "/x", ()),
         ("http://a.example/y", "/x", (PLACE,)),
@@ -130,11 +130,11 @@ def test_any_location_is_followed_or_an_error_of_ours(location: str) -> None:
         assert isinstance(step(PLACE, location).url, Url)
 
 
-# Data that turns out to be a page of another host is told of.
+# A finding if data is replaced by a page of another host.
 
 HTML = "text/html; charset=utf-8"
 
-#: The path asked for, the media type of what another host gives, and whether that is told.
+#: The path requested, the media type that another host sends, and whether a finding is expected.
 ROWS = [
     ("/granule.nc", HTML, True),
     ("/archive.tar.gz", "application/xhtml+xml", True),
@@ -153,7 +153,7 @@ ROWS = [
 async def test_a_page_in_place_of_data(
     path: str, media_type: str, told: bool, host: str, nursery: trio.Nursery
 ) -> None:
-    """Not where the same host gives it: whoever it is, he was asked."""
+    """If the requested host itself sends the page, a finding is not expected."""
     page = replace(Page(b"<form>who?</form>"), media_type=media_type)
     login = await serve(nursery, {"/login": page})
     data = await serve(nursery, {path: moved(f"http://{host}:{login.port}/login")})

@@ -1,4 +1,4 @@
-"""Finished values: text out of octets, and JSON that holds every member."""
+"""Results: text decoded from bytes, representation, and JSON with every member."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from resolver.transfer.response import decode_text, is_textual, looks_like_text
     [
         (b"plain", None, "plain"),
         ("é".encode(), None, "é"),
-        (b"\xe9", None, "é"),  # no UTF-8: ISO 8859-1
-        (b"\xe9", "utf-8", "\ufffd"),  # declared, so it is wrong and not another charset
+        (b"\xe9", None, "é"),  # not UTF-8, so ISO 8859-1
+        # declared as UTF-8: invalid bytes are replaced, and no other charset is tried
+        (b"\xe9", "utf-8", "\ufffd"),
         (b"\xe9", "iso-8859-1", "é"),
         (b"\xe9", "no-such-charset", "é"),
         (b"abc", "idna", "abc"),
         (b"x\xff", "punycode", "xÿ"),
-        (b"a-b9", "Punycode", "a-b9"),  # decoding it would take time by the square
+        (b"a-b9", "Punycode", "a-b9"),  # decoding takes quadratic time
         (b"\\x41", "unicode_escape", "\\x41"),
         (b"abc", "zlib", "abc"),
         (b"abc", "a\0b", "abc"),
@@ -57,7 +58,7 @@ def test_what_is_text(media_type: str | None, textual: bool) -> None:
         (b"", True),
         (b"lines\r\nand\ttabs\n", True),
         ("ü".encode(), True),
-        ("abü".encode()[:-1], True),  # cut inside a character
+        ("abü".encode()[:-1], True),  # truncated inside a character
         (b"\xfc", False),
         (b"a\0b", False),
         (b"\x7fELF\x02\x01", False),
@@ -88,7 +89,7 @@ def response(**changed: object) -> Response:
 
 
 def test_what_is_complete_knows_when() -> None:
-    """The URL may name something else tomorrow (S21)."""
+    """The URL may name another object tomorrow (S21)."""
     before = datetime.now(UTC)
     made = response()
     assert before <= made.retrieved <= datetime.now(UTC)

@@ -1,4 +1,4 @@
-"""Several ways to one object: gone in their order, each judged, and back to where they were named."""
+"""Alternative locations of an object: their order, the policy check of each, and backtracking."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ H = "gopher://h.example/0"
 
 @dataclass(frozen=True)
 class Here:
-    """A way that leads to octets at the same place, or fails."""
+    """An alternative that yields the content at the same location, or fails."""
 
     content: bytes | ResolveError
 
@@ -58,7 +58,7 @@ Answer: TypeAlias = "bytes | ResolveError | Moved"
 
 
 class World:
-    """What gopher URLs of one letter answer; `opened` are those asked, in order, and how many are open."""
+    """Responses by gopher selector; `opened` lists the requests, `open` counts open dialogues."""
 
     def __init__(self, answers: Mapping[str, Answer]) -> None:
         self.answers = answers
@@ -86,8 +86,7 @@ class World:
 def answer_with(
     converse: Callable[[GopherUrl, Options, Limits], Dialogue[None]], patch: pytest.MonkeyPatch
 ) -> None:
-    """Gopher URLs have this dialogue. The registry keeps what it has looked up, and is to know nothing of it
-    afterwards."""
+    """Replace the dialogue of gopher URLs, without a trace in the cache of the registry."""
     real, here = registry._attribute, "nowhere:converse"
     known = {SCHEMES["gopher"]: GOPHER._replace(converse=here), here: converse}
     patch.setattr(registry, "_attribute", lambda place: known[place] if place in known else real(place))
@@ -95,7 +94,7 @@ def answer_with(
 
 @pytest.fixture
 def build(monkeypatch: pytest.MonkeyPatch) -> type[World]:
-    """Worlds that gopher URLs are opened in."""
+    """Return a class of `World` that answers gopher URLs."""
 
     class Opened(World):
         def __init__(self, answers: Mapping[str, Answer]) -> None:
@@ -113,28 +112,28 @@ def to(*ways: str | Here) -> Moved:
 
 NO, LATER = NotFound("no"), TryLater("later")
 
-#: What is there, what was asked in order, and the octets or the error that came of it.
+#: The responses, the requests in order, and the resulting content or error.
 ROUTES: list[tuple[dict[str, Answer], str, bytes | type[ResolveError]]] = [
     ({"a": to("b", "c"), "b": b"B"}, "ab", b"B"),
     ({"a": to("b", "c"), "b": NO, "c": b"C"}, "abc", b"C"),
     ({"a": to("b", "c"), "b": LATER, "c": NO}, "abc", TryLater),
     ({"a": to("b", "c", "d"), "b": Unreachable("x"), "c": ProtocolError("x"), "d": b"D"}, "abcd", b"D"),
-    # back to where it was named, and not to what a way that failed had named
+    # back to the object that named the alternatives, not to an alternative that failed
     ({"a": to("b", "e"), "b": to("c", "d"), "c": NO, "d": LATER, "e": b"E"}, "abcde", b"E"),
     ({"a": to("b", "e"), "b": to("c", "d"), "c": NO, "d": LATER, "e": LATER}, "abcde", NotFound),
     ({"a": to("b"), "b": to("c", "d"), "c": to("e"), "e": NO, "d": b"D"}, "abced", b"D"),
-    # in a circle is a way that fails
+    # a loop is a failed alternative
     ({"a": to("b", "c"), "b": to("a"), "c": b"C"}, "abc", b"C"),
     ({"a": to("b"), "b": to("a")}, "ab", Refused),
-    # so is what the policy refuses, and what is no URL
+    # as are a URL refused by the policy and an invalid URL
     ({"a": to("file:///x", "c"), "c": b"C"}, "ac", b"C"),
     ({"a": to("gopher://h.example:25/0x", "c"), "c": b"C"}, "ac", b"C"),
     ({"a": to("gopher://a b/", "c"), "c": b"C"}, "ac", b"C"),
     ({"a": to("x-none:y", "c"), "c": b"C"}, "ac", b"C"),
     ({"a": to("file:///x", "gopher://h.example:25/0x")}, "a", Refused),
-    # what no other way mends
+    # an error that no alternative can fix
     ({"a": to("b", "c"), "b": LimitExceeded("body", "x"), "c": b"C"}, "ab", LimitExceeded),
-    # octets of the place itself
+    # content at the location itself
     ({"a": to("b", Here(b"here")), "b": NO}, "ab", b"here"),
     ({"a": to("b", Here(LATER), "c"), "b": NO, "c": b"C"}, "abc", b"C"),
     ({"a": to("b", Here(LATER)), "b": NO}, "ab", NotFound),
@@ -197,7 +196,7 @@ async def test_ways_together_are_as_many_as_hops(build: type[World]) -> None:
 
 
 async def test_each_way_is_judged_by_what_had_it(build: type[World]) -> None:
-    """Where that is not the URL asked, it is said with the ways (S08)."""
+    """If the referrer differs from the requested URL, it is given with the alternatives (S08)."""
     private = "gopher://10.0.0.1/0b"
     told = Moved(private, "code", (), Referrer(f"{H}z", "10.0.0.9"))
     world = build({"a": told, "b": b"B"})
@@ -216,13 +215,13 @@ async def test_each_way_is_judged_by_what_had_it(build: type[World]) -> None:
 
 
 class Own(Exception):
-    """A mistake of the caller's."""
+    """An error of the caller's code."""
 
 
 async def test_a_listener_that_fails_when_a_reply_is_there_leaves_nothing_open(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A warning that came with the reply is told behind it."""
+    """The warning that arrived with the reply is reported after the reply."""
 
     world, enter = World({"a": b"A"}), hold
 

@@ -1,4 +1,4 @@
-"""How long is waited between two tries."""
+"""Retries: pauses, mirrors of a URL prefix, and the number of attempts if a server is unreachable."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_retry_policy_before_data_counts_its_own_tries() -> None:
     assert not RetryPolicy(tries=5).gives_up(1, error, has_data=False)
 
 
-# Where else an object is: what a prefix makes of a URL, and how the places take over from one another.
+# Mirrors: the URL that a prefix yields, and the change from one location to the next.
 
 SAID: Mapping[str, tuple[str, ...]] = {
     "http://h/": ("http://all",),
@@ -87,7 +87,7 @@ SAID: Mapping[str, tuple[str, ...]] = {
         ("http://h/pub/x", ["http://m/h/x", "ftp://f/x"]),
         ("http://H:80/pub/x", ["http://m/h/x", "ftp://f/x"]),
         ("http://me:secret@h/pub/x#y", ["http://m/h/x", "ftp://f/x"]),
-        ("http://h/pub/x?y", ["http://m/h/x?y"]),  # which ftp has not
+        ("http://h/pub/x?y", ["http://m/h/x?y"]),  # not for ftp, which has no query
         ("http://h/pub/", ["http://m/h/", "ftp://f/"]),
         ("http://h/pub", ["http://m/h/", "ftp://f"]),
         ("http://h/", ["http://all/"]),
@@ -126,7 +126,7 @@ def test_what_can_be_no_prefix_and_no_mirror(prefix: str, mirrors: tuple[str, ..
 
 CONTENT = bytes(range(250)) * 200
 DIGEST = f"sha256:{sha256(CONTENT).hexdigest()}"
-#: Every connection is cut after a part of the body; of those that go on, too.
+#: Each connection is truncated after a part of the body, resumed transfers too.
 CUT = Manner(fault=Fault("cut", "body"))
 PATIENT = RetryPolicy(tries=1)
 
@@ -145,7 +145,7 @@ def below(server: FaultyServer) -> str:
 async def test_who_takes_over_goes_on_where_a_digest_will_tell(
     first: str, second: str, checksum: str | None, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
-    """By Range or REST, in the one file; without a digest from the beginning."""
+    """The transfer resumes by Range or REST in the same file; without a digest, it restarts."""
     one = await serve(nursery, first, CONTENT, CUT)
     two = await serve(nursery, second, CONTENT)
     mirrors = {below(one): [below(two)]}
@@ -164,8 +164,10 @@ async def test_who_takes_over_goes_on_where_a_digest_will_tell(
 async def test_what_is_left_of_several_places_a_later_run_goes_on_with(
     first: str, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
-    """The state is of the URL that was asked for, and says no more of it than what that place said: here a
-    mirror came furthest, and the place itself is asked again."""
+    """The state is that of the requested URL, with the validators of that URL only.
+
+    Here, a mirror transferred most of the file, and the requested URL is tried again.
+    """
     one = await serve(nursery, first, CONTENT, CUT)
     two = await serve(nursery, "http", CONTENT, Manner(fault=Fault("cut", "body", share=80)))
     mirrors = {below(one): [below(two)]}
@@ -185,7 +187,7 @@ async def test_what_is_left_of_several_places_a_later_run_goes_on_with(
 
 
 async def test_a_mirror_of_a_prefix_is_the_callers_own_word(nursery: trio.Nursery, tmp_path: Path) -> None:
-    """It may be a place that a stranger's URL may not lead to: as one that a stranger named it is refused."""
+    """The mirror may have an address that is refused (S08) for a mirror of an untrusted request."""
 
     async def answer(peer: trio.SocketStream) -> None:
         async with peer:
@@ -206,13 +208,12 @@ async def test_a_mirror_of_a_prefix_is_the_callers_own_word(nursery: trio.Nurser
             await session.save(one.url(), tmp_path / "no", origin="derived", mirrors=[f"{mirror}object.bin"])
 
 
-# How often a place is asked that cannot be reached: once where that will most likely last, and as often as
-# there is patience for once it was heard from.
+# Unreachable servers: one attempt if the error will most likely last, but all attempts after a contact.
 
-#: What the peer at a port does with its first, second, … connection; then it no longer listens.
+#: The behavior of a server on a connection.
 Behaviour = Callable[[trio.SocketStream], Awaitable[None]]
 
-#: Seconds of silence after which a peer is given up, where silence is what it does.
+#: The idle timeout in seconds, for servers that are silent.
 SILENCE = 0.2
 
 TRIES = RetryPolicy(tries=3, delay=0.001)
@@ -220,11 +221,11 @@ TRIES_ALL = RetryPolicy(tries=3, delay=0.001, retry_all=True)
 
 
 async def silence(peer: trio.SocketStream) -> None:
-    await peer.receive_some()  # until it leaves
+    await peer.receive_some()  # until the client closes
 
 
 async def leaving(peer: trio.SocketStream) -> None:
-    """At once, and without a word."""
+    """Close immediately, without sending data."""
 
 
 async def half(peer: trio.SocketStream) -> None:
@@ -248,7 +249,10 @@ async def greeting(peer: trio.SocketStream) -> None:
 
 
 class Peer:
-    """`behaviours`, one a connection, the last for all that follow; with `ends` nobody listens behind it."""
+    """A server with a behavior for each connection; the last one repeats unless `ends` is set.
+
+    With `ends`, the port is closed after the last connection.
+    """
 
     def __init__(self, *behaviours: Behaviour, ends: bool = False) -> None:
         self._behaviours = list(behaviours)
@@ -275,9 +279,11 @@ class Peer:
                     await behaviour(peer)
 
     async def _end(self, place: tuple[str, int], behaviour: Behaviour, peer: trio.SocketStream) -> None:
-        """The last one; then nobody listens at the port, and nobody else can."""
+        """Run the last behavior while the port is bound, but not listening."""
         with socket.socket() as bound:
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # its connections are there still
+            bound.setsockopt(
+                socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
+            )  # connections of the listener still exist
             bound.bind(place)
             async with peer:
                 await behaviour(peer)
@@ -287,7 +293,7 @@ class Peer:
 async def attempts_of(
     *urls: str, patience: RetryPolicy = TRIES, limits: Limits | None = None
 ) -> tuple[ResolveError, int]:
-    """The error of the last URL, and how often that was tried; those before it are had."""
+    """Return the error of the last URL and the number of its attempts; the other URLs must succeed."""
     events: list[Event] = []
     async with Resolver(patience=patience, limits=limits, on_event=events.append) as session:
         for url in urls[:-1]:
@@ -328,7 +334,7 @@ async def test_who_never_greets(
 async def test_who_leaves_without_a_greeting(
     long: float | None, attempts: int, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that has too much to do leaves at once; one of another protocol waits for a request first."""
+    """An overloaded server closes immediately; a server of another protocol waits for a request first."""
     if long is not None:
         monkeypatch.setattr(stream, "_LONG_SILENCE", long)
     peer = Peer(leaving)
@@ -346,7 +352,7 @@ async def test_another_protocol_is_an_answer(nursery: trio.Nursery) -> None:
 
 @pytest.mark.parametrize("after", [silence, leaving], ids=["silent", "leaves"])
 async def test_a_silent_answer_to_a_request_is_waited_for(after: Behaviour, nursery: trio.Nursery) -> None:
-    """Who has to be asked first is not expected to greet."""
+    """A server that receives the first command is not expected to send a greeting."""
 
     async def asked(peer: trio.SocketStream) -> None:
         await peer.receive_some()
@@ -359,7 +365,7 @@ async def test_a_silent_answer_to_a_request_is_waited_for(after: Behaviour, nurs
 
 
 async def test_after_contact_there_is_patience_in_the_same_retrieval(nursery: trio.Nursery) -> None:
-    """The server comes down in the middle of a body, and may come up again."""
+    """The server stops in the middle of a body, and may start again."""
     peer = Peer(half, ends=True)
     port = await peer.listen(nursery)
     error, tried = await attempts_of(f"http://127.0.0.1:{port}/x")

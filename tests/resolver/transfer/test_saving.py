@@ -1,4 +1,4 @@
-"""Saving: what becomes of a file that is there, of what an earlier run left, and where mirrors take over."""
+"""Saving: existing files, partial files of earlier runs, mirrors, dry runs, and the sidecar."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ WHEN = datetime(1994, 11, 6, 8, 49, 37, tzinfo=UTC)
 DATED = ("Last-Modified", "Sun, 06 Nov 1994 08:49:37 GMT")
 PAGE = Page(OBJECT, "application/octet-stream", headers=(DATED, ("ETag", '"1"')), parts=True)
 UNDATED = replace(PAGE, headers=())
-#: Half of the object comes, whatever the head says.
+#: Half of the object is sent, although the head announces all of it.
 CUT = Behaviour(cut_at=len(encode(Request("GET", "/object"), PAGE)) - HALF)
 ONCE = RetryPolicy()
 EVERY_WAY: tuple[Exists, ...] = ("fail", "resume", "skip", "newer", "replace", "rename")
@@ -66,13 +66,15 @@ def methods(server: HttpServer) -> list[str]:
     return [request.method for request in server.requests]
 
 
-# -- a file that has the name already
+# A file of that name exists.
 
 
 @dataclass(frozen=True)
 class Row:
-    """A file `held`, last modified at `held_at`, and the same name asked for again: the methods that are
-    sent, what is there then, and what is said of it. `page` is what the server has."""
+    """A file `held`, modified at `held_at`, with the expected requests, files and findings.
+
+    `page` is the object on the server.
+    """
 
     exists: Exists
     held: bytes
@@ -86,7 +88,7 @@ class Row:
 
 
 class Heeding:
-    """A server that heeds a condition only where the time is the very one, as nginx does."""
+    """A server that answers 304 only if the time is exactly equal, as nginx does."""
 
     def answer(self, request: Request, page: Page) -> Page:
         since = request.values("if-modified-since")
@@ -142,7 +144,7 @@ async def test_a_file_that_is_there(row: Row, nursery: trio.Nursery, tmp_path: P
 
 
 class Tagged:
-    """A server that knows its object by the entity tag alone."""
+    """A server that identifies its object by the entity tag alone."""
 
     def answer(self, request: Request, page: Page) -> Page:
         if request.values("if-none-match") != ['"1"']:
@@ -153,7 +155,7 @@ class Tagged:
 async def test_an_entity_tag_in_the_sidecar_tells_more_than_a_time(
     nursery: trio.Nursery, tmp_path: Path
 ) -> None:
-    """As long as the file is the one that was saved."""
+    """The tag is used only if the file is the saved file."""
     tagged = replace(UNDATED, headers=(("ETag", '"1"'),), guard=Tagged())
     server = await serve(nursery, {"/object": tagged})
 
@@ -222,7 +224,7 @@ async def test_a_file_that_is_there_stops_it_before_anything_is_sent(
 async def test_a_name_of_what_is_kept_beside_a_file_is_nobodys(
     name: str, exists: Exists, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
-    """What is in such a file would be taken for what an earlier run of ours left."""
+    """The content of such a file would be taken for a partial file or state of an earlier run."""
     server = await serve(nursery, {"/object": PAGE})
     (tmp_path / name).write_bytes(b"old")
     async with Resolver() as session:
@@ -275,11 +277,11 @@ async def test_only_one_of_several_at_once_gets_the_name(nursery: trio.Nursery, 
     assert len(failed) == 2
 
 
-# -- what an earlier run left
+# Partial files of an earlier run.
 
 
 async def leave_half(server: HttpServer, folder: Path) -> None:
-    """A run that is cut in the middle, of its only try."""
+    """Leave the partial file of a run whose only attempt is truncated."""
     with pytest.raises(Truncated):
         await save(server, folder)
     assert contents(folder)["object.part"] == OBJECT[:HALF]
@@ -360,7 +362,7 @@ async def test_nothing_is_kept_that_could_not_be_gone_on_with(nursery: trio.Nurs
     assert contents(tmp_path) == {}
 
 
-# -- mirrors
+# Mirrors.
 
 
 async def mirrored(
@@ -392,7 +394,7 @@ DEAD = Behaviour(cut_at=0)
     [
         ((None, WELL), (PAGE, WELL), None, [[]], 2),
         ((PAGE, DEAD), (PAGE, WELL), None, [[]], 2),
-        # what is held of one place another goes on with only where a digest will tell
+        # a mirror resumes the partial file of another server only if a digest verifies the result
         ((PAGE, replace(CUT, times=2)), (PAGE, WELL), DIGEST, None, 3),
         ((UNDATED, WELL), (None, WELL), None, [], 1),
     ],
@@ -437,7 +439,7 @@ async def test_a_mirror_goes_on_in_the_middle_only_where_a_digest_will_tell(
 
 
 async def test_every_place_is_tried_before_it_is_given_up(nursery: trio.Nursery, tmp_path: Path) -> None:
-    """One try each: what the first one brought the second one goes on with."""
+    """With one attempt for each location, the second resumes the data of the first."""
     first = await serve(nursery, {"/object": PAGE}, {"/object": CUT})
     second = await serve(nursery, {"/object": PAGE})
     async with Resolver(patience=RetryPolicy(tries=1)) as session:
@@ -467,7 +469,7 @@ async def test_all_places_say_no(nursery: trio.Nursery, tmp_path: Path) -> None:
 
 
 async def test_a_mirror_with_another_object_is_found_out(nursery: trio.Nursery, tmp_path: Path) -> None:
-    """The digest decides, after one clean attempt more; nothing gets the name."""
+    """The digest decides, after a second attempt from the beginning; no file is left."""
     other = replace(PAGE, content=OBJECT[::-1])
     error, servers = await mirrored(nursery, tmp_path, (None, WELL), (other, WELL), DIGEST)
     assert isinstance(error, ChecksumMismatch)
@@ -476,7 +478,7 @@ async def test_a_mirror_with_another_object_is_found_out(nursery: trio.Nursery, 
     assert contents(tmp_path) == {}
 
 
-# -- what would be done
+# Dry runs.
 
 
 @pytest.mark.parametrize(
@@ -534,7 +536,7 @@ async def test_a_large_one_gets_to_the_disk_while_it_comes(
     assert len(begun) == 1
 
 
-# What a sidecar says: how a file came, in full, and no secret.
+# The sidecar: the complete record of the transfer, without secrets.
 
 CONTRACT = Path(__file__).parents[3] / "docs/reference/contract.md"
 META_OBJECT = b"octets of the object\n"
@@ -631,7 +633,7 @@ async def test_what_a_scheme_does_not_tell(nursery: trio.Nursery, tmp_path: Path
 
 @pytest.mark.parametrize("exists", ["skip", "newer"])
 async def test_a_file_that_stays_keeps_its_own(exists: Any, nursery: trio.Nursery, tmp_path: Path) -> None:
-    """And gets none where it has none: nothing is known of how it came."""
+    """A file without a sidecar gets none: its origin is unknown."""
     server = await serve(nursery, {"/object": META_PAGE})
     async with Resolver() as session:
         await session.save(server.url("/object"), tmp_path / "object", meta=True)

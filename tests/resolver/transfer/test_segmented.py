@@ -1,5 +1,4 @@
-"""One object over several connections: that all of it is there, whoever fails, lies or has another one; and
-what a run leaves that is stopped at any moment."""
+"""Segmented downloads: completeness despite faulty servers, resumption, limits, and the state file."""
 
 from __future__ import annotations
 
@@ -92,7 +91,7 @@ def ranges(server: HttpServer) -> list[str]:
 
 
 def octets_asked(server: HttpServer) -> int:
-    """Of pieces."""
+    """Return the number of bytes requested by ranges."""
     asked = [each.removeprefix("bytes=").split("-") for each in ranges(server)]
     return sum(int(last) - int(first) + 1 for first, last in asked)
 
@@ -110,7 +109,7 @@ def state_in(folder: Path) -> PartState | None:
         directory.close()
 
 
-# -- all goes well
+# Successful downloads.
 
 
 async def test_each_octet_comes_once_over_as_many_connections(nursery: trio.Nursery, tmp_path: Path) -> None:
@@ -208,10 +207,10 @@ async def test_what_the_policy_warns_of_is_told_once_and_not_for_each_piece(
 
 
 async def most_at_once(nursery: trio.Nursery, folder: Path, per_host: int | None) -> int:
-    """How many parts of two objects together a server sends at once."""
+    """Return the maximum of concurrent ranges that a server sends for two objects together."""
 
     class Counting:
-        """Counts who asks, until it is told that all has come."""
+        """A server that counts the concurrent requests for ranges."""
 
         def __init__(self) -> None:
             self.busy = self.most = 0
@@ -254,16 +253,16 @@ HEAD = b'HTTP/1.1 %b\r\nETag: "1"\r\nContent-Length: %d\r\n%b\r\n'
 async def test_one_host_gets_no_more_connections_than_are_polite(
     per_host: int | None, most: int, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
-    """Of two objects together; each has one in any case."""
+    """The limit holds for two objects together, but each object has at least one connection."""
     assert 2 <= await most_at_once(nursery, tmp_path, per_host) <= most + 1
 
 
-# -- others than should be
+# Wrong responses.
 
 
 @dataclass
 class Liar:
-    """Whatever is asked for, another answer to the requests for parts whose number is `at` or more."""
+    """A guard that changes the responses to requests for ranges, from number `at` on."""
 
     answer_with: Callable[[Request, Page], Page]
     at: int = 1
@@ -357,7 +356,7 @@ async def test_where_a_digest_tells_a_wrong_object_is_found_out_and_asked_for_in
 
 async def test_an_object_that_changes_is_started_over(nursery: trio.Nursery, tmp_path: Path) -> None:
     class Changing:
-        """Behind its second part it is another one."""
+        """A server whose object changes after the second range."""
 
         parts = 0
 
@@ -374,7 +373,7 @@ async def test_an_object_that_changes_is_started_over(nursery: trio.Nursery, tmp
     assert "save:restarted" in rules(saved)
 
 
-# -- what fails
+# Failures.
 
 
 @pytest.mark.parametrize("scheme", ["http", "ftp"])
@@ -404,7 +403,7 @@ def busy(_request: Request, _page: Page) -> Page:
 
 async def test_a_server_with_room_for_two_gets_two(nursery: trio.Nursery, tmp_path: Path) -> None:
     class Room:
-        """One part in two is too many."""
+        """A server that refuses every second range."""
 
         parts = 0
 
@@ -418,7 +417,7 @@ async def test_a_server_with_room_for_two_gets_two(nursery: trio.Nursery, tmp_pa
 
 
 async def test_what_came_is_kept_and_gone_on_with(nursery: trio.Nursery, tmp_path: Path) -> None:
-    """Also where what is there has gaps; and nothing that is there is asked for again."""
+    """This also holds for a file with gaps; no byte that is present is requested again."""
     guard = Liar(gone, 4)
     server = await serve(nursery, {"/object": replace(PAGE, guard=guard)})
     with pytest.raises(NotFound):
@@ -437,7 +436,7 @@ async def test_what_came_is_kept_and_gone_on_with(nursery: trio.Nursery, tmp_pat
 
 
 async def leave_gaps(nursery: trio.Nursery, folder: Path, site: dict[str, Page]) -> HttpServer:
-    """A file with gaps, of a run that failed, and its server, mended."""
+    """Leave the partial file with gaps of a failed run, and return the server, which works again."""
     guard = Liar(gone, 4)
     site["/object"] = replace(PAGE, guard=guard)
     server = await serve(nursery, site)
@@ -448,7 +447,7 @@ async def leave_gaps(nursery: trio.Nursery, folder: Path, site: dict[str, Page])
 
 
 def held_in(folder: Path) -> int:
-    """Octets that are there, by the state."""
+    """Return the number of bytes present, by the state."""
     state = state_in(folder)
     assert state is not None
     assert state.whole
@@ -478,7 +477,7 @@ async def test_where_no_parts_are_given_any_more_it_goes_on_in_one_stream(
 async def test_a_server_that_is_away_costs_nothing_of_what_is_there(
     segments: int, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
-    """Nor one that is only busy when the facts are asked for."""
+    """This also holds for a server that is busy when the validators are requested."""
     site: dict[str, Page] = {}
     server = await leave_gaps(nursery, tmp_path, site)
     held = held_in(tmp_path)
@@ -525,7 +524,7 @@ def _with_whole(text: bytes, value: bytes) -> bytes:
 async def test_a_state_that_says_too_much_is_not_believed(
     name: str, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
-    """What the file has not, nobody says of it. (Who can write to it, and to its state, is its owner.)"""
+    """Ranges beyond the size of the file are ignored (only its owner can write to it and to its state)."""
     server = await leave_gaps(nursery, tmp_path, {})
     os.truncate(tmp_path / "it.part", 1)
     state = tmp_path / "it.part-state"
@@ -543,7 +542,7 @@ async def test_another_object_by_now_is_begun_anew(nursery: trio.Nursery, tmp_pa
     assert saved.resumed_from == 0
 
 
-# -- limits, the disk, cancels
+# Limits, the disk, and cancellation.
 
 
 async def test_the_size_is_judged_by_the_whole(nursery: trio.Nursery, tmp_path: Path) -> None:
@@ -580,7 +579,7 @@ async def test_a_full_disk_ends_it_and_what_came_is_kept(
 
 
 class Cancelling(trio.abc.Instrument):
-    """Cancels a scope at the n-th step of a run's tasks."""
+    """An instrument that cancels a scope at the n-th step of the tasks of a run."""
 
     def __init__(self, scope: trio.CancelScope, at: int) -> None:
         self._scope = scope
@@ -616,7 +615,7 @@ async def cancelled_at(at: int, run: Callable[[], Awaitable[object]]) -> None:
 
 
 def check_state(folder: Path, server: FaultyServer) -> None:
-    """What the state says is there is there."""
+    """Check that each range of the state is in the file."""
     state = state_in(folder)
     if state is None:
         assert not (folder / "it.part").exists()
@@ -656,7 +655,7 @@ trio.run(main)
 
 
 async def test_killed_it_has_what_was_noted_and_nothing_else(nursery: trio.Nursery, tmp_path: Path) -> None:
-    """Behind a note, and before another one."""
+    """The process is killed after a write of the state, and then before the next one."""
     server = await faulty.serve(nursery, "http", OBJECT)
     held = 0
     for most, noted in (("3", "noted"), ("2", "not")):
@@ -678,7 +677,7 @@ async def test_killed_it_has_what_was_noted_and_nothing_else(nursery: trio.Nurse
 async def test_a_note_is_written_once_what_it_says_is_on_the_disk(
     nursery: trio.Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In that order, and every time more is there."""
+    """The order is sync, then write, each time the state grows."""
     steps: list[str] = []
     sync, write = os.fdatasync, part_state.write_state
 
@@ -687,7 +686,7 @@ async def test_a_note_is_written_once_what_it_says_is_on_the_disk(
         sync(fd)
 
     async def send(wire: Wire, octets: bytes) -> None:
-        """The second half once there is a note of what came."""
+        """Send the second half after the state records the first half."""
         await wire.say(octets[: len(octets) // 2])
         await until(lambda: "sync" in steps and steps[-1] == "write")
         await wire.say(octets[len(octets) // 2 :])
@@ -706,7 +705,7 @@ async def test_a_note_is_written_once_what_it_says_is_on_the_disk(
     server = await faulty.serve(nursery, "http", OBJECT, Manner())
     await save(tmp_path, server.url(), ports=(server.port,))
     assert is_whole(tmp_path)
-    assert steps[0] == steps[-1] == "write"  # before the first octet, and that all of it is there
+    assert steps[0] == steps[-1] == "write"  # before the first byte, and when the file is complete
     middle = steps[1:-1]
     assert "write" in middle
     assert all(before == "sync" for before, step in pairwise(["write", *middle]) if step == "write")
@@ -715,7 +714,7 @@ async def test_a_note_is_written_once_what_it_says_is_on_the_disk(
 async def test_what_has_come_is_set_going_to_the_disk(
     nursery: trio.Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While the rest of it is still on its way."""
+    """The write-back starts while the rest is transferred."""
     begun: list[int] = []
     set_going = PartialFile.set_going
 
@@ -724,7 +723,7 @@ async def test_what_has_come_is_set_going_to_the_disk(
         begun.append(os.fstat(sink.fileno()).st_size)
 
     async def send(wire: Wire, octets: bytes) -> None:
-        """The second half once the first one is on its way there."""
+        """Send the second half after the write-back of the first half began."""
         await wire.say(octets[: len(octets) // 2])
         await until(lambda: bool(begun))
         await wire.say(octets[len(octets) // 2 :])

@@ -1,4 +1,4 @@
-"""What is asked for next where several ask at once, and which places have the same object."""
+"""Planning of segments, sets of ranges, and the check whether two locations have the same object."""
 
 from __future__ import annotations
 

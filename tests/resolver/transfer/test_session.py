@@ -1,4 +1,4 @@
-"""Where no loop runs everything that waits says the same; and what is made before one runs."""
+"""Async functions without an event loop, and sessions that are created before a loop runs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def by_client() -> None:
         await client.get(URL)
 
 
-#: Everything public that waits.
+#: Every public async function and async context manager.
 ENTRIES: dict[str, Entry] = {
     "fetch": lambda: resolver.fetch(URL),
     "info": lambda: resolver.info(URL),
@@ -55,7 +55,7 @@ ENTRIES: dict[str, Entry] = {
 
 
 def waits(function: object) -> bool:
-    """Is it awaited, or entered with `async with`?"""
+    """Return whether the function is awaited or entered with `async with`."""
     found = inspect.unwrap(function) if callable(function) else None
     if not inspect.isfunction(found):
         return False
@@ -79,7 +79,7 @@ async def run(entry: Entry) -> None:
 
 
 def by_hand(coroutine: Coroutine[Any, Any, None]) -> None:
-    """As if somebody had no loop at all."""
+    """Run the first step of a coroutine without an event loop."""
     coroutine.send(None)
 
 
@@ -92,7 +92,7 @@ def test_without_a_loop(entry: Entry) -> None:
 
 
 def test_a_session_may_be_made_before_any_loop_runs(tmp_path: Path) -> None:
-    """And serve one run after the other, of either loop, as long as it keeps nothing for a next one."""
+    """The session can serve several runs, of either loop, unless it keeps connections for the next run."""
     (tmp_path / "a").write_bytes(b"here")
     url, session = (tmp_path / "a").as_uri(), Resolver()
     for _ in range(2):

@@ -1,5 +1,4 @@
-"""Listings on their way to whoever asked: a link made of a peer's data has to be one for our parser; lines
-go in pieces as large as those that came."""
+"""Streamed listings: validation of links made from untrusted data, lines, and pauses for other tasks."""
 
 from __future__ import annotations
 
@@ -41,7 +40,7 @@ def test_what_is_no_url_is_unusable_and_says_why(
 
 
 class Pieces:
-    """A body in these pieces."""
+    """A body of the given pieces."""
 
     def __init__(self, *pieces: bytes) -> None:
         self._pieces = iter(pieces)
@@ -59,7 +58,7 @@ class Pieces:
 
 
 class Words:
-    """An `EntryReader`: an entry a word, the last of them at the end."""
+    """An `EntryReader` with an entry for each word; the last word is an entry at the end."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -83,7 +82,7 @@ async def test_lines_come_as_their_octets_did() -> None:
 
 
 class Endless(Words):
-    """A reader whose patience has a limit, seen only when its entries are looked at."""
+    """A reader that exceeds a limit after its entries, when they are iterated over."""
 
     def feed(self, octets: bytes) -> Iterable[Entry]:
         yield from super().feed(octets)
@@ -124,8 +123,10 @@ async def test_what_came_is_handed_on_before_what_is_wrong() -> None:
 
 
 class Work:
-    """What was done since others had their turn, and the most of it. As a reader: an entry an octet, made
-    when it is asked for, `late` of them only at the end."""
+    """A reader that measures the work between two pauses.
+
+    Each byte is an entry, which is created lazily; `late` entries are created at the end.
+    """
 
     def __init__(self, late: int = 0) -> None:
         self._late = late
@@ -156,7 +157,7 @@ class Work:
 @pytest.mark.parametrize("lines", [False, True])
 @pytest.mark.slow
 async def test_others_have_their_turn_every_few_entries(piece: int, late: int, lines: bool) -> None:
-    """However many there are in one piece, and however many only at the end."""
+    """This holds for many entries in one piece, and for many entries at the end."""
     work, body, count = Work(late), Pieces(*[b"x" * piece] * bool(piece)), 0
     if lines:
         async for octets in LineStream(body, work, FOUND_IN.url, work.pause):
@@ -181,7 +182,7 @@ async def test_lines_that_say_nothing_are_work_too() -> None:
 
 
 async def test_the_clock_is_looked_at_while_entries_are_made(mock_clock: MockClock) -> None:
-    """All octets have come: there is nothing else to wait for."""
+    """All bytes have arrived, so the stream has nothing else to wait for."""
 
     class Slow(Work):
         def _make(self, count: int) -> Iterator[Entry]:

@@ -1,4 +1,4 @@
-"""A telnet session that a program holds, with a service that says what the test has it say."""
+"""Telnet sessions of a program, with a service that the test scripts."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ ANSWERED = b"\xff\xfd\x01\xff\xfb\x1f\xff\xfa\x1f\0\x50\0\x18\xff\xf0\xff\xfb\x1
 async def talking(
     limits: Limits | None = None, events: list[Event] | None = None, charset: str | None = None
 ) -> AsyncIterator[tuple[TerminalSession, trio.SocketStream]]:
-    """A session, and the service at its other end."""
+    """Yield a session and the service at its other end."""
     with trio.fail_after(HANG):
         (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
         port = listener.socket.getsockname()[1]
@@ -158,7 +158,7 @@ async def test_a_board_is_read_in_its_own_charset() -> None:
 async def begin_tls(
     listener: trio.SocketListener, context: ssl.SSLContext, *, whole: bool, agrees: bool = True
 ) -> None:
-    """A service that has START_TLS, and ends with TLS's last word or without it."""
+    """Run a service with START_TLS that closes with close_notify or without it."""
     stream = await listener.accept()
     assert await said(stream, 3) == b"\xff\xfb\x2e"
     if not agrees:

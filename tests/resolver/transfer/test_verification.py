@@ -1,4 +1,4 @@
-"""Digests as they are written: by a person, in headers, beside an object."""
+"""Checksums given by the user, in headers and in files next to an object; `auto`; expected sizes."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_what_no_checksum_is(text: str, words: str) -> None:
     ],
 )
 def test_what_headers_say(headers: list[tuple[str, str]], found: list[tuple[str, str]]) -> None:
-    """Of the whole representation: Content-Digest is of what is sent, which may be a part of it."""
+    """The digest must be that of the whole representation; Content-Digest may be that of a range."""
     checksums = list(header_checksums(tuple(headers)))
     assert [(checksum.algorithm, checksum.digest) for checksum in checksums] == found
 
@@ -114,7 +114,7 @@ def test_what_stands_beside_an_object(text: str, listed: bool, found: bool) -> N
     assert digest == (Checksum("sha256", SHA256) if found else None)
 
 
-# Proof: a digest decides what gets a name; `auto` asks the object's own place, in a settled order.
+# A file gets its name only if the digest matches; `auto` asks the server of the object in a fixed order.
 
 OBJECT = bytes(range(250)) * 100
 WRONG = OBJECT[::-1]
@@ -140,7 +140,7 @@ def asked(server: HttpServer) -> list[str]:
 
 
 def sidecars(**texts: str) -> dict[str, Page]:
-    """Pages beside the object; `_` stands for the period in a name."""
+    """Return pages next to the object; `_` stands for the period in a name."""
     return {f"/pub/{name.replace('_', '.')}": Page(text.encode()) for name, text in texts.items()}
 
 
@@ -153,7 +153,7 @@ async def test_a_digest_that_is_right(algorithm: str, nursery: trio.Nursery, tmp
 
 
 async def test_a_digest_that_is_wrong(nursery: trio.Nursery, tmp_path: Path) -> None:
-    """It is fetched once more, from the beginning; then there is no file."""
+    """The object is fetched again from the beginning; then the file is removed."""
     server = await serve(nursery, {"/pub/object": PAGE})
     with pytest.raises(ChecksumMismatch) as caught:
         await save(server.url("/pub/object"), tmp_path, f"sha256:{digest('sha256', WRONG)}", tries=9)
@@ -190,12 +190,12 @@ async def test_what_was_there_stays_when_the_digest_is_wrong(nursery: trio.Nurse
     assert (tmp_path / "object").read_bytes() == b"old"
 
 
-# -- auto
+# Checksum `auto`.
 
 
 @dataclass(frozen=True)
 class Row:
-    """What the place has beside the object, and how many of `ORDER` are asked before one counts."""
+    """The files next to the object, and the number of names of `ORDER` requested until a digest is found."""
 
     beside: dict[str, Page]
     asked: int
@@ -252,7 +252,7 @@ async def test_auto_that_does_not_match(nursery: trio.Nursery, tmp_path: Path) -
 
 
 async def test_auto_where_the_sidecar_cannot_be_had(nursery: trio.Nursery, tmp_path: Path) -> None:
-    """The object is whole: that nobody says what it should be is a warning, as far as time goes."""
+    """The object is complete: without a digest to compare, there is a warning."""
     server = await serve(nursery, {"/pub/object": PAGE}, {"/pub/object.sha256": Behaviour(reset_at=0)})
     saved = await save(server.url("/pub/object"), tmp_path, "auto")
     assert saved.verified == ("length",)
@@ -283,7 +283,7 @@ async def test_auto_asks_nothing_of_a_place_that_publishes_none(
 
 
 def holding(**beside: bytes) -> dict[bytes, Item]:
-    """A binary item of gopher, and what is beside it; `_` stands for the period in a name."""
+    """Return a binary item of gopher and the items next to it; `_` stands for the period in a name."""
     named = {name.replace("_", ".").encode(): octets for name, octets in beside.items()}
     return {
         b"9/pub/object": Item("9", b"object", OBJECT),
@@ -304,7 +304,7 @@ GOPHER = {
 async def test_auto_for_what_gopher_has_as_octets(
     way: str, flavour: Flavour, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
-    """From digests beside it, whatever the server says of one that is not there."""
+    """The digests are found next to the item, for each response of servers to missing selectors."""
     tree, count = GOPHER[way]
     server = await serve_gopher(nursery, tree, flavour)
     saved = await save(server.url("99/pub/object"), tmp_path, "auto")
@@ -329,14 +329,14 @@ async def save_sized(url: str, folder: Path, size: int, *mirrors: str) -> Saved:
 
 
 async def test_a_size_that_is_right(nursery: trio.Nursery, tmp_path: Path) -> None:
-    """It counts as checked, also where the peer announces none."""
+    """The size counts as verified, even if the server announces none."""
     server = await serve(nursery, {"/pub/object": replace(PAGE, framing="close")})
     saved = await save_sized(server.url("/pub/object"), tmp_path, len(OBJECT))
     assert "length" in saved.verified
 
 
 async def test_a_size_that_another_one_is_announced_for(nursery: trio.Nursery, tmp_path: Path) -> None:
-    """Its octets are not waited for, and the next place has its turn."""
+    """The body is not read, and the next location is tried."""
     server = await serve(nursery, {"/pub/object": Page(OBJECT + b"!"), "/elsewhere/object": PAGE})
     (alone := tmp_path / "alone").mkdir()
     saved = await save_sized(
@@ -350,7 +350,7 @@ async def test_a_size_that_another_one_is_announced_for(nursery: trio.Nursery, t
 
 
 async def test_a_size_that_only_the_end_tells(nursery: trio.Nursery, tmp_path: Path) -> None:
-    """It is fetched once more; then there is no file."""
+    """The object is fetched again; then the file is removed."""
     server = await serve(nursery, {"/pub/object": replace(PAGE, framing="close")})
     with pytest.raises(ChecksumMismatch) as caught:
         await save_sized(server.url("/pub/object"), tmp_path, len(OBJECT) + 1)
@@ -362,7 +362,7 @@ async def test_a_size_that_only_the_end_tells(nursery: trio.Nursery, tmp_path: P
 async def test_a_wrong_digest_is_asked_of_the_other_places_first(
     nursery: trio.Nursery, tmp_path: Path
 ) -> None:
-    """Each of them once; the place that had it is told."""
+    """Each location is tried once; the location of the correct object is reported."""
     wrong = replace(PAGE, content=WRONG)
     server = await serve(nursery, {"/pub/object": wrong, "/pub/two": wrong, "/pub/three": PAGE})
     mirrors = [server.url("/pub/two"), server.url("/pub/none"), server.url("/pub/three")]
