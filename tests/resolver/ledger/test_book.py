@@ -1,4 +1,4 @@
-"""A ledger that cannot be written for a while: what was to be written waits, and is written then."""
+"""The ledger: writes that fail for a while and are repeated later, columns, paths and locks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from resolver.ledger.book import Ledger, LedgerEntry, RequestRow
 from resolver.ledger.report import list_finished, read
 from resolver.network.mask import Masked
 
-#: More than are written together.
+#: More rows than are written together.
 MANY = 300
 
 
@@ -31,7 +31,7 @@ def asked(number: int) -> RequestRow:
 
 
 async def end(entry: LedgerEntry, number: int) -> None:
-    """Of three one has failed."""
+    """Record a failure for every third entry, and success for the others."""
     if number % 3:
         await entry.record_done(f"/nowhere/{'long ' * 40}{number}", 7, 7, 1, skipped=False)
     else:
@@ -46,7 +46,7 @@ def connection_of(ledger: Ledger) -> sqlite3.Connection:
 
 @contextmanager
 def full_disk(ledger: Ledger, place: Path) -> Iterator[None]:
-    """As SQLite sees it: the file may not grow."""
+    """Simulate a full disk: SQLite may not let the file grow."""
     connection = connection_of(ledger)
     pages = connection.execute("PRAGMA page_count").fetchone()[0]
     connection.execute(f"PRAGMA max_page_count={pages}")
@@ -56,7 +56,7 @@ def full_disk(ledger: Ledger, place: Path) -> Iterator[None]:
 
 @contextmanager
 def locked(ledger: Ledger, place: Path) -> Iterator[None]:
-    """By a program that knows nothing of our lock."""
+    """Lock the file by a program that ignores the lock of the ledger."""
     with closing(sqlite3.connect(place, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         yield
@@ -76,7 +76,7 @@ async def test_what_could_not_be_written_is_written_as_soon_as_it_can(
                     await end(entry, number)
                 except LedgerFault as error:
                     refused.append(error.message)
-            assert read(str(place)).left == MANY  # all together, or none
+            assert read(str(place)).left == MANY  # all rows are written in one transaction, or none
     assert refused
     assert all(words in each for each in refused)
     found = read(str(place))
@@ -95,7 +95,7 @@ async def test_what_cannot_be_asked_for_under_it_is_told(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("elsewhere", [False, True])
 async def test_a_ledger_that_was_moved_with_its_files_knows_them(elsewhere: bool, tmp_path: Path) -> None:
-    """And one whose files are kept elsewhere does without them."""
+    """With `elsewhere`, the files are stored elsewhere and need not exist."""
     here, there = tmp_path / "here", tmp_path / "there"
     here.mkdir()
     (here / "a.txt").write_bytes(b"seven..")
@@ -158,7 +158,7 @@ class _WatchedConnection:
 async def test_ledger_left_while_a_thread_reads_is_closed_under_the_lock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A thread that a cancel left behind may execute at any moment; SQLite crashed the process."""
+    """A thread left by a cancellation may execute a statement at any time: SQLite crashed the process."""
     async with Ledger(str(tmp_path / "ledger")) as ledger:
         watched = _WatchedConnection(ledger)
         monkeypatch.setattr(ledger, "_connection", watched)

@@ -1,5 +1,4 @@
-"""Who reads a ledger gets what is in it, whatever its writer is doing or was killed over, and leaves nothing
-beside it."""
+"""Reading a ledger during a run and after a kill, without leftover files, and hostile schemas."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ INSERT = (
 
 
 async def run(path: Path, urls: list[str]) -> Ledger:
-    """One that is under way, and has ended with these."""
+    """Return an open ledger in which the given URLs have failed."""
     ledger = await Ledger(str(path)).__aenter__()
     for entry in ledger.admit(RequestRow(url, "f", url) for url in urls):
         await entry.record_failed(ResolveError("no"), "ResolveError", refused=False)
@@ -57,7 +56,7 @@ async def test_what_is_beside_it_stays_as_long_as_it_is_written(tmp_path: Path) 
 
 
 async def test_one_that_was_killed_is_put_right_by_who_reads_it(tmp_path: Path) -> None:
-    """As it lies there, with what was written and not taken over."""
+    """The ledger has a write-ahead log that was not checkpointed."""
     (tmp_path / "killed").mkdir()
     path, killed = tmp_path / "run", tmp_path / "killed" / "run"
     ledger = await run(path, URLS)
@@ -68,8 +67,10 @@ async def test_one_that_was_killed_is_put_right_by_who_reads_it(tmp_path: Path) 
 
 
 def test_one_that_was_killed_before_it_had_a_log_is_put_right(tmp_path: Path) -> None:
-    """SQLite has written some of it, and beside it what was there before: whoever reads has to put that back,
-    and says of one who may not that he may not write."""
+    """SQLite wrote some pages, and the old ones to the journal: the reader must roll back.
+
+    For a read-only connection, SQLite reports an attempt to write.
+    """
     (tmp_path / "killed").mkdir()
     path, killed = tmp_path / "run", tmp_path / "killed" / "run"
     path.touch()
@@ -90,7 +91,7 @@ def test_one_that_was_killed_before_it_had_a_log_is_put_right(tmp_path: Path) ->
 
 
 ENDLESS = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM c) SELECT"
-#: What a file that has our mark may have besides, or in place of our tables.
+#: Schemas that a file with the mark of a ledger may have in addition to its tables, or instead of them.
 SCHEMAS = [
     f"DROP TABLE object; CREATE VIEW object AS {ENDLESS} n AS id, 'done' AS status, 0 AS size FROM c",
     f"ALTER TABLE object RENAME TO o; CREATE VIEW object AS {ENDLESS} o.* FROM c, o",
@@ -123,8 +124,10 @@ async def test_ledger_schema_that_no_run_has_made_is_refused_and_left_as_it_is(
 
 
 def test_ledger_pages_that_lead_to_one_another_end_at_a_bound(tmp_path: Path) -> None:
-    """A table whose inner pages have the same page below them 400 times: 400 ** 3 pages of rows, in 30 kB
-    (SQLite's file format, 1.6)."""
+    """Three levels of inner pages name the same child 400 times: 400 ** 3 pages of rows, in 30 kB.
+
+    SQLite's file format, section 1.6, describes the pages.
+    """
     path = tmp_path / "run"
     path.touch(0o600)
     with closing(sqlite3.connect(path)) as connection:
@@ -154,7 +157,7 @@ def test_ledger_pages_that_lead_to_one_another_end_at_a_bound(tmp_path: Path) ->
 def test_one_that_is_begun_meanwhile_is_empty_or_ours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And not, by halves, another program's."""
+    """The ledger is not mistaken for a database of another program."""
     path = tmp_path / "run"
     path.touch()
 

@@ -1,4 +1,4 @@
-"""A tree brought here as a program of one's own would: a walk, given to a batch."""
+"""Helpers: a tree saved as a program would, by a walk and a batch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from resolver.trees.walk import TreeDirectory, TreeFile, TreeWalk, WalkRequest
 
 @dataclass
 class Mirrored:
-    """What became of all that was given out."""
+    """The outcomes of all items of a walk."""
 
     saved: list[Saved] = field(default_factory=list)
     listed: list[ListedDirectory] = field(default_factory=list)
@@ -34,7 +34,7 @@ class Mirrored:
 
     @property
     def left(self) -> dict[str, tuple[str, ...]]:
-        """What was left alone, and why."""
+        """Return the URLs that were skipped, with the reasons."""
         alone = [each for each in self.saved if each.path is None]
         return {each.requested_url: tuple(finding.detail for finding in each.findings) for each in alone}
 
@@ -76,8 +76,10 @@ async def mirror(
     inventory: Inventory | None = None,
     **wanted: Any,
 ) -> Mirrored:
-    """All of these trees, each in a directory of its name below `into`; the words of a `Selection` are taken
-    out of `wanted`, the rest says more of a `WalkRequest`."""
+    """Save trees into the directory `top` below `into`.
+
+    Keywords of a `Selection` are taken out of `wanted`; all others are passed to `WalkRequest`.
+    """
     chosen = {name: wanted.pop(name) for name in ("accept", "reject", "pattern") if name in wanted}
     found = Mirrored()
 
@@ -121,7 +123,7 @@ async def _works(walk: TreeWalk, exists: Exists) -> Any:
 
 
 def contents(folder: Path) -> dict[str, bytes | None]:
-    """Every file below it with its octets, and every directory, which has none."""
+    """Return the paths of all files with their bytes, and of all directories with None."""
     found: dict[str, bytes | None] = {}
     for directory, folders, files in os.walk(folder):
         here = os.path.relpath(directory, folder)
@@ -133,7 +135,7 @@ def contents(folder: Path) -> dict[str, bytes | None]:
 
 
 def plant(folder: Path, tree: Mapping[str, bytes | None]) -> Path:
-    """The opposite of `contents`."""
+    """Create the files and directories of a mapping as returned by `contents`."""
     for name, octets in tree.items():
         path = folder / name
         if octets is None:

@@ -1,4 +1,4 @@
-"""Metalink 4: what a file says of itself, what is passed over, what is wrong, and XML that means harm."""
+"""Metalink 4 (files, ignored elements, errors, hostile XML) and lists of digests."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from resolver.trees.lists import (
 SHA1, SHA256, SHA512 = (new(name, b"octets").hexdigest() for name in ("sha1", "sha256", "sha512"))
 HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n<metalink xmlns="urn:ietf:params:xml:ns:metalink">'
 TAIL = "</metalink>\n"
-#: What generators for downloads write: all that they know, in their order, and what is theirs alone.
+#: A complete file of a download generator, with elements that are ignored and an extension.
 WHOLE = f"""{HEAD}
   <generator>a generator/1.0</generator>
   <published>1994-11-06T08:49:37Z</published>
@@ -162,7 +162,7 @@ def test_the_best_digest_that_is_known(hashes: tuple[str, ...], algorithm: str |
     ],
 )
 def test_what_is_wrong_with_one_file(inside: str, name: str, words: str) -> None:
-    """It is told in its place, and the others are read."""
+    """The error is reported in order, and the other files are read."""
     found = read(f"{HEAD}<file{name}>{inside}</file><file name='y'><url>ftp://h/y</url></file>{TAIL}")
     assert isinstance(found[0], BadItem)
     assert words in str(found[0])
@@ -218,7 +218,7 @@ def test_how_one_begins(beginning: bytes, is_one: bool) -> None:
 
 
 def mutated(chance: random.Random) -> bytes:
-    """The whole one, with some of it doubled, dropped, moved, replaced or cut off."""
+    """Return `WHOLE` with random doubled, dropped, moved, replaced or truncated parts."""
     octets = bytearray(WHOLE.encode())
     for _ in range(chance.randint(1, 8)):
         start = chance.randrange(len(octets) + 1)
@@ -260,7 +260,7 @@ def test_octets_of_nothing(octets: bytes, piece: int) -> None:
 
 
 class Parser:
-    """expat's, which notes how much it was given each time."""
+    """An expat parser that records the size of each input."""
 
     parsed: ClassVar[list[int]] = []
 
@@ -291,7 +291,7 @@ def test_metalink_reader_long_comment_in_small_pieces_is_looked_through_a_few_ti
 
 
 def test_a_long_one_is_read_in_pieces_and_forgotten() -> None:
-    """Each file is there as soon as it is whole, and nothing of it is held."""
+    """Each file is returned as soon as it is complete, and is not held afterwards."""
     reader = MetalinkReader()
     assert list(reader.feed(HEAD.encode())) == []
     for number in range(1_000):
@@ -301,7 +301,7 @@ def test_a_long_one_is_read_in_pieces_and_forgotten() -> None:
         assert found.name == str(number)
 
 
-# Lines of digests: each way to write them, names that were escaped, and nothing that a URL could be.
+# Lines of digests: all formats, escaped names, and no line that could be a URL.
 
 LENGTHS = {"md5": 32, "sha1": 40, "sha224": 56, "sha256": 64, "sha384": 96, "sha512": 128}
 SUMS_SHA256 = new("sha256", b"octets").hexdigest()
@@ -312,13 +312,14 @@ SUMS_SHA256 = new("sha256", b"octets").hexdigest()
     [
         (f"{SUMS_SHA256}  a.iso", "a.iso"),
         (f"{SUMS_SHA256} *a.iso", "a.iso"),
-        (f"{SUMS_SHA256} a.iso", "a.iso"),  # `sha256 -r`, and what people write
+        (f"{SUMS_SHA256} a.iso", "a.iso"),  # `sha256 -r`, and lists written by hand
         (f"{SUMS_SHA256}\ta.iso", "a.iso"),
         (f"{SUMS_SHA256.upper()}  a.iso", "a.iso"),
-        (f"{SUMS_SHA256}   a ", " a "),  # blanks are of the name
+        (f"{SUMS_SHA256}   a ", " a "),  # blanks are part of the name
         (f"{SUMS_SHA256}  *a", "*a"),
         (f"{SUMS_SHA256}  ./pub/a", "./pub/a"),
-        (f"{SUMS_SHA256}  \\n", "\\n"),  # without the backslash before the line nothing is escaped
+        # without a backslash at the start of the line, escapes are not decoded
+        (f"{SUMS_SHA256}  \\n", "\\n"),
         (f"\\{SUMS_SHA256}  a\\nb\\\\c\\r", "a\nb\\c\r"),
         (f"SHA256 (a.iso) = {SUMS_SHA256}", "a.iso"),
         (f"SHA2-256(a.iso)= {SUMS_SHA256}", None),

@@ -1,4 +1,4 @@
-"""What a mirror has that its source has no more: what goes, and all that stays."""
+"""Pruning a mirror: surplus files and directories, protected files, and incomplete listings."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SOURCE = {"a.txt": b"a", "sub/b.txt": b"b", "sub/deep/c.txt": b"c"}
 
 
 async def again(source: str, into: Path, prepare: Callable[[], object], **wanted: Any) -> list[SurplusFile]:
-    """Mirrored, then `prepare` done, then mirrored once more: what is to go then."""
+    """Mirror, call `prepare`, mirror again, and return the surplus of the second run."""
     await mirror(source, into=into, **wanted)
     prepare()
     return (await _surplus(source, into, **wanted))[1]
@@ -58,7 +58,7 @@ def _source(tmp_path: Path) -> Path:
 
 
 async def test_what_is_gone_goes(source: Path, tmp_path: Path) -> None:
-    """The things in a directory before it; what is new or still there stays."""
+    """Entries of a directory precede it; new and existing files stay."""
     here = tmp_path / "here"
 
     def change() -> None:
@@ -132,7 +132,7 @@ async def test_what_is_left_out_by_its_depth_stays(source: Path, tmp_path: Path)
 
 
 async def test_nothing_goes_where_a_link_leads(source: Path, tmp_path: Path) -> None:
-    """Somebody puts one in the place of a directory, before or behind the look at it."""
+    """A directory is replaced by a link, before or after it is listed."""
     top, outside = tmp_path / "here/top", plant(tmp_path / "outside", {"old": b"x", "b.txt": b"x"})
     found = await again(source.as_uri() + "/", tmp_path / "here", lambda: plant(top, {"sub/old": b"x"}))
     assert paths(found) == ["sub/old"]
@@ -171,7 +171,7 @@ async def test_files_of_ours_that_are_open_stay(source: Path, tmp_path: Path) ->
 
 
 async def test_another_tree_in_this_one_stays(source: Path, tmp_path: Path) -> None:
-    """Though no listing of this one has it."""
+    """The listings of the outer tree do not contain the inner tree."""
     top = tmp_path / "here/top"
     with closing(Inventory()) as inventory:
         await mirror(source.as_uri() + "/", into=tmp_path / "here", inventory=inventory)
@@ -181,11 +181,11 @@ async def test_another_tree_in_this_one_stays(source: Path, tmp_path: Path) -> N
         assert paths(list(pruner.list_surplus())) == ["gone/y"]
 
 
-# -- listings that prove nothing
+# Listings without a proven end.
 
 
 async def test_an_empty_listing_proves_nothing(source: Path, tmp_path: Path) -> None:
-    """It is also what vsftpd gives of a directory that it may not read, with a 226."""
+    """An empty listing with 226 is the reply of vsftpd for a directory that it may not read."""
 
     def change() -> None:
         for each in ("a.txt", "sub/b.txt", "sub/deep/c.txt"):

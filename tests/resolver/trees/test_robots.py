@@ -1,4 +1,4 @@
-"""What a server wants left alone: what its rules say (RFC 9309), and what is asked for because of them."""
+"""Rules of robots.txt (RFC 9309), and the requests of a walk that honors them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.resolver.trees.mirrors import contents, mirror
 ALL = "User-agent: *\n"
 US = "User-agent: resolve\n"
 
-#: Rules, the path, and whether it may be asked for.
+#: The rules, the path, and whether a request is allowed.
 ROWS = [
     ("", "/x", True),
     (ALL + "Disallow: /", "/x", False),
@@ -26,7 +26,8 @@ ROWS = [
     (US + "Disallow: /", "/x", False),
     ("User-agent: RESOLVE\nDisallow: /", "/x", False),
     ("User-agent: other\nDisallow: /", "/x", True),
-    (ALL + "Disallow: /\n" + US + "Disallow: /a", "/x", True),  # a group of ours: `*` means nothing
+    # with a group for this program, `*` is ignored
+    (ALL + "Disallow: /\n" + US + "Disallow: /a", "/x", True),
     (US + "Disallow: /a\n" + ALL + "Disallow: /\n" + US + "Disallow: /b", "/b", False),
     (US + "Disallow: /a\n" + ALL + "Disallow: /\n" + US + "Disallow: /b", "/a", False),
     ("User-agent: other\nUser-agent: resolve\nDisallow: /a", "/a", False),
@@ -45,7 +46,7 @@ ROWS = [
     ("\ufeff" + ALL + "Disallow: /", "/x", False),
     (ALL + "Nonsense: 1\nDisallow: / # all of it", "/x", False),
     ("<html><title>Not here</title><p>Disallow: /</p></html>", "/x", True),
-    ("Disallow: /", "/x", True),  # of nobody
+    ("Disallow: /", "/x", True),  # without a user agent
     (ALL.replace("\n", "\r") + "Disallow: /\r", "/x", False),
 ]
 
@@ -114,7 +115,7 @@ def test_a_host_that_wants_to_be_asked_slowly_is() -> None:
     assert started == [(0.0, "h"), (0.0, "other"), (1.0, "other"), (5.0, "h")]
 
 
-# -- in a walk
+# In a walk.
 
 INDEX = """<html><head><title>Index of /d/</title></head><body><h1>Index of /d/</h1><pre><a href="../">../</a>
 <a href="a.txt">a.txt</a>      01-Jan-2020 00:00  2
@@ -138,7 +139,7 @@ def rules(text: str) -> dict[str, Page]:
 
 
 async def test_what_it_wants_left_alone_is(nursery: trio.Nursery, tmp_path: Path) -> None:
-    """Once it is asked, behind the first request; what was typed is not asked about."""
+    """robots.txt is requested once, after the first request; a URL typed by the user is not checked."""
     server = await serve(nursery, rules(f"{ALL}Disallow: /d/*a.txt\nDisallow: /d/$"))
     found = await mirror(server.url("/d/"), into=tmp_path, heed=True)
     assert asked(server)[:2] == ["/d/", "/robots.txt"]
@@ -212,6 +213,6 @@ async def test_rules_may_be_elsewhere_and_none_are_too_far_away(
 async def test_a_delay_that_is_too_long_is_told(nursery: trio.Nursery, tmp_path: Path) -> None:
     server = await serve(nursery, rules(f"{ALL}Disallow: /\nCrawl-delay: 100000"))
     found = await mirror(server.url("/d/"), into=tmp_path, heed=True, depth=1, accept=("none",))
-    assert found.warned == []  # nothing was found to ask about
+    assert found.warned == []  # without another URL, robots.txt is not requested
     found = await mirror(server.url("/d/"), into=tmp_path, heed=True, accept=("none",))
     assert [finding.rule for finding in found.warned] == ["http:crawl-delay"]

@@ -1,4 +1,4 @@
-"""`Resolver.save_tree`: what becomes of each file of a tree, one by one, and what a ledger spares."""
+"""`Resolver.save_tree`: the outcome of each file, the ledger, and newsgroups saved as mailboxes."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ async def test_left_half_way_another_call_goes_on(source: Path, tmp_path: Path) 
 
 
 async def test_what_was_taken_for_a_file_has_no_row(nursery: trio.Nursery, tmp_path: Path) -> None:
-    """That it is a directory only asking tells: a redirect adds a slash."""
+    """Only a request shows that the entry is a directory: a redirect adds a slash."""
     server = await serve_http(
         nursery,
         {
@@ -149,7 +149,7 @@ async def test_what_was_taken_for_a_file_has_no_row(nursery: trio.Nursery, tmp_p
     assert told(await all_of(server.url("/t/"), **how)) == {"x": "skipped", "z": "skipped"}
 
 
-# A group as a mailbox: as Python's own `mailbox` reads it, and as runs that were killed leave it.
+# A newsgroup as a mailbox: as Python's `mailbox` reads it, and as a killed run leaves it.
 
 HEAD = b"Message-ID: <%d@h>\r\nFrom: a@h\r\nDate: Sun, 09 Sep 2001 01:46:40 GMT\r\nSubject: %d\r\n\r\n"
 BODIES = {
@@ -181,7 +181,7 @@ async def gather(server: NewsServer, path: Path, form: type[Mbox] | type[Maildir
 
 
 def in_mbox(path: Path) -> list[bytes]:
-    """As Python reads them; what mboxrd quoted is as it was."""
+    """Return the messages as read by Python, without the quoting of mboxrd."""
     found = mailbox.mbox(str(path), create=False)
     octets = [found.get_bytes(key) for key in found.keys()]  # noqa: SIM118
     found.close()
@@ -218,7 +218,7 @@ async def test_a_group_becomes_files(nursery: trio.Nursery, tmp_path: Path) -> N
 async def test_what_is_there_is_not_asked_for_again(
     form: type[Mbox] | type[Maildir], nursery: trio.Nursery, tmp_path: Path
 ) -> None:
-    """Not even where it was read meanwhile, and so got another name."""
+    """This also holds for messages that were read meanwhile, and thus renamed."""
     few, all_ = await serve(nursery, spool(1, 2, 5)), await serve(nursery, spool())
     held = {1, 2, 5}
     path = tmp_path / "box"
@@ -257,7 +257,7 @@ async def test_what_a_run_that_was_killed_had_begun_is_cut_off(torn: bytes, tmp_
     box.add(1, MOMENT, ARTICLES[1])
     box._note()
     whole = path.read_bytes()
-    os.close(box._fd)  # and so the lock; what is beside it stays
+    os.close(box._fd)  # this releases the lock; the state file stays
     path.write_bytes(whole + torn)
     again = Mbox(str(path), "s@h")
     again.open()
@@ -328,7 +328,7 @@ def test_a_state_is_written_as_it_grows(tmp_path: Path) -> None:
 
 
 async def test_what_fails_leaves_what_came_before(nursery: trio.Nursery, tmp_path: Path) -> None:
-    """What is gone by then is told, and passed over."""
+    """Articles removed on the server are skipped with a finding."""
     gone, broken = {b"ARTICLE 2": b"423 gone\r\n"}, {b"ARTICLE 4": b"503 broken\r\n"}
     said = {command: Behaviour(instead=reply) for command, reply in {**gone, **broken}.items()}
     server = await serve(nursery, spool(), behaviours=said)

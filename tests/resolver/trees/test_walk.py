@@ -1,4 +1,4 @@
-"""A walk through trees: what comes out of it, and what it leaves alone."""
+"""Tree walks: the files and directories they yield, loops, links, and hostile names."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def test_a_second_run_fetches_nothing_that_is_there(tmp_path: Path, nurser
 async def test_sizes_that_a_listing_told_wrong_cost_a_second_look_and_no_file(
     tmp_path: Path, nursery: trio.Nursery
 ) -> None:
-    """MLSD need not be exact (RFC 3659 7.5.7), and files grow and shrink: SIZE and MDTM are asked then."""
+    """MLSD need not be exact (RFC 3659 7.5.7), and files change: SIZE and MDTM are requested then."""
     files = {b"empty": b"", b"long": b"12345", b"right": b"12", b"short": b"123"}
     told = {b"empty": 4, b"long": 4, b"short": 4}
     server = await serve_ftp(nursery, Behaviour(tells_features=True, sizes=told))
@@ -114,15 +114,17 @@ async def test_what_is_no_directory_is_saved_by_itself(tmp_path: Path, nursery: 
 
 
 def index(*links: str) -> Page:
-    """A page as nginx writes one, of any directory."""
+    """Return an index page as nginx writes it, for any directory."""
     rows = "".join(f'<a href="{link}">{link}</a>  09-Sep-2001 01:46  7\n' for link in links)
     body = f'<title>Index of /</title><h1>Index of /</h1><hr><pre><a href="../">../</a>\n{rows}</pre><hr>'
     return Page(body.encode(), "text/html")
 
 
 async def test_index_pages_are_entered_and_documents_are_saved(tmp_path: Path, nursery: trio.Nursery) -> None:
-    """A document that a directory is answered with is `index` in it; where a redirect adds a slash there was
-    a directory."""
+    """A document as the response for a directory is saved as `index` in it.
+
+    A redirect that adds a slash leads to a directory.
+    """
     pages = {
         "/t/": index("a.txt", "sub/", "book/", "link"),
         "/t/a.txt": Page(b"a"),
@@ -151,7 +153,7 @@ async def test_index_pages_are_entered_and_documents_are_saved(tmp_path: Path, n
 
 
 async def test_nothing_outside_is_asked_for(tmp_path: Path, nursery: trio.Nursery) -> None:
-    """Neither by a link nor by a redirect."""
+    """The URL is neither linked nor reached by a redirect."""
     elsewhere = await serve_http(nursery, {"/t/x": Page(b"x"), "/t/": index("x")})
     pages = {
         "/t/": index("up", "out", "away/", "fine", "../other", elsewhere.url("/t/x"), "fine2", "fine3"),
@@ -178,7 +180,7 @@ async def test_nothing_outside_is_asked_for(tmp_path: Path, nursery: trio.Nurser
 
 
 async def test_a_loop_of_pages_ends(tmp_path: Path, nursery: trio.Nursery) -> None:
-    """Http tells of no links: the same page for the third time on one way down is a loop."""
+    """HTTP has no symbolic links to detect: the third identical page on one path is a loop."""
     page = index("a.txt", "self/")
     pages = {f"/{'self/' * depth}": page for depth in range(9)}
     pages |= {f"/{'self/' * depth}a.txt": Page(b"a") for depth in range(9)}
@@ -189,7 +191,7 @@ async def test_a_loop_of_pages_ends(tmp_path: Path, nursery: trio.Nursery) -> No
 
 
 async def test_links_up_end_nowhere(tmp_path: Path) -> None:
-    """A file system tells what a directory is, by whatever name."""
+    """The file system identifies a directory under each of its names."""
     source = plant(tmp_path / "source", TREE)
     (source / "b" / "up").symlink_to("..")
     (source / "b" / "self").symlink_to(".")
@@ -205,7 +207,7 @@ async def test_links_up_end_nowhere(tmp_path: Path) -> None:
 
 
 async def test_a_link_that_stands_here_leads_nothing_away(tmp_path: Path) -> None:
-    """What somebody placed in the directory is no way out of it."""
+    """A link in the target directory does not lead out of it."""
     source = plant(tmp_path / "source", TREE)
     aside = tmp_path / "aside"
     aside.mkdir()
@@ -254,7 +256,7 @@ async def test_names_that_lead_elsewhere_lead_nowhere(tmp_path: Path, nursery: t
 async def test_what_goes_between_listing_and_fetching_fails_alone(
     tmp_path: Path, nursery: trio.Nursery
 ) -> None:
-    """A file that is gone, one that is a directory now, and a directory that is gone."""
+    """The listed entries are a removed file, a file that became a directory, and a removed directory."""
     pages = {
         "/t/": index("gone", "now", "lost/", "stays"),
         "/t/now": moved("/t/now/", 301),
@@ -273,7 +275,7 @@ async def test_what_goes_between_listing_and_fetching_fails_alone(
 
 
 async def test_what_gives_way_to_others_is_begun_again(tmp_path: Path) -> None:
-    """Its tree is not over, and goes on where it was."""
+    """The walk is not finished, and continues with the other entries."""
     source = plant(tmp_path / "source", {"a": b"a"})
     turns = [Requeue, None]
 
@@ -300,7 +302,7 @@ async def test_what_gives_way_to_others_is_begun_again(tmp_path: Path) -> None:
 
 
 async def test_a_directory_may_be_of_any_size(tmp_path: Path, nursery: trio.Nursery) -> None:
-    """More than are named, and given out, at once; numbers that hostile names ask for are counted once."""
+    """Names and entries are processed in batches; the numbers of equal hostile names are counted once."""
     server = await serve_ftp(nursery, Behaviour(tells_features=True))
     names = [bytes(name) for name in itertools.product(b"aA", repeat=8)]
     server.root.items[b"many"] = Folder({name: File(name) for name in names})
@@ -312,7 +314,7 @@ async def test_a_directory_may_be_of_any_size(tmp_path: Path, nursery: trio.Nurs
     }
 
 
-# What tells that two listings are alike.
+# The digest that identifies equal listings.
 
 
 def _likeness(*names: str) -> str:
