@@ -1,4 +1,4 @@
-"""Servers that run beside the threads of the tests."""
+"""Servers that run in a separate thread."""
 
 from __future__ import annotations
 

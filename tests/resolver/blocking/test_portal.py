@@ -1,4 +1,4 @@
-"""Replies that live, for threads that wait: pieces, records, and leaving in the middle."""
+"""Blocking streams (pieces, entries, early exits), Ctrl-C, forks, and the end of thread and process."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def by_all(reply: blocking.LiveReply) -> bytes:
 
 
 def by_turns(reply: blocking.LiveReply) -> bytes:
-    """All ways in one body."""
+    """Read with each method in turn."""
     parts = [reply.read(0), reply.read(1), reply.read(MOST + 1), next(reply.body), reply.read(10)]
     assert [len(part) for part in parts if part is not parts[3]] == [0, 1, MOST + 1, 10]
     parts += islice(reply.iter_bytes(7), 5)
@@ -86,7 +86,7 @@ def test_what_was_left_is_closed_as_a_file_is(gopher: GopherServer) -> None:
         assert reply.read(1) == b"A"
     with blocking.entries(url_of(gopher, "/"), policy=allowing(gopher)) as entries:
         pass
-    assert reply.body.read_some(1) == b" "  # what was there already
+    assert reply.body.read_some(1) == b" "  # bytes that were already read ahead
     for read in (reply.read, lambda: next(entries)):
         with pytest.raises(ValueError, match="reply"):
             read()
@@ -104,7 +104,7 @@ def test_what_breaks_comes_behind_what_was_whole() -> None:
 
 
 class Halting:
-    """Sends a few octets, and the others when it is told to."""
+    """A server that sends a few bytes, and the others after `go_on`."""
 
     def __init__(self) -> None:
         self.port = 0
@@ -131,7 +131,7 @@ class Halting:
 
 
 def test_the_first_octets_do_not_wait_for_others() -> None:
-    """And what was begun when a callback failed, or somebody pressed Ctrl-C, is not lost."""
+    """A transfer in progress is not lost if a callback raises, or on Ctrl-C."""
     told: list[tuple[int, int]] = []
     failing = False
 
@@ -206,7 +206,7 @@ def test_a_session_closed_under_a_reply(gopher: GopherServer) -> None:
 
 
 def test_an_end_that_comes_between_two_calls_is_the_end() -> None:
-    """And not that of the call which finds it."""
+    """The end is not reported as an error of the call that finds it."""
     home, over = portal(), trio.Event()
 
     async def body() -> AsyncIterator[bytes]:
@@ -218,7 +218,7 @@ def test_an_end_that_comes_between_two_calls_is_the_end() -> None:
 
     async def take(ahead: ReadAhead) -> bytes:
         octets = await ahead.gather(1)
-        await ask(lambda: None)  # the thread that called waits still
+        await ask(lambda: None)  # the calling thread still waits
         return octets
 
     async def end() -> None:
@@ -231,19 +231,19 @@ def test_an_end_that_comes_between_two_calls_is_the_end() -> None:
         home.run(end)
 
 
-# Nobody waits for a thread that is gone: Ctrl-C, forks, the end of the thread, and that of the process.
+# Calls end if their thread is gone: Ctrl-C, forks, the end of the thread, and that of the process.
 
 
 @pytest.fixture
 def interruptible() -> Iterator[None]:
-    """Whoever runs the tests in the background has SIGINT ignored."""
+    """Enable SIGINT, which is ignored if the tests run in the background."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
 
 
 class Peer:
-    """Takes connections, and does what it is told once it has heard something; then it waits for the end."""
+    """A server that calls `act` after the first data, and then waits until the client closes."""
 
     def __init__(self, act: Callable[[], object]) -> None:
         self._act = act
@@ -283,7 +283,7 @@ def test_ctrl_c_cancels_waits_and_leaves() -> None:
 
 
 def test_the_end_of_the_thread_ends_its_calls(gopher: GopherServer) -> None:
-    """What was opened in it says so; all else begins a new one."""
+    """Sessions of the ended thread raise an error; other calls start a new thread."""
     first = portal()
     with served(Peer(first.end).start) as peer:
         policy = resolver.Policy(allow_port=frozenset({peer.port, gopher.port}))
@@ -331,7 +331,7 @@ def forked(work):
     assert os.waitpid(pid, 0)[1] == 0
 """
 
-#: Programs and what they print: each ends by itself, without an error.
+#: Programs and their output: each ends on its own, without an error.
 PROGRAMS = {
     "a fork has a thread of its own": (
         """

@@ -1,4 +1,4 @@
-"""Calls of threads that wait: the same values and errors, and callbacks in the thread that called."""
+"""Blocking sessions: results, errors, callbacks in the calling thread, files, batches and telnet."""
 
 from __future__ import annotations
 
@@ -64,12 +64,12 @@ from tests.elsewhere import served
 from tests.hang import HANG, NEVER
 from tests.resolver.blocking.conftest import allowing
 
-#: Each one-shot function, and that which waits.
+#: Each function for one URL, and its blocking counterpart.
 PAIRS = [(getattr(once, name), getattr(blocking, name)) for name in ("fetch", "info", "save")]
 
 
 class Own(Exception):
-    """A mistake of the caller's."""
+    """An error of the caller's code."""
 
 
 def url_of(server: GopherServer, path: str = "/00/about") -> str:
@@ -123,14 +123,14 @@ def test_a_function_can_be_sent_to_another_process(model: object, made: object) 
 
 
 def called(annotation: object) -> bool:
-    """May what has this annotation be something to call?"""
+    """Return whether a value of this type may be a callable."""
     return typing.get_origin(annotation) is collections.abc.Callable or any(
         called(each) for each in typing.get_args(annotation)
     )
 
 
 def test_no_callback_is_called_elsewhere() -> None:
-    """A callback that comes to be among the settings has to cross, too."""
+    """Callbacks that are added to the settings must be wrapped, too."""
     classes = (resolver.Policy, RetryPolicy, Host, ArchiveSource, ArchiveTarget)
     names = {each.__name__: each for each in classes}
     aliases = {"OnEvent": OnEvent, "Family": Family, "Given": Given, "Sync": Sync}
@@ -163,7 +163,7 @@ VARIABLE: ContextVar[str] = ContextVar("tests.variable")
 
 
 def test_callbacks_run_in_the_thread_that_called(gopher: GopherServer) -> None:
-    """Also where one session serves many: each thread is told of what it asked for, in its own context."""
+    """Threads that share a session get only the events of their own calls, in their own context."""
     heard: list[tuple[str, int, Event]] = []
 
     def listen(event: Event) -> None:
@@ -201,8 +201,8 @@ def test_a_callback_may_make_calls_itself(gopher: GopherServer) -> None:
 
 
 def test_what_a_listener_raises_passes_at_each_event(gopher: GopherServer) -> None:
-    """The call ends with it, whatever was under way; and the session goes on."""
-    left = 0  # events until the one that is fatal
+    """The call ends with the exception at any event, and the session can still be used."""
+    left = 0  # events until the listener raises
 
     def listen(event: Event) -> None:
         nonlocal left
@@ -222,7 +222,10 @@ def test_what_a_listener_raises_passes_at_each_event(gopher: GopherServer) -> No
 
 
 async def tasks() -> int:
-    """With the one that wakes who waits too long, which begins with the first who waits until a time."""
+    """Return the number of living tasks, including the timer task.
+
+    The timer task starts with the first wait that has a deadline.
+    """
     left, right = socket.socketpair()
     with left, right:
         await running().writable_by(left, math.inf)
@@ -231,7 +234,7 @@ async def tasks() -> int:
 
 @pytest.mark.parametrize("raised", [Own, KeyboardInterrupt, SystemExit])
 def test_what_ends_a_call_cancels_it(gopher: GopherServer, raised: type[BaseException]) -> None:
-    """The peer says nothing, and the connection is closed before the call is left."""
+    """The server is silent, and the connection is closed before the call returns."""
 
     def listen(event: Event) -> None:
         if isinstance(event, Connected):
@@ -278,7 +281,7 @@ async def test_credentials_that_need_no_waiting_are_taken_where_they_are_awaited
     assert await CredentialCache(lambda *_: found).request("http", "h.example", 80, None) is found
 
 
-# What a URL names as a file: read, sought in, and given to those that take files.
+# A URL as a file object: read, seek, and use by libraries.
 
 LARGE = random.Random(2).randbytes(4 * MOST)
 
@@ -331,7 +334,7 @@ def test_a_file_is_read_to_its_end(server: HttpServer) -> None:
 
 
 def test_it_is_sought_in_as_any_file(server: HttpServer) -> None:
-    """The same as with the octets in memory, for the same steps; by ranges, and not from the beginning."""
+    """The results equal those of the bytes in memory for the same steps, with ranges instead of a restart."""
     chance = random.Random(3)
     beside = io.BytesIO(ZIP)
     session = blocking.Resolver(policy=allowing(server))
@@ -378,7 +381,7 @@ def test_ftp_begins_in_the_middle(ftp: fixtures.ftp.MockFtp) -> None:
 
 
 def test_a_directory_of_files_by_a_stream(gopher: GopherServer, tmp_path: Path) -> None:
-    """What cannot be sought in can be read from its beginning."""
+    """A file without seek can be read from its beginning."""
     with blocking.open(url_of(gopher), policy=allowing(gopher)) as file:
         assert not file.seekable()
         with pytest.raises(io.UnsupportedOperation):
@@ -420,11 +423,11 @@ def test_one_that_nobody_closed(server: HttpServer) -> None:
         pass
 
 
-# Many objects saved by one call, for a thread that waits.
+# A batch in a blocking session.
 
 
 def test_an_iterator_of_outcomes(http: HttpServer, tmp_path: Path) -> None:
-    """Events are told in the thread that waits."""
+    """Events are reported in the waiting thread."""
     heard: set[int] = set()
 
     def hear(event: Event) -> None:
@@ -459,7 +462,7 @@ def test_a_session_that_is_closed_ends_it(http: HttpServer, tmp_path: Path) -> N
         list(outcomes)
 
 
-# A telnet session that a program holds without waiting itself.
+# A telnet session in a blocking session.
 
 
 def test_a_session_is_talked_to_from_a_thread() -> None:

@@ -1,4 +1,4 @@
-"""What of a session reaches the terminal that it is shown on (S15)."""
+"""Terminal output of a session: the control sequences that are passed and dropped (S15)."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ DROPPED = [
     "\0\x01\x02\x03\x04\x05\x06\x10\x11\x12\x13\x14\x15\x16\x17\x18\x19\x1a\x1c\x1d\x1e\x1f\x7f",
 ]
 
-#: What ends or cuts another thing, and the like.
+#: Sequences that end or interrupt others, and similar cases.
 MADE_OF = [
     (f"{ESC}[?1049;9999h", f"{ESC}[?1049h"),
     (f"a{ESC}]0;t{ESC}[1mb", f"a{ESC}[1mb"),
@@ -181,7 +181,7 @@ def test_what_is_left_on_is_taken_back(came: str, left: str) -> None:
     assert screen.left == b""
 
 
-#: Octets of which sequences are made, and a few that are none.
+#: Parts of control sequences, and other bytes.
 MEANINGFUL = st.lists(
     st.one_of(
         st.sampled_from([b"\x1b", b"\x1b[", b"\x1b]", b"\x1bP", b"\x1b\\", b"\x07", b"\x18", b"\xc2\x9b"]),
@@ -203,21 +203,21 @@ def test_every_cut_shows_the_same_and_nothing_more_than_is_allowed(
     assert b"".join(cut.feed(octets[start:end]) for start, end in pairwise(places)) == out
     assert cut.left == whole.left
     again = kind()
-    assert again.feed(out) == out  # what is let through is let through: nothing is made by dropping
+    assert again.feed(out) == out  # the output is stable: a dropped sequence does not create another
 
 
-# What a terminal gets of whole sessions: recorded ones, and a bulletin board's.
+# Terminal output of complete sessions: recorded ones and that of a bulletin board.
 
 RECORDINGS = sorted(Path("fixtures/recordings/telnet").glob("*.json"))
 
-#: Text, what moves, colours and clears, and nothing else.
+#: Text and sequences that move, color or clear.
 HARMLESS = re.compile(
     rb"[^\0-\x06\x10-\x1f\x7f]|\x1b[78=>DEHM]|\x1b[()][0AB]|\x1b\[\?[0-9;]+[hl]|\x1b\[[0-9;:]*[@A-MPSTXZ`a-bd-hlmrsu]"
 )
 
 
 def terminal_shown_shown(octets: bytes, shown: TerminalOutput, size: int) -> bytes:
-    """All of it, in pieces of that many octets."""
+    """Return the output for all bytes, fed in pieces of `size` bytes."""
     terminal, out = NvtTerminal(b"xterm"), b""
     for at in range(0, len(octets), size):
         for happening in terminal.feed(octets[at : at + size]):
@@ -243,7 +243,7 @@ def test_recordings_were_found() -> None:
 
 
 def read_as_utf8(text: str) -> str:
-    """What a terminal of UTF-8 makes of CP437."""
+    """Return CP437 text as a UTF-8 terminal decodes it."""
     return text.encode("cp437").decode("utf-8", "replace")
 
 

@@ -1,4 +1,4 @@
-"""S15: text from strangers on a terminal."""
+"""Untrusted text on a terminal (S15)."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def through(octets: bytes, charset: str | None, size: int) -> str:
     [
         (b"one\r\ntwo\rthree\r\n\r", None, "one\ntwo\\x0dthree\n\\x0d"),
         ("naïve 日本 🙂".encode(), None, "naïve 日本 🙂"),
-        (b"caf\xe9 na\xc3\xafve", None, "café naïve"),  # some of it is no UTF-8
-        (b"a\x9bb\xc2\x9bc", None, "a\\x9bb\\x9bc"),  # CSI, as an octet and in UTF-8
+        (b"caf\xe9 na\xc3\xafve", None, "café naïve"),  # mixed: some bytes are not UTF-8
+        (b"a\x9bb\xc2\x9bc", None, "a\\x9bb\\x9bc"),  # CSI, as a byte and in UTF-8
         (b"cut \xe6\x97", None, "cut æ\\x97"),  # ended inside a character
         ("\u202e".encode(), "utf-8", "\\u202e"),
         ("\ufeffa\u200b\U000e0041".encode(), None, "\\ufeffa\\u200b\\U000e0041"),
