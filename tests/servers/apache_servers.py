@@ -1,4 +1,4 @@
-"""Apache httpd from Debian's package: pages that want Digest (mod_auth_digest), and one that sets cookies."""
+"""Apache httpd from Debian's package: pages behind Digest (mod_auth_digest), and a page that sets cookies."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PAGE = b"What the door keeps.\n"
 
 @dataclass(frozen=True)
 class ApacheServer:
-    """A running server. `log` has a line a request: its line, status, who asked, and the cookies it sent."""
+    """A running server. `log` has a line per request: request line, status, user, cookies received."""
 
     port: int
     log: Path
@@ -30,9 +30,12 @@ class ApacheServer:
         return f"http://{user}{LOOPBACK}:{self.port}{path}"
 
     def requests(self) -> list[list[str]]:
-        """The fields of each line of the log so far. A line is written when the request is done with, which
-        the client may know before: one more request on the one thread that serves, and all are there. It
-        waits for no connection that is kept, as a process of the prefork module does: three seconds each."""
+        """Return the fields of each line of the log so far.
+
+        Apache writes the line after the response, so the client may be ahead of the log. The single server
+        thread handles requests in order: after one more request, all earlier lines are written. The event
+        module does not wait for idle keep-alive connections; the prefork module would, three seconds each.
+        """
         with socket.create_connection((LOOPBACK, self.port)) as asking:
             asking.sendall(_MARK + b" HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
             while asking.recv(4096):
@@ -43,7 +46,7 @@ class ApacheServer:
 
 @contextmanager
 def apache(folder: Path) -> Iterator[ApacheServer]:
-    """`folder` has to be reachable for everybody, as it gives up root."""
+    """Run the server; `folder` must be world-accessible, because the server drops root privileges."""
     program = "usr/sbin/apache2"
     files = find("apache", program)
     pages = folder / "pages"

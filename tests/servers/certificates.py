@@ -1,4 +1,4 @@
-"""A certificate authority of the test session and the files of a server certificate made by it."""
+"""A certificate authority for the test session, and the files of a server certificate issued by it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import trustme
 
 @dataclass(frozen=True)
 class Certificates:
-    """PEM files. `authority` is what a client trusts; `combined` holds key and chain in one file.
+    """PEM files: `authority` is for the clients' trust store; `combined` holds key and chain.
 
     The certificate is for localhost, 127.0.0.1 and ::1.
     """

@@ -1,4 +1,4 @@
-"""Real servers as fixtures: each is started when the first test asks for it and ends with the session."""
+"""Real servers as fixtures: a server starts with the first test that needs it and ends with the session."""
 
 from __future__ import annotations
 
@@ -26,8 +26,10 @@ from tests.servers.telnet_servers import telnetd, telnetd_with_login, telnetd_wi
 
 @contextmanager
 def open_folder() -> Iterator[Path]:
-    """One that everybody may enter, as a server that gives up root does: not below pytest's own folder, which
-    only its owner may."""
+    """Yield a world-accessible folder, for servers that drop root privileges.
+
+    It is not below pytest's own folder, which only the owner may enter.
+    """
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
         yield Path(folder)
@@ -94,7 +96,6 @@ def _pure_ftpd(ftp_site: FtpSite, tmp_path_factory: pytest.TempPathFactory) -> I
 
 @pytest.fixture(params=["vsftpd", "proftpd", "pure_ftpd"])
 def ftp_server(request: pytest.FixtureRequest) -> FtpServer:
-    """Each of the three in turn."""
     server: FtpServer = request.getfixturevalue(request.param)
     return server
 

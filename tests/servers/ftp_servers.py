@@ -1,12 +1,16 @@
 """vsftpd, ProFTPD and Pure-FTPd from Debian's packages, each serving `ftp_tree`, inetd style.
 
-Each has a port per flavour: `plain`; `tls`, where AUTH TLS is required; `implicit`, TLS from the first
-octet (not Pure-FTPd, which has none). vsftpd also has `ascii`, for it converts in TYPE A only if told
-to; Pure-FTPd has `tls-data`, for otherwise it takes data connections without TLS, and `few`, which cuts
-listings at 20 names.
-The plain vsftpd has a log of what it sent.
-Anonymous users and `namespace.USER` log in; the latter is at home in home/bob. TLS settings are the
-servers' own: vsftpd and ProFTPD demand that data connections resume the control connection's session.
+Each server has a port per flavour:
+- `plain`
+- `tls`: AUTH TLS is required
+- `implicit`: TLS from the first byte (not Pure-FTPd, which does not support it)
+- `ascii` (vsftpd only): converts in TYPE A, which vsftpd does only if configured
+- `tls-data` (Pure-FTPd only): refuses data connections without TLS, which `tls` of Pure-FTPd accepts
+- `few` (Pure-FTPd only): truncates listings at 20 names
+
+The plain vsftpd logs its transfers. Anonymous users and `namespace.USER` can log in; the home directory of
+the latter is home/bob. TLS settings are the servers' defaults: vsftpd and ProFTPD demand that data
+connections resume the control connection's session.
 """
 
 from __future__ import annotations
@@ -24,9 +28,9 @@ from tests.servers.service import inetd
 
 @dataclass(frozen=True)
 class FtpSite:
-    """What the servers share: the files, the certificates, and the command that gives them accounts.
+    """The files, the certificates, and the wrapper command that gives the servers their accounts.
 
-    `tree` has to be reachable for everybody, as the servers give up root.
+    `tree` must be world-accessible, because the servers drop root privileges.
     """
 
     tree: Path
@@ -36,8 +40,10 @@ class FtpSite:
 
 @dataclass(frozen=True)
 class FtpServer:
-    """A running server: its port by flavour, and the authority that its certificate comes from. `log` has a
-    line for each file that was sent, before the server says that it was."""
+    """A running server: its port by flavour, and the authority of its certificate.
+
+    `log` has a line for each file sent, written before the server reports the end of the transfer.
+    """
 
     name: str
     ports: Mapping[str, int]
@@ -45,7 +51,7 @@ class FtpServer:
     log: Path | None = None
 
     def sent(self) -> int:
-        """How many files were sent so far."""
+        """Return the number of files sent so far."""
         assert self.log is not None
         return self.log.read_bytes().count(b"\n") if self.log.exists() else 0
 
@@ -76,7 +82,10 @@ def vsftpd(site: FtpSite, folder: Path) -> Iterator[FtpServer]:
 
 @contextmanager
 def vsftpd_at(hosts: Iterable[str], site: FtpSite, folder: Path) -> Iterator[list[tuple[str, int]]]:
-    """The plain one at each of these addresses, with its port there; data connections are there, too."""
+    """Run the plain server at each address; yield each address with its port.
+
+    Data connections use the same address.
+    """
     program = "usr/sbin/vsftpd"
     files = find("vsftpd", program)
     cell = folder / "cell"
@@ -142,7 +151,8 @@ def pure_ftpd(site: FtpSite, folder: Path) -> Iterator[FtpServer]:
     flavours = {"plain": "0", "few": "0", "tls": "2", "tls-data": "3"}
 
     def command(flavour: str) -> list[str]:
-        # -A chroot, -H no look-ups, -u 1 any uid but root's, -z names with a dot, -l unix: our accounts
+        # -A chroot, -H no DNS lookups, -u 1 any uid except root's, -z names with a dot, -l unix: the test
+        # accounts
         switches = ["-A", "-H", "-u", "1", "-z", "-f", "none", "-l", "unix"]
         tls = ["-Y", flavours[flavour], "-2", str(site.certificates.combined)]
         few = ["-L", "20:1"] if flavour == "few" else []
@@ -160,7 +170,6 @@ def _flavours(
     flavours: Iterable[str],
     command: Callable[[str], list[str]],
 ) -> Iterator[dict[str, int]]:
-    """One listening port per flavour."""
     with ExitStack() as stack:
         ports: dict[str, int] = {}
         for flavour in flavours:
@@ -171,12 +180,11 @@ def _flavours(
 
 
 def _always(command: list[str]) -> Callable[[int], list[str]]:
-    """The same command whatever the port."""
     return lambda port: command
 
 
 def _write(path: Path, lines: Iterable[str]) -> Path:
-    """A configuration file that only its owner may read and write, as the servers demand."""
+    """Write a configuration file with mode 600, as the servers demand."""
     path.touch(0o600)
     path.write_text("".join(f"{line}\n" for line in lines))
     return path

@@ -1,14 +1,14 @@
-"""The files that the real FTP servers serve. Names are octets; some are not valid UTF-8.
+"""The files that the real FTP servers serve. Names are bytes; some are not valid UTF-8.
 
-The content decides the tests: line ends of every kind, all octets, a large file, names that a client
-must quote or might misread, links, and places that may not be read.
+The tests depend on the content: line ends of every kind, all byte values, a large file, names that a client
+must quote or might misread, links, and unreadable files and folders.
 """
 
 from __future__ import annotations
 
 import os
 
-#: The time stamp of every file: 2001-09-09T01:46:40Z.
+#: The modification time of every file: 2001-09-09T01:46:40Z.
 MODIFIED = 1_000_000_000
 
 LINES = b"line one\nline two\n\nlast line\n"
@@ -49,7 +49,7 @@ NAMES: tuple[bytes, ...] = (
     b"name.unknownsuffix",
 )
 
-#: A folder 20 levels down, and how to get there.
+#: A folder 20 levels deep, and its path.
 DEEP = b"/".join(b"d%02d" % level for level in range(1, 21))
 
 FILES: dict[bytes, bytes] = {
@@ -81,12 +81,12 @@ LINKS: dict[bytes, bytes] = {
 }
 
 EMPTY_FOLDERS: tuple[bytes, ...] = (b"pub/emptydir",)
-#: What the servers' user may not read.
+#: Paths that the servers' user may not read.
 CLOSED: tuple[bytes, ...] = (b"pub/unreadable.txt", b"pub/noaccess")
 
 
 def write_ftp_tree(top: bytes) -> None:
-    """Write the whole tree below the folder `top`, readable for everybody but where it is `CLOSED`."""
+    """Write the tree below the folder `top`, world-readable except for `CLOSED`."""
     for folder in {*EMPTY_FOLDERS, *(os.path.dirname(name) for name in FILES)}:
         os.makedirs(os.path.join(top, folder), exist_ok=True)
     for name, content in FILES.items():

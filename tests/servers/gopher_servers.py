@@ -11,32 +11,32 @@ from tests.servers.certificates import Certificates
 from tests.servers.packages import find
 from tests.servers.service import LOOPBACK, daemon, inetd, reserved_port
 
-#: PyGopherd's is Debian's own, whatever ours is: it needs modules that newer ones have no more.
+#: PyGopherd needs Debian's own Python: it imports modules that newer versions removed.
 _DEBIAN_PYTHON = "/usr/bin/python3"
 
 
 @dataclass(frozen=True)
 class GopherServer:
-    """A running server. `authority` is None where it has no TLS."""
+    """A running server. `authority` is set only if the server has TLS."""
 
     name: str
     port: int
     authority: Path | None
 
     def url(self, rest: str, scheme: str = "gopher") -> str:
-        """The URL of what follows the slash: the type, the selector and so on."""
+        """Return the URL with `rest` after the slash: the type, the selector and so on."""
         return f"{scheme}://{LOOPBACK}:{self.port}/{rest}"
 
 
 @contextmanager
 def gophernicus(tree: Path, folder: Path) -> Iterator[GopherServer]:
-    """Inetd style, as Debian runs it; without shared memory (-nm), the network's time or the syslog."""
+    """Run the server inetd style, as Debian does; without shared memory (-nm), network time or syslog."""
     program = "usr/sbin/gophernicus"
     files = find("gophernicus", program)
 
     def command(port: int) -> list[str]:
         places = ["-r", str(tree), "-h", LOOPBACK, "-p", str(port)]
-        # -nr: whoever runs the tests runs the server, in CI that is root
+        # -nr: the server runs as the user of the tests, in CI as root
         return [str(files.path(program)), *places, "-nm", "-ns", "-nv", "-nu", "-nr"]
 
     with inetd(command, files.environment(), folder / "gophernicus.log") as port:
@@ -45,7 +45,7 @@ def gophernicus(tree: Path, folder: Path) -> Iterator[GopherServer]:
 
 @contextmanager
 def pygopherd(tree: Path, folder: Path, certificates: Certificates) -> Iterator[GopherServer]:
-    """Its own daemon, plain and TLS on one port."""
+    """Run the daemon; it serves plain and TLS connections on one port."""
     program = "usr/sbin/pygopherd"
     files = find("pygopherd", program)
     types = folder / "mime.types"

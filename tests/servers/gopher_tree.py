@@ -1,16 +1,16 @@
 """The files that the real Gopher servers serve.
 
-Texts with every odd thing about periods and line ends, octets of every value, folders with and
-without a menu of their own, and a script that answers searches.
+Texts with unusual periods and line ends, bytes of every value, folders with and without a gophermap, and a
+script that answers searches.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-#: Every octet, and what a text reader would spoil: CR LF, a lone period, no final line end.
+#: Every byte value, and input that a text reader would alter: CR LF, a lone period, no final line end.
 OCTETS = bytes(range(256)) * 4 + b"\r\n.\r\n..\n."
-#: 1 MiB; larger than any buffer on the way.
+#: 1 MiB; larger than any buffer involved.
 LARGE = b"".join(b"%015d\n" % number for number in range(65_536))
 #: One white pixel.
 GIF = bytes.fromhex("474946383961 01000100800000 FFFFFF000000 2C000000000100010000 02024401003B")
@@ -34,7 +34,7 @@ FILES: dict[str, bytes] = {
     "odd/target.txt": b"found\n",
 }
 
-#: A menu written by hand; fields are separated by TAB, lines without one are prose.
+#: A menu written by hand; fields are separated by TAB, lines without TAB are prose.
 ODD_MENU = (
     "Prose at the top\n"
     "\n"
@@ -47,14 +47,14 @@ ODD_MENU = (
     "Grüße\n"
 ).encode()
 
-#: Answers a search with one item whose display string holds the words, from either server's variable.
+#: Answers a search with one item; its display string holds the search terms, from either server's variable.
 SEARCH = b"""#!/bin/sh
 printf '0Found %s\\t/about.txt\\t%s\\t%s\\r\\n' "${SEARCHREQUEST-$QUERY_STRING}" 127.0.0.1 "$SERVER_PORT"
 """
 
 
 def write_gopher_tree(top: Path) -> None:
-    """Write the whole tree below `top`, readable for everybody, as the servers demand."""
+    """Write the tree below `top`, world-readable, as the servers demand."""
     for name, content in {**FILES, "odd/gophermap": ODD_MENU, "cgi-bin/search": SEARCH}.items():
         path = top / name
         path.parent.mkdir(parents=True, exist_ok=True)

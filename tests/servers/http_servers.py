@@ -1,4 +1,4 @@
-"""nginx from Debian's package, serving `http_tree` plain, inside TLS, and there in HTTP/2."""
+"""nginx from Debian's package: `http_tree` over plain http, over TLS, and over TLS with HTTP/2."""
 
 from __future__ import annotations
 
@@ -30,8 +30,10 @@ _MARK = b"GET /nothing?mark"
 
 @dataclass(frozen=True)
 class HttpServer:
-    """A running server. `log` has a line a request: connection, request line, status, Range, Cookie. HTTP/2
-    is spoken on a port of its own."""
+    """A running server. `log` has a line per request: connection, request line, status, Range, Cookie.
+
+    HTTP/2 has a separate port.
+    """
 
     port: int
     tls_port: int
@@ -47,8 +49,11 @@ class HttpServer:
         return f"https://{user}{LOOPBACK}:{self.http2_port}{path}"
 
     def requests(self) -> list[list[str]]:
-        """The fields of each line of the log so far. nginx writes a line when it has done with a request,
-        which the client may know before: one more request, and all lines before it are there."""
+        """Return the fields of each line of the log so far.
+
+        nginx writes the line after the response, so the client may be ahead of the log. After one more
+        request, all earlier lines are written.
+        """
         with socket.create_connection((LOOPBACK, self.port)) as asking:
             asking.sendall(_MARK + b" HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
             while asking.recv(4096):
@@ -68,8 +73,10 @@ def write_http_tree(tree: Path) -> None:
 def nginx(
     tree: Path, folder: Path, certificates: Certificates, *, also: Sequence[str] = ()
 ) -> Iterator[HttpServer]:
-    """One process of its own: as whoever runs the tests, with nothing written outside `folder`. It listens at
-    further addresses, `also` of loopback, without TLS."""
+    """Run one process as the user of the tests; it writes only inside `folder`.
+
+    It also listens at the loopback addresses `also`, without TLS.
+    """
     program = "usr/sbin/nginx"
     files = find("nginx", program)
     (folder / "passwords").write_text("user:{PLAIN}password\n")

@@ -1,12 +1,12 @@
-"""Keep a server running until our standard input ends, so that nothing outlives the test session.
+"""Keep a server running until standard input ends, so that no server outlives the test session.
 
 usage: keeper.py COMMAND...              run the command once
        keeper.py --listen FD COMMAND...  inetd style: run it once for every connection that the listening
                                          socket FD accepts, the connection as its standard input and output
 
-A program of its own, standard library only: it is also the first process of the namespaces in which
-the FTP servers run, so it buries whatever children it is left with. Each command gets a session and
-with it a process group, and the whole group is ended.
+A separate program that uses only the standard library. It is also the first process of the namespaces in
+which the FTP servers run, so it reaps orphaned children. Each command gets a session and with it a process
+group, and the keeper ends the complete group.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ import socket
 import sys
 import time
 
-#: How long a server may take to end by itself, in seconds, before it is killed.
+#: Seconds that a server may take to terminate before it is killed.
 _GRACE = 1.0
 
 
 def keep(command: list[str]) -> None:
-    """Run the command until standard input ends; its output ends when it does."""
+    """Run the command until standard input ends, and then end it."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     process = _spawn(command, (nowhere, 1, 2))
     for descriptor in (1, 2):
@@ -35,7 +35,7 @@ def keep(command: list[str]) -> None:
 
 
 def serve(listener: socket.socket, command: list[str]) -> None:
-    """Run the command once a connection until standard input ends."""
+    """Run the command once per connection until standard input ends."""
     running: set[int] = set()
     with selectors.DefaultSelector() as selector:
         selector.register(0, selectors.EVENT_READ)
@@ -58,7 +58,7 @@ def _spawn(command: list[str], descriptors: tuple[int, int, int]) -> int:
 
 
 def _buried() -> set[int]:
-    """The children that have ended, ours and those left to us."""
+    """Reap and return the children that ended, adopted orphans included."""
     ended: set[int] = set()
     with contextlib.suppress(ChildProcessError):
         while (process := os.waitpid(-1, os.WNOHANG)[0]) != 0:
@@ -77,7 +77,8 @@ def _end(running: set[int]) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})  # so that it can be waited for
+    # Block SIGCHLD, so that the process can wait for it.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
     if arguments[:1] != ["--listen"]:
         keep(arguments)
     else:

@@ -1,4 +1,4 @@
-"""A run of the command with a ledger that is killed behind so many files that it brought (SIGKILL)."""
+"""A run of the command with a ledger, killed (SIGKILL) after a given number of fetched files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ def command(*words: str) -> list[str]:
 
 
 def save_list(folder: Path, *options: str, most: int | None) -> int:
-    """`list` into `files` with `ledger`, all three in the folder; None kills nothing. The exit status."""
+    """Fetch the URLs of `list` into `files` with `ledger`, all three in the folder; return the exit status.
+
+    With `most`, the run is killed after so many files.
+    """
     words = ["get", "-i", "list", "-d", "files", "--ledger", "ledger", "--json", "-qq", "-t", "1", *options]
     own = {**environment(), "PYTHONPATH": str(CHECKOUT), "PYTHONUNBUFFERED": "1"}
     with Program(words, loaded=COMMANDS, environment=own, folder=folder) as process:

@@ -1,7 +1,7 @@
-"""A private namespace in which the FTP servers find accounts of our own, and end with their keeper.
+"""A private namespace in which the FTP servers find the test accounts; it ends with its keeper.
 
-There /etc/passwd, /etc/shadow and /etc/pam.d are copies with the users `ftp` (anonymous) and `bob`
-added, so the machine's accounts stay as they are. Needs root and a kernel that lets us mount.
+Inside, /etc/passwd, /etc/shadow and /etc/pam.d are copies with the users `ftp` (anonymous) and `bob` added;
+the machine's accounts are unchanged. Needs root and a kernel that allows mounts.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from tests.servers.packages import unavailable
 
 USER = "bob"
 PASSWORD = "secret pw"
-#: The name under which a server asks PAM for our accounts.
+#: The name under which a server asks PAM for the test accounts.
 PAM_SERVICE = "resolve-tests"
 
 _NOBODY = 65534
-#: Processes too: their servers leave children behind, which end when the first process does.
+#: A process namespace too: servers leave children behind, which end when the first process does.
 _UNSHARE = ["unshare", "--mount", "--pid", "--fork", "--kill-child"]
 
 
 def write_accounts(folder: Path, tree: Path) -> list[str]:
-    """Write the account files into `folder`; the command that runs its arguments where they are /etc's.
+    """Write the account files into `folder`; return a command that runs its arguments with them as /etc's.
 
-    `ftp` is at home in `tree`, `bob` in `tree/./home/bob`: chrooted to the first part by the servers
-    that know this notation.
+    The home of `ftp` is `tree`, that of `bob` is `tree/./home/bob`. Servers that support this notation chroot
+    to the part before `/./`.
     """
-    if os.geteuid() != 0:  # nor could anybody make them available, so that requiring them is no use
+    if os.geteuid() != 0:  # always skip: without root, requiring the servers cannot make them available
         pytest.skip("FTP servers need root: they switch users and have account files of their own")
     if subprocess.run([*_UNSHARE, "true"], capture_output=True).returncode != 0:
         unavailable("FTP servers need a mount and process namespace, which this machine does not allow")
@@ -44,12 +44,12 @@ def write_accounts(folder: Path, tree: Path) -> list[str]:
     return [*_UNSHARE, "sh", "-c", f'{mounts} exec "$@"', str(folder)]
 
 
-#: A password that is wrong is refused at once, and not after seconds.
+#: nodelay: a wrong password is refused immediately, not after seconds.
 PAM_RULES = (("auth", "unix.so nodelay"), ("account", "unix.so"), ("session", "permit.so"))
 
 
 def hashed_password(password: str = PASSWORD) -> str:
-    """The password as crypt(3) knows it (SHA-512)."""
+    """Return the crypt(3) hash of the password (SHA-512)."""
     made = subprocess.run(["openssl", "passwd", "-6", password], capture_output=True, check=True, text=True)
     return made.stdout.strip()
 
@@ -65,6 +65,6 @@ def _write_passwords(folder: Path, tree: Path) -> None:
 
 
 def _without(names: dict[str, str], path: str) -> str:
-    """The machine's file without lines of these users; its own end their lines."""
+    """Return the machine's file without the lines of these users; a missing final line end is added."""
     lines = Path(path).read_text().splitlines()
     return "".join(f"{line}\n" for line in lines if line.partition(":")[0] not in names)

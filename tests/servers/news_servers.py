@@ -1,9 +1,13 @@
 """INN from Debian's packages with the articles of `news_spool`.
 
-A port per flavour: `transit`, innd, which hands a reader on to nnrpd at MODE READER; `plain`, where
-anonymous users read all but private.*, and TLS is to be had by STARTTLS; `login`, nothing without a
-login; `secret`, and that only inside TLS; `implicit`, TLS from the first octet. All but the first are
-nnrpd, inetd style.
+A port per flavour:
+- `transit`: innd, which hands a reader over to nnrpd at MODE READER
+- `plain`: anonymous users read all groups except private.*; STARTTLS is offered
+- `login`: every access needs a login
+- `secret`: every access needs a login inside TLS
+- `implicit`: TLS from the first byte
+
+All except `transit` are nnrpd, inetd style.
 """
 
 from __future__ import annotations
@@ -23,16 +27,16 @@ from tests.servers.service import LOOPBACK, activated, inetd
 USER = "alice"
 PASSWORD = "p:ss/w@rd"
 
-#: Seconds for innd to come up and to take an article on a busy machine.
+#: Seconds that innd may take to start and to accept an article on a busy machine.
 _PATIENCE = 30.0
-#: INN runs as user and group `news` and as nobody else. In a namespace of our own that is who we are, so
-#: it needs no root, and its files and ours have the same owner. 9 is what Debian has given to `news`.
+#: INN runs only as user and group `news` (9 in Debian). A user namespace maps the user of the tests to
+#: `news`: INN needs no root, and its files have the same owner as the test files.
 _AS_NEWS = ["unshare", "--user", "--map-user=9", "--map-group=9"]
 
 
 @dataclass(frozen=True)
 class NewsServer:
-    """A running server: its port by flavour, and the authority that its certificate comes from."""
+    """A running server: its port by flavour, and the authority of its certificate."""
 
     ports: Mapping[str, int]
     authority: Path
@@ -64,7 +68,6 @@ def inn(folder: Path, certificates: Certificates) -> Iterator[NewsServer]:
 
 
 def _always(command: list[str]) -> Callable[[int], list[str]]:
-    """The same command whatever the port."""
     return lambda port: command
 
 
@@ -99,7 +102,7 @@ def _write_configuration(folder: Path, programs: Path, certificates: Certificate
 
 
 def _readers(folder: Path, setting: str = "") -> str:
-    """readers.conf(5): how to log in, and what those may read who have."""
+    """Return readers.conf(5): the login method, and the access of logged-in users."""
     check = f'auth: "ckpasswd -f {folder}/passwords"'
     users = f'access users {{\n users: "{USER}"\n newsgroups: "*"\n access: R\n}}\n'
     return f'auth all {{\n hosts: "*"\n {check}\n {setting}\n}}\n{users}'

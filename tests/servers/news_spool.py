@@ -1,7 +1,7 @@
-"""What the news server is given: groups, and articles with every oddity that INN stores and sends.
+"""The groups and articles of the news server, with every irregularity that INN stores and sends.
 
-Articles go in by IHAVE (RFC 3977 6.3.2), the way one server feeds another, for only so are octets taken
-as they are. The server puts its name in front of Path and adds Xref; nothing else changes.
+Articles are fed by IHAVE (RFC 3977 6.3.2), as between servers, because only IHAVE stores the bytes unchanged.
+The server prepends its name to Path and adds Xref; all other bytes are unchanged.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _PARTS = b"\r\n".join(
 
 @dataclass(frozen=True)
 class Article:
-    """`fields` are the ones beyond the usual, each with its CR LF; `title` is the decoded subject."""
+    """An article: `fields` are additional header lines, each with CR LF; `title` is the decoded subject."""
 
     message_id: str
     body: bytes
@@ -65,7 +65,7 @@ class Article:
 
     @property
     def head(self) -> list[bytes]:
-        """The lines that come back as they were sent."""
+        """Return the header lines that the server sends unchanged."""
         lines = [
             b"From: A Person <person@example.test>",
             b"Newsgroups: " + self.groups.encode(),
@@ -81,7 +81,7 @@ class Article:
         return b"\r\n".join(lines)
 
 
-#: In test.prose, by number.
+#: The articles in test.prose, by number.
 PROSE = {
     1: Article("plain@example.test", b"Hello, world.\r\n"),
     2: Article("dots@example.test", b".\r\n..\r\n.one\r\n..two\r\nmid . dle\r\n. \r\nlast\r\n.\r\n"),
@@ -127,12 +127,15 @@ _OTHERS = (
 
 
 def feed(port: int, patience: float) -> None:
-    """Give all articles to the server. Raises `RuntimeError` for one that is not taken."""
+    """Feed all articles to the server.
+
+    Raises `RuntimeError` if the server does not accept an article.
+    """
     take(port, (*PROSE.values(), *_OTHERS), patience)
 
 
 def take(port: int, articles: Iterable[Article], patience: float) -> None:
-    """The same of these."""
+    """Feed these articles to the server."""
     with (
         socket.create_connection((LOOPBACK, port), patience) as connection,
         connection.makefile("rwb") as stream,

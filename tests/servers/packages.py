@@ -1,7 +1,7 @@
-"""Where the files of a real server are: unpacked by `unpack.sh`, or installed on this machine.
+"""The files of a real server: unpacked by `unpack.sh`, or installed on this machine.
 
-A server that is not there skips its tests and says how to get it; where `RESOLVE_SERVERS=required` is
-set, as in CI, it fails them instead.
+If a server is missing, its tests are skipped with a hint how to install it. If `RESOLVE_SERVERS=required` is
+set, as in CI, they fail.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _CHECKOUT = Path(__file__).parents[2]
 
 @dataclass(frozen=True)
 class Unpacked:
-    """One server's files below `root`, which is `/` where the package is installed."""
+    """The files of one server below `root`, which is `/` if the package is installed."""
 
     root: Path
 
@@ -26,7 +26,7 @@ class Unpacked:
         return self.root / name
 
     def environment(self) -> dict[str, str]:
-        """Our environment with the libraries and Python modules that came with the server."""
+        """Return this process's environment with the server's libraries and Python modules added."""
         environment = dict(os.environ)
         if self.root != Path("/"):
             arch = f"{os.uname().machine}-linux-gnu"
@@ -38,14 +38,14 @@ class Unpacked:
 
 
 def unavailable(reason: str) -> NoReturn:
-    """Skip the test, or fail it where the servers are required."""
+    """Skip the test, or fail it if the servers are required."""
     if os.environ.get("RESOLVE_SERVERS") == "required":
         pytest.fail(reason)
     pytest.skip(reason)
 
 
 def find(server: str, program: str) -> Unpacked:
-    """The files of `server`, known by its `program` (a path relative to the root)."""
+    """Return the files of `server`, located by its `program` (a path relative to the root)."""
     folder = Path(os.environ.get("RESOLVE_SERVERS_ROOT") or _CHECKOUT / ".servers")
     for root in (folder / server, Path("/")):
         if (root / program).is_file():

@@ -12,7 +12,7 @@ from tests.servers.certificates import Certificates
 from tests.servers.packages import find
 from tests.servers.service import LOOPBACK, daemon, inetd, reserved_port
 
-#: A tiny dictionary, as `dictfmt -j` reads it.
+#: A tiny dictionary in the format of `dictfmt -j`.
 _PETS = """\
 :cat:A small animal
 .that purrs.
@@ -20,7 +20,7 @@ _PETS = """\
 :café:Where they meet.
 """
 
-#: In place of `finger`: says what it was told to look for, where that is nothing too.
+#: Replaces `finger`: prints the name it was asked for, even an empty one.
 _FINGER = """\
 #!/bin/sh
 echo "Asked for:$(printf ' [%s]' "$@")"
@@ -46,7 +46,7 @@ ErrorLog = "-"
 
 @contextmanager
 def dictd(folder: Path) -> Iterator[str]:
-    """The URL of one that has a database `pets`; inetd style."""
+    """Run dictd with a database `pets`, inetd style; yield its URL."""
     program = "usr/sbin/dictd"
     files = find("dictd", program)
     pets, configuration = folder / "pets", folder / "dictd.conf"
@@ -60,7 +60,7 @@ def dictd(folder: Path) -> Iterator[str]:
     )
     configuration.write_text(f'database pets {{ data "{pets}.dict" index "{pets}.index" }}\n')
     for name in ("pets.dict", "pets.index", "dictd.conf"):
-        (folder / name).chmod(0o644)  # it gives up root
+        (folder / name).chmod(0o644)  # dictd drops root privileges
 
     def command(port: int) -> list[str]:
         return [str(files.path(program)), "-i", "-c", str(configuration)]
@@ -71,7 +71,7 @@ def dictd(folder: Path) -> Iterator[str]:
 
 @contextmanager
 def fingerd(folder: Path) -> Iterator[str]:
-    """The URL of one that has `_FINGER` look for people; inetd style."""
+    """Run in.fingerd with `_FINGER` as its finger program, inetd style; yield its URL."""
     program = "usr/sbin/in.fingerd"
     files = find("fingerd", program)
     script = folder / "finger"
@@ -87,15 +87,17 @@ def fingerd(folder: Path) -> Iterator[str]:
 
 @contextmanager
 def molly_brown(folder: Path, certificates: Certificates) -> Iterator[str]:
-    """The URL of one that is about to listen: it does not say when, so whoever is first has to have
-    patience."""
+    """Start the server and yield its URL.
+
+    It does not report when it listens, so the first client must retry.
+    """
     program = "usr/bin/molly-brown"
     files = find("molly-brown", program)
     capsule, configuration = folder / "capsule", folder / "molly.conf"
     capsule.mkdir()
     for name, text in _CAPSULE.items():
         (capsule / name).write_text(text)
-        (capsule / name).chmod(0o644)  # it serves what everybody may read, and no more
+        (capsule / name).chmod(0o644)  # the server serves only world-readable files
     capsule.chmod(0o755)
     with reserved_port() as port:
         configuration.write_text(_MOLLY.format(port=port, tls=certificates, folder=folder))

@@ -1,5 +1,7 @@
-"""tinyproxy, Squid and Dante from Debian's packages: proxies of http, of http inside TLS and of SOCKS5. The
-first and the last are there open and with a login; Squid wants Digest."""
+"""tinyproxy, Squid and Dante from Debian's packages: http proxies, an https proxy and SOCKS5 proxies.
+
+tinyproxy and Dante run both without and with a login; Squid demands Digest.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +14,13 @@ from tests.servers.certificates import Certificates
 from tests.servers.packages import find
 from tests.servers.service import LOOPBACK, daemon, reserved_port
 
-#: Who logs in at tinyproxy; at Dante it is `namespace.USER`.
+#: The login for tinyproxy; Dante's is `namespace.USER`.
 USER, PASSWORD = "bob", "sekret"
 
 
 @dataclass(frozen=True)
 class ProxyServer:
-    """A running proxy. `log` has what it says of each connection."""
+    """A running proxy. `log` has its messages about each connection."""
 
     scheme: str
     port: int
@@ -30,7 +32,7 @@ class ProxyServer:
 
 @contextmanager
 def tinyproxy(folder: Path, *, login: bool = False, ports: Sequence[int] = ()) -> Iterator[ProxyServer]:
-    """With `ports`, CONNECT goes to these alone."""
+    """Run tinyproxy; with `ports`, it allows CONNECT only to them."""
     program = "usr/bin/tinyproxy"
     files = find("tinyproxy", program)
     configuration = folder / "tinyproxy.conf"
@@ -55,8 +57,10 @@ LogLevel Info
 
 @contextmanager
 def squid(folder: Path, certificates: Certificates) -> Iterator[ProxyServer]:
-    """In TLS alone, and for those who prove by Digest that they are `USER`. `folder` has to be reachable for
-    everybody, as it gives up root."""
+    """Run Squid over TLS only; clients must log in as `USER` by Digest.
+
+    `folder` must be world-accessible, because the server drops root privileges.
+    """
     program = "usr/sbin/squid"
     files = find("squid", program)
     users = folder / "users"
@@ -66,7 +70,7 @@ def squid(folder: Path, certificates: Certificates) -> Iterator[ProxyServer]:
         log = folder / "squid.log"
         text = _SQUID.format(port=port, folder=folder, pem=certificates.combined, root=files.root)
         configuration.write_text(text)
-        name = f"squid{port}"  # of what it shares in memory, which belongs to whoever ran one before
+        name = f"squid{port}"  # of its shared memory, which may belong to the user of an earlier run
         command = [str(files.path(program)), "-N", "-d", "1", "-n", name, "-f", str(configuration)]
         try:
             with daemon(command, files.environment(), log, ready="storeLateRelease"):
@@ -76,8 +80,8 @@ def squid(folder: Path, certificates: Certificates) -> Iterator[ProxyServer]:
                 left.unlink()
 
 
-#: It says that it accepts before it does, and what is waited for a second later. Its files are where the
-#: package would have them, below the root that it was unpacked to.
+#: Squid logs that it accepts connections before it does; the awaited message comes a second later. Its files
+#: are at the package's paths below the unpacked root.
 _SQUID = """\
 https_port 127.0.0.1:{port} tls-cert={pem}
 pid_filename none
@@ -107,8 +111,10 @@ http_access deny all
 
 @contextmanager
 def dante(folder: Path, wrapper: Sequence[str] = (), *, closed_to: int = 25) -> Iterator[ProxyServer]:
-    """With a `wrapper`, the command that gives it accounts of our own, it wants a login. It connects nobody
-    to the port `closed_to`."""
+    """Run Dante; with a `wrapper`, the command that provides the test accounts, it demands a login.
+
+    It refuses connections to the port `closed_to`.
+    """
     program = "usr/sbin/danted"
     files = find("dante", program)
     configuration = folder / "danted.conf"

@@ -1,5 +1,6 @@
-"""What a client says to a server that keeps no log: a relay between the two, which writes it down before it
-hands it on. So what was not written down when a client has its answer was not asked for.
+"""A relay to a server without a log: it records the bytes from the client before it forwards them.
+
+So when a client has its reply, the record contains the request.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from tests.servers.service import LOOPBACK
 
 
 class Relay:
-    """`port` is where clients go in place of the server's."""
+    """A running relay. Clients connect to `port` instead of the server's."""
 
     def __init__(self, listener: socket.socket, server: int) -> None:
         self.port = listener.getsockname()[1]
@@ -23,12 +24,12 @@ class Relay:
         self._lock = threading.Lock()
 
     def said(self) -> bytes:
-        """All of it so far, whoever said it."""
+        """Return all recorded bytes of all clients."""
         with self._lock:
             return b"".join(self._said)
 
     def serve(self) -> None:
-        """Until the listener is shut down."""
+        """Accept connections until the listener is shut down."""
         while True:
             try:
                 client, _ = self._listener.accept()
@@ -60,7 +61,7 @@ def _copy(source: socket.socket, target: socket.socket) -> None:
 
 @contextmanager
 def relay(server: int) -> Iterator[Relay]:
-    """To the server at that port of this machine."""
+    """Relay to the server at this port of this machine."""
     with socket.create_server((LOOPBACK, 0)) as listener:
         found = Relay(listener, server)
         serving = threading.Thread(target=found.serve, daemon=True)

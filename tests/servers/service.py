@@ -1,8 +1,8 @@
 """Start one real server under the keeper, wait until it is ready, and end it.
 
-Ports are found by the system (port 0). Inetd style, and where a daemon takes a socket over, the
-listening socket is ours from the start, so there is nothing to wait for; another daemon is ready when
-its log says so. No polling, no sleeps.
+The system chooses the ports (port 0). Inetd style, and for a daemon that takes over a socket, the harness
+opens the listening socket, so no wait is needed. Other daemons are ready when their log says so. No polling,
+no sleeps.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import IO
 
 LOOPBACK = "127.0.0.1"
 _KEEPER = [sys.executable, "-I", str(Path(__file__).with_name("keeper.py"))]
-#: Becomes a command that finds the socket where systemd would have put it.
+#: A command that passes the socket to the server as systemd does.
 _TAKE_OVER = [
     sys.executable,
     "-Ic",
@@ -28,7 +28,7 @@ _TAKE_OVER = [
     "os.environ.update(LISTEN_FDS='1', LISTEN_PID=str(os.getpid()))\n"
     "os.execvp(sys.argv[2], sys.argv[2:])\n",
 ]
-#: Seconds for a daemon to come up on a busy machine, and for the keeper to end it.
+#: Seconds that a daemon may take to start on a busy machine, and the keeper to end it.
 _PATIENCE = 30.0
 
 
@@ -40,9 +40,9 @@ def inetd(
     wrapper: Sequence[str] = (),
     host: str = LOOPBACK,
 ) -> Iterator[int]:
-    """Answer every connection to a port of ours with one run of the command; yields the port.
+    """Listen on a free port and run the command once per connection; yield the port.
 
-    `command_for` is given the port. `wrapper` is a command that runs the keeper (a namespace).
+    `command_for` is called with the port. `wrapper` is a command that runs the keeper (a namespace).
     """
     with socket.create_server((host, 0)) as listener, log.open("ab") as output:
         port = listener.getsockname()[1]
@@ -53,8 +53,10 @@ def inetd(
 
 @contextmanager
 def activated(command: Sequence[str], environment: Mapping[str, str], log: Path) -> Iterator[int]:
-    """Run a server that takes over a listening socket of ours the way systemd hands it over
-    (sd_listen_fds(3)); yields the port. The command must not fork, for the socket is meant for one pid."""
+    """Run a server that takes over a listening socket as from systemd (sd_listen_fds(3)); yield the port.
+
+    The command must not fork, because the socket is passed to one pid.
+    """
     with socket.create_server((LOOPBACK, 0)) as listener, log.open("ab") as output:
         port = listener.getsockname()[1]
         keeper = [*_KEEPER, *_TAKE_OVER, str(listener.fileno()), *command]
@@ -66,7 +68,7 @@ def activated(command: Sequence[str], environment: Mapping[str, str], log: Path)
 def _given(
     listener: socket.socket, keeper: Sequence[str], environment: Mapping[str, str], output: IO[bytes]
 ) -> Iterator[None]:
-    """Run a keeper to whom the socket belongs from now on, under the same number."""
+    """Run a keeper that inherits the socket under the same number; close the socket here."""
     process = subprocess.Popen(
         keeper,
         stdin=subprocess.PIPE,
@@ -82,7 +84,7 @@ def _given(
 
 @contextmanager
 def daemon(command: Sequence[str], environment: Mapping[str, str], log: Path, ready: str) -> Iterator[None]:
-    """Run a server that listens by itself; it is up once a line of its output matches `ready`."""
+    """Run a server that opens its own socket; it is ready when a line of its output matches `ready`."""
     process = subprocess.Popen(
         [*_KEEPER, *command],
         stdin=subprocess.PIPE,
@@ -104,7 +106,7 @@ def daemon(command: Sequence[str], environment: Mapping[str, str], log: Path, re
 
 
 class _Output(threading.Thread):
-    """Copies what a daemon prints into a file and watches for the line that says it is up."""
+    """A thread that copies a daemon's output into a file and watches for the ready line."""
 
     def __init__(self, source: IO[bytes], log: Path, ready: str) -> None:
         super().__init__(name=f"output to {log.name}")
@@ -124,16 +126,16 @@ class _Output(threading.Thread):
         self._settled.set()
 
     def is_up(self) -> bool:
-        """Wait for the line, or for the end of the output, which comes first if the daemon failed."""
+        """Wait for the ready line or the end of the output; return whether the daemon is ready."""
         return self._settled.wait(_PATIENCE) and self._seen
 
 
 @contextmanager
 def reserved_port() -> Iterator[int]:
-    """A free port, kept from others while the server that is told of it comes up.
+    """Yield a free port, reserved until the server that is configured with it has started.
 
-    The socket is bound but does not listen; a server that sets SO_REUSEADDR, as servers do, may bind
-    the same port beside it.
+    The socket is bound but does not listen. A server that sets SO_REUSEADDR, as servers do, may bind the same
+    port.
     """
     with socket.socket() as holder:
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

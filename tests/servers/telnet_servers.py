@@ -1,4 +1,4 @@
-"""inetutils' telnetd from Debian's package, inetd style, with a small program of ours in place of login."""
+"""inetutils' telnetd from Debian's package, inetd style, with a small script in place of login."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.servers.namespace import PAM_RULES, write_accounts
 from tests.servers.packages import find, unavailable
 from tests.servers.service import LOOPBACK, inetd
 
-#: Says who came, and what it was told of his terminal.
+#: Prints the user name, and the terminal's size and type as received.
 _PROGRAM = """\
 #!/bin/sh
 printf 'login: '; read -r name
@@ -21,7 +21,7 @@ printf 'caf\\303\\251 \\377\\n$ '; read -r command
 """
 
 
-#: Asks for a name and a password, which is not shown, and is a shell then, with `less` and `vi`.
+#: Asks for a name and a hidden password, and then is a shell with `less` and `vi`.
 _SHELL = """\
 #!/bin/sh
 printf 'login: '; read -r name
@@ -36,14 +36,13 @@ while printf '$ ' && read -r command; do eval "$command"; done
 
 @contextmanager
 def telnetd(folder: Path) -> Iterator[str]:
-    """The URL of one that runs."""
     with _running(folder, _PROGRAM) as url:
         yield url
 
 
 @contextmanager
 def telnetd_with_screens(folder: Path) -> Iterator[str]:
-    """The URL of one that leads to programs which have the whole screen, and to a `text` of 100 lines."""
+    """Yield the URL of a telnetd with full-screen programs and a `text` of 100 lines."""
     files = find("screens", "usr/bin/less")
     (folder / "text").write_text("".join(f"line {number}\n" for number in range(1, 101)))
     vi = files.path("usr/bin/vim.tiny")
@@ -61,7 +60,7 @@ def telnetd_with_screens(folder: Path) -> Iterator[str]:
 
 @contextmanager
 def telnetd_with_login(folder: Path) -> Iterator[str]:
-    """The URL of one with the system's own login, where `namespace.USER` has an account."""
+    """Yield the URL of a telnetd with the system's login, where `namespace.USER` has an account."""
     program = "usr/sbin/telnetd"
     files = find("telnetd", program)
     if not Path("/bin/login").exists():

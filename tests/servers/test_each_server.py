@@ -1,6 +1,6 @@
-"""One fetch from every real server, and one page in Chromium: the part of the real servers that the gate has.
+"""A fetch from every real server, and a page in Chromium: the real-server tests of the gate.
 
-All else that is asked of these servers is in the other files of this folder, which `make test-full` runs.
+All other tests of these servers are in the other files of this folder, which `make test-full` runs.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ PLUGINS = {
     "dict": "fixtures.plugins.more_schemes.dictionary:DICT",
     "gemini": "fixtures.plugins.more_schemes.gemini:GEMINI",
 }
-#: Molly Brown says that it listens before it does: an attempt that is refused is repeated.
+#: Molly Brown logs that it listens before it does, so a refused connection is retried.
 PATIENT = RetryPolicy(tries=12, delay=0.05, retry_all=True)
 
 
 @pytest.fixture
 def plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The schemes of `fixtures/plugins`; their file of known certificates is in `tmp_path`."""
+    """Install the schemes of `fixtures/plugins`; the file of known certificates is in `tmp_path`."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
     with installed(tmp_path / "site", PLUGINS):
         yield
@@ -138,8 +138,11 @@ async def test_molly_brown_text(molly_brown: str, plugins: None) -> None:
 
 
 def test_chromium_shows_first_page(tmp_path: Path) -> None:
-    """The one-time address sets a cookie and refreshes to the page. Chromium prints the document that it has
-    then: virtual time, which stands still while requests are under way, lets it follow the refresh."""
+    """Chromium prints the document after the refresh.
+
+    The one-time address sets a cookie and refreshes to the page. Virtual time stops while requests are in
+    progress, so Chromium follows the refresh before it prints.
+    """
     program = find("chromium", "usr/bin/chromium").path("usr/bin/chromium")
     command = [str(program), "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
     quiet = [

@@ -1,6 +1,6 @@
-"""fsspec's own tests of file systems, those for reading, over ftp against vsftpd; then pandas and dask there.
+"""fsspec's own read tests of file systems, over ftp against vsftpd; then tests with pandas and dask.
 
-What these tests read they first write through the file system. Ours writes nothing: `Furnished` writes into
+fsspec's tests first write the files that they read. `FtpFileSystem` is read-only, so `Furnished` writes into
 the directory that the server serves, and reads as `FtpFileSystem` does.
 """
 
@@ -25,7 +25,7 @@ from tests.servers.namespace import PASSWORD, USER
 
 
 class Furnished(FtpFileSystem):
-    """What is written lands in the `folder` that the server serves."""
+    """An `FtpFileSystem` whose writes go to the `folder` that the server serves."""
 
     folder: ClassVar[Path]
 
@@ -54,7 +54,7 @@ class Furnished(FtpFileSystem):
 
 @pytest.fixture(scope="module")
 def furnished(vsftpd: FtpServer, ftp_tree: Path) -> Iterator[Furnished]:
-    """One for all of fsspec's tests: its connection serves many of them."""
+    """Yield one file system for all of fsspec's tests: its connection serves many of them."""
     Furnished.folder = ftp_tree
     fs = Furnished(policy=policy_for(vsftpd), skip_instance_cache=True)
     mask = os.umask(0o022)
@@ -80,7 +80,7 @@ class Fixtures(abstract.AbstractFixtures):
 
 
 class TestGet(Fixtures, abstract.AbstractGetTests):
-    """All of them."""
+    """The read tests of fsspec for `get`."""
 
 
 @pytest.mark.parametrize("left", ["Copy", "Open", "Pipe", "Put"])
@@ -105,7 +105,7 @@ def place_of(server: FtpServer) -> str:
 
 
 def test_a_directory_as_it_is(fs: FtpFileSystem, vsftpd: FtpServer, ftp_tree: Path) -> None:
-    """LIST tells kinds, sizes and dates; what links lead to, the server is asked for."""
+    """LIST reports kinds, sizes and dates; the targets of links are queried."""
     place = f"{place_of(vsftpd)}/pub"
     records = {record["name"].removeprefix(f"{place}/"): record for record in fs.ls(place)}
     assert set(records) >= {"a.txt", "names", "link.txt", "dirlink", "broken", "emptydir"}
@@ -119,7 +119,7 @@ def test_a_directory_as_it_is(fs: FtpFileSystem, vsftpd: FtpServer, ftp_tree: Pa
 
 
 def test_every_name_is_found_and_read(fs: FtpFileSystem, vsftpd: FtpServer) -> None:
-    """Whatever octets it has. What begins with a dot the server does not list."""
+    """Names with any bytes are found. The server does not list names with a leading dot."""
     names = fs.glob(f"{place_of(vsftpd)}/pub/names/*")
     found = {unquote_to_bytes(name.rpartition("/")[2]): name for name in names if fs.isfile(name)}
     shown = [name for name in NAMES if not name.startswith(b".")]
@@ -141,7 +141,7 @@ def test_a_large_file_from_anywhere(fs: FtpFileSystem, vsftpd: FtpServer) -> Non
 
 
 def test_a_login_is_for_its_host(vsftpd: FtpServer) -> None:
-    """By the URL, and by storage options as fsspec's own file system for ftp has them; never in a name."""
+    """A login in the URL, or in the storage options that fsspec's ftp file system has; never in a name."""
     port = vsftpd.ports["plain"]
     policy = policy_for(vsftpd)
     url = f"resolve+ftp://{USER}:{PASSWORD}@127.0.0.1:{port}/private.txt"

@@ -1,4 +1,7 @@
-"""ftp and ftps URLs against vsftpd, ProFTPD and Pure-FTPd: every file, every form, every refusal."""
+"""ftp and ftps URLs against vsftpd, ProFTPD and Pure-FTPd.
+
+Every file, form and refusal, segmented saves and their cost, and long listings of the command.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ LOOPBACK = "127.0.0.1"
 
 
 class Site:
-    """One server in one flavour, a `Resolver` for it, and what was sent there."""
+    """A server in one flavour, a `Resolver` for it, and the bytes sent to the server."""
 
     def __init__(self, server: FtpServer, flavour: str = "plain", options: Options | None = None) -> None:
         self.server = server
@@ -77,12 +80,11 @@ def quoted(name: bytes) -> str:
 OPEN = [name for name in FILES if not name.startswith((CLOSED[0], CLOSED[1])) and b"\n" not in name]
 
 
-#: Pure-FTPd lists it and does not give it (553).
+#: Pure-FTPd lists this name and refuses to send the file (553).
 PROHIBITED = b"back\\slash.txt"
 
 
 async def test_every_file(ftp_server: FtpServer) -> None:
-    """Whatever is in its name."""
     site = Site(ftp_server)
     async with site.resolver as session:
         for name in OPEN:
@@ -126,7 +128,7 @@ async def test_forms(path: str, octets: bytes, ftp_server: FtpServer) -> None:
 
 
 async def test_a_file_with_crlf_in_type_a(ftp_server: FtpServer) -> None:
-    """vsftpd and ProFTPD send it as it is, Pure-FTPd CR CR LF: so CR LF comes out."""
+    """Only Pure-FTPd changes the file, to CR CR LF line ends: the client returns CR LF."""
     site = Site(ftp_server)
     async with site.resolver as session:
         content = (await session.fetch(site.url("pub/crlf.txt;type=a"))).content
@@ -165,7 +167,7 @@ async def test_what_cannot_be_had(path: str, error: type[ResolveError], ftp_serv
 
 
 async def test_an_empty_segment(ftp_server: FtpServer) -> None:
-    """`CWD ` without argument: vsftpd 550, ProFTPD 501, Pure-FTPd goes to the root."""
+    """`CWD ` without argument: vsftpd replies 550, ProFTPD 501, Pure-FTPd changes to the root."""
     site = Site(ftp_server)
     async with site.resolver as session:
         if ftp_server.name == "pure-ftpd":
@@ -182,7 +184,7 @@ FOLDERS = {b"dir with spaces", b"semi;dir", b'quo"te dir'}
 @pytest.mark.parametrize("path", ["", "/", ";type=d", "/;type=d"])
 @pytest.mark.parametrize("folder", ["pub/names", "%2Fpub%2Fnames", "pub/dirlink"])
 async def test_listings(folder: str, path: str, ftp_server: FtpServer) -> None:
-    """Each entry's URL leads to what its name says. Only Pure-FTPd lists names with a dot in front."""
+    """Each entry's URL leads to the named file. Only Pure-FTPd lists names with a leading dot."""
     site = Site(ftp_server)
     async with site.resolver as session:
         response = await session.fetch(site.url(folder + path))
@@ -217,7 +219,7 @@ async def test_the_root(path: str, ftp_server: FtpServer) -> None:
 
 @pytest.mark.parametrize("options", [Options(mlsd=True), Options(detailed=True)], ids=["asked", "by FEAT"])
 async def test_facts_of_a_listing(ftp_server: FtpServer, options: Options) -> None:
-    """vsftpd has no MLSD: names it is, or lines for people where kinds and sizes are wanted."""
+    """Without MLSD, vsftpd is asked for NLST, or for LIST if kinds and sizes are wanted."""
     site = Site(ftp_server, options=options)
     async with site.resolver as session:
         response = await session.fetch(site.url("pub/"))
@@ -246,7 +248,7 @@ async def test_facts_of_a_listing(ftp_server: FtpServer, options: Options) -> No
 
 @pytest.mark.parametrize("path", ["pub/names/", "pub/names", "pub/names;type=d"])
 async def test_lines_lead_where_names_do(path: str, vsftpd: FtpServer) -> None:
-    """Each entry of LIST has the URL that NLST's has, whatever is in its name."""
+    """Each entry of LIST has the same URL as in NLST, with any bytes in its name."""
     found = []
     for detailed in (False, True):
         site = Site(vsftpd, options=Options(detailed=detailed))
@@ -255,12 +257,12 @@ async def test_lines_lead_where_names_do(path: str, vsftpd: FtpServer) -> None:
         found.append({entry.name: entry.url for entry in response.entries or ()})
         assert response.findings == ()
     assert found[0] == found[1]
-    assert len(found[0]) == len(NAMES) + len(FOLDERS) - 1  # vsftpd hides the one with a dot in front
+    assert len(found[0]) == len(NAMES) + len(FOLDERS) - 1  # vsftpd hides the name with a leading dot
 
 
 @pytest.mark.parametrize("options", [Options(), Options(mlsd=True)], ids=["NLST", "MLSD"])
 async def test_a_listing_that_the_server_cuts(options: Options, pure_ftpd: FtpServer) -> None:
-    """Pure-FTPd stops at a number of names, and says 226."""
+    """Pure-FTPd stops at a number of names, and replies 226."""
     site = Site(pure_ftpd, "few", options)
     async with site.resolver as session:
         response = await session.fetch(site.url("pub/names/"))
@@ -304,7 +306,7 @@ async def test_one_connection_serves_many(ftp_server: FtpServer) -> None:
 
 
 async def test_what_is_asked_before_a_file_is_one_write(ftp_server: FtpServer) -> None:
-    """All three answer in order what comes together, also where there is no such file."""
+    """All three servers answer pipelined commands in order, also if the file does not exist."""
     site = Site(ftp_server)
     async with site.resolver as session:
         for _ in range(3):
@@ -352,7 +354,7 @@ SECURED = ["tls", "tls-data", "implicit"]
 
 @pytest.mark.parametrize("flavour", SECURED)
 async def test_tls(flavour: str, ftp_server: FtpServer) -> None:
-    """vsftpd and ProFTPD take data connections only if they resume the control connection's session."""
+    """Data connections of vsftpd and ProFTPD must resume the control connection's session."""
     if flavour not in ftp_server.ports:
         return
     site = Site(ftp_server, flavour, Options(tls="require", keep=True))
@@ -380,7 +382,7 @@ async def test_tls_where_there_is_none(ftp_server: FtpServer) -> None:
 
 
 async def test_a_second_run_transfers_no_body(ftp_server: FtpServer, tmp_path: Path) -> None:
-    """In either type; and of a file that is older here, all of it."""
+    """Both types skip the transfer. If the local file is older, the complete file is transferred."""
     name = next(name for name in OPEN if FILES[name])
     for form in ("", ";type=a"):
         site, path = Site(ftp_server), tmp_path / f"x{form[-1:]}"
@@ -404,7 +406,7 @@ TRANSFER = (b"PASV", b"EPSV", b"RETR")
 async def test_one_file_over_three_connections(
     ftp_server: FtpServer, flavour: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each ends in the middle of a transfer, which no server minds for the next one."""
+    """Each transfer is aborted before its end, and no server refuses the next one."""
     monkeypatch.setattr("resolver.transfer.segments.LEAST_WITHOUT_END", 1_048_576)
     options = Options(tls="require") if flavour == "tls" else None
     site = Site(ftp_server, flavour, options)
@@ -418,15 +420,15 @@ async def test_one_file_over_three_connections(
     assert site.control_connections >= len(starts)
 
 
-# The command against real FTP servers: what a person sees of a directory.
+# The command against real FTP servers: the long listing of a directory.
 
-#: The member of a record that says it, and what that says of a file.
+#: The member of a record that holds the permissions, and its value for a file.
 TOLD = {"vsftpd": ("mode", "-rw-r--r--"), "proftpd": ("perm", "adfr"), "pure-ftpd": ("unix.mode", "0644")}
 
 
 @pytest.mark.parametrize("path", ["pub/", "pub;type=d", "pub/;type=d"])
 def test_a_long_listing_says_what_may_be_done(path: str, ftp_server: FtpServer) -> None:
-    """Facts where the server has MLSD, else the modes of its LIST; a record has all of them."""
+    """MLSD facts if the server supports them, else the modes of its LIST; a record has all of them."""
     port = ftp_server.ports["plain"]
     words = ("ls", "-lq", "--allow-port", str(port), f"ftp://127.0.0.1:{port}/{path}")
     rows = {line.split()[-1]: line.split() for line in resolve(*words).out.decode("latin-1").splitlines()}
@@ -438,16 +440,16 @@ def test_a_long_listing_says_what_may_be_done(path: str, ftp_server: FtpServer) 
     assert rows["a.txt"][3] == file
 
 
-# What several connections at once cost a real server of ftp, whose REST has no end.
+# The cost of concurrent segments for a real ftp server: REST has no end offset.
 
 SIZE = 128 * 1024 * 1024
-#: Octets that the server may send for each one of the object.
+#: Maximum ratio of bytes sent by the server to bytes of the file.
 MOST = 1.15
 
 
 @pytest.fixture(name="large")
 def _large(ftp_site: FtpSite) -> Iterator[Path]:
-    """A file of pseudo-random octets in the tree of the servers."""
+    """Write a file of pseudo-random bytes into the tree of the servers."""
     path = ftp_site.tree / "pub/large.bin"
     path.write_bytes(b"".join(number.to_bytes(4, "big") * 1024 for number in range(SIZE // 4096)))
     path.chmod(0o644)
@@ -456,7 +458,7 @@ def _large(ftp_site: FtpSite) -> Iterator[Path]:
 
 
 def sent(server: FtpServer) -> list[int]:
-    """The octets of each transfer, by the server's log in the form of wu-ftpd: the eighth word of a line."""
+    """Return the bytes of each transfer from the server's log in the format of wu-ftpd: the eighth field."""
     assert server.log is not None
     lines = server.log.read_bytes().splitlines() if server.log.exists() else []
     return [int(line.split()[7]) for line in lines]
@@ -475,6 +477,6 @@ async def test_segments_of_ftp_cost_the_server_little_more_than_the_file(
         saved = await session.save(f"ftp://127.0.0.1:{port}/pub/large.bin", tmp_path / "it")
     assert (saved.bytes, filecmp.cmp(tmp_path / "it", large, shallow=False)) == (SIZE, True)
     asked = sum(isinstance(event, Sent) and event.octets.startswith(b"RETR") for event in events)
-    await until(lambda: len(sent(vsftpd)) == before + asked)  # of what is broken off it tells later
+    await until(lambda: len(sent(vsftpd)) == before + asked)  # the server logs aborted transfers later
     cost = sum(sent(vsftpd)[before:]) / SIZE
     assert 1.0 <= cost <= MOST

@@ -1,8 +1,8 @@
-"""Gopher and Gopher+ URLs against Gophernicus and PyGopherd: what is sent, and what comes out.
+"""Gopher and Gopher+ URLs against Gophernicus and PyGopherd, in the library and in the command.
 
-Gophernicus ends the lines of a text with CR LF, turns it into UTF-8 and knows no Gopher+; PyGopherd
-sends what is stored and frames its Gopher+ replies. Neither ends a text with a lone period, and only
-Gophernicus so ends a menu.
+Gophernicus ends the lines of a text with CR LF, converts it to UTF-8 and does not know Gopher+. PyGopherd
+sends the stored bytes and frames its Gopher+ replies. Neither ends a text with a lone period, and only
+Gophernicus ends a menu with it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ BOTH = ("gophernicus", "pygopherd")
 
 
 class Case(NamedTuple):
-    """One URL of one server. `sent` is None where nothing may be sent at all."""
+    """A URL of a server. Without `sent`, the client must not send a byte."""
 
     server: str
     rest: str
@@ -70,10 +70,10 @@ def _gopher_plus() -> Iterator[Case]:
     )
     octets = ("document", OCTETS, "application/octet-stream")
     yield Case("pygopherd", "9/octets.bin%09%09+", b"/octets.bin\t+\r\n", *octets, verified=length)
-    # a view that it has not: PyGopherd sends the default without a word
+    # PyGopherd does not have this view: it sends the default without an error.
     view = "0/about.txt%09%09+text/plain%20De_DE"
     yield Case("pygopherd", view, b"/about.txt\t+text/plain De_DE\r\n", *plain, verified=length)
-    # named attributes: it sends the document itself, without a header
+    # Named attributes: PyGopherd sends the document, without a header.
     yield Case("pygopherd", "0/about.txt%09%09!+ABSTRACT", b"/about.txt\t!+ABSTRACT\r\n", *plain, unframed)
     ignored = ("document", CRLF_TEXTS["about.txt"], "text/plain", unframed)
     yield Case("gophernicus", "0/about.txt%09%09+", b"/about.txt\t+\r\n", *ignored)
@@ -88,7 +88,7 @@ def _unfetched() -> Iterator[Case]:
         yield Case(server, "2ns", None, "service", b"", None)
 
 
-#: Of each server and type some.
+#: A sample of two cases per server and type.
 CASES = sampled(
     [*_texts(), *_binaries(), *_gopher_plus(), *_unfetched()], lambda case: (case.server, case.rest[:1]), 2
 )
@@ -96,7 +96,6 @@ CASES = sampled(
 
 @pytest.fixture
 def server(request: pytest.FixtureRequest) -> GopherServer:
-    """The server that a case names."""
     found: GopherServer = request.getfixturevalue(request.param)
     return found
 
@@ -137,7 +136,7 @@ async def test_a_url_sends_and_gives(server: GopherServer, case: Case, tmp_path:
 def shown(
     entries: tuple[resolver.Entry, ...] | None, server: GopherServer
 ) -> list[tuple[str, str, str | None]]:
-    """Kind, name without the columns that Gophernicus adds, and URL below the server."""
+    """Return kind, name without the columns that Gophernicus adds, and URL below the server."""
     here = server.url("")
     return [
         (entry.kind.value, entry.name.partition("  ")[0], entry.url and entry.url.replace(here, "/"))
@@ -145,7 +144,7 @@ def shown(
     ]
 
 
-#: The menu of `plain` and the one written by hand in `odd`, as each server makes them.
+#: The menu of `plain` and the handwritten menu in `odd`, as each server sends them.
 MENUS: list[tuple[str, str, list[tuple[str, str, str | None]]]] = [
     (
         "gophernicus",
@@ -190,7 +189,8 @@ MENUS: list[tuple[str, str, list[tuple[str, str, str | None]]]] = [
             ("document", "A text", "/0/odd/target.txt%09%09+"),
             ("directory", "Elsewhere", "gopher://other.example:7070/1/x%20y"),
             ("link", "A page of the web", "http://www.example.org/"),
-            ("service", "A terminal", "telnet://%2Fodd%2Fguest@other.example/"),  # it took a name for a path
+            # PyGopherd treats a login name as a path
+            ("service", "A terminal", "telnet://%2Fodd%2Fguest@other.example/"),
             ("document", "A picture", "/g/pixel.gif%09%09+"),
             ("unknown", "Unheard of", "/%3F/about.txt%09%09+"),
             ("info", "What the text is about.", None),
@@ -217,7 +217,7 @@ async def test_a_menu_becomes_entries(
 
 @pytest.mark.parametrize("server", BOTH, indirect=True)
 async def test_every_local_entry_of_the_root_menu_can_be_fetched(server: GopherServer) -> None:
-    """URLs that we build from what a server says lead back to what it holds."""
+    """URLs built from the server's menu lead back to its files."""
     fetched = 0
     async with resolver.Resolver() as session:
         menu = await session.fetch(server.url(""))
@@ -266,7 +266,7 @@ async def test_attributes_of_a_directory(pygopherd: GopherServer) -> None:
 @pytest.mark.parametrize(
     ("rest", "error", "code"),
     [
-        ("0/nope", resolver.NotFound, None),  # a type 3 line in place of a text
+        ("0/nope", resolver.NotFound, None),  # a type 3 line instead of a text
         ("1/nope", resolver.NotFound, None),
         ("9/nope", resolver.NotFound, None),
         ("0/nope%09%09+", resolver.NotFound, "1"),  # a framed error
@@ -289,7 +289,7 @@ async def test_gophernicus_says_no_in_a_menu(gophernicus: GopherServer) -> None:
 
 
 async def test_gophernicus_says_no_in_a_text_that_nothing_marks(gophernicus: GopherServer) -> None:
-    """No guess from words: what looks like a document is one."""
+    """The client does not guess from the text: a reply in document form is a document."""
     response = await resolver.fetch(gophernicus.url("0/nope"))
     assert response.content.startswith(b"Error: File or directory not found!")
 
@@ -304,7 +304,7 @@ async def test_gophers_with_the_right_authority(pygopherd: GopherServer) -> None
     async with resolver.Resolver(cafile=str(pygopherd.authority)) as session:
         response = await session.fetch(url)
     assert response.content == FILES["about.txt"]
-    # PyGopherd ends TLS by closing the connection: nothing proves that the text is whole
+    # PyGopherd ends TLS by closing the connection: the end of the text is not authenticated.
     assert "close-notify" not in response.verified
     assert "gophers:end-not-authenticated" in {finding.rule for finding in response.findings}
 
@@ -337,12 +337,11 @@ async def test_a_body_limit_stops_a_large_file(gophernicus: GopherServer) -> Non
     assert (caught.value.limit, caught.value.exit_code) == ("body", 14)
 
 
-# The command against Gophernicus and PyGopherd: standard output, error and exit status, octet for octet.
+# The command against Gophernicus and PyGopherd: standard output, standard error and exit status, exact bytes.
 
 
 @pytest.fixture(params=["gophernicus", "pygopherd"])
 def gopher_command_server(request: pytest.FixtureRequest) -> GopherServer:
-    """Either server: what these tests say holds for both."""
     found: GopherServer = request.getfixturevalue(request.param)
     return found
 

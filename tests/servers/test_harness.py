@@ -1,4 +1,4 @@
-"""The harness itself: servers come up, answer, and are gone afterwards; a missing one is told."""
+"""The harness: servers start, answer, and are gone afterwards; a missing server is reported."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_inetd_ends_a_server_that_is_in_the_middle_of_something(tmp_path: Path) 
 
 def test_a_socket_is_handed_over(tmp_path: Path) -> None:
     command = [sys.executable, "-c", _ACTIVATED]
-    for _ in range(3):  # what it leaves may be somebody else's port at once
+    for _ in range(3):  # another process may take the port immediately
         with activated(command, os.environ, tmp_path / "log") as port:
             assert _ask(port, b"one\n") == b"ONE\n"
         try:

@@ -1,4 +1,4 @@
-"""http and https against nginx: what the mock server was made to look like, and what it was not."""
+"""http and https against nginx, HTTP/2, Digest and cookies with Apache, and nginx's index pages."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ async def test_files(nginx: HttpServer, scheme: str, tmp_path: Path) -> None:
         for name, content in (("data.bin", DATA), ("long.txt", LONG)):
             saved = await session.save(nginx.url(f"/{name}", scheme), str(tmp_path / name))
             assert (tmp_path / name).read_bytes() == content
-            assert saved.verified == ("length",)  # uncoded: so the length is that of the file
+            assert saved.verified == ("length",)  # uncoded, so the length is that of the file
 
 
 async def test_a_file_that_was_begun(nginx: HttpServer, tmp_path: Path) -> None:
@@ -166,13 +166,16 @@ async def test_one_file_over_four_connections(nginx: HttpServer, way: str, tmp_p
 
 
 async def test_a_file_that_comes_coded_comes_in_one_stream(nginx: HttpServer, tmp_path: Path) -> None:
-    """nginx codes text unasked of nobody: as a file it comes as it is, and is too small for pieces."""
+    """Compression by nginx is only on request.
+
+    A save does not request it, and the file is too small for segments.
+    """
     async with Resolver(segments=4) as session:
         await session.save(nginx.url("/long.txt"), tmp_path / "it")
     assert (tmp_path / "it").read_bytes() == LONG
 
 
-# HTTP/2 against nginx: all that https has without it.
+# HTTP/2 against nginx: the same tests as for https with HTTP/1.1.
 
 
 async def test_http2_documents(nginx: HttpServer) -> None:
@@ -226,7 +229,7 @@ async def test_credentials(nginx: HttpServer) -> None:
 
 
 async def test_more_requests_than_a_connection_serves(nginx: HttpServer) -> None:
-    """nginx leaves after a thousand, by GOAWAY, and none is lost."""
+    """After 1,000 requests nginx closes a connection with GOAWAY; no request is lost or repeated."""
     before = len(nginx.requests())
     async with session_of(nginx) as session:
         for _ in range(1_010):
@@ -237,7 +240,7 @@ async def test_more_requests_than_a_connection_serves(nginx: HttpServer) -> None
 
 
 async def test_http2_a_plain_httpx_client(nginx: HttpServer) -> None:
-    """What has a body goes in HTTP/1.1, on a connection that is kept for the next such."""
+    """A request with a body is sent over HTTP/1.1, on a connection that is reused for the next one."""
     before = len(nginx.requests())
     transport = resolver.HttpxTransport(cafile=str(nginx.authority))
     async with httpx.AsyncClient(transport=transport, follow_redirects=True) as client:
@@ -258,12 +261,12 @@ async def test_http2_a_plain_httpx_client(nginx: HttpServer) -> None:
     assert [len(each) for each in connections] == [1, 1]
 
 
-# Digest as Apache's mod_auth_digest wants it, and cookies as Apache and nginx set them.
+# Digest against Apache's mod_auth_digest, and cookies set by Apache and nginx.
 
 
 @pytest.mark.parametrize("user", USERS)
 async def test_digest(user: str, apache: ApacheServer) -> None:
-    """One 401 for all of a run; query and empty query are part of what is proved. Names are UTF-8."""
+    """A run gets one 401. Query and empty query are part of the digest. User names are UTF-8."""
     given = {("http", LOOPBACK, apache.port): Credentials(user.encode(), USERS[user].encode())}
     before = len(apache.requests())
     told: list[Event] = []
@@ -277,7 +280,8 @@ async def test_digest(user: str, apache: ApacheServer) -> None:
     assert statuses == ["401", "200", "200", "200"]
     octets = b"".join(event.octets for event in told if isinstance(event, Sent))
     assert USERS[user].encode() not in octets
-    # On this machine it is said unasked, by Basic. What comes late to a connection is sent once more.
+    # On loopback, credentials are sent unasked, by Basic. A request too late for its connection is sent
+    # again.
     assert octets.count(b"Authorization: ****") == octets.count(b"GET /") >= 4
 
 
@@ -296,14 +300,14 @@ async def test_digest_from_the_url_and_refused(apache: ApacheServer) -> None:
 
 @pytest.fixture(params=["apache", "nginx"])
 def shop(request: pytest.FixtureRequest) -> tuple[str, int, bytes]:
-    """Pages below `/shop` that set cookies: where, and what they have."""
+    """Return a page below `/shop` that sets cookies: its URL, port and content."""
     server: ApacheServer | HttpServer = request.getfixturevalue(request.param)
     page = "/shop/page.txt" if isinstance(server, ApacheServer) else "/shop/about.txt"
     return server.url(page), server.port, PAGE if isinstance(server, ApacheServer) else ABOUT
 
 
 async def test_cookies(shop: tuple[str, int, bytes], apache: ApacheServer, nginx: HttpServer) -> None:
-    """What was set for these pages comes back there: not what has ended, nor what is for a stranger."""
+    """Cookies of these pages are sent back there; expired cookies and cookies for another domain are not."""
     url, port, content = shop
     told: list[Event] = []
     async with Resolver(policy=Policy(allow_port={port}), on_event=told.append) as session:

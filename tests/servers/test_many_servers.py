@@ -1,5 +1,6 @@
-"""One list over vsftpd, nginx, Gophernicus and INN, with two hosts that give nothing: all arrives, what is
-told of it is exact, and killed again and again nothing that is whole is asked for twice.
+"""Large lists over vsftpd, nginx, Gophernicus and INN, with two hosts that never answer.
+
+All files arrive and the report is exact. Runs are killed repeatedly; no complete file is requested twice.
 """
 
 from __future__ import annotations
@@ -34,18 +35,17 @@ from tests.servers.relay import Relay, relay
 from tests.servers.service import LOOPBACK
 from tests.servers.test_trees import MODIFIED, ODD
 
-#: Files of each server; and how often a run is killed.
+#: Files per server, and the number of killed runs.
 FILES = 200 if FULL else 12
 KILLS = 20 if FULL else 2
 
-#: URLs of each host that gives nothing.
+#: URLs of each host that never answers.
 BROKEN = 3
 
 
 @dataclass
 class House:
-    """The servers. `contents` has by the name of a file what is in it, `asked` gives for each server what it
-    was asked for so far."""
+    """The servers: `contents` by file name; `asked` returns the requests of a server so far."""
 
     urls: list[str] = field(default_factory=list)
     contents: dict[str, bytes] = field(default_factory=dict)
@@ -99,8 +99,10 @@ def _house(
 def _news(
     request: pytest.FixtureRequest, certificates: Certificates, folder: Path, stack: ExitStack
 ) -> tuple[Relay, dict[int, Article]]:
-    """The server of all tests, or one with as many articles as are wanted, and what is between; the articles
-    by number."""
+    """Run a relay to the news server; return it and the articles by number.
+
+    The server is the session's, or with FULL a separate one with FILES articles.
+    """
     articles = {number: article for number, article in PROSE.items() if number != GONE}
     if not FULL:
         server = request.getfixturevalue("inn")
@@ -115,7 +117,7 @@ def _news(
 
 
 def _write(folder: Path, files: dict[str, bytes], stack: ExitStack) -> None:
-    """Files that are there for as long as this test."""
+    """Write files that exist for the duration of the test."""
     folder.mkdir()
     stack.callback(shutil.rmtree, folder)
     folder.chmod(0o755)
@@ -125,7 +127,7 @@ def _write(folder: Path, files: dict[str, bytes], stack: ExitStack) -> None:
 
 
 def _break(house: House, stack: ExitStack) -> None:
-    """A host where nobody listens, and one that takes connections and never says a word."""
+    """Add a host with a closed port, and a host that accepts connections and never sends a byte."""
     mute = stack.enter_context(socket.create_server(("127.0.0.2", 0), backlog=99))
     deaf = stack.enter_context(socket.socket())
     deaf.bind(("127.0.0.3", 0))
@@ -153,7 +155,7 @@ class Runs:
         (self.folder / "config.toml").write_text('["127.0.0.2"]\nidle_timeout = 0.1\n')
 
     def work(self, most: int | None) -> int:
-        """One, killed behind `most` files that it brought. Its exit status."""
+        """Run once, killed after `most` fetched files; return the exit status."""
         options = ["-j", "6", "--config", "config.toml", "--allow-address", "127.0.0.0/8"]
         for port in sorted(self.house.ports):
             options += ["--allow-port", str(port)]
@@ -207,8 +209,8 @@ def test_all_arrives_and_nothing_twice(house: House, tmp_path: Path) -> None:
     assert found["bytes"] == sum((tmp_path / "files" / name).stat().st_size for name in house.contents)
 
 
-# A tree of very many files by the command, from an ftp and an http server that share it: every octet comes,
-# and comes once, by the servers' own logs. 2,000 files with `RESOLVE_TESTS=full`.
+# A large tree by the command, from an ftp and an http server that share it: every file arrives, and is
+# requested once, by the servers' own logs. 2,000 files with `RESOLVE_TESTS=full`.
 
 CHECKOUT = Path(__file__).parents[2]
 MANY_FILES, FOLDERS = (2_000, 200) if FULL else (80, 24)
@@ -216,8 +218,8 @@ LARGE = 3 << 20
 
 
 def forest() -> Iterator[tuple[str, bytes]]:
-    """Folders in folders under odd names, in each some files; every ninth is empty, and one is large."""
-    odd = [name for name in ODD if not name.startswith("-")]  # S14 would change that one
+    """Yield files in nested folders with unusual names; every ninth file is empty, and one is large."""
+    odd = [name for name in ODD if not name.startswith("-")]  # S14 would change a leading dash
     folders: list[str] = []
     for number in range(FOLDERS):
         above = folders[number // 3] + "/" if number % 4 else ""
@@ -230,7 +232,7 @@ def forest() -> Iterator[tuple[str, bytes]]:
 
 @pytest.fixture
 def shared(ftp_tree: Path) -> Iterator[Path]:
-    """The forest, where the ftp servers have it, too."""
+    """Write the forest into the tree that the ftp servers share."""
     top = ftp_tree / "pub" / "many"
     for name, octets in forest():
         path = top / name
@@ -266,7 +268,7 @@ def test_a_mirror_is_its_source_and_brings_nothing_twice(
 
 
 def get(folder: Path, urls: list[str], *servers: FtpServer | HttpServer) -> dict[str, int]:
-    """One run; how many outcomes of each kind there were."""
+    """Run once; return the number of outcomes of each kind."""
     words = ["get", "-r", "--exists", "newer", "-d", "out", "--json", "-j", "8", "--per-host", "8"]
     for server in servers:
         port = server.port if isinstance(server, HttpServer) else server.ports["plain"]
@@ -279,18 +281,20 @@ def get(folder: Path, urls: list[str], *servers: FtpServer | HttpServer) -> dict
 
 
 def bodies(pages: HttpServer) -> dict[str, int]:
-    """The requests for files so far, by the status of their answers."""
+    """Return the number of requests for files so far, by response status."""
     return Counter(status for _, words, status, *_ in pages.requests() if words.split()[1].endswith(".bin"))
 
 
-# A list with a ledger, killed again and again: what nginx was asked for, by its own log.
+# A list with a ledger, killed repeatedly: nginx's log records the requests.
 
 LEDGER_FILES = 200 if FULL else 40
 
 
 def test_nothing_that_is_whole_is_asked_for_again(nginx: HttpServer, tmp_path: Path) -> None:
-    """Each run is killed (SIGKILL) behind so many outcomes, with others under way; the cookie of its requests
-    tells which run it was."""
+    """Each run is killed (SIGKILL) after a number of outcomes, with transfers in progress.
+
+    The cookie of a request names its run.
+    """
     urls = [nginx.url(f"/data.bin?{number}") for number in range(LEDGER_FILES)]
     missing = nginx.url("/missing")
     (tmp_path / "list").write_text("".join(f"{url}\n" for url in (*urls[:5], missing, *urls[5:])))
@@ -315,12 +319,12 @@ def test_nothing_that_is_whole_is_asked_for_again(nginx: HttpServer, tmp_path: P
 
 
 def work(folder: Path, nginx: HttpServer, run: int, most: int | None) -> int:
-    """One run over the list; its exit status."""
+    """Run once over the list; return the exit status."""
     return save_list(folder, "--allow-port", str(nginx.port), "-H", f"Cookie: run={run}", most=most)
 
 
 def whole_in(folder: Path) -> set[str]:
-    """The requests for files that have their name."""
+    """Return the request paths of the files that have their final name."""
     names = os.listdir(folder / "files") if (folder / "files").exists() else []
     found = [name for name in names if ".part" not in name]
     assert all((folder / "files" / name).read_bytes() == DATA for name in found)

@@ -1,4 +1,7 @@
-"""news, nntp, snews and nntps URLs against INN: articles to the octet, listings, modes, logins, TLS."""
+"""news, nntp, snews and nntps URLs against INN.
+
+Exact articles, listings, modes, logins and TLS; then the command, and mailboxes.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ READING = pytest.mark.parametrize("flavour", ["plain", "transit", "implicit"])
 
 
 class Site:
-    """One flavour of the server, a `Resolver` for it, and what was sent there."""
+    """A flavour of the server, a `Resolver` for it, and the bytes sent to the server."""
 
     def __init__(self, server: NewsServer, flavour: str = "plain", options: Options | None = None) -> None:
         self.port = server.ports[flavour]
@@ -52,7 +55,7 @@ class Site:
 
     @property
     def sent(self) -> list[bytes]:
-        """The commands, but for the QUIT with which every connection ends."""
+        """Return the commands, without the QUIT that ends every connection."""
         octets = b"".join(event.octets for event in self.events if isinstance(event, Sent))
         return [line for line in octets.split(b"\r\n")[:-1] if line != b"QUIT"]
 
@@ -78,7 +81,7 @@ def check_article(response: Response, article: Article) -> None:
 
 @READING
 async def test_articles_by_number(inn: NewsServer, flavour: str) -> None:
-    """Each whole, and the next answer on the same connection right, whatever lone LF and CR say."""
+    """Each article is complete, and the next reply on the connection is right, despite lone LF and CR."""
     site = Site(inn, flavour)
     async with site.resolver as session:
         for number, article in LEFT.items():
@@ -97,7 +100,7 @@ async def test_articles_by_message_id(inn: NewsServer, flavour: str) -> None:
 
 
 async def test_articles_all_at_once(inn: NewsServer) -> None:
-    """Sent ahead on one connection, those in between that are not there too."""
+    """Requests are pipelined on one connection, also for numbers that do not exist."""
     site = Site(inn)
     found: dict[int, Response | resolver.ResolveError] = {}
 
@@ -162,7 +165,7 @@ async def test_the_newest_of_a_group(inn: NewsServer) -> None:
         async with session.entries(site.news("test.prose")) as entries:
             names = [entry.name async for entry in entries]
         response = await session.fetch(site.news("test.prose"))
-    assert names == ["12", "14"]  # 13 is gone
+    assert names == ["12", "14"]  # 13 was canceled
     assert "nntp:cut" in {finding.rule for finding in response.findings}
     assert b"OVER 12-14" in site.sent
 
@@ -179,7 +182,7 @@ async def test_an_empty_group(inn: NewsServer) -> None:
 
 @READING
 async def test_all_groups(inn: NewsServer, flavour: str) -> None:
-    """Also of innd, which knows LIST before MODE READER and hides nothing then."""
+    """Innd accepts LIST before MODE READER and then hides no group."""
     site = Site(inn, flavour)
     async with site.resolver as session:
         response = await session.fetch("news:*" if not site.implicit else site.news("*"))
@@ -215,7 +218,7 @@ MISSING = {
 
 @READING
 async def test_what_is_not_there(inn: NewsServer, flavour: str) -> None:
-    """After each the connection is still in step."""
+    """After each error the connection is still in sync."""
     site = Site(inn, flavour)
     async with site.resolver as session:
         for place, code in MISSING.items():
@@ -253,7 +256,10 @@ async def test_facts(inn: NewsServer) -> None:
 
 @READING
 async def test_all_groups_come_compressed(inn: NewsServer, flavour: str) -> None:
-    """The same as without, also inside TLS; who needs MODE READER goes without. What follows is in step."""
+    """Compressed and uncompressed replies are equal, also inside TLS.
+
+    The flavour that needs MODE READER is not compressed. Later replies stay in sync.
+    """
     site, plain = Site(inn, flavour), Site(inn, flavour)
     async with plain.resolver as session:
         whole = await session.fetch(plain.news("test.*"))
@@ -269,7 +275,7 @@ async def test_all_groups_come_compressed(inn: NewsServer, flavour: str) -> None
 
 @pytest.mark.parametrize("flavour", ["plain", "transit", "implicit", "login", "secret"])
 async def test_a_login(inn: NewsServer, flavour: str) -> None:
-    """Once a connection; where it is taken only inside TLS, STARTTLS comes first."""
+    """A login is sent once per connection; if the server accepts it only inside TLS, STARTTLS comes first."""
     site = Site(inn, flavour)
     async with site.resolver as session:
         check_article(await session.fetch(site.nntp("private.notes/1", LOGIN)), HIDDEN)
@@ -306,7 +312,7 @@ async def test_no_login_and_a_wrong_one(
 
 @pytest.mark.parametrize("flavour", ["plain", "transit"])
 async def test_tls_that_was_asked_for(inn: NewsServer, flavour: str) -> None:
-    """innd has no STARTTLS until MODE READER."""
+    """Innd does not offer STARTTLS until MODE READER."""
     site = Site(inn, flavour, Options(tls="require", keep=True))
     async with site.resolver as session:
         for number, article in LEFT.items():
@@ -325,11 +331,11 @@ async def test_tls_from_an_unknown_authority(inn: NewsServer, flavour: str) -> N
             await session.fetch(site.nntp("test.prose/1"))
 
 
-# The command against INN: standard output, error and exit status, octet for octet.
+# The command against INN: standard output, standard error and exit status, exact bytes.
 
 
 def resolve(server: NewsServer, *arguments: str, folder: Path | None = None) -> command.Done:
-    """One run of the command: its status, output and messages."""
+    """Run the command once; return its status, output and messages."""
     place = f"{LOOPBACK}:{server.ports['plain']}"
     ports = [f"--allow-port={port}" for port in server.ports.values()]
     verb, *rest = arguments
@@ -385,7 +391,7 @@ def test_the_command_says_what_is_wrong(inn: NewsServer, place: str, status: int
     assert word in done[2]
 
 
-# A group of INN as a mailbox: every article, as Python's `mailbox` reads it, and each asked for once.
+# A group of INN as a mailbox, read with Python's `mailbox`; each article is requested once.
 
 
 @pytest.mark.parametrize("form", [Mbox, Maildir])

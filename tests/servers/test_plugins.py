@@ -16,13 +16,13 @@ POINTS = {
     "dict": "fixtures.plugins.more_schemes.dictionary:DICT",
     "gemini": "fixtures.plugins.more_schemes.gemini:GEMINI",
 }
-#: For a server that is coming up: some hundred seconds in all.
+#: For a server that is starting: about a hundred seconds in total.
 PATIENT = RetryPolicy(tries=12, delay=0.05, retry_all=True)
 
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The file of known certificates."""
+    """Install the schemes; yield the path of the file of known certificates."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
     with installed(tmp_path / "site", POINTS):
         yield tmp_path / "home/resolve/known-certificates"
@@ -88,7 +88,7 @@ async def test_molly_brown(molly_brown: str, home: Path) -> None:
 
 
 def check_known(home: Path, url: str) -> None:
-    """One line, of its first certificate; which is made another one."""
+    """Check that the file has one line, of this URL's certificate; then falsify its digest."""
     (line,) = home.read_text().splitlines()
     host, port, digest = line.split()
     assert f"gemini://{host}:{port}/" == url

@@ -1,5 +1,4 @@
-"""Every scheme that real servers speak, through tinyproxy, through Dante, and through Squid in TLS and with
-Digest; and how they say no."""
+"""Every scheme with a real server, through tinyproxy, Dante, and Squid (TLS, Digest); and proxy errors."""
 
 from __future__ import annotations
 
@@ -34,7 +33,6 @@ LOGINS = {
     params=["tinyproxy", "tinyproxy_with_login", "squid", "dante", "dante as socks5", "dante_with_login"]
 )
 def proxy(request: pytest.FixtureRequest) -> str:
-    """The URL of each in turn."""
     name, _, scheme = request.param.partition(" as ")
     server: ProxyServer = request.getfixturevalue(name)
     return server.url(LOGINS.get(name, ""), scheme or None)
@@ -57,7 +55,7 @@ async def test_http(proxy: str, nginx: HttpServer) -> None:
 
 @pytest.mark.parametrize("flavour", ["plain", "implicit"])
 async def test_ftp(flavour: str, proxy: str, vsftpd: FtpServer) -> None:
-    """Its data, and TLS on both connections, whose sessions it wants resumed."""
+    """Data connections of ftp, and TLS on both connections; vsftpd demands session resumption."""
     scheme, port = "ftp" if flavour == "plain" else "ftps", vsftpd.ports[flavour]
     async with _through(proxy, port, vsftpd.authority) as session:
         response = await session.fetch(f"{scheme}://{LOOPBACK}:{port}/pub/bin.dat")
@@ -86,13 +84,12 @@ async def test_news(scheme: str, proxy: str, inn: NewsServer) -> None:
 
 @pytest.fixture
 def closed() -> Iterator[int]:
-    """A port that nobody listens at."""
     with closed_port() as port:
         yield port
 
 
 async def test_what_cannot_be_reached(proxy: str, closed: int, certificates: Certificates) -> None:
-    """One try, and the proxy is who says so."""
+    """There is one attempt, and the error names the proxy."""
     async with Resolver(
         proxy=proxy,
         policy=Policy(allow_port={closed}),
@@ -109,8 +106,10 @@ async def test_what_cannot_be_reached(proxy: str, closed: int, certificates: Cer
 async def test_a_login_that_is_missing_or_wrong(
     name: str, nginx: HttpServer, gophernicus: GopherServer, request: pytest.FixtureRequest
 ) -> None:
-    """tinyproxy says of a wrong one what a server would say (401), which a request for a page cannot tell
-    from the server's own word."""
+    """A wrong login is refused by tinyproxy with 401, as an origin server would.
+
+    For a plain http request, the client cannot distinguish it from the server's reply.
+    """
     server: ProxyServer = request.getfixturevalue(name)
     urls = [nginx.url("/about.txt", "https"), gophernicus.url("0/about.txt")]
     for user, error in (("", resolver.LoginRequired), ("bob:wrong@", resolver.AccessDenied)):
@@ -148,7 +147,7 @@ async def test_a_port_that_is_not_allowed(
 async def test_the_origin_hears_nothing_of_who_we_are_to_the_proxy(
     tinyproxy: ProxyServer, tinyproxy_with_login: ProxyServer, nursery: trio.Nursery
 ) -> None:
-    """A tinyproxy that wants no login hands one on that it is given."""
+    """A tinyproxy without a login forwards the Proxy-Authorization that it receives."""
     server = await serve(nursery)
     for proxy in (tinyproxy, tinyproxy_with_login):
         async with _through(proxy.url(f"{USER}:{PASSWORD}@"), server.port) as session:

@@ -1,4 +1,4 @@
-"""A transcript of a session with a real telnetd, which waits for the answer to each of its options."""
+"""Transcripts of a real telnetd, which waits for the answer to each of its options; and terminal sessions."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_from_the_shell(telnetd: str) -> None:
     assert (done.status, done.out) == (0, b"login: guest\nhello guest\n$ ")
 
 
-# A person at a real telnetd, at a real terminal: a login, and programs that have the whole screen.
+# A user at a real telnetd, at a real terminal: a login, and full-screen programs.
 
 
 @pytest.mark.parametrize("columns", [40, 80, 200])
@@ -75,7 +75,7 @@ async def test_a_login_a_pager_an_editor_and_the_end(
         await terminal.until(lambda rows: rows[-2:] == [f"24 {columns}", "$"])
         for other in (columns - 7, columns):
             terminal.resize(other)
-            while f"24 {other}" not in terminal.rows[-2:]:  # what is typed may overtake the size
+            while f"24 {other}" not in terminal.rows[-2:]:  # typed input may arrive before the new size
                 terminal.screen.reset()
                 terminal.type(b"stty size\r")
                 await terminal.until(lambda rows: rows[-1:] == ["$"] and "".join(rows[-2:]).startswith("24 "))
@@ -97,8 +97,8 @@ async def test_a_login_a_pager_an_editor_and_the_end(
         assert await command.status() == 0
         assert terminal.settings == before
     assert b"secret" not in terminal.octets
-    assert b"\x1b]" not in terminal.octets  # vi asks for colours
-    assert b"\x1b[>" not in terminal.octets  # and who the terminal is
+    assert b"\x1b]" not in terminal.octets  # vi asks for colors
+    assert b"\x1b[>" not in terminal.octets  # and for the type of the terminal
 
 
 async def test_the_login_of_the_system(telnetd_with_login: str, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Trees of real servers: what comes is the tree that is served, byte for byte, and comes once."""
+"""Trees of real servers: the copy equals the served tree, byte for byte, and each file is fetched once."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tests.servers.ftp_servers import FtpServer
 from tests.servers.gopher_servers import GopherServer
 from tests.servers.http_servers import HttpServer
 
-#: When every file was modified, to the second.
+#: The modification time of every file, to the second.
 MODIFIED = 1_000_000_000
 
-#: Names that a server, a URL or a shell might take for something else.
+#: Names that a server, a URL or a shell might misinterpret.
 ODD = (
     "a b",
     "na\xefve",
@@ -36,24 +36,24 @@ ODD = (
 
 FOREST: dict[str, bytes] = {
     f"{top}/{below}{number:03d}.bin": f"{top} {below} {number}\n".encode() * number
-    for top, many in (("oak", 3), ("elm", 3), ("odd names", 12))  # the last has more than `few` tells
+    for top, many in (("oak", 3), ("elm", 3), ("odd names", 12))  # the last has more entries than `few` lists
     for below in ("", "deep/", "deep/er/")
     for number in range(many if below == "" else 3)
 } | {f"odd names/{name}": name.encode() for name in ODD}
 
-#: Links, each to a place that the tree has under its own name, or had already.
+#: Links, each to a target that the tree contains under its own name.
 LINKS = {"oak/up": "..", "oak/here": ".", "elm/oak": "../oak", "elm/deep/down": "er", "a link": "elm"}
 
 
 @contextmanager
 def planted(folder: Path) -> Iterator[Path]:
-    """The forest in a folder that is served."""
+    """Write the forest into a served folder."""
     top = folder / "forest"
     for name, octets in FOREST.items():
         path = top / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(octets)
-        path.chmod(0o644)  # Gophernicus shows what everybody may read
+        path.chmod(0o644)  # Gophernicus lists only world-readable files
         os.utime(path, (MODIFIED, MODIFIED))
     for name, target in LINKS.items():
         (top / name).symlink_to(target)
@@ -66,7 +66,7 @@ def planted(folder: Path) -> Iterator[Path]:
 
 
 async def check(url: str, port: int, into: Path, exists: Exists, *, tops: str = "oak elm odd") -> None:
-    """It is all there, and another run fetches nothing."""
+    """Mirror the tree, check that it is complete, and that a second run fetches no file."""
     session = resolver.Resolver(policy=resolver.Policy(allow_port={port}))
     found = await mirror(url, into=into, session=session)
     assert {name: error.message for name, error in found.failed.items()} == {}
@@ -88,7 +88,7 @@ def below(files: dict[str, bytes], top: str) -> dict[str, bytes]:
 async def test_a_tree_by_ftp(
     name: str, ftp_tree: Path, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    """Links to where somebody was are told by where the server says that it is."""
+    """Links to visited directories are recognized by the server's reply to PWD."""
     server: FtpServer = request.getfixturevalue(name)
     port = server.ports["plain"]
     with planted(ftp_tree / "pub"):
@@ -96,7 +96,7 @@ async def test_a_tree_by_ftp(
 
 
 async def test_a_listing_that_pure_ftpd_cuts(pure_ftpd: FtpServer, ftp_tree: Path, tmp_path: Path) -> None:
-    """That directory fails, with what it told all the same; the others come."""
+    """The truncated directory fails, but its listed files are fetched; the other directories succeed."""
     port = pure_ftpd.ports["few"]
     session = resolver.Resolver(policy=resolver.Policy(allow_port={port}))
     with planted(ftp_tree / "pub"):
@@ -107,7 +107,7 @@ async def test_a_listing_that_pure_ftpd_cuts(pure_ftpd: FtpServer, ftp_tree: Pat
 
 
 async def test_a_tree_of_index_pages(nginx: HttpServer, http_tree: Path, tmp_path: Path) -> None:
-    """Http tells of no links: a copy comes under each name, until the same is listed again and again."""
+    """Index pages do not show links: the tree is copied under each name, until the loop is detected."""
     with planted(http_tree) as top:
         for name in LINKS:
             (top / name).unlink()
@@ -120,7 +120,7 @@ async def test_a_tree_of_index_pages(nginx: HttpServer, http_tree: Path, tmp_pat
 
 
 async def test_a_tree_of_menus(gophernicus: GopherServer, gopher_tree: Path, tmp_path: Path) -> None:
-    """A name is what the selector has: of odd ones Gophernicus writes the octets in octal there (`#040`)."""
+    """A name comes from the selector; Gophernicus writes unusual bytes there in octal (`#040`)."""
     with planted(gopher_tree) as top:
         for name in LINKS:
             (top / name).unlink()
