@@ -1,5 +1,5 @@
-"""The rules of the house as functions: each looks at one module and says what breaks it.
+"""The rules of the architecture as functions: each checks a module and returns its violations.
 
-`test_architecture` runs them over every source file, and over the modules of `planted`, which break them one
-by one. A rule returns sentences, one a violation; none means that the module keeps it.
+`test_architecture` runs them over every source file, and over the modules of `planted`, each of which breaks
+a rule. A rule returns a sentence per violation; an empty list means that the module complies.
 """

@@ -1,4 +1,4 @@
-"""What opens a file by a method, on whatever it was given: `path.open("rb")`."""
+"""Calls that open a file by a method, on an object of any type: `path.open("rb")`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FILE_CALLS = words(
     "symlink symlink_to touch truncate unlink write_bytes write_text"
 )
 
-#: Modules that break the rule, and why.
+#: Modules that break the rule, and the reason.
 OPEN_FILES: Mapping[str, str] = {
     "resolver.cli.streams": "standard streams, LIST, password and trace files; the pipe of -O, opened anew",
     "resolver.cli.console": "the terminal that a person sits at, opened anew",
@@ -29,7 +29,7 @@ OPEN_FILES: Mapping[str, str] = {
 
 
 def only_the_disk_opens_files(module: Module) -> list[str]:
-    """Files are opened, made and removed by `resolver.files`; the gate opens connections and pipes."""
+    """Find files opened, made or removed outside `resolver.files`; the gate opens connections and pipes."""
     if is_within(module.name, "resolver.files") or is_within(module.name, "resolver.network"):
         return []
     return [
@@ -40,8 +40,10 @@ def only_the_disk_opens_files(module: Module) -> list[str]:
 
 
 def _file_call(module: Module, function: ast.expr) -> str | None:
-    """The name under which a call reaches a file, or None. `scheme.open` resolves a URL, and
-    `streams` opens what the caller of the command named."""
+    """Return the name under which a call reaches a file, or None.
+
+    `scheme.open` resolves a URL, and `streams` opens files named by the user of the command.
+    """
     if module.origin(function) in ("builtins.open", "io.open"):
         return "open"
     match function:

@@ -1,7 +1,7 @@
-"""What a room takes comes with its extra: `url-resolver[bulk]` is all that `resolver.bulk` wants.
+"""The imports of a package come with its extra: `url-resolver[bulk]` is enough for `resolver.bulk`.
 
-All other modules can be imported with no extra at all; where a function of theirs imports more, it says
-itself what is missing, and how to get it.
+All other modules can be imported without an extra. If a function of theirs imports an optional library, it
+reports the missing library and the extra that installs it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from tests.architecture.source import Module, is_within, words
 
-#: The extras that rooms are for. What their modules import late has to come along, too.
+#: The modules of each extra. Their late imports must be installed with the extra, too.
 ROOMS: Mapping[str, frozenset[str]] = {
     "aiohttp": words("resolver.adapters.guard.aiohttp"),
     "bulk": words("resolver.bulk resolver.cli.bulk resolver.cli.cluster"),
@@ -27,7 +27,7 @@ ROOMS: Mapping[str, frozenset[str]] = {
     "web": words("resolver.web"),
 }
 
-#: What a library is made of, and never comes without.
+#: Libraries that another library always installs.
 _PARTS = {
     "distributed": words("dask"),
     "h2": words("hpack"),
@@ -43,7 +43,7 @@ def lacking(
     extras: Mapping[str, Iterable[str]],
     rooms: Mapping[str, frozenset[str]] = ROOMS,
 ) -> list[str]:
-    """Modules that take what no requirement of `base` or of their extra brings, and what that is."""
+    """Return modules that import libraries outside `base` and their extra, and the libraries."""
     modules = {module.name: module for module in sources}
     house = {name: set(_imported_first(module)) for name, module in modules.items()}
     always = _brought_by(base)
@@ -58,7 +58,7 @@ def lacking(
 
 
 def _brought_by(requirements: Iterable[str]) -> frozenset[str]:
-    """The libraries, which are imported by their names."""
+    """Return the libraries by requirement name, which is also the import name."""
     names = frozenset(re.split(r"[^\w-]", text, maxsplit=1)[0].lower() for text in requirements)
     return names.union(*(_PARTS[name] for name in names & _PARTS.keys()))
 
@@ -68,7 +68,7 @@ def _is_in(name: str, places: frozenset[str]) -> bool:
 
 
 def _imported_first(module: Module) -> Iterator[str]:
-    """What is imported when the module is, and no later."""
+    """Return the imports that run when the module is imported."""
     late = {
         part.lineno
         for node in module.nodes
@@ -80,7 +80,7 @@ def _imported_first(module: Module) -> Iterator[str]:
 
 
 def _reached(names: Iterable[str], house: Mapping[str, set[str]]) -> set[str]:
-    """All that is imported when these are: what modules name, and the packages around each."""
+    """Return all transitive imports of these modules, with the packages around each."""
     found: set[str] = set()
     waiting = set(names)
     while waiting:

@@ -1,9 +1,8 @@
-"""One module ends lines.
+"""Line ends are written by a single module.
 
-Outside `protocols.wire` an octet CR may be compared with, searched for or taken off. Whatever else is
-done with one makes a line end; so does making a `Line`, of another one too, and so does a CR by its number.
-A literal with a NUL beside the CR is a set of forbidden octets: no line holds a NUL, and `wire` lets none
-pass.
+Outside `protocols.wire` a CR byte may be compared with, searched for or removed. Any other use makes a line
+end. So does the construction of a `Line`, also from another one, and a CR by its number. A literal with a NUL
+and a CR is a set of forbidden bytes: no line holds a NUL, and `wire` refuses NUL.
 """
 
 from __future__ import annotations
@@ -16,21 +15,21 @@ from tests.architecture.source import Module, words
 
 WRITER = "protocols.wire"
 
-#: Methods whose arguments are looked for in octets that are there already.
+#: Methods that search existing bytes for their arguments.
 _READING = words(
     "compile count endswith find fullmatch index lstrip match partition removeprefix removesuffix rfind "
     "rindex rpartition rsplit rstrip search split startswith strip"
 )
 
-#: What may be given the class `Line`: it makes none.
+#: Functions that accept the class `Line` without constructing a line.
 _LOOKING = words("builtins.isinstance builtins.issubclass typing.cast")
 
-#: Modules that break the rule, and why.
+#: Modules that break the rule, and the reason.
 MAKE_LINES: Mapping[str, str] = {
     "resolver.network.frames": "a part of an answer has octets, too, and leaves on no connection",
 }
 
-#: Modules that break the rule, and why.
+#: Modules that break the rule, and the reason.
 END_LINES: Mapping[str, str] = {
     "protocols.ftp.transfer": "text that arrives: a CR is carried over to the next octets, CR NUL is a CR",
     "protocols.telnet.octets": "text that arrives, the same",
@@ -44,8 +43,7 @@ END_LINES: Mapping[str, str] = {
 
 
 def only_wire_makes_lines(module: Module) -> list[str]:
-    """`Line` is constructed in `wire` alone: not called elsewhere, nor handed on, nor derived from, nor is a
-    line made of another one."""
+    """Find `Line` constructed outside `wire`: called, passed on, subclassed, or copied from another line."""
     if module.name == WRITER:
         return []
     return [
@@ -75,7 +73,7 @@ def _makes_line(module: Module, node: ast.AST) -> bool:
 
 
 def _is_line(module: Module, node: ast.expr) -> bool:
-    """The class, by any name; also where the module does not say what it means by `Line`."""
+    """Return whether the node is the class `Line`, by any name, or an unresolved name `Line`."""
     origin = module.origin(node)
     if origin:
         return origin.startswith("protocols.") and origin.endswith(".Line")
@@ -83,7 +81,7 @@ def _is_line(module: Module, node: ast.expr) -> bool:
 
 
 def _is_class_of(module: Module, function: ast.expr) -> bool:
-    """`type(line)` and `line.__class__`: the class of whatever there is."""
+    """Return whether the node is `type(line)` or `line.__class__`: the class of any object."""
     match function:
         case ast.Call(func=called):
             return module.origin(called) == "builtins.type"
@@ -93,14 +91,14 @@ def _is_class_of(module: Module, function: ast.expr) -> bool:
 
 
 def only_wire_ends_lines(module: Module) -> list[str]:
-    """No CR is produced outside `wire`."""
+    """Find each CR that is produced outside `wire`."""
     if module.name == WRITER:
         return []
     return [f"{module.name}:{node.lineno} holds a CR" for node in _produced(module.tree, is_read=False)]
 
 
 def _produced(node: ast.AST, *, is_read: bool) -> Iterator[ast.expr]:
-    """Literals with a CR below `node` that are not merely looked for."""
+    """Yield literals with a CR below `node` that are not only search arguments."""
     if _makes_control(node) or (isinstance(node, ast.Constant) and not is_read and _has_cr(node.value)):
         assert isinstance(node, ast.expr)
         yield node
@@ -115,7 +113,7 @@ def _has_cr(value: object) -> bool:
 
 
 def _makes_control(node: ast.AST) -> bool:
-    """`chr(13)`, `bytes([13, 10])`, `bytes((0x0D,))`, `bytes.fromhex("0d0a")`."""
+    """Return whether a node is like `chr(13)`, `bytes([13, 10])`, `bytes((0x0D,))`, `bytes.fromhex("0d")`."""
     match node:
         case ast.Call(func=ast.Attribute(attr="fromhex" | "unhexlify"), args=[ast.Constant(value=digits)]):
             return "0d" in str(digits).lower()
@@ -131,7 +129,7 @@ def _is_docstring(node: ast.AST, child: ast.AST) -> bool:
 
 
 def _reads(node: ast.AST, child: ast.AST, *, is_read: bool) -> bool:
-    """Is the child looked for, given where its parent stands?"""
+    """Return whether the child is a search argument, given the position of its parent."""
     match node:
         case ast.Compare() | ast.MatchValue() | ast.Call(func=ast.Name(id="frozenset" | "position_of")):
             return True

@@ -1,4 +1,4 @@
-"""A dialogue is a machine: it says what it wants done, and neither waits nor knows what time it is."""
+"""A dialogue is a state machine: it yields steps, and neither waits nor reads the clock."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import ast
 
 from tests.architecture.source import Module, is_within
 
-#: The one driver, which performs what the machines ask for.
+#: The driver, which performs the steps of all machines.
 DRIVER = "protocols.conversation"
 
 
 def machines_do_not_wait(module: Module) -> list[str]:
-    """In `protocols` only the driver awaits. An `async def` without code says what others give."""
+    """Find `await` in `protocols` outside the driver. An `async def` without code is a signature."""
     if module.package != "protocols" or is_within(module.name, DRIVER):
         return []
     return [

@@ -1,7 +1,7 @@
-"""Uses that no module may have, with any imports.
+"""Uses that are forbidden in modules, with any imports.
 
-The contracts in pyproject.toml say which module imports what. They see neither an attribute of an imported
-module (`os.system`, `trio.open_tcp_stream`) nor a builtin (`eval`), nor a name that a text looks up.
+The contracts in pyproject.toml define which module imports which. They see neither an attribute of an
+imported module (`os.system`, `trio.open_tcp_stream`) nor a builtin (`eval`), nor a lookup by a string.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from tests.architecture.source import Module, is_within, words
 
-#: Rooms, and the names that they must not use; `-room` is excepted. A `*` stands for the rest of a name.
+#: Modules, and the names that they must not use; `-module` is excepted. A `*` stands for the rest of a name.
 NEVER: tuple[tuple[str, str], ...] = (
     (
         "protocols resolver",
@@ -29,7 +29,7 @@ NEVER: tuple[tuple[str, str], ...] = (
     ),
     ("protocols resolver -resolver.__init__", "builtins.globals"),
     (
-        # A row of a table names it.
+        # A row of a table names the module.
         "protocols resolver -resolver.__init__ -resolver.url.registry -resolver.cli.__init__",
         "importlib.import_module",
     ),
@@ -38,26 +38,27 @@ NEVER: tuple[tuple[str, str], ...] = (
         "builtins.open",
     ),
     ("protocols resolver -resolver.cli.serve -resolver.cli.secrets", "trio.run_process"),
-    ("protocols resolver -resolver.cli.bulk", "os._exit"),  # what a signal ends waits for nobody
+    # a process ended by a signal must not wait for threads
+    ("protocols resolver -resolver.cli.bulk", "os._exit"),
     (
-        "protocols resolver -resolver.adapters.guard",  # its clients wait, and look up where they are told to
+        "protocols resolver -resolver.adapters.guard",  # the guarded clients block, and resolve names themselves
         "socket.create_connection",
     ),
-    ("resolver.network", "socket.getaddrinfo"),  # it waits, and everybody with it
+    ("resolver.network", "socket.getaddrinfo"),  # the call blocks the event loop
     (
         "protocols resolver.policy",
         "datetime.datetime.now datetime.datetime.today datetime.datetime.utcnow datetime.date.today",
     ),
 )
 
-#: Modules that break `reaches_nothing_by_name`, and why.
+#: Modules that break `reaches_nothing_by_name`, and the reason.
 REACH_BY_NAME: Mapping[str, str] = {
     "resolver.cli.bulk": "only this hook of Python's hears of a KeyboardInterrupt that is dropped",
 }
 
 
 def uses_nothing_forbidden(module: Module) -> list[str]:
-    """Return the uses of names in `NEVER`, and imports of all that a module has."""
+    """Find uses of names in `NEVER`, and imports of all names of a module."""
     never = [
         name
         for rooms, names in NEVER
@@ -73,7 +74,7 @@ def uses_nothing_forbidden(module: Module) -> list[str]:
 
 
 def reaches_nothing_by_name(module: Module) -> list[str]:
-    """What another module has is named, and never looked up by a text, listed or replaced."""
+    """Find names of another module that are looked up by a string, listed or replaced."""
     return [
         f"{module.name}:{node.lineno} reaches into {what} without a name"
         for node in module.nodes
@@ -82,7 +83,7 @@ def reaches_nothing_by_name(module: Module) -> list[str]:
 
 
 def stands_in(module: Module, room: str) -> bool:
-    """`a.__init__` is the package alone; `a` all that is in it."""
+    """Return whether the module is in `room`: `a.__init__` is only the package, `a` all its modules."""
     return is_within(f"{module.name}.__init__" if module.is_package else module.name, room)
 
 
@@ -98,7 +99,7 @@ _INSIDES = words("__builtins__ __dict__ __globals__ __loader__ __subclasses__")
 
 
 def _reached(module: Module, node: ast.expr) -> str:
-    """What an expression reaches into, if it does so otherwise than by a name."""
+    """Return the module that an expression reaches into without a name."""
     match node:
         case ast.Call(args=[value, ast.Constant(), *_]) if module.origin(node.func) in _LOOKS:
             return ""

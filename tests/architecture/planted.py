@@ -1,7 +1,7 @@
-"""Modules that break the house, and modules that do not: a line each, in which ¶ ends a line of the source.
+"""Modules that break a rule, and modules that do not: one line each; ¶ ends a line of the source.
 
 Each row of the first table passed a rule at some time, or nearly: a rule that compares spellings, and not the
-names behind them, finds the first spelling only.
+names behind them, finds only the first spelling.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""No scheme is special: what a protocol is says its row, what is allowed to it says one table."""
+"""No scheme is special: its definition describes its protocol, and one table its permissions."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from resolver.url.registry import SCHEMES
 from tests.architecture.source import Module, is_within
 
-#: Where the names of schemes stand; in the last one those of proxies, two of which are the same words.
+#: The modules that name schemes; the last one names proxies, two of which have the same names.
 NAMED_IN = ("resolver.url.registry", "resolver.policy.schemes", "resolver.policy.proxy")
 
-#: A name, alone or with what follows in a URL.
+#: A name, alone or with the rest of a URL.
 _NAME = re.compile(rf"({'|'.join(map(re.escape, sorted(SCHEMES)))})(:.*)?", re.DOTALL)
 
-#: Modules that break the rule, and why.
+#: Modules that break the rule, and the reason.
 NAME_SCHEMES: Mapping[str, str] = {
     **{
         f"resolver.web.{module}": "what browsers speak with us"
@@ -36,7 +36,7 @@ NAME_SCHEMES: Mapping[str, str] = {
 
 
 def only_the_tables_name_schemes(module: Module) -> list[str]:
-    """No text in `resolver` is the name of a scheme, or begins a URL of one. `want="file"` is an option."""
+    """Find strings in `resolver` that are a scheme name or begin a URL; `want="file"` is an option."""
     if module.package != "resolver" or any(is_within(module.name, home) for home in NAMED_IN):
         return []
     wants = {id(node.value) for node in module.nodes if isinstance(node, ast.keyword) and node.arg == "want"}

@@ -1,4 +1,4 @@
-"""What a reader has to be able to trust, and ruff does not look at."""
+"""Properties that a reader must be able to trust, and that ruff does not check."""
 
 from __future__ import annotations
 
@@ -8,22 +8,23 @@ from collections.abc import Iterator, Mapping
 
 from tests.architecture.source import Module, words
 
-#: What stands for itself in a pattern, and what is possessive in one: `a*+`, `a{2}+`, `(?>a)`.
+#: A pattern's literals, and its possessive parts: `a*+`, `a{2}+`, `(?>a)`.
 _PLAIN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
 _POSSESSIVE = re.compile(r"[*+?}][+]|\(\?>")
 
 _TOO_WIDE = words("builtins.BaseException builtins.Exception")
 
-#: Modules that break `errors_are_not_lost`, and why.
+#: Modules that break `errors_are_not_lost`, and the reason.
 LOSE_ERRORS: Mapping[str, str] = {
     "resolver.bulk.store": "whatever a file system of fsspec's raises, it cannot be used",
 }
 
 
 def errors_are_not_lost(module: Module) -> list[str]:
-    """Find `suppress(Exception)`, and an `__exit__` that says yes to all.
+    """Find `suppress(Exception)`, and an `__exit__` that always returns true.
 
-    BLE001, E722 and B012 of ruff find what `except` and `finally` lose."""
+    BLE001, E722 and B012 of ruff find errors lost by `except` and `finally`.
+    """
     return [
         f"{module.name}:{getattr(node, 'lineno', 0)} loses errors"
         for node in module.nodes
@@ -42,8 +43,8 @@ def _loses(module: Module, node: ast.AST) -> bool:
 
 
 def patterns_let_go(module: Module) -> list[str]:
-    """No possessive quantifier, no atomic group: `re` before Python 3.11.5 matches groups of them wrongly."""
-    if _POSSESSIVE.search(module.source) is None:  # most, in a hundredth of the time
+    """Find possessive quantifiers and atomic groups: `re` before Python 3.11.5 mismatches groups in them."""
+    if _POSSESSIVE.search(module.source) is None:  # most modules, in a hundredth of the time
         return []
     return [
         f"{module.name}:{line} has a possessive pattern: {text!r}"
@@ -53,7 +54,7 @@ def patterns_let_go(module: Module) -> list[str]:
 
 
 def _patterns(module: Module) -> Iterator[tuple[str, int]]:
-    """Texts in what functions of `re` are given, also by a name of the module; and their lines."""
+    """Yield strings passed to functions of `re`, also by a name of the module, with their lines."""
     calls = (node for node in module.nodes if isinstance(node, ast.Call))
     given = [call for call in calls if module.origin(call.func).startswith("re.")]
     names = {node.id for call in given for node in ast.walk(call) if isinstance(node, ast.Name)}

@@ -1,8 +1,8 @@
-"""One source file, and what the names in it stand for.
+"""A source file, and the meaning of the names in it.
 
 A name is resolved through the module's own imports, wherever they are written: after `import trio as t`,
 `from os import open as o` or `o = os.open` a rule sees `trio` and `os.open`. `getattr(os, "open")` is
-`os.open`, `__import__("os")` is `os`, and a name that nothing binds is of `builtins`.
+`os.open`, `__import__("os")` is `os`, and an unbound name is of `builtins`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 
 
 def words(text: str) -> frozenset[str]:
-    """A set out of words with blanks between."""
+    """Split a text at blanks into a set."""
     return frozenset(text.split())
 
 
@@ -28,7 +28,7 @@ def is_within(name: str, wanted: str) -> bool:
 
 @dataclass(frozen=True)
 class Module:
-    """One source file. `name` is dotted; a package has the name of its folder."""
+    """A source file. `name` is dotted; a package has the name of its folder."""
 
     name: str
     source: str
@@ -44,58 +44,61 @@ class Module:
 
     @property
     def package(self) -> str:
-        """`protocols` or `resolver`."""
+        """Return `protocols` or `resolver`."""
         return self.name.partition(".")[0]
 
     @property
     def place(self) -> str:
-        """The module or folder directly below the package; empty for the package itself."""
+        """Return the module or folder directly below the package; empty for the package itself."""
         return self.name.partition(".")[2].partition(".")[0]
 
     @cached_property
     def names(self) -> Mapping[str, str]:
-        """What each name stands for that an import binds, or an assignment of such a name to another."""
+        """Return the origin of each name bound by an import, or by an assignment of such a name."""
         found = {**dict.fromkeys(_bound_otherwise(self), ""), **dict(_bound_by_imports(self))}
-        for node in self.nodes:  # the outer ones first, so a name is known before it is passed on
+        for node in self.nodes:  # outer ones first, so a name is known before it is passed on
             match node:
                 case ast.Assign(targets=[ast.Name(id=name)], value=ast.Name() | ast.Attribute() as value):
                     found[name] = found.get(name) or _origin_of(value, found)
         return found
 
     def origin(self, node: ast.AST) -> str:
-        """The dotted name that an expression stands for; empty where it is no name, or nobody's here."""
+        """Return the dotted name of an expression; empty if it is not a name, or is local."""
         return _origin_of(node, self.names)
 
     @cached_property
     def uses(self) -> list[tuple[str, int]]:
-        """The dotted names that stand anywhere in the module, each as long as it is written; the line."""
+        """Return all dotted names used in the module, each as long as written, and their lines."""
         return list(_uses(self, self.tree))
 
     @cached_property
     def imports(self) -> list[tuple[str, int]]:
-        """Dotted names that are imported anywhere in the module, and the line; not for a type checker alone.
+        """Return all dotted names imported in the module, except for type checkers only, and their lines.
 
-        `from a import b` counts as `a.b`: whether b is a module is for the caller to know.
+        `from a import b` counts as `a.b`: the caller must know whether b is a module.
         """
         types_only = _type_lines(self)
         return [found for found in _imports(self) if found[1] not in types_only]
 
     @cached_property
     def type_imports(self) -> list[tuple[str, int]]:
-        """Dotted names that are imported for a type checker alone, and the line."""
+        """Return dotted names imported only for type checkers, and their lines."""
         types_only = _type_lines(self)
         return [found for found in _imports(self) if found[1] in types_only]
 
     def forget(self) -> None:
-        """What was made of the source, which can be made again."""
+        """Drop the cached results, which can be computed again."""
         for name in vars(self).keys() - {field.name for field in fields(self)}:
             del vars(self)[name]
 
 
 @contextmanager
 def read_once(sources: Sequence[Module]) -> Iterator[None]:
-    """All that the block asks of them is kept until it ends, and no longer: trees of so many files are
-    millions of objects. None of them is garbage meanwhile, so nobody searches."""
+    """Cache the results of the modules for the duration of the block.
+
+    Trees of so many files are millions of objects. None of them is garbage in the block, so garbage
+    collection is off.
+    """
     gc.disable()
     try:
         yield
@@ -106,7 +109,7 @@ def read_once(sources: Sequence[Module]) -> Iterator[None]:
 
 
 def modules(top: Path, *packages: str) -> list[Module]:
-    """Every source file of the packages below `top`."""
+    """Return every source file of the packages below `top`."""
     found = []
     for path in sorted(path for package in packages for path in (top / package).rglob("*.py")):
         parts = path.relative_to(top).with_suffix("").parts
@@ -129,7 +132,7 @@ def _imports(module: Module) -> Iterator[tuple[str, int]]:
 
 
 def _type_lines(module: Module) -> set[int]:
-    """Lines of imports that only a type checker sees."""
+    """Return the lines of imports that only a type checker sees."""
     return {
         node.lineno
         for block in module.nodes
@@ -159,8 +162,10 @@ def _bound_by_imports(module: Module) -> Iterator[tuple[str, str]]:
 
 
 def _bound_otherwise(module: Module) -> Iterator[str]:
-    """Names of the module's own: variables, parameters, functions and classes, without those of a class,
-    which are found through it alone."""
+    """Yield the module's own names: variables, parameters, functions and classes.
+
+    Members of a class are excluded, because only the class gives access to them.
+    """
     inside = {id(part) for node in module.nodes if isinstance(node, ast.ClassDef) for part in _members(node)}
     for node in module.nodes:
         if id(node) in inside:
@@ -183,7 +188,7 @@ def _members(node: ast.ClassDef) -> Iterator[ast.AST]:
                 yield member
 
 
-#: Functions that import what their first argument names.
+#: Functions that import the module named by their first argument.
 _IMPORTERS = words("builtins.__import__ importlib.__import__ importlib.import_module")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.architecture.source import modules
 
-#: The blocking twins of `resolver.blocking`, which are public.
+#: The blocking counterparts in `resolver.blocking`, which are public.
 TWINS = {"Resolver": 2, "TerminalSession": 2}
 
 

@@ -1,7 +1,7 @@
-"""One cell of the matrix: a server that fails, a file to save from it, and what came of it.
+"""A cell of the matrix: a server that fails, a file to save from it, and the result.
 
-Where it failed for good, the same server is asked once more without its fault: what was kept must lead to
-the right file, and to nothing else.
+If the save failed for good, a second run asks the same server without its fault. The data kept from the first
+run must then lead to the right file and to no other file.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from fixtures.faulty import Manner, serve
 from resolver import Event, Limits, Policy, ResolveError, Resolver, RetryPolicy, Saved, Started
 from tests.hang import NEVER
 
-#: Seconds of silence after which a peer is given up, where silence is the fault, and where it is none.
+#: The idle and connect limits in seconds, for cells whose fault is silence. All other cells use NEVER.
 SILENCE = 0.15
 PATIENCE = RetryPolicy(tries=2, delay=0.01)
 NAME = "object.bin"
 
 
 def lines_of(size: int) -> bytes:
-    """About so many octets that any scheme carries: a head, then lines, some with a period in front."""
+    """Return about `size` bytes that any scheme carries: a header, then lines, some with leading periods."""
     source = random.Random(size)
     made = bytearray(b"Subject: a test\r\n\r\n")
     while len(made) < size:
@@ -40,8 +40,11 @@ SIZE = len(CONTENT)
 
 @dataclass
 class Came:
-    """What came of one try to save, retries included. `files` are those in the directory afterwards,
-    `sent` the octets of the object that the server has sent."""
+    """The result of one attempt to save, retries included.
+
+    `files` are the files in the directory afterwards, `sent` is the number of the object's bytes that the
+    server sent.
+    """
 
     saved: Saved | None
     error: ResolveError | None
@@ -57,7 +60,7 @@ class Came:
 
 @dataclass
 class Result:
-    """A cell: what came of it, and of the run behind it, where that was needed."""
+    """The result of a cell, and of the second run if the first one failed."""
 
     first: Came
     after: Came | None
@@ -95,13 +98,16 @@ async def run(
 
 
 def patience_for(manner: Manner, patience: RetryPolicy = PATIENCE) -> RetryPolicy:
-    """The limit is short, and where many cells begin at once a greeting may come as late."""
+    """Return the retry policy: faults after the connect phase are always retried.
+
+    The limit is short, and if many cells start concurrently, a greeting may arrive after it.
+    """
     late = manner.fault is not None and manner.fault.at != "connect"
     return replace(patience, retry_all=True) if late else patience
 
 
 def limits_of(manner: Manner) -> Limits:
-    """Short ones where they are what is to end it."""
+    """Return short limits if a limit must end the cell, else NEVER."""
     fault = manner.fault
     silent = fault is not None and fault.kind == "silence"
     never = fault is not None and fault.kind == "never"

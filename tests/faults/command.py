@@ -1,4 +1,4 @@
-"""The command in a process of its own, and what became of it."""
+"""The command in a separate process, and its exit status and messages."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from tests.begun import Begun, begin
 from tests.hang import HANG
 
 CHECKOUT = Path(__file__).parents[2]
-#: Does Python hold back what goes to standard output? In a person's shell it does, not in many a container.
+#: Whether Python buffers standard output: it does in a user's shell, but not in many containers.
 BUFFERING = {"buffered": {}, "unbuffered": {"PYTHONUNBUFFERED": "1"}}
 
 
 @dataclass
 class Running:
-    """A process; `err` is what it has said on standard error so far."""
+    """A running process; `err` is its standard error output so far."""
 
     process: trio.Process | Begun
     err: bytearray = field(default_factory=bytearray)
 
     async def status(self) -> int:
-        """Its exit status, and that of a shell where a signal ended it."""
+        """Return the exit status, as a shell reports it if a signal ended the process."""
         code = await self.process.wait()
         return code if code >= 0 else 128 - code
 
@@ -56,7 +56,7 @@ async def resolve(
     before: Callable[[], None] | None = None,
     buffering: str = "buffered",
 ) -> AsyncIterator[Running]:
-    """`resolve` in `folder`; it is killed on leaving, if it has not ended. `before` runs in it first."""
+    """Run `resolve` in `folder`, and kill it on exit if it still runs; `before` runs in the child first."""
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     environment = {**inherited, **BUFFERING[buffering], "PYTHONPATH": str(CHECKOUT)}
     with trio.fail_after(HANG):
@@ -121,7 +121,7 @@ def _forked(
 
 
 def _begin(before: Callable[[], None] | None) -> None:
-    """In the new process: whoever runs the tests in the background has SIGINT ignored, and hands that on."""
+    """Reset signals in the new process: background shells ignore SIGINT, and children inherit that."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     if before is not None:
@@ -129,7 +129,7 @@ def _begin(before: Callable[[], None] | None) -> None:
 
 
 async def told_by(*command: str) -> list[dict[str, Any]]:
-    """The JSON objects that a program of the tests prints, a line each: whatever takes long, each comes."""
+    """Return the JSON objects, one per line, that a test program prints; a limit applies to each read."""
     told: list[dict[str, Any]] = []
     octets = b""
     async with trio.open_nursery() as nursery:
@@ -147,7 +147,7 @@ async def told_by(*command: str) -> list[dict[str, Any]]:
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    """Look again and again: what another process does sends no event."""
+    """Poll the condition: another process sends no event."""
     while not holds():  # noqa: ASYNC110
         await trio.sleep(0.002)
 

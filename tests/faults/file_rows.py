@@ -1,4 +1,4 @@
-"""What may happen to a file while it is read, as data."""
+"""The changes that a file may undergo while it is read, as data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.faults.cell import CONTENT, PATIENCE
 
-#: More than the kernel moves in one go, so that something can happen in between.
+#: More than the kernel moves in one call, so that a change can happen in between.
 OLD = CONTENT * 60
 NEW = OLD[::-1]
 HALF = len(OLD) // 2
@@ -39,8 +39,10 @@ def replace(source: Path) -> None:
 
 @dataclass(frozen=True)
 class FileRow:
-    """`change` is made when the first octets have been read, of the first try or of all. `content` is what
-    is saved then; None for an error."""
+    """A change to a file, made after the first bytes were read, in the first attempt or in all.
+
+    `content` is the saved content; None stands for an error.
+    """
 
     name: str
     change: Callable[[Path], None]

@@ -1,8 +1,8 @@
-"""Save a file again and again, killed before each call that changes the file system; then finish.
+"""Save a file repeatedly, killed before each call that changes the file system; then finish.
 
 `python -m tests.faults.killed FOLDER UMASK EVERY FIRST` prints a JSON object for each such moment, or for one
-of EVERY from FIRST on: what the next run made of it. Processes are forked here, where no threads are yet; the
-object is a file, so nobody has to serve.
+of EVERY from FIRST on, with the result of the next run. Processes are forked here, where no threads run yet.
+The object is a file, so no server is needed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from resolver import ResolveError, Resolver
 from resolver.files.sidecar import FORMAT
 from resolver.transfer.saving import Exists
 
-#: What grows beside its name, and what is held in memory until it is whole.
+#: LARGE is written to a partial file, SMALL is held in memory until it is complete.
 LARGE, SMALL = bytes(range(256)) * 300, bytes(range(256)) * 20
 CALLS = (
     *(
@@ -44,8 +44,8 @@ CALLS = (
 )
 KILLED = 99
 
-#: What is saved, what to do about a file that is there, and what is in that: gone on with, and given back for
-#: one that is not of this object. And is there to be a sidecar? There is one of the file before.
+#: Rows: the content, the `exists` setting, the content of the existing file, and whether to write a sidecar.
+#: Both resumable content and content of another object occur. A sidecar of the existing file is present.
 HELD: tuple[tuple[bytes, Exists, bytes | None, bool], ...] = (
     (LARGE, "fail", None, True),
     (LARGE, "replace", b"older", False),
@@ -60,7 +60,7 @@ HELD: tuple[tuple[bytes, Exists, bytes | None, bool], ...] = (
 
 
 class CountedCalls:
-    """The process ends like a killed one before the call with that number, counted from 1."""
+    """A counter that ends the process like SIGKILL before the call with this number, counted from 1."""
 
     at_work: ClassVar[CountedCalls | None] = None
 
@@ -101,11 +101,11 @@ def save(source: Path, target: Path, exists: Exists, meta: bool) -> str:
 
 
 def in_a_child(action: Callable[[], str], at: int | None) -> tuple[int, str]:
-    """Run it in a process of its own, killed before call `at`. Its exit status, and what it returned."""
+    """Run the action in a child, killed before call `at`; return its exit status and its result."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
-        os.fsync = lambda fd: None  # a process that ends loses nothing of what the disk does not have yet
+        os.fsync = lambda fd: None  # a process that ends loses no data that is not yet on disk
         if at is not None:
             kill_before(at)
         os.write(writer, action().encode())
@@ -128,7 +128,7 @@ def main(folder: Path, every: int, first: int) -> None:
 
 
 def one(source: Path, place: Path, exists: Exists, held: bytes | None, meta: bool, number: int) -> bool:
-    """Killed before call `number`, and then not killed. False where there is no such call."""
+    """Run killed before call `number`, then not killed; return whether there is such a call."""
     place.mkdir()
     target = place / "object"
     if held is not None:
@@ -152,7 +152,7 @@ def sidecar_of(target: Path) -> Path:
 
 
 def describes(target: Path) -> bool | None:
-    """Is what is beside the file about that file? None where nothing is beside it."""
+    """Return whether the sidecar describes the file; None without a sidecar."""
     if not sidecar_of(target).exists():
         return None
     digest: object = json.loads(sidecar_of(target).read_text())["digests"]["sha256"]
@@ -162,12 +162,12 @@ def describes(target: Path) -> bool | None:
 def report(
     content: bytes, exists: Exists, number: int, place: Path, left_then: list[str], again: int, said: str
 ) -> dict[str, object]:
-    """What was left by the killed process and by the next one."""
+    """Return the files left by the killed run and by the next one."""
     name = "object.2" if exists == "rename" else "object"
     names = set(os.listdir(place))
     right = again == 0 and (place / name).exists() and (place / name).read_bytes() == content
     expected = {"object", name, "object.meta.json"}
-    if left_then == ["object", "object.2"]:  # killed when there was nothing left to do: then another is made
+    if left_then == ["object", "object.2"]:  # killed after the last step: the next run makes another file
         expected |= {"object.3"}
     return {
         "exists": exists,

@@ -1,10 +1,10 @@
-"""Run the command again and again, and kill it (SIGKILL) at random moments.
+"""Run the command repeatedly, and kill it (SIGKILL) at random moments.
 
 `python -m tests.faults.killed_at_random TIMES ARGUMENT...` runs `resolve ARGUMENT...` TIMES times in this
-directory, and prints for each run the names and sizes that it left. What it finished is checked against the
-file `content` above the directory, and removed. The moments are chosen by what has come by then, and some by
-the clock, before anything has: so a busy machine gets as far as an idle one. Processes are forked here, where
-everything that the command needs is loaded already: 20 of them take little more than their moments.
+directory, and prints for each run the names and sizes of the files left. Complete files are compared with the
+file `content` above the directory, and removed. Most moments depend on the bytes that arrived, and some,
+before the first byte, on the clock: a busy machine gets as far as an idle one. Processes are forked here
+after all modules are loaded: 20 of them take little longer than their moments.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pathlib import Path
 from resolver.cli import run
 from tests.scheduled import has_ended
 
-#: Seconds in which a run begins, when nothing else wants the processor.
+#: Duration in seconds of the start of a run on an idle machine.
 _BEGINNING = 0.06
 
 _NEEDED = (
@@ -36,7 +36,7 @@ _NEEDED = (
 
 
 def killed(arguments: list[str], moment: Callable[[], bool]) -> None:
-    """One run, killed at a moment, whatever it is doing then, if it is not done."""
+    """Run once, killed at a moment in any state, unless it ends before."""
     child = os.fork()
     if child == 0:
         sys.argv = ["resolve", *arguments]
@@ -49,7 +49,7 @@ def killed(arguments: list[str], moment: Callable[[], bool]) -> None:
 
 
 def choose(source: random.Random, size: int) -> Callable[[], bool]:
-    """A moment: soon, or when so much of what is missing has come; never, if nothing is."""
+    """Return a random moment: soon, or after a share of the missing bytes; never if no byte is missing."""
     share, held = source.uniform(-0.3, 1), held_now()
     if share < 0:
         until = time.monotonic() + source.uniform(0, _BEGINNING)
@@ -62,7 +62,7 @@ def held_now() -> int:
 
 
 def sizes() -> dict[str, int]:
-    """Of the files that are here; they come and go while the command runs."""
+    """Return the sizes of the files here; files come and go while the command runs."""
     found: dict[str, int] = {}
     for name in sorted(os.listdir()):
         with suppress(FileNotFoundError):
@@ -78,7 +78,7 @@ def main(times: int, *arguments: str) -> None:
     for _ in range(times):
         killed(list(arguments), choose(source, len(content)))
         left = sizes()
-        print(json.dumps(left), flush=True)  # before the next fork, which would have it too
+        print(json.dumps(left), flush=True)  # flush before the next fork, which would inherit the buffer
         whole = {name for name in left if not name.endswith((".part", ".part-state", ".new"))}
         assert all(Path(name).read_bytes() == content for name in whole), left
         if whole:

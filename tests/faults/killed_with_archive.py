@@ -1,10 +1,9 @@
-"""Fetch a list into an archive, killed at some moment; then once more to the end, and look at what is there.
+"""Fetch a list into an archive, killed at some moment; then run to the end, and check the result.
 
 `python -m tests.faults.killed_with_archive FOLDER EVERY FIRST URL...` kills before each call that changes a
-file or the ledger, or one of EVERY of them from FIRST on, and within calls that write, of which five times as
-many are tried. `FOLDER random
-TIMES URL...` kills (SIGKILL) as often at moments that nobody chose. Each prints a JSON object. Who serves is
-another process; processes are forked here, where no threads are yet.
+file or the ledger, or before one of EVERY from FIRST on, and within write calls, of which five times as many
+are tried. `FOLDER random TIMES URL...` kills (SIGKILL) TIMES times at random moments. Each run prints a JSON
+object. The server is another process; processes are forked here, where no threads run yet.
 """
 
 from __future__ import annotations
@@ -44,13 +43,13 @@ _NEEDED = (
     "resolver.transfer.saving",
     "resolver.warc.recorder",
 )
-#: Seconds in which a run begins, when nothing else wants the processor.
+#: Duration in seconds of the start of a run on an idle machine.
 _BEGINNING = 0.06
 _NAMES = ("a.warc.gz", "a.warc")
 
 
 def run(place: Path, name: str, urls: list[str], within: bool = False) -> str:
-    """The command; `within` has the counted calls be those to write, each of which writes half then."""
+    """Run the command; with `within`, only writes are counted, and the killed write stores half."""
     if within and CountedCalls.at_work is not None:
         _die_within(CountedCalls.at_work)
     sqlite3.connect = partial(sqlite3.connect, factory=Counted)  # type: ignore[assignment]
@@ -80,7 +79,7 @@ def _die_within(calls: CountedCalls) -> None:
 
 
 def whole(path: Path) -> tuple[int, list[str], bool]:
-    """Where the last whole record ends, the URLs of all objects, and is there damage before one?"""
+    """Return the end of the last complete record, the URLs, and whether damage precedes a record."""
     end, urls, damaged = 0, [], False
     for found in read_records(Octets(path.read_bytes() if path.exists() else b""), Kept):
         if isinstance(found, DamagedSpan):
@@ -95,7 +94,7 @@ def whole(path: Path) -> tuple[int, list[str], bool]:
 
 
 def passes(path: Path, size: int) -> bool:
-    """Does `warcio check` say that this much of the file is right?"""
+    """Return whether `warcio check` accepts the first `size` bytes of the file."""
     part = path.with_name(f"checked-{path.name}")
     part.write_bytes(path.read_bytes()[:size])
     with redirect_stdout(io.StringIO()):
@@ -103,13 +102,13 @@ def passes(path: Path, size: int) -> bool:
 
 
 def report(place: Path, name: str, urls: list[str], moment: str) -> None:
-    """What was left, and what the next run made of it."""
+    """Print the state after the kill, and the result of the next run."""
     path = place / name
     left = path.stat().st_size if path.exists() else 0
     end, _, damaged = whole(path)
     then = passes(path, end) if end else True
     begun = path.read_bytes()[:end] if path.exists() else b""
-    if left and not end:  # not even the first record: nobody knows whose file it is
+    if left and not end:  # not even the first record: the file does not show its owner
         path.unlink()
     again, said = in_a_child(partial(run, place, name, urls), None)
     last, found, damaged_now = whole(path)
@@ -128,7 +127,7 @@ def report(place: Path, name: str, urls: list[str], moment: str) -> None:
 
 
 def one(place: Path, name: str, urls: list[str], number: int, *, within: bool) -> bool:
-    """False where there is no such moment."""
+    """Return whether there is such a moment."""
     place.mkdir()
     status, _ = in_a_child(partial(run, place, name, urls, within), number)
     if status == KILLED:
@@ -145,7 +144,7 @@ def main(folder: Path, every: int, first: int, urls: list[str]) -> None:
 
 
 def at_random(folder: Path, times: int, urls: list[str]) -> None:
-    """A run that is not killed tells how long the file becomes."""
+    """Kill runs at random moments; an unkilled run shows the final length of the file."""
     chance = random.Random(times)
     for name in _NAMES:
         (folder / f"whole-{name}").mkdir()
@@ -167,7 +166,7 @@ def at_random(folder: Path, times: int, urls: list[str]) -> None:
 
 
 def _choose(chance: random.Random, path: Path, size: int) -> Callable[[], bool]:
-    """Soon, or when so much of it is there."""
+    """Return a random moment: soon, or after a share of the file is written."""
     share = chance.uniform(-0.2, 1)
     if share < 0:
         until = time.monotonic() + chance.uniform(0, _BEGINNING)

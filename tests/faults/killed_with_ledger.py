@@ -1,8 +1,7 @@
-"""Work through a list with a ledger again and again, killed before each call that changes a file or the
-ledger; then once more to the end.
+"""Process a list with a ledger repeatedly, killed before each call that changes a file or the ledger.
 
-`python -m tests.faults.killed_with_ledger FOLDER EVERY FIRST` prints a JSON object for each such moment, or
-for one of EVERY from FIRST on. The objects are files, so nobody has to serve.
+A last run goes to the end. `python -m tests.faults.killed_with_ledger FOLDER EVERY FIRST` prints a JSON
+object for each such moment, or for one of EVERY from FIRST on. The objects are files, so no server is needed.
 """
 
 from __future__ import annotations
@@ -23,12 +22,15 @@ from tests.faults.killed import KILLED, CountedCalls, in_a_child
 
 CONTENT = {name: bytes(range(256)) * size for name, size in (("a", 300), ("b", 1), ("c", 0))}
 
-#: What to do about a file that is there, and what is there; and the same of a directory with these files.
+#: The `exists` setting and the content of the existing file; `tree` fetches a directory with these files.
 HELD: tuple[tuple[str, bytes | None], ...] = (("fail", None), ("replace", bytes(76_800)), ("tree", None))
 
 
 class Counted(sqlite3.Connection):
-    """The process may end before each step of the ledger. No disk is waited for: see `in_a_child`."""
+    """A connection that may end the process before each step of the ledger.
+
+    It does not wait for the disk: see `in_a_child`.
+    """
 
     def execute(self, sql: str, parameters: Sequence[object] = (), /) -> sqlite3.Cursor:  # type: ignore[override]
         _count()
@@ -78,7 +80,7 @@ def main(folder: Path, every: int, first: int) -> None:
 
 
 def one(place: Path, list_: Path, exists: str, held: bytes | None, number: int) -> bool:
-    """Killed before call `number`, and then not killed. False where there is no such call."""
+    """Run killed before call `number`, then not killed; return whether there is such a call."""
     (place / ("" if exists == "tree" else "files")).mkdir(parents=True)
     if held is not None:
         (place / "files" / "a").write_bytes(held)

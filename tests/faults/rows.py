@@ -1,7 +1,7 @@
-"""The matrix as data: scheme, fault, and what has to come of it. One row a fault, once and always.
+"""The matrix as data: scheme, fault, and expected result. A row per fault, once and always.
 
-`once` says what comes of it when only the first connection has the fault: nearly always the whole file,
-with the second try. `always` is the error when no connection is spared.
+In an `once` row, only the first connection has the fault: nearly always the second attempt gets the complete
+file. The `error` of an always row is the result if every connection has the fault.
 """
 
 from __future__ import annotations
@@ -34,10 +34,15 @@ ALL: tuple[Fact, ...] = ("size", "time", "tag")
 
 @dataclass(frozen=True)
 class Row:
-    """`error` is None where the file is had; `tries` is how many it takes, None where that does not matter.
-    `held` are octets of the object that stay for a later run, which goes on behind them, or behind
-    `taken_up` of them. `received`, `expected`: of `Truncated`, where
-    known. `content` is what the file has in the end, after a later run where there has to be one."""
+    """A cell of the matrix and its expected result.
+
+    - `error`: None if the file is saved
+    - `tries`: the number of attempts, None if it does not matter
+    - `held` are bytes of the object kept for a later run, which resumes after them, or after `taken_up` of
+      them
+    - `received`, `expected` are those of `Truncated`, if known
+    - `content` is the final content of the file, after a later run if the first one failed
+    """
 
     scheme: str
     manner: Manner
@@ -65,7 +70,7 @@ class Row:
 
 
 def both(row: Row) -> Iterator[Row]:
-    """The row, and the same with only one connection that fails."""
+    """Yield the row, and the row with a single failing connection."""
     yield row
     fault = row.manner.fault
     assert fault is not None
@@ -73,17 +78,18 @@ def both(row: Row) -> Iterator[Row]:
     yield replace(row, manner=spared, error=None, tries=1 if row.error is None else 2, held=0)
 
 
-#: The last one is for TLS alone.
+#: `cut` applies only to TLS.
 KINDS: tuple[Kind, ...] = ("reset", "close", "silence", "cut")
 
-#: When the connection fails, and as what that counts: reset, closed in order, silent, cut off without TLS's
-#: close_notify. None: nobody is hurt.
+#: The errors of KINDS by moment: reset, orderly close, silence, and closed without TLS's close_notify. None:
+#: no effect on the result.
 BEFORE: tuple[Error | None, ...] = (Disconnected, Disconnected, TimedOut, Disconnected)
 INSIDE: tuple[Error | None, ...] = (Truncated, Truncated, TimedOut, Truncated)
 UNHURT: tuple[Error | None, ...] = (None, None, None, None)
 SHARES = (0, 10, 50, 99)
 
-#: Behind the last octet of the body. Of a WAIS document nothing follows, nor of one of known length.
+#: The errors after the last byte of the body. After a WAIS document or an object of known length, no more
+#: bytes follow.
 BEHIND: dict[str, tuple[Error | None, ...]] = {
     "ftp": (Truncated, Truncated, Truncated),
     "ftps": (Truncated, Truncated, Truncated, Truncated),
@@ -99,8 +105,8 @@ BEHIND: dict[str, tuple[Error | None, ...]] = {
     "nntps": INSIDE,
     "wais": UNHURT,
 }
-#: What cannot be told from an object that is whole: Gopher without a count ends with the connection, http
-#: without a length too.
+#: Faults that look like the end of a complete object: Gopher without a count and http without a length end
+#: with the connection.
 UNTOLD: set[tuple[str, Kind, Moment]] = {
     ("gopher close", "close", "body"),
     ("gopher close", "close", "connect"),
@@ -111,7 +117,7 @@ UNTOLD: set[tuple[str, Kind, Moment]] = {
 
 
 def connections() -> Iterator[Row]:
-    """Reset, orderly close and silence at every moment."""
+    """Yield rows for reset, orderly close and silence at every moment."""
     for key, behind in BEHIND.items():
         scheme, _, framing = key.partition(" ")
         manner = Manner(framing=framing or "length", login=scheme.startswith("nntp"))  # type: ignore[arg-type]
@@ -137,17 +143,17 @@ def _cells(
         if (key, kind, fault.at) in UNTOLD or (kind, fault.at) == ("cut", "connect"):
             continue
         if (key, kind, fault.at) == ("gopher", "close", "connect"):
-            error = ProtocolError  # Gopher+ page, section 5; tried again all the same
+            error = ProtocolError  # Gopher+ page, section 5; retried nevertheless
         row = Row(scheme, replace(manner, fault=replace(fault, kind=kind)), error)
         if error is None:
             row = replace(row, tries=1)
-        elif scheme == "wais" and reached:  # a range that does not come whole does not count
+        elif scheme == "wais" and reached:  # an incomplete range is discarded
             row = replace(row, error=TimedOut if kind == "silence" else Disconnected, tries=None)
         elif scheme in RESUMING and reached:
             row = replace(row, held=reached)
         if row.error is Truncated:
             row = replace(row, received=None if scheme.startswith("nntp") else reached)
-        # Who never greets has one try.
+        # A peer that never greets gets one attempt.
         if scheme in ("ftp", "nntp") and (kind, fault.at) == ("silence", "connect"):
             yield from (replace(each, error=error, tries=1) for each in both(row))
         else:
@@ -155,14 +161,16 @@ def _cells(
 
 
 def is_raced(row: Row) -> bool:
-    """What breaks the dialogue comes on one connection while data still comes on another: of a server that
-    runs beside us nobody can say which is here first, and so how much of the object is kept."""
+    """Return whether a protocol error and the last data race on two connections.
+
+    The server runs concurrently, so either may arrive first. The kept length of the object is undefined.
+    """
     fault = row.manner.fault
     return fault is not None and fault.kind in ("stray", "endless") and fault.at == "end"
 
 
 def refusals() -> Iterator[Row]:
-    """Nobody listens; the peer says "not now"; what comes is no answer."""
+    """Yield rows for closed ports, temporary refusals, and replies that do not parse."""
     for scheme in PLAIN + SECURED:
         yield _final(scheme, Manner(fault=NOBODY), Unreachable)
     for scheme in ("ftp", "ftps", "http", "https", "nntp", "nntps"):
@@ -182,12 +190,12 @@ def refusals() -> Iterator[Row]:
 
 
 def _final(scheme: str, manner: Manner, error: Error) -> Row:
-    """What nothing is expected of: it is not tried again."""
+    """Return a row whose error is final: it is not retried."""
     return Row(scheme, manner, error, tries=1)
 
 
 def lengths() -> Iterator[Row]:
-    """More or less than was announced, and octets that are said to have failed."""
+    """Yield rows for fewer or more bytes than announced, and for bytes reported as failed."""
     for scheme in ("ftp", "ftps"):
         for kind in ("short", "final", "later"):
             yield from both(_broken_off(scheme, Fault(kind, "body", 50), SIZE // 2))
@@ -201,17 +209,17 @@ def lengths() -> Iterator[Row]:
     for scheme in ("gopher", "gophers"):
         yield from both(Row(scheme, Manner(fault=fault), Truncated, received=SIZE, expected=more))
     for scheme in ("http", "https"):
-        # What was announced was never there: the size that is announced later is that of another object.
+        # The announced bytes never existed: a later announced size is that of another object.
         yield Row(scheme, Manner(fault=fault), Truncated, held=SIZE, received=SIZE, expected=more, taken_up=0)
         yield Row(scheme, Manner(fault=once), None, tries=3, finding="save:restarted")
         yield Row(scheme, Manner(fault=Fault("long", "end")), None, tries=1)
-    yield Row("ftp", Manner(fault=Fault("long", "end")), None, tries=1)  # it has grown
+    yield Row("ftp", Manner(fault=Fault("long", "end")), None, tries=1)  # the file has grown
     yield Row("gopher", Manner(fault=Fault("long", "end")), None, tries=1, content=CONTENT[:-1_000])
     yield from cut_then_longer()
 
 
 def cut_then_longer() -> Iterator[Row]:
-    """What is gone on with in the middle ends where the object does: octets too many are of another one."""
+    """Yield rows in which a resumed object sends bytes after its end: they belong to another object."""
     manner = Manner(fault=Fault("long", "end"), cuts=(SIZE // 2,))
     for scheme in ("ftp", "ftps", "http", "https"):
         yield Row(scheme, manner, None, tries=3, finding="save:restarted")
@@ -222,8 +230,8 @@ def _broken_off(scheme: str, fault: Fault, reached: int) -> Row:
     return Row(scheme, Manner(fault=fault), Truncated, held=reached, received=reached, expected=SIZE)
 
 
-#: What two states of an object differ in, for a client, and how many tries it takes to have the second: one
-#: more where only the octets show that it goes on with another one.
+#: The facts in which two states of an object differ for a client, and the attempts needed for the second
+#: state: one more if only the bytes show that the resumed object is another one.
 CHANGES: dict[str, dict[tuple[Fact, ...], int]] = {
     "ftp": {ALL: 2, ("time",): 2, ("size",): 3, (): 2},
     "ftps": {ALL: 2},
@@ -236,14 +244,14 @@ CHANGES: dict[str, dict[tuple[Fact, ...], int]] = {
 
 
 def offsets() -> Iterator[Row]:
-    """Peers that cannot go on in the middle, or lie about it; objects that change between two tries."""
+    """Yield rows for peers that cannot resume or lie about offsets, and for objects that change."""
     cut = Fault("close", "body", 50, times=1)
     for scheme in ("ftp", "http"):
         for tells in (ALL, ()):
             manner = Manner(fault=cut, tells=tells)
             yield Row(scheme, replace(manner, offsets="no"), None, finding="save:restarted")
             lies = replace(manner, offsets="lies")
-            can_ask = scheme == "http" or tells  # without a size, ftp is not asked to go on
+            can_ask = scheme == "http" or tells  # without a size, ftp is not asked to resume
             yield Row(scheme, lies, None, tries=3 if can_ask else 2, finding="save:restarted")
     yield Row("http", Manner(fault=cut, offsets="elsewhere"), None, finding="save:restarted")
     for scheme, told in CHANGES.items():
@@ -253,14 +261,14 @@ def offsets() -> Iterator[Row]:
 
 
 def data_connections() -> Iterator[Row]:
-    """FTP's second connection: refused, silent, never there."""
+    """Yield rows for FTP's data connection: refused, silent, never opened."""
     for scheme in ("ftp", "ftps"):
         for kind, error in (("close", Unreachable), ("silence", TimedOut), ("never", TimedOut)):
             yield from both(Row(scheme, Manner(fault=Fault(kind, "data")), error))  # type: ignore[arg-type]
 
 
 def secured() -> Iterator[Row]:
-    """What is no TLS, and an end without a length that TLS was not told of."""
+    """Yield rows for peers without TLS, and for an end without length or close_notify."""
     for scheme in SECURED:
         yield _final(scheme, Manner(fault=Fault("stray", "connect")), TlsError)
     finding = "gophers:end-not-authenticated"

@@ -1,4 +1,4 @@
-"""The table of the README: how many cells there are for each fault and scheme.
+"""The table of the README: the number of cells for each fault and scheme.
 
 `python -m tests.faults.table` prints it.
 """
@@ -28,7 +28,7 @@ _LIKE = {"endless": "stray", "long": "short", "final": "short"}
 
 
 def fault_of(row: Row) -> str:
-    """The line of the table to which a cell belongs."""
+    """Return the line of the table to which a cell belongs."""
     manner, fault = row.manner, row.manner.fault
     if manner.changes or manner.offsets != "yes":
         return _CHANGED
@@ -38,12 +38,12 @@ def fault_of(row: Row) -> str:
 
 
 def table() -> str:
-    """In Markdown."""
+    """Return the table in Markdown."""
     return "\n".join(_lines()) + "\n"
 
 
 def cells() -> int:
-    """How many there are in all."""
+    """Return the total number of cells."""
     return len(ROWS) + len(FILE_ROWS)
 
 

@@ -1,4 +1,4 @@
-"""Stopped in the middle: by a signal, by a reader that leaves, by a kill. What arrived is kept."""
+"""Interruptions by a signal, by a reader that leaves, by a kill: the received bytes are kept."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ STUCK = Manner(fault=Fault("silence", "body", 50))
 STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143}
 STOPPED = {130: "interrupted", 143: "terminated"}
 
-#: Octets that a pipe has room for.
+#: Capacity of a pipe in bytes.
 _PIPE = 65_536
 
-#: Nothing but what a test does ends a command.
+#: Options without which a limit, not the test, could end a command.
 PATIENT = ["--idle-timeout", str(NEVER), "--connect-timeout", str(NEVER)]
 
 
 async def finish(server: FaultyServer, folder: Path) -> Saved:
-    """Once more, without a fault: the file is there and nothing else."""
+    """Save again without a fault: only the complete file is left."""
     server.manner = Manner()
     async with Resolver(policy=Policy(allow_port=frozenset({server.port}))) as session:
         saved = await session.save(server.url(), str(folder / "object.bin"))
@@ -69,12 +69,13 @@ async def test_a_signal_ends_it_and_keeps_what_came(
     assert ("'object.bin.part'" in told, "offsets" in told) == (True, scheme == "gopher")
     assert sorted(os.listdir(tmp_path)) == ["object.bin.part", "object.bin.part-state"]
     assert part.read_bytes() == INTERRUPTION_CONTENT[:HALF]
-    resumed_from = 0 if scheme == "gopher" else HALF  # gopher has no offsets: kept, and then started over
+    # gopher has no offsets: the part is kept, and then restarted
+    resumed_from = 0 if scheme == "gopher" else HALF
     assert (await finish(server, tmp_path)).resumed_from == resumed_from
 
 
 async def test_a_signal_to_many_says_in_one_line_what_is_kept(nursery: trio.Nursery, tmp_path: Path) -> None:
-    """The files that are whole would be in the way of the same command."""
+    """Complete files would stop a repeat of the same command."""
     server = await serve(nursery, "http", INTERRUPTION_CONTENT, STUCK)
     urls = [server.url(), server.url(), server.url()]
     parts = [tmp_path / f"object{number}.bin.part" for number in ("", ".2", ".3")]
@@ -124,7 +125,7 @@ SLOW = sampled(product(STATUS, BUFFERING), lambda row: row[0])
 async def test_a_signal_while_the_reader_is_slow(
     number: signal.Signals, buffering: str, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
-    """Nobody reads: a thread sits in write(2) and cannot be called back."""
+    """No process reads the pipe: a thread blocks in write(2) and cannot be canceled."""
     server = await serve(nursery, "http", INTERRUPTION_CONTENT)
     words = ["cat", *PATIENT, *options_for(server), server.url()]
     with unread() as (writer, is_full):
@@ -159,7 +160,7 @@ async def test_a_signal_while_nobody_reads_lines(
 
 @contextmanager
 def unread() -> Iterator[tuple[int, Callable[[], bool]]]:
-    """The end of a pipe to write to, and whether most of its room is taken: nobody reads from it."""
+    """Yield the write end of an unread pipe, and a function that returns whether it is over half full."""
     reader, writer = os.pipe()
     waiting = b"\0" * 4
     try:
@@ -195,7 +196,7 @@ async def test_a_reader_that_leaves_ends_it_without_a_word(
 async def test_the_terminal_is_as_it_was(
     number: signal.Signals, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
-    """The password is asked for without being shown; then the signal comes."""
+    """The password is requested with echo off; then the signal arrives."""
     server = await serve(nursery, "ftp", INTERRUPTION_CONTENT)
     master, slave = pty.openpty()
 
@@ -223,7 +224,7 @@ def _echoes(terminal: int) -> bool:
 
 @pytest.mark.parametrize("scheme", ["ftp", "http"])
 async def test_killed_at_random_moments(scheme: str, nursery: trio.Nursery, tmp_path: Path) -> None:
-    """20 times; then a last run has it, and nothing is left over."""
+    """After 20 kills, a last run completes the file, and no other file is left."""
     server = await serve(nursery, scheme, INTERRUPTION_CONTENT, Manner(pause=0.002))
     (tmp_path / "content").write_bytes(INTERRUPTION_CONTENT)
     folder = tmp_path / "folder"
@@ -250,9 +251,11 @@ async def test_killed_with_half_of_it(nursery: trio.Nursery, tmp_path: Path) -> 
 
 
 async def test_killed_before_every_step(tmp_path: Path) -> None:
-    """A process is killed before each single call that changes a file or a name, and the next one finishes;
-    see `killed`. With this umask a group may write to the file in the end, but not until then: that takes the
-    most steps. By default each eighth step is tried."""
+    """A process is killed before each call that changes a file or a name, and the next one finishes.
+
+    See `killed`. With this umask the final file is group-writable, and only the final file: this case has the
+    most steps. By default every eighth step is tried.
+    """
     every = ["1", "0"] if FULL else ["8", "0"]
     results = await told_by("tests.faults.killed", str(tmp_path), "002", *every)
     assert {result["exists"] for result in results} == {"fail", "replace", "resume", "rename"}
@@ -269,7 +272,7 @@ async def test_killed_before_every_step(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("scheme", ["ftp", "gopher"])
 async def test_a_full_disk(scheme: str, nursery: trio.Nursery, tmp_path: Path) -> None:
-    """As far as the process may write: a file size limit says the same as a disk does."""
+    """A file size limit fails like a full disk."""
     import resource
 
     def limit() -> None:
@@ -301,12 +304,14 @@ async def test_a_small_disk(nursery: trio.Nursery, small_disk: Path) -> None:
     assert "object.bin" not in os.listdir(small_disk)
 
 
-# A list with a ledger, killed at any moment: what was whole is fetched once.
+# A list with a ledger, killed at any moment: complete files are fetched once.
 
 
 async def test_killed_before_every_step_of_a_list(tmp_path: Path) -> None:
-    """See `killed_with_ledger`. Also what had its name and was not yet written down as done is passed over by
-    the next run, which asks for nothing of it."""
+    """A file with its final name that is not yet recorded as done is skipped by the next run.
+
+    The next run sends no request for it. See `killed_with_ledger`.
+    """
     every = ["1", "0"] if FULL else ["29", "0"]
     moments = await told_by("tests.faults.killed_with_ledger", str(tmp_path), *every)
     assert {moment["exists"] for moment in moments} == {"fail", "replace", "tree"}

@@ -1,6 +1,6 @@
-"""Time limits that fire: whatever the peer does, a retrieval ends by the limit that is set, for every scheme.
+"""Time limits: with any behavior of the peer, a retrieval ends by the limit that is set, for every scheme.
 
-No other limit is within reach: what did not end by this one would hang.
+No other limit can fire: a retrieval that does not end by this limit hangs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PEERS: dict[str, Fault] = {
     "cuts the body": Fault("close", "body", 50),
     "is not there": NOBODY,
 }
-#: Octets that drip into a header of WAIS soon make it none.
+#: Bytes that drip into a WAIS header soon make it invalid.
 NOT_ASKED = {("wais", "drips its greeting"), ("wais", "drips the body from its first octet")}
 
 
@@ -51,7 +51,7 @@ async def take(url: str, port: int, limits: Limits, patience: RetryPolicy, path:
 async def take_all(
     peer: str, limits: Limits, patience: RetryPolicy, folder: Path
 ) -> dict[str, ResolveError | None]:
-    """Save from all schemes at once; how each ended."""
+    """Save from all schemes concurrently; return the error of each."""
     asked = [scheme for scheme in PLAIN if (scheme, peer) not in NOT_ASKED]
     found: dict[str, ResolveError | None] = {}
 
@@ -105,8 +105,7 @@ async def test_the_idle_limit(peer: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("peer", [peer for peer in PEERS if "drips" in peer])
 async def test_the_least_rate(peer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A body that is too slow is final: whoever sets a rate would rather have no more of it. One that does
-    not begin is silence, which may be tried again."""
+    """A slow body is a final error, as the user set the rate; a body that does not start may be retried."""
     monkeypatch.setattr("resolver.network.clock._RATE_WINDOW", LIMIT)
     limits = Limits(connect=NEVER, idle=2 * LIMIT, min_rate=1_000_000)
     patience = ALL_TRIES if "body" in peer else RetryPolicy()
@@ -134,7 +133,7 @@ async def read(session: Resolver, url: str) -> None:
 async def test_the_least_rate_holds_in_every_verb(
     verb: str, at: Moment, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where nothing is handed over before a part of the answer was read: an article's head."""
+    """The rate holds also before data is delivered, as in an article's header."""
     monkeypatch.setattr("resolver.network.clock._RATE_WINDOW", LIMIT)
     limits = Limits(connect=NEVER, idle=NEVER, min_rate=1_000_000)
 
@@ -152,7 +151,7 @@ async def test_the_least_rate_holds_in_every_verb(
 
 
 async def test_the_least_rate_of_datagrams(nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Packets of one octet, and of a total that is never reached."""
+    """Packets of one byte, and a total that is never reached."""
     monkeypatch.setattr("resolver.network.clock._RATE_WINDOW", LIMIT)
     slow = trio.socket.socket(type=socket.SOCK_DGRAM)
     await slow.bind(("127.0.0.1", 0))
@@ -166,7 +165,7 @@ async def test_the_least_rate_of_datagrams(nursery: trio.Nursery, monkeypatch: p
 
 
 async def drip_packets(sock: trio.socket.SocketType) -> None:
-    """Answers one request (ARDP): header length, connection, number, total; then a drop."""
+    """Answer a request (ARDP) with packets of header length, connection, number, total and one byte."""
     with sock:
         asked, client = await sock.recvfrom(65_536)
         for number in range(1, 10_000):
@@ -187,7 +186,7 @@ async def test_a_rate_that_is_kept(tmp_path: Path, nursery: trio.Nursery) -> Non
 
 @pytest.fixture
 def crowded_port() -> Iterator[int]:
-    """A port at which more wait than it has room for: the system no longer answers there."""
+    """Yield a port whose backlog is full: the system no longer answers there."""
     with ExitStack() as sockets:
         listener = sockets.enter_context(socket.socket())
         listener.bind(("127.0.0.1", 0))
@@ -209,7 +208,7 @@ async def test_the_connect_limit(crowded_port: int) -> None:
 
 
 async def test_limits_of_datagrams_and_pipes(tmp_path: Path, nursery: trio.Nursery) -> None:
-    """Prospero speaks UDP, and a file may be a pipe that nobody writes to."""
+    """Prospero uses UDP, and a file may be a pipe without a writer."""
     silent = trio.socket.socket(type=socket.SOCK_DGRAM)
     await silent.bind(("127.0.0.1", 0))
     port = silent.getsockname()[1]

@@ -1,4 +1,4 @@
-"""A listing without an end: its lines are handed on before it, and a signal ends it."""
+"""A listing without an end: its lines are delivered before the end, and a signal ends it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FIRST = b"a\r\nb\r\n"
 
 
 async def serve_names(nursery: trio.Nursery, pieces: Iterator[bytes]) -> str:
-    """An ftp server whose directory has these names; behind them the data connection stays open."""
+    """Run an ftp server whose directory has these names; then the data connection stays open."""
 
     async def send_names(peer: Peer) -> None:
         for piece in pieces:
@@ -48,7 +48,7 @@ async def serve_names(nursery: trio.Nursery, pieces: Iterator[bytes]) -> str:
 async def test_ls_hands_lines_on_before_the_end(
     options: tuple[str, ...], nursery: trio.Nursery, tmp_path: Path
 ) -> None:
-    """Two short lines, and then nothing: whoever waits for more of them, or for the end, waits for ever."""
+    """Two short lines arrive and then no more: a client that waits for more, or for the end, hangs."""
     url = await serve_names(nursery, iter([FIRST]))
     port = url.split(":")[2].rstrip("/")
     listing = ("ls", "--allow-port", port, *options, url)
@@ -64,7 +64,7 @@ async def test_ls_hands_lines_on_before_the_end(
 
 
 async def test_a_signal_ends_a_listing_without_end(nursery: trio.Nursery, tmp_path: Path) -> None:
-    """Names as fast as they can be read: there is always something to do, and never a wait."""
+    """Names arrive as fast as they are read: the client never waits."""
     url = await serve_names(nursery, iter(lambda: b"name\r\n" * 20_000, b""))
     port = url.split(":")[2].rstrip("/")
     async with resolve(tmp_path, "ls", "--allow-port", port, url, stdout=subprocess.PIPE) as running:

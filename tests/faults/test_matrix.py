@@ -1,9 +1,8 @@
-"""The fault matrix: whatever the peer does, the file is whole or there is none, and it is said why not.
+"""The fault matrix: with any behavior of the peer, the file is complete or absent, and the error gives the cause.
 
-Silence takes its time and needs no attention, so some cells with it are run at once before the first of them
-is looked at, and not all, for several processes may share the tests. Each other cell is run by itself.
-By default a fault is tried either once or always, and a cut in a body at its first octet and at one place
-behind it; other parts have the others (`tests.sampled`).
+Silent cells take long but little CPU. A portion of them runs concurrently; not all, because several processes
+may share the tests. Each other cell runs alone. By default a fault is tried either once or always, and a cut
+in a body at its first byte and at one later place; other parts have the others (`tests.sampled`).
 """
 
 from __future__ import annotations
@@ -45,10 +44,10 @@ from tests.hang import HANG
 from tests.sampled import FULL, sampled
 from tests.scheduled import run_scheduled
 
-#: Silent cells that are run together.
+#: Number of silent cells that run concurrently.
 _PORTION = 24
 
-#: What may be asked for again, beside the overlap: a range of WAIS, or what was in it.
+#: Bytes that may be requested twice in addition to the overlap: a WAIS range, or its content.
 _SLACK = {"wais": 10_000}
 
 
@@ -57,7 +56,7 @@ def is_silent(row: Row) -> bool:
 
 
 def kind_of(row: Row) -> object:
-    """What a cell is of, where only the share of the body and how often it fails differ otherwise."""
+    """Return the group of a cell: cells that differ only in body share and number of failures."""
     fault = row.manner.fault
     if fault is None:
         return row
@@ -69,7 +68,7 @@ TRIED = sampled(ROWS, kind_of)
 
 
 class Results:
-    """The results of cells, by and by."""
+    """The results of cells, computed on demand."""
 
     def __init__(self, asked: list[Row], folder: Path) -> None:
         silent = [row for row in asked if is_silent(row)]
@@ -123,7 +122,7 @@ def test_cell(row: Row, results: Results) -> None:
 
 
 def check(row: Row, result: Result) -> None:
-    """Has that come of it which had to?"""
+    """Check the result of a cell against its row."""
     _check_state(row, result)
     _check_first(row, result.first)
     if row.error is not None:
@@ -148,31 +147,32 @@ def _check_first(row: Row, came: Came) -> None:
         _check_counts(row, came)
         _check_kept(row, came)
     assert row.tries is None or came.attempts in _tries(row, row.tries)
-    in_vain = row.manner.offsets == "elsewhere"  # a part that is not taken, and in the same try the whole
+    # the server ignores the offset, and the same attempt repeats from the start
+    in_vain = row.manner.offsets == "elsewhere"
     assert came.sent <= SIZE * (came.attempts + in_vain)
     if row.finding != "save:restarted" and row.scheme in RESUMING:
         assert came.sent <= SIZE + came.attempts * (OVERLAP + _SLACK.get(row.scheme, 0))
 
 
 def _errors(row: Row, error: type[ResolveError]) -> tuple[type[ResolveError], ...]:
-    """Return the error of the row, and where the end is reset the one of an object that did not begin."""
+    """Return the expected errors: also `Disconnected` if the end is reset and the object did not begin."""
     return (error, Disconnected) if _is_reset_at_end(row) else (error,)
 
 
 def _tries(row: Row, most: int) -> tuple[int, ...]:
-    """Return how many tries are right: one more where this machine decides how much arrives in each."""
+    """Return the allowed numbers of attempts: one more if timing decides how much arrives in each."""
     fault = row.manner.fault
     silent = fault is not None and fault.kind == "silence"
     return (most, most + 1) if silent or _is_reset_at_end(row) else (most,)
 
 
 def _is_reset_at_end(row: Row) -> bool:
-    """Return whether a reset follows the last byte: the kernel discards what is unsent then (tcp(7))."""
+    """Return whether a reset follows the last byte: the kernel then discards unsent data (tcp(7))."""
     fault = row.manner.fault
     return fault is not None and (fault.kind, fault.at) == ("reset", "end")
 
 
-#: What the command's exit status is for it.
+#: The command's exit status by error.
 _STATUS: dict[type[ResolveError], int] = {
     Disconnected: 4,
     Unreachable: 4,
@@ -194,7 +194,7 @@ def _check_counts(row: Row, came: Came) -> None:
 
 
 def _check_kept(row: Row, came: Came) -> None:
-    """Nothing half-written under the final name; what is kept is what came, and can be gone on with."""
+    """Check that the final name is free, and that the kept bytes are those received and resumable."""
     names = {f"{NAME}.part", f"{NAME}.part-state"} if row.held else set()
     assert set(came.files) == names
     if row.held:
@@ -202,7 +202,7 @@ def _check_kept(row: Row, came: Came) -> None:
 
 
 def _check_after(row: Row, first: Came, after: Came) -> None:
-    """A later run has the file, asks for no more than is missing, and leaves nothing else behind."""
+    """Check that a later run completes the file, requests only missing bytes, and leaves no other file."""
     assert after.error is None
     assert after.files == {NAME: row.content}
     assert after.saved is not None
@@ -212,17 +212,17 @@ def _check_after(row: Row, first: Came, after: Came) -> None:
 
 
 def _check_state(row: Row, result: Result) -> None:
-    """Files that were kept are named by their URL."""
+    """Check that the state of each kept file names its URL."""
     for file, octets in result.first.files.items():
         if file.endswith(".part-state"):
             assert b'"url": "' + row.scheme.encode() + b"://" in octets
 
 
-# A file that becomes another one while it is read: what is saved is one state of it, whole.
+# A file that changes while it is read: the saved file is one complete state of it.
 
 
 async def strike(row: FileRow, source: Path, part: Path) -> None:
-    """Make the change as soon as some octets have been read, and again in later tries, if `always`."""
+    """Change the file after its first bytes were read, and again in later attempts if `always`."""
     while True:
         while not size_of(part):
             await trio.lowlevel.checkpoint()
@@ -259,10 +259,10 @@ def _check(row: FileRow, came: Came) -> None:
         assert ("save:restarted" in came.rules) == (row.tries > 1)
 
 
-# A server that cuts at random octets of one file: it comes whole, and hardly more than once.
+# A server that cuts at random bytes of a file: the file is complete, and little is sent twice.
 #
-# `RESOLVE_TESTS=full` cuts a file of 64 MiB 200 times; else it is a smaller one, so often that the overlaps
-# weigh the same.
+# `RESOLVE_TESTS=full` cuts a file of 64 MiB 200 times; the default is a smaller file, cut so often that the
+# overlaps have the same share.
 
 CUTS_SIZE, CUTS = (67_108_864, 200) if FULL else (4_194_304, 40)
 MOST = 1.05
@@ -287,7 +287,7 @@ async def test_random_cuts(scheme: str, nursery: trio.Nursery, tmp_path: Path) -
     assert server.sent <= MOST * CUTS_SIZE
 
 
-# What the README says of the matrix is what is tested.
+# The README's statements about the matrix.
 
 
 def test_the_readme_has_the_table() -> None:
