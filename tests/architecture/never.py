@@ -41,7 +41,7 @@ NEVER: tuple[tuple[str, str], ...] = (
     # a process ended by a signal must not wait for threads
     ("protocols resolver -resolver.cli.bulk", "os._exit"),
     (
-        "protocols resolver -resolver.adapters.guard",  # the guarded clients block, and resolve names themselves
+        "protocols resolver -resolver.adapters.guard",  # guarded clients block, and resolve names themselves
         "socket.create_connection",
     ),
     ("resolver.network", "socket.getaddrinfo"),  # the call blocks the event loop

@@ -1,1 +1,1 @@
-"""Lists that take a cluster, against a cluster: 40 hosts that keep a log, and processes that are killed."""
+"""Lists that need a cluster, run on a cluster: 40 hosts with a request log, and processes that are killed."""

@@ -1,5 +1,6 @@
-"""A server of S3 with one bucket: `python -m tests.bulk.bucket NAME` says where it is, in a line of its own,
-and ends with its input. `fetch` copies what is in the bucket, as s3fs reads it.
+"""An S3 server with one bucket: `python -m tests.bulk.bucket NAME`.
+
+It prints its address in a line and ends with its input. `fetch` copies the content of the bucket with s3fs.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def serve(name: str) -> None:
 
 
 def keys() -> dict[str, str]:
-    """The environment of whoever has a login there, and asks nobody else."""
+    """Return an environment with a login for this server, without other sources of credentials."""
     return {
         **environment(),
         "AWS_ACCESS_KEY_ID": "key",
@@ -52,7 +53,7 @@ def keys() -> dict[str, str]:
 
 @contextmanager
 def open_bucket() -> Iterator[dict[str, str]]:
-    """The environment in which `s3://` is there."""
+    """Start the server; yield an environment in which `s3://` leads to it."""
     with subprocess.Popen(
         [sys.executable, "-m", "tests.bulk.bucket", NAME],
         cwd=CHECKOUT,
@@ -70,7 +71,7 @@ def open_bucket() -> Iterator[dict[str, str]]:
 
 
 def fetch(place: str, folder: Path, env: Mapping[str, str]) -> None:
-    """All that lies there, into a folder that is not there yet."""
+    """Copy all objects into a new folder."""
     words = [sys.executable, "-c", _FETCH, place, str(folder)]
     subprocess.run(words, env=env, stdin=subprocess.DEVNULL, timeout=HANG, check=True)
 

@@ -1,7 +1,7 @@
-"""A run over a cluster in a process of its own: `python -m tests.bulk.client LIST SCHEDULER OUT`.
+"""A run on a cluster in a separate process: `python -m tests.bulk.client LIST SCHEDULER OUT`.
 
-The list is in JSON: `urls`, `ports` that may be asked, and `more`, what else the run is told. It prints the
-summary in JSON.
+The list is in JSON: `urls`, the allowed `ports`, and `more`, further arguments of the run. The process prints
+the summary in JSON.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The hosts, and clusters: one as Dask makes it, and one whose processes are killed.
+"""The hosts, and two clusters: a standard cluster of Dask, and one whose processes are killed.
 
-They are here for as long as tests use them: processes of a cluster hold some hundred megabytes, and are never
+They exist only while tests use them: the processes of a cluster hold some hundred megabytes, and are never
 quite idle.
 """
 
@@ -29,27 +29,27 @@ from tests.servers.conftest import (  # noqa: F401
 if TYPE_CHECKING:
     from distributed import Client
 
-#: Objects of each of the forty hosts: so many that some are missing.
+#: Objects of each of the forty hosts: enough that some are missing.
 OBJECTS = 100 if FULL else 4
 
 
 @pytest.fixture(scope="package")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    """Mock servers, which need nothing of the machine."""
+    """Run mock servers, which need no programs on the machine."""
     with open_house(tmp_path_factory.mktemp("house"), objects=OBJECTS) as house:
         yield house
 
 
 @pytest.fixture(scope="package")
 def forked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """What starts schedulers, workers and clients that may be killed."""
+    """Yield a launcher of schedulers, workers and clients that may be killed."""
     with open_cluster(tmp_path_factory.mktemp("cluster")) as cluster:
         yield cluster
 
 
 @pytest.fixture(scope="module")
 def local_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    """A `LocalCluster` of two processes with eight threads each."""
+    """Yield the client of a `LocalCluster` of two processes with eight threads each."""
     import dask
     from distributed import Client, LocalCluster
 
@@ -61,7 +61,7 @@ def local_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
             processes=True,
             host="127.0.0.1",
             protocol="tcp://",
-            dashboard_address="127.0.0.1:0",  # else 8787, which some other cluster may have
+            dashboard_address="127.0.0.1:0",  # the default is 8787, which another cluster may use
             memory_limit=0,
             silence_logs=logging.ERROR,
         ) as cluster,
@@ -72,7 +72,7 @@ def local_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
 
 @pytest.fixture(scope="module")
 def real_house(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    """Real servers, for all 4,000 URLs."""
+    """Run real servers, for all 4,000 URLs."""
     news_folder, folder = tmp_path_factory.mktemp("news"), tmp_path_factory.mktemp("real_house")
     with (
         open_news(news_folder, request.getfixturevalue("certificates"), OBJECTS) as news,

@@ -1,6 +1,8 @@
-"""A place of fsspec's that is no directory of this machine: as in stores of objects, what is put there is
-there as a whole or not at all, and nothing is changed in place. `elsewhere:///PATH` is in fact at that path,
-with what is on its way, or was when its sender was killed, under names that nobody may see.
+"""An fsspec file system that is not a directory of this machine.
+
+As in object stores, an object appears complete or not at all, and is never changed in place.
+`elsewhere:///PATH` is stored at that path. Incomplete uploads, also those of killed senders, have names that
+a listing hides.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 SCHEME = "elsewhere"
 
-#: What begins the names of objects on their way.
+#: Prefix of the names of incomplete uploads.
 _COMING = ".coming-"
 
 

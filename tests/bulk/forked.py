@@ -1,9 +1,12 @@
-"""A scheduler, workers and clients as processes of their own, which can be killed one by one.
+"""A scheduler, workers and clients as separate processes, which can be killed one by one.
 
-They are forked from a process in which all they need is loaded: `python -m tests.bulk.forked FOLDER`. A line
-of its input is a command in JSON, and one of its output the answer: `["start", ROLE, …]` says the process
-and where it listens, as far as it does; `["kill", PROCESS]` kills it, whatever it is doing, and says how it
-ended; `["wait", PROCESS]` says that when it has. What they print is in the folder. With the input all end.
+They are forked from a process in which all modules are loaded: `python -m tests.bulk.forked FOLDER`. A line
+of its input is a command in JSON, and a line of its output the reply:
+- `["start", ROLE, …]` returns the process and its address, if it listens
+- `["kill", PROCESS]` kills it in any state, and returns its exit status
+- `["wait", PROCESS]` waits for its end, and returns its exit status
+
+Their output is in the folder. All end with the input.
 """
 
 from __future__ import annotations
@@ -27,18 +30,18 @@ from tests.bulk.house import ended
 CHECKOUT = Path(__file__).parents[2]
 LOOPBACK = "127.0.0.1"
 
-#: Threads of a worker: as many slices it does at once.
+#: Threads of a worker: the number of concurrent slices.
 THREADS = 8
 
-#: What processes of Dask do otherwise while there is nothing to do, for a dashboard: for each of them some
-#: hundredths of a processor.
+#: Settings that stop the idle work of Dask processes for the dashboard: some hundredths of a CPU for each
+#: process.
 QUIET = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "1s",
     "distributed.admin.system-monitor.interval": "10s",
 }
 
-#: Pandas is what pyarrow looks for when it makes its first table.
+#: pyarrow imports pandas when it makes its first table.
 _NEEDED = ("distributed", "distributed.http", "pyarrow.parquet", "pandas", "resolver.bulk")
 _NEEDED_BY_TESTS = ("tests.bulk.elsewhere",)
 _NEEDED_BY_URLS = ("protocols.ftp.dialogue", "protocols.http.dialogue", "protocols.gopher.dialogue")
@@ -77,7 +80,7 @@ ROLES: dict[str, Callable[..., None]] = {"scheduler": _scheduler, "worker": _wor
 
 
 def _start(folder: str, role: str, *words: str) -> tuple[int, str]:
-    """The process, and the first line that it says."""
+    """Start a process; return its id and the first line of its output."""
     reading, writing = os.pipe()
     process = os.fork()
     if process == 0:
@@ -89,11 +92,11 @@ def _start(folder: str, role: str, *words: str) -> tuple[int, str]:
                 os.dup2(source, target)
             os.close(reading)
             os.setsid()
-            faulthandler.register(signal.SIGUSR1)  # says where its threads are
+            faulthandler.register(signal.SIGUSR1)  # prints the stacks of all threads
             with os.fdopen(writing, "w") as said:
                 ROLES[role](said, folder, *words)
             status = 0
-        except BaseException:  # noqa: BLE001 - shown, and the status tells
+        except BaseException:  # noqa: BLE001 - the traceback is logged, and the status shows the failure
             sys.excepthook(*sys.exc_info())
         finally:
             sys.stderr.flush()
@@ -131,7 +134,7 @@ def main(folder: str) -> None:
 
 
 class Cluster:
-    """Starts and ends such processes, each known by its number."""
+    """The launcher's processes, each identified by its process id."""
 
     def __init__(self, process: Popen[str]) -> None:
         assert process.stdin is not None
@@ -140,17 +143,17 @@ class Cluster:
         self._output: IO[str] = process.stdout
 
     def start(self, role: str, *words: str) -> tuple[int, str]:
-        """It, and its address; it is up."""
+        """Start a process; return its id and address when it is ready."""
         process, said = self._ask("start", role, *words)
         return process, said
 
     def kill(self, process: int) -> int:
-        """It has ended when this returns. How."""
+        """Kill the process, wait for its end, and return its status."""
         status: int = self._ask("kill", process)
         return status
 
     def wait(self, process: int) -> int:
-        """Until it ends by itself. Its exit status."""
+        """Wait until the process ends on its own; return its exit status."""
         ended(process)
         status: int = self._ask("wait", process)
         return status

@@ -1,12 +1,13 @@
-"""What stands before each host of the tests and keeps its log: a relay to a server, real or ours.
+"""A relay in front of each host of the tests, with a log: to a server, real or mock.
 
-A line is written before anybody can act on what it says: that a request began before the server hears of it,
-and that it ended before the client has the last octet of its answer. The requests of a client that is gone,
-which may have been killed, ended before what another one began. So by the log never more requests are under
-way than there are. Each answer is held for a moment, or of small objects no two would ever meet.
+A line is written before a peer can act on the event. The start of a request is logged before the server
+receives it, and its end before the client has the last byte of the reply. When a client is gone, perhaps
+killed, its requests are logged as ended before the next client's requests begin. So the log never shows more
+concurrent requests than exist. Each reply is delayed for a moment; otherwise requests for small objects would
+never overlap.
 
-A line has, between tabs: `began`, `ended` or `mark`; the second, by a clock that only goes forward; the
-number of the request; the host; the last part of what was asked for. Of a mark the last one is its name.
+The fields of a line are separated by tabs: `began`, `ended` or `mark`; the second, of a monotonic clock; the
+number of the request; the host; the last part of the requested path, or the name of the mark.
 """
 
 from __future__ import annotations
@@ -27,13 +28,15 @@ _GONE = (trio.BrokenResourceError, trio.ClosedResourceError, OSError)
 
 _HTTP = re.compile(rb"(?:^|\r\n)(?:GET|HEAD) \S*/(\S+) HTTP/1\.1(?=\r\n)")
 _LENGTH = re.compile(rb"(?i)\r\nContent-Length: *(\d+)\r\n")
-#: Replies of NNTP that more lines follow (RFC 3977 3.2).
+#: Multi-line replies of NNTP (RFC 3977 3.2).
 _LONG = re.compile(rb"(?:100|101|211(?= *\d* *[^\d ])|215|22[0-25]|230|231)")
 
 
 class LogFile:
-    """What is written of all hosts, in the order in which it came to pass. `begun` counts requests; `heard`
-    is called when one has begun."""
+    """The log of all hosts, in chronological order.
+
+    `begun` counts requests; `heard` is called when a request has begun.
+    """
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("ab", buffering=0)
@@ -44,7 +47,7 @@ class LogFile:
         self._file.close()
 
     def begin(self, host: str, name: bytes) -> Callable[[], None]:
-        """A request begins; what is returned ends it."""
+        """Log the start of a request; return a function that logs its end."""
         self.begun += 1
         number = self.begun
         self._write("began", number, host, name)
@@ -60,8 +63,10 @@ class LogFile:
 
 
 class Talk:
-    """One connection. `hear` is told what the client says, and begins requests; `say` what the server
-    says, and yields what may be handed on, after the requests that it answers have ended."""
+    """A connection: `hear` parses the client's bytes and begins requests.
+
+    `say` parses the server's bytes, ends the requests that they answer, and yields the bytes to forward.
+    """
 
     def __init__(self, log: LogFile, host: str) -> None:
         self.log, self.host = log, host
@@ -72,19 +77,19 @@ class Talk:
         raise NotImplementedError
 
     def say(self, octets: bytes, *, over: bool) -> Iterator[tuple[bytes, bool]]:
-        """Pieces, and whether each is an answer. `over`: the server has said all."""
+        """Yield pieces, each with whether it is a reply; `over` marks the end of the server's output."""
         raise NotImplementedError
 
     def begin(self, name: bytes) -> None:
         self.asked.append(self.log.begin(self.host, name))
 
     def end_all(self) -> None:
-        """Nobody waits for an answer any more."""
+        """End all requests, because no client waits for a reply."""
         while self.asked:
             self.end()
 
     def end(self) -> bool:
-        """The next thing that was asked for is answered; was it a request?"""
+        """End the oldest entry; return whether it was a request."""
         ended = self.asked.popleft() if self.asked else None
         if ended is not None:
             ended()
@@ -124,11 +129,11 @@ class Gopher(Talk):
 
 
 class News(Talk):
-    """Commands may come before the last one is answered, and are answered in their order."""
+    """NNTP: commands may be pipelined, and are answered in order."""
 
     def __init__(self, log: LogFile, host: str) -> None:
         super().__init__(log, host)
-        self.asked.append(None)  # the greeting answers nothing
+        self.asked.append(None)  # the greeting is not a reply to a request
 
     def hear(self, octets: bytes) -> None:
         self.heard += octets
@@ -153,7 +158,7 @@ class News(Talk):
 
 
 class Ftp(Talk):
-    """The control connection: a file is asked for by RETR, and is there when its last reply is."""
+    """The ftp control connection: RETR begins a file, and its last reply ends it."""
 
     def hear(self, octets: bytes) -> None:
         self.heard += octets
@@ -174,7 +179,7 @@ TALKS: dict[str, type[Talk]] = {"http": Http, "gopher": Gopher, "nntp": News, "f
 
 
 class Front:
-    """Serves one host's connections: `server` is where they lead, `pause` how long an answer is held."""
+    """The relay of a host: `server` is its target, `pause` the delay of a reply."""
 
     def __init__(self, log: LogFile, scheme: str, host: str, server: tuple[str, int], pause: float) -> None:
         self._log, self._scheme, self._host = log, scheme, host
@@ -190,7 +195,7 @@ class Front:
                 await self._say(talk, client, server)
                 nursery.cancel_scope.cancel()
         except* _GONE:
-            pass  # the client went away, or was killed
+            pass  # the client left, or was killed
         finally:
             del self._attended[talk]
             talk.end_all()
@@ -207,7 +212,10 @@ class Front:
             await server.send_eof()
 
     def _end_for_those_who_are_gone(self) -> None:
-        """A client that takes the place of one that was killed may be heard before that one's end is."""
+        """End the requests of clients that are gone.
+
+        The successor of a killed client may connect before the end of the killed client's connection is read.
+        """
         for talk, client in self._attended.items():
             if _is_gone(client):
                 talk.end_all()
@@ -226,6 +234,8 @@ class Front:
 
 
 def _is_gone(client: trio.SocketStream) -> bool:
-    """By the state of the connection, which is the first octet of Linux's `tcp_info`: it is no longer open at
-    both ends, whatever of it is still to be read."""
+    """Return whether the connection is closed at either end, even with unread data.
+
+    The state is the first byte of Linux's `tcp_info`.
+    """
     return client.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] != _ESTABLISHED

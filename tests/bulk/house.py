@@ -1,4 +1,4 @@
-"""The forty hosts as a test has them: their URLs, what is there, and the log that they keep."""
+"""The forty hosts for a test: their URLs, their content, and their log."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ EACH = 10
 
 _PATHS = {"ftp": "bulk/{}.bin", "http": "bulk/{}.bin", "gopher": "9/bulk/{}.bin", "nntp": "test.prose/{}"}
 
-#: Of so many objects one is not there. Of gopher all are: it has no word for what is missing.
+#: One of so many objects is missing. No gopher object is: gopher has no error for a missing object.
 _MISSING = 50
 
 
 def content(scheme: str, number: int) -> bytes:
-    """Of one to some thousand octets."""
+    """Return from one to some thousand bytes."""
     end = b"\r\n" if scheme == "nntp" else b"\n"
     return b"object %d by %s%b" % (number, scheme.encode(), end) * (1 + number * 37 % 101)
 
@@ -37,7 +37,7 @@ def is_missing(scheme: str, number: int) -> bool:
 
 
 class House:
-    """`ports` are those of all hosts; `whole` of a URL is what there is, None where it is not there."""
+    """The hosts: `ports` are those of all hosts; `whole` maps a URL to its content, None if missing."""
 
     def __init__(self, process: subprocess.Popen[str], path: Path, objects: int) -> None:
         assert process.stdin is not None
@@ -62,30 +62,30 @@ class House:
         return list(self.whole)
 
     def named(self, url: str) -> tuple[str, str]:
-        """What the log calls it."""
+        """Return the host and name of the URL in the log."""
         return self._names[url]
 
     def mark(self, name: str) -> None:
-        """What is in the log by now came to pass before what comes behind this. No other one has the name."""
+        """Write a mark into the log; later events follow it. The name must be unique."""
         assert " " not in name, name
         assert name not in self._marks, name
         self._marks.add(name)
         self._tell(f"mark {name}")
         while self._said() != "marked\n":
-            pass  # a request of another run has begun meanwhile, for which somebody had waited
+            pass  # a late reply to `trip`, from a request of another run
 
     def wait(self, requests: int, process: int) -> bool:
-        """Until so many more have begun, or the process has ended; have they?"""
+        """Wait for so many more requests, or the end of the process; return whether they began."""
         self._tell(f"trip {requests}")
         return self._output.fileno() in ended(process, self._output) and self._said() == "tripped\n"
 
     def lines(self, mark: str | None = None) -> list[log.Line]:
-        """The log, or what of it is behind the mark."""
+        """Return the log, or its part after the mark."""
         found = log.read(self._path)
         return found if mark is None else log.since(found, mark)
 
     def asked(self, mark: str | None = None) -> dict[str, int]:
-        """How often each URL was asked for."""
+        """Return the number of requests for each URL."""
         counts = log.asked(self.lines(mark))
         return {url: counts[name] for url, name in self._names.items() if counts[name]}
 
@@ -100,7 +100,7 @@ class House:
 
 
 def ended(process: int, *others: IO[str]) -> list[int]:
-    """Until it has, or others have something to say: their descriptors."""
+    """Wait for the end of the process or readable files; return the ready descriptors."""
     descriptor = os.pidfd_open(process)
     try:
         ready, _, _ = select.select([descriptor, *(each.fileno() for each in others)], [], [], HANG)
@@ -118,7 +118,7 @@ def open_house(
     pause: float = 0.002,
     real: Mapping[str, Sequence[tuple[str, int]]] | None = None,
 ) -> Iterator[House]:
-    """All hosts, with so many objects each; see `tests.bulk.peers`. The folder gets the log."""
+    """Run all hosts, with so many objects each; see `tests.bulk.peers`. The log is in the folder."""
     words = [str(folder / "hosts.log"), str(pause), str(objects), json.dumps(real or {})]
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.bulk.peers", *words],

@@ -1,4 +1,4 @@
-"""What the log of the hosts says: how many requests were under way, how many began, what was asked for."""
+"""Statistics of the hosts' log: concurrent requests, requests per second, requests by name."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-#: Seconds that clocks may differ by.
+#: Maximum difference of clocks in seconds.
 _CLOCKS = 0.001
 
 
 class Line(NamedTuple):
-    """See `tests.bulk.front`."""
+    """A line of the log; see `tests.bulk.front`."""
 
     what: str
     second: float
@@ -23,25 +23,25 @@ class Line(NamedTuple):
 
 
 def read(path: Path) -> list[Line]:
-    """All lines that are whole."""
+    """Return all complete lines."""
     whole, _, _ = path.read_text().rpartition("\n")
     split = (line.split("\t") for line in whole.splitlines())
     return [Line(what, float(second), int(number), host, name) for what, second, number, host, name in split]
 
 
 def since(lines: list[Line], mark: str) -> list[Line]:
-    """Those behind the mark."""
+    """Return the lines from the mark on."""
     at = next(at for at, line in enumerate(lines) if line.what == "mark" and line.name == mark)
     return lines[at:]
 
 
 def asked(lines: Iterable[Line]) -> Counter[tuple[str, str]]:
-    """How often each name was asked for, at each host."""
+    """Return the number of requests for each name, by host."""
     return Counter((line.host, line.name) for line in lines if line.what == "began")
 
 
 def at_once(lines: Iterable[Line]) -> dict[str, int]:
-    """How many requests were under way at each host at most, by the order of the lines."""
+    """Return the maximum of concurrent requests at each host, by the order of the lines."""
     now: Counter[str] = Counter()
     most: Counter[str] = Counter()
     for line in lines:
@@ -54,8 +54,11 @@ def at_once(lines: Iterable[Line]) -> dict[str, int]:
 
 
 def in_any_second(lines: Iterable[Line]) -> dict[str, int]:
-    """How many requests began at each host at most within a second. A host that stood still has heard at
-    once what was sent over a while, so this is to be looked at and not asserted."""
+    """Return the maximum of requests that began at each host within a second.
+
+    A host that paused receives the requests of a longer time together, so this is informative and must not be
+    asserted.
+    """
     return {
         host: max(bisect_right(begun, second + 1.0) - at for at, second in enumerate(begun))
         for host, begun in _begun(lines).items()
@@ -63,9 +66,11 @@ def in_any_second(lines: Iterable[Line]) -> dict[str, int]:
 
 
 def sooner(lines: list[Line], rate: float) -> list[tuple[str, int]]:
-    """Requests that were begun sooner than so many a second allow, by host and place in the order. The lines
-    begin with a mark that was set before anything was asked for: whatever is late then excuses nobody, for
-    it makes requests later, and so this may be asserted."""
+    """Return requests that began before the rate allows, by host and position.
+
+    The lines begin with a mark that precedes all requests. Delays only make requests later, never earlier, so
+    this may be asserted.
+    """
     start = lines[0].second
     assert lines[0].what == "mark"
     return [

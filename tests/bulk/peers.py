@@ -1,10 +1,14 @@
 """Forty hosts in one process, ten each of ftp, http, gopher and nntp, on 127.0.1.1 to 127.0.1.40.
 
-`python -m tests.bulk.peers LOG PAUSE OBJECTS SERVERS`: the log of all hosts (`tests.bulk.front`), how many
-seconds each answer is held, how many objects each host has, and in JSON real servers, by scheme, where the
-hosts are no mock servers of ours: `[[host, port], …]`, one for all or one for each. The first line of output
-says where the hosts listen. Then a line of input is a command: `mark NAME` writes that into the log, `trip N`
-says `tripped` when so many more requests have begun. With the end of the input all ends.
+`python -m tests.bulk.peers LOG PAUSE OBJECTS SERVERS`:
+- LOG: the log of all hosts (`tests.bulk.front`)
+- PAUSE: the delay of each reply in seconds
+- OBJECTS: the number of objects of each host
+- SERVERS: in JSON, the real servers by scheme that replace mock servers: `[[host, port], …]`, a server for
+  all hosts or one for each
+
+The first line of output is the list of addresses. Then a line of input is a command: `mark NAME` writes that
+into the log, `trip N` prints `tripped` when N more requests have begun. The process ends with its input.
 """
 
 from __future__ import annotations
@@ -34,7 +38,7 @@ def _there(scheme: str, objects: int) -> list[int]:
 
 
 async def _ftp(nursery: trio.Nursery, host: str, objects: int) -> Address:
-    """It listens at the host's own address, for so do its data connections."""
+    """Serve ftp at the host's own address, because data connections use it too."""
     server = await ftp.serve(nursery, host=host)
     files = {b"%d.bin" % number: File(content("ftp", number)) for number in _there("ftp", objects)}
     server.root = Folder({b"bulk": Folder({**files})})
@@ -75,7 +79,7 @@ MOCKS: Mapping[str, Callable[[trio.Nursery, str, int], Awaitable[Address]]] = {
 
 
 class Peers:
-    """`listen` starts all hosts; `obey` carries out commands."""
+    """The hosts: `listen` starts all of them; `obey` performs commands."""
 
     def __init__(self, log: LogFile, pause: float, objects: int, real: Mapping[str, list[Address]]) -> None:
         self._log, self._pause, self._objects, self._real = log, pause, objects, real

@@ -1,4 +1,4 @@
-"""The forty hosts with real servers behind their log: vsftpd, nginx, Gophernicus and INN."""
+"""The forty hosts with real servers behind the relays: vsftpd, nginx, Gophernicus and INN."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ def open_real_house(
     gophernicus: GopherServer,
     news: tuple[NewsServer, Mapping[int, Article]],
 ) -> Iterator[House]:
-    """`trees` are what the servers of each scheme serve; there the objects are for as long as this."""
+    """Write the objects into `trees`, which the servers of each scheme serve, and run the hosts.
+
+    The objects are removed at the end.
+    """
     served, articles = news
     ftp_hosts = [f"127.0.1.{len(SCHEMES) * number + 1}" for number in range(EACH)]
     with ExitStack() as stack:
@@ -65,7 +68,7 @@ def _write(scheme: str, folder: Path, objects: int, stack: ExitStack) -> None:
 def open_news(
     folder: Path, certificates: Certificates, objects: int
 ) -> Iterator[tuple[NewsServer, Mapping[int, Article]]]:
-    """INN with so many articles; but one was cancelled."""
+    """Run INN with so many articles; one of them was canceled."""
     with inn(folder, certificates) as server:
         more = [
             Article(f"more-{number}@example.test", content("nntp", number))

@@ -1,4 +1,4 @@
-"""All that forty hosts have, over a cluster of two processes: what came, and what the hosts saw of it."""
+"""All URLs of forty hosts, on a cluster of two processes: the results, and the hosts' logs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.bulk.house import House
 if TYPE_CHECKING:
     from distributed import Client
 
-#: Requests that a host may be asked for in a second; and one host of each scheme.
+#: Maximum of requests per second for a host; and one host of each scheme.
 RATE = 5.0
 FEW = ("127.0.1.1", "127.0.1.2", "127.0.1.3", "127.0.1.4")
 
@@ -53,7 +53,7 @@ def test_all_comes_once_and_no_host_is_asked_for_more_than_it_bears(
 def test_the_same_became_of_all_as_without_a_cluster(
     house: House, local_client: Client, tmp_path: Path
 ) -> None:
-    """And another run asks for nothing that is done."""
+    """A repeated run requests no finished URL."""
     fetch(house, local_client, tmp_path, format="jsonl")
     alone = tmp_path / "alone"
     with resolver.blocking.Resolver(policy=policy_for(house)) as session:
@@ -73,7 +73,7 @@ def test_the_same_became_of_all_as_without_a_cluster(
     assert told.alike(told.rows(tmp_path)) == first
 
 
-#: The module, whose name the function has, too.
+#: The module, because the package exports a function with the same name.
 RUN = sys.modules["resolver.bulk.run"]
 
 
@@ -81,8 +81,11 @@ RUN = sys.modules["resolver.bulk.run"]
 def test_the_hosts_see_the_limit(
     house: House, local_client: Client, tmp_path: Path, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of slices with several hosts each, of which some need more than one. Where three are allowed the log
-    has three, and so would tell of them where one is."""
+    """Slices contain several hosts, and some hosts are in several slices.
+
+    With a limit of three the log shows three concurrent requests, so it would show a violation of a limit of
+    one.
+    """
     monkeypatch.setattr(RUN, "PARTITIONS", 16)
     monkeypatch.setattr(RUN, "BulkPlan", partial(BulkPlan, box=1.0))
     house.mark(f"most-{most}")
@@ -94,7 +97,7 @@ def test_the_hosts_see_the_limit(
 def test_the_hosts_see_the_rate(
     house: House, local_client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also between slices, of which each has one request, and which any worker gets."""
+    """The rate holds also between slices of a single request each, on any worker."""
     monkeypatch.setattr(RUN, "BulkPlan", partial(BulkPlan, box=0.5 / RATE))
     few = [url for url in house.urls if house.named(url)[0] in FEW]
     house.mark("rate")

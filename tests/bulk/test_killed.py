@@ -1,7 +1,7 @@
-"""Killed (SIGKILL) at moments that nobody chose: a worker, the scheduler, the client. The same run goes on.
+"""Runs in which a worker, the scheduler or the client is killed (SIGKILL) at random moments, and resumed.
 
-What the ledgers say is done when somebody was killed, no host is asked for again; what is there under its
-name is whole; and in the end all is as if nobody had been killed.
+URLs that the ledgers list as done at the kill are not requested again. Every file with its final name is
+complete. The final result equals that of an undisturbed run.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from tests.sampled import FULL, SEED, sampled
 KILLS = 20 if FULL else 7  # more than twenty in the three rounds of CI
 VICTIMS = ("worker", "scheduler", "client")
 
-#: What one host bears at once.
+#: Maximum of concurrent requests to a host.
 PER_HOST = 2
 
 
 @dataclass
 class Runs:
-    """Runs over one list into one place, on a cluster of which each process may be killed."""
+    """Runs over a list into one location, on a cluster of which each process may be killed."""
 
     house: House
     cluster: Cluster
@@ -52,7 +52,7 @@ class Runs:
         (self.folder / "list").write_text(json.dumps(listed))
 
     def complete(self) -> None:
-        """Start what is not there."""
+        """Start the missing processes."""
         if not self.running["scheduler"]:
             self.scheduler = self._start("scheduler")
         while len(self.running["worker"]) < 2:
@@ -66,17 +66,20 @@ class Runs:
         return said
 
     def left(self) -> int:
-        """How many that are there have not come."""
+        """Return the number of existing objects that are not yet fetched."""
         there = sum(whole is not None for whole in self.house.whole.values())
         return there - len(told.done(self.out))
 
     def wait(self, requests: int) -> bool:
-        """Until so many more have begun, or the client has ended. Have they?"""
+        """Wait for so many more requests, or the end of the client; return whether they began."""
         return self.house.wait(requests, self.running["client"][0])
 
     def kill(self, role: str) -> None:
-        """With the scheduler all goes, sooner or later: nobody waits for that before the next run begins. But
-        elsewhere there are no locks by which a worker that nobody knows any more keeps others out."""
+        """Kill a process. With the scheduler, workers and client end soon; the next run does not wait.
+
+        File systems other than local ones have no locks against orphaned workers, so the workers are killed
+        too.
+        """
         self.cluster.kill(self.running[role].pop())
         if self.kept == "elsewhere" and role != "worker":
             for process in self.running["worker"]:
@@ -84,7 +87,8 @@ class Runs:
             self.running["worker"].clear()
         if role == "scheduler":
             (client,) = self.running["client"]
-            assert self.cluster.wait(client) in (0, 1)  # it was done, or says that the scheduler is gone
+            # the client has finished, or reports the lost scheduler
+            assert self.cluster.wait(client) in (0, 1)
             self.running["client"].clear()
             self.running["worker"].clear()
 
@@ -122,7 +126,7 @@ def test_another_run_goes_on_whoever_was_killed(
         runs.complete()
         runs.wait(1 + source.randrange(1 + 2 * runs.left() // (KILLS - kills + 1)))
         while kills == KILLS - 1 and not told.done(runs.out) and runs.wait(10):
-            pass  # at least once there is something to be asked for again
+            pass  # at least once some URLs must be requested again
         runs.kill(victim)
         done = told.done(runs.out)
         house.mark(f"{kept}-{kills}")

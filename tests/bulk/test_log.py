@@ -1,4 +1,4 @@
-"""What the log tells, of logs that were written by hand: whoever breaks a limit is found."""
+"""Statistics of handwritten logs: every violation of a limit is found."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_how_many_began(lines: list[log.Line]) -> None:
     assert log.sooner(lines, 10.0) == []
 
 
-#: What goes over a connection: what the client says, then what the server says and how it is handed on.
+#: The bytes of a connection: the client's request, then the server's reply and the pieces forwarded.
 TALKED: dict[str, list[tuple[bytes, bytes | None]]] = {
     "http": [
         (b"GET /bulk/7.bin HTTP/1.1\r\nHost: h\r\n\r\n", b""),
@@ -72,7 +72,7 @@ TALKED: dict[str, list[tuple[bytes, bytes | None]]] = {
 
 @pytest.mark.parametrize("scheme", TALKED)
 def test_a_request_ends_with_its_answer(scheme: str, tmp_path: Path) -> None:
-    """Not before the last octet of it has come; and nothing is lost."""
+    """Not before the reply's last byte has arrived; no byte is lost."""
     handed = b""
     with closing(LogFile(tmp_path / "log")) as written:
         talk = TALKS[scheme](written, "h")
@@ -91,7 +91,7 @@ def test_a_request_ends_with_its_answer(scheme: str, tmp_path: Path) -> None:
 
 
 async def test_who_is_gone_waits_for_nothing_when_another_one_asks(tmp_path: Path) -> None:
-    """Though the server has not answered, and nobody has looked whether he is still there."""
+    """The server has not replied, and no code has checked the old client's connection."""
     with closing(LogFile(tmp_path / "log")) as written:
         (silent,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
         async with silent, trio.open_nursery() as nursery:

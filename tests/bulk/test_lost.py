@@ -1,4 +1,4 @@
-"""What was lost with its worker after it had ended: its report is asked for until there is one."""
+"""Reports lost with their worker after the slice ended: the slice's report is requested until it arrives."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from tests.hang import HANG
 if TYPE_CHECKING:
     from distributed import Future
 
-#: The module, whose name the function has, too.
+#: The module, because the package exports a function with the same name.
 RUN = sys.modules["resolver.bulk.run"]
 
-#: What the policy refuses, of two hosts: two slices, for which nobody is asked.
+#: URLs that the policy refuses, of two hosts: two slices without requests.
 REFUSED = ["gopher://127.0.0.1:25/", "gopher://127.0.0.2:25/"]
 
 
 class Workers:
-    """One at a time, and a client. `given` are all that it was told to do."""
+    """Workers, one at a time, and a client. `given` are all tasks submitted."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -47,7 +47,8 @@ class Workers:
         self._worker = None
 
     def run(self, out: Path, on_progress: Callable[[BulkProgress], object]) -> BulkSummary:
-        hanging = Timer(HANG, os.kill, (self._scheduler_process, SIGKILL))  # then the run says so
+        # then the run reports the lost scheduler
+        hanging = Timer(HANG, os.kill, (self._scheduler_process, SIGKILL))
         hanging.start()
         try:
             return self._run(out, on_progress)
@@ -81,7 +82,7 @@ def workers(forked: Cluster) -> Iterator[Workers]:
 
 
 def test_a_report_that_was_lost_before_it_was_looked_at(workers: Workers, tmp_path: Path) -> None:
-    """Nobody does the slice again before that: there is no other worker."""
+    """The slice is not repeated before the check: no other worker exists."""
     from distributed import CancelledError, wait
 
     told: list[BulkProgress] = []
@@ -90,11 +91,11 @@ def test_a_report_that_was_lost_before_it_was_looked_at(workers: Workers, tmp_pa
         told.append(progress)
         if len(told) == 1:
             for future in workers.given:
-                with suppress(CancelledError):  # the one that was looked at is let go of
+                with suppress(CancelledError):  # the checked future is released
                     wait([future])
             workers.kill()
             while any(future.status == "finished" for future in workers.given):
-                pass  # the client has not heard of it
+                pass  # the client does not know of the kill yet
         elif len(told) == 2:
             workers.start()
 
@@ -134,7 +135,7 @@ def test_a_report_that_is_lost_while_it_is_brought(
 def test_workers_may_be_lost_while_a_report_is_brought(
     workers: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One after the other, until Dask gives it up: the slice is planned once more."""
+    """Workers are lost one after the other, until Dask gives up: the slice is planned again."""
     from distributed import Future, KilledWorker
 
     result, asked = Future.result, list[Future]()

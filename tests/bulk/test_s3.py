@@ -1,4 +1,4 @@
-"""A run into a bucket, by the client of S3 that people have (s3fs)."""
+"""A run into a bucket, with the usual S3 client (s3fs)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.sampled import sampled
 
 PLACE = f"s3://{NAME}/run"
 
-#: Eight of the forty hosts show it, each of which has a port of its own.
+#: Every fifth of the forty hosts is used: eight hosts, each with a separate port.
 EVERY = 5
 
 
@@ -33,7 +33,7 @@ def _bucket() -> Iterator[dict[str, str]]:
 def bulk(
     wanted: Iterable[str], ports: Iterable[int], words: Sequence[str], bucket: Mapping[str, str]
 ) -> dict[str, Any]:
-    """What the command says of all of them."""
+    """Run the command on these URLs; return its summary."""
     allowed = [word for port in sorted(ports) for word in ("--allow-port", str(port))]
     done = subprocess.run(
         [
@@ -47,7 +47,7 @@ def bulk(
         text=True,
         timeout=HANG,
     )
-    assert (done.returncode, done.stderr) == (8, ""), done  # some URLs are of what is not there
+    assert (done.returncode, done.stderr) == (8, ""), done  # some URLs are missing on the host
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 

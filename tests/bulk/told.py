@@ -1,4 +1,4 @@
-"""What a run over a cluster left in its place, as a test looks at it."""
+"""The output of a run on a cluster, for the checks of tests."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from resolver.ledger.report import FinishedRow, list_finished
 from tests.bulk.elsewhere import is_coming
 from tests.bulk.house import House
 
-#: Of two runs these may differ: when it was, and how often a server had to be asked.
+#: Fields that may differ between two runs: the times, and the number of attempts.
 _OF_ONE_RUN = ("attempts", "ended", "modified")
 
 _TRIES = 1_000
 
 
 def rows(out: Path) -> list[dict[str, Any]]:
-    """What became of all, by URL."""
+    """Return the outcomes of all URLs, sorted by URL."""
     found = [row for path in (out / "outcomes").glob("part-*") for row in _rows(path)]
     return sorted(found, key=lambda row: str(row["url"]))
 
@@ -40,12 +40,12 @@ def _rows(path: Path) -> list[dict[str, Any]]:
 
 
 def alike(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What has to be the same in every run."""
+    """Return the outcomes without the fields that may differ between runs."""
     return [{name: row[name] for name in row if name not in _OF_ONE_RUN} for row in found]
 
 
 def check(whole: Mapping[str, bytes | None], out: Path) -> None:
-    """All that was asked for ended as it must, and each body is what there is: a file, or archived."""
+    """Check that each URL has the expected outcome and the expected body, as a file or archived."""
     found = rows(out)
     archived = _archived(out)
     assert [row["url"] for row in found] == sorted(whole)
@@ -65,7 +65,7 @@ def check(whole: Mapping[str, bytes | None], out: Path) -> None:
 
 
 def _archived(out: Path) -> dict[str, bytes]:
-    """What archives have of each URL, if there are any."""
+    """Return the archived body of each URL, empty without archives."""
     by_digest, digests = dict[str, bytes](), dict[str, str]()
     for path in (out / "warc").glob("*.warc.gz"):
         with path.open("rb") as file:
@@ -79,20 +79,22 @@ def _archived(out: Path) -> dict[str, bytes]:
 
 
 def bodies(out: Path) -> Iterator[Path]:
-    """All files that have their names, and what else lies there. A directory may go while it is looked at:
-    who began a body and could not end it takes away what he had made for it."""
+    """Yield all files in `bodies`. A directory may disappear during the walk.
+
+    A worker that cannot finish a body removes the directory that it created for it.
+    """
     found = (Path(folder) / name for folder, _, names in os.walk(out / "bodies") for name in names)
     return (path for path in found if path.is_file() and not is_coming(path))
 
 
 def done(out: Path) -> set[str]:
-    """The URLs that the ledgers say are done, as they are now."""
+    """Return the URLs that the ledgers list as done now."""
     ledgers = (str(path) for path in (out / "ledger").glob("*.ledger") if path.stat().st_size)
     return {row.url for ledger in ledgers for row in _became(ledger) if row.status == "done"}
 
 
 def _became(ledger: str) -> list[FinishedRow]:
-    """Where a worker that nobody waits for closes it in that moment, SQLite refuses to read it."""
+    """Return the finished rows; retry, because SQLite refuses to read while an orphaned worker closes it."""
     for _ in range(_TRIES):
         with suppress(LedgerFault):
             return list(list_finished(ledger)) if _is_begun(ledger) else []
@@ -100,13 +102,13 @@ def _became(ledger: str) -> list[FinishedRow]:
 
 
 def _is_begun(ledger: str) -> bool:
-    """Not where a worker was killed before it had made the tables."""
+    """Return whether the ledger has tables: its worker may have been killed before it created them."""
     with faults_of(ledger), closing(connect(ledger)) as connection:
         return check_is_ours(connection, ledger)
 
 
 def check_names(house: House, out: Path) -> None:
-    """Whatever has its name is whole, while the run is not over: bodies, and tables."""
+    """Check that each body and table with its final name is complete while the run is in progress."""
     whole = {octets for octets in house.whole.values() if octets is not None}
     for path in bodies(out):
         if ".part" not in path.name:

@@ -1,4 +1,4 @@
-"""The fault matrix: with any behavior of the peer, the file is complete or absent, and the error gives the cause.
+"""The fault matrix: with any behavior of the peer, the file is complete or absent, with a cause.
 
 Silent cells take long but little CPU. A portion of them runs concurrently; not all, because several processes
 may share the tests. Each other cell runs alone. By default a fault is tried either once or always, and a cut

@@ -1,1 +1,1 @@
-"""Under asyncio and uvloop: the same as under trio, and what only a native cancel can do."""
+"""Tests under asyncio and uvloop: the same results as under trio, and the effects of native cancellation."""

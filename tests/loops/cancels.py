@@ -1,5 +1,8 @@
-"""A native cancel at a chosen step: at the n-th place where a coroutine waits, the task that runs it is
-cancelled, while it waits or when what it waits for is ready already."""
+"""Native cancellation at a chosen step of a coroutine.
+
+At the n-th `await` that suspends, the task is canceled, either while it waits or when its future is already
+done.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Literal, TypeAlias
 
-#: When the cancel comes: while the task waits; in the turn of the loop in which it would have gone on; or as
+#: The moment of the cancellation: while the task waits; in the loop's turn in which it would resume; or by
 #: the end of an `asyncio.timeout` around it.
 Arrival: TypeAlias = Literal["waiting", "ready", "timeout"]
 ARRIVALS: tuple[Arrival, ...] = ("waiting", "ready", "timeout")
 
 
 class Stepped(Coroutine[Any, Any, Any]):
-    """A coroutine whose steps are counted; `strike` is told of what it waits for at step `at`."""
+    """A coroutine whose steps are counted; `strike` is called with the awaited object of step `at`."""
 
     def __init__(
         self, coroutine: Coroutine[Any, Any, object], at: int | None, strike: Callable[[object], None]
@@ -52,8 +55,10 @@ class Stepped(Coroutine[Any, Any, Any]):
 async def cancelled_at(
     at: int | None, arrival: Arrival, operation: Callable[[], Awaitable[object]]
 ) -> tuple[int, BaseException | None]:
-    """Run it in a task of its own and cancel that at step `at` (None: never): how many steps it made, and the
-    cancel, or the end of time, if that left it."""
+    """Run the operation in a separate task, canceled at step `at` (None: never).
+
+    Return the number of steps, and the `CancelledError` or `TimeoutError` that left the operation.
+    """
     limit = asyncio.timeout(None)
 
     def strike(awaited: object) -> None:
@@ -84,7 +89,7 @@ async def cancelled_at(
 
 
 async def turns(count: int = 5) -> None:
-    """Let the loop go round so many times."""
+    """Let the loop run for so many turns."""
     for _ in range(count):
         await asyncio.sleep(0)
 

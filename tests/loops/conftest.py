@@ -1,4 +1,4 @@
-"""Each test under asyncio and under uvloop, with servers in another thread."""
+"""Fixtures that run each test under asyncio and under uvloop, with servers in another thread."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from tests.contract.conftest import folder, tls
 from tests.elsewhere import Elsewhere, settle_anywhere
 from tests.sampled import sampled
 
-__all__ = ["folder", "tls"]  # the same fixtures
+__all__ = ["folder", "tls"]  # fixtures imported from elsewhere
 
 Run: TypeAlias = "Callable[[Coroutine[Any, Any, Any]], Any]"
 
 
-#: Runs of the two loops, and those that long tables are tried with: by default one, in each part another.
+#: The two loops, and the loops for long tables: by default one, a different one in each part.
 RUNS: dict[str, Run] = {"asyncio": asyncio.run, "uvloop": uvloop.run}
 SAMPLED = sampled(RUNS, lambda name: None)
 
 
 @pytest.fixture(params=SAMPLED)
 def either(request: pytest.FixtureRequest) -> Run:
-    """As `run`, of one loop or the other."""
+    """Return the runner of one of the two loops, like `run`."""
     return RUNS[request.param]
 
 
 @pytest.fixture(params=RUNS)
 def run(request: pytest.FixtureRequest) -> Run:
-    """Runs a coroutine to its end in a new loop."""
+    """Return a function that runs a coroutine in a new loop."""
     return RUNS[request.param]
 
 
@@ -57,5 +57,5 @@ def elsewhere() -> Iterator[Elsewhere]:
 def setting(
     request: pytest.FixtureRequest, elsewhere: Elsewhere, tls: ssl.SSLContext, folder: Path
 ) -> CaseSetting:
-    """A row of the contract, with its server elsewhere."""
+    """Start the server of a contract case in another thread."""
     return elsewhere.run(start, request.param, elsewhere.nursery, tls, folder)

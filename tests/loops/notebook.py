@@ -1,6 +1,6 @@
-"""A Jupyter kernel with cells that fetch: `python -m tests.loops.notebook PORT`, of a gopher server.
+"""A Jupyter kernel whose cells fetch from a gopher server: `python -m tests.loops.notebook PORT`.
 
-It prints what the cells print. The last but one is interrupted in the middle of a call that waits.
+It prints the output of the cells. The last cell but one is interrupted in a blocking call.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Archives answer under asyncio as under trio, and through the session for programs that wait."""
+"""Archives return the same replies under asyncio, under trio, and from the blocking session."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The contract by `resolver.blocking`: the checks of `resolver.testing`, the fault matrix, Ctrl-C at every
-step.
+"""The contract for `resolver.blocking`: checks of `resolver.testing`, fault matrix, Ctrl-C at every step.
 
 By default a few cases of each test; all with `RESOLVE_TESTS=full`.
 """
@@ -49,7 +48,7 @@ CELLS = sampled([row for row in ROWS if not is_raced(row)], fault_of, 2)
 
 @pytest.fixture(autouse=True)
 def started() -> None:
-    """The thread of ours is there before anything is counted."""
+    """Start the portal thread before tasks are counted."""
     portal().run(tasks)
 
 
@@ -59,7 +58,7 @@ def test_as_awaited(setting: CaseSetting, check: ContractCheck, tmp_path: Path) 
 
 
 class Interrupter(trio.abc.Instrument):
-    """Raises `KeyboardInterrupt` in the thread that waits, at the n-th step of what it waits for."""
+    """An instrument that raises `KeyboardInterrupt` in the waiting thread at the n-th step."""
 
     def __init__(self, number: int) -> None:
         self._number = number
@@ -79,7 +78,7 @@ def interrupt() -> None:
 
 
 def interrupted(number: int, operation: Callable[[], object]) -> int:
-    """Run it, and have it interrupted at that step; 0: at none. How many there were."""
+    """Run the operation, interrupted at that step (0: never); return the number of steps."""
     instrument = Interrupter(number)
 
     async def install() -> None:
@@ -93,7 +92,7 @@ def interrupted(number: int, operation: Callable[[], object]) -> int:
         with suppress(KeyboardInterrupt):
             operation()
     finally:
-        while True:  # what came too late for the operation interrupts who waits next
+        while True:  # an interrupt too late for the operation hits the next wait
             with suppress(KeyboardInterrupt):
                 portal().run(remove)
                 break
@@ -119,7 +118,7 @@ def operations(session: blocking.Resolver, setting: CaseSetting) -> dict[str, Ca
 
 
 def test_ctrl_c_at_every_step(setting: CaseSetting, tmp_path: Path) -> None:
-    """The same session goes on; a file is whole or not there, and no task is left."""
+    """The session stays usable; a file is complete or absent, and no task is left."""
     before = portal().run(tasks)
     with WaitedSetting.of(setting).waiting() as session:
         for name, operation in operations(session, setting).items():
@@ -152,7 +151,6 @@ def save(row: Row, url: str, folder: Path, port: int) -> Came:
 
 @pytest.mark.parametrize("row", CELLS, ids=lambda row: row.name)
 def test_cell(row: Row, elsewhere: Elsewhere, secured: ssl.SSLContext, tmp_path: Path) -> None:
-    """A row of the fault matrix."""
     tls = secured if row.scheme in SECURED else None
     server = elsewhere.run(serve, elsewhere.nursery, row.scheme, CONTENT, row.manner, tls)
     url = server.url("user:word@" if row.manner.login else "")

@@ -1,5 +1,7 @@
-"""A native cancel at every step, in every scheme: nothing else leaves, the session goes on, and nothing is
-left open."""
+"""Native cancellation at every step, in every scheme.
+
+No other exception leaves the operation, the session stays usable, and no descriptor stays open.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,7 @@ async def _cancel(setting: CaseSetting, url: str, name: str, arrival: Arrival, f
 
 @pytest.mark.parametrize("arrival", ARRIVALS)
 def test_a_cancel_at_every_step_of_a_session(setting: CaseSetting, arrival: Arrival, either: Run) -> None:
-    """Also while it is left, and all that it kept is closed."""
+    """Also during the exit of the session; all pooled connections are closed."""
 
     async def whole() -> None:
         async with setting.resolver() as session:
@@ -67,7 +69,7 @@ def test_a_cancel_at_every_step_of_a_session(setting: CaseSetting, arrival: Arri
 
 @pytest.mark.parametrize("arrival", ARRIVALS)
 def test_behind_a_cancel_the_loop_is_idle(setting: CaseSetting, arrival: Arrival) -> None:
-    """Nobody goes on cancelling what has ended, turn after turn."""
+    """No code repeats the cancellation of an ended task, turn after turn."""
 
     class Counting(asyncio.SelectorEventLoop):
         turns = 0

@@ -1,4 +1,4 @@
-"""Connecting: a peer that leaves at once, addresses that race, and cancels in between."""
+"""Connecting: a peer that resets immediately, addresses that race, and cancellation in between."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from resolver.testing.contract.case import check_nothing_left, wait_until_settle
 from tests.loops.cancels import ARRIVALS, Arrival, cancelled_at
 from tests.loops.conftest import Run
 
-#: One run of each loop that there is.
+#: A runner for each loop.
 RUNS: tuple[Callable[..., Any], ...] = (trio.run, lambda function: asyncio.run(function()))
 
 
 class Hasty(socket.socket):
-    """By the time that the connection is looked at it stood, and its peer has reset it."""
+    """A socket whose peer has reset the connection before `connect` returns."""
 
     listener: socket.socket
 
@@ -44,7 +44,7 @@ class Hasty(socket.socket):
 def test_a_peer_that_resets_at_once_has_left(
     way: str, one: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And was not unreachable: whose processor is faster makes no difference."""
+    """The error is not `Unreachable`: the machine's speed does not matter."""
     with socket.create_server(("127.0.0.1", 0)) as Hasty.listener:
         port = Hasty.listener.getsockname()[1]
         monkeypatch.setattr("socket.socket", Hasty)
@@ -57,7 +57,7 @@ def test_a_peer_that_resets_at_once_has_left(
 
 @pytest.fixture
 def two() -> Iterator[tuple[list[str], int]]:
-    """Two addresses of this machine where somebody listens at the same port."""
+    """Yield two addresses of this machine with listeners at the same port."""
     while True:
         one = socket.create_server(("127.0.0.1", 0))
         port: int = one.getsockname()[1]
@@ -71,10 +71,10 @@ def two() -> Iterator[tuple[list[str], int]]:
 def test_a_cancel_at_every_step_of_a_race(
     arrival: Arrival, two: tuple[list[str], int], run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also of one where both connect in the same turn, nothing stays open."""
+    """No socket stays open, even if both connect in the same turn."""
     addresses, port = two
     monkeypatch.setattr(connecting, "ATTEMPT_DELAY", 0.0)
-    monkeypatch.setattr(connecting, "_peer_of", lambda sock: None)  # as far away: it has to be awaited
+    monkeypatch.setattr(connecting, "_peer_of", lambda sock: None)  # as for a remote peer, connect must wait
 
     async def connect() -> None:
         sock, _ = await ConnectAttempts("h.example").connect(addresses, port)
@@ -102,7 +102,7 @@ def test_both_that_are_done_in_one_turn_came(run: Run) -> None:
 
 @pytest.mark.parametrize("arrival", ARRIVALS)
 def test_of_two_at_once_a_cancel_leaves_none(arrival: Arrival, run: Run) -> None:
-    """Whatever it meets, both have ended when it leaves, and were not cancelled for nothing."""
+    """Both have ended when the cancellation leaves, and neither continues."""
     under_way: set[str] = set()
 
     async def wait(name: str, turns: int) -> str:

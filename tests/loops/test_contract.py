@@ -1,4 +1,4 @@
-"""The contract that every scheme keeps, under asyncio and uvloop: by the checks of `resolver.testing`."""
+"""The contract of every scheme, under asyncio and uvloop: the checks of `resolver.testing`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.sampled import sampled
 
 
 def rows() -> Iterator[tuple[Case, ContractCheck]]:
-    """Each check of one setting, for the cases that it is for; `test_cancels` has how asyncio cancels."""
+    """Yield each check with the cases it applies to; `test_cancels` covers cancellation under asyncio."""
     for check in (*given.CHECKS, *plans.PLAN_CHECKS, *endings.CHECKS):
         if not check.cancels:
             yield from ((case, check) for case in CASES if check.is_for(case))

@@ -1,4 +1,4 @@
-"""A service of FastAPI under uvicorn: many who ask at once, and clients that go away."""
+"""A FastAPI service under uvicorn: many concurrent requests, and clients that disconnect."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Fetch: TypeAlias = Callable[[str], Awaitable[resolver.Response]]
 
 
 class Service:
-    """What it is doing is in `waiting`: for each the URL that it waits for."""
+    """A service; `waiting` lists the URL of each request in progress."""
 
     def __init__(self, policy: resolver.Policy) -> None:
         self.waiting: list[str] = []
@@ -58,7 +58,7 @@ class Service:
         return StreamingResponse(self._pieces(url), media_type="application/octet-stream")
 
     async def _pieces(self, url: str) -> AsyncIterator[bytes]:
-        """Starlette cancels it when the client has gone."""
+        """Yield the body; Starlette cancels the generator when the client disconnects."""
         self.waiting.append(url)
         try:
             async with self._session.stream(url) as reply:
@@ -68,7 +68,7 @@ class Service:
             self.waiting.remove(url)
 
     async def _fetch(self, fetch: Fetch, url: str, request: Request) -> Response:
-        """Who answers at once is not cancelled by Starlette, and so waits for the client's going too."""
+        """Fetch, and stop if the client disconnects: Starlette does not cancel a plain endpoint."""
         self.waiting.append(url)
         fetching, going = asyncio.ensure_future(fetch(url)), asyncio.ensure_future(gone(request))
         try:
@@ -87,7 +87,7 @@ async def gone(request: Request) -> None:
 
 
 class Serving(uvicorn.Server):
-    """With an eye to what it has open."""
+    """A server that reports whether it is idle."""
 
     def idle(self) -> bool:
         return not self.server_state.connections and not self.server_state.tasks
@@ -95,7 +95,7 @@ class Serving(uvicorn.Server):
 
 @asynccontextmanager
 async def serving(app: FastAPI) -> AsyncIterator[tuple[Serving, httpx.AsyncClient]]:
-    """On a socket that listens before anybody could ask, so that nobody waits for it."""
+    """Run the service on a socket that listens from the start, so the client does not wait for it."""
     server = Serving(uvicorn.Config(app, log_config=None, loop="none"))
     with socket.create_server(("127.0.0.1", 0), backlog=AT_ONCE) as listener:
         running = asyncio.ensure_future(server.serve([listener]))
@@ -107,7 +107,7 @@ async def serving(app: FastAPI) -> AsyncIterator[tuple[Serving, httpx.AsyncClien
             ) as one:
                 yield server, one
         except BaseException:
-            server.force_exit = True  # else it waits for clients that a failed test has left
+            server.force_exit = True  # else the server waits for clients of a failed test
             raise
         finally:
             server.should_exit = True
@@ -115,13 +115,13 @@ async def serving(app: FastAPI) -> AsyncIterator[tuple[Serving, httpx.AsyncClien
 
 
 async def listen_once() -> None:
-    """libuv keeps a descriptor in reserve from the first time that its loop listens."""
+    """Listen once: libuv then reserves a descriptor for its loop's lifetime."""
     async with await asyncio.start_server(lambda *_: None, "127.0.0.1", 0):
         pass
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    """Until it does; a turn of the loop at a time, and never longer than what hangs."""
+    """Wait until the condition holds, a turn of the loop at a time, at most HANG seconds."""
     async with asyncio.timeout(HANG):
         while not holds():
             await settle_anywhere()
@@ -136,7 +136,7 @@ def gopher(elsewhere: Elsewhere) -> GopherServer:
 def test_a_hundred_requests_at_once(
     way: str, either: Run, elsewhere: Elsewhere, gopher: GopherServer
 ) -> None:
-    """Of three schemes; each gets its own answer, and nothing is left open."""
+    """Each of three schemes gets its own reply, and no descriptor stays open."""
     ftp = elsewhere.run(fixtures.ftp.serve, elsewhere.nursery)
     http = elsewhere.run(fixtures.http.serve, elsewhere.nursery)
     urls = [gopher.url("00/about"), ftp.url("pub/a.txt"), http.url("/about.txt")]
@@ -159,7 +159,7 @@ def test_a_hundred_requests_at_once(
 
 @pytest.mark.parametrize("way", ["shared", "alone", "stream"])
 def test_clients_that_go_away_leave_nothing(way: str, either: Run, gopher: GopherServer) -> None:
-    """While the service goes on, and what it fetches says nothing."""
+    """The service keeps running, and the server that it fetches from is silent."""
     service = Service(resolver.Policy(allow_port=frozenset({gopher.port})))
 
     async def main() -> None:

@@ -1,5 +1,7 @@
-"""httpx under asyncio and uvloop, through our transport: HTTP/2 and HTTP/1.1 inside TLS, bodies both ways,
-its timeouts, and clients that are cancelled."""
+"""httpx with `HttpxTransport` under asyncio and uvloop.
+
+HTTP/2 and HTTP/1.1 over TLS, bodies in both directions, timeouts, and canceled clients.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ from tests.loops.conftest import Run
 from tests.resolver.transfer.test_http2 import SITE
 from tests.sampled import sampled
 
-#: Requests, and how many of them for five megabytes.
+#: Number of requests, and the number of them for five megabytes.
 AT_ONCE, LARGE = 30, 4
 IMPATIENT = httpx.Timeout(None, read=0.05)
 
@@ -46,7 +48,7 @@ def client(cafile: str) -> httpx.AsyncClient:
 
 
 def test_many_at_once_in_frames(run: Run, framed: FramedServer, secured: tuple[ssl.SSLContext, str]) -> None:
-    """On their connections, which are all closed in the end."""
+    """All connections are closed in the end."""
 
     async def main() -> None:
         before = await wait_until_settled()
@@ -99,7 +101,7 @@ CANCELLED = sampled(product(["/about.txt", "/big"], ARRIVALS), lambda row: row[0
 def test_a_cancel_at_every_step(
     path: str, arrival: Arrival, either: Run, framed: FramedServer, secured: tuple[ssl.SSLContext, str]
 ) -> None:
-    """The same client goes on, and nothing is left open."""
+    """The client stays usable, and no descriptor stays open."""
 
     async def main() -> None:
         before = await wait_until_settled()

@@ -1,4 +1,4 @@
-"""What a program under one loop has of the others: nothing. Each is a Python of its own."""
+"""A program under one loop imports no other loop. Each program is a separate Python process."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ PROGRAMS = {
     "uvloop": _PROGRAM.format(loop="uvloop", start="uvloop.run(main())"),
 }
 
-#: What a program under a loop does without.
+#: Modules that a program under a loop must not import.
 ABSENT = {"trio": {"asyncio", "anyio"}, "asyncio": {"trio"}, "uvloop": {"trio"}}
 
 
 @pytest.fixture(scope="module")
 def urls(elsewhere: Elsewhere) -> dict[str, tuple[str, int]]:
-    """One small thing of each scheme, and the port of its server."""
+    """Return a small URL of each scheme, and the port of its server."""
     ftp = elsewhere.run(fixtures.ftp.serve, elsewhere.nursery)
     gopher = elsewhere.run(fixtures.gopher.serve, elsewhere.nursery)
     http = elsewhere.run(fixtures.http.serve, elsewhere.nursery)

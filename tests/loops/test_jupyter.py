@@ -1,4 +1,4 @@
-"""In a cell of a notebook, whose loop runs already, what is awaited and what waits both work."""
+"""In a notebook cell, the loop already runs: both awaited and blocking calls work."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The fault matrix under asyncio and uvloop: whatever the peer does, the file is whole or there is none.
+"""The fault matrix under asyncio and uvloop: with any behavior of the peer, the file is complete or absent.
 
-By default a cell for each fault and each moment of it. Cells whose peer is silent wait together; these loops
-go by the machine's clock, so where it was the machine that stood still, such a cell has other tries.
+By default a cell for each fault and each moment. Silent cells wait concurrently. These loops use the
+machine's clock, so after a pause of the machine such a cell is tried again.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ TRIED = sampled([row for row in ROWS if not is_raced(row)], kind_of)
 SILENT = [row for row in TRIED if is_silent(row)]
 PROMPT = [row for row in TRIED if not is_silent(row)]
 
-#: Silent cells that are run together.
+#: Number of silent cells that run concurrently.
 _PORTION = 24
 
-#: Tries of a silent cell: more than in which a machine stands still.
+#: Attempts for a silent cell: more than the expected pauses of a machine.
 _TRIES = 4
 
 
 async def result_of(row: Row, folder: Path, tls: ssl.SSLContext, elsewhere: Elsewhere) -> Result:
-    """See `tests.faults.cell.run`, whose server is in the same loop."""
+    """Run a cell as `tests.faults.cell.run` does, with its server in another loop."""
     manner = row.manner
     server = elsewhere.run(
         serve, elsewhere.nursery, row.scheme, CONTENT, manner, tls if row.scheme in SECURED else None

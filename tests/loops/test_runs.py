@@ -1,5 +1,8 @@
-"""One run of a loop and another: what is made before any, what an entered session says in another, and that
-nothing kept by the clock of one counts in the next."""
+"""Consecutive runs of event loops.
+
+Objects made before a loop runs, an entered session used in another run, and caches whose times are those of
+one run's clock.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from resolver.testing.contract.case import ListeningSockets
 from tests.elsewhere import Elsewhere
 from tests.loops.conftest import Run
 
-#: One run of each loop that there is.
+#: A runner for each loop.
 RUNS: tuple[Callable[..., Any], ...] = (trio.run, lambda function: asyncio.run(function()))
 
 
@@ -30,7 +33,7 @@ def port(elsewhere: Elsewhere) -> int:
 
 
 def test_a_transport_made_before_any_loop(port: int, run: Run) -> None:
-    """httpx under asyncio, with connections that are kept."""
+    """The client is httpx under asyncio, with keep-alive connections."""
     transport = HttpxTransport(policy=Policy(allow_port=frozenset({port})))
 
     async def main() -> list[bytes]:
@@ -41,7 +44,7 @@ def test_a_transport_made_before_any_loop(port: int, run: Run) -> None:
 
 
 def test_an_entered_session_says_so_in_another_run(port: int) -> None:
-    """Of the same loop, and of the other."""
+    """The other run uses the same loop, or the other one."""
     url, policy = f"http://127.0.0.1:{port}/about.txt", Policy(allow_port=frozenset({port}))
     for one in RUNS:
         session = Resolver(policy=policy)
@@ -107,8 +110,8 @@ def test_what_was_looked_up_counts_in_its_own_run_alone() -> None:
 
 
 def test_a_loop_is_given_descriptors_and_no_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """uvloop keeps a socket open that it was given."""
-    monkeypatch.setattr(connecting, "_peer_of", lambda sock: None)  # as far away: it has to be awaited
+    """A socket object passed to uvloop stays open."""
+    monkeypatch.setattr(connecting, "_peer_of", lambda sock: None)  # as for a remote peer, connect must wait
     given: list[tuple[str, object]] = []
 
     def keep(name: str, given_to: Callable[..., None]) -> Callable[..., None]:

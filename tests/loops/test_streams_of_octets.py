@@ -1,5 +1,7 @@
-"""No octet of a body is lost by a native cancel: it goes through any shield, so nothing is awaited between an
-octet that was taken and who asked for it."""
+"""A native cancellation loses no byte of a body.
+
+It passes through any shield, so no `await` is between taking a byte and returning it to the caller.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +22,12 @@ from tests.loops.conftest import Run
 
 LARGE = lines_of(2_000_000)
 
-#: Its body is asked for range by range: who is cancelled while one is asked for cannot go on, and is told so.
+#: A WAIS body is requested range by range: if canceled during a request, it cannot continue, and says so.
 ASKING = {"wais"}
 
 
 async def taken(body: AsyncIterator[bytes], arrival: Arrival) -> bytes:
-    """All of it, though two of three calls for more are cancelled."""
+    """Read the complete body, with two of three calls canceled."""
     pieces: list[bytes] = []
 
     async def take() -> None:
@@ -60,7 +62,7 @@ def test_no_octet_is_lost_by_a_cancel(
 def test_no_octet_is_lost_to_impatience(
     scheme: str, run: Run, elsewhere: Elsewhere, tls: ssl.SSLContext
 ) -> None:
-    """`wait_for` in a loop, as whoever also has something else to do would write it."""
+    """`wait_for` in a loop, as in a caller with other work to do."""
     server = elsewhere.run(serve, elsewhere.nursery, scheme, LARGE)
 
     async def main() -> bytes:

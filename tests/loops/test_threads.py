@@ -1,4 +1,4 @@
-"""Threads under asyncio: those that work on a file of ours are waited for, a look-up is not."""
+"""Threads under asyncio: a task waits for threads that work on a local file, not for a DNS lookup."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CHECKOUT = Path(__file__).parents[2]
 
 
 class Gate:
-    """In the place of a function that a thread calls: holds it up until it is opened."""
+    """A replacement for a function called by a thread: it blocks until `opened` is set."""
 
     def __init__(self, function: Callable[..., object], number: int) -> None:
         self._function = function
@@ -45,11 +45,10 @@ class Gate:
         return found
 
 
-#: Lines of a file that grows, and of one that is held in memory until it is whole.
+#: Lines of a file with a partial file, and of a file held in memory until it is complete.
 LARGE, SMALL = 10_000, 1_000
 
-#: What is done in threads while a file is saved: whose function, which, at which of its calls, and of which
-#: file.
+#: Work in threads during a save: the class, its method, the number of the call, and the size of the file.
 WORK = {
     "what it is of": (PartFile, "note", 1, LARGE),
     "its digest": (PartialFile, "_add_to", 1, LARGE),
@@ -64,7 +63,7 @@ WORK = {
 def test_a_thread_that_works_on_a_file_is_waited_for(
     what: str, run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """However often it is cancelled: the cancel leaves behind the work, and the file is whole or can be."""
+    """After any number of cancellations, the work ends first, and the file is complete or resumable."""
     place, name, number, lines = WORK[what]
     gate = Gate(getattr(place, name), number)
     monkeypatch.setattr(place, name, lambda *given, **named: gate(*given, **named))
@@ -92,7 +91,7 @@ def test_a_thread_that_works_on_a_file_is_waited_for(
 def test_a_thread_that_reads_a_directory_is_waited_for(
     run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Its descriptor is closed only behind that: another file may have the number then."""
+    """The directory's descriptor is closed only after the thread ends: another file may get the number."""
     gate = Gate(file._sorted_names, 1)
     monkeypatch.setattr(file, "_sorted_names", gate)
 
@@ -110,7 +109,7 @@ def test_a_thread_that_reads_a_directory_is_waited_for(
 
 
 async def cancelled_in_vain(task: asyncio.Task[object]) -> None:
-    """Cancel it several times: it does not end."""
+    """Cancel the task several times, and check that it does not end."""
     for _ in range(3):
         task.cancel()
         await turns()
@@ -145,7 +144,7 @@ print("the run has ended")
 
 @pytest.mark.parametrize("start", ["asyncio.run", "__import__('uvloop').run"])
 def test_a_look_up_that_hangs_holds_up_nobody(start: str) -> None:
-    """Neither who asked, nor the end of the run, nor that of the process."""
+    """Neither the caller, nor the end of the run, nor the end of the process waits."""
     command = [sys.executable, "-W", "error", "-c", _HANGING.format(start=start)]
     done = subprocess.run(
         command, cwd=CHECKOUT, env=environment(), capture_output=True, encoding="utf-8", timeout=HANG
@@ -154,7 +153,7 @@ def test_a_look_up_that_hangs_holds_up_nobody(start: str) -> None:
 
 
 def test_a_look_up_may_end_behind_the_run(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its thread finds nobody who waits, and leaves it at that."""
+    """The lookup's thread finds no waiting task, and ends."""
     gate = Gate(lambda *given, **named: [], 1)
     monkeypatch.setattr("socket.getaddrinfo", gate)
 

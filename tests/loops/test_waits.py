@@ -1,4 +1,7 @@
-"""Waits for a descriptor that end at a time, under each loop: without a scope, and like one."""
+"""Waits for a descriptor with a deadline, and background tasks, under each loop.
+
+A wait with a deadline does not use a cancel scope, and behaves as if it did.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +18,13 @@ import uvloop
 
 from resolver.loops import Loop, running
 
-#: One run of each loop that there is.
+#: A runner for each loop.
 RUNS: dict[str, Callable[..., Any]] = {
     "trio": trio.run,
     "asyncio": lambda function, *given: asyncio.run(function(*given)),
     "uvloop": lambda function, *given: uvloop.run(function(*given)),
 }
-#: A time that is over, on each clock.
+#: An expired deadline on each clock.
 OVER = 0.0
 
 Pair: TypeAlias = tuple[socket.socket, socket.socket]
@@ -53,7 +56,7 @@ def empty(sock: socket.socket) -> None:
 
 
 class Waits:
-    """Several at once, and what came of each."""
+    """Concurrent waits, and the result of each."""
 
     def __init__(self) -> None:
         self.loop: Loop = running()
@@ -90,7 +93,7 @@ def test_what_is_there_is_in_time(one: str, pair: Pair) -> None:
 
 @pytest.mark.parametrize("one", RUNS)
 def test_what_does_not_come_is_late(one: str, pair: Pair) -> None:
-    """Again and again: a wait that was late leaves nothing behind."""
+    """Repeatedly: an expired wait leaves no state."""
     fill(pair[0])
 
     async def main() -> list[bool]:
@@ -106,7 +109,7 @@ def test_what_does_not_come_is_late(one: str, pair: Pair) -> None:
 
 @pytest.mark.parametrize("one", RUNS)
 def test_who_waits_beside_waits_on(one: str, pair: Pair) -> None:
-    """To write, on the same socket, and with more time."""
+    """The second wait is for writing, on the same socket, with a later deadline."""
     fill(pair[0])
 
     async def main() -> dict[str, bool | BaseException]:
@@ -160,7 +163,7 @@ def test_a_cancel_ends_a_wait_and_leaves_the_next(one: str, pair: Pair) -> None:
 
 
 async def test_each_is_woken_at_its_time(pair: Pair, autojump_clock: trio.testing.MockClock) -> None:
-    """Also who comes later and has less time, and who comes when nobody waits any more."""
+    """Also a waiter that comes later with an earlier deadline, and one after all others have ended."""
     began, ended = trio.current_time(), {}
     others = [socket.socketpair() for _ in range(3)]
 
@@ -178,9 +181,9 @@ async def test_each_is_woken_at_its_time(pair: Pair, autojump_clock: trio.testin
         each.close()
 
 
-# What goes on by itself, and who waits for it, under each loop.
+# Background tasks, and the tasks that wait for them, under each loop.
 
-#: Turns of a loop in which whoever hears of a cancel has gone on.
+#: Turns of a loop after which a canceled task has resumed.
 _TURNS = 10
 
 
@@ -208,7 +211,7 @@ def test_whoever_is_cancelled_waits_to_the_end_all_the_same(run: Callable[..., A
             for _ in range(_TURNS):
                 await loop.checkpoint()
             go.set()
-        await background.wait()  # which is over
+        await background.wait()  # the task has ended
 
     run(main)
     assert ended[0] == "work"

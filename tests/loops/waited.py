@@ -1,4 +1,4 @@
-"""A session for threads that wait, in the words of one that is awaited: for the tests that both keep."""
+"""A blocking session with the interface of an async one: for tests that cover both."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Each(Generic[T]):
-    """What an iterator gives."""
+    """An async iterator over an iterator."""
 
     def __init__(self, given: Iterator[T]) -> None:
         self._given = given
@@ -30,7 +30,7 @@ class Each(Generic[T]):
         try:
             for each in self._given:
                 return each
-        except ValueError as error:  # what was left
+        except ValueError as error:  # the iterator was closed
             raise running().closed(str(error)) from error
         raise StopAsyncIteration
 
@@ -42,7 +42,7 @@ class WaitedReply:
 
 
 class Waited:
-    """Whoever awaits it holds the loop of the test up, which nothing else needs meanwhile."""
+    """A session whose `await` blocks the test's loop; no other task needs that loop."""
 
     def __init__(self, session: blocking.Resolver) -> None:
         self._session = session
@@ -76,7 +76,7 @@ class Waited:
 
 @dataclass(frozen=True)
 class WaitedSetting(CaseSetting):
-    """A row of the contract whose sessions are for threads that wait."""
+    """A contract setting whose sessions are blocking."""
 
     @classmethod
     def of(cls, setting: CaseSetting) -> WaitedSetting:

@@ -1,4 +1,4 @@
-"""What shells and `man` are given: in the wheel, as the tables have it, and as real shells take it."""
+"""The files for shells and `man`: in the wheel, equal to the tables, and accepted by real shells."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _made(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
 def test_a_wheel_has_them_as_the_tables_are_now(
     target: str, made: Mapping[str, Path], tmp_path: Path
 ) -> None:
-    """Built from the repository, and from what the source distribution holds of it."""
+    """Built from the repository, and from the content of the source distribution."""
     source = CHECKOUT
     build = [sys.executable, "-m", "hatchling", "build", "-d", str(tmp_path), "-t"]
     if target == "sdist":
@@ -63,11 +63,11 @@ def test_whatever_the_tables_have_is_there(made: Mapping[str, Path]) -> None:
         assert re.search(rf"^\.B {word}\b", page, re.MULTILINE), word
 
 
-# --- bash, which is wherever the tests are
+# --- bash, which is installed on every test machine
 
 
 def by_bash(path: Path, folder: Path, *words: str) -> list[str]:
-    """What bash offers for the last of these words behind `resolve`."""
+    """Return the completions that bash offers for the last of these arguments after `resolve`."""
     given = 'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _resolve'
     script = given + '; printf "%s\\n" "${COMPREPLY[@]}"'
     done = subprocess.run(
@@ -83,7 +83,7 @@ def by_bash(path: Path, folder: Path, *words: str) -> list[str]:
 CASES: dict[tuple[str, ...], list[str]] = {
     ("",): [verb.name for verb in VERBS],
     ("ex",): ["explain", "extract"],
-    ("--exi",): ["--exists"],  # no verb means get
+    ("--exi",): ["--exists"],  # no command means get
     ("-q", "i"): ["info"],
     ("get", "--exi"): ["--exists"],
     ("ls", "--exi"): [""],
@@ -93,7 +93,7 @@ CASES: dict[tuple[str, ...], list[str]] = {
     ("get", "--exists", "=", "re"): ["resume", "replace", "rename"],
     ("get", "--progress", "="): ["auto", "bar", "dot", "json", "none"],
     ("get", "-O", "a"): ["a file", "another"],
-    ("-O", "get", "e"): ["explain", "extract"],  # that was the name of a file
+    ("-O", "get", "e"): ["explain", "extract"],  # `get` is the argument of -O
     ("get", "-d", ""): ["directory"],
     ("get", "--user", ""): [""],
     ("get", "h"): [""],
@@ -118,7 +118,7 @@ def test_a_verb_has_its_options(verb: str, made: Mapping[str, Path], tmp_path: P
 
 
 def test_what_an_option_takes_is_known() -> None:
-    """A new name for what a row takes has to be a file, a directory or neither on purpose."""
+    """A new metavariable of a row must be classified as a file, a directory or neither."""
     found: dict[str, set[str]] = {}
     for row in rows():
         found.setdefault(value_of(row), set()).add(row.takes or "")
@@ -127,11 +127,11 @@ def test_what_an_option_takes_is_known() -> None:
     assert not any(re.search("FILE|LIST|DIR", takes) for takes in found["text"] | found["words"])
 
 
-# --- the others, which `make servers` unpacks
+# --- the other shells, which `make servers` unpacks
 
 
 def program(name: str, path: str) -> tuple[str, dict[str, str]]:
-    """Where it is, and the environment in which it finds what it came with."""
+    """Return the path of the program, and the environment in which it finds its files."""
     if (installed := shutil.which(name)) is not None:
         return installed, dict(os.environ)
     unpacked = find(name, path)
@@ -182,7 +182,7 @@ def test_the_page_is_one(made: Mapping[str, Path]) -> None:
 
 
 def test_nothing_in_a_text_drives_what_reads_it() -> None:
-    """A purpose may hold what quotes, brackets, colons and periods are to these languages."""
+    """A purpose may contain quotes, brackets, colons and periods, which are special in these languages."""
     from manual import fish, roff, zsh
 
     row = Option(("--odd",), "a:b]", 'it\'s [a]: \\ "x" `y` $z', verbs="get")

@@ -1,4 +1,4 @@
-"""The changes are what they say, each can be compiled, and what means nothing is left alone."""
+"""Mutations: the generated changes are those expected, compile, and leave meaningless code alone."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROWS: list[tuple[str, list[str]]] = [
     ("x = 1", ["x = 2"]),
     ("x = True", ["x = False"]),
     ("x = b'QUIT'", ["x = b'PUIT'"]),
-    ("x = 'é', 2", ["x = 'é', 3"]),  # places are octets
+    ("x = 'é', 2", ["x = 'é', 3"]),  # positions are in bytes
     ("f(a, b=c)", ["pass", "f(a)"]),
     ("f(a, *b, **c)", ["pass"]),
     ("x.y = a", ["pass"]),
@@ -38,7 +38,7 @@ ROWS: list[tuple[str, list[str]]] = [
     ("async def f():\n  await a", ["async def f():\n  pass"]),
 ]
 
-#: What is left alone.
+#: Sources without changes.
 KEPT = [
     "'''A docstring of 3 words.'''",
     "x: Literal[1] | None",

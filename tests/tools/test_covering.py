@@ -1,4 +1,4 @@
-"""The tests of a line: those that ran it, the nearest first."""
+"""The tests that cover a line, the nearest first."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RUN = {
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """As coverage writes it, for a checkout that is elsewhere."""
+    """Write coverage data for a checkout at another path."""
     told = CoverageData(str(tmp_path / "data"))
     for test, lines in RUN.items():
         told.set_context(test)
