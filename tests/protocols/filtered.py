@@ -25,7 +25,7 @@ class Pieces:
         return octets
 
     async def move(self, sink: Sink, count: int | None) -> int:
-        raise AssertionError("what goes through a filter cannot be moved as it is")
+        raise AssertionError("filtered bytes cannot be moved in bulk")
 
 
 class Filtered:

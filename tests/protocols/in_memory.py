@@ -54,7 +54,7 @@ class MemoryStream:
         assert not self.closed, "sent on a closed connection"
         octets = b"".join(line.octets for line in lines)
         self.sent += octets
-        assert [turn.speaker for turn in self._turns[:1]] == ["C"], f"nobody waits for {octets!r}"
+        assert [turn.speaker for turn in self._turns[:1]] == ["C"], f"the server does not expect {octets!r}"
         expected = self._turns.pop(0).octets
         assert octets == expected, f"sent {octets!r}, not {expected!r}"
 
@@ -80,7 +80,7 @@ class MemoryStream:
             raise Disconnected("the connection was reset")
         if self._end == "quiet":
             raise TimedOut("nothing came")
-        assert self._end != "left", "waits for an end although everything has come"
+        assert self._end != "left", "waits for the end after the last turn"
         self.close_notify_seen = self.secured and self._end == "close"
         return b""
 
@@ -107,7 +107,7 @@ class MemoryStream:
         self.closed = True
 
     def check_finished(self) -> None:
-        assert self.closed, "a connection was left open"
+        assert self.closed, "a connection is still open"
         unsaid = b"".join(turn.octets for turn in self._turns if turn.speaker == "C")
         assert unsaid == b"", f"never sent {unsaid!r}"
 
@@ -161,7 +161,7 @@ class MemoryGate:
     @asynccontextmanager
     async def connect(self, *, tls: bool) -> AsyncIterator[Stream]:
         assert tls == self._tls, f"connected with tls={tls}"
-        assert self._scripts, "nobody expects another connection"
+        assert self._scripts, "unexpected connection"
         stream = MemoryStream(self._scripts.pop(0), self._cutter, tls=tls)
         self.streams.append(stream)
         try:
@@ -189,38 +189,38 @@ class MemoryGate:
 
     async def credentials(self, user: bytes | None, *, challenged: bool = True) -> Credentials | None:
         """Return the next of `logins`."""
-        assert self._logins, f"nobody expects a login as {user!r}"
+        assert self._logins, f"unexpected login as {user!r}"
         return self._logins.pop(0)
 
     def join(
         self, key: Hashable, state: PipelineState, *, tls: bool, anew: bool
     ) -> AbstractAsyncContextManager[Slot]:
-        raise AssertionError("nobody expects to share a connection")
+        raise AssertionError("unexpected shared connection")
 
     async def stand_by(self) -> NoReturn:
-        raise AssertionError("nobody expects two things at once")
+        raise AssertionError("unexpected concurrent steps")
 
     async def pause(self) -> None: ...
 
     def timer(self, seconds: float) -> Timer:
-        raise AssertionError("nobody expects a timer")
+        raise AssertionError("unexpected timer")
 
     def derive_gate(self, location: str) -> Gate:
-        raise AssertionError("nobody expects to be sent elsewhere")
+        raise AssertionError("unexpected gate for a different location")
 
     def connect_data(self, port: int) -> AbstractAsyncContextManager[Stream]:
-        raise AssertionError("nobody expects a data connection")
+        raise AssertionError("unexpected data connection")
 
     def open_datagrams(self) -> AbstractAsyncContextManager[Datagrams]:
-        raise AssertionError("nobody expects datagrams")
+        raise AssertionError("unexpected datagrams")
 
     async def first_of(
         self, first: Callable[[], Awaitable[A]], second: Callable[[], Awaitable[B]]
     ) -> tuple[FirstResult[A] | None, FirstResult[B] | None]:
-        raise AssertionError("nobody expects two things at once")
+        raise AssertionError("unexpected concurrent steps")
 
     def open_file(self, segments: tuple[bytes, ...]) -> AbstractAsyncContextManager[LocalFile]:
-        raise AssertionError("nobody expects a file")
+        raise AssertionError("unexpected file")
 
 
 class MemorySink:
@@ -230,7 +230,7 @@ class MemorySink:
         self.octets = b""
 
     def fileno(self) -> int:
-        raise AssertionError("there is no file")
+        raise AssertionError("the sink has no file descriptor")
 
     def write(self, octets: bytes | memoryview) -> None:
         self.octets += octets

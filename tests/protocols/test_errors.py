@@ -35,15 +35,15 @@ def _import_all(but: str = "") -> None:
                 importlib.import_module(name)
 
 
-def every_class(root: type[ResolveError] = ResolveError) -> list[type[ResolveError]]:
+def all_classes(root: type[ResolveError] = ResolveError) -> list[type[ResolveError]]:
     """Return all subclasses in a fixed order, including the classes of schemes and of the command."""
     children = sorted(root.__subclasses__(), key=lambda each: (each.__module__, each.__name__))
-    return [root, *(each for child in children for each in every_class(child))]
+    return [root, *(each for child in children for each in all_classes(child))]
 
 
 _import_all(but=_HEAVY)
 
-KINDS = every_class()
+KINDS = all_classes()
 
 #: Errors whose constructor needs more than a message, with no attribute at its default.
 _SPECIAL: dict[type[ResolveError], ResolveError] = {
@@ -62,7 +62,7 @@ _SPECIAL: dict[type[ResolveError], ResolveError] = {
 }
 
 
-def one_of(kind: type[ResolveError]) -> ResolveError:
+def make_error(kind: type[ResolveError]) -> ResolveError:
     """Return an error of this class with URL, attempts and addition set, as after a retrieval."""
     error = _SPECIAL.get(kind) or kind("some words")
     return error.at("http://u:****@h.example/").tried(3).saying("and more")
@@ -70,7 +70,7 @@ def one_of(kind: type[ResolveError]) -> ResolveError:
 
 def test_error_classes_are_complete() -> None:
     _import_all()
-    assert every_class() == KINDS
+    assert all_classes() == KINDS
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.__module__}.{kind.__name__}")
@@ -80,7 +80,7 @@ def test_error_classes_are_complete() -> None:
     ids=["copy", "deepcopy", *map(str, range(6))],
 )
 def test_error_copies_keep_all_attributes(kind: type[ResolveError], copied: object) -> None:
-    error = one_of(kind)
+    error = make_error(kind)
     assert callable(copied)
     other = copied(error)
     assert type(other) is kind
@@ -91,7 +91,7 @@ def test_error_copies_keep_all_attributes(kind: type[ResolveError], copied: obje
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_error_attributes_cannot_be_changed(kind: type[ResolveError]) -> None:
-    error = one_of(kind)
+    error = make_error(kind)
     before = dict(vars(error))
     for name in before.keys() - {"_request"}:
         with pytest.raises(AttributeError, match=f"^{name} "):
@@ -99,7 +99,7 @@ def test_error_attributes_cannot_be_changed(kind: type[ResolveError]) -> None:
     assert vars(error) == before
 
 
-def _changes_what_it_caught(code: str) -> Iterator[int]:
+def lines_changing_caught_error(code: str) -> Iterator[int]:
     """Yield the lines that set an attribute of an exception named by `except … as`."""
     handlers = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.ExceptHandler)]
     for handler in handlers:
@@ -112,11 +112,11 @@ def _changes_what_it_caught(code: str) -> Iterator[int]:
 
 def test_sources_do_not_change_caught_errors() -> None:
     planted = "try: f()\nexcept E as e:\n    g(e.a)\n    if x: e.b += 1\n"
-    assert list(_changes_what_it_caught(planted)) == [4]
+    assert list(lines_changing_caught_error(planted)) == [4]
     checkout = Path(resolver.__file__).parents[1]
     for package in ("protocols", "resolver"):
         for path in (checkout / package).rglob("*.py"):
-            assert not list(_changes_what_it_caught(path.read_text(encoding="utf-8"))), path
+            assert not list(lines_changing_caught_error(path.read_text(encoding="utf-8"))), path
 
 
 def test_error_with_context_is_a_new_error() -> None:
@@ -129,7 +129,7 @@ def test_error_with_context_is_a_new_error() -> None:
 
 
 def test_error_of_hop_changes_exit_code_only_of_refusals() -> None:
-    statuses = {kind: one_of(kind).of_hop().exit_code for kind in every_class()}
+    statuses = {kind: make_error(kind).of_hop().exit_code for kind in all_classes()}
     assert {kind for kind, status in statuses.items() if status == 15} == {
         Refused,
         UnsupportedScheme,
@@ -143,7 +143,7 @@ def test_reraised_copy_keeps_traceback_and_cause() -> None:
 
     def went_wrong() -> None:
         try:
-            raise OSError("the system's words")
+            raise OSError("the system's text")
         except OSError as error:
             raise ProtocolError("our words") from error
 
@@ -193,7 +193,7 @@ def test_errors_of_fetch_pass_process_pool() -> None:
 
 
 def test_httpx_can_set_request_of_refusal() -> None:
-    refused = one_of(RequestRefused)
+    refused = make_error(RequestRefused)
     assert isinstance(refused, RequestRefused)
     refused.request = httpx.Request("GET", "http://h/")
     assert pickle.loads(pickle.dumps(refused)).request.url == "http://h/"

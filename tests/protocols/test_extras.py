@@ -23,12 +23,12 @@ INSTALLS = re.compile(r"pip install[^\n]*url-resolver|url-resolver\[")
 
 
 @pytest.fixture
-def nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
 
 
 @pytest.mark.parametrize("extra", EXTRAS)
-@pytest.mark.usefixtures("nothing")
+@pytest.mark.usefixtures("no_libraries")
 def test_missing_libraries_match_pyproject(extra: str) -> None:
     said = missing_libraries(extra)
     _, _, names = said.partition(f" (the extra {extra}): pip install ")
@@ -36,7 +36,7 @@ def test_missing_libraries_match_pyproject(extra: str) -> None:
     assert "url-resolver" not in said
 
 
-@pytest.mark.usefixtures("nothing")
+@pytest.mark.usefixtures("no_libraries")
 def test_missing_libraries_of_html_name_lxml_and_its_version() -> None:
     assert missing_libraries("html") == "lxml 6 or later (the extra html): pip install lxml"
 

@@ -189,7 +189,7 @@ async def test_raw_wais_gives_records(transcript: DialogueTranscript) -> None:
 # -- http: the content coding is kept
 
 
-def uncoded(transcript: DialogueTranscript) -> DialogueTranscript:
+def with_identity_coding(transcript: DialogueTranscript) -> DialogueTranscript:
     """Return the transcript with `Accept-Encoding: identity` in its requests."""
 
     def turn(each: TranscriptTurn) -> TranscriptTurn:
@@ -206,7 +206,7 @@ def uncoded(transcript: DialogueTranscript) -> DialogueTranscript:
     ids=lambda each: each.name,
 )
 async def test_raw_http_keeps_content_coding(transcript: DialogueTranscript) -> None:
-    gate = MemoryGate(uncoded(transcript).connections, options=RAW, logins=[None])
+    gate = MemoryGate(with_identity_coding(transcript).connections, options=RAW, logins=[None])
     outcome = await in_memory(transcript, gate)
     head, _, sent = transcript.connections[-1].said_by("S").partition(b"\r\n\r\n")
     assert outcome.error is None

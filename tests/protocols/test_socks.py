@@ -26,7 +26,7 @@ _PROXY = "http://127.0.0.1:3128"
 
 
 @dataclass
-class Heard:
+class TunnelOutcome:
     """The outcome of a dialogue: its result or error class, the bytes sent and the bytes left unread."""
 
     result: object
@@ -63,13 +63,13 @@ class _Proxy(ScriptedPeer):
         return b"".join(self._pieces)
 
 
-def _play(dialogue: Dialogue[Any], answers: Iterable[bytes], size: int | None) -> Heard:
+def _play(dialogue: Dialogue[Any], answers: Iterable[bytes], size: int | None) -> TunnelOutcome:
     player = Player(dialogue, _Proxy(answers, size))
     try:
         player.advance()
     except ResolveError as error:
-        return Heard(type(error), player.sent, player.unread)
-    return Heard(player.result, player.sent, player.unread)
+        return TunnelOutcome(type(error), player.sent, player.unread)
+    return TunnelOutcome(player.result, player.sent, player.unread)
 
 
 SQUID, TINY = Credentials(b"bob", b"se:cret"), Credentials(b"bob", b"sekret")

@@ -102,7 +102,7 @@ class Pieces:
     async def aclose(self) -> None: ...
 
 
-class Hanging(Pieces):
+class BlockedStream(Pieces):
     """A stream whose `receive` and `send` block until `more` is set."""
 
     def __init__(self, *pieces: bytes) -> None:
@@ -136,7 +136,7 @@ class PiecesGate(MemoryGate):
         yield self.loans[-1]
 
 
-class Upper:
+class UppercaseFilter:
     """A filter that delays its last byte and appends `!`."""
 
     def __init__(self) -> None:
@@ -214,7 +214,7 @@ async def test_copy_body_with_count_leaves_the_rest_to_the_dialogue(way: str) ->
 @WAYS
 async def test_copy_body_finishes_filter_at_orderly_end(way: str) -> None:
     def dialogue() -> Dialogue[None]:
-        assert (yield from copy_body(CopyBody("octets", filter=Upper()))).octets == 3
+        assert (yield from copy_body(CopyBody("octets", filter=UppercaseFilter()))).octets == 3
 
     assert await take(begun(dialogue()), PiecesGate(Pieces(b"a", b"bc")), way) == b"ABC!"
 
@@ -226,7 +226,7 @@ async def test_copy_body_finishes_filter_at_orderly_end(way: str) -> None:
         ((b"ab",), None, CopyBody("octets", 9), Truncated, 2),
         ((b"ab", b"c"), RESET, CopyBody("octets"), Truncated, 3),
         ((b"ab",), RESET, CopyBody("octets", expected=7), Truncated, 2),
-        ((b"ab",), RESET, CopyBody("octets", filter=Upper()), Truncated, 2),
+        ((b"ab",), RESET, CopyBody("octets", filter=UppercaseFilter()), Truncated, 2),
         ((), None, CopyBody("octets", 9), Disconnected, None),
         ((), RESET, CopyBody("octets"), Disconnected, None),
         ((b"ab",), SILENCE, CopyBody("octets"), TimedOut, None),
@@ -335,7 +335,7 @@ async def test_cancelled_wait_is_resumed(
         heard = yield waiting
         yield EmitBody(heard if isinstance(heard, bytes) else b"")
 
-    stream = Hanging(b"ab\r\n")
+    stream = BlockedStream(b"ab\r\n")
     async with hold(begun(dialogue()), PiecesGate(stream)) as reply:
         with trio.move_on_after(1):
             await anext(reply.body)
@@ -348,7 +348,7 @@ async def test_cancelled_send_is_not_resumed(autojump_clock: trio.testing.MockCl
         yield Send((encode_line(b"MORE"),))
         yield EmitBody(b"never")
 
-    stream = Hanging()
+    stream = BlockedStream()
     async with hold(begun(dialogue()), PiecesGate(stream)) as reply:
         with trio.move_on_after(1):
             await anext(reply.body)
@@ -358,7 +358,7 @@ async def test_cancelled_send_is_not_resumed(autojump_clock: trio.testing.MockCl
                 await anext(reply.body)
 
 
-def look_at(count: int) -> Reader[bytes]:
+def peek_reader(count: int) -> Reader[bytes]:
     """Return a reader that peeks at the first `count` bytes, or at all bytes before the end."""
 
     def reader(buffer: Buffer) -> Generator[None, None, bytes]:
@@ -369,9 +369,9 @@ def look_at(count: int) -> Reader[bytes]:
     return reader
 
 
-def looked(count: int, then: CopyBody, seen: list[bytes]) -> Dialogue[None]:
+def peek_then_copy(count: int, then: CopyBody, seen: list[bytes]) -> Dialogue[None]:
     yield Acquire("anybody")
-    seen.append((yield from peek(look_at(count), b"")))
+    seen.append((yield from peek(peek_reader(count), b"")))
     yield StartBody(Reply(kind=Kind.DOCUMENT))
     yield then
 
@@ -381,8 +381,8 @@ def looked(count: int, then: CopyBody, seen: list[bytes]) -> Dialogue[None]:
 @pytest.mark.parametrize("filtered", [False, True])
 async def test_peeked_bytes_are_passed_to_the_body(way: str, count: int, filtered: bool) -> None:
     seen: list[bytes] = []
-    step = CopyBody("octets", filter=Upper() if filtered else None)
-    body = await take(looked(count, step, seen), PiecesGate(Pieces(b"ab", b"cd", b"e")), way)
+    step = CopyBody("octets", filter=UppercaseFilter() if filtered else None)
+    body = await take(peek_then_copy(count, step, seen), PiecesGate(Pieces(b"ab", b"cd", b"e")), way)
     assert (seen, body) == ([b"abcde"[:count]], b"ABCDE!" if filtered else b"abcde")
 
 
@@ -409,9 +409,9 @@ async def test_peek_connection_error_is_raised_after_the_bytes_received(
 ) -> None:
     """The error is raised only if the caller reads that far; a socket does not repeat the error."""
     taken, seen = MemorySink(), list[bytes]()
-    gate = PiecesGate(Once(*pieces, error=error))
+    gate = PiecesGate(RaiseOnceStream(*pieces, error=error))
     caught: ResolveError | None = None
-    async with hold(looked(9, CopyBody("octets", count), seen), gate) as reply:
+    async with hold(peek_then_copy(9, CopyBody("octets", count), seen), gate) as reply:
         try:
             if way == "drain":
                 await reply.body.drain(taken)
@@ -426,7 +426,7 @@ async def test_peek_connection_error_is_raised_after_the_bytes_received(
         assert (caught.received, caught.expected) == (3, count)
 
 
-class Once(Pieces):
+class RaiseOnceStream(Pieces):
     """A stream that raises its error once, as sockets do, and then reports the end."""
 
     async def receive(self) -> bytes:
@@ -440,17 +440,17 @@ class Once(Pieces):
 async def test_peek_connection_error_is_raised_by_the_next_receive() -> None:
     def dialogue() -> Dialogue[None]:
         yield Acquire("anybody")
-        yield from peek(look_at(9), b"")
+        yield from peek(peek_reader(9), b"")
         assert (yield from receive(LINE, "a line", b"")) == b"ab"
         yield from receive(LINE, "another", b"")
 
     with pytest.raises(Disconnected) as raised:
-        async with hold(dialogue(), PiecesGate(Once(b"ab\r\ncd", error=RESET))):
-            raise AssertionError("half a line is no line")
+        async with hold(dialogue(), PiecesGate(RaiseOnceStream(b"ab\r\ncd", error=RESET))):
+            raise AssertionError("an incomplete line was accepted")
     assert raised.value is RESET
 
 
-class Kept:
+class CollectingFilter:
     """A filter that stores every byte and gives no output."""
 
     def __init__(self) -> None:
@@ -467,7 +467,7 @@ class Kept:
 
 @pytest.mark.parametrize("error", [None, RESET])
 async def test_copy_body_with_filter_before_start_body(error: ResolveError | None) -> None:
-    kept = Kept()
+    kept = CollectingFilter()
 
     def dialogue() -> Dialogue[None]:
         yield Acquire("anybody")
@@ -484,12 +484,12 @@ async def test_copy_body_with_filter_before_start_body(error: ResolveError | Non
 
 def test_rehearse_peek_sees_ideal_reply() -> None:
     seen: list[bytes] = []
-    steps = rehearse(looked(3, CopyBody("octets"), seen))
+    steps = rehearse(peek_then_copy(3, CopyBody("octets"), seen))
     assert ([type(step) for step in steps], seen) == ([Acquire, Peek, StartBody, CopyBody], [b""])
 
 
 def test_rehearse_copy_body_passes_ideal_reply_to_filter() -> None:
-    kept = Kept()
+    kept = CollectingFilter()
     rehearse(begun(copy_body(CopyBody("octets", filter=kept, ideal=b"abc"))))
     assert kept.octets == b"abc."
     rehearse(begun(copy_body(CopyBody("octets", filter=kept))))
@@ -542,7 +542,7 @@ class Echo:
         return encode_datagram(b"never mind")
 
 
-class Socket:
+class DatagramSocket:
     """A datagram socket that receives `coming`, then blocks; None stands for a deadline that passes."""
 
     def __init__(self, coming: Sequence[Datagram | None]) -> None:
@@ -582,35 +582,35 @@ class Socket:
         self.peer, self.port = address, port
 
 
-class Gate:
+class DatagramGate:
     """A gate to one host, and through it to the hosts of a route; every other use fails."""
 
     def __init__(self, *coming: Datagram | None, way: tuple[str, ...] = ()) -> None:
         self._coming = coming
         self._way = way
-        self.opened: list[tuple[tuple[str, ...], Socket]] = []
+        self.opened: list[tuple[tuple[str, ...], DatagramSocket]] = []
 
     @asynccontextmanager
-    async def open_datagrams(self) -> AsyncIterator[Socket]:
-        socket = Socket(self._coming)
+    async def open_datagrams(self) -> AsyncIterator[DatagramSocket]:
+        socket = DatagramSocket(self._coming)
         self.opened.append((self._way, socket))
         try:
             yield socket
         finally:
             socket.open = False
 
-    def derive_gate(self, location: str) -> Gate:
+    def derive_gate(self, location: str) -> DatagramGate:
         if location == "x:forbidden":
             raise Refused("S08", "farther inside")
-        gate = Gate(*self._coming, way=(*self._way, location))
+        gate = DatagramGate(*self._coming, way=(*self._way, location))
         gate.opened = self.opened
         return gate
 
     def __getattr__(self, name: str) -> Any:
-        raise AssertionError(f"nobody expects {name}")
+        raise AssertionError(f"unexpected use of {name}")
 
 
-def ask(route: tuple[str, ...] = (), trouble: BaseException | None = None) -> Dialogue[None]:
+def request_echo(route: tuple[str, ...] = (), trouble: BaseException | None = None) -> Dialogue[None]:
     """Send one request, and report a protocol error as the body."""
     opened = yield OpenDatagrams(route)
     assert opened == OpenedConnection((HERE, THERE), 4711)
@@ -627,7 +627,7 @@ def ask(route: tuple[str, ...] = (), trouble: BaseException | None = None) -> Di
     yield EmitBody(b"|".join(carried.pieces))
 
 
-async def get(gate: Gate, dialogue: Dialogue[None]) -> tuple[bytes, str | None]:
+async def get(gate: DatagramGate, dialogue: Dialogue[None]) -> tuple[bytes, str | None]:
     """Return the body and the peer; no socket is open when the body starts."""
     async with hold(dialogue, gate) as reply:
         assert not any(socket.open for _, socket in gate.opened)
@@ -639,23 +639,23 @@ HELLO = [(HERE, 7, b"hello"), (THERE, 7, b"hello")]
 
 async def test_datagram_exchange_is_performed_until_complete() -> None:
     """The actions happen in order: send, switch, redirect, wait."""
-    gate = Gate(None, Datagram(b"", THERE, 7), Datagram(b"echo", HERE, 7))
-    assert await get(gate, ask()) == (b"echo", HERE)
+    gate = DatagramGate(None, Datagram(b"", THERE, 7), Datagram(b"echo", HERE, 7))
+    assert await get(gate, request_echo()) == (b"echo", HERE)
     ((way, socket),) = gate.opened
     assert (way, socket.sent) == ((), [*HELLO, (THERE, 7, b"hello"), (THERE, 7, b"hello")])
     assert (socket.deadlines, socket.peer, socket.port) == ([10.0, 20.0, 20.0], HERE, 9)
 
 
 async def test_datagram_route_derives_a_gate_for_each_location() -> None:
-    gate = Gate(Datagram(b"echo", HERE, 7))
-    assert await get(gate, ask(("x:a", "x:b"))) == (b"echo", HERE)
+    gate = DatagramGate(Datagram(b"echo", HERE, 7))
+    assert await get(gate, request_echo(("x:a", "x:b"))) == (b"echo", HERE)
     assert [way for way, _ in gate.opened] == [("x:a", "x:b")]
 
 
 async def test_datagram_route_with_refused_location_opens_nothing() -> None:
-    gate = Gate(Datagram(b"echo", HERE, 7))
+    gate = DatagramGate(Datagram(b"echo", HERE, 7))
     with pytest.raises(Refused, match="farther inside"):
-        await get(gate, ask(("x:a", "x:forbidden", "x:b")))
+        await get(gate, request_echo(("x:a", "x:forbidden", "x:b")))
     assert gate.opened == []
 
 
@@ -670,16 +670,16 @@ ENDS: list[tuple[ProtocolError, bool]] = [
 async def test_datagram_exchange_error_cancels_and_closes_the_socket(
     trouble: ProtocolError, told: bool
 ) -> None:
-    gate = Gate(Datagram(b"echo", HERE, 7))
-    assert (await get(gate, ask(trouble=trouble)))[0] == type(trouble).__name__.encode()
+    gate = DatagramGate(Datagram(b"echo", HERE, 7))
+    assert (await get(gate, request_echo(trouble=trouble)))[0] == type(trouble).__name__.encode()
     ((_, socket),) = gate.opened
     assert socket.sent == HELLO + [(THERE, 7, b"never mind")] * told
 
 
 async def test_datagram_exchange_cancelled_sends_cancel_packet() -> None:
-    gate = Gate()
+    gate = DatagramGate()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(get, gate, ask())
+        nursery.start_soon(get, gate, request_echo())
         await trio.testing.wait_all_tasks_blocked()
         nursery.cancel_scope.cancel()
     ((_, socket),) = gate.opened
@@ -692,7 +692,7 @@ async def test_unused_datagram_socket_is_closed() -> None:
         yield OpenDatagrams(("x:a",))
         yield StartBody(Reply(kind=Kind.DOCUMENT))
 
-    gate = Gate()
+    gate = DatagramGate()
     async with hold(dialogue(), gate):
         assert [socket.open for _, socket in gate.opened] == [False, True]
     assert [socket.open for _, socket in gate.opened] == [False, False]

@@ -107,7 +107,7 @@ class PipeGate:
     first_of = staticmethod(race.first_of)
 
 
-def weigh(lines: Sequence[bytes]) -> DataExpectation:
+def classify_line(lines: Sequence[bytes]) -> DataExpectation:
     return {b"1": DataExpectation.MORE, b"2": DataExpectation.LAST, b"4": DataExpectation.BROKEN}.get(
         lines[-1][:1], DataExpectation.OVER
     )
@@ -120,11 +120,11 @@ def line(buffer: Buffer) -> Generator[Rest | None, None, bytes]:
     return taken
 
 
-def waiting(tls: bool = False) -> Dialogue[object]:
+def await_data(tls: bool = False) -> Dialogue[object]:
     """Wait for data, then receive one more line."""
     yield Connect()
     yield OpenData(1, tls)
-    begun = yield AwaitData(line, "a line or data", b"1", weigh)
+    begun = yield AwaitData(line, "a line or data", b"1", classify_line)
     yield PlanNote("then")
     last = yield Receive(line, "a line", b"2")
     return begun, last
@@ -145,14 +145,14 @@ async def run(gate: PipeGate, dialogue: Dialogue[object], *feeds: Callable[[], A
     return results[0]
 
 
-def says(pipe: Pipe, octets: bytes) -> Callable[[], Awaitable[None]]:
+def feed_bytes(pipe: Pipe, octets: bytes) -> Callable[[], Awaitable[None]]:
     async def feed() -> None:
         await pipe.far.send_all(octets)
 
     return feed
 
 
-def ends(pipe: Pipe) -> Callable[[], Awaitable[None]]:
+def feed_end(pipe: Pipe) -> Callable[[], Awaitable[None]]:
     return pipe.far.send_eof
 
 
@@ -160,10 +160,10 @@ async def test_await_data_before_reply_resumes_partial_line() -> None:
     gate = PipeGate()
     result = await run(
         gate,
-        waiting(),
-        says(gate.control, b"15"),
-        says(gate.data, b"octets"),
-        says(gate.control, b"0 a\n"),
+        await_data(),
+        feed_bytes(gate.control, b"15"),
+        feed_bytes(gate.data, b"octets"),
+        feed_bytes(gate.control, b"0 a\n"),
     )
     assert result == (BodyStarted((), 6), b"150 a")
 
@@ -172,10 +172,10 @@ async def test_await_data_after_lines() -> None:
     gate = PipeGate()
     result = await run(
         gate,
-        waiting(),
-        says(gate.control, b"1 a\n1 b\n2"),
-        says(gate.data, b"octets"),
-        says(gate.control, b" c\n"),
+        await_data(),
+        feed_bytes(gate.control, b"1 a\n1 b\n2"),
+        feed_bytes(gate.data, b"octets"),
+        feed_bytes(gate.control, b" c\n"),
     )
     assert result == (BodyStarted((b"1 a", b"1 b"), 6), b"2 c")
 
@@ -183,7 +183,11 @@ async def test_await_data_after_lines() -> None:
 async def test_await_data_final_line_does_not_end_wait() -> None:
     gate = PipeGate()
     result = await run(
-        gate, waiting(), says(gate.control, b"2 a\n"), says(gate.data, b"octets"), says(gate.control, b"x\n")
+        gate,
+        await_data(),
+        feed_bytes(gate.control, b"2 a\n"),
+        feed_bytes(gate.data, b"octets"),
+        feed_bytes(gate.control, b"x\n"),
     )
     assert result == (BodyStarted((b"2 a",), 6), b"x")
 
@@ -199,7 +203,7 @@ async def test_await_data_malformed_line_with_data_is_raised(data: bytes) -> Non
             nursery.start_soon(gate.control.far.send_all, b"1 a\n?\n")
 
     with pytest.raises(ExceptionGroup) as raised:
-        await run(gate, waiting(), both)
+        await run(gate, await_data(), both)
     assert raised.group_contains(ProtocolError, match="no line")
 
 
@@ -209,7 +213,11 @@ async def test_await_data_control_closed_after_line_is_raised(reset: bool) -> No
     gate.control.broken = reset
     with pytest.raises(ExceptionGroup) as raised:
         await run(
-            gate, waiting(), says(gate.control, b"2 a\n"), ends(gate.control), says(gate.data, b"octets")
+            gate,
+            await_data(),
+            feed_bytes(gate.control, b"2 a\n"),
+            feed_end(gate.control),
+            feed_bytes(gate.data, b"octets"),
         )
     assert raised.group_contains(Disconnected, match="line")  # of the line expected after the data
     assert gate.data.closed
@@ -217,7 +225,9 @@ async def test_await_data_control_closed_after_line_is_raised(reset: bool) -> No
 
 async def test_await_data_refusal_line_ends_wait() -> None:
     gate = PipeGate()
-    result = await run(gate, waiting(), says(gate.control, b"1 a\n5 b\n"), says(gate.control, b"x\n"))
+    result = await run(
+        gate, await_data(), feed_bytes(gate.control, b"1 a\n5 b\n"), feed_bytes(gate.control, b"x\n")
+    )
     assert result == (BodyStarted((b"1 a", b"5 b"), 0), b"x")
 
 
@@ -231,7 +241,7 @@ async def test_await_data_broken_line_takes_available_data(octets: bytes) -> Non
             await gate.data.far.send_all(octets)
             await gate.control.far.send_all(b"1 a\n4 b\nx\n")
 
-        result = await run(gate, waiting(), both)
+        result = await run(gate, await_data(), both)
         assert isinstance(result, tuple)
         assert (result[0].octets, result[0].values[2:]) == (len(octets), ())
 
@@ -240,7 +250,7 @@ async def test_await_data_broken_line_takes_available_data(octets: bytes) -> Non
 async def test_await_data_closed_before_first_byte(broken: bool) -> None:
     gate = PipeGate()
     gate.data.broken = broken
-    result = await run(gate, waiting(), ends(gate.data), says(gate.control, b"2 a\n"))
+    result = await run(gate, await_data(), feed_end(gate.data), feed_bytes(gate.control, b"2 a\n"))
     assert isinstance(result, tuple)
     begun, last = result
     assert isinstance(begun, BodyStarted)
@@ -259,11 +269,11 @@ async def test_await_data_handshake_continues_between_lines() -> None:
 
     result = await run(
         gate,
-        waiting(tls=True),
-        says(gate.control, b"1 a\n2 b\n"),
+        await_data(tls=True),
+        feed_bytes(gate.control, b"1 a\n2 b\n"),
         go_on,
-        says(gate.data, b"octets"),
-        says(gate.control, b"x\n"),
+        feed_bytes(gate.data, b"octets"),
+        feed_bytes(gate.control, b"x\n"),
     )
     assert result == (BodyStarted((b"1 a", b"2 b"), 6), b"x")
     assert gate.data.secured
@@ -272,7 +282,9 @@ async def test_await_data_handshake_continues_between_lines() -> None:
 async def test_await_data_refusal_cancels_handshake() -> None:
     gate = PipeGate()
     gate.data.slow = trio.Event()
-    result = await run(gate, waiting(tls=True), says(gate.control, b"5 a\n"), says(gate.control, b"x\n"))
+    result = await run(
+        gate, await_data(tls=True), feed_bytes(gate.control, b"5 a\n"), feed_bytes(gate.control, b"x\n")
+    )
     assert result == (BodyStarted((b"5 a",), 0), b"x")
     assert not gate.data.secured
 
@@ -284,38 +296,46 @@ async def test_await_data_interrupted_handshake_is_not_resumed() -> None:
     def dialogue() -> Dialogue[object]:
         yield Connect()
         yield OpenData(1, True)
-        return (yield AwaitData(LINE, "a line or data", b"1", weigh))
+        return (yield AwaitData(LINE, "a line or data", b"1", classify_line))
 
-    begun = await run(gate, dialogue(), says(gate.control, b"2 a\n"), ends(gate.control))
+    begun = await run(gate, dialogue(), feed_bytes(gate.control, b"2 a\n"), feed_end(gate.control))
     assert isinstance(begun, BodyStarted)
     assert isinstance(begun.broken, TlsError)
 
 
-def announced() -> Dialogue[object]:
+def await_announced_data() -> Dialogue[object]:
     """Wait for the line that announces data, for data, and for one more line."""
     yield Connect()
     yield OpenData(1)
-    begun = yield AwaitData(line, "a line, then data", b"1", weigh, announced=True)
+    begun = yield AwaitData(line, "a line, then data", b"1", classify_line, announced=True)
     return begun, (yield Receive(line, "a line", b"2"))
 
 
 @pytest.mark.parametrize("word", [b"1 a\n", b"2 a\n"])
 async def test_announced_data_is_read_after_the_line(word: bytes) -> None:
     gate = PipeGate()
-    feeds = (says(gate.data, b"octets"), says(gate.control, word), says(gate.control, b"x\n"))
-    assert await run(gate, announced(), *feeds) == (BodyStarted((word[:-1],), 6), b"x")
+    feeds = (
+        feed_bytes(gate.data, b"octets"),
+        feed_bytes(gate.control, word),
+        feed_bytes(gate.control, b"x\n"),
+    )
+    assert await run(gate, await_announced_data(), *feeds) == (BodyStarted((word[:-1],), 6), b"x")
 
 
 async def test_announced_data_may_be_empty() -> None:
     gate = PipeGate()
-    result = await run(gate, announced(), says(gate.control, b"1 a\n1 b\nx\n"), ends(gate.data))
+    result = await run(
+        gate, await_announced_data(), feed_bytes(gate.control, b"1 a\n1 b\nx\n"), feed_end(gate.data)
+    )
     assert result == (BodyStarted((b"1 a",), 0), b"1 b")
 
 
 async def test_announced_data_reports_connection_error() -> None:
     gate = PipeGate()
     gate.data.broken = True
-    result = await run(gate, announced(), says(gate.control, b"1 a\nx\n"), ends(gate.data))
+    result = await run(
+        gate, await_announced_data(), feed_bytes(gate.control, b"1 a\nx\n"), feed_end(gate.data)
+    )
     assert isinstance(result, tuple)
     assert isinstance(result[0].broken, Disconnected)
     assert result[1] == b"x"
@@ -324,7 +344,9 @@ async def test_announced_data_reports_connection_error() -> None:
 @pytest.mark.parametrize("word", [b"5 a\n", b"4 a\n"])
 async def test_announced_data_refused_is_not_awaited(word: bytes) -> None:
     gate = PipeGate()
-    result = await run(gate, announced(), says(gate.control, word), says(gate.control, b"x\n"))
+    result = await run(
+        gate, await_announced_data(), feed_bytes(gate.control, word), feed_bytes(gate.control, b"x\n")
+    )
     assert result == (BodyStarted((word[:-1],), 0), b"x")
 
 
@@ -353,7 +375,7 @@ async def test_close_data_keeps_control_connection() -> None:
         assert (gate.data.closed, gate.control.closed) == (True, False)
         return (yield Receive(LINE, "a line", b"2"))
 
-    assert await run(gate, dialogue(), says(gate.control, b"2 a\n")) == b"2 a"
+    assert await run(gate, dialogue(), feed_bytes(gate.control, b"2 a\n")) == b"2 a"
     assert gate.control.closed
 
 
@@ -369,7 +391,7 @@ async def test_start_tls_with_buffered_plaintext_is_refused() -> None:
             return error.message
         return None
 
-    message = await run(gate, dialogue(), says(gate.control, b"234 go\n230 in\n"))
+    message = await run(gate, dialogue(), feed_bytes(gate.control, b"234 go\n230 in\n"))
     assert isinstance(message, str)
     assert "in the clear" in message
     assert not gate.control.secured
@@ -438,15 +460,15 @@ def source_of(pieces: Iterator[bytes]) -> Callable[[], Awaitable[bytes]]:
     return next_piece
 
 
-def upload(*pieces: bytes) -> SendBody:
+def make_upload(*pieces: bytes) -> SendBody:
     return SendBody((HELLO,), source_of(iter(pieces)), lambda octets: encode_payload(octets or b"."), UNLESS)
 
 
-def say() -> Send:
+def make_send() -> Send:
     return Send((HELLO,), UNLESS)
 
 
-def saying(step: Send | SendBody, heard: list[object], *, then: bool) -> Dialogue[None]:
+def send_then_receive(step: Send | SendBody, heard: list[object], *, then: bool) -> Dialogue[None]:
     """Perform the step and, if `then`, receive a line."""
     yield Connect()
     heard.append((yield step))
@@ -457,19 +479,19 @@ def saying(step: Send | SendBody, heard: list[object], *, then: bool) -> Dialogu
 async def converse(wire: Wire, step: Send | SendBody, *, then: bool) -> list[object]:
     heard: list[object] = []
     with trio.fail_after(HANG):
-        await perform(saying(step, heard, then=then), WireGate(wire))
+        await perform(send_then_receive(step, heard, then=then), WireGate(wire))
     return heard
 
 
-STEPS = pytest.mark.parametrize("made", [say, lambda: upload(b"a", b"b")], ids=["Say", "Upload"])
+STEPS = pytest.mark.parametrize("made", [make_send, lambda: make_upload(b"a", b"b")], ids=["Say", "Upload"])
 
 
 async def test_send_body_sends_each_piece_of_the_caller() -> None:
     wire = Wire(b"yes\n", waits=False)
-    assert await converse(wire, upload(b"a", b"b"), then=True) == [None, b"yes"]
+    assert await converse(wire, make_upload(b"a", b"b"), then=True) == [None, b"yes"]
     assert wire.sent == b"hello\r\nab."
     bare = Wire(waits=False)
-    assert await converse(bare, upload(), then=False) == [None]
+    assert await converse(bare, make_upload(), then=False) == [None]
     assert bare.sent == b"hello\r\n."
 
 
@@ -527,7 +549,7 @@ async def test_send_error_of_reply_is_raised(
     assert caught.value is error
 
 
-class Turning(Wire):
+class LastMomentWire(Wire):
     """A wire that receives a piece in the same turn in which the last bytes are sent."""
 
     async def receive(self) -> bytes:
@@ -538,13 +560,13 @@ class Turning(Wire):
 async def test_send_error_with_last_bytes_is_raised() -> None:
     """The connection raises the error only once."""
     with pytest.raises(ProtocolError, match="no line"):
-        await converse(Turning(ProtocolError("no line"), waits=True), say(), then=False)
+        await converse(LastMomentWire(ProtocolError("no line"), waits=True), make_send(), then=False)
 
 
 async def test_send_line_with_last_bytes_does_not_stop_it() -> None:
     """The send is complete, so the next step receives the line."""
-    wire = Turning(b"no\n", waits=True)
-    assert await converse(wire, say(), then=True) == [None, b"no"]
+    wire = LastMomentWire(b"no\n", waits=True)
+    assert await converse(wire, make_send(), then=True) == [None, b"no"]
     assert wire.sent == b"hello\r\n"
 
 

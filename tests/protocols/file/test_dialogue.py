@@ -228,14 +228,14 @@ def admit(url: str, policy: Policy | None = None) -> UrlGate:
     return Network(policy=policy or Policy.default()).admit(parse(url))
 
 
-def opened(url: str, policy: Policy | None = None):  # type: ignore[no-untyped-def]
+def open_file_url(url: str, policy: Policy | None = None):  # type: ignore[no-untyped-def]
     return open_url(parse(url), admit(url, policy))
 
 
 async def test_file_url_document_has_metadata_and_body(tmp_path: Path) -> None:
     path = tmp_path / "a%b c.txt"
     path.write_bytes(b"hello\r\n\0")
-    async with opened(url_of(path)) as reply:
+    async with open_file_url(url_of(path)) as reply:
         assert (reply.kind, reply.media_type, reply.size) == (Kind.DOCUMENT, "text/plain", 8)
         assert reply.modified is not None
         assert reply.modified.timestamp() == pytest.approx(path.stat().st_mtime)
@@ -248,7 +248,7 @@ async def test_file_url_document_has_metadata_and_body(tmp_path: Path) -> None:
 async def test_file_url_directory_with_and_without_slash(tmp_path: Path, end: str) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "it").write_bytes(b"12")
-    async with opened(url_of(tmp_path, end)) as reply:
+    async with open_file_url(url_of(tmp_path, end)) as reply:
         assert (reply.kind, reply.media_type, reply.size) == (Kind.DIRECTORY, "text/plain", None)
         octets = b"".join([octets async for octets in reply.body])
         assert octets == b"it\nsub\n"
@@ -262,13 +262,13 @@ async def test_file_url_directory_with_and_without_slash(tmp_path: Path, end: st
 async def test_file_url_of_document_with_slash_raises_not_found(tmp_path: Path) -> None:
     (tmp_path / "it").touch()
     with pytest.raises(NotFound, match="not a directory"):
-        async with opened(url_of(tmp_path / "it", "/")):
+        async with open_file_url(url_of(tmp_path / "it", "/")):
             pass
 
 
 async def test_file_url_shrunk_during_read_raises_truncated(tmp_path: Path) -> None:
     (tmp_path / "it").write_bytes(bytes(1_000_000))
-    async with opened(url_of(tmp_path / "it")) as reply:
+    async with open_file_url(url_of(tmp_path / "it")) as reply:
         body = aiter(reply.body)
         first = await anext(body)
         os.truncate(tmp_path / "it", 300_000)
@@ -286,11 +286,11 @@ async def test_file_root_refuses_paths_and_links_outside(tmp_path: Path) -> None
     (root / "out").symlink_to("../secret")
     policy = Policy.untrusted()
     inside = Policy(name="untrusted", file_root=str(root))
-    async with opened(url_of(root / "in"), inside) as reply:
+    async with open_file_url(url_of(root / "in"), inside) as reply:
         assert [octets async for octets in reply.body] == [b"in"]
     for url in (url_of(tmp_path / "secret"), url_of(root / "out"), url_of(root, "/%2e%2e/secret")):
         with pytest.raises(Refused, match="S12"):
-            async with opened(url, inside):
+            async with open_file_url(url, inside):
                 pass
     with pytest.raises(Refused, match="S12"):
         admit(url_of(root / "in"), policy)
@@ -302,7 +302,7 @@ async def test_file_root_refuses_paths_and_links_outside(tmp_path: Path) -> None
 )
 async def test_file_url_with_forbidden_path_is_refused(url: str) -> None:
     with pytest.raises(Refused, match="S12"):
-        async with opened(url):
+        async with open_file_url(url):
             pass
 
 
@@ -319,7 +319,7 @@ async def test_file_url_is_admitted_only_from_file_referrer() -> None:
 # A dialogue that opens two files: the driver closes the first before it opens the second.
 
 
-class Files:
+class FileOpener:
     """The file-opening part of a gate, which records its calls."""
 
     def __init__(self) -> None:
@@ -339,6 +339,6 @@ async def test_open_file_closes_the_previous_file() -> None:
         yield OpenFile((b"a",), ideal)
         return (yield OpenFile((b"b",), ideal))
 
-    files = Files()
+    files = FileOpener()
     assert await perform(both(), cast(Gate, files)) == b"b"
     assert files.did == ["open a", "close a", "open b", "close b"]

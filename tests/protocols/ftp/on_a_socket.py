@@ -25,7 +25,7 @@ async def ask(scheme: str, host: str, port: int, user: bytes | None) -> Credenti
 
 
 @dataclass
-class Taken:
+class FtpOutcome:
     """The outcome of a retrieval."""
 
     body: bytes = b""
@@ -49,10 +49,10 @@ async def network(
         yield opened
 
 
-async def take(url: str, server: Network, options: Options | None = None) -> Taken:
+async def take(url: str, server: Network, options: Options | None = None) -> FtpOutcome:
     """Read the body and its entries; an error is stored in the outcome."""
     parsed = parse_as(FtpUrl, url)
-    taken = Taken()
+    taken = FtpOutcome()
     with trio.fail_after(HANG):
         try:
             async with open_url(parsed, server.admit(parsed, options=options)) as reply:
@@ -62,7 +62,7 @@ async def take(url: str, server: Network, options: Options | None = None) -> Tak
     return taken
 
 
-async def _take_reply(reply: Reply, taken: Taken) -> None:
+async def _take_reply(reply: Reply, taken: FtpOutcome) -> None:
     taken.kind, taken.size, taken.start = reply.kind, reply.size, reply.start
     try:
         async for octets in reply.body:
@@ -83,6 +83,6 @@ async def retrieve(
     options: Options | None = None,
     limits: Limits | None = None,
     cafile: Path | None = None,
-) -> Taken:
+) -> FtpOutcome:
     async with network(server, limits, cafile) as opened:
         return await take(server.url(path, login), opened, options)

@@ -35,7 +35,7 @@ from resolver.testing import PeerOutput, Player, ScriptedPeer
 from resolver.testing.player import Opening
 
 #: The replies of a server that accepts every command, by command name.
-WILLING: dict[bytes, bytes] = {
+DEFAULT_REPLIES: dict[bytes, bytes] = {
     b"AUTH": b"234 ok\r\n",
     b"PBSZ": b"200 ok\r\n",
     b"PROT": b"200 ok\r\n",
@@ -90,7 +90,7 @@ class Script:
                 return reply.pop(0) if len(reply) > 1 else reply[0]
             if reply is not None:
                 return reply
-        return WILLING[verb]
+        return DEFAULT_REPLIES[verb]
 
     def next_data(self) -> bytes:
         if isinstance(self.data, list):
@@ -254,5 +254,5 @@ def play(
         return retrieval, error
 
 
-def gone() -> Disconnected:
+def reset_error() -> Disconnected:
     return Disconnected("the connection was reset")

@@ -187,8 +187,12 @@ def test_login_key_includes_options() -> None:
 
 # Pipelined commands, sent in one write only to servers known to answer them in order.
 
-TRIED = [b"220 (vsFTPd 3.0.3)\r\n", b"220 ProFTPD Server\r\n", b"220-- Welcome to Pure-FTPd\r\n220 ok\r\n"]
-GREETING = TRIED[0]
+KNOWN_GREETINGS = [
+    b"220 (vsFTPd 3.0.3)\r\n",
+    b"220 ProFTPD Server\r\n",
+    b"220-- Welcome to Pure-FTPd\r\n220 ok\r\n",
+]
+GREETING = KNOWN_GREETINGS[0]
 FACTS = Options(keep=True, want="file")
 
 
@@ -205,7 +209,7 @@ def writes(player: Retrieval) -> list[list[bytes]]:
     return [[line.octets.removesuffix(b"\r\n") for line in lines] for lines in said]
 
 
-def second(
+def retrieve_second(
     options: Options = FACTS,
     script: Script | None = None,
     greeting: bytes = GREETING,
@@ -214,9 +218,9 @@ def second(
     return play(url, script or Script(greeting=greeting), options, [state_after(greeting)])
 
 
-@pytest.mark.parametrize("greeting", TRIED)
+@pytest.mark.parametrize("greeting", KNOWN_GREETINGS)
 def test_pipelining_sends_metadata_commands_in_one_write(greeting: bytes) -> None:
-    player, outcome = second(greeting=greeting)
+    player, outcome = retrieve_second(greeting=greeting)
     assert writes(player) == [[b"SIZE y", b"MDTM y", b"EPSV"], [b"RETR y"]]
     assert isinstance(outcome, Outcome)
     assert (outcome.found.size, outcome.found.modified is None) == (5, False)
@@ -225,7 +229,7 @@ def test_pipelining_sends_metadata_commands_in_one_write(greeting: bytes) -> Non
 
 @pytest.mark.parametrize("greeting", [b"220 ready\r\n", b"220 Microsoft FTP Service\r\n"])
 def test_pipelining_is_not_used_with_unknown_server(greeting: bytes) -> None:
-    assert writes(second(greeting=greeting)[0]) == [[b"SIZE y"], [b"MDTM y"], [b"EPSV"], [b"RETR y"]]
+    assert writes(retrieve_second(greeting=greeting)[0]) == [[b"SIZE y"], [b"MDTM y"], [b"EPSV"], [b"RETR y"]]
 
 
 def test_pipelining_is_not_used_for_first_file() -> None:
@@ -236,37 +240,40 @@ def test_pipelining_is_not_used_for_first_file() -> None:
 
 def test_listed_metadata_is_not_requested() -> None:
     told = Validators(size=5, modified=in_utc((b"2001", b"09", b"09", b"01", b"46", b"40")))
-    assert writes(second(Options(keep=True, want="file", listed=told))[0]) == [[b"EPSV"], [b"RETR y"]]
+    assert writes(retrieve_second(Options(keep=True, want="file", listed=told))[0]) == [
+        [b"EPSV"],
+        [b"RETR y"],
+    ]
 
 
 #: Partial requests, and the final reply of each.
-NOT_WHOLE = [
+PARTIAL = [
     (Options(keep=True, start=2), b"226 done\r\n"),
     (Options(keep=True, stop=3), b""),
     (Options(keep=True, held=Validators(size=9)), b"226 done\r\n"),
 ]
 
 
-@pytest.mark.parametrize(("options", "late"), NOT_WHOLE)
+@pytest.mark.parametrize(("options", "late"), PARTIAL)
 def test_pipelining_is_not_used_for_partial_requests(options: Options, late: bytes) -> None:
-    player, _ = second(options, Script(greeting=GREETING, late=late))
+    player, _ = retrieve_second(options, Script(greeting=GREETING, late=late))
     assert all(len(each) == 1 for each in writes(player))
 
 
 def test_pipelining_is_not_used_for_type_a() -> None:
-    assert all(len(each) == 1 for each in writes(second(url="ftp://h/d/y;type=a")[0]))
+    assert all(len(each) == 1 for each in writes(retrieve_second(url="ftp://h/d/y;type=a")[0]))
 
 
 def test_pipelined_epsv_refused_falls_back_to_pasv() -> None:
     script = Script(greeting=GREETING, replies={b"EPSV": b"500 no more\r\n"})
-    player, outcome = second(script=script)
+    player, outcome = retrieve_second(script=script)
     assert writes(player) == [[b"SIZE y", b"MDTM y", b"EPSV"], [b"PASV"], [b"RETR y"]]
     assert isinstance(outcome, Outcome)
     assert outcome.state.extended is False
 
 
 def test_pipelined_port_unreachable_falls_back_to_pasv() -> None:
-    player, outcome = second(script=Script(greeting=GREETING, unreachable=(40_001,)))
+    player, outcome = retrieve_second(script=Script(greeting=GREETING, unreachable=(40_001,)))
     assert writes(player)[1:] == [[b"PASV"], [b"RETR y"]]
     assert [step.port for step in player.steps if isinstance(step, OpenData)] == [40_001, 40_002]
     assert isinstance(outcome, Outcome)
@@ -274,7 +281,7 @@ def test_pipelined_port_unreachable_falls_back_to_pasv() -> None:
 
 def test_pipelined_metadata_refused_still_retrieves() -> None:
     script = Script(greeting=GREETING, replies={b"SIZE": b"550 no\r\n", b"MDTM": b"502 no\r\n"})
-    player, outcome = second(script=script)
+    player, outcome = retrieve_second(script=script)
     assert isinstance(outcome, Outcome)
     assert (outcome.found.size, outcome.found.modified) == (None, None)
     assert player.replies[-1].code == 226
@@ -283,25 +290,27 @@ def test_pipelined_metadata_refused_still_retrieves() -> None:
 def test_pipelined_retr_refused_raises_not_found() -> None:
     no = b"550 no\r\n"
     script = Script(greeting=GREETING, replies={b"SIZE": no, b"MDTM": no, b"RETR": no, b"CWD y": no})
-    assert isinstance(second(script=script)[1], NotFound)
+    assert isinstance(retrieve_second(script=script)[1], NotFound)
 
 
 def test_pipelining_on_closed_pooled_connection_reconnects() -> None:
-    player, outcome = second(script=Script(greeting=GREETING, left=True))
+    player, outcome = retrieve_second(script=Script(greeting=GREETING, left=True))
     assert isinstance(outcome, Outcome)
     assert writes(player)[:2] == [[b"SIZE y", b"MDTM y", b"EPSV"], [b"USER anonymous"]]
 
 
 def test_await_data_is_announced_for_known_server() -> None:
-    waits = [step.announced for step in second()[0].steps if isinstance(step, AwaitData)]
+    waits = [step.announced for step in retrieve_second()[0].steps if isinstance(step, AwaitData)]
     assert waits == [True]
     waits = [
-        step.announced for step in second(greeting=b"220 ready\r\n")[0].steps if isinstance(step, AwaitData)
+        step.announced
+        for step in retrieve_second(greeting=b"220 ready\r\n")[0].steps
+        if isinstance(step, AwaitData)
     ]
     assert waits == [False]
 
 
 def test_pipelined_replies_have_the_limits_of_one_reply() -> None:
     script = Script(greeting=GREETING, replies={b"MDTM": b"213 " + b"0" * 100_000 + b"\r\n"})
-    error = second(script=script)[1]
+    error = retrieve_second(script=script)[1]
     assert isinstance(error, LimitExceeded)

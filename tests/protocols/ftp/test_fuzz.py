@@ -14,11 +14,11 @@ import pytest
 from protocols.ftp.reply import parse_size, read_reply
 from protocols.wire import run_reader
 from resolver import Credentials, FtpUrl, Limits, Options, ResolveError, parse
-from tests.protocols.ftp.script import WILLING, Retrieval, Script, Server, gone
+from tests.protocols.ftp.script import DEFAULT_REPLIES, Retrieval, Script, Server, reset_error
 
 DIALOGUES = int(os.environ.get("FTP_FUZZ", "4000"))
 #: More commands than the retrieval of any URL needs; a dialogue that sends more does not terminate.
-MOST_COMMANDS = 60
+MAX_COMMANDS = 60
 
 URLS = [
     parse(text)
@@ -97,21 +97,21 @@ def make_script(chance: random.Random) -> Script:
         credentials=chance.choice((None, Credentials(b"me", b"p"))),
     )
     if chance.random() < 0.1:
-        script.broken, script.broken_later = gone(), chance.random() < 0.5
+        script.broken, script.broken_later = reset_error(), chance.random() < 0.5
     if chance.random() < 0.1:
         script.unreachable = (40001,)
     for _ in range(chance.randrange(1, 5)):
-        verb = chance.choice((*WILLING, b"greeting", b"late", b"RETR", b"NLST"))
+        verb = chance.choice((*DEFAULT_REPLIES, b"greeting", b"late", b"RETR", b"NLST"))
         if verb == b"greeting":
             script.greeting = mutate(chance, script.greeting)
         elif verb == b"late":
             script.late = mutate(chance, script.late)
         else:
-            script.replies[verb] = mutate(chance, WILLING[verb])
+            script.replies[verb] = mutate(chance, DEFAULT_REPLIES[verb])
     return script
 
 
-class Babbler(Server):
+class CountingServer(Server):
     """A server that may send more than the client reads and fails after `MOST_COMMANDS` commands."""
 
     commands = 0
@@ -119,10 +119,10 @@ class Babbler(Server):
     def hear(self, octets: bytes) -> None:
         super().hear(octets)
         self.commands += 1
-        assert self.commands < MOST_COMMANDS, "the dialogue does not end"
+        assert self.commands < MAX_COMMANDS, "the dialogue does not end"
 
 
-def check_whole(retrieval: Retrieval, script: Script) -> None:
+def check_complete(retrieval: Retrieval, script: Script) -> None:
     """Assert that the received data prove a complete body, independently of the dialogue's own state."""
     if retrieval.transfer is None:
         return
@@ -141,13 +141,13 @@ def test_retrieve_from_mutated_server_gives_complete_body_or_error(part: int) ->
         script = make_script(chance)
         url = chance.choice(URLS)
         assert isinstance(url, FtpUrl)
-        retrieval = Retrieval(url, Babbler(script), chance.choice(OPTIONS))
+        retrieval = Retrieval(url, CountingServer(script), chance.choice(OPTIONS))
         try:
             retrieval.play(surplus=None)
         except ResolveError as error:
             outcomes[type(error).__name__] = outcomes.get(type(error).__name__, 0) + 1
         else:
-            check_whole(retrieval, script)
+            check_complete(retrieval, script)
             outcomes["value"] = outcomes.get("value", 0) + 1
     assert outcomes["value"] > 0
     assert {"ProtocolError", "Disconnected", "Truncated"} <= set(outcomes)

@@ -37,16 +37,16 @@ RECORDINGS = Path(__file__).parents[3] / "fixtures" / "recordings" / "listings"
 NOW = datetime(2026, 11, 22, 12, 18, tzinfo=UTC)
 
 
-def at_home() -> FtpUrl:
+def directory_url() -> FtpUrl:
     return parse_as(FtpUrl, "ftp://h/d/")
 
 
 def reader_of(form: str, findings: list[Finding]) -> ListReader | MlsdReader | NlstReader:
     if form == "list":
-        return ListReader(at_home(), Limits(), findings, NOW)
+        return ListReader(directory_url(), Limits(), findings, NOW)
     if form == "mlsd":
-        return MlsdReader(at_home(), Limits(), findings)
-    return NlstReader(at_home(), b"", Limits(), findings)
+        return MlsdReader(directory_url(), Limits(), findings)
+    return NlstReader(directory_url(), b"", Limits(), findings)
 
 
 def read(form: str, octets: bytes, step: int = 1 << 20) -> tuple[list[Entry], list[Finding]]:
@@ -61,7 +61,7 @@ def rows(name: str) -> list[dict[str, object]]:
     return [json.loads(line) for line in (RECORDINGS / name).read_text().splitlines()]
 
 
-def said(entry: Entry, member: str) -> object:
+def extra_member(entry: Entry, member: str) -> object:
     return (entry.extra or {}).get(member)
 
 
@@ -85,9 +85,9 @@ def test_list_line_gives_expected_entry(row: dict[str, object]) -> None:
         return
     (entry,) = entries
     assert (entry.name, entry.kind.value, entry.size) == (shown(row), row["kind"], row["size"])
-    assert (instant(entry.modified) or said(entry, "modified_local")) == row["modified"]
-    assert (said(entry, "precision"), said(entry, "link")) == (row["precision"], row["link"])
-    assert (entry.raw, said(entry, "source")) == (raw, "list")
+    assert (instant(entry.modified) or extra_member(entry, "modified_local")) == row["modified"]
+    assert (extra_member(entry, "precision"), extra_member(entry, "link")) == (row["precision"], row["link"])
+    assert (entry.raw, extra_member(entry, "source")) == (raw, "list")
     told = {finding.rule for finding in findings}
     assert told <= LIST_ODDITIES
     assert bool(told) == ("finding" in str(row["note"]))
@@ -107,7 +107,7 @@ def test_mlsd_line_gives_expected_entry(row: dict[str, object]) -> None:
     assert (entry.name, entry.kind.value, entry.size) == (shown(row), row["kind"], row["size"])
     to_the_second = None if row["modified"] is None else str(row["modified"]).replace(".500Z", "Z")
     assert instant(entry.modified) == to_the_second
-    assert (said(entry, "link"), said(entry, "unique")) == (row["link"], row["unique"])
+    assert (extra_member(entry, "link"), extra_member(entry, "unique")) == (row["link"], row["unique"])
     odd = any(word in str(row["note"]) for word in ("report", "finding", "separator"))
     assert (bool(findings), entry.raw) == (odd, raw)
     assert (entry.url is None) == (odd and "last one counts" not in str(row["note"]))
@@ -135,7 +135,7 @@ def test_recorded_listings_give_an_entry_per_line(server: str, form: str, folder
     headings = octets.startswith(b"total")
     own = sum(line.startswith(b"d") and line.endswith((b" .", b" ..")) for line in octets.split(b"\r\n"))
     assert len(entries) == octets.count(b"\r\n") - headings - own
-    assert all(said(entry, "source") == "list" for entry in entries)
+    assert all(extra_member(entry, "source") == "list" for entry in entries)
 
 
 @pytest.mark.parametrize("folder", ["kinds", "names", "owners", "sizes", "times", "loop"])
@@ -190,11 +190,11 @@ def test_listing_keeps_every_line(lines: list[bytes]) -> None:
     octets = b"-rw-r--r-- 1 0 0 2 Sep  9  2001 first\r\n" + b"".join(line + b"\r\n" for line in lines)
     for form in ("list", "mlsd"):
         entries, findings = read(form, octets)
-        assert [entry.raw for entry in entries[1:]] == [line for line in lines if counts(form, line)]
+        assert [entry.raw for entry in entries[1:]] == [line for line in lines if is_entry(form, line)]
         assert len({finding.rule for finding in findings}) == len(findings), "each told once"
 
 
-def counts(form: str, line: bytes) -> bool:
+def is_entry(form: str, line: bytes) -> bool:
     """Return whether the line is an entry; empty lines and `total N` headings are not entries."""
     return bool(line) and (form == "mlsd" or re.fullmatch(rb"total {1,20}\d{1,20}", line) is None)
 
@@ -210,7 +210,7 @@ def test_list_detects_bare_lf_line_ends() -> None:
 
 def test_list_line_end_detection_is_bounded() -> None:
     """The reader does not wait for the last of a million lines."""
-    reader = ListReader(at_home(), Limits(), [], NOW)
+    reader = ListReader(directory_url(), Limits(), [], NOW)
     line = b"-rw-r--r-- 1 0 0 2 Sep  9  2001 name\r\n"
     counts = [len(list(reader.feed(line))) for _ in range(1_000)]
     assert max(counts) < 400
@@ -219,7 +219,7 @@ def test_list_line_end_detection_is_bounded() -> None:
 
 
 def test_list_line_beyond_limit_raises() -> None:
-    reader = ListReader(at_home(), Limits(line=20_000), [], NOW)
+    reader = ListReader(directory_url(), Limits(line=20_000), [], NOW)
     with pytest.raises(LimitExceeded):
         list(reader.feed(b"x" * 20_001))
 

@@ -57,11 +57,11 @@ async def test_url_table_row_over_socket(row: Row, nursery: trio.Nursery) -> Non
         assert len(server.commands) >= len(row.sent)
     else:
         assert isinstance(taken.error, NotFound)
-    if row.number in GIVEN:
-        assert taken.body == GIVEN[row.number]
+    if row.number in BODIES:
+        assert taken.body == BODIES[row.number]
 
 
-GIVEN = {
+BODIES = {
     "1": TEXT,
     "2": TEXT,
     "4": ALL_OCTETS,
@@ -79,7 +79,7 @@ GIVEN = {
 
 
 LONG = b"x" * 17_000
-WELL: list[tuple[str, Behaviour]] = [
+TOLERABLE: list[tuple[str, Behaviour]] = [
     ("as it should be", Behaviour()),
     ("226 behind the data", Behaviour(order=Order.EAGER)),
     ("150 and 226 in one segment", Behaviour(order=Order.TOGETHER)),
@@ -117,7 +117,7 @@ WELL: list[tuple[str, Behaviour]] = [
 ]
 
 
-@pytest.mark.parametrize(("why", "behaviour"), WELL, ids=[row[0] for row in WELL])
+@pytest.mark.parametrize(("why", "behaviour"), TOLERABLE, ids=[row[0] for row in TOLERABLE])
 async def test_retrieve_from_tolerable_server_succeeds(
     why: str, behaviour: Behaviour, nursery: trio.Nursery
 ) -> None:
@@ -132,7 +132,7 @@ async def test_retrieve_from_tolerable_server_succeeds(
     assert server.refused_options == ([b"\xff\xfc\x06", b"\xff\xfe\x01"] if why == "Telnet options" else [])
 
 
-BADLY: list[tuple[str, Behaviour, type[ResolveError]]] = [
+FAULTY: list[tuple[str, Behaviour, type[ResolveError]]] = [
     ("no greeting", Behaviour(greeting=b""), TimedOut),
     ("421 for a greeting", Behaviour(greeting=b"421 full\r\n"), TryLater),
     ("530 for a greeting", Behaviour(greeting=b"530 no\r\n"), AccessDenied),
@@ -172,7 +172,7 @@ BADLY: list[tuple[str, Behaviour, type[ResolveError]]] = [
 ]
 
 
-@pytest.mark.parametrize(("why", "behaviour", "error"), BADLY, ids=[row[0] for row in BADLY])
+@pytest.mark.parametrize(("why", "behaviour", "error"), FAULTY, ids=[row[0] for row in FAULTY])
 async def test_retrieve_from_faulty_server_raises(
     why: str, behaviour: Behaviour, error: type[ResolveError], nursery: trio.Nursery
 ) -> None:
@@ -182,7 +182,7 @@ async def test_retrieve_from_faulty_server_raises(
     assert server.violations == []
 
 
-CUT: list[tuple[str, Behaviour, int]] = [
+TRUNCATED: list[tuple[str, Behaviour, int]] = [
     ("226 and too few octets", Behaviour(most=100), 100),
     ("226 and none", Behaviour(most=0), 0),
     ("reset", Behaviour(most=100, data=Data.RESET), 100),
@@ -198,7 +198,7 @@ CUT: list[tuple[str, Behaviour, int]] = [
 ]
 
 
-@pytest.mark.parametrize(("why", "behaviour", "received"), CUT, ids=[row[0] for row in CUT])
+@pytest.mark.parametrize(("why", "behaviour", "received"), TRUNCATED, ids=[row[0] for row in TRUNCATED])
 async def test_transfer_truncated_raises(
     why: str, behaviour: Behaviour, received: int, nursery: trio.Nursery
 ) -> None:

@@ -29,7 +29,7 @@ from resolver import (
 )
 from resolver.transfer.network import Network
 from tests.protocols.ftp.on_a_socket import network, retrieve, take
-from tests.protocols.ftp.script import Outcome, Script, gone, play
+from tests.protocols.ftp.script import Outcome, Script, play, reset_error
 
 Replies = dict[bytes, "bytes | list[bytes]"]
 FILE = "ftp://h/x;type=i"
@@ -45,7 +45,7 @@ def setup(script: Script, url: str = FILE) -> tuple[list[object], Outcome | Reso
 PASV = {b"PASV": b"227 ok (10,0,0,5,156,67)\r\n"}
 
 
-def by_pasv(reply: bytes) -> tuple[str, Script, list[object]]:
+def setup_by_pasv(reply: bytes) -> tuple[str, Script, list[object]]:
     """Return a row for a reply to EPSV that contains no port."""
     script = Script(replies={b"EPSV": reply, **PASV})
     return f"{reply!r} to EPSV", script, [b"EPSV", b"PASV", OpenData(40003), b"RETR x"]
@@ -68,7 +68,9 @@ SETUPS: list[tuple[str, Script, list[object]]] = [
         Script(replies={b"EPSV": b"522 use (1)\r\n", **PASV}),
         [b"EPSV", b"PASV", OpenData(40003), b"RETR x"],
     ),
-    *map(by_pasv, [b"314 hm\r\n", b"331 hm\r\n", b"150 hm\r\n", b"200 ok\r\n", b"227 (1,2,3,4,5,6)\r\n"]),
+    *map(
+        setup_by_pasv, [b"314 hm\r\n", b"331 hm\r\n", b"150 hm\r\n", b"200 ok\r\n", b"227 (1,2,3,4,5,6)\r\n"]
+    ),
     (
         "EPSV's port out of reach",
         Script(replies={**PASV}, unreachable=(40001,)),
@@ -152,7 +154,7 @@ def test_data_setup_remembers_pasv_and_requests_new_port() -> None:
     ]
 
 
-WHOLE: list[tuple[str, Script, str, set[str]]] = [
+COMPLETE: list[tuple[str, Script, str, set[str]]] = [
     ("as it should be", Script(), FILE, {"final-reply", "length"}),
     (
         "150 and 226 in one segment",
@@ -183,7 +185,7 @@ WHOLE: list[tuple[str, Script, str, set[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("why", "script", "url", "verified"), WHOLE, ids=[row[0] for row in WHOLE])
+@pytest.mark.parametrize(("why", "script", "url", "verified"), COMPLETE, ids=[row[0] for row in COMPLETE])
 def test_transfer_complete_is_verified(why: str, script: Script, url: str, verified: set[str]) -> None:
     player, outcome = play(url, script)
     assert isinstance(outcome, Outcome)
@@ -192,7 +194,7 @@ def test_transfer_complete_is_verified(why: str, script: Script, url: str, verif
     assert outcome.state.idle
 
 
-CUT: list[tuple[str, Script, str, type[ResolveError], int, int | None]] = [
+TRUNCATED: list[tuple[str, Script, str, type[ResolveError], int, int | None]] = [
     ("226 and fewer octets than SIZE", Script(data=b"123"), FILE, Truncated, 3, 5),
     ("226 and none at all", Script(data=b""), FILE, Truncated, 0, 5),
     ("426", Script(data=b"123", late=b"426 broken\r\n"), FILE, Truncated, 3, 5),
@@ -226,7 +228,7 @@ CUT: list[tuple[str, Script, str, type[ResolveError], int, int | None]] = [
 
 
 @pytest.mark.parametrize(
-    ("why", "script", "url", "error", "received", "expected"), CUT, ids=[row[0] for row in CUT]
+    ("why", "script", "url", "error", "received", "expected"), TRUNCATED, ids=[row[0] for row in TRUNCATED]
 )
 def test_transfer_truncated_keeps_received_bytes(
     why: str, script: Script, url: str, error: type[ResolveError], received: int, expected: int | None
@@ -254,9 +256,9 @@ FAILED: list[tuple[str, Script, type[ResolveError], str | None]] = [
         "425",
     ),
     ("nothing came: trouble", Script(data=b"", late=b"451 trouble\r\n"), TryLater, "451"),
-    ("reset before anything, 226 or not", Script(broken=gone()), Disconnected, None),
-    ("reset before anything, refused", Script(broken=gone(), late=b"550 no\r\n"), NotFound, "550"),
-    ("reset before anything, no reply", Script(broken=gone(), late=b""), Disconnected, None),
+    ("reset before anything, 226 or not", Script(broken=reset_error()), Disconnected, None),
+    ("reset before anything, refused", Script(broken=reset_error(), late=b"550 no\r\n"), NotFound, "550"),
+    ("reset before anything, no reply", Script(broken=reset_error(), late=b""), Disconnected, None),
     (
         "data ended before the refusal came",
         Script(data=b"", first=True, replies={b"RETR": b"550 no\r\n"}, late=b""),
@@ -326,7 +328,7 @@ def test_data_connection_is_closed_before_final_reply() -> None:
     assert player.events[-3:] == [b"RETR x", player.transfer, CloseData()]
 
 
-def test_nothing_is_sent_between_command_and_final_reply() -> None:
+def test_no_command_is_sent_between_command_and_final_reply() -> None:
     """Answers to Telnet options also follow the final reply."""
     script = Script(replies={b"RETR": b"150 a\xff\xfd\x06\r\n"}, late=b"226 b\xff\xfb\x01\r\n")
     player, outcome = play(FILE, script)

@@ -357,10 +357,10 @@ def test_fill_encodes_as_real_clients(
     url = parse_as(GopherUrl, f"gopher://h.dom/0{sent.partition(chr(9).encode())[0].decode()}")
     filled = fill(url, parse_form(lines), answers, view)
     assert encode_request(filled).octets == sent
-    assert parse(built(filled)) == filled
+    assert parse(build_url(filled)) == filled
 
 
-def built(url: GopherUrl) -> str:
+def build_url(url: GopherUrl) -> str:
     from protocols.gopher import GOPHER
 
     return GOPHER.build(url)
@@ -444,7 +444,7 @@ def test_encode_answers_of_form_without_questions() -> None:
 
 PS = "application/postscript"
 VIEWS_MENU = "application/gopher+-menu"
-VIEWS_LINES: list[tuple[bytes, AlternateView]] = [
+VIEW_LINES: list[tuple[bytes, AlternateView]] = [
     (b"Text/plain En_US: <.0k>", AlternateView(b"Text/plain En_US", "Text/plain", "En_US", 0)),
     (
         b"application/postscript De_DE: <100k>",
@@ -468,7 +468,7 @@ VIEWS_LINES: list[tuple[bytes, AlternateView]] = [
 ]
 
 
-@pytest.mark.parametrize(("line", "view"), VIEWS_LINES)
+@pytest.mark.parametrize(("line", "view"), VIEW_LINES)
 def test_parse_view_accepts_any_line(line: bytes, view: AlternateView) -> None:
     assert parse_view(line) == view
 

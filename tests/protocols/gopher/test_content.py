@@ -62,7 +62,7 @@ UNFRAMED: list[tuple[bytes, int]] = [
 ]
 
 
-def hear(pieces: Iterable[bytes]) -> tuple[GopherPlusHeader | None, int, Buffer]:
+def read_in_pieces(pieces: Iterable[bytes]) -> tuple[GopherPlusHeader | None, int, Buffer]:
     """Return the header, the number of pieces read and the buffer; the end counts as a piece."""
     buffer = Buffer()
     waiting = read_header(buffer)
@@ -79,15 +79,15 @@ def hear(pieces: Iterable[bytes]) -> tuple[GopherPlusHeader | None, int, Buffer]
 @pytest.mark.parametrize(("line", "header"), HEADERS)
 @pytest.mark.parametrize("rest", [b"", b"+-1\r\n.\r\n", b"\n"])
 def test_read_header_leaves_following_bytes(line: bytes, header: GopherPlusHeader, rest: bytes) -> None:
-    heard, _, buffer = hear([line + rest])
+    heard, _, buffer = read_in_pieces([line + rest])
     assert (heard, buffer.take()) == (header, rest)
-    heard, pieces, buffer = hear(one_by_one(line + rest))
+    heard, pieces, buffer = read_in_pieces(one_by_one(line + rest))
     assert (heard, pieces, buffer.take()) == (header, len(line), b"")
 
 
 @pytest.mark.parametrize(("octets", "enough"), UNFRAMED)
 def test_read_header_of_content_leaves_all_bytes(octets: bytes, enough: int) -> None:
-    heard, pieces, buffer = hear(one_by_one(octets))
+    heard, pieces, buffer = read_in_pieces(one_by_one(octets))
     assert (heard, pieces) == (None, enough or len(octets) + 1)
     assert buffer.take() == octets[:pieces]
 
@@ -113,7 +113,7 @@ def test_header_written_is_read_as_equal(line: bytes, header: GopherPlusHeader) 
 # Lone periods: the machine against the rules applied to the complete reply, and its buffering limit.
 
 
-def by_the_rules(reply: bytes) -> bytes:
+def unstuff_by_rules(reply: bytes) -> bytes:
     """Apply section 5 of the Gopher+ page literally to a complete reply."""
     lines = re.findall(rb"[^\n]*\n|[^\n]+\Z", reply)
     bare = [re.sub(rb"\r?\n\Z", b"", line) for line in lines]
@@ -166,7 +166,7 @@ REPLIES: list[tuple[bytes, str]] = [
 def test_period_unstuffer_follows_the_rules_for_every_split(reply: bytes, cutter: Cutter) -> None:
     periods = PeriodUnstuffer()
     cleaned = clean(periods, iter(cutter(reply)))
-    assert cleaned == by_the_rules(reply)
+    assert cleaned == unstuff_by_rules(reply)
     assert periods.restore(cleaned) == reply
     assert not periods.gave_up
 
@@ -182,7 +182,7 @@ def test_period_unstuffer_follows_the_rules_for_any_reply(pieces: list[bytes]) -
     reply = b"".join(pieces)
     periods = PeriodUnstuffer()
     cleaned = clean(periods, iter(pieces))
-    assert cleaned == by_the_rules(reply)
+    assert cleaned == unstuff_by_rules(reply)
     assert periods.restore(cleaned) == reply
     assert clean(PeriodUnstuffer(), iter([reply])) == cleaned
 

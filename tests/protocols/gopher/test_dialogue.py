@@ -209,7 +209,7 @@ async def test_drain_moves_remaining_bytes_in_bulk(path: str, said: bytes, size:
     assert gate.streams[0].moved == len(said) - looked_at, "what is still to come is moved"
 
 
-class Faucet(MemoryStream):
+class RepeatingStream(MemoryStream):
     """A stream that receives the same piece a given number of times."""
 
     def __init__(self, piece: bytes, times: int) -> None:
@@ -225,10 +225,10 @@ class Faucet(MemoryStream):
         return self._piece if self._times >= 0 else b""
 
 
-class FaucetGate(MemoryGate):
+class RepeatingGate(MemoryGate):
     def __init__(self, piece: bytes, times: int) -> None:
         super().__init__([])
-        self._faucet = Faucet(piece, times)
+        self._faucet = RepeatingStream(piece, times)
 
     @asynccontextmanager
     async def connect(self, *, tls: bool) -> AsyncIterator[Stream]:
@@ -250,7 +250,7 @@ FLOODS: list[tuple[str, bytes, int, int]] = [
 async def test_memory_does_not_grow_with_body(path: str, piece: bytes, times: int, memory: int) -> None:
     tracemalloc.start()
     received = 0
-    async with open_url(answer_url_of(path), FaucetGate(piece, times)) as reply:
+    async with open_url(answer_url_of(path), RepeatingGate(piece, times)) as reply:
         async for octets in reply.body:
             received += len(octets)
             if reply.listing is not None:
@@ -264,7 +264,7 @@ async def test_memory_does_not_grow_with_body(path: str, piece: bytes, times: in
 
 async def test_doubled_periods_beyond_buffer_are_kept() -> None:
     piece = b"..x\r\n" + b"a line of text\r\n" * 4096
-    async with open_url(answer_url_of("0a"), FaucetGate(piece, 2 * HOLD_LIMIT // len(piece))) as reply:
+    async with open_url(answer_url_of("0a"), RepeatingGate(piece, 2 * HOLD_LIMIT // len(piece))) as reply:
         body = b"".join([octets async for octets in reply.body])
     assert body.count(b"\r\n..x\r\n") == 2 * HOLD_LIMIT // len(piece) - 1
     assert reply.raw is not None
@@ -273,17 +273,17 @@ async def test_doubled_periods_beyond_buffer_are_kept() -> None:
 
 async def test_doubled_periods_kept_is_a_finding() -> None:
     piece = b"..x\r\n" + b"a line of text\r\n" * 4096
-    gate = FaucetGate(piece, 2 * HOLD_LIMIT // len(piece))
+    gate = RepeatingGate(piece, 2 * HOLD_LIMIT // len(piece))
     outcome = await resolve(open_url, answer_url_of("0a"), gate)
     assert outcome.findings == ["gopher:periods-kept"]
 
 
 async def test_item_attributes_beyond_limit_raise() -> None:
-    gate = FaucetGate(b"+A:\r\n", RECORD_LIMIT)
+    gate = RepeatingGate(b"+A:\r\n", RECORD_LIMIT)
     gate._faucet._piece = b"+INFO: x\r\n" * 100  # unframed records
     with pytest.raises(LimitExceeded):
         async with open_url(answer_url_of("0a%09%09!"), gate):
-            raise AssertionError("a flood is no description")
+            raise AssertionError("an endless reply was accepted")
 
 
 async def test_error_text_is_read_up_to_limit() -> None:
@@ -291,7 +291,7 @@ async def test_error_text_is_read_up_to_limit() -> None:
     gate = gate_to(url, b"--2\r\n1 x\r\n" + b"y" * 1_000_000)
     with pytest.raises(NotFound) as caught:
         async with open_url(url, gate):
-            raise AssertionError("an error is no reply")
+            raise AssertionError("an error was accepted as a reply")
     assert len(caught.value.text) < 8192
     gate.check_finished()
 

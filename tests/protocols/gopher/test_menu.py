@@ -27,7 +27,7 @@ def read(octets: bytes, cutter: Cutter = whole, menu: GopherUrl = MENU) -> list[
     return [*entries, *reader.finish()]
 
 
-def only(octets: bytes, menu: GopherUrl = MENU) -> Entry:
+def read_entry(octets: bytes, menu: GopherUrl = MENU) -> Entry:
     (entry,) = read(octets, menu=menu)
     return entry
 
@@ -108,7 +108,7 @@ LINES: list[tuple[bytes, Kind, str | None]] = [
 @pytest.mark.parametrize(("line", "kind", "url"), LINES)
 def test_menu_line_gives_entry(line: bytes, kind: Kind, url: str | None) -> None:
     for end in (b"\r\n", b"\n", b""):
-        entry = only(line + end)
+        entry = read_entry(line + end)
         assert (entry.kind, entry.url, entry.raw) == (kind, url, line)
     if url is None:
         assert entry.extra is not None
@@ -139,7 +139,7 @@ DISPLAYED: list[tuple[bytes, str]] = [
 @pytest.mark.parametrize(("display", "shown"), DISPLAYED)
 def test_display_text_drops_control_characters(display: bytes, shown: str) -> None:
     assert display_text(display) == shown
-    assert only(b"0" + display + b"\ta\th.dom\t70\r\n").name == shown
+    assert read_entry(b"0" + display + b"\ta\th.dom\t70\r\n").name == shown
 
 
 WHOLE = (
@@ -163,7 +163,7 @@ def test_menu_reader_gives_same_entries_for_every_split(cutter: Cutter) -> None:
 
 
 def test_entry_extra_keeps_fields() -> None:
-    entry = only(b"+T\xe9\ts\xff\tfake\tword\t+\tx\r\n")
+    entry = read_entry(b"+T\xe9\ts\xff\tfake\tword\t+\tx\r\n")
     assert entry.extra == {
         "type": "+",
         "selector": "s\xff",
@@ -190,7 +190,7 @@ def test_entry_extra_keeps_fields() -> None:
 )
 def test_child_url_keeps_tls_only_on_same_host_and_port(menu: str, line: bytes, url: str) -> None:
     parsed = parse_as(GopherUrl, menu)
-    assert only(line, parsed).url == url
+    assert read_entry(line, parsed).url == url
 
 
 def test_menu_line_too_long_is_unusable_entry() -> None:
@@ -206,14 +206,14 @@ def test_menu_line_too_long_is_unusable_entry() -> None:
 # Lines, and truncation of overlong lines.
 
 OCTETS = b"one\r\ntwo\n\r\n\n\rthree\r\r\nfour\r"
-LINES_LINES = [b"one", b"two", b"", b"", b"\rthree\r", b"four"]
+EXPECTED_LINES = [b"one", b"two", b"", b"", b"\rthree\r", b"four"]
 
 
 @pytest.mark.parametrize("cutter", CUTTERS, ids=lambda cutter: cutter.__name__)
 def test_menu_lines_end_at_lf_and_drop_one_cr(cutter: Cutter) -> None:
     lines = MenuLines()
     read = [line for piece in cutter(OCTETS) for line in lines.feed(piece)]
-    assert [*read, *lines.finish()] == [TextLine(line) for line in LINES_LINES]
+    assert [*read, *lines.finish()] == [TextLine(line) for line in EXPECTED_LINES]
     assert lines.finish() == []
 
 

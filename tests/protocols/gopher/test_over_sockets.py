@@ -68,10 +68,10 @@ def blocks(octets: bytes) -> list[bytes]:
 
 
 #: A sample of one server: the subject of these tests is the command.
-SPOKEN_TO = sampled([UMN23, UMN30, PYGOPHERD], lambda flavour: None)
+FLAVOURS = sampled([UMN23, UMN30, PYGOPHERD], lambda flavour: None)
 
 
-@pytest.mark.parametrize("flavour", SPOKEN_TO, ids=lambda flavour: flavour.name)
+@pytest.mark.parametrize("flavour", FLAVOURS, ids=lambda flavour: flavour.name)
 async def test_command_item_attributes_are_its_blocks(
     flavour: Flavour, nursery: trio.Nursery, tmp_path: Path
 ) -> None:

@@ -21,18 +21,18 @@ TEXT = b"".join(b"line %d of some text\n" % number for number in range(5_000))
 MEBIBYTE = 1 << 20
 
 
-class Nowhere(MemorySink):
+class NullSink(MemorySink):
     """A sink that discards all bytes."""
 
     def write(self, octets: bytes | memoryview) -> None:
         assert len(octets) <= PIECE
 
 
-def cut(octets: bytes, step: int) -> list[bytes]:
+def split_bytes(octets: bytes, step: int) -> list[bytes]:
     return [octets[start : start + step] for start in range(0, len(octets), step)]
 
 
-def decoded(coding: str, pieces: Iterable[bytes], ratio: int = 100) -> Filtered:
+def decoded_body(coding: str, pieces: Iterable[bytes], ratio: int = 100) -> Filtered:
     return Filtered(Pieces(pieces), Decoding(choose([coding], ALWAYS), ratio, None))
 
 
@@ -43,7 +43,7 @@ async def take(body: Filtered) -> tuple[bytes, int]:
     return b"".join(pieces), max(map(len, pieces), default=0)
 
 
-class Fed:
+class InputRecorder:
     """A decoder without a coding that records the sizes of its inputs."""
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class Fed:
 
 
 def test_decoding_feeds_large_input_in_pieces() -> None:
-    fed, octets = Fed(), bytes(range(256)) * 4_097
+    fed, octets = InputRecorder(), bytes(range(256)) * 4_097
     decoding = Decoding(fed, 100, None)
     assert b"".join(decoding.feed(octets)) == octets
     assert sum(fed.sizes) == len(octets)
@@ -95,14 +95,14 @@ CODED = [
 @pytest.mark.parametrize(("coding", "octets"), CODED)
 @pytest.mark.parametrize("step", [1, 7, 65_536])
 async def test_decoding_gives_small_pieces_for_every_split(coding: str, octets: bytes, step: int) -> None:
-    content, largest = await take(decoded(coding, cut(octets, step)))
+    content, largest = await take(decoded_body(coding, split_bytes(octets, step)))
     assert content == TEXT
     assert largest <= PIECE
 
 
 async def test_decoding_drain_gives_same_bytes() -> None:
     sink = MemorySink()
-    assert await decoded("gzip", [gzip.compress(TEXT, mtime=0)]).drain(sink) == len(TEXT)
+    assert await decoded_body("gzip", [gzip.compress(TEXT, mtime=0)]).drain(sink) == len(TEXT)
     assert sink.octets == TEXT
 
 
@@ -110,13 +110,13 @@ async def test_decoding_drain_gives_same_bytes() -> None:
 async def test_decoding_truncated_stream_raises_truncated(coding: str, octets: bytes) -> None:
     for end in (1, 5, len(octets) // 2, len(octets) - 1):
         with pytest.raises(Truncated) as caught:
-            await take(decoded(coding, [octets[:end]]))
+            await take(decoded_body(coding, [octets[:end]]))
         assert caught.value.received <= len(TEXT)
 
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate"])
 async def test_decoding_of_no_bytes_gives_no_bytes(coding: str) -> None:
-    assert await take(decoded(coding, [])) == (b"", 0)
+    assert await take(decoded_body(coding, [])) == (b"", 0)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ async def test_decoding_of_no_bytes_gives_no_bytes(coding: str) -> None:
 )
 async def test_decoding_invalid_stream_raises(coding: str, octets: bytes) -> None:
     with pytest.raises(ProtocolError) as caught:
-        await take(decoded(coding, [octets]))
+        await take(decoded_body(coding, [octets]))
     assert not isinstance(caught.value, LimitExceeded)
 
 
@@ -150,7 +150,7 @@ def bomb(size: int) -> bytes:
     ],
 )
 async def test_decoding_ratio_is_limited(size: int, ratio: int, limit: str | None) -> None:
-    body = decoded("gzip", cut(bomb(size), 4096), ratio)
+    body = decoded_body("gzip", split_bytes(bomb(size), 4096), ratio)
     if limit is None:
         assert len((await take(body))[0]) == size
         return
@@ -167,7 +167,7 @@ async def test_decoding_bomb_after_incompressible_data_uses_bounded_memory() -> 
 
     honest = random.Random(1).randbytes(MEBIBYTE)
     octets = gzip.compress(honest, mtime=0) + bomb(64 * MEBIBYTE)
-    body = decoded("gzip", cut(octets, 65_536))
+    body = decoded_body("gzip", split_bytes(octets, 65_536))
     received = 0
     tracemalloc.start()
     try:
@@ -186,7 +186,7 @@ async def test_decoding_bomb_is_refused_in_bounded_memory() -> None:
     tracemalloc.start()
     try:
         with pytest.raises(LimitExceeded):
-            await decoded("gzip", cut(octets, 65_536)).drain(Nowhere())
+            await decoded_body("gzip", split_bytes(octets, 65_536)).drain(NullSink())
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -214,7 +214,7 @@ def test_choose_unsupported_codings_raise(codings: list[str], error: type[Protoc
 @given(st.sampled_from(["gzip", "deflate"]), st.binary(max_size=200), st.sampled_from([1, 3, 200]))
 async def test_decoding_any_bytes_gives_bytes_or_error(coding: str, octets: bytes, step: int) -> None:
     try:
-        content, _ = await take(decoded(coding, cut(octets, step)))
+        content, _ = await take(decoded_body(coding, split_bytes(octets, step)))
     except ResolveError:
         return
     assert isinstance(content, bytes)

@@ -58,7 +58,7 @@ def url_of(text: str) -> HttpUrl:
     return parse_as(HttpUrl, text)
 
 
-class Holding(ValueScript):
+class CredentialScript(ValueScript):
     """A script that answers every credential request with the given credentials."""
 
     def __init__(self, held: Credentials | None) -> None:
@@ -71,7 +71,7 @@ class Holding(ValueScript):
 
 def head_of(text: str, options: Options, held: Credentials | None) -> tuple[list[RequestCredentials], bytes]:
     """Return the credential requests and the request head."""
-    player = Player(retrieve(url_of(text), options), Holding(held))
+    player = Player(retrieve(url_of(text), options), CredentialScript(held))
     step = player.advance(Send)
     assert isinstance(step, Send)
     asked = [each for each in player.steps if isinstance(each, RequestCredentials)]
@@ -412,7 +412,7 @@ async def test_relay_unsupported_coding_raises_before_body(coding: bytes, error:
     gate = gate_to(ASKED, b"HTTP/1.1 200 OK\r\nContent-Encoding: %b\r\n\r\n" % coding)
     with pytest.raises(error):
         async with hold(relay(HttpRequest(b"GET", b"/", HOST), Options(), Limits(), tls=False), gate):
-            raise AssertionError("it has begun")
+            raise AssertionError("the body was started")
 
 
 async def test_relay_sends_known_body_with_head() -> None:
@@ -466,13 +466,13 @@ def test_relay_repeats_only_idempotent_requests(method: bytes, whole: bool, agai
             steps_of(dialogue(), used=used, gone=gone)
 
 
-class Frames:
+class FramesState:
     """The pool state of an HTTP/2 connection."""
 
 
 def test_relay_returns_http2_connection_and_acquires_another() -> None:
     dialogue = relay(HttpRequest(b"POST", b"/", RELAY_CHUNKED, b"x"), Options(), Limits(), tls=True)
-    frames = Frames()
+    frames = FramesState()
     known: list[object] = [frames, True]
     player = Player(dialogue, ValueScript(lambda step: known.pop(0) if isinstance(step, Acquire) else None))
     assert player.advance(Send) is not None

@@ -318,7 +318,7 @@ ENDS = st.sampled_from([b"\r\n"] * 8 + [b"\n", b"\r", b"\r\n ", b" \r\n", b"\r\n
 PLAIN = b"HTTP/1.1 200 OK\r\nServer: s\r\nContent-Length: \t3\r\nConnection: keep-alive\r\nETag: \r\n\r\n"
 
 
-def by_h11(request: HttpRequest) -> bytes | None:
+def written_by_h11(request: HttpRequest) -> bytes | None:
     """Return the bytes that h11 writes if the connection stays reusable, else None."""
     machine = h11.Connection(h11.CLIENT)
     try:
@@ -341,7 +341,7 @@ def test_write_plain_matches_h11(method: bytes, target: bytes, fields: list[tupl
     for headers in (fields, [PLAIN_HOST, *fields]):
         request = HttpRequest(method, target, tuple(headers))
         written = write_plain(request)
-        assert written is None or written.octets == by_h11(request)
+        assert written is None or written.octets == written_by_h11(request)
 
 
 def test_write_plain_accepts_only_simple_requests() -> None:
@@ -364,7 +364,7 @@ def plain_read(
     return read_plain(buffer, method, limits or Limits()), buffer.take()
 
 
-def judged_by_h11(octets: bytes, method: bytes) -> tuple[int, str, list[tuple[str, str]], str]:
+def read_by_h11(octets: bytes, method: bytes) -> tuple[int, str, list[tuple[str, str]], str]:
     """Return the head and the body reader that h11 chooses; errors of h11 are raised."""
     machine = h11.Connection(h11.CLIENT)
     machine.send(h11.Request(method=method, target="/", headers=[PLAIN_HOST]))
@@ -393,7 +393,7 @@ def test_read_plain_matches_h11(
         assert left == octets + b"body"
         return
     taken = (octets + b"body").removesuffix(left)
-    code, reason, pairs, reader = judged_by_h11(taken, method)
+    code, reason, pairs, reader = read_by_h11(taken, method)
     assert (head.status, head.reason, list(head.fields)) == (code, reason, pairs)
     assert head.framing in (BodyFraming.LENGTH, BodyFraming.NONE)
     assert reader == "ContentLengthReader"

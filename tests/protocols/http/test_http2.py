@@ -32,7 +32,7 @@ GREETING = frame(SETTINGS, 0, 0) + frame(SETTINGS, 1, 0)
 FIVE = b"five\n"
 
 
-def made(
+def make_exchange(
     method: bytes = b"GET", limits: Limits | None = None, *headers: tuple[bytes, bytes]
 ) -> Http2Exchange:
     limits = limits or Limits()
@@ -45,7 +45,7 @@ def head(*fields: tuple[str, str], status: str = "200", flags: int = END_HEADERS
     return frame(HEADERS, flags, 1, Encoder().encode([(":status", status), *fields], huffman=False))
 
 
-def talk(exchange: Http2Exchange, octets: bytes, cutter: Cutter) -> tuple[int, bytes, Buffer]:
+def run_exchange(exchange: Http2Exchange, octets: bytes, cutter: Cutter) -> tuple[int, bytes, Buffer]:
     """Return the status, the body and the buffer when the server sends `octets` and closes."""
     buffer = Buffer()
     pieces = iter([*cutter(GREETING + octets), b""])
@@ -72,7 +72,7 @@ def talk(exchange: Http2Exchange, octets: bytes, cutter: Cutter) -> tuple[int, b
 
 
 def test_request_frames_match_the_request() -> None:
-    exchange = made(b"GET", None, (b"X-Word", b" of \t"), (b"Authorization", b"Basic QQ=="))
+    exchange = make_exchange(b"GET", None, (b"X-Word", b" of \t"), (b"Authorization", b"Basic QQ=="))
     line = exchange.take_unsent()
     assert line is not None
     server = H2Connection(H2Configuration(client_side=False, header_encoding=None))
@@ -97,7 +97,7 @@ def test_request_frames_match_the_request() -> None:
 @pytest.mark.parametrize("header", [(b"bad name", b""), (b"", b""), (b"x", b"a\r\nb"), (b"x", b"\0")])
 def test_request_with_invalid_header_is_refused(header: tuple[bytes, bytes]) -> None:
     with pytest.raises(Refused) as caught:
-        made(b"GET", None, header)
+        make_exchange(b"GET", None, header)
     assert caught.value.rule == "S02"
 
 
@@ -132,29 +132,31 @@ def test_request_with_invalid_header_is_refused(header: tuple[bytes, bytes]) -> 
 def test_response_is_complete_for_every_split(
     octets: bytes, status: int, body: bytes, reusable: bool, cutter: Cutter
 ) -> None:
-    exchange = made()
-    got = talk(exchange, octets, cutter)
+    exchange = make_exchange()
+    got = run_exchange(exchange, octets, cutter)
     assert got[:2] == (status, body)
     assert exchange.reusable == reusable
 
 
 def test_response_leaves_following_frames() -> None:
     behind = frame(PING, 0, 0, bytes(8))
-    _, _, buffer = talk(made(), head() + frame(DATA, END_STREAM, 1, FIVE) + behind, whole)
+    _, _, buffer = run_exchange(make_exchange(), head() + frame(DATA, END_STREAM, 1, FIVE) + behind, whole)
     assert buffer.take() == behind
 
 
 def test_response_to_head_has_no_body() -> None:
-    exchange = made(b"HEAD")
+    exchange = make_exchange(b"HEAD")
     octets = head(("content-length", "5"), flags=END_HEADERS | END_STREAM)
-    assert talk(exchange, octets, whole)[:2] == (200, b"")
+    assert run_exchange(exchange, octets, whole)[:2] == (200, b"")
     assert exchange.reusable
 
 
 @pytest.mark.parametrize("length", ["9" * 5000, "9" * 21, "five", "+5", ""])
 def test_response_with_invalid_length_raises(length: str) -> None:
     with pytest.raises(ProtocolError):
-        talk(made(b"HEAD"), head(("content-length", length), flags=END_HEADERS | END_STREAM), whole)
+        run_exchange(
+            make_exchange(b"HEAD"), head(("content-length", length), flags=END_HEADERS | END_STREAM), whole
+        )
 
 
 BIG = head(*((f"x-{number}", "x") for number in range(1001)))
@@ -211,7 +213,7 @@ IDLE: dict[str, bytes] = {
 )
 def test_response_malformed_raises(octets: bytes, error: type[ResolveError], cutter: Cutter) -> None:
     with pytest.raises(error) as caught:
-        talk(made(), octets, cutter)
+        run_exchange(make_exchange(), octets, cutter)
     if isinstance(caught.value, Truncated):
         assert caught.value.received == len(FIVE)
 
@@ -222,19 +224,19 @@ def test_idle_frames_are_limited(name: str, before: bytes) -> None:
     """The client accepts 100 idle frames of each kind, but not 2,000."""
     answer = b"" if before else head()
     good = before + IDLE[name] * 100 + answer + frame(DATA, END_STREAM, 1, FIVE)
-    assert talk(made(), good, whole)[1] == FIVE
+    assert run_exchange(make_exchange(), good, whole)[1] == FIVE
     with pytest.raises(ProtocolError):
-        talk(made(), before + IDLE[name] * 2000, whole)
+        run_exchange(make_exchange(), before + IDLE[name] * 2000, whole)
 
 
 def test_head_line_limit() -> None:
     with pytest.raises(LimitExceeded) as caught:
-        talk(made(b"GET", Limits(line=100)), head(("x", "y" * 100)), whole)
+        run_exchange(make_exchange(b"GET", Limits(line=100)), head(("x", "y" * 100)), whole)
     assert caught.value.limit == "line"
     # one byte each, except the first
     block = Encoder().encode([(":status", "200"), *[("x", "y" * 3_000)] * 30])
     with pytest.raises(LimitExceeded) as caught:
-        talk(made(), frame(HEADERS, END_HEADERS, 1, block), whole)
+        run_exchange(make_exchange(), frame(HEADERS, END_HEADERS, 1, block), whole)
     assert caught.value.limit == "line"
 
 
@@ -246,17 +248,19 @@ def test_heads_total_size_is_limited() -> None:
         frame(HEADERS, END_HEADERS, 1, packed.encode([(":status", "103"), *section])) for _ in range(4)
     ]
     last = frame(HEADERS, END_HEADERS | END_STREAM, 1, packed.encode([(":status", "200")]))
-    assert talk(made(), b"".join([*interim, last]), whole)[0] == 200
+    assert run_exchange(make_exchange(), b"".join([*interim, last]), whole)[0] == 200
     with pytest.raises(LimitExceeded, match="head of the response") as caught:
-        talk(made(), b"".join([*interim, interim[-1], last]), whole)
+        run_exchange(make_exchange(), b"".join([*interim, interim[-1], last]), whole)
     assert caught.value.limit == "lines"
     with pytest.raises(LimitExceeded, match="head of the response"):
-        talk(made(), frame(HEADERS, 0, 1) + frame(CONTINUATION, 0, 1, bytes(16_384)) * 17, whole)
+        run_exchange(
+            make_exchange(), frame(HEADERS, 0, 1) + frame(CONTINUATION, 0, 1, bytes(16_384)) * 17, whole
+        )
 
 
 def test_flow_control_window_grows_as_data_is_taken() -> None:
     """The server never sends more than the window, and the body never stalls on a closed window."""
-    exchange = made()
+    exchange = make_exchange()
     server = H2Connection(H2Configuration(client_side=False))
     server.initiate_connection()
     server.receive_data(_octets(exchange))
@@ -294,7 +298,7 @@ FRAMES = st.builds(
 @pytest.mark.slow
 def test_any_frames_give_value_or_error(octets: bytes, after_head: bool) -> None:
     try:
-        status, body, _ = talk(made(), head() * after_head + octets, whole)
+        status, body, _ = run_exchange(make_exchange(), head() * after_head + octets, whole)
     except ResolveError:
         return
     assert 200 <= status <= 999
@@ -308,4 +312,4 @@ def test_response_with_changed_byte_gives_value_or_error(data: st.DataObject) ->
     answer = bytearray(head(("content-length", "5"), ("x", "y")) + frame(DATA, END_STREAM, 1, FIVE))
     answer[data.draw(st.integers(0, len(answer) - 1))] = data.draw(st.integers(0, 255))
     with suppress(ResolveError):
-        talk(made(), bytes(answer), whole)
+        run_exchange(make_exchange(), bytes(answer), whole)
