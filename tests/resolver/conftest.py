@@ -1,4 +1,4 @@
-"""A certificate authority for servers that the tests speak to in TLS."""
+"""A certificate authority for the TLS servers of the tests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def cafile(authority: trustme.CA, tmp_path_factory: pytest.TempPathFactory) -> s
 
 @pytest.fixture
 def ours(authority: trustme.CA, tmp_path: Path) -> str:
-    """A certificate of our own, and its key."""
+    """Return the file of a client certificate and its key."""
     path = tmp_path / "ours.pem"
     authority.issue_cert("me@here.example").private_key_and_cert_chain_pem.write_to_path(str(path))
     return str(path)
@@ -31,7 +31,7 @@ def ours(authority: trustme.CA, tmp_path: Path) -> str:
 
 @pytest.fixture
 def tls(authority: trustme.CA, cafile: str) -> tuple[ssl.SSLContext, str]:
-    """The context of a server, and the file of the authority that it is of."""
+    """Return the TLS context of a server, and the file of the authority that issued its certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(context)
     return context, cafile

@@ -1,4 +1,4 @@
-"""What a program of somebody else's is to a type checker: mypy reads this with the rest, and it runs, too."""
+"""The public types, as a caller's type checker sees them: mypy checks this file, and pytest runs it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_each_class_of_url_has_its_components() -> None:
 
 
 def test_every_class_of_url_has_a_public_name() -> None:
-    """Those of the rows: whatever `parse` gives."""
+    """The classes of the scheme definitions are all classes that `parse` returns."""
     bodies = {"mailto": "a@h.example", "news": "g", "snews": "g", "file": "///a"}
     given = {type(resolver.parse(f"{name}:{bodies.get(name, '//h.example/g')}")) for name in SCHEMES}
     given |= {resolver.OtherUrl, resolver.HostUrl, Url}
@@ -69,7 +69,7 @@ def listen(event: resolver.Event) -> None:
 
 
 async def wrapped(url: str, **settings: Unpack[resolver.Settings]) -> resolver.Response:
-    """A function of somebody's own, which takes what ours take."""
+    """Fetch a URL: a caller's function with the parameters of `fetch`."""
     return await resolver.fetch(url, **settings)
 
 

@@ -1,4 +1,4 @@
-"""Texts that look like URLs, and URLs from their components, for properties."""
+"""Hypothesis strategies: strings that resemble URLs, and URLs built from their components."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _STARTS = [f"{scheme}:" for scheme in ("mailto", "news", "file", "x")] + [
     for scheme in ("ftp", "http", "gopher", "news", "nntp", "telnet", "wais", "file", "prospero", "x")
 ]
 
-#: Mostly nearly URLs: any text, and the delimiters of URLs in any order.
+#: Mostly near-URLs: any text, and the delimiters of URLs in any order.
 texts = st.one_of(
     st.text(max_size=30),
     st.lists(st.sampled_from(_PIECES), max_size=12).map("".join),
@@ -150,7 +150,7 @@ _file = st.builds(
     fragment=_fragments,
     host=st.just("") | _hosts,
     segments=st.lists(octets, max_size=3).map(tuple),
-).filter(lambda url: url.segments or "@" not in (url.fragment or ""))  # that is not written
+).filter(lambda url: url.segments or "@" not in (url.fragment or ""))  # This URL has no written form.
 _prospero = st.builds(
     lambda login, hsoname, fields: ProsperoUrl(**login, hsoname=hsoname, fields=fields),
     st.fixed_dictionaries(_login("prospero", 1525)),
@@ -164,7 +164,7 @@ _other = st.builds(
     schemepart=_words,
 )
 
-#: URLs of every kind, from components that a parser could have given.
+#: URLs of every class, from components that a parser could return.
 urls: st.SearchStrategy[Url] = st.one_of(
     _ftp, _http, _gopher, _mailto, _news, _nntp, _telnet, _wais, _file, _prospero, _other
 )

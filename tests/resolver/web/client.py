@@ -1,4 +1,4 @@
-"""A browser of few words: octets to a port, and the answer; and a server of the test's own to ask."""
+"""A minimal browser: send raw bytes to a port and parse the answer; and a web UI server to test."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OWN = {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "navigate", "Sec-Fetch
 
 
 class Answer(NamedTuple):
-    """`status` is 0 where the server closed without a word."""
+    """An HTTP response; `status` is 0 if the server closed the connection without a response."""
 
     status: int
     headers: tuple[tuple[str, str], ...]
@@ -37,14 +37,14 @@ class Answer(NamedTuple):
         return self.body.decode()
 
     def field(self, name: str) -> str:
-        """The value of the first hidden field of that name."""
+        """Return the value of the first hidden field with this name."""
         found = re.search(f'name="{name}" value="([^"]*)"', self.text)
         assert found is not None, f"no field {name} in {self.text}"
         return unescape(found[1])
 
 
 async def exchange(port: int, octets: bytes, method: str = "GET") -> Answer:
-    """Send that, and hear the one answer to it."""
+    """Send a request and return the response to it."""
     reader = h11.Connection(h11.CLIENT, max_incomplete_event_size=1_048_576)
     reader.send(h11.Request(method=method, target="/", headers=[("host", "x")]))
     reader.send(h11.EndOfMessage())
@@ -73,7 +73,7 @@ async def exchange(port: int, octets: bytes, method: str = "GET") -> Answer:
 
 
 class Browser:
-    """One that has entered; or not yet."""
+    """A browser with or without the session cookie."""
 
     def __init__(self, server: WebServer) -> None:
         self.server = server
@@ -94,7 +94,10 @@ class Browser:
         body: bytes = b"",
         port: int | None = None,
     ) -> Answer:
-        """As a page of ours asks; a header that is empty is left out."""
+        """Send a request as a page of the web UI does.
+
+        A header with an empty value is omitted.
+        """
         at = self.server.house.port if port is None else port
         said = {"Host": f"{LOOPBACK}:{at}", **OWN, **({"Cookie": self.cookie} if self.cookie else {})}
         said |= {} if method != "POST" else {"Content-Type": "application/x-www-form-urlencoded"}
@@ -108,11 +111,11 @@ class Browser:
         return await self.ask(action, headers, method="POST", body=urlencode(form).encode())
 
     async def look(self, url: str) -> Answer:
-        """As typed into the address bar."""
+        """Request the preview of a URL, as typed into the address bar."""
         return await self.ask(f"/look?{urlencode({'url': url})}")
 
     async def open(self, looked: Answer) -> Answer:
-        """What the button on that page does, up to the page that it leads to."""
+        """Submit the form of a preview and follow its redirect."""
         form = {name: looked.field(name) for name in ("csrf", "from", "url")}
         answer = await self.post("/open", form)
         where = answer.header("location")
@@ -123,12 +126,12 @@ class Browser:
 
 
 class Told(list[str]):
-    """The lines of a server's log."""
+    """The log lines of a server."""
 
 
 @asynccontextmanager
 async def running(**wishes: Any) -> AsyncIterator[tuple[Browser, Told]]:
-    """A server and a browser that has entered it; what the server tells."""
+    """Run a server; yield a browser that has its session cookie, and the server's log."""
     told = Told()
     given = {"settings": Settings(), "tell": told.append, **wishes}
     async with run_server(ServeOptions(**given)) as server:

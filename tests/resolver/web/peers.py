@@ -1,4 +1,4 @@
-"""Servers of a few lines, beside a window."""
+"""Small servers that the web UI's server connects to."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.hang import HANG
 
 
 class Peer(Protocol):
-    """Who answers each connection; its `port` is told once it listens."""
+    """A handler of connections; `serving` sets `port` once it listens."""
 
     port: int
 
@@ -25,7 +25,7 @@ P = TypeVar("P", bound=Peer)
 
 @asynccontextmanager
 async def serving(peer: P) -> AsyncIterator[P]:
-    """On a port of its own, for as long as the context lasts."""
+    """Run a server on a free port while the context is open."""
     with trio.fail_after(HANG):
         async with trio.open_nursery() as nursery:
             (listener,) = await trio.open_tcp_listeners(0, host=LOOPBACK)

@@ -1,4 +1,7 @@
-"""Who is let in to the pages: each rule of the gate, attacked by octets, and what is missed without it."""
+"""Access rules of the web UI: raw requests against each rule, and their effect when the rule is missing.
+
+Requests from other sites, other local programs and other users of the machine are refused.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ from tests.hang import HANG
 from tests.ipv6 import needs_ipv6
 from tests.resolver.web.client import Answer, Browser, exchange, running
 
-# What a browser sends to our port when pages of ours and of strangers make it, as it was recorded.
+# Recorded requests that browsers sent to the port of the web UI, from its own and from untrusted pages.
 
 RECORDINGS = sorted((FOLDER / "gateway").glob("*.json"))
 
@@ -51,7 +54,10 @@ def defence(recording: Path) -> str:
 
 
 def octets(recording: Path, browser: Browser, proof: str | None = None) -> bytes:
-    """As it was recorded, of this server and session; `proof` is what the form holds."""
+    """Return the recorded request with this server's port, cookie and form token.
+
+    `proof` replaces the form token.
+    """
     (exchanged,) = json.loads(recording.read_text())["exchanges"]
     head, _, body = bytes.fromhex(exchanged["hex"]).partition(b"\r\n\r\n")
     port = b"%d" % browser.server.house.port
@@ -65,7 +71,10 @@ def octets(recording: Path, browser: Browser, proof: str | None = None) -> bytes
 
 
 def seen(answer: Answer) -> str:
-    """What became of it: the framework knows none of the recorded paths."""
+    """Classify the response.
+
+    The framework has no route for the recorded paths, so an allowed request gets its 404.
+    """
     if b"asked to open this" in answer.body:
         return "ask"
     return "allow" if (answer.status, answer.body) == (404, b"Not Found") else "refuse"
@@ -91,7 +100,7 @@ async def test_each_has_its_defence() -> None:
 
 
 async def let_in(checks: tuple[Check, ...], *, csrf: bool = True, proof: str | None = None) -> set[str]:
-    """Recordings of strangers that a server with these rules alone lets in."""
+    """Return the recordings of untrusted requests that a server with only these rules allows."""
     async with running(checks=checks, csrf=csrf) as (browser, _):
         found = [(each, seen(await answered(each, browser, proof))) for each in RECORDINGS]
     return {each.stem for each, became in found if became == "allow" and defence(each) != "allow"}
@@ -102,7 +111,7 @@ def but(*rules: Check) -> tuple[Check, ...]:
 
 
 async def test_without_sec_fetch_site_another_port_is_let_in() -> None:
-    """It has the cookie; of its forms only the proof is missing."""
+    """The browser sends the cookie to every port; of the forms, only the token is missing."""
     assert {"other-port-img", "other-port-es", "other-port-topget"} <= await let_in(but(site))
 
 
@@ -138,7 +147,7 @@ STRANGE_HOSTS = (
 
 
 async def head(browser: Browser, *lines: str, method: str = "GET") -> int:
-    """The status of a request of exactly these lines."""
+    """Return the status of a request with exactly these lines."""
     port = browser.server.house.port
     said = "".join(f"{line}\r\n" for line in lines).replace("{port}", str(port))
     return (await exchange(port, f"{said}\r\n".encode(), method)).status
@@ -191,7 +200,7 @@ async def test_without_that_rule_it_would_be_asked_as_a_proxy() -> None:
 
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that ends gives what still runs no long time."""
+    """Shorten the time a stopping server allows running requests to 0.2 s."""
     monkeypatch.setattr(serve, "_GRACE", 0.2)
 
 
@@ -207,7 +216,6 @@ UPGRADE = (
 
 @pytest.mark.usefixtures("short")
 async def test_nothing_is_answered_in_http2() -> None:
-    """After an upgrade, which the server itself agrees to."""
     for checks, is_told in ((CHECKS, True), (but(version), False)):
         async with running(checks=checks) as (browser, told):
             port = browser.server.house.port
@@ -223,8 +231,10 @@ async def test_nothing_is_answered_in_http2() -> None:
 
 @pytest.mark.usefixtures("short")
 async def test_who_begins_with_http2_gets_a_refusal() -> None:
-    """Prior knowledge (RFC 9113 3.3), which the server takes as well; its headers are compressed, so what
-    comes is the server's settings, an answer, and the end."""
+    """RFC 9113 section 3.3: the server also accepts HTTP/2 with prior knowledge.
+
+    The headers are compressed, so the client gets the server's settings, one response and the end.
+    """
     path, place = b"/", b"127.0.0.1:%d"
     async with running() as (browser, told):
         port = browser.server.house.port
@@ -246,7 +256,7 @@ async def test_who_begins_with_http2_gets_a_refusal() -> None:
 
 
 async def test_what_a_proxy_would_say_is_never_read() -> None:
-    """Neither who the browser is nor what we are called."""
+    """The forwarding headers change neither the client's address nor the server's name."""
     said = {
         "X-Forwarded-For": "203.0.113.7",
         "X-Forwarded-Host": "evil.example",
@@ -398,7 +408,7 @@ AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="nobody can become anothe
 def connected(
     family: socket.AddressFamily = socket.AF_INET, listens_at: str = LOOPBACK, connects_to: str = LOOPBACK
 ) -> Iterator[tuple[socket.socket, Endpoints]]:
-    """A client, and the two ends as the one who accepted it knows them."""
+    """Yield a client socket, and the two endpoints as the accepting socket reports them."""
     listening_family = socket.AF_INET6 if ":" in listens_at else socket.AF_INET
     with (
         socket.create_server((listens_at, 0), family=listening_family) as server,
@@ -412,9 +422,9 @@ def connected(
 
 @pytest.fixture
 def by_table(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Linux cannot be asked for one connection, and its table of all is read."""
+    """Make the query for one connection fail on Linux, so that the table of all connections is read."""
     if request.param:
-        monkeypatch.setattr(listening, "_SOCK_DIAG", 31)  # nothing that there is
+        monkeypatch.setattr(listening, "_SOCK_DIAG", 31)  # No netlink protocol has this number.
     return bool(request.param)
 
 
@@ -460,7 +470,7 @@ def test_is_of_this_user_when_one_part_of_the_ends_differs_returns_false() -> No
 @pytest.mark.parametrize("by_table", [False, True], indirect=True)
 @pytest.mark.usefixtures("by_table")
 def test_is_of_this_user_for_a_closed_peer_returns_false() -> None:
-    """Linux calls who has closed the socket user 0, which is us here."""
+    """Linux reports a closed socket as one of user 0, which is the user of this test."""
     with connected() as (client, ends):
         client.close()
         assert not is_of_this_user(ends)
@@ -472,7 +482,7 @@ def test_is_of_this_user_without_a_table_believes_loopback_alone(monkeypatch: py
         assert is_of_this_user(Endpoints((address, 1), (LOOPBACK, 2))) is is_believed
 
 
-#: By a shell: our Python may be where only root can reach it.
+#: A shell is used: the test's Python may be in a directory that only root can read.
 _AS_ANOTHER = 'exec 3<>"/dev/tcp/127.0.0.1/$1"; printf %s "$2" >&3; head -c 12 <&3'
 
 
@@ -480,7 +490,7 @@ _AS_ANOTHER = 'exec 3<>"/dev/tcp/127.0.0.1/$1"; printf %s "$2" >&3; head -c 12 <
     os.geteuid() != 0 or not (which("setpriv") and which("bash")), reason="nobody can become another user"
 )
 async def test_another_user_of_the_machine_is_not_let_in() -> None:
-    """Who knows the cookie, as from a list of processes, is still not ours."""
+    """The other user may know the cookie, as from a list of processes."""
     for checks, said in ((CHECKS, "HTTP/1.1 403"), (but(peer), "HTTP/1.1 200")):
         async with running(checks=checks) as (browser, _):
             port = browser.server.house.port
@@ -496,7 +506,7 @@ async def test_another_user_of_the_machine_is_not_let_in() -> None:
 @ON_LINUX
 @AS_ROOT
 async def test_peer_with_the_port_of_the_users_own_socket_at_another_address_is_refused() -> None:
-    """From 127.0.0.2 every port is free that the person's browser holds at 127.0.0.1."""
+    """Every port is free at 127.0.0.2, also a port that the user's browser holds at 127.0.0.1."""
     async with running() as (browser, told):
         place = LOOPBACK, browser.server.house.port
         with socket.create_connection(place) as own, socket_of_another_user() as other:
@@ -520,7 +530,7 @@ def socket_of_another_user() -> socket.socket:
 
 @ON_LINUX
 async def test_peer_without_known_ends_is_refused() -> None:
-    """As at a socket of another kind."""
+    """A socket of another family has no such endpoints."""
     async with running() as (browser, _):
         assert peer(visit_of({**BARE, "client": None, "server": None}), browser.server.house) is not None
 

@@ -1,4 +1,8 @@
-"""Who chose a URL, and what that lets it do; and that nothing is sent before somebody decided."""
+"""Origins of URLs, and the requests that each origin allows.
+
+A URL is typed by the user, found in a page or passed by another site. Nothing is sent before the user
+confirms it. The paths of the web UI and its gateway are tested here as well.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,7 @@ from tests.resolver.web.peers import serving
 
 
 class Gopher:
-    """A server of one menu; it counts who comes, and keeps what they say."""
+    """A Gopher server with one menu; it records each request."""
 
     def __init__(self, menu: str) -> None:
         self.menu = menu
@@ -50,7 +54,7 @@ def gopher(menu: str = "0About\tabout\t127.0.0.1\tPORT\n") -> AbstractAsyncConte
 
 
 def inside(peer: Gopher) -> Settings:
-    """As of somebody who lets pages lead to this machine, and there."""
+    """Return settings that let pages link to the peer's port on this machine."""
     own = frozenset({"127.0.0.0/8"})
     return Settings(policy=Policy(allow_address=own, allow_port=frozenset({peer.port})))
 
@@ -101,7 +105,8 @@ async def test_a_local_file_is_for_who_typed_it(tmp_path: Path) -> None:
         found = browser.server.session.mark(SessionLink(Referrer(peer.url, LOOPBACK)))
         for target in (at(url), f"{at(url)}?from={found}", f"{at(url)}?from=forgotten"):
             refused = await browser.ask(target)
-            if refused.status == 303:  # a person may look; the policy has the last word again
+            # The user may preview the URL; the policy is checked again before a request.
+            if refused.status == 303:
                 refused = await browser.ask(refused.header("location") or "")
                 assert 'action="/open"' not in refused.text
             assert "S12" in refused.text or "S10" in refused.text
@@ -179,7 +184,7 @@ async def test_what_is_typed_behind_our_address_is_only_looked_at() -> None:
 
 
 async def test_a_form_is_sent_by_a_post_and_by_nothing_else() -> None:
-    """Of RFC 1738 3.4.9: a URL that submits answers."""
+    """RFC 1738 section 3.4.9: a URL can submit an ASK form."""
     async with gopher() as peer, running(settings=inside(peer)) as (browser, _):
         url = f"{peer.url}order%09%09+%091%0D%0A+-1%0D%0A1000%20units%0D%0A.%0D%0A"
         assert 'action="/open"' not in (await browser.ask(at(url))).text
@@ -222,7 +227,7 @@ async def test_other_clients_have_a_way_of_their_own() -> None:
 
 
 async def test_a_link_that_may_not_be_opened_says_so_in_the_menu() -> None:
-    """As for who looks at it first: what they could decide to open stays a link."""
+    """A link that the user may still confirm in the preview stays a link."""
     menu = (
         "0Mail\tx\th.example\t25\n0Other\tx\th.example\t25\n0Fine\tx\th.example\t70\n"
         "0Inside\tx\t127.0.0.1\t70\n1Control\tx\x01y\th.example\t70\n"

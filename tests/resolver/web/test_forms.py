@@ -1,4 +1,4 @@
-"""Logins that are typed on pages: where they go, where they never stand, and who may give or forget them."""
+"""Logins, Gopher+ forms and searches on pages: their recipients, confirmation and secrecy."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RIGHT = f"Basic {b64encode(f'{USER}:{PASSWORD}'.encode()).decode()}"
 
 
 class Guarded:
-    """A server of http that shows nothing without a login; `asked` are the logins that came, by target."""
+    """An HTTP server that requires a login; `asked` holds the received logins, by target."""
 
     def __init__(self) -> None:
         self.port = 0
@@ -69,7 +69,7 @@ BOBS = ACCOUNTS[b"bob"].decode()
 
 
 async def log_in(browser: Browser, page: Answer, password: str = PASSWORD, user: str = USER) -> Answer:
-    """What the button does, up to the page that it leads to."""
+    """Submit the login form and follow its redirect."""
     csrf = browser.server.house.keys.csrf("/login")
     form = {"csrf": csrf, "login": page.field("login"), "user": user, "password": password}
     answer = await browser.post("/login", form)
@@ -96,7 +96,7 @@ async def test_a_login_opens_the_page_and_stands_nowhere() -> None:
         basic = RIGHT.removeprefix("Basic ")
         assert not any(word in text for text in shown for word in ("friend", basic))
         assert server.given[-1] == RIGHT
-        assert (await browser.typed(server.url)).status == 200  # it is held
+        assert (await browser.typed(server.url)).status == 200  # The login is remembered.
 
 
 async def test_a_wrong_one_is_not_sent_again_and_may_be_given_anew() -> None:
@@ -118,7 +118,7 @@ async def test_a_wrong_one_is_not_sent_again_and_may_be_given_anew() -> None:
 
 
 async def test_a_wrong_one_for_digest_is_given_anew(nursery: trio.Nursery) -> None:
-    """A server that did not take one password of a user takes another one."""
+    """A server that refused one password of a user can be given another one."""
     page = Page(b"the words of a document", guard=Guard(USER, PASSWORD))
     server = await serve_http(nursery, {"/a": page})
     async with running() as (browser, _):
@@ -129,7 +129,7 @@ async def test_a_wrong_one_for_digest_is_given_anew(nursery: trio.Nursery) -> No
 
 
 async def test_who_logged_in_before_is_not_who_asks_now(nursery: trio.Nursery) -> None:
-    """ftp logs a connection in and keeps it: after another login, or none, it is used no more."""
+    """FTP logs in a connection, and the pool keeps it: it is not reused after another login or none."""
     server = await serve_ftp(nursery)
     url = server.url("%2Fpub/a.txt", "bob@")
     async with running() as (browser, _):
@@ -161,7 +161,7 @@ async def test_what_is_forgotten_is_sent_no_more() -> None:
 
 
 async def test_it_goes_to_the_place_that_asked_and_to_no_other() -> None:
-    """Neither to another port, nor to what leads there; and the form names the place that gets it."""
+    """Neither another port nor the redirecting server gets the login; the form names its recipient."""
     async with guarded() as server, guarded() as other, guarded() as way, running() as (browser, _):
         way.leads_to = server.url
         page = await browser.typed(way.url)
@@ -214,7 +214,7 @@ async def test_no_form_where_the_url_has_a_password() -> None:
         assert (page.status, 'action="/login"' in page.text) == (403, False)
 
 
-# Searches and forms on pages: what a person types is sent when the person says so, once, and not before.
+# Searches and forms on pages: input is sent once, and only after the user confirms it.
 
 SAID = {
     "answer1": "Sam",
@@ -231,7 +231,7 @@ def allowing(server: GopherServer) -> Settings:
 
 
 async def asked(browser: Browser, server: GopherServer) -> Answer:
-    """The form, by the way that a person goes: the address bar, the item's page, its button."""
+    """Open the form as a user does: the address bar, the item's page, its button."""
     item = await browser.typed(f"gopher://127.0.0.1:{server.port}/0{'0/poll'}%09%09?")
     fields = {name: item.field(name) for name in ("url", "from")}
     return await browser.ask(f"/form?{urlencode(fields)}")
@@ -252,14 +252,14 @@ async def test_a_form_is_sent_after_it_was_looked_at(nursery: trio.Nursery) -> N
         assert (done.status, "Thank you." in done.text) == (200, True)
         before, _, said_back = done.text.partition('<pre class="text">')
         assert "speak friend" not in before
-        assert "speak friend" in said_back  # by the server itself
+        assert "speak friend" in said_back  # The server itself returns the answer.
         again = await browser.post("/send", said)
         assert (again.status, again.header("location")) == (303, "/")
         assert sum(BLOCK in bytes(heard) for heard in server.heard) == 1
 
 
 async def test_what_was_sent_is_told_beside_what_came_back(nursery: trio.Nursery) -> None:
-    """As on every other page: the octets, less what was typed hidden, also in what is taken away."""
+    """The page and its downloads show the bytes as on every other page; the hidden input is masked."""
     server = await serve(nursery)
     async with running(settings=allowing(server)) as (browser, told):
         form = await asked(browser, server)
@@ -292,7 +292,7 @@ async def test_what_no_form_can_hold_is_said_beside_the_questions(nursery: trio.
 
 
 async def test_where_forms_may_not_go_nothing_is_asked(nursery: trio.Nursery) -> None:
-    """S03: to port 70, or one that was allowed."""
+    """S03: forms go only to port 70 or to an allowed port."""
     server = await serve(nursery)
     async with running() as (browser, _):
         form = await asked(browser, server)
@@ -301,7 +301,7 @@ async def test_where_forms_may_not_go_nothing_is_asked(nursery: trio.Nursery) ->
 
 
 async def test_only_what_was_looked_at_is_sent(nursery: trio.Nursery) -> None:
-    """Neither an ID that nobody has nor one of another thing sends anything; nor does a GET."""
+    """An unknown ID, an ID of another object and a GET request send nothing."""
     server = await serve(nursery)
     async with running(settings=allowing(server)) as (browser, _):
         form = await asked(browser, server)

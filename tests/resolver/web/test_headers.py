@@ -1,4 +1,4 @@
-"""What answers say about themselves: all of them the same, whatever is asked."""
+"""Response headers of pages and documents: the same for every request, method and media type."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def assert_guarded(answer: Answer) -> None:
 
 
 async def every_answer(browser: Browser) -> list[Answer]:
-    """Pages, refusals, errors, and what the server itself answers."""
+    """Return pages, refusals, errors, and the responses of the HTTP server itself."""
     elsewhere = {"Sec-Fetch-Site": "cross-site"}
     return [
         await browser.ask("/"),
@@ -136,9 +136,9 @@ def test_a_value_is_of_ascii_that_is_seen(text: str) -> None:
     assert value
 
 
-# What a server calls its document, and what we call it: a type of our own table, or octets to be saved.
-# What it is called chooses a row and is never repeated; only the first octets make anything a picture or a
-# PDF.
+# The media type that a server declares, and the type sent to the browser. The declared type selects a row of
+# our table and is never repeated. An unknown type is sent as bytes to be saved. Only the first bytes make a
+# document a picture or a PDF.
 
 RUNS = b"<!doctype html><title>x</title><script>x</script><p>theirs</p>"
 LETTER = b"Subject: x\r\nContent-Type: text/html\r\n\r\n" + RUNS
@@ -150,8 +150,10 @@ HTML = "text/html; charset=utf-8"
 
 
 class Row(NamedTuple):
-    """What a server says and sends. `as_text`: our page has it as text; `shown`: what the content port says
-    of what may be looked at there."""
+    """A response of a server, and the expected presentation.
+
+    `as_text`: the page shows it as text. `shown`: the media type for display on the content port.
+    """
 
     said: str | None
     octets: bytes
@@ -161,7 +163,7 @@ class Row(NamedTuple):
 
 ROWS: Mapping[str, Row] = {
     "nothing": Row(None, RUNS, True, HTML),
-    "no slash": Row("html", RUNS, True, HTML),  # which is nothing
+    "no slash": Row("html", RUNS, True, HTML),  # A value without a slash is not a media type.
     "unknown": Row("unknown/unknown", RUNS, False),
     "text": Row("text/plain", RUNS, True),
     "text with controls": Row("text/plain", b"\x00\x01\x08" + RUNS, True),
@@ -189,7 +191,7 @@ ROWS: Mapping[str, Row] = {
 
 
 async def documents(browser: Browser, page: Answer) -> list[Answer]:
-    """All that the page has on the content port, and its page as its author wrote it."""
+    """Return every document on the content port that the page links, also from its author's view."""
     texts = [page.text]
     if (view := re.search(r'href="(/u/[^"]*[?;]view=page[^"]*)"', page.text)) is not None:
         texts.append((await browser.ask(unescape(view[1]))).text)
@@ -199,7 +201,7 @@ async def documents(browser: Browser, page: Answer) -> list[Answer]:
 
 
 def way(answer: Answer) -> str:
-    """To be looked at, or saved."""
+    """Return the disposition: "inline" or "attachment"."""
     return (answer.header("content-disposition") or "").partition(";")[0]
 
 
@@ -254,7 +256,7 @@ def names_of_types() -> Iterator[str]:
 
 @pytest.mark.parametrize("name", sorted(set(names_of_types())))
 def test_text_of_ours_has_its_charset(name: str) -> None:
-    """Without it browsers take UTF-8 for windows-1252, or guess."""
+    """Without a charset, browsers decode UTF-8 as windows-1252, or guess."""
     is_text = name.startswith("text/") or "xml" in name
     assert ("; charset=utf-8" in name) == is_text
 
@@ -275,7 +277,7 @@ def test_only_the_first_octets_make_a_picture(octets: bytes, media_type: str | N
     assert media_type_of(octets) == media_type
 
 
-#: What a browser that saves it keeps of a name (Chromium does of all these), and what we make of it first.
+#: File name sent by a server -> name in Content-Disposition. Chromium changes all these names when it saves.
 NAMES: Mapping[str, str] = {
     "con.txt": "_con.txt",
     "nul": "_nul",

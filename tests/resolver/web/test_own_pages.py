@@ -1,4 +1,4 @@
-"""Pages that are about no URL: what a person keeps, and what is saved."""
+"""Pages about the user's own data: bookmarks, transfers, settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of the links of a page before anybody follows one."""
+"""Links of a page: their policy verdicts, older articles of a group, and WAIS relevance feedback."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.resolver.web.client import Answer, running
 
 PLANS = Path(__file__).parents[3] / "fixtures" / "plans.jsonl"
 FOUND_IN = Referrer("gopher://h.example/1", "192.0.2.1")
-#: In place of what a URL has behind its host.
+#: Alternatives for the part of a URL after the host.
 PATHS = (
     "",
     "/",

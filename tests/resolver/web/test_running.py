@@ -1,4 +1,4 @@
-"""Where a window is found by programs of the same person, and by nobody else."""
+"""The file that announces a running web UI: read by programs of the same user only."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_what_says_nothing_is_none(text: str, place: Path) -> None:
     assert find_server() is None
 
 
-# -- the way in
+# The entry link
 
 
 async def test_who_has_read_it_has_a_way_in() -> None:
@@ -157,13 +157,13 @@ def test_where_nobody_listens_there_is_none(place: Path) -> None:
 @pytest.mark.skipif(not os.path.exists("/proc/net/tcp"), reason="the system has no table of connections")
 def test_a_listener_is_known_by_its_user() -> None:
     with socket.create_server((LOOPBACK, 0)) as own, socket.socket() as bound:
-        bound.bind(("", 0))  # a port at which nobody listens, whichever address others of this machine have
+        bound.bind(("", 0))  # Nothing listens on this port, at any address of this machine.
         assert is_listened_to_by_this_user(own.getsockname()[1])
         assert not is_listened_to_by_this_user(bound.getsockname()[1]), "nobody listens there"
 
 
 async def heard_by(listener: socket.socket) -> bytes:
-    """What is said to who listens there, by one who has read the file of a window that is gone."""
+    """Return the bytes that `entry` sends to this listener, after it read a stale file."""
     said = b""
     given: list[str | None] = []
 
@@ -185,7 +185,10 @@ async def heard_by(listener: socket.socket) -> bytes:
 
 
 async def test_nothing_is_said_to_another_user(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who took the port that a window has left, and waits for its secret. Without the look it comes."""
+    """The port of a stopped server may be taken by another user, to receive its secret.
+
+    Without the check of the listener's user the secret is sent.
+    """
     with socket.create_server((LOOPBACK, 0)) as listener:
         monkeypatch.setattr(windows, "is_listened_to_by_this_user", lambda port: False)
         assert await heard_by(listener) == b""

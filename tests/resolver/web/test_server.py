@@ -1,4 +1,4 @@
-"""Others than this machine are served: where they find it, what they hold, and what is asked of them then."""
+"""Web UI servers: access from other machines, TLS, the gateway, and limits of requests, time and memory."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_what_browsers_call_it(scheme: str, address: str, port: int, place: str)
 
 
 async def test_in_the_clear_the_cookie_is_one_that_browsers_take() -> None:
-    """`Secure` and its prefix would be dropped with the whole cookie. Nothing else of it is given up."""
+    """Browsers drop a cookie with `Secure` and its name prefix over HTTP. All other attributes stay."""
     async with running(public=True) as (browser, told):
         port = browser.server.house.port
         assert browser.cookie is not None
@@ -69,7 +69,7 @@ async def test_in_the_clear_the_cookie_is_one_that_browsers_take() -> None:
 
 
 async def test_in_the_clear_forms_still_prove_where_they_are_from() -> None:
-    """Browsers say nothing of that in `Sec-Fetch-Site` there."""
+    """Over HTTP browsers send no `Sec-Fetch-Site`."""
     async with running(public=True) as (browser, _):
         looked = await browser.look("gopher://192.0.2.1/1")
         form = {name: looked.field(name) for name in ("csrf", "from", "url")}
@@ -143,21 +143,21 @@ async def test_where_nobody_may_listen_that_is_said() -> None:
             raise AssertionError("listens")
 
 
-# The bytes of a stranger at the origin of our pages: a browser neither runs nor shows them.
+# Untrusted bytes at the origin of our pages: a browser neither runs nor shows them.
 
 HOSTILE = b"<script>alert(document.cookie)</script>"
 INSIDE = Settings(policy=Policy(allow_address=frozenset({"127.0.0.0/8"})))
 
 
 class TypedPage:
-    """A server that calls one page whatever the request names; `heard` are the requests."""
+    """An HTTP server that serves one page with the media type the path names; `heard` are the requests."""
 
     def __init__(self) -> None:
         self.port = 0
         self.heard: list[bytes] = []
 
     def address(self, secret: str, media_type: str = "") -> str:
-        """Of the gateway."""
+        """Return the path of this page at the gateway."""
         return f"/g/{secret}/{quote(f'http://{LOOPBACK}:{self.port}/{media_type}', safe='')}"
 
     async def answer(self, stream: trio.SocketStream) -> None:
@@ -190,7 +190,7 @@ def assert_neither_run_nor_shown(answer: Answer) -> None:
     ["text/html", "text/javascript", "image/svg+xml", "application/xhtml+xml", "application/pdf", ""],
 )
 async def test_gateway_for_a_browser_without_sec_fetch_answers_in_a_sandbox(media_type: str) -> None:
-    """Such is every browser over http at an address of the network."""
+    """Over HTTP, no browser sends these headers to an address of the network."""
     async with page_server() as peer, running(public=True, settings=INSIDE) as (browser, _):
         target = peer.address(browser.server.house.keys.gateway, media_type)
         answer = await browser.ask(target, {**UNSAID, "Cookie": ""})
@@ -219,7 +219,7 @@ async def test_gateway_asked_with_the_cookie_of_the_window_sends_nothing() -> No
         assert (await browser.ask(target, {**UNSAID, "Cookie": "a=b"})).status == 200
 
 
-# Who is slow, comes in numbers, or is sent too much: others still have their pages.
+# Slow clients, many clients, and clients that send too much: other clients still get their pages.
 
 MANY = 200
 
@@ -246,7 +246,7 @@ async def test_who_says_nothing_is_let_go(begun: bytes, monkeypatch: pytest.Monk
 
 
 async def test_who_drips_a_head_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is said a little at a time is still no request."""
+    """A head that arrives byte by byte is not a request."""
     monkeypatch.setattr(serve, "_IDLE", 1.0)
     async with running() as (browser, _):
         with trio.fail_after(HANG):
@@ -263,7 +263,7 @@ async def test_who_drips_a_head_is_let_go(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 async def stalled(port: int, head: str) -> trio.SocketStream:
-    """A reader who has the beginning of an answer, and takes no more."""
+    """Return a connection that read the beginning of a response and reads no more."""
     peer = trio.socket.socket()
     peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
     await peer.connect((LOOPBACK, port))
@@ -274,7 +274,7 @@ async def stalled(port: int, head: str) -> trio.SocketStream:
 
 
 async def test_who_stops_reading_holds_nothing_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server ends though somebody has half a page, or half a document."""
+    """The server stops although a client read only half of a page or of a document."""
     monkeypatch.setattr(listening, "_UNREAD", 200)
     monkeypatch.setattr(serve, "_GRACE", 0.2)
     lines = "".join(f"0Item {number} {'x' * 600}\titem{number}\t127.0.0.1\tPORT\n" for number in range(9_000))
@@ -296,7 +296,7 @@ async def test_who_stops_reading_holds_nothing_up(monkeypatch: pytest.MonkeyPatc
 
 
 async def test_no_more_than_so_many_requests_are_answered_at_a_time() -> None:
-    """Those of a server that never answers; one that is let go makes room."""
+    """The requests wait for a server that never answers; a closed connection frees its slot."""
     async with gopher() as peer, running(settings=inside(peer)) as (browser, told):
         peer.silent = True
         lines = (f"GET {at(peer.url)} HTTP/1.1", f"Host: {browser.server.house.place}")
@@ -308,7 +308,7 @@ async def test_no_more_than_so_many_requests_are_answered_at_a_time() -> None:
                 stream = await stack.enter_async_context(await trio.open_tcp_stream(LOOPBACK, port))
                 await stream.send_all(head.encode())
             with trio.fail_after(HANG):
-                while (await browser.ask("/")).status != 503:  # until the last of them has arrived
+                while (await browser.ask("/")).status != 503:  # All requests have arrived.
                     pass
             assert "too many concurrent requests" in told[-1]
             assert len(peer.heard) <= 6
@@ -317,7 +317,7 @@ async def test_no_more_than_so_many_requests_are_answered_at_a_time() -> None:
                 pass
 
 
-#: No page has room for one in a hundred of them.
+#: Lines of a menu. A page shows fewer than 1 % of them.
 MANY_LINES = 1_000_000 if FULL else 200_000
 
 
@@ -327,7 +327,7 @@ ENDLESS = {"items": b"0x\tx\tx\t70\r\n", "words": b"ix\t\t\t\r\n", "nothing": b"
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sampled(ENDLESS, lambda name: None))
 async def test_what_has_no_end_is_a_page_like_others(name: str) -> None:
-    """Of a menu of so many lines, as of a line that long."""
+    """The menu has this many lines, or one line of this length."""
     async with serving_octets(ENDLESS[name] * MANY_LINES + b"\r\n.\r\n") as url, running() as (browser, told):
         page = await browser.typed(url)
         assert len(page.body) <= 300_000
@@ -345,7 +345,7 @@ async def test_what_grows_when_it_is_unpacked_is_not(nursery: trio.Nursery) -> N
 
 @pytest.mark.parametrize("media_type", ["text/plain", "text/html", "message/rfc822"])
 async def test_of_a_long_text_a_part_is_shown(nursery: trio.Nursery, media_type: str) -> None:
-    """A part is what a browser lays out without a pause; nothing of a line's length makes it longer."""
+    """The limit is the size that a browser lays out without a pause; a long line does not raise it."""
     text = b"Subject: x\r\n\r\n" + b"words of nobody " * 250_000
     server = await http_server(nursery, {"/": HttpPage(text, media_type)})
     async with running() as (browser, _):
@@ -355,7 +355,7 @@ async def test_of_a_long_text_a_part_is_shown(nursery: trio.Nursery, media_type:
 
 @asynccontextmanager
 async def serving_octets(octets: bytes) -> AsyncIterator[str]:
-    """The URL of a gopher server that says that, and leaves when nobody listens."""
+    """Run a Gopher server that sends these bytes, until the client disconnects; yield its URL."""
 
     async def answer(stream: trio.SocketStream) -> None:
         await stream.receive_some()

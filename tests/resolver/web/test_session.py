@@ -1,4 +1,4 @@
-"""What is kept of long listings: as much as their pages show, and no more than there is room for."""
+"""Cached listings of a session, their limits, and pages that come from web archives."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_what_is_too_long_is_not_kept() -> None:
     assert found.find("x") is None
 
 
-# A window on archives: pages of what was kept, each with a line that says so and of what time it is.
+# Pages from archives: each says so, and names the time of the capture.
 
 PAGES = {
     "gopher://127.0.0.1/": ("A welcome text", "Test burrow (static map)"),

@@ -1,4 +1,4 @@
-"""Transfers as they are told to a page: what comes, who may hear it, and when a stream ends."""
+"""Transfers of the web UI: event streams, their access and end, and the ledger that later servers read."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _BY_SCRIPT = {"Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty"}
 
 
 class Slow:
-    """A server of http that sends half of a file, and the rest when it is told to."""
+    """An HTTP server that sends half of a file, and the rest once `rest` is set."""
 
     def __init__(self) -> None:
         self.port = 0
@@ -68,7 +68,7 @@ async def save(browser: Browser, url: str) -> None:
 
 
 class Heard:
-    """A stream as a browser hears it."""
+    """An event stream as a browser reads it."""
 
     def __init__(self, stream: trio.SocketStream) -> None:
         self._stream = stream
@@ -93,7 +93,7 @@ class Heard:
         return found
 
     async def rows(self) -> list[dict[str, Any]]:
-        """Those of the next message."""
+        """Return the rows of the next message."""
         while True:
             text = (await self._until(b"\n\n")).decode()
             lines = [line.strip("\r") for line in text.split("\n")]
@@ -104,14 +104,14 @@ class Heard:
                 return found
 
     async def until(self, state: str) -> dict[str, Any]:
-        """The first row of that state."""
+        """Return the first row in this state."""
         while True:
             for row in await self.rows():
                 if row["state"] == state:
                     return row
 
     async def end(self) -> None:
-        """A chunk of no length is the end (RFC 9112 7.1)."""
+        """Read to the end of the response: a chunk of length 0 (RFC 9112 section 7.1)."""
         await self._until(b"\r\n0\r\n\r\n")
 
 
@@ -165,7 +165,7 @@ async def test_where_nothing_is_under_way_there_is_nothing_to_hear() -> None:
 
 
 async def test_the_page_says_from_where_on_to_hear(here: Path) -> None:
-    """And without script it is asked for again by itself, as long as something is under way."""
+    """Without script the page refreshes while a transfer is running."""
     async with slow() as server, running() as (browser, _):
         await save(browser, server.url("a.txt"))
         page = (await browser.ask("/transfers")).text
@@ -222,7 +222,7 @@ async def test_what_a_stranger_calls_a_file_is_text() -> None:
 
 
 async def test_of_many_streams_the_oldest_ends(here: Path) -> None:
-    """Else they would hold all of a browser's connections to us."""
+    """Otherwise they would hold all connections of a browser to the server."""
     async with slow() as server, running() as (browser, _):
         await save(browser, server.url("a.txt"))
         async with AsyncExitStack() as stack:
@@ -236,7 +236,7 @@ async def test_of_many_streams_the_oldest_ends(here: Path) -> None:
 
 
 async def test_what_happens_while_something_is_sent_is_told_too(here: Path) -> None:
-    """Also when it is the last thing that happens."""
+    """The last event of a transfer is sent as well."""
     sent = b""
     async with slow() as server, Resolver(on_event=hear_transfer) as resolver, trio.open_nursery() as nursery:
         transfers = TransferQueue(resolver, nursery)
@@ -284,15 +284,15 @@ async def test_streams_end_with_the_server(here: Path) -> None:
         assert told == []
 
 
-# What another server knows of what was saved: the ledger, which outlives the one that wrote it.
+# The ledger outlives the server that wrote it; the next server shows its transfers.
 
-#: Seconds: while somebody asks all the time, the clock of the tests hardly goes, and nothing becomes due.
+#: Seconds. Under continuous requests the tests' clock hardly advances, and no timer expires.
 LOOK_AGAIN = 0.05
 
 
 @pytest.fixture
 def account_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where files are saved."""
+    """Return the directory that files are saved to."""
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     return tmp_path / "here"
@@ -309,7 +309,7 @@ def ledger(account_place: Path) -> str:
 
 
 async def rows(browser: Browser) -> list[str]:
-    """The states that the page has, the newest first."""
+    """Return the states on the page, the newest transfer first."""
     return re.findall(r'data-state="(\w+)"', (await browser.ask("/transfers")).text)
 
 
@@ -324,7 +324,7 @@ async def act(browser: Browser, **form: str) -> None:
 
 
 async def begun(browser: Browser, server: Slow, name: str) -> None:
-    """Half of it is here."""
+    """Start a transfer and wait until half of it arrived."""
     await save(browser, server.url(name))
     await until_half_is_here(browser)
 
@@ -344,7 +344,7 @@ async def test_what_was_begun_is_gone_on_with_by_another_server(ledger: str, acc
             page = (await browser.ask("/transfers")).text
             assert re.findall(r'data-state="(\w+)"', page) == ["paused"]
             assert ">resume</button>" in page
-            assert server.asked == asked  # nothing leaves before somebody says so
+            assert server.asked == asked  # The user has not resumed the transfer yet.
             server.rest.set()
             await act(browser, resume="1")
             await until(browser, lambda states: states == ["done"])
@@ -403,7 +403,7 @@ async def test_what_a_run_was_killed_behind_is_there_without_being_asked_for(led
 
 
 async def test_a_password_is_not_in_it(ledger: str, account_place: Path) -> None:
-    """So what needs one is not gone on with by another server, which says why."""
+    """A transfer that needs the password is not resumed by another server, which reports the reason."""
     async with slow() as server:
         url = server.url("a.txt").replace("http://", "http://sam:friend@")
         async with running(ledger=ledger) as (browser, _):
@@ -421,7 +421,7 @@ async def test_a_password_is_not_in_it(ledger: str, account_place: Path) -> None
 
 
 async def test_who_chose_it_is_not_forgotten(ledger: str, account_here: Path, tmp_path: Path) -> None:
-    """A local file that a page named stays refused, whoever goes on with it."""
+    """A local file that a page named stays refused when another server resumes the transfer."""
     (tmp_path / "secret").write_text("x")
     for run in (1, 2):
         async with running(ledger=ledger) as (browser, _):

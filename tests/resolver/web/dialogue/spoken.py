@@ -1,4 +1,4 @@
-"""Recordings made by hand, with a clock that goes on by a millisecond an event."""
+"""Recordings of hand-written events, with a clock that advances by 1 ms per event."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ URL = "ftp://h.example/a"
 
 
 def ticking() -> Callable[[], float]:
-    """Each look at it is a millisecond later."""
+    """Return a clock that advances by 1 ms per call."""
     ticks = count()
     return lambda: next(ticks) / 1000
 
@@ -26,7 +26,7 @@ def recorded(events: Iterable[Event]) -> RecordedExchange:
 
 
 def told(exchange: RecordedExchange) -> list[str]:
-    """A line a message: kind, who to whom, and what."""
+    """Return one line per message: kind, source and target, size, text."""
     lines = []
     for message in exchange.messages:
         way = f"{message.source or ''}>{message.target or ''}"

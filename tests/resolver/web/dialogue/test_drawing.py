@@ -1,4 +1,7 @@
-"""Diagram, table and JSON say the same, are well formed whatever was said, and need nothing else."""
+"""Drawings of exchanges: diagram, table and JSON agree and are well formed for any input.
+
+The files load no other file.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ PLANS = ("ftp://h.example/a", "https://h.example/a", "gopher://h:25/1x%0D%0A", "
 
 
 def said_by(text: str) -> list[Event]:
-    """A dialogue in which whatever is a stranger's is this."""
+    """Return the events of an exchange in which each untrusted text is this text."""
     octets = text.encode("utf-8", "surrogatepass")
     return [
         Started(text, 1),
@@ -58,8 +61,11 @@ def shown(exchange: RecordedExchange) -> str:
     "exchange", [recorded(TRANSFER), *(make_planned_exchange(resolver.explain(url)) for url in PLANS)]
 )
 def test_the_table_says_what_the_diagram_shows(exchange: RecordedExchange) -> None:
-    """Every line of the table stands in the diagram, in the same order, with its time; and no message is in
-    one of the three alone."""
+    """Compare the three forms of an exchange.
+
+    Each line of the table is in the diagram, in the same order, with its time. All three forms have the same
+    messages.
+    """
     drawn = [shape.text for shape in draw(exchange).shapes if shape.tag == "text"]
     joined = " ".join(drawn)
     at = 0
@@ -165,7 +171,7 @@ def test_all_of_a_diagram_is_within_it() -> None:
 def test_tls_is_a_bracket_from_where_it_begins_to_the_end_of_its_connection() -> None:
     drawing = draw(recorded([*TRANSFER, Closed(URL, False)]))
     brackets = [shape for shape in drawing.shapes if shape.tag == "path"]
-    assert len(brackets) == 2  # of both connections
+    assert len(brackets) == 2  # One for each connection.
     plain = draw(recorded([event for event in TRANSFER if not isinstance(event, TlsBegun)]))
     assert not [shape for shape in plain.shapes if shape.tag == "path"]
 

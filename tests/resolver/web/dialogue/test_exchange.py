@@ -1,4 +1,4 @@
-"""What is shown of what was said: no secret, nothing that drives or hides, at most so many cells."""
+"""Texts shown in an exchange: masked secrets, escaped control characters, at most `CELLS` cells a line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from resolver.web.dialogue.exchange import (
     wrap_text,
 )
 
-#: What leads a secret in, and what is left of it.
+#: Bytes with a secret, and their masked form.
 SECRETS = [
     (b"USER alice\r\n", b"USER ****\r\n"),
     (b"user alice\r\n", b"user ****\r\n"),
@@ -38,7 +38,7 @@ SECRETS = [
     (b"GET /a?token=abc&b=1 HTTP/1.1\r\n", b"GET /a?token=****&b=1 HTTP/1.1\r\n"),
     (b"GET /a?b=1&access_token=abc HTTP/1.1\r\n", b"GET /a?b=1&access_token=**** HTTP/1.1\r\n"),
 ]
-#: What looks like it and is no secret: a lesson on anonymous ftp would miss it.
+#: Bytes that resemble a secret. A reader who learns anonymous FTP needs them.
 PLAIN = [
     b"USER anonymous\r\n",
     b"USER ftp\r\n",
@@ -108,7 +108,7 @@ def test_nothing_drives_or_hides(text: str, expected: str) -> None:
 
 def test_a_preview_shows_what_a_person_can_read() -> None:
     assert preview(b"one\ntwo\nthree\nfour\n") == ("one", "two", "three")
-    assert preview("é".encode() * 300)[0].startswith("ééé")  # cut within a character
+    assert preview("é".encode() * 300)[0].startswith("ééé")  # Truncated within a character.
     assert preview(b"") == ()
     assert preview(bytes(range(128, 256)) * 4) == ()
     assert preview(b"0000000039z2wais        0\0\x16\x16demo\x14ferryo\x01") == (

@@ -1,4 +1,4 @@
-"""A plan in the form of what is said when it is carried out."""
+"""Plans drawn as exchanges, in the form of the recorded exchange."""
 
 from __future__ import annotations
 

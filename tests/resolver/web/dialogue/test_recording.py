@@ -1,4 +1,4 @@
-"""Events become messages: who said what to whom, when, on which connection, and how it ended."""
+"""Recordings: events become messages with source, target, time, connection and outcome."""
 
 from __future__ import annotations
 
@@ -107,13 +107,13 @@ def test_times_are_milliseconds_from_the_start() -> None:
     exchange = recorded(TRANSFER)
     times = [message.at for message in exchange.messages if message.at is not None]
     assert times == sorted(times)
-    assert times[0] == pytest.approx(1.0)  # the start itself says nothing
+    assert times[0] == pytest.approx(1.0)  # The start has no message.
     assert exchange.elapsed == pytest.approx(19.0)
     assert exchange.outcome == "done"
     assert not exchange.failed
 
 
-#: What happens, and what is told of it.
+#: Name of the case, events, expected messages.
 CASES: list[tuple[str, list[Event], list[str]]] = [
     (
         "a head and its body in one piece",
@@ -296,7 +296,7 @@ def test_of_very_many_messages_the_first_and_the_last_are_kept() -> None:
 
 
 def test_octets_are_counted_and_not_kept() -> None:
-    """However they are cut, a body is one message, and its beginning is all that is shown of it."""
+    """A body is one message, for any sizes of its segments, and only its beginning is shown."""
     pieces = [Received(URL, b"x" * 1000 + b"\n", data=True) for _ in range(5_000)]
     exchange = recorded([Connected(URL, "192.0.2.1", 4000, False, data=True), *pieces])
     assert len(exchange.messages) == 2
@@ -311,13 +311,13 @@ def test_a_failure_is_the_outcome() -> None:
     assert exchange.messages[-1].tone == "bad"
 
 
-# Of several retrievals at once each has its own recording.
+# Concurrent retrievals have separate recordings.
 
 SITE = {"/a": Page(b"aaa"), "/b": Page(b"bbbb"), "/to-a": moved("/a"), "/to-b": moved("/b")}
 
 
 async def test_what_goes_on_at_once_is_told_apart(nursery: trio.Nursery) -> None:
-    """Also a redirect to what somebody else asks for just then."""
+    """Two requests redirect to a URL that is fetched at the same time."""
     server = await serve(nursery, SITE)
     recordings = Recordings(ticking())
     async with resolver.Resolver(on_event=recordings.hear) as session, trio.open_nursery() as inner:
@@ -342,7 +342,7 @@ async def test_what_goes_on_at_once_is_told_apart(nursery: trio.Nursery) -> None
 async def test_a_block_hears_what_is_asked_for_in_it(nursery: trio.Nursery) -> None:
     server = await serve(nursery, SITE)
     async with resolver.Resolver(on_event=hear_here) as session:
-        await session.fetch(server.url("/b"))  # which nobody hears
+        await session.fetch(server.url("/b"))  # This request is not recorded.
         with recordings_recorded(ticking()) as recording:
             await session.fetch(server.url("/to-a"))
     exchange = recording.exchange()

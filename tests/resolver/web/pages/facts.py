@@ -1,4 +1,4 @@
-"""Pages of every kind, with one text in every field that a stranger writes."""
+"""Pages of every kind, with one text in each field that a server or the user fills."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def response(
     media_type: str | None = None,
     extra: Mapping[str, JsonValue] | None = None,
 ) -> Response:
-    """Every fact that is text is this one."""
+    """Return a response with this text in each text field."""
     return Response(
         kind=kind,
         media_type=text if media_type is None else media_type,
@@ -179,7 +179,7 @@ def _look(text: str, verdict: Verdict, action: str) -> WebPage:
     return look_page(text, plan, verdict, URL, place(text), meant=text, note=text)
 
 
-#: Each page by what stands in all of its fields.
+#: Name of a page -> function that renders the page with a text in all of its fields.
 PAGES: Mapping[str, Callable[[str], WebPage]] = {
     "directory": lambda text: directory_page(
         [entry(text, kind) for kind in Kind],
@@ -290,7 +290,7 @@ def _contents(part: object, shown: bool) -> str:
 
 
 def looked_at(text: str) -> WebPage:
-    """A URL as it is looked at before anything is sent."""
+    """Return the preview of a URL, before any request."""
     plan, verdict = explain(text), check(text)
     url = None if verdict.invalid else parse(text)
     return look_page(text, plan, verdict, url, place(text))

@@ -1,4 +1,4 @@
-"""What a page is made of, whatever its values: elements, and the names of their attributes."""
+"""The structure of a page without its values: its elements and the names of their attributes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 from resolver.web.pages.page import Breadcrumb, PageAddressBar, PageFrame, WebPage, render
 
-#: What a stranger may write to get out of a text, an attribute or a script (section 6, row 10).
+#: Untrusted texts that try to end a text, an attribute or a script.
 HOSTILE = (
     "<script>window.pwned=1</script>",
     '"onx="1" x=\'y\' onload=z ',

@@ -1,4 +1,4 @@
-"""Articles, mails and anything that calls itself one: any octets make a page."""
+"""Pages of articles and mails: every byte string is rendered as a page."""
 
 from __future__ import annotations
 

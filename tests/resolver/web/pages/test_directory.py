@@ -1,4 +1,4 @@
-"""Listings on pages: what is on one, in which order, and the ways to the others."""
+"""Pages of listings: their entries, the sort order, and links to the other pages."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_an_address_that_makes_no_sense_asks_for_the_first_page(
 
 
 def test_a_large_page_is_laid_out_in_groups() -> None:
-    """Never a row by itself: that is slower than none at all."""
+    """Groups are required: one group per row is slower than no groups."""
     entries = [
         Entry(name=f"{n}.txt", url=f"ftp://h.example/{n}.txt", kind=Kind.DOCUMENT) for n in range(1_050)
     ]

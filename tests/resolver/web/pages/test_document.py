@@ -1,4 +1,4 @@
-"""Which page a reply gets, and what each of them has to show."""
+"""Pages of responses: the template for each kind, and the contents of documents, menus and forms."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ PIECES = ("<", "<a ", "<!--", '<a href="', "&", "<![", "</", "<?", " ", "<pre> "
 
 @pytest.mark.parametrize("piece", sampled(PIECES, lambda piece: None, 4))
 def test_markup_without_end_is_read_once(piece: str) -> None:
-    """Each of them took Python's parser, or a pattern of blanks, minutes."""
+    """Python's parser, or a regular expression with blanks, took minutes for each of these inputs."""
     assert len(text_of_markup(piece * 300_000)) <= 300_000 * len(piece)
 
 
@@ -154,7 +154,7 @@ def test_urls_in_a_text_are_links() -> None:
 
 
 def test_a_menu_of_a_million_lines_is_a_page_like_others() -> None:
-    """Row 27 of what attacks it: what is sent is as long as a page, not as the menu."""
+    """The length of the response is bounded by the page, not by the menu."""
 
     class Million(list[Entry]):
         def __len__(self) -> int:
@@ -242,7 +242,7 @@ def test_a_form_has_a_field_for_each_question() -> None:
     ]
 
 
-# Media types that the window tells a browser, by the first octets of a document.
+# Media types that the web UI sends to a browser, by the first bytes of a document.
 
 SIGNATURES = {
     "image/png": [b"\x89PNG\r\n\x1a\n"],

@@ -1,4 +1,4 @@
-"""Threads are made of what strangers wrote: whatever that is, every article is there once."""
+"""Threads of a group: untrusted references place each article exactly once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ def article(number: int, message_id: str = "", *references: str) -> Entry:
 
 
 def drawn(*entries: Entry) -> list[str]:
-    """Each thread as numbers with a point for each step that they are deep; `!`: its parent is not here."""
+    """Return each thread as article numbers.
+
+    Each dot before a number is a level of depth. `!` marks an article whose parent is missing.
+    """
     return [
         " ".join("." * node.depth + node.entry.name + "!" * node.orphan for node in thread)
         for thread in threads(entries)
@@ -40,17 +43,20 @@ def drawn(*entries: Entry) -> list[str]:
             ["1 .2 ..3 .4"],
         ),
         ((article(1, "a"), article(2, "b")), ["2", "1"]),
-        ((article(1, "a"), article(2, "b"), article(3, "c", "a")), ["1 .3", "2"]),  # the newest answer leads
+        # The thread with the newest reply is first.
+        ((article(1, "a"), article(2, "b"), article(3, "c", "a")), ["1 .3", "2"]),
         ((article(2, "b", "gone"), article(3, "c", "gone", "b")), ["2! .3"]),
-        ((article(1, "a"), article(3, "c", "a", "gone")), ["1 .3!"]),  # below the nearest that is here
-        ((article(1, "a", "b"), article(2, "b", "a")), ["1 .2"]),  # a circle
+        # Below the nearest ancestor in the listing.
+        ((article(1, "a"), article(3, "c", "a", "gone")), ["1 .3!"]),
+        ((article(1, "a", "b"), article(2, "b", "a")), ["1 .2"]),  # A cycle.
         ((article(1, "a", "a"),), ["1!"]),
         (
             (article(1, "a"), article(2, "b", "c"), article(3, "c", "d"), article(4, "d", "b")),
             ["2 .4 ..3", "1"],
         ),
-        ((article(1, "a"), article(2, "a"), article(3, "c", "a")), ["1 .3", "2"]),  # one ID, twice
-        ((article(1), article(2), article(3, "", "")), ["3!", "2", "1"]),  # no IDs at all
+        # Two articles with the same ID.
+        ((article(1, "a"), article(2, "a"), article(3, "c", "a")), ["1 .3", "2"]),
+        ((article(1), article(2), article(3, "", "")), ["3!", "2", "1"]),  # Articles without IDs.
         ((article(1, "a"), article(2, "b", "<a>")), ["1 .2"]),
         (
             (Entry(name="1", kind=Kind.ARTICLE), Entry(name="2", kind=Kind.ARTICLE, extra={"references": 5})),
@@ -85,13 +91,13 @@ def test_a_thread_may_be_as_deep_as_a_group_is_large() -> None:
 
 
 def test_a_page_of_a_group_is_as_long_as_others() -> None:
-    """Also where one thread is longer: it goes on, on the next page."""
+    """A longer thread continues on the next page."""
     entries = [article(n, f"m{n}", f"m{n - 1}") for n in range(1, 1_201)]
     first, last = (
         rendered(group_page(entries, PageQuery(page=page, size=500), place("nntp://h.example/g")))
         for page in (1, 3)
     )
-    assert first.count('<a href="/u/') - 1 == 500 + 1  # breadcrumb and next
+    assert first.count('<a href="/u/') - 1 == 500 + 1  # Breadcrumb and link to the next page.
     assert "1199 replies" in first
     assert "thread, continued" in last
     assert ">subject 1200<" in last.replace("<bdi>", "").replace("</bdi>", "<")

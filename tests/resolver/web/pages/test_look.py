@@ -1,4 +1,4 @@
-"""What is pointed at, and what is never offered."""
+"""Previews and errors: the marked position, the buttons, and the breadcrumbs of a URL."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_what_may_be_opened_has_one() -> None:
 
 
 def test_a_password_is_shown_nowhere_but_in_what_is_sent_on() -> None:
-    """The button says the URL as it was given: nobody else sees that field."""
+    """The form contains the URL as it was entered: a hidden field is not displayed."""
     found = skeleton(rendered(looked_at("ftp://me:secret@h.example/x")))
     assert "secret" not in "".join(found.text)
     assert [value for value in found.values if "secret" in value] == ["ftp://me:secret@h.example/x"]

@@ -1,4 +1,4 @@
-"""Whatever a stranger writes in any field, a page has the elements and attributes that it would have had."""
+"""Templates: untrusted text in any field leaves the elements and attributes of a page unchanged."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from resolver.web.pages.page import static_file
 from tests.resolver.web.pages.facts import PAGES
 from tests.resolver.web.pages.skeleton import HOSTILE, rendered, skeleton
 
-#: What is opened without this program, and has its stylesheet within; its policy knows the digest of that.
+#: Files that open without this program and contain their stylesheet; their policy names its digest.
 STANDING_ALONE = {"exchange_page.html", "exchange.svg"}
 
 TEMPLATES = Path(resolver.web.__file__).parent / "templates"
@@ -36,7 +36,7 @@ def test_what_would_drive_or_hide_is_shown(name: str) -> None:
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_can_be_read_by_everybody(name: str) -> None:
-    """One heading of the first rank, every field with a label, no id twice, a way past what repeats."""
+    """The page has one h1, a label for each field, unique ids, and a link that skips repeated content."""
     found = skeleton(rendered(PAGES[name]("x")))
     tags = [tag for tag, _ in found.elements]
     assert tags.count("h1") == tags.count("main") == tags.count("title") == 1
@@ -48,11 +48,14 @@ def test_a_page_can_be_read_by_everybody(name: str) -> None:
         for tag, names in found.elements
         if tag in ("input", "select", "textarea") and "id" not in names and "aria-label" not in names
     ]
-    assert all(names[:2] == ("type", "name") for names in fields)  # hidden ones
+    assert all(names[:2] == ("type", "name") for names in fields)  # Hidden fields.
 
 
 def test_nothing_escapes_the_escaping() -> None:
-    """No filter or block that switches it off, no attribute without quotes, no style, no handler."""
+    """The templates have no filter or block that disables escaping.
+
+    They also have no unquoted attribute, no style and no event handler.
+    """
     for path in TEMPLATES.iterdir():
         source = path.read_text(encoding="utf-8")
         assert not re.search(r"\|\s*(?:safe|urlencode)|autoescape|Markup", source), path
@@ -72,7 +75,7 @@ def test_the_sheet_is_whole_and_names_nothing_elsewhere() -> None:
     assert {name for name in used if f".{name}" not in sheet} <= UNSTYLED
 
 
-#: Said for those who read pages by their names, tests among them.
+#: Classes without a style, for clients that read pages by class name, such as tests.
 UNSTYLED = {
     "exchange-page",
     "file",

@@ -1,4 +1,4 @@
-"""Markup of a stranger that is written anew: what is left of it, and that nothing in it names a host."""
+"""Sanitized markup: untrusted HTML and XML, rewritten so that no host is named."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def page(markup: str, *, is_xml: bool = False) -> str:
 
 
 class Reader(HTMLParser):
-    """What a browser would find in it."""
+    """The tags that a browser finds in the markup."""
 
     def __init__(self, markup: str) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class Reader(HTMLParser):
 
 
 def assert_names_nothing_elsewhere(markup: str) -> None:
-    """Neither to a reader of HTML, nor to one that takes each `<` for a tag."""
+    """Check the markup for a parser of HTML, and for one that reads each `<` as the start of a tag."""
     assert not any(map(LOADING.fullmatch, re.findall("</?([^\\s/>]*)", markup)))
     for tag, values in Reader(markup).tags:
         assert not LOADING.fullmatch(tag)
@@ -101,7 +101,7 @@ def test_allowed_markup_of_xml_has(markup: str, expected: str) -> None:
     assert page(markup, is_xml=True) == expected
 
 
-#: Of what tokenizers disagree about, in any order.
+#: Pieces that tokenizers disagree about, in any order.
 PIECES = st.lists(
     st.sampled_from(
         [
@@ -126,7 +126,7 @@ def test_allowed_markup_has_only_what_the_lists_have(pieces: list[str], is_xml: 
 
 
 def test_allowed_markup_escapes_what_could_begin_an_element_everywhere() -> None:
-    """Whatever a browser takes for text: each `<` begins a tag that was written here."""
+    """A browser may parse any of these places as text or markup: each `<` starts a tag of the sanitizer."""
     inside = "<iframe src=http://h/>"
     for markup in (
         f"<p title='{inside}'>",
