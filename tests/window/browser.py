@@ -1,8 +1,8 @@
-"""Debian's Chromium, driven by playwright: one for the tests of this folder, a context for each of them.
+"""Debian's Chromium, driven by Playwright: one browser for this folder, one context per test.
 
-Nothing that it does leaves this machine: no name is looked up but 127.0.0.1, and what browsers do for
-themselves is switched off. It runs without its own sandbox, which neither root nor most containers can have;
-it is shown nothing but pages of ours.
+The browser sends nothing off this machine. No host name is resolved except evil.example, and background
+requests of the browser are switched off. Chromium's own sandbox is off, because neither root nor most
+containers can use it. The browser opens only pages of the tests.
 """
 
 from __future__ import annotations
@@ -31,12 +31,13 @@ ARGUMENTS = (
     "--metrics-recording-only",
     "--no-first-run",
     "--no-pings",
-    "--renderer-process-limit=1",  # of a site: to begin a process takes longer than most of our pages
+    # One process for all sites: starting a process takes longer than most of our pages.
+    "--renderer-process-limit=1",
 )
-#: No name leads anywhere, but that of a stranger, who made it lead here.
+#: No host name resolves, except the attacker's, which the attacker points to this machine.
 NOWHERE = "MAP evil.example 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
 
-#: What axe takes for a barrier: none of these may be found.
+#: Impact levels of axe: a page must have no violation of these levels.
 GRAVE = ("serious", "critical")
 _WCAG = ("wcag2a", "wcag2aa", "wcag21aa", "wcag22aa")
 _FIND = """async ([tags, grave]) => {
@@ -44,14 +45,14 @@ _FIND = """async ([tags, grave]) => {
   return found.violations.filter(each => grave.includes(each.impact))
     .map(each => `${each.id} (${each.impact}): ${each.nodes.map(node => node.target)}`);
 }"""
-#: In milliseconds, as playwright counts. Whatever is waited for so long hangs.
+#: Milliseconds, the unit of Playwright. A longer wait is a hang.
 _PATIENCE = HANG * 1000
 
 Scheme: TypeAlias = Literal["light", "dark"]
 
 
 class Look(NamedTuple):
-    """How a person looks at a page."""
+    """The display settings of a browser."""
 
     width: int = 1600
     scheme: Scheme = "light"
@@ -63,7 +64,7 @@ class Look(NamedTuple):
         return "-".join([*words, *(["forced"] if self.forced else []), *([] if self.script else ["plain"])])
 
 
-#: Both widths, and each way of colouring at one of them.
+#: Both widths, and each color mode at one of them.
 LOOKS = (
     Look(320, "light"),
     Look(320, "dark", forced=True),
@@ -73,13 +74,13 @@ LOOKS = (
 
 
 def program() -> str | None:
-    """Where it is, None where it is not."""
+    """Return the path of Chromium, or None if it is not installed."""
     return shutil.which(PROGRAM)
 
 
 @contextmanager
 def running(path: str, *more: str) -> Iterator[Browser]:
-    """`more` are arguments of its command line."""
+    """Run a browser; `more` are command-line arguments."""
     expect.set_options(timeout=_PATIENCE)
     with sync_playwright() as playwright, launched(playwright.chromium, path, *more) as browser:
         yield browser
@@ -87,7 +88,7 @@ def running(path: str, *more: str) -> Iterator[Browser]:
 
 @contextmanager
 def launched(chromium: BrowserType, path: str, *more: str) -> Iterator[Browser]:
-    """Yield one more browser of a Playwright that runs."""
+    """Yield another browser of a running Playwright."""
     browser = chromium.launch(
         executable_path=path,
         args=[*ARGUMENTS, f"--host-resolver-rules={NOWHERE}", *more],
@@ -100,14 +101,14 @@ def launched(chromium: BrowserType, path: str, *more: str) -> Iterator[Browser]:
 
 
 class Viewer:
-    """Opens pages, each in a context of its own: no cookie, worker or cache of another test."""
+    """Opens each page in a separate context: no cookie, worker or cache of another test."""
 
     def __init__(self, browser: Browser) -> None:
         self._browser = browser
         self._contexts: list[BrowserContext] = []
 
     def page(self, look: Look | None = None, **more: Any) -> Page:
-        """`more` is what playwright's `new_context` takes."""
+        """Open a page; `more` are arguments of Playwright's `new_context`."""
         look = look or Look()
         context = self._browser.new_context(
             viewport={"width": look.width, "height": 900},
@@ -126,8 +127,10 @@ class Viewer:
 
 
 def barriers(page: Page) -> list[str]:
-    """What keeps people from using it, as axe finds it: rule, gravity, and where. Text is there
-    before its style sheet may be."""
+    """Return the accessibility violations that axe finds: rule, impact and elements.
+
+    The text of a page may arrive before its stylesheet, so this waits for the load event.
+    """
     page.wait_for_load_state()
     if page.evaluate("typeof axe") == "undefined":
         page.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8"))
@@ -136,6 +139,6 @@ def barriers(page: Page) -> list[str]:
 
 
 def overflow(page: Page) -> int:
-    """CSS pixels that the page is wider than the window."""
+    """Return how many CSS pixels the page is wider than the viewport."""
     page.wait_for_load_state()
     return int(page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"))

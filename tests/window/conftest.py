@@ -1,4 +1,4 @@
-"""Chromium, for the tests of this folder: where it is not there they are skipped, and say how to get it."""
+"""Chromium for the tests of this folder; without it they are skipped, with the command that installs it."""
 
 from __future__ import annotations
 
@@ -21,14 +21,17 @@ _HERE = "tests/window/"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """These first of all. A worker that has nothing left to do takes from the end of what another one has,
-    and would start a browser and the servers of this folder of its own for a few tests."""
+    """Run the tests of this folder first.
+
+    An idle worker takes tests from the end of another worker's queue. For a few tests it would then start its
+    own browser and servers.
+    """
     items.sort(key=lambda item: not item.nodeid.startswith(_HERE))
 
 
 @pytest.fixture(scope="package")
 def public() -> Iterator[Site]:
-    """A stranger's, which the browser takes for one of the public network."""
+    """Run an untrusted site that the browser treats as part of the public network."""
     with Site({}).running() as site:
         yield site
 
@@ -51,7 +54,7 @@ def viewer(chromium: Browser) -> Iterator[Viewer]:
 
 @pytest.fixture(scope="package")
 def places(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Places]:
-    """Mock servers of every scheme, and a directory of this machine."""
+    """Run mock servers of every scheme; return their URLs and a local directory."""
     folder = tmp_path_factory.mktemp("places")
     local = folder / "local"
     local.mkdir()
@@ -69,15 +72,17 @@ def stranger() -> Iterator[Site]:
 
 @pytest.fixture
 def target() -> Iterator[Site]:
-    """What must not be asked for."""
+    """Run a site that must not be requested."""
     with Site({"/secret": ("text/plain", "found")}).running() as site:
         yield site
 
 
 @pytest.fixture(scope="package")
 def open_house(chromium: Browser) -> Iterator[Opened]:
-    """Of a person who lets pages lead to this machine: there the policy refuses nothing, and what keeps
-    strangers out is the window itself."""
+    """Run a server whose policy lets pages link to this machine.
+
+    The policy refuses nothing here, so only the access rules of the web UI protect it.
+    """
     settings = Settings(policy=Policy(allow_address={"127.0.0.0/8"}))
     with served(settings=settings) as opened:
         yield opened
@@ -90,8 +95,7 @@ def window(chromium: Browser) -> Iterator[Opened]:
 
 
 class House(NamedTuple):
-    """A server whose person lets pages lead to the mock servers, where those are, and what a browser that has
-    entered holds."""
+    """A server whose policy allows the mock servers, their URLs, and the state of an entered browser."""
 
     window: Opened
     places: Places
@@ -107,6 +111,6 @@ def house(chromium: Browser, places: Places) -> Iterator[House]:
         page = viewer.page()
         enter(page, window)
         state = page.context.storage_state()
-        page.goto(f"{window.origin}/u/{quote(places['gopher'] + '/', safe='')}")  # so that there is a history
+        page.goto(f"{window.origin}/u/{quote(places['gopher'] + '/', safe='')}")  # Fills the history.
         viewer.close()
         yield House(window, {**places, "shelf": shelf.origin}, state)

@@ -1,10 +1,10 @@
-"""A page used with the keyboard alone."""
+"""Keyboard navigation of a page."""
 
 from __future__ import annotations
 
 from playwright.sync_api import Page, expect
 
-#: All that can be used and is seen; of buttons that exclude one another one is reached, and arrows go on.
+#: All visible, enabled controls. A radio group is reached at its checked button; arrow keys move within it.
 _USED = """() => {
   const seen = each => each.checkVisibility({visibilityProperty: true}) && !each.disabled;
   const all = [...document.querySelectorAll(
@@ -15,7 +15,7 @@ _USED = """() => {
   return all.filter(chosen);
 }"""
 _COUNT = f"() => ({_USED})().length"
-#: Who has the focus: its place among them, and whether that is seen.
+#: The focused control: its index among the controls, and whether its focus is visible.
 _FOCUS = f"""() => {{
   const at = ({_USED})().indexOf(document.activeElement);
   const style = getComputedStyle(document.activeElement);
@@ -26,8 +26,11 @@ _FOCUS = f"""() => {{
 
 
 def tabbed(page: Page) -> list[str]:
-    """What the Tab key misses on its way from the first control to the last, reaches out of order, or leaves
-    without an outline. What is within a frame or a player is the browser's."""
+    """Return the controls that Tab misses, reaches out of order or focuses without an outline.
+
+    Tab starts at the first control and ends at the last. The contents of frames and media players belong to
+    the browser.
+    """
     wanted = page.evaluate(_COUNT)
     page.evaluate("document.activeElement.blur()")
     reached: list[int] = []
@@ -40,7 +43,7 @@ def tabbed(page: Page) -> list[str]:
             reached.append(at)
     if page.locator(
         "iframe"
-    ).count():  # whose viewer takes the focus when it is ready, and not when it is its turn
+    ).count():  # The viewer in the frame takes the focus when it is ready, not when its turn comes.
         reached = sorted(set(reached))
     if reached != list(range(wanted)):
         wrong.append(f"{wanted} to be reached, in order; and these were: {reached}")
@@ -48,7 +51,7 @@ def tabbed(page: Page) -> list[str]:
 
 
 def press(page: Page, name: str) -> None:
-    """Tab to the control whose name, as it is read, begins so, and press Enter."""
+    """Tab to the control whose accessible name starts with this text, and press Enter."""
     for _ in range(page.evaluate(_COUNT) + 1):
         page.keyboard.press("Tab")
         read = page.evaluate("document.activeElement.textContent.replace(/\\s+/g, ' ').trim()")

@@ -1,4 +1,4 @@
-"""Every kind of page: where it is, what stands on it, and what a person presses to have it."""
+"""Every kind of page: its URL, its expected text, and the controls that lead to it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from tests.window.steps import open_at_once
 
 
 class Kind(NamedTuple):
-    """A page: `at` is a URL, or an address of ours; `presses` are the names of links and buttons in turn, and
-    `words` stand on what they lead to. A `typed` one is looked at first."""
+    """A page.
+
+    `at` is a URL, or a path of the web UI. `presses` are the names of links and buttons to press in turn.
+    `words` are the text of the last page. A `typed` URL is entered in the address bar.
+    """
 
     at: str
     words: str
@@ -24,7 +27,7 @@ class Kind(NamedTuple):
 
 
 GIF = bytes.fromhex("47494638396101000100800000000000ffffff21f90400000000002c00000000010001000002024401003b")
-#: What a server has that no mock server has: documents by what they are.
+#: Documents of each media type, which no mock server has.
 SHELF: Mapping[str, tuple[str, str] | Sent] = {
     "/picture": Sent("image/gif", GIF),
     "/paper": Sent("application/pdf", b"%PDF-1.4\n"),
@@ -87,7 +90,7 @@ KINDS: Mapping[str, Kind] = {
 }
 
 
-#: By what they are reached. A directory is one, whoever has it.
+#: Kinds of pages by their server. Directories are one family, on all servers.
 FAMILIES: Mapping[str, str] = {
     **dict.fromkeys(("{ftp}", "{http}", "{local}", "{prospero}"), "directories"),
     **{"{gopher}": "menus", "{nntp}": "news", "{shelf}": "documents", "{wais}": "results", "": "ours"},
@@ -95,12 +98,12 @@ FAMILIES: Mapping[str, str] = {
 
 
 def family(name: str) -> str:
-    """Which pages look much like this one. Of what is in no table there is nothing to show but why."""
+    """Return the family of similar pages; kinds outside the table only show a reason."""
     return FAMILIES.get(KINDS[name].at.partition("/")[0], "nothing to show")
 
 
 def visit(page: Page, window: Opened, places: Places, name: str) -> None:
-    """Go there, and wait until it is."""
+    """Open a page and wait for its expected text."""
     kind = KINDS[name]
     at = kind.at.format_map(places)
     if at.startswith("/"):

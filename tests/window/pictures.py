@@ -1,6 +1,7 @@
-"""`python -m tests.window.pictures`: the pictures of the README, as Chromium shows the pages: a gopher menu
-with its dialogue, and a newsgroup. What is on them is made up, and served by the mock servers of the house,
-at the ports of their schemes: as root.
+"""Screenshots for the README: `python -m tests.window.pictures`.
+
+Chromium shows a Gopher menu with its protocol exchange, and a newsgroup. Their contents are invented. The
+project's mock servers serve them at the default ports of the schemes, which requires root.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ MENU: Mapping[bytes, Item] = MappingProxyType(
     }
 )
 
-#: Number, the number that it answers, author, and subject.
+#: Article number, number of the parent article, author and subject.
 POSTS = (
     (4011, 0, "Ada Quist", "Which tide table do you trust?"),
     (4012, 4011, "Bo Lind", "Re: Which tide table do you trust?"),
@@ -94,7 +95,7 @@ def _post(number: int, answers: int, author: str, subject: str) -> Article:
 
 @contextmanager
 def serving() -> Iterator[tuple[str, str]]:
-    """The menu and the group."""
+    """Serve the menu and the group; yield their URLs."""
     begun: queue.Queue[tuple[str, str]] = queue.Queue()
     stop = trio.Event()
     token: list[trio.lowlevel.TrioToken] = []

@@ -1,4 +1,4 @@
-"""Peers of one answer, whatever they are asked: those whose every octet a test chooses."""
+"""Servers with one fixed response, for tests that choose every byte of it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 
 class Says:
-    """A gopher server that says `words`; `heard` is what it was asked."""
+    """A Gopher server that sends `words`; `heard` are the requests."""
 
     def __init__(self, words: bytes) -> None:
         self.heard: list[bytes] = []
@@ -22,7 +22,7 @@ class Says:
 
         class Server(socketserver.ThreadingTCPServer):
             def handle_error(self, *_: object) -> None:
-                """Who leaves early."""
+                """Ignore a client that disconnects early."""
 
         self.server = Server(("127.0.0.1", 0), Handler)
         self.url = f"gopher://127.0.0.1:{self.server.server_address[1]}/1"

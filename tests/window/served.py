@@ -1,5 +1,7 @@
-"""What a browser is pointed at: our server, and a site of a stranger's on another port. Each runs in a thread
-of its own, for playwright waits in ours."""
+"""Servers for the browser: the web UI, and untrusted sites on other ports.
+
+Each runs in a separate thread, because Playwright blocks the thread of the test.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ from tests.hang import HANG
 
 
 class Opened:
-    """A server that runs; `told` are the lines of its log."""
+    """A running server of the web UI; `told` are the lines of its log."""
 
     def __init__(self, server: WebServer, token: trio.lowlevel.TrioToken, told: list[str]) -> None:
         self._server = server
@@ -30,16 +32,19 @@ class Opened:
         self.told = told
         self.origin = server.house.origin
         self.content = server.content
-        #: What a browser that has entered holds; empty before the first one has.
+        #: The session cookies; empty until the first browser has entered.
         self.cookies: Sequence[Any] = ()
 
     def entry(self) -> str:
-        """An address that lets a browser in, once."""
+        """Return a link that lets a browser in, once."""
         entered: str = trio.from_thread.run_sync(self._server.entry, trio_token=self._token)
         return entered
 
     def keep(self, octets: bytes, media_type: str = headers.TEXT, *, inline: bool = True) -> str:
-        """Where the content port has that, as if a page of ours had brought it from elsewhere."""
+        """Store a document in the session and return its URL on the content port.
+
+        A page of the web UI stores fetched documents in the same way.
+        """
         document = ContentDocument(octets, media_type, "kept", inline)
         kept: str = trio.from_thread.run_sync(self._server.session.keep, document, trio_token=self._token)
         return f"{self.content}/d/{kept}/kept"
@@ -47,7 +52,7 @@ class Opened:
 
 @contextmanager
 def served(**wishes: Any) -> Iterator[Opened]:
-    """Our server, as long as the block runs."""
+    """Run a server of the web UI while the block runs."""
     begun: queue.Queue[Opened | BaseException] = queue.Queue()
     told: list[str] = []
     stop = trio.Event()
@@ -79,7 +84,7 @@ def served(**wishes: Any) -> Iterator[Opened]:
 
 
 class Sent(NamedTuple):
-    """What a site answers with."""
+    """A response of a site."""
 
     media_type: str = "text/plain"
     body: str | bytes = ""
@@ -88,8 +93,11 @@ class Sent(NamedTuple):
 
 
 class Site:
-    """A stranger's. `asked` are the requests that came, method and target, and `said` their headers;
-    `connections` counts whoever came and said nothing, too."""
+    """An untrusted site.
+
+    `asked` are the received requests, method and target. `said` are their headers. `connections` counts all
+    connections, also those without a request.
+    """
 
     def __init__(
         self, pages: Mapping[str, tuple[str, str] | Sent], secured: ssl.SSLContext | None = None
@@ -104,7 +112,8 @@ class Site:
             self._server.socket = secured.wrap_socket(self._server.socket, server_side=True)
         self._scheme = "http" if secured is None else "https"
         self.origin = f"{self._scheme}://127.0.0.1:{self.port}"
-        #: The same by a name, so that to a browser it is another site and not only another port.
+        #: The same server under a host name, so that it is another site for the browser, not only another
+        #: port.
         self.elsewhere = f"{self._scheme}://evil.example:{self.port}"
 
     def answer(self, target: str) -> Sent:
@@ -143,7 +152,7 @@ def _listening(site: Site) -> ThreadingHTTPServer:
         do_POST = do_HEAD = do_GET
 
         def log_message(self, format: str, *args: object) -> None:
-            """Nobody reads it."""
+            """Log nothing."""
 
     class Server(ThreadingHTTPServer):
         def verify_request(self, *_: object) -> bool:
@@ -151,6 +160,6 @@ def _listening(site: Site) -> ThreadingHTTPServer:
             return True
 
         def handle_error(self, *_: object) -> None:
-            """A browser that leaves early."""
+            """Ignore a browser that disconnects early."""
 
     return Server(("127.0.0.1", 0), Handler)

@@ -1,4 +1,4 @@
-"""What a person does with our pages."""
+"""Steps that a user takes on pages of the web UI."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from tests.window.served import Opened
 
 
 def enter(page: Page, window: Opened) -> None:
-    """Our first page, for a browser that has entered; who has just come in is there."""
+    """Open the first page, in a browser with the session cookie."""
     let_in(page, window)
     if page.url != f"{window.origin}/":
         page.goto(f"{window.origin}/")
 
 
 def let_in(page: Page, window: Opened) -> None:
-    """The first browser comes by the way in, another one with what that was given."""
+    """Give the browser the session cookie.
+
+    The first browser enters by the entry link; later browsers get its cookie.
+    """
     if window.cookies:
         page.context.add_cookies(window.cookies)
     else:
@@ -32,7 +35,7 @@ def come_in(page: Page, window: Opened) -> None:
 
 
 def look(page: Page, url: str) -> None:
-    """Typed into the address bar."""
+    """Type a URL into the address bar, and wait for its preview."""
     page.get_by_role("textbox", name="Address", exact=True).fill(url)
     page.get_by_role("button", name="Preview", exact=True).click()
     page.wait_for_url(re.compile(r"/look\?"))
@@ -40,14 +43,16 @@ def look(page: Page, url: str) -> None:
 
 
 def open_(page: Page, url: str) -> None:
-    """From a page of ours on."""
+    """Open a URL from a page of the web UI, through the address bar."""
     look(page, url)
     _open(page)
 
 
 def open_at_once(page: Page, window: Opened, url: str) -> None:
-    """The same for a browser that has entered, without the keys: the address that the bar leads to, asked for
-    by a page of ours, is what a person typed."""
+    """Open a URL as if typed, without the keyboard, in a browser with the session cookie.
+
+    A page of the web UI requests the address that the address bar leads to, which counts as typed.
+    """
     enter(page, window)
     with page.expect_navigation(url=re.compile(r"/look\?")):
         page.evaluate("at => { location = at }", f"/look?url={quote(url, safe='')}")

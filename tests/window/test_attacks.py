@@ -1,5 +1,7 @@
-"""What a stranger's page does to our ports, in a browser that a person has entered with. What counts is what
-came of it: nothing was fetched, and what was refused is in the log."""
+"""Attacks of an untrusted page on the ports of the web UI, in a browser that has its session cookie.
+
+The tests check the effects: nothing was fetched, and the log names each refused request.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ from tests.window.served import Opened, Sent, Site, served
 from tests.window.steps import come_in, enter, let_in
 from tests.window.threats import PLANTED, THREATS
 
-#: Everything that a page can make a browser ask for by itself; then its title says so.
+#: Every kind of request that a page can start without the user; at the end its title says so.
 _ATTACK = """<!doctype html><title>attacking</title><body><script>
 const target = TARGET;
 const settled = element => new Promise(done => {
@@ -86,14 +88,14 @@ ATTACKERS = (PORT, "another site", "a public site", "a secure site")
 
 @pytest.fixture(params=sampled(ATTACKERS, lambda name: name == PORT))
 def attacker(request: pytest.FixtureRequest) -> tuple[Site, str]:
-    """Where the attacking page is, and how the browser calls that: of the first the cookie goes along."""
+    """Return the site of the attacking page, and its origin; the cookie is sent only from the first."""
     name = {"a public site": "public", "a secure site": "secured"}.get(request.param, "stranger")
     found: Site = request.getfixturevalue(name)
     return found, found.elsewhere if request.param in ("another site", "a secure site") else found.origin
 
 
 def ours(window: Opened, target: Site) -> str:
-    """The address of ours that would fetch it."""
+    """Return the address of the web UI that would fetch the target."""
     return f"{window.origin}/u/{quote(target.origin + '/secret', safe='')}"
 
 
@@ -103,7 +105,7 @@ def attack(site: Site, origin: str, target: str) -> str:
 
 
 def entered(viewer: Viewer, window: Opened) -> Page:
-    """A page of a browser that has entered, and knows nothing of certificates."""
+    """Open a page in a browser that has the session cookie and accepts any certificate."""
     page = viewer.page(ignore_https_errors=True)
     let_in(page, window)
     del window.told[:]
@@ -118,12 +120,12 @@ def test_a_page_elsewhere_gets_nothing(
     expect(page).to_have_title("done")
     assert target.connections == 0
     assert all(line.startswith("refused ") for line in open_house.told)
-    # what is from the public network the browser itself keeps from this machine
+    # The browser itself keeps requests of the public network from this machine.
     assert attacker[0] is public or len(open_house.told) >= 12
 
 
 def test_without_the_rule_another_port_would_get_in(viewer: Viewer, stranger: Site, target: Site) -> None:
-    """What shows that the tests here look where it counts."""
+    """This shows that the test above can fail."""
     checks = tuple(check for check in CHECKS if check is not site)
     settings = Settings(policy=Policy(allow_address={"127.0.0.0/8"}))
     with served(checks=checks, settings=settings) as open_to_all:
@@ -133,7 +135,7 @@ def test_without_the_rule_another_port_would_get_in(viewer: Viewer, stranger: Si
     assert "GET /secret" in target.asked
 
 
-#: How a page leads a person away from itself.
+#: Ways in which a page leads the user to another address.
 _LEADS = {
     "link": '<a href="{url}" id="go">Win</a>',
     "window": '<a href="{url}" id="go" target="_blank" rel="opener">Win</a>',
@@ -144,8 +146,8 @@ _LEADS = {
 }
 
 
-#: One who has our cookie sent, and one who has not; what each way sends us is tried in every run
-#: (tests/resolver/web/test_access.py).
+#: An attacker whose requests carry the cookie, and attackers whose requests do not. Each run tests the
+#: requests of all these ways (tests/resolver/web/test_access.py).
 LED = sampled(
     [*((PORT, way) for way in _LEADS), *((each, "link") for each in ATTACKERS[1:])],
     lambda led: led[0] == PORT,
@@ -180,7 +182,7 @@ def test_who_is_led_here_is_asked_first(
     assert open_house.told == ["refused GET /u/" + line.partition("/u/")[2] for line in open_house.told]
 
 
-#: As in `LED`.
+#: The same sample as in `LED`.
 SENT = sampled(
     [
         (PORT, "script", "application/x-www-form-urlencoded"),
@@ -216,10 +218,10 @@ def test_a_form_of_a_stranger_does_nothing(
 
 
 def test_a_name_that_is_made_to_lead_here_leads_nowhere(viewer: Viewer, window: Opened) -> None:
-    """DNS rebinding: to the browser it is the stranger's own site."""
+    """DNS rebinding: for the browser, the server is the attacker's own site."""
     page = entered(viewer, window)
     port = urlsplit(window.origin).port
-    with pytest.raises(Error, match="ERR_HTTP_RESPONSE_CODE_FAILURE"):  # 421, without a word
+    with pytest.raises(Error, match="ERR_HTTP_RESPONSE_CODE_FAILURE"):  # Status 421 with an empty body.
         page.goto(f"http://evil.example:{port}/")
     assert any("evil.example" in line for line in window.told)
 
@@ -229,7 +231,7 @@ NAMES = ("localhost", "x.localhost", "0.0.0.0", "[::ffff:7f00:1]", "evil.example
 
 @pytest.mark.parametrize("name", sampled(NAMES, lambda name: None))
 def test_other_names_of_this_machine_are_none_of_ours(name: str, viewer: Viewer, window: Opened) -> None:
-    """Whatever the browser connects to, or does not: our pages are nowhere but at the numeric place."""
+    """The browser may connect or not: the pages are only at the numeric address."""
     page = entered(viewer, window)
     with pytest.raises(Error):
         page.goto(f"http://{name}:{urlsplit(window.origin).port}/")
@@ -258,7 +260,8 @@ def test_the_way_in_is_good_once_and_nowhere_to_be_found(
     )
     assert token not in seen
     assert token not in page.content()
-    assert page.evaluate("history.length") == 2  # an empty page, and ours: the entry was replaced
+    # An empty page and the first page: the entry link was replaced.
+    assert page.evaluate("history.length") == 2
     page.get_by_role("link", name="history", exact=True).click()
     expect(page.get_by_role("heading", level=1)).to_be_visible()
     assert token not in page.content()
@@ -272,7 +275,7 @@ def test_the_way_in_is_good_once_and_nowhere_to_be_found(
 
 
 def in_a_frame(page: Page, origin: str, stranger: Site, address: str) -> str:
-    """Where a frame of a stranger's page ends up that is to show us, after it has loaded."""
+    """Return the final address of a frame on the untrusted page that tries to load this address."""
     stranger.pages["/"] = ("text/html", f'<!doctype html><title>x</title><iframe src="{address}"></iframe>')
     page.goto(f"{origin}/")
     (frame,) = page.frames[1:]
@@ -283,7 +286,7 @@ def in_a_frame(page: Page, origin: str, stranger: Site, address: str) -> str:
 def test_nobody_puts_our_pages_into_a_frame(
     elsewhere: bool, viewer: Viewer, window: Opened, stranger: Site
 ) -> None:
-    """Nor what came from elsewhere, which only our own page frames."""
+    """Only pages of the web UI can frame the content port."""
     page = entered(viewer, window)
     origin = stranger.elsewhere if elsewhere else stranger.origin
     kept = window.keep(b"words")
@@ -322,8 +325,10 @@ def test_lead_gives_the_browser_a_page_on_the_disk_that_lets_it_in(
 def test_a_cookie_that_another_port_has_set_lets_nobody_in(
     viewer: Viewer, window: Opened, stranger: Site
 ) -> None:
-    """Cookies ignore ports: a server of another one overwrites ours. That is a refusal, and no new
-    session; who has a way in is let in again."""
+    """Cookies ignore ports, so a server at another port can overwrite the session cookie.
+
+    The result is a refusal, not a new session. A user with an entry link is let in again.
+    """
     page = entered(viewer, window)
     name = f"__Host-resolve-{urlsplit(window.origin).port}"
     stranger.pages["/"] = Sent(
@@ -343,7 +348,7 @@ def test_a_page_on_another_port_neither_reads_nor_writes_our_cookie(
     viewer: Viewer, window: Opened, stranger: Site
 ) -> None:
     page = entered(viewer, window)
-    (cookie,) = page.context.cookies()  # asked for an address, some versions leave out what is secure
+    (cookie,) = page.context.cookies()  # For a given address, some versions omit secure cookies.
     stranger.pages["/"] = ("text/html", "<title>x</title>")
     page.goto(f"{stranger.origin}/")
     assert (
@@ -364,7 +369,7 @@ def test_a_page_on_another_port_neither_reads_nor_writes_our_cookie(
 
 
 def test_our_port_is_nobodys_proxy(viewer: Viewer, window: Opened, target: Site) -> None:
-    """Of a browser that was told that it is one: for names, and by a tunnel."""
+    """The browser is configured to use the port as a proxy, for host names and for tunnels."""
     del window.told[:]
     page = viewer.page(proxy={"server": window.origin})
     with pytest.raises(Error):
@@ -372,13 +377,13 @@ def test_our_port_is_nobodys_proxy(viewer: Viewer, window: Opened, target: Site)
     with pytest.raises(Error, match="ERR_TUNNEL_CONNECTION_FAILED"):
         page.goto(f"https://evil.example:{target.port}/secret")
     assert target.connections == 0
-    assert {line.split()[1] for line in window.told} == {"GET", "CONNECT"}  # some more than once
+    assert {line.split()[1] for line in window.told} == {"GET", "CONNECT"}  # Some are logged more than once.
     assert all(line.startswith("refused ") for line in window.told)
 
 
 @pytest.mark.slow
 def test_a_worker_that_another_program_left_at_our_port_is_gone(viewer: Viewer) -> None:
-    """At a port that is fixed: it answered before us, and would see our addresses."""
+    """The worker of a previous server at a fixed port would answer first and see our addresses."""
     page = viewer.page()
     with Site(
         {
@@ -393,23 +398,23 @@ def test_a_worker_that_another_program_left_at_our_port_is_gone(viewer: Viewer) 
         assert page.evaluate("navigator.serviceWorker.getRegistrations().then(found => found.length)") == 1
     with served(port=before.port) as window:
         enter(page, window)
-        page.evaluate(  # the browser asks for the worker's script anew once the page is there
+        page.evaluate(  # The browser requests the worker's script again once the page is loaded.
             """async () => {
               while ((await navigator.serviceWorker.getRegistrations()).length)
                 await new Promise(done => setTimeout(done, 50));
             }"""
         )
-        page.goto("about:blank")  # it goes with the last page that it had
+        page.goto("about:blank")  # The worker stops when its last page is closed.
         page.goto(f"{window.origin}/")
         assert page.evaluate("navigator.serviceWorker.controller") is None
 
 
-# No threat is without a test, and no rule without one that misses it. That they are there is what is looked
-# at here; that they find what they should is said by those of `PLANTED`.
+# Each threat has a test, and each rule has a test that fails without the rule. Here only their existence is
+# checked; the tests in `PLANTED` show that they find their threat.
 
 
 def is_test(name: str) -> bool:
-    """Is there such a test, which pytest finds?"""
+    """Return whether this test exists and pytest collects it."""
     module, _, function = name.partition(":")
     return function.startswith("test_") and callable(
         getattr(import_module(f"tests.{module}"), function, None)
@@ -439,7 +444,7 @@ def test_a_test_that_is_not_there_is_missed() -> None:
     assert is_test("window.test_attacks:test_each_threat_has_its_number")
 
 
-# When a process of the browser dies, that is told from a page that fails.
+# A crash of a browser process is distinguished from a failing page.
 
 
 def crashed(viewer: Viewer) -> Page:

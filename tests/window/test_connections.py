@@ -1,6 +1,8 @@
-"""What a browser connects to, and which names it looks up, while a document is shown as a page: nothing and
-none. A request comes late, and may not come at all; so each way to name a host has a listening socket of its
-own, and the log of Chromium's network says which names it was about."""
+"""Documents shown as a page: the browser makes no connection and no DNS lookup.
+
+A request arrives late, or never. So each element that names a host has its own listening socket, and
+Chromium's network log shows the names.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from tests.window.browser import Viewer, launched, program
 from tests.window.served import Opened, Site, served
 from tests.window.steps import open_at_once
 
-#: Of HTML; `URL` names a host.
+#: Elements of HTML; `URL` names a host.
 ELEMENTS: Mapping[str, str] = {
     "img": '<img src="URL">',
     "img srcset": '<img srcset="URL 2x">',
@@ -60,7 +62,7 @@ ELEMENTS: Mapping[str, str] = {
     "a": '<a href="URL" ping="URL">x</a>',
     "form": '<form action="URL"><input></form>',
 }
-#: Documents by themselves.
+#: Complete documents.
 DOCUMENTS: Mapping[str, tuple[str, str]] = {
     "frame": ("text/html", '<frameset><frame src="URL"></frameset>'),
     "meta refresh": ("text/html", '<meta http-equiv="refresh" content="0;url=URL"><p>x'),
@@ -77,7 +79,7 @@ DOCUMENTS: Mapping[str, tuple[str, str]] = {
     "iframe of XML": ("text/xml", '<w xmlns:h="http://www.w3.org/1999/xhtml"><h:iframe src="URL"/></w>'),
     "sheet of XML": ("text/xml", '<?xml-stylesheet type="text/xsl" href="URL"?><w/>'),
 }
-#: Those that Chromium connects to although the policy of the document forbids them, where all is called HTML.
+#: Elements to which Chromium connects against the document's policy, when all documents are sent as HTML.
 CONNECTED = frozenset(
     {
         *("iframe", "iframe lazy", "iframe sandbox", "iframe srcdoc", "iframe in svg", "iframe in noscript"),
@@ -89,7 +91,7 @@ NAME = "name.example"
 
 
 class Listeners:
-    """A socket for each name, at which nobody answers."""
+    """A listening socket for each name, which never answers."""
 
     def __init__(self, stack: ExitStack) -> None:
         names = (*ELEMENTS, *DOCUMENTS)
@@ -103,7 +105,7 @@ class Listeners:
         return f"http://127.0.0.1:{self._by_name[name].getsockname()[1]}/"
 
     def connected(self) -> set[str]:
-        """The names of those that a connection waits at."""
+        """Return the names of the sockets with a waiting connection."""
         return {name for name, each in self._by_name.items() if seen(each)}
 
 
@@ -115,9 +117,9 @@ def listeners() -> Iterator[Listeners]:
 
 @contextmanager
 def logged(chromium: Browser, log: Path) -> Iterator[Browser]:
-    """Yield a Chromium that logs its network events, started by the Playwright of another one.
+    """Yield a Chromium that logs its network events, started by the Playwright of another browser.
 
-    A thread has one Playwright at most: a second one fails inside the event loop of the first.
+    A thread has at most one Playwright: a second one fails inside the event loop of the first.
     """
     path = program()
     assert path is not None
@@ -126,7 +128,7 @@ def logged(chromium: Browser, log: Path) -> Iterator[Browser]:
 
 
 def show_all(browser: Browser, window: Opened, site: Site, listeners: Listeners) -> None:
-    """Each document as a page; each element twice, the second time with the host `NAME`."""
+    """Show each document as a page; show each element twice, the second time with the host `NAME`."""
     named = [text.replace("URL", f"http://{NAME}/") for text in ELEMENTS.values()]
     html = "".join([text.replace("URL", listeners.url(name)) for name, text in ELEMENTS.items()] + named)
     site.pages["/elements"] = ("text/html", f"<!doctype html><title>x</title><body>{html}")
@@ -141,7 +143,7 @@ def show_all(browser: Browser, window: Opened, site: Site, listeners: Listeners)
         page.get_by_role("link", name="as page", exact=True).click()
         page.wait_for_load_state()
         page.mouse.move(300, 400)
-        page.goto(f"{site.origin}/end")  # what was connected to before has been connected to before
+        page.goto(f"{site.origin}/end")  # All earlier connections arrive before this one.
     viewer.close()
 
 
@@ -158,7 +160,7 @@ def test_document_as_a_page_connects_nowhere_and_looks_up_no_name(
 def test_document_that_is_not_written_anew_connects(
     chromium: Browser, listeners: Listeners, stranger: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What shows that the test above looks where it counts."""
+    """This shows that the test above can fail."""
     monkeypatch.setattr(document, "allowed_markup", lambda markup, is_xml: markup)
     with logged(chromium, tmp_path / "log") as browser, served() as window:
         show_all(browser, window, stranger, listeners)

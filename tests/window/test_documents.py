@@ -1,6 +1,7 @@
-"""What a stranger's document does on the port that shows it: it runs nothing, asks nobody, leads nowhere, and
-reads nothing of ours. Each rule that keeps it so is taken out once, and then the same document gets
-through."""
+"""Untrusted documents on the content port: they run no code, send no request, and cannot leave or read pages.
+
+Each rule that ensures this is removed once; then the same document succeeds.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from tests.window.browser import Viewer
 from tests.window.served import Opened, Sent, Site, served
 from tests.window.steps import enter, let_in, open_at_once
 
-#: All by which a document can run, ask, send and leave. What is to be clicked has an id.
+#: All elements that can run code, send requests, or leave the page. Elements to click have an id.
 _HTML = """<html xmlns="http://www.w3.org/1999/xhtml"><head><title>theirs</title>
 <link rel="stylesheet" href="SITE/css"/><link rel="prefetch" href="SITE/prefetch"/>
 <link rel="preload" as="script" href="SITE/preload"/><link rel="modulepreload" href="SITE/module"/>
@@ -61,7 +62,7 @@ trailer<</Root 1 0 R>>"""
 
 
 class Kind(NamedTuple):
-    """A document, and what a person clicks in it."""
+    """A document, and the ids of the elements to click in it."""
 
     media_type: str
     text: str
@@ -79,14 +80,15 @@ KINDS: Mapping[str, Kind] = {
 
 
 def shown(page: Page, window: Opened, site: Site, kind: Kind) -> Frame:
-    """The document in its frame, on our page about it."""
+    """Show the document in its frame, on the page about it."""
     site.pages["/theirs"] = (kind.media_type, kind.text.replace("SITE", site.origin))
     open_at_once(page, window, f"{site.origin}/theirs")
     if kind.media_type != "application/pdf":
         page.get_by_role("link", name="as page", exact=True).click()
     framed = page.locator("iframe")
     expect(framed).to_have_attribute("title", "Content of the document")
-    assert framed.get_attribute("sandbox") is None  # with it there is no viewer for PDF
+    # With a `sandbox` attribute the browser has no PDF viewer.
+    assert framed.get_attribute("sandbox") is None
     page.wait_for_load_state()
     handle = framed.element_handle()
     assert handle is not None
@@ -96,14 +98,14 @@ def shown(page: Page, window: Opened, site: Site, kind: Kind) -> Frame:
 
 
 def attempts(page: Page, frame: Frame, site: Site, kind: Kind) -> set[str]:
-    """What the site is asked for by the document, whatever a person clicks in it."""
+    """Click the elements of the document, and return all its requests to the site."""
     for name in kind.clicked:
         if frame.is_detached() or not frame.locator(f"#{name}").count():
-            break  # it has left
+            break  # The frame left the document.
         frame.locator(f"#{name}").click(no_wait_after=True)
     site.pages["/end"] = ("text/plain", "the end")
     other = page.context.new_page()
-    other.goto(f"{site.origin}/end")  # what was asked for before has come before
+    other.goto(f"{site.origin}/end")  # All earlier requests arrive before this one.
     return {*site.asked} - {"GET /theirs", "GET /end", "GET /favicon.ico"}
 
 
@@ -116,7 +118,7 @@ def test_a_document_runs_nothing_asks_nobody_and_stays(
     page.on("download", lambda begun: downloads.append(begun))
     frame = shown(page, window, stranger, KINDS[name])
     there = page.url
-    if name not in ("PDF", "XML"):  # without its sheet there is nothing of it
+    if name not in ("PDF", "XML"):  # Without its stylesheet the document shows nothing.
         expect(frame.locator(":root")).to_contain_text("words of a stranger")
         assert frame.evaluate("document.title") != "ran"
     assert attempts(page, frame, stranger, KINDS[name]) == set()
@@ -126,7 +128,7 @@ def test_a_document_runs_nothing_asks_nobody_and_stays(
 
 @pytest.mark.parametrize("name", sampled(["HTML", "XHTML", "SVG"], lambda name: None))
 def test_opened_alone_it_does_no_more(name: str, viewer: Viewer, window: Opened, stranger: Site) -> None:
-    """The header holds where no frame does."""
+    """The header applies outside a frame as well."""
     kind = KINDS[name]
     page = viewer.page()
     let_in(page, window)
@@ -141,7 +143,7 @@ def test_opened_alone_it_does_no_more(name: str, viewer: Viewer, window: Opened,
 def without(
     headers_of: Callable[[str], Mapping[str, str]], *directives: str
 ) -> Callable[[str], dict[str, str]]:
-    """The headers, without those directives of their policy."""
+    """Return the function of the headers without these directives of their policy."""
 
     def made(place: str) -> dict[str, str]:
         said = dict(headers_of(place))
@@ -155,7 +157,7 @@ def without(
 
 
 def as_it_came(markup: str, is_xml: bool) -> str:
-    """In place of markup that is written anew: what else keeps a document from leaving is seen by itself."""
+    """Replace the sanitizer, so that only the other rules restrain a document."""
     return markup
 
 
@@ -177,7 +179,7 @@ def test_without_the_sandbox_a_document_would_leave(
 def test_without_the_policy_of_its_frame_a_link_would_leave_it(
     viewer: Viewer, stranger: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The document's own header says nothing of links within the frame."""
+    """The document's own header does not restrict links within the frame."""
     monkeypatch.setattr(
         headers, "make_page_headers", without(headers.make_page_headers, "frame-src", "default-src")
     )
@@ -200,7 +202,8 @@ def test_without_the_policy_of_the_document_it_would_ask_elsewhere(
             page.goto(bare.keep(KINDS["SVG"].text.replace("SITE", stranger.origin).encode(), headers.SVG))
 
 
-#: What a script of a document would get, if one ran: a driver's runs where theirs do not.
+#: Data that a script of a document could read. The script of the test driver runs where scripts of documents
+#: do not.
 _READING = """async other => {
   const tried = async what => { try { return await what(); } catch (error) { return error.name; } };
   return [
@@ -222,7 +225,7 @@ def test_a_document_reads_neither_another_one_nor_what_browsers_keep(viewer: Vie
     page.goto(one)
     read = page.evaluate(_READING, other)
     assert read[:4] == ["TypeError", "SecurityError", "SecurityError", "SecurityError"]
-    assert read[4] in ("SecurityError", "TypeError")  # there is no container at all
+    assert read[4] in ("SecurityError", "TypeError")  # The document has no service worker container.
     assert read[6] == "null"
 
 
@@ -247,7 +250,7 @@ def test_our_own_pages_have_no_worker_either(viewer: Viewer, window: Opened) -> 
     assert why == "SecurityError"
 
 
-#: What a server may call a page that runs; `shown` is what stands on our page of it.
+#: Media types that a server may declare for a page with a script, and the page.
 _RUNS = b"<!doctype html><title>x</title><script>document.title = 'ran'</script><p>theirs</p>"
 SNIFFED: Mapping[str, tuple[str, bytes]] = {
     "no type": ("", _RUNS),
@@ -274,7 +277,7 @@ SNIFFED: Mapping[str, tuple[str, bytes]] = {
 def test_nothing_is_taken_for_a_page_that_runs(
     name: str, viewer: Viewer, window: Opened, stranger: Site
 ) -> None:
-    """Neither on our page, nor in a frame of it, nor where its octets are."""
+    """No page, frame or document runs the script."""
     media_type, octets = SNIFFED[name]
     stranger.pages["/theirs"] = Sent(media_type, octets.decode("latin-1").encode("latin-1"))
     page = viewer.page()
@@ -293,6 +296,6 @@ def test_nothing_is_taken_for_a_page_that_runs(
         assert "ran" not in [frame.title() for frame in page.frames]
     other = page.context.new_page()
     for place in places:
-        with suppress(Error):  # a download shows nothing
+        with suppress(Error):  # A download shows no page.
             other.goto(place)
         assert (place, other.title()) != (place, "ran")

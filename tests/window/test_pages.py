@@ -1,4 +1,7 @@
-"""Every kind of page, as people see it: narrow and wide, dark and light, forced colours, without script."""
+"""Every kind of page in Chromium: narrow and wide, dark and light, forced colors, without script, printed.
+
+Also here: the protocol exchange beside a page, the keyboard, a Gopher+ form and a login.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +23,12 @@ from tests.window.kinds import KINDS, family, visit
 from tests.window.served import Opened, Site, served
 from tests.window.steps import enter, look, open_, open_at_once
 
-#: What the browser says by itself: of an answer that is an error, and in its viewer for PDF.
+#: Console messages of the browser itself: about an error status, and from its PDF viewer.
 OTHERS = re.compile("status of|Failed to execute 'postMessage'|^Assertion failed$")
 
 
 def check(page: Page) -> None:
-    """At both widths, in each colouring: the four that differ."""
+    """Check accessibility and width at both widths, in each of the color modes that differ."""
     assert barriers(page) == []
     assert overflow(page) <= 0
     page.emulate_media(color_scheme="dark")
@@ -38,20 +41,20 @@ def check(page: Page) -> None:
 
 
 def halved(half: int) -> list[str]:
-    """Choose one kind of every other family, beginning with the first or the second one."""
+    """Choose one kind of every other family, beginning with the first or the second family."""
     families = list(dict.fromkeys(map(family, KINDS)))[half::2]
     kinds = [kind for kind in KINDS if FULL or family(kind) in families]
     return sampled(kinds, family)
 
 
-#: Of each family one, with script or without.
+#: One kind of each family, with script or without.
 TRIED = halved(0)
 TRIED_PLAIN = halved(1)
 
 
 @pytest.mark.parametrize("kind", TRIED)
 def test_everybody_can_read_and_use_it(kind: str, viewer: Viewer, house: House) -> None:
-    """With a browser that runs scripts, by the keyboard as by anything else."""
+    """A browser with script is used, by keyboard and by other input."""
     page = viewer.page(storage_state=house.state)
     complaints: list[str] = []
     page.on("pageerror", lambda error: complaints.append(str(error)))
@@ -65,7 +68,7 @@ def test_everybody_can_read_and_use_it(kind: str, viewer: Viewer, house: House) 
 
 @pytest.mark.parametrize("kind", TRIED_PLAIN)
 def test_it_is_the_same_without_script(kind: str, viewer: Viewer, house: House) -> None:
-    """But for axe, which is a script that waits."""
+    """Without script axe cannot run."""
     page = viewer.page(Look(320, "dark", script=False), storage_state=house.state)
     visit(page, house.window, house.places, kind)
     expect(page.get_by_role("heading", level=1)).to_have_count(1)
@@ -85,7 +88,7 @@ def test_the_first_page_can_be_read_by_everybody(viewer: Viewer, window: Opened)
 def test_who_is_led_here_can_read_what_is_asked(
     scheme: Literal["light", "dark"], viewer: Viewer, house: House, stranger: Site
 ) -> None:
-    """Of an address that is longer than the window is wide."""
+    """The address is longer than the viewport is wide."""
     there = f"{house.window.origin}/u/gopher%3A%2F%2Fh.example%2F1{'W' * 500}"
     stranger.pages["/"] = ("text/html", f'<!doctype html><title>x</title><a href="{there}">x</a>')
     page = viewer.page(Look(320, scheme), storage_state=house.state)
@@ -124,7 +127,7 @@ def test_the_dialogue_stands_beside_the_page(viewer: Viewer, window: Opened, pla
 
 @pytest.mark.parametrize("script", sampled([True, False], lambda script: None))
 def test_it_is_used_with_the_keyboard_alone(script: bool, viewer: Viewer, house: House) -> None:
-    """From the address bar to a file three pages further: keys go, and nothing else does."""
+    """The keyboard leads from the address bar to a file three pages further."""
     page = viewer.page(Look(script=script), storage_state=house.state)
     page.goto(f"{house.window.origin}/")
     page.keyboard.press("Tab")
@@ -147,8 +150,10 @@ SHEETS = sampled(product(["menu", "article", "results"], ["light", "dark"]), lam
 
 @pytest.mark.parametrize(("kind", "scheme"), SHEETS)
 def test_it_can_be_printed(kind: str, scheme: Literal["light", "dark"], viewer: Viewer, house: House) -> None:
-    """Dark on white, whatever the screen has; without what only a screen can use; with the dialogue if it was
-    opened."""
+    """The print is dark on white for each color scheme.
+
+    Controls are left out. The protocol exchange is printed if it is open.
+    """
     page = viewer.page(Look(700, scheme), storage_state=house.state)
     visit(page, house.window, house.places, kind)
     page.emulate_media(media="print", color_scheme=scheme)
@@ -164,7 +169,7 @@ def test_it_can_be_printed(kind: str, scheme: Literal["light", "dark"], viewer: 
     expect(page.locator("aside svg").first).to_be_visible()
 
 
-# What is asked of a person on a page, in a browser: the forms of Gopher+.
+# Gopher+ forms
 
 
 def test_a_form_is_filled_in_and_its_dialogue_stands_beside_the_answer(
@@ -189,7 +194,7 @@ def test_a_form_is_filled_in_and_its_dialogue_stands_beside_the_answer(
         assert overflow(page) <= 0
 
 
-# A login that a page asks for, in a browser: given wrong, given right, forgotten.
+# A login form: a wrong password, the right password, and the login forgotten
 
 
 def test_a_person_logs_in_and_has_it_forgotten(viewer: Viewer, places: Places) -> None:

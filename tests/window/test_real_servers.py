@@ -1,4 +1,4 @@
-"""Pages of what real servers say, in Chromium: a listing and what it leads to, by the keyboard."""
+"""Pages of real servers in Chromium: a listing and a linked page, by keyboard."""
 
 from __future__ import annotations
 
@@ -27,8 +27,11 @@ from tests.window.steps import open_at_once
 
 
 class Visit(NamedTuple):
-    """A server; of which service of it, what is asked for, and words of its page; a link there, and words of
-    what it leads to."""
+    """A page of a real server.
+
+    `service` names a port of the server, `path` the URL's path. `words` are text of the page. `link` is a
+    link on it, and `behind` is text of the linked page.
+    """
 
     server: str
     service: str
@@ -56,7 +59,7 @@ VISITS = (
 SCHEMES = {"vsftpd": "ftp", "inn": "nntp", "nginx": "http"}
 
 
-#: One page of gopher, whose servers we take most from, and one of another server.
+#: A page of Gopher, from which most pages come, and a page of another server.
 TRIED = sampled(VISITS, lambda visit: visit.server in SCHEMES)
 
 
@@ -78,6 +81,7 @@ def test_it_is_a_page_for_everybody(
     if visit.link:
         page.evaluate("document.activeElement.blur()")
         press(page, visit.link)
-        expect(page.get_by_role("button", name="Open", exact=True)).to_be_visible()  # for its port is none
+        # The port is not the scheme's default port.
+        expect(page.get_by_role("button", name="Open", exact=True)).to_be_visible()
         press(page, "Open")
         expect(page.get_by_role("main")).to_contain_text(visit.behind)

@@ -1,4 +1,4 @@
-"""The page of `--trace-html`, in a browser: a teacher shows it to a class, prints it, and hands it on."""
+"""The file of `--trace-html` in a browser: a teacher shows it to a class, prints it and passes it on."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.resolver.web.dialogue.test_recording import TRANSFER
 from tests.sampled import sampled
 from tests.window.browser import LOOKS, Look, Viewer, barriers, overflow
 
-#: What a stranger would run, and where it would be seen.
+#: An untrusted script, and the variable that it would set.
 ATTACK = "<img src=x onerror=window.pwned=1><script>window.pwned=1</script>\"'>]]>\u202e"
 
 
@@ -35,7 +35,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def opened(viewer: Viewer, path: Path, look: Look | None = None) -> tuple[Page, list[str], list[str]]:
-    """The page; what the browser complained of, and what else it asked for, while it loaded."""
+    """Return the page, the browser's complaints and its further requests during loading."""
     page = viewer.page(look)
     complaints: list[str] = []
     asked: list[str] = []
@@ -46,7 +46,7 @@ def opened(viewer: Viewer, path: Path, look: Look | None = None) -> tuple[Page, 
     return page, complaints, asked[1:]
 
 
-#: With script one of them, and the one without.
+#: One look with script, and the look without.
 TRIED = sampled(LOOKS, lambda look: look.script)
 
 
@@ -61,7 +61,7 @@ def test_everybody_can_read_it(viewer: Viewer, files: Path, look: Look) -> None:
 
 @pytest.mark.parametrize("scheme", sampled(["light", "dark"], lambda scheme: None))
 def test_its_words_stand_out_from_the_ground(viewer: Viewer, files: Path, scheme: str) -> None:
-    """WCAG 1.4.3: 4.5 to 1. What axe cannot tell of a diagram."""
+    """WCAG 1.4.3 requires a contrast of 4.5 to 1. axe cannot measure it in a diagram."""
     page, *_ = opened(viewer, files / "page.html", Look(scheme="dark" if scheme == "dark" else "light"))
     ratios = page.evaluate(
         """() => {
@@ -143,7 +143,7 @@ def test_what_a_stranger_says_stays_text(viewer: Viewer, files: Path) -> None:
 
 
 def test_its_policy_lets_nothing_else_in(viewer: Viewer, files: Path) -> None:
-    """What an editor, or a mail program, puts into it later."""
+    """The policy also holds for elements that an editor or a mail program inserts later."""
     page, complaints, asked = opened(viewer, files / "page.html")
     page.evaluate(
         """() => {

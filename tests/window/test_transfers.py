@@ -1,4 +1,4 @@
-"""The page of transfers, as it is seen while they come: with script, and without."""
+"""The page of transfers while files arrive, with script and without."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.window.steps import enter, open_at_once
 
 
 class Slow(ThreadingHTTPServer):
-    """Shows a page, and then sends half of the same thing; the rest when it is told to."""
+    """An HTTP server: the first response is complete, later ones send half and wait for `rest`."""
 
     def __init__(self) -> None:
         self.rest = threading.Event()
@@ -39,7 +39,7 @@ class Slow(ThreadingHTTPServer):
                 self.wfile.write(b"x" * 10)
 
             def log_message(self, format: str, *args: object) -> None:
-                """Nobody reads it."""
+                """Log nothing."""
 
         super().__init__(("127.0.0.1", 0), Handler)
 
@@ -62,7 +62,7 @@ def slow() -> Iterator[Slow]:
 
 @pytest.fixture
 def window(chromium: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Opened]:
-    """One of the test's own: files are saved where it was started."""
+    """Run a separate server for this test: files are saved in its working directory."""
     monkeypatch.chdir(tmp_path)
     with served() as opened:
         yield opened
@@ -101,7 +101,7 @@ def test_it_moves_without_being_read_again(
 
 
 def test_it_is_paused_and_gone_on_with(viewer: Viewer, window: Opened, slow: Slow, tmp_path: Path) -> None:
-    """By the buttons that the script makes."""
+    """The script creates these buttons."""
     page = viewer.page()
     saved(page, window, slow)
     row = page.locator(".transfer").first

@@ -1,5 +1,7 @@
-"""What strangers write, on pages of ours in a real browser: it stays text, its links lead through us, and
-what would mislead is shown."""
+"""Untrusted text on pages of the web UI, in Chromium.
+
+The text stays text, its links lead through the web UI, and misleading characters are shown escaped.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ from tests.window.said import Says, gopher
 from tests.window.served import Opened, Sent, Site
 from tests.window.steps import enter, let_in, look, open_at_once
 
-#: In every field at once: all but what ends an attribute, and that; a header that has both is none.
+#: Text for all fields: all hostile texts except the text that ends an attribute, and that text. A header with
+#: both is not valid.
 _TEXTS = tuple(
     text.encode("utf-8", "replace").decode()
     for text in (" ".join(each for each in HOSTILE if each != HOSTILE[1]), HOSTILE[1])
@@ -34,8 +37,10 @@ _PARTS = """() => {
 
 
 def parts(page: Page, name: str, text: str) -> list[object]:
-    """The elements that a browser makes of a page with that text in each field, its handlers, and whether a
-    script ran: without any policy, so that only the escaping stands against it."""
+    """Return the elements of a page with this text in each field, its handlers, and whether a script ran.
+
+    The page has no policy, so that only the escaping protects it.
+    """
     page.goto("about:blank")
     page.set_content(rendered(PAGES[name](text), text))
     found: list[object] = page.evaluate(_PARTS)
@@ -60,7 +65,7 @@ def test_without_the_escaping_every_one_would(viewer: Viewer, monkeypatch: pytes
 
 
 _FILE = "file:///etc/passwd"
-#: Where links of strangers lead that no page may have.
+#: Untrusted link targets that no page may have.
 _HARMFUL = (
     "javascript:window.pwned=1",
     "JaVaScRiPt:window.pwned=1",
@@ -98,8 +103,10 @@ def hrefs(page: Page) -> list[str]:
 def test_no_link_leads_past_us(
     kind: str, viewer: Viewer, open_house: Opened, menu: Says, stranger: Site
 ) -> None:
-    """All are addresses of ours or of the content port; and those of ours say no to what only a browser
-    knows, and to files of this machine."""
+    """All links lead to the web UI or the content port.
+
+    The web UI refuses local files, and schemes that only a browser knows.
+    """
     stranger.pages |= {
         "/text": ("text/plain", _TEXT),
         "/HTML": ("text/html", _HTML),
@@ -137,7 +144,7 @@ def test_who_asks_for_such_a_link_gets_a_page_that_says_no(viewer: Viewer, open_
 def test_a_link_to_the_web_tells_nobody_where_it_was(
     viewer: Viewer, open_house: Opened, stranger: Site, target: Site
 ) -> None:
-    """Followed, it is we who ask: without a Referer, and without anything of the browser's."""
+    """The web UI sends the request: without a Referer, and without other headers of the browser."""
     stranger.pages["/"] = ("text/plain", f"see <URL:{target.origin}/secret> there")
     page = viewer.page()
     open_at_once(page, open_house, f"{stranger.origin}/")
@@ -188,7 +195,7 @@ def test_nobody_but_who_typed_it_reads_a_file_of_ours(
         stranger.pages["/"] = Sent("text/plain", "", 302, {"Location": _FILE})
         open_at_once(page, window, f"{stranger.origin}/")
         expect(page.get_by_role("main")).to_contain_text("S10")
-    else:  # as the browser calls a handler, and as any page can
+    else:  # The browser calls the address of the scheme handler, and any page can link to it.
         stranger.pages["/"] = ("text/html", f'<!doctype html><title>x</title><a href="{where}">x</a>')
         page.goto(f"{stranger.origin}/")
         page.get_by_role("link", name="x").click()

@@ -1,7 +1,7 @@
-"""Whom our window is kept from, and by which tests that is shown: by octets to its ports, or in Chromium.
+"""Threats to the web UI, and the tests that carry them out: by raw requests, or in Chromium.
 
-The numbers are those of the threats in the plan of the window, and stay. `PLANTED` are the rules that are
-taken out once, to see that what they keep out then gets in.
+The numbers of the threats do not change. `PLANTED` are the rules that are removed once, with the tests that
+show that the attack then succeeds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ATTACKS, DOCUMENTS, WORDS, CONNECTIONS = (
 
 
 class Threat(NamedTuple):
-    """What somebody does; the tests that do it by octets, and those that do it in a browser."""
+    """An attack; its tests by raw requests, and its tests in a browser."""
 
     what: str
     by_octets: tuple[str, ...] = ()
@@ -214,7 +214,7 @@ THREATS: Mapping[int, Threat] = {
     ),
 }
 
-#: By the rule that is taken out.
+#: Removed rule -> tests that then detect the attack.
 PLANTED: Mapping[str, tuple[str, ...]] = {
     "host": (
         f"{ACCESS}:test_without_that_rule_every_name_is_one",
