@@ -1,13 +1,12 @@
-"""Second attempts of the gate: a test that fails runs again alone, three times at most, in fresh processes.
+"""Second attempts of the gate: a failed test runs again alone, at most three times, in fresh processes.
 
-A gate of 20,000 tests in which one of 100,000 executions fails for nothing would refuse one change in five.
-So a failure counts as the test's own only if it comes each time. A test that passes at least once alone is
-*flaky*: it is named in the summary, with its traceback, and in build/flaky.txt, and the gate passes with at
-most three of these. A flaky test is a defect of its own: it is mended, or moves to `make test-full`
-(tests/sets.py).
+In a gate of 20,000 tests, a rate of one spurious failure in 100,000 executions would refuse one change in
+five. So a failure counts only if it occurs in every attempt. A test that passes at least once alone is
+*flaky*: the summary and build/flaky.txt name it, with its traceback, and the gate passes with at most three
+of these. A flaky test is a defect of its own: fix it, or move it to `make test-full` (tests/sets.py).
 
-Nothing else is let through: an error of collection, a failure that belongs to no test, a fourth test that
-fails, and a test that alone is skipped, deselected or not found, leave the run refused.
+All other failures refuse the run: an error of collection, a failure that belongs to no test, a fourth failed
+test, and a test that alone is skipped, deselected or not found.
 """
 
 from __future__ import annotations
@@ -24,21 +23,21 @@ import pytest
 
 from tests.hang import HANG
 
-#: How often a test that failed runs alone; and how many tests may be flaky.
+#: Number of runs of a failed test alone, and the maximum of flaky tests.
 ATTEMPTS = 3
 MAX_FLAKY = 3
 
 #: The name under which the plugin is registered.
 NAME = "second-attempts"
 
-#: Where flaky tests are written down, relative to the root of the run.
+#: The report of flaky tests, relative to the root of the run.
 REPORT = Path("build/flaky.txt")
 
 
 class SecondAttempts:
-    """A plugin of the process that sums a run up, which has no workers or is their controller.
+    """A plugin for the process that summarizes a run: it has no workers or is their controller.
 
-    `options` are given to each attempt besides the name of the test.
+    `options` are passed to each attempt in addition to the name of the test.
     """
 
     def __init__(self, config: pytest.Config, options: Sequence[str] = ()) -> None:
@@ -74,13 +73,13 @@ class SecondAttempts:
             session.exitstatus = pytest.ExitCode.OK
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Say what became of the failures, whose tracebacks are above."""
+        """Print the outcome of the failures; their tracebacks are above."""
         if self._verdict:
             terminalreporter.section("second attempts")
             terminalreporter.line(self._verdict)
 
     def pytest_unconfigure(self) -> None:
-        """Have the last word: the counts before it speak of the first attempt."""
+        """Print the verdict last: the counts before it are those of the first attempt."""
         if self._verdict:
             print(f"gate {self._verdict}")
 
@@ -89,7 +88,7 @@ class SecondAttempts:
 
 
 def passes_alone(name: str, root: Path, options: Sequence[str] = ()) -> bool:
-    """Return whether a test passes in a process of its own: that one test is run, and is not skipped.
+    """Return whether a test passes in a separate process: this one test runs, and is not skipped.
 
     Args:
         name: The node id of the test.
@@ -99,7 +98,7 @@ def passes_alone(name: str, root: Path, options: Sequence[str] = ()) -> bool:
     environment = {key: value for key, value in os.environ.items() if key != "PYTEST_ADDOPTS"}
     with tempfile.TemporaryDirectory() as folder:
         counts = Path(folder) / "counts.xml"
-        without = (NAME, "xdist", "cacheprovider")  # a second attempt has no second attempts of its own
+        without = (NAME, "xdist", "cacheprovider")  # a second attempt must not start further attempts
         alone = ["-q", *(word for name in without for word in ("-p", f"no:{name}")), f"--junit-xml={counts}"]
         try:
             done = subprocess.run(

@@ -1,12 +1,12 @@
-"""Programs that begin with what they import loaded: processes forked from one that has it.
+"""Programs that start with their imports loaded: they are forked from a process that has them.
 
-Most of what a short command costs is to import trio. Where tests start many a command, and it is not the
-start that they are about, one process has all that loaded, `python -m tests.begun`, and forks for each of
-them: what it forks has streams, environment, folder, session and signals of its own, as a Python that was
-started for it (`tests/test_begun.py`), and nothing of another one.
+Most of the cost of a short command is the import of trio. For tests that start many commands and do not test
+the start, one process loads all imports, `python -m tests.begun`, and forks for each of them. A forked
+program has separate streams, environment, folder, session and signals, like a Python started for it
+(`tests/test_begun.py`), and inherits no state of other programs.
 
-A request is one packet: JSON, and descriptors for the three streams and for what is told of the process. Who
-keeps it tells there: its pidfd first, then a line whenever it stops, and its status once it has ended.
+A request is one packet: JSON, and descriptors for the three streams and for the status channel. A keeper
+process reports there: the pidfd first, then a line for each stop of the program, and its status at the end.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tests.hang import HANG
 
 CHECKOUT = Path(__file__).parents[1]
 
-#: What most commands import, and what those do that serve an agent or a browser, or have a cluster.
+#: The imports of most commands, and of commands that serve an agent or a browser, or start a cluster.
 COMMANDS = (
     *("resolver.cli.retrieval_run", "resolver.cli.progress", "resolver.transfer.saving", "rich.console"),
     *("protocols.http.dialogue", "protocols.ftp.dialogue", "protocols.gopher.dialogue"),
@@ -51,12 +51,14 @@ WINDOWS = ("resolver.cli.serve", "resolver.cli.serve", "resolver.web.server")
 #: Signals that tests send, and that a shell or nohup may have ignored.
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP)
 
-_LARGEST = 1 << 20  # octets of a request
+_LARGEST = 1 << 20  # bytes of a request
 
 
 class Begun:
-    """A process: of `trio.Process` what tests need, and what a stop of it is told by. Whoever gave it pipes
-    puts their ends here."""
+    """A process with the methods of `trio.Process` that tests need, and `stopped`.
+
+    If pipes are passed, the caller assigns their ends here.
+    """
 
     def __init__(self, pid: int, pidfd: int, told: socket.socket) -> None:
         self.pid = pid
@@ -68,7 +70,7 @@ class Begun:
         self.returncode: int | None = None
 
     def send_signal(self, number: int) -> None:
-        """Nothing, where it has ended."""
+        """Send a signal, unless the process has ended."""
         with suppress(ProcessLookupError):
             signal.pidfd_send_signal(self._pidfd, number)
 
@@ -79,11 +81,11 @@ class Begun:
         self.send_signal(signal.SIGKILL)
 
     async def stopped(self) -> None:
-        """Until it stops once more."""
+        """Wait for the next stop."""
         assert await self._line() == "stopped"
 
     async def wait(self) -> int:
-        """Until it has ended. Its exit status, or the signal that ended it, below 0."""
+        """Wait for the end; return the exit status, or the negative number of the signal."""
         while self.returncode is None:
             if (line := await self._line()) != "stopped":
                 self.returncode = int(line)
@@ -114,9 +116,11 @@ def begin(
     loaded: tuple[str, ...] = COMMANDS,
     alone: bool = False,
 ) -> Begun:
-    """A process of its own session that calls `program` with those `words`. If one of its streams is a
-    terminal that no session has, it is the session's. What is loaded may be other modules; where it is
-    `alone`, warnings are errors, and nothing of the test run's own is there."""
+    """Start a process in a separate session that calls `program` with `words`.
+
+    If one of its streams is a terminal without a session, it becomes the controlling terminal. `loaded`
+    selects the modules. With `alone`, warnings are errors, and no environment of the test run is inherited.
+    """
     asked = {
         **{"words": list(words), "folder": str(folder), "environment": dict(environment)},
         **{"ignored": list(ignored), "program": program},
@@ -132,7 +136,7 @@ def begin(
 async def run_alone(
     words: Collection[str], *, folder: Path, environment: Mapping[str, str]
 ) -> tuple[int, bytes, bytes]:
-    """One that reads nothing, from its beginning to its end: status, standard output, standard error."""
+    """Run a program without input to its end; return status, standard output and standard error."""
     (read, out), (heard, err) = os.pipe(), os.pipe()
     nothing = os.open(os.devnull, os.O_RDONLY)
     streams = (nothing, out, err)
@@ -157,7 +161,7 @@ async def run_alone(
 
 
 class Program:
-    """One that is spoken to by pipes, as by those of `subprocess.Popen`; `stdin` may be something else."""
+    """A program with pipes as those of `subprocess.Popen`; `stdin` may be another descriptor."""
 
     def __init__(
         self,
@@ -186,7 +190,7 @@ class Program:
         self.pid, self.kill, self.terminate = self._begun.pid, self._begun.kill, self._begun.terminate
 
     def wait(self) -> int:
-        """Its exit status, once it has ended."""
+        """Wait for the end, and return the exit status."""
 
         async def end() -> int:
             with trio.fail_after(HANG):
@@ -195,8 +199,10 @@ class Program:
         return trio.run(end)
 
     def ended(self) -> tuple[int, str, str]:
-        """That, and what else it has said on both streams, as much as pipes have room for: it has ended, and
-        whoever has them of it. Nothing is typed at it any more."""
+        """Close its input and wait; return the status and the rest of both streams, up to a pipe's capacity.
+
+        Call it only if the program ends without further input, and its children too.
+        """
         self.stdin.close()
 
         async def end() -> tuple[int, str, str]:
@@ -226,7 +232,7 @@ class Program:
 
 @cache
 def _having(modules: tuple[str, ...], alone: bool) -> socket.socket:
-    """The way to the process that has these loaded; it ends with this one."""
+    """Return a socket to the process that has these modules loaded; it ends with this process."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _LARGEST)
     with theirs:
@@ -247,11 +253,11 @@ def _having(modules: tuple[str, ...], alone: bool) -> socket.socket:
     return ours
 
 
-# ---- in that process, and in those that it forks
+# ---- in that process, and in its children
 
 
 def serve(requests: socket.socket) -> str | None:
-    """In what was forked for a request: the program that is to run. Else None, once nobody asks any more."""
+    """Fork for each request; return in the child the program to run, and None when the requests end."""
     while True:
         octets, descriptors, _, _ = socket.recv_fds(requests, _LARGEST, 4)
         if not octets:
@@ -272,7 +278,7 @@ def keep(asked: dict[str, Any], *descriptors: int) -> str:
         os.close(tells)
         become(asked, streams)
         return str(asked["program"])
-    os.setsid()  # no signal that is meant for others comes here
+    os.setsid()  # signals for other processes do not arrive here
     for descriptor in streams:
         os.close(descriptor)
     with socket.socket(fileno=tells) as told, suppress(BrokenPipeError):
@@ -284,7 +290,7 @@ def keep(asked: dict[str, Any], *descriptors: int) -> str:
 
 
 def become(asked: dict[str, Any], streams: list[int]) -> None:
-    """What a Python would be that was started so."""
+    """Set up the process like a Python started with these settings."""
     os.setsid()
     for target, source in enumerate(streams):
         os.dup2(source, target)
@@ -298,7 +304,8 @@ def become(asked: dict[str, Any], streams: list[int]) -> None:
         signal.signal(number, signal.SIG_IGN if number in asked["ignored"] else own)
     own_terminal()
     sys.argv = ["-c", *asked["words"]]
-    sys.modules["__main__"] = ModuleType("__main__")  # processes of `multiprocessing` would import this one
+    # else processes of `multiprocessing` would import this module
+    sys.modules["__main__"] = ModuleType("__main__")
     sys.stdin, sys.stdout, sys.stderr = text(0, sys.stdin), text(1, sys.stdout), text(2, sys.stderr)
 
 
@@ -310,7 +317,7 @@ def own_terminal() -> None:
 
 
 def text(descriptor: int, like: TextIO) -> TextIO:
-    """As Python makes its streams at its start; the environment may say that they hold nothing back."""
+    """Open a stream as Python does at its start; the environment may turn off buffering."""
     at_once = bool(os.environ.get("PYTHONUNBUFFERED"))
     return io.TextIOWrapper(
         open(descriptor, "wb" if descriptor else "rb", 0 if at_once and descriptor else -1, closefd=False),

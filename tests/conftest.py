@@ -1,13 +1,14 @@
-"""What holds for every test: the clock that its limits go by, and how Hypothesis tries.
+"""Settings of all tests: the clock of their limits, and the profile of Hypothesis.
 
-A test says the same on a machine that is busy with other things. So the loop has a clock that goes while
-there is nothing to do (`tests.scheduled`), what was collected is not searched for garbage again and again,
-which takes longer than limits that tests set, Hypothesis has no deadline and does not mind how long it takes
-to make examples, and what must come is waited for until nobody doubts that it hangs (`tests.hang`).
-In the gate (`--gate`, see `tests.sets`) Hypothesis tries the same examples in every run; else it tries other
-ones each time, also where `CI` is set, and prints how to try one again.
-Proxies that the environment names are forgotten, for their places are on this machine, and so is the
-configuration of who runs it.
+A test must have the same result on a busy machine:
+- The event loop's clock counts idle time only (`tests.scheduled`).
+- The collected tests are excluded from garbage collection, which would take longer than some limits of tests.
+- Hypothesis has no deadline, and no limit for the time to generate examples.
+- Waits end only when the test clearly hangs (`tests.hang`).
+
+In the gate (`--gate`, see `tests.sets`) Hypothesis tries the same examples in every run. Otherwise it tries
+other examples each time, also if `CI` is set, and prints how to reproduce a failure. Proxies in the
+environment are removed, because the tests' servers are on this machine, and so is the user's configuration.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ from tests.scheduled import run_scheduled
 from tests.sets import is_left_out, is_test_left_out
 
 forget_settings()
-os.environ.setdefault("RESOLVE_TRACEBACK", "full")  # who mends a test wants to see all the way
+os.environ.setdefault("RESOLVE_TRACEBACK", "full")  # a failing test should show the complete traceback
 
-#: Parameters that long tables are crossed with: how what is received is cut, how a cancel comes, which
-#: proxy is between, which server of FTP answers.
+#: Parameters that long tables are crossed with: how received data is split, how a cancellation arrives, which
+#: proxy is used, which ftp server answers.
 CROSSED = ("cutter", "arrival", "proxied", "ftp_server")
 
 settings.register_profile(
@@ -52,8 +53,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Tests start many a Python of their own. In a run by workers each file of ours is compiled once, and not
-    by every one of them; what a run without workers was told holds (`make mutants` changes the files)."""
+    """Configure bytecode, the gate's Hypothesis profile and second attempts.
+
+    Tests start many Python processes. In a run with workers each of our files is compiled once, and not by
+    each process. A run without workers keeps the caller's setting (`make mutants` changes the files).
+    """
     if config.getoption("numprocesses", None):
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if config.getoption("gate"):
@@ -70,7 +74,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection() -> None:
-    """All that is collected stays: to search it for garbage again and again finds none of it."""
+    """Turn off garbage collection: collected tests are never garbage."""
     gc.disable()
 
 
@@ -88,17 +92,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish() -> None:
     gc.freeze()
-    gc.set_threshold(5_000)  # most of what a test makes is gone before so much of it is there
+    gc.set_threshold(5_000)  # most objects of a test are freed before there are so many
     gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """Where coverage is measured, each line is known with the tests that run it: `make mutants` chooses by
-    that. The cases of one test count as one.
+    """Run a test with its coverage context, and with fewer reports from a worker.
 
-    A worker tells of a test what it came to and nothing else: that it begins, that its fixtures are there and
-    that they are gone would take as long as many a test does."""
+    If coverage is measured, each line is recorded with the tests that run it: `make mutants` selects tests by
+    that. The cases of one test count as one. A worker reports only the outcome of a test: reports of its
+    start, setup and teardown would take as long as many a test.
+    """
     if "coverage" in sys.modules:
         from coverage import Coverage
 

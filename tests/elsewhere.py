@@ -1,4 +1,4 @@
-"""trio in a thread of its own, for servers: a client under another loop has none of theirs."""
+"""trio in another thread, for servers: a client under another loop shares none of its state."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tests.hang import HANG
 
 T = TypeVar("T")
 
-#: Those that are running.
+#: The running instances.
 _RUNNING: list[Elsewhere] = []
 
 
 class Elsewhere(AbstractContextManager["Elsewhere"]):
-    """Until it is left; then all that was started in its nursery is cancelled."""
+    """A trio run in another thread; on exit, all tasks of its nursery are canceled."""
 
     def __init__(self) -> None:
         self._begun = threading.Event()
@@ -34,11 +34,11 @@ class Elsewhere(AbstractContextManager["Elsewhere"]):
             await trio.sleep_forever()
 
     def run(self, function: Callable[..., Awaitable[T]], *args: object) -> T:
-        """What a coroutine gives there. Whoever calls waits, and everybody in the same thread."""
+        """Run a coroutine there and return its result; this thread blocks."""
         return trio.from_thread.run(function, *args, trio_token=self._token)
 
     def call(self, function: Callable[..., T], *args: object) -> T:
-        """What a function gives there."""
+        """Run a function there and return its result."""
         return trio.from_thread.run_sync(function, *args, trio_token=self._token)
 
     def __enter__(self) -> Elsewhere:
@@ -58,18 +58,17 @@ class Elsewhere(AbstractContextManager["Elsewhere"]):
 
 @contextmanager
 def served(start: Callable[[trio.Nursery], Awaitable[T]]) -> Iterator[T]:
-    """What it starts in a nursery elsewhere runs until this is left."""
+    """Start a server in a nursery of another thread; it runs until the context exits."""
     with Elsewhere() as there:
         yield there.run(start, there.nursery)
 
 
-#: Turns of asyncio's loop in which what is ready there is done.
+#: Turns of asyncio's loop in which all ready callbacks run.
 _TURNS = 10
 
 
 async def settle_anywhere() -> None:
-    """Until everybody waits for something to happen, here, whatever the loop, and in the threads of
-    servers."""
+    """Wait until all tasks are blocked, in this loop and in the threads of servers."""
     if trio.lowlevel.in_trio_task():
         await trio.testing.wait_all_tasks_blocked()
     else:

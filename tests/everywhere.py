@@ -1,6 +1,6 @@
-"""Print the Pythons of this machine that can run us, oldest first: `python -m tests.everywhere`.
+"""Print the supported Pythons of this machine, oldest first: `python -m tests.everywhere`.
 
-`… newest` prints the newest alone. `make test-all` runs the gate with each of them.
+`… newest` prints only the newest. `make test-all` runs the gate with each of them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-#: Where Pythons are beside those on PATH, as far as one may look there.
+#: Folders with Pythons in addition to PATH, if they are readable.
 _PLACES = (
     "/usr/bin",
     "/usr/local/bin",
@@ -26,7 +26,7 @@ _PLACES = (
 _NAME = re.compile(r"python3\.[0-9]+")
 _OLDEST = (3, 11)
 
-#: Tells its version, and fails where it cannot make a virtual environment or is of one itself.
+#: Prints the version; fails if the Python cannot make a virtual environment or is part of one.
 _ASK = """
 import ensurepip, json, sys, venv
 ensurepip.version()
@@ -41,7 +41,7 @@ class Interpreter(NamedTuple):
 
 
 def interpreters() -> list[Interpreter]:
-    """One of each version that can run us, oldest first."""
+    """Return a Python of each supported version, oldest first."""
     found: dict[tuple[int, ...], Interpreter] = {}
     for path in _candidates():
         done = subprocess.run([path, "-Ic", _ASK], capture_output=True)

@@ -1,6 +1,6 @@
-"""Pythons that have nothing of the test run's own.
+"""Python processes that inherit nothing from the test run.
 
-Where coverage is measured, every process that is started measures too, and imports what that needs.
+If coverage is measured, every started process would measure too, and import the modules for it.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ def environment() -> dict[str, str]:
 
 
 def run_alone(program: str, *arguments: object) -> str:
-    """What a Python of its own says that runs this program; warnings are errors there, but that which newer
-    ones have for a fork beside threads."""
+    """Run a program in a separate Python; return its output.
+
+    Warnings are errors there, except the warning of newer Pythons about a fork in a multithreaded process.
+    """
     done = subprocess.run(
         [
             *(sys.executable, "-W", "error", "-W", "ignore:This process:DeprecationWarning"),

@@ -1,13 +1,13 @@
-"""How long a test waits for what has to come: so long that only what hangs takes longer.
+"""How long a test waits for an event: so long that only a hang takes longer.
 
-No test measures how long a thing takes, for that says more about the machine. Where a limit of ours has to
-end something, nothing else does: the other limits are set to `NEVER`, and one that fails to fire is a hang.
+No test measures durations, because they depend on the machine. If a test is about a limit, all other limits
+are set to `NEVER`, and a limit that fails to fire is a hang.
 """
 
 from __future__ import annotations
 
-#: Seconds after which whatever a test waits for hangs, however busy the machine.
+#: Seconds after which any wait of a test counts as a hang, on the busiest machine.
 HANG = 120.0
 
-#: Seconds for a limit that is not the one a test is about.
+#: Seconds for a limit that the test is not about.
 NEVER = 10_000.0

@@ -1,7 +1,7 @@
-"""A plug-in of mypy: octets, and things with things in them, are not put into text as Python writes them.
+"""A mypy plugin that rejects bytes and containers in text, which would show as Python literals.
 
-`f"{name!r}"` of octets reads `b'name'`, and of a dict `{'a': 1}`: that is no message for a person. Text may
-be quoted with `!r`. Only the program itself is looked at, not its tests.
+`f"{name!r}"` of bytes shows `b'name'`, and of a dict `{'a': 1}`: these are not messages for users. `str`
+values may be quoted with `!r`. Only the program is checked, not its tests.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from mypy.plugin import FunctionContext, MethodContext, Plugin
 from mypy.types import Instance, TupleType, Type, UnionType, get_proper_type
 
 _OURS = ("protocols", "resolver")
-#: What it says is read by who wrote the test.
+#: The messages of `resolver.testing` are for authors of tests.
 _FOR_TESTS = "resolver.testing."
 _PYTHON_ONLY = (
     "builtins.bytes",
@@ -32,7 +32,7 @@ _CODE = ErrorCode("octets-in-text", "Octets in a text as Python writes them", "G
 
 
 class OctetsInText(Plugin):
-    """mypy reads an f-string as calls of `str.format` and `str.join`."""
+    """The plugin; mypy treats an f-string as calls of `str.format` and `str.join`."""
 
     def get_method_hook(self, fullname: str) -> Callable[[MethodContext], Type] | None:
         return _look if fullname == "builtins.str.format" else None

@@ -1,9 +1,9 @@
 """The rows of long tables that are tried: in the gate one or a few of each kind, by a fixed rule; else all.
 
-Most rows of a table that crosses many things say the same. A row that is unlike all others is always tried;
-of rows that are alike one or a few are. The gate has the same rows in every run, so that the same commit gets
-the same verdict. `RESOLVE_TESTS=full`, which `make test-full` sets, tries all rows, and the long form of each
-test that has one.
+Most rows of a table of combinations are redundant. A row that is unlike all others is always tried; of rows
+that are alike one or a few are. The gate has the same rows in every run, so the same commit gets the same
+verdict. `RESOLVE_TESTS=full`, which `make test-full` sets, tries all rows, and the long form of each test
+that has one.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import pytest
 
 FULL = os.environ.get("RESOLVE_TESTS") == "full"
 
-#: The seed of all that a test chooses at random: 0 in the gate; `make test-full` sets another one each time,
-#: and prints it.
+#: The seed of all random choices of tests: 0 in the gate; `make test-full` sets another one each time, and
+#: prints it.
 SEED = int(os.environ.get("RESOLVE_SEED") or 0)
 
-#: The gate tries one of so many examples that Hypothesis could try.
+#: The gate tries one of so many Hypothesis examples.
 _ONE_OF = 3
 
 T = TypeVar("T")
@@ -50,7 +50,7 @@ def sampled(rows: Iterable[T], kind: Callable[[T], Hashable], most: int = 1, *, 
     return [row for row in rows if id(row) in tried]
 
 
-#: Rows from which on a table is long.
+#: Minimum of rows of a long table.
 _LONG = 10
 
 

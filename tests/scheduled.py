@@ -1,11 +1,13 @@
-"""Time in which a test has nothing to do, for limits that have to hold on a busy machine too.
+"""A clock that counts idle time, for limits that must hold on a busy machine too.
 
-Where others take all processors, or the machine itself stands still for a while, nothing that we wrote can be
-on time; and a heap as large as that of a test run takes its time to be searched. So a limit of 0.2 s is one
-of 0.2 s in which nobody here had anything to do: the loop sleeps, and no thread of the process runs or waits
-for a processor (`/proc/self/task/*/schedstat`). What is asleep counts, for a limit that does not fire is
-asleep. Of one sleep no more counts than it was meant to last, and none is meant to last long: who is stopped
-meanwhile is late by as little as that. Work counts for a small part, so that what never sleeps ends too.
+If other processes use all CPUs, or the machine pauses, no program can be on time; and the garbage collection
+of a test run's large heap takes long. So a limit of 0.2 s is one of 0.2 s of idle time: the loop sleeps, and
+no thread of the process runs or waits for a CPU (`/proc/self/task/*/schedstat`).
+
+- Sleep counts, because a limit that does not fire leaves the loop asleep.
+- A sleep counts at most for its intended length, which is always short: a pause of the machine adds no more
+  than that.
+- A small part of work counts, so that a task that never sleeps also ends.
 """
 
 from __future__ import annotations
@@ -23,31 +25,33 @@ import trio
 _NANO = 1e-9
 _TASKS = Path("/proc/self/task")
 
-#: Seconds that the loop sleeps at most before it looks whether it was left alone.
+#: Maximum sleep of the loop in seconds before it measures whether other threads ran.
 _NAP = 0.02
 
-#: Seconds of sleep that are not worth to be looked at.
+#: Seconds of sleep that are too short to measure.
 _GLANCE = 0.002
 
-#: Seconds from which on a limit is not worth that either.
+#: Seconds to a deadline from which on a sleep is not measured either.
 _FAR = 60.0
 
-#: What of a second of work counts.
+#: The share of work that counts.
 _WORK = 0.1
 
 T = TypeVar("T")
 
 
 def busy() -> float:
-    """Seconds that this thread and others of the process have run, or were ready to run while another one
-    ran; 0 where the kernel does not tell."""
+    """Return the seconds that all threads of the process ran, or were ready while another process ran.
+
+    It is 0 if the kernel does not report them.
+    """
     alone = threading.active_count() == 1
     tasks = [str(threading.get_native_id())] if alone else os.listdir(_TASKS)
     return sum(map(_busy, tasks))
 
 
 def _busy(task: str) -> float:
-    with suppress(OSError, ValueError):  # it has ended; there is no such file
+    with suppress(OSError, ValueError):  # the thread has ended, or the file does not exist
         with open(f"{_TASKS}/{task}/schedstat", "rb", buffering=0) as file:
             ran, waited, _ = file.read().split()
         return (int(ran) + int(waited)) * _NANO
@@ -55,7 +59,7 @@ def _busy(task: str) -> float:
 
 
 class ScheduledClock(trio.abc.Clock):
-    """A clock for `trio.run` that goes while the loop sleeps, and hardly while anybody works."""
+    """A clock for `trio.run` that advances while the loop sleeps, and little while threads work."""
 
     def __init__(self) -> None:
         self._slept = 0.0
@@ -72,19 +76,19 @@ class ScheduledClock(trio.abc.Clock):
         return self._slept + _WORK * time.thread_time()
 
     def _slept_in(self, passed: float, meant: float) -> float:
-        """At least nothing: of a thread that has ended, nobody tells any more."""
+        """Return the counted seconds, at least 0: ended threads are not reported."""
         if passed > _GLANCE and meant <= _NAP:
             passed -= self._worked()
         return max(0.0, min(passed, meant))
 
     def _worked(self) -> float:
-        """What others did since this was last asked, and what all waited."""
+        """Return the work of other threads, and the waiting time of all, since the previous call."""
         before, (now, own) = self._busy, (busy(), time.thread_time())
         self._busy = (now, own)
         return max(0.0, now - before[0] - (own - before[1]))
 
     def deadline_to_sleep_time(self, deadline: float) -> float:
-        """Asked when there is nothing to do, and before the loop goes to sleep."""
+        """Return the sleep until the deadline; trio calls it when no task is ready."""
         left = max(0.0, deadline - self.current_time())
         self._nap = (time.perf_counter(), left if left > _FAR else min(left, _NAP))
         return self._nap[1]
@@ -96,10 +100,10 @@ def run_scheduled(
     clock: trio.abc.Clock | None = None,
     instruments: Sequence[trio.abc.Instrument] = (),
 ) -> T:
-    """`trio.run` by such a clock, if by no other."""
+    """Run `trio.run` with a `ScheduledClock`, unless another clock is given."""
     return trio.run(work, clock=clock or ScheduledClock(), instruments=instruments)
 
 
 def has_ended(pid: int) -> bool:
-    """Has this child ended? It still has to be waited for."""
+    """Return whether this child has ended; the caller must still reap it."""
     return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None

@@ -1,13 +1,13 @@
-"""The two sets of tests: what `make test` leaves to `make test-full`, and why.
+"""The two sets of tests: the tests that `make test` leaves to `make test-full`, and the reasons.
 
-The gate (`make test`, `pytest --gate`) decides whether a change lands. The gate is quick, and gives the same
-commit the same verdict: fixed rows, fixed seeds, no process that is killed at a random moment, one page in
-Chromium, one fetch from each real server. All other tests are the search (`make test-full`), which looks for
-what the gate does not know yet.
+The gate (`make test`, `pytest --gate`) decides whether a change lands. It is quick, and gives the same commit
+the same verdict: fixed rows, fixed seeds, no process that is killed at a random moment, one page in Chromium,
+one fetch from each real server. All other tests are the search (`make test-full`), which looks for defects
+that the gate does not cover yet.
 
-A test belongs to the search if it stands in this table, or has the marker `slow`. The gate does not even
-import the files of the table. The table was made of measurements: the processor time of a test and of its
-file, beside the lines that no other test of the gate runs, and the changes that no other test notices.
+A test belongs to the search if it is in this table, or has the marker `slow`. The gate does not even import
+the files of the table. The table is based on measurements: the CPU time of a test and of its file, compared
+with the lines that no other test of the gate runs, and the mutations that no other test detects.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def is_test_left_out(nodeid: str) -> bool:
 
 
 def unknown() -> list[str]:
-    """Return the rows of the table that name no file, or no test of their file."""
+    """Return the rows of the table whose file, or whose test in the file, does not exist."""
     checkout = Path(__file__).parents[1]
     return [path for path in sorted(_PATHS) if not _exists(checkout, *path.split("::"))]
 

@@ -1,4 +1,4 @@
-"""The house keeps its rules, and each rule is shown to find what breaks it."""
+"""The sources comply with the rules of the architecture, and each rule finds its violations."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_contracts_of_the_tree_are_kept() -> None:
 
 
 def test_contract_of_adapters_names_every_room_of_resolver() -> None:
-    """A wildcard would say so, but for import-linter 2.12 and the rich that it needs: newer than ours."""
+    """A wildcard would replace this test, but needs import-linter 2.12, and with it a newer rich."""
     contracts = read_pyproject()["tool"]["importlinter"]["contracts"]
     (found,) = [contract for contract in contracts if contract["id"] == "adapters"]
     rooms = {".".join(module.name.split(".")[:2]) for module in SOURCES if module.package == "resolver"}
@@ -164,7 +164,7 @@ def test_the_tests_have_no_possessive_patterns_either() -> None:
 
 
 def test_no_import_hides_a_cycle() -> None:
-    """Counting imports inside functions and imports of types, no module leads back to itself."""
+    """Imports inside functions and imports of types count, too."""
     assert _cycle(SOURCES) == []
 
 
@@ -192,8 +192,9 @@ def _cycle(sources: list[Module]) -> list[str]:
 
 
 def _imported(module: Module, names: set[str]) -> Iterator[str]:
-    """Yield the modules that are imported, also for a type checker alone."""
+    """Yield the imported modules, also those imported only for type checkers."""
     for name, _ in (*module.imports, *module.type_imports):
         known = name if name in names else name.rpartition(".")[0]
-        if known in names and not module.name.startswith(f"{known}."):  # its own package is there first
+        # a module's own package is already loaded
+        if known in names and not module.name.startswith(f"{known}."):
             yield known

@@ -85,7 +85,7 @@ def gate(folder: Path, files: Mapping[str, str], *words: str) -> subprocess.Comp
     )
 
 
-#: A file of tests, the exit status, and which are flaky; our own gate has the first two.
+#: A file of tests, the exit status, and the flaky tests; this repository's gate has the first two.
 RUNS: Mapping[str, tuple[str, int, Sequence[str]]] = {
     "flaky": (PASSES + FLAKY, 0, ["flaky"]),
     "flaky and fails": (FLAKY + FAILS, 1, []),
@@ -122,7 +122,7 @@ def test_gate_passes_with_flaky_tests_and_with_nothing_else(name: str, tmp_path:
     ("text", "flaky"), [(PARAMETRIZED, "test_odd_name"), (DIES, "test_it.py::test_dies")]
 )
 def test_gate_with_workers_names_a_flaky_test(text: str, flaky: str, tmp_path: Path) -> None:
-    """A test of any name, and a test that kills its worker."""
+    """Cases: a test with any name, and a test that kills its worker."""
     done = gate(tmp_path, {"it": text + PASSES}, "-p", "xdist", "-n", "2")
     assert done.returncode == 0, done.stdout + done.stderr
     assert flaky in (tmp_path / REPORT).read_text()

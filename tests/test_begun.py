@@ -1,4 +1,4 @@
-"""A program that begins with what it imports loaded is as one that a Python was started for."""
+"""A forked program with loaded imports sees the same environment as one started by Python."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.hang import HANG
 
 
 def tell() -> None:
-    """To the file that the first argument names: all that a program may see of how it was started."""
+    """Write all that a program can see of its start to the file named by the first argument."""
     streams: tuple[Any, ...] = (sys.stdin, sys.stdout, sys.stderr)
     told = {
         "words": sys.argv,
@@ -62,7 +62,7 @@ def started(
     streams: tuple[int, int, int],
     ignored: Collection[int],
 ) -> int:
-    """The status of a Python that was started for it, as a shell starts one at a terminal of its own."""
+    """Return the status of a Python started for it, as by a shell at a separate terminal."""
 
     def before() -> None:
         for number in SIGNALS:
@@ -113,7 +113,7 @@ async def test_it_sees_what_any_other_sees(
 
 
 async def test_it_is_ended_by_what_ends_it_and_ends_no_other(tmp_path: Path) -> None:
-    """They stand still at their beginning: each reads what nobody writes."""
+    """Both processes wait at their start: they read from a pipe without a writer."""
     reading, writing = os.pipe()
     streams = (reading, writing, 2)
     words = ["cat", "-i", "-", "--config", "none"]
@@ -127,7 +127,7 @@ async def test_it_is_ended_by_what_ends_it_and_ends_no_other(tmp_path: Path) -> 
         assert await other.wait() == -signal.SIGKILL
         one.kill()
         assert await one.wait() == -signal.SIGKILL
-        one.kill()  # of which nothing comes
+        one.kill()  # without an effect
     for process in (one, other):
         process.close()
     os.close(reading)

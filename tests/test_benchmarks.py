@@ -1,4 +1,4 @@
-"""The benchmarks measure what they say: who runs when, what is made of it, and that every row works."""
+"""Tests of the benchmarks: the order of runs, the computed figures, and that every row works."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_what_is_compared_is_made_of_a_run(measure: Measure, value: float) -> No
 
 
 def test_a_ratio_is_of_runs_that_were_beside_each_other() -> None:
-    """The machine was ten times slower in the second round: the medians alone would say 1."""
+    """The machine was ten times slower in the second round: the medians alone would give 1."""
     assert figures.ratio([10, 100, 10], [20, 200, 10]) == 0.5
 
 
@@ -215,17 +215,17 @@ def test_a_row_that_there_is_not_is_told(capsys: pytest.CaptureFixture[str]) -> 
     assert "row nothing" in capsys.readouterr().err
 
 
-#: One of the rows that fetch so and so much, and one of those that measure something else.
+#: A row that fetches a fixed number of objects, and a row of another measure.
 TRIED = sampled(ROWS, lambda name: ROWS[name].measure in ("rate", "seconds"))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TRIED)
 def test_every_row_works(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a tiny part of the work; who is not there is passed over, and nobody fails."""
+    """The row runs with a tiny part of the work; missing programs are skipped, and no contestant fails."""
     monkeypatch.setattr(trees, "far_away", not_so_far_away)
     with tempfile.TemporaryDirectory() as folder:
-        os.chmod(folder, 0o755)  # servers give up root
+        os.chmod(folder, 0o755)  # servers drop root privileges
         found = benchmarks.measure(ROWS[name], 2, Path(folder), tiny=True)
     if "all of it" in found["missing"]:
         pytest.skip(found["missing"]["all of it"])
@@ -235,7 +235,7 @@ def test_every_row_works(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_aim_is_of_somebody_who_is_there(tmp_path: Path) -> None:
-    """A name that is misspelled would never be judged. Nothing is started for it."""
+    """A misspelled name would never be compared. No program is started."""
     words = "".join(path.read_text() for path in Path(small.__file__).parent.glob("*.py"))
     for each in ROWS.values():
         for aim in each.aims:
@@ -281,7 +281,7 @@ def test_what_is_written_in_c_counts_where_it_is_called() -> None:
 
 
 def test_one_more_fetch_is_counted_in_rooms() -> None:
-    """Twice the same in a row, whatever the machine does besides: nothing waits for anything."""
+    """Calls are counted, not timed: two runs have the same count on any machine."""
     fetch = per_fetch.Fetch("file", ("ours",), per_fetch.FETCHES[1].open, at_once=1)
     with fetch.open(CHECKOUT, 1) as url:
         words = [sys.executable, "-m", "bench.per_fetch", "gopher", url, "0", "1", "1"]

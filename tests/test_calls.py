@@ -1,6 +1,6 @@
-"""How far a warm fetch goes through the house: counted and not timed, so that it is the same on any machine.
+"""The number of calls and files of a warm fetch: counted, not timed, so it is the same on any machine.
 
-Whoever needs more calls or files sees it here, and says why where the figure is raised.
+A change that needs more calls or files raises the figure here, and gives its reason.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from tests.hang import HANG
 
 CHECKOUT = Path(__file__).parents[1]
 
-#: At most so many calls of functions of ours, and files that they stand in, for one small thing of each kind.
-#: Two of the files are of `resolver/loops`, which tells under which loop we are, and waits; one is
-#: `resolver/files/faults.py`, which keeps the last descriptors free of sockets.
+#: Maximum calls of our functions, and of files that define them, for a small object of each kind. Two of the
+#: files are of `resolver/loops`, which detects the running loop, and waits; one is
+#: `resolver/files/faults.py`, which reserves the last descriptors.
 MOST = {"gopher": (285, 39), "http": (306, 43), "ftp": (626, 47), "nntp": (454, 42)}
 
 

@@ -1,4 +1,4 @@
-"""The core without its wings: its tests pass in a copy from which every wing and the command are deleted."""
+"""The core without its optional packages (wings): its tests pass in a copy without them and the command."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ CHECKOUT = Path(__file__).parents[1]
 CONTRACTS = read_pyproject()["tool"]["importlinter"]["contracts"]
 (WINGS,) = [contract["forbidden_modules"] for contract in CONTRACTS if contract["id"] == "core"]
 FOLDERS = ("tests/protocols", "tests/resolver")
-#: Three tests of the core run the command, too.
+#: Three tests of the core also run the command.
 OPTIONS = ("-q", "-p", "no:second-attempts", "-p", "no:cacheprovider", "-k", "not the_command")
 COPIED = ("protocols", "resolver", "tests", "fixtures", "tools", "docs", "README.md", "pyproject.toml")
 
 
 class FileImports:
-    """The files of the tests and the fixtures, by the names of their modules, each read when it is needed."""
+    """The files of tests and fixtures, by module name, each read on demand."""
 
     def __init__(self) -> None:
         self._reached: dict[str, set[str]] = {}
@@ -49,7 +49,7 @@ class FileImports:
         return any(_is_of_wing(each) for each in seen)
 
     def _imported(self, name: str) -> set[str]:
-        """Return what a module imports, and the packages that are imported with it."""
+        """Return the imports of a module, and the packages imported with it."""
         if name not in self._reached:
             parts = name.split(".")
             found = {".".join(parts[:count]) for count in range(1, len(parts))}
@@ -78,7 +78,7 @@ def _is_of_wing(name: str) -> bool:
     ],
 )
 def test_core_without_its_wings_passes_its_tests(folder: str, least: int, tmp_path: Path) -> None:
-    """`least` is how many tests have to pass, so that the choice of files is never empty."""
+    """`least` is the minimum of passing tests, so that the choice of files is never empty."""
     for name in COPIED:
         source = CHECKOUT / name
         if source.is_dir():

@@ -1,4 +1,4 @@
-"""What is handed on: the source distribution, and what it promises to run with."""
+"""The source distribution, and its declared dependencies and Python versions."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def test_the_source_distribution_holds_what_the_repository_holds(tmp_path: Path)
 
 
 def test_nothing_looks_outside_the_repository() -> None:
-    """From its own place no file leads further up than to the top."""
+    """No file refers to a path above the top of the checkout."""
     for path in (path for folder in ("tests", "fixtures") for path in (CHECKOUT / folder).rglob("*.py")):
         depth = len(path.relative_to(CHECKOUT).parts)
         upwards = re.findall(r"\bparents\[(\d+)\]", path.read_text(encoding="utf-8"))
         assert all(int(steps) < depth for steps in upwards), path
 
 
-#: A requirement of ours: one lower bound, or a compatible release.
+#: A valid requirement: one lower bound, or a compatible release.
 BOUND = re.compile(r"[\w-]+(\[\w+\])?(>=|~=)[0-9.]+")
 PROJECT = read_pyproject()["project"]
 EXTRAS = set(chain.from_iterable(PROJECT["optional-dependencies"].values()))
@@ -68,7 +68,7 @@ def test_no_group_is_published_as_an_extra() -> None:
 
 
 def test_interpreters_are_found_where_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On PATH and in its owner's usual places; not a virtual environment, nor what is no Python at all."""
+    """Found on PATH and in the usual places of its owner; virtual environments and other programs are not."""
     real = os.path.join(sys.base_prefix, "bin", f"python3.{sys.version_info.minor}")
     (tmp_path / "python3.99").write_text("#!/bin/sh\nexit 1\n")
     (tmp_path / "python3.99").chmod(0o755)
@@ -83,7 +83,7 @@ def test_the_metadata_names_the_pythons_that_it_takes() -> None:
     metadata = PROJECT
     pattern = re.compile(r"Programming Language :: Python :: (3\.\d+)")
     named = [found[1] for each in metadata["classifiers"] if (found := pattern.fullmatch(each))]
-    assert named == [f"3.{minor}" for minor in range(11, 14)]  # those that tests have run with
+    assert named == [f"3.{minor}" for minor in range(11, 14)]  # the versions that tests have run with
     assert metadata["requires-python"] == f">={named[0]}"
     owner = re.search(r"^Copyright \(c\) \d+ (.*)$", (CHECKOUT / "LICENSE").read_text("utf-8"), re.MULTILINE)
     assert owner is not None

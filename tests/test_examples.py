@@ -1,4 +1,4 @@
-"""Examples in docstrings are run as they stand, against the bundled servers, and say what comes of it.
+"""Examples in docstrings run unchanged against the bundled servers, and print the shown output.
 
 They may await, as a program under trio does. Their URLs are those of `python -m fixtures`.
 """
@@ -25,13 +25,13 @@ from resolver import ResolveError
 from tests.test_recipes import start_servers, with_ports
 
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-#: What means the same wherever it stands, and is said at `Settings` and `fetch`.
+#: Parameters with the same meaning everywhere, described at `Settings` and `fetch`.
 GENERAL = {"settings", "url", "text", "policy", "origin", "referrer", "gateways", "strict", "options"}
 CHECKER = doctest.OutputChecker()
 
 
 def texts() -> Iterator[tuple[str, str]]:
-    """Every public name, and every public method of what a program makes; and what is said of it."""
+    """Yield every public name, and every public method of the main classes, with its docstring."""
     public = {name: getattr(resolver, name) for name in resolver.__all__}
     public |= {f"blocking.{name}": getattr(resolver.blocking, name) for name in resolver.blocking.__all__}
     for name, value in public.items():
@@ -64,7 +64,7 @@ def test_every_public_function_has_an_example_its_parameters_and_its_errors(name
 
 
 def is_shown_with_what_raises_or_tells_it(name: str) -> bool:
-    """Nobody makes an error or an event: which one comes of what is shown with the functions."""
+    """Return whether the class is an error or event: the examples of functions show it."""
     value = getattr(resolver, name)
     return inspect.isclass(value) and issubclass(value, (ResolveError, *get_args(resolver.Event)))
 
@@ -110,14 +110,14 @@ async def test_an_example_does_what_it_shows(
 
 
 async def run(source: str, names: dict[str, Any]) -> str:
-    """What a person at a prompt would see, of an error its last line."""
+    """Return the output of an interactive session; of an error the last line."""
     code = compile(source, "<example>", "single", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
     with redirect_stdout(StringIO()) as out:
         try:
             statement = FunctionType(code, names)
             if code.co_flags & inspect.CO_COROUTINE:
                 await statement()
-            else:  # it may wait for a server of ours, which runs here
+            else:  # the statement may wait for a server of this thread
                 await trio.to_thread.run_sync(statement)
         except (ResolveError, ValueError) as error:
             return "".join(traceback.format_exception_only(error))

@@ -37,7 +37,7 @@ def make(folder: Path, target: str, broken: str) -> tuple[int, Sequence[str]]:
     (folder / "broken").write_text(broken)
     done = subprocess.run(
         ["make", "-C", str(folder), target],
-        env={"PATH": os.environ["PATH"]},  # a make around this one hands its variables down
+        env={"PATH": os.environ["PATH"]},  # a surrounding make passes its variables on
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=HANG,

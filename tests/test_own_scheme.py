@@ -1,4 +1,4 @@
-"""The README's scheme of one's own is that of `fixtures/plugins`; what it comes to stands there."""
+"""The README's example of a custom scheme is that of `fixtures/plugins`, and its shown output is right."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.plugin.finger_server import FingerServer
 
 CHECKOUT = Path(__file__).parents[1]
 
-#: Where the README's server of finger is.
+#: The address of the README's finger server.
 PLACE = "127.0.0.1:36079"
 
 
@@ -34,7 +34,7 @@ def blocks(language: str) -> list[str]:
 
 
 def shown() -> list[str]:
-    """What is indented, block by block."""
+    """Return the indented blocks."""
     outside = re.sub(r"^```.*?^```\n", "", section(), flags=re.MULTILINE | re.DOTALL)
     found = re.findall(r"(?:^    .*\n)+", outside, re.MULTILINE)
     return [re.sub(r"^    ", "", block, flags=re.MULTILINE) for block in found]
@@ -47,7 +47,7 @@ def site(tmp_path: Path) -> Path:
 
 
 async def said(site: Path, server: FingerServer, *words: str) -> str:
-    """What a Python prints, on whichever stream; the place of its server is the README's."""
+    """Return the output of a Python process on both streams, with the README's server address."""
     there = f"127.0.0.1:{server.port}"
     words = tuple(word.replace(PLACE, there) for word in words)
     with trio.fail_after(HANG):

@@ -1,4 +1,4 @@
-"""The pages for people say what the code does: their tables are held to it, and links lead somewhere."""
+"""The documentation pages agree with the code: their tables are checked, and their links exist."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def page(name: str) -> str:
 
 
 def rows(text: str, heading: str) -> Iterator[list[str]]:
-    """The cells of the rows of the first table behind a heading."""
+    """Yield the cells of the rows of the first table after a heading."""
     _, _, section = text.partition(f"\n## {heading}\n")
     assert section, f"there is no section {heading!r}"
     table = re.search(r"(?:^\|.*\|\n)+", section, re.MULTILINE)
@@ -62,7 +62,7 @@ def test_every_error_stands_in_the_contract_with_its_exit_status() -> None:
     for name, kind in classes.items():
         under, status = told[name]
         assert kind.__mro__[1].__name__ == under
-        if name not in ("Refused", "LimitExceeded"):  # whose status depends
+        if name not in ("Refused", "LimitExceeded"):  # their status depends on the rule or limit
             assert status == str(kind.exit_code)
     assert told["Refused"][1] == f"{refused('S04')}, with rule S10 {refused('S10')}"
     assert told["LimitExceeded"][1] == f"{exceeded('line')}, for `body` and `ratio` {exceeded('ratio')}"
@@ -114,7 +114,7 @@ MEMBERS = {
 
 
 def test_the_members_of_every_record_stand_in_the_contract() -> None:
-    """`tests/resolver/cli/test_contract.py` holds the command to the same."""
+    """`tests/resolver/cli/test_contract.py` checks the command for the same members."""
     told = {row[0]: row[1] for row in rows(CONTRACT, "The JSON members")}
     parse = told.pop("`parse`, for every scheme")
     assert set(parse.partition(",")[0].split()) == contract.COMMON
@@ -137,7 +137,7 @@ def test_every_public_name_stands_in_the_contract() -> None:
     assert told | errors_told == set(resolver.__all__)
 
 
-#: What is written as a path of the checkout.
+#: Texts that are paths of the checkout.
 PATH = re.compile(r"(?!/)[\w<>./-]*(?:\w/|/\w+|\.(?:py|md|jsonl|toml|txt|sh))")
 FOLDERS = sorted({row.partition(":")[0].rpartition(".")[2] for row in registry.SCHEMES.values()})
 
@@ -146,7 +146,7 @@ FOLDERS = sorted({row.partition(":")[0].rpartition(".")[2] for row in registry.S
     "name", ["docs/architecture.md", "docs/reference/contract.md", "CONTRIBUTING.md", "SECURITY.md"]
 )
 def test_every_path_that_a_page_names_is_there(name: str) -> None:
-    """In full, from the root of the checkout; `<scheme>` is any of ours."""
+    """Paths are relative to the root of the checkout; `<scheme>` stands for each built-in scheme."""
     paths = [word for word in names(page(name)) if PATH.fullmatch(word)]
     for folder in FOLDERS:
         there = [CHECKOUT / path.replace("<scheme>", folder) for path in paths]
@@ -195,12 +195,12 @@ def test_a_whole_scheme_has_as_many_lines_as_the_page_says() -> None:
     )
 
 
-#: A row of the glossary: a word, what it means, and where it is defined.
+#: A row of the glossary: a term, its meaning, and its definition.
 WORD = re.compile(r"^    (\w+) +\S.*?\(([\w.]+)\)$", re.MULTILINE | re.DOTALL)
 
 
 def defined(word: str, place: str) -> bool:
-    """As a name of a module; or of a class, an annotated attribute or a property."""
+    """Return whether the name is defined in a module, or as a class's annotated attribute or property."""
     place = place if place.startswith("resolver.") else f"protocols.{place}"
     if place.islower():
         found = getattr(importlib.import_module(place), word, None)
@@ -218,7 +218,7 @@ def test_every_word_of_the_glossary_is_one_of_the_code() -> None:
     assert len(words) == len(set(words))
 
 
-#: What the tests read from the environment, wherever they do.
+#: Environment variables that the tests read.
 READ = re.compile(r"environ(?:\.get\(|\[)\"((?:RESOLVE|[A-Z]+_FUZZ)[A-Z_]*)|\$\{?(RESOLVE_[A-Z_]+)")
 
 

@@ -1,5 +1,7 @@
-"""A second distribution, built and installed as any other: its schemes keep the contract, the command has
-them, and they import what authors may."""
+"""A second distribution, built and installed: its schemes keep the contract and work in the command.
+
+Its modules import only the names that the page for authors lists.
+"""
 
 from __future__ import annotations
 
@@ -31,19 +33,19 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def programs() -> list[str]:
-    """What the page for authors shows."""
+    """Return the programs on the page for authors."""
     section = PAGE.partition("\n## Test a scheme\n")[2]
     return re.findall(r"^```python\n(.*?)^```\n", section, re.MULTILINE | re.DOTALL)
 
 
 class Command:
-    """`resolve` where it is installed, in an empty folder."""
+    """The installed `resolve`, run in an empty folder."""
 
     def __init__(self, site: Path, folder: Path) -> None:
         self._site, self.folder = site, folder
 
     async def run(self, *words: str) -> tuple[int, str, str]:
-        """Status, standard output, standard error."""
+        """Return status, standard output and standard error."""
         with trio.fail_after(HANG):
             done = await trio.run_process(
                 [sys.executable, "-W", "error", "-c", "from resolver.cli import run; run()", *words],
@@ -62,8 +64,10 @@ def command(site: Path, tmp_path: Path) -> Command:
 
 
 def test_its_own_tests_pass_where_it_is_installed(site: Path, tmp_path: Path) -> None:
-    """The contract, over its schemes as over ours, and its dialogues: by nothing but the kit, and what is
-    installed. So do the tests that the page for authors shows."""
+    """The tests use only the kit and the installed package; so do the tests on the page for authors.
+
+    They check the contract, as for built-in schemes, and the dialogues.
+    """
     shutil.copytree(PLUGINS / "tests", tmp_path / "tests", ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "tests/test_page.py").write_text("\n\n".join(programs()), encoding="utf-8")
     (tmp_path / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\n")
@@ -104,7 +108,7 @@ async def test_the_command_asks_its_servers(command: Command, nursery: trio.Nurs
 
 
 class Capsule:
-    """A server of gemini, with a new certificate whenever somebody wants it."""
+    """A gemini server that can renew its certificate."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -121,7 +125,7 @@ class Capsule:
             await stream.send_all(self._answer(self.heard[-1].strip()))
             await stream.aclose()
         except trio.BrokenResourceError:
-            pass  # it was told nothing
+            pass  # no request arrived
 
     def _answer(self, asked: bytes) -> bytes:
         if asked.endswith(b"/name?joe"):
@@ -151,11 +155,11 @@ async def test_a_capsule_is_known_by_its_first_certificate(
     assert str(command.folder / "resolve/known-certificates") in said
 
 
-# -- what authors may import
+# -- imports that authors may use
 
 
 def surface() -> dict[str, set[str]]:
-    """The table of the page for authors."""
+    """Return the table of the page for authors."""
     rows = re.findall(r"^\| `(protocols\.\w+)` \| (.*) \|$", PAGE, re.MULTILINE)
     return {module: set(re.findall(r"`(\w+)`", names)) for module, names in rows}
 

@@ -1,5 +1,4 @@
-"""Every command of the README, of `docs/recipes` and of the page of libraries is run as it stands, and says
-what comes of it."""
+"""Commands of the README, `docs/recipes` and the libraries page run unchanged, with the shown output."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ CHECKOUT = Path(__file__).parents[1]
 DOCS = sorted(str(page.relative_to(CHECKOUT)) for page in (CHECKOUT / "docs").rglob("*.md"))
 TEXTS = {name: (CHECKOUT / name).read_text("utf-8") for name in ("README.md", *DOCS)}
 
-#: Commands of the README that another test runs, by how they begin.
+#: Commands of the README that another test runs, by their beginning.
 ELSEWHERE = {
     "resolve get --allow-port 18933 ": "tests/resolver/cli/test_progress.py draws transfers under way",
     "resolve get -d out -j 8 --per-host 8 ": "tests/resolver/cli/test_retrieval_run.py has few logins",
@@ -35,11 +34,11 @@ ELSEWHERE = {
 
 #: A line that begins a command; a telnet service may have the same prompt.
 _BEGIN = r"    \$ (?=(?:\w+=\S+ )?(?:cat|echo|find|grep|ls|printf|python|resolve) )"
-#: A command, and what is shown of it: an empty line is of it where more follows.
+#: A command and its shown output; an empty line belongs to it if more output follows.
 COMMAND = re.compile(
     rf"^{_BEGIN}([^'\n]*(?:'[^']*'[^'\n]*)*)\n((?:(?!{_BEGIN})    .*\n|\n(?=    (?!\$ )))*)", re.MULTILINE
 )
-#: What another run has otherwise, and what is shown in its place.
+#: Output that differs between runs, and its replacement.
 VARIES = (
     (re.compile(r'"elapsed": [0-9.]+'), '"elapsed": 0'),
     (re.compile(r" in [0-9.]+ s$", re.MULTILINE), " in 0 s"),
@@ -49,7 +48,7 @@ PORT = re.compile(r"(?<!\d)[1-9]\d{3,4}(?!\d)")
 
 
 async def start_servers(nursery: trio.Nursery, tls: ssl.SSLContext) -> dict[str, str]:
-    """At free ports; by the ports that the pages show."""
+    """Start the servers at free ports; return these by the ports that the pages show."""
     ports = {}
     for row, name in enumerate(ROWS.values()):
         for number, server in enumerate(await start_rows(nursery, tls, [name])):
@@ -58,12 +57,12 @@ async def start_servers(nursery: trio.Nursery, tls: ssl.SSLContext) -> dict[str,
 
 
 def with_ports(text: str, ports: dict[str, str]) -> str:
-    """The text with each port that stands in it, wherever that is, as these have it."""
+    """Return the text with each shown port replaced."""
     return PORT.sub(lambda found: ports.get(found[0], found[0]), text)
 
 
 def prepare(text: str, folder: Path) -> dict[str, str]:
-    """The programs of a page in a folder, and an environment in which it has `resolve` and `python`."""
+    """Write the programs of a page; return an environment with `resolve` and `python` on PATH."""
     programs = folder / ".bin"
     programs.mkdir()
     python = shlex.quote(sys.executable)
@@ -83,7 +82,7 @@ def prepare(text: str, folder: Path) -> dict[str, str]:
 
 
 async def run(command: str, folder: Path, environment: dict[str, str], before: int = 0) -> tuple[str, int]:
-    """What it says, and its status; that of the command `before` is `$?`."""
+    """Return the output and status of a command; `before` is the status that `$?` holds."""
     with trio.fail_after(HANG):
         done = await trio.run_process(
             ["/bin/sh", "-c", f"(exit {before})\n{command}"],
@@ -97,7 +96,7 @@ async def run(command: str, folder: Path, environment: dict[str, str], before: i
 
 
 def agrees(said: str, shown: str) -> bool:
-    """Is that what is shown? A line with `…` stands for any lines; empty ones at the end are not seen."""
+    """Return whether the output matches: a `…` line stands for any lines, final empty lines are ignored."""
     for pattern, instead in VARIES:
         said, shown = pattern.sub(instead, said), pattern.sub(instead, shown)
     parts = [re.escape(part) for part in re.split(r"^…$\n", shown.rstrip("\n") + "\n", flags=re.MULTILINE)]

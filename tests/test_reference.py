@@ -1,4 +1,4 @@
-"""The reference has every public name once, and nothing else; `make docs` holds its links and parameters."""
+"""The reference has every public name once, and no other names; `make docs` checks links and parameters."""
 
 from __future__ import annotations
 

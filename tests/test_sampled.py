@@ -39,7 +39,7 @@ def is_cut(item: pytest.Function) -> bool:
 
 
 def test_each_row_of_a_long_table_is_tried_once_and_in_every_way(request: pytest.FixtureRequest) -> None:
-    """Transcripts that are cut in three ways; whatever else is in their module is left alone."""
+    """The module's transcripts are split in three ways; its other tests are not left out."""
     items = collected(request.session, "tests/protocols/gopher/test_transcripts.py")
     long = {item.nodeid for item in items if is_cut(item)}
     left = {item.nodeid for item in crossed(items, "cutter", full=False)}

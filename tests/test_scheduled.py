@@ -1,4 +1,4 @@
-"""The clock that goes while there is nothing to do: sleeping counts, and hardly what is done meanwhile."""
+"""The clock that counts idle time: sleep counts, and work hardly does."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tests.scheduled import ScheduledClock
 
 _BUSY = "while True: pass"
 
-#: Seconds of the clock that work of 0.3 s may come to, and less than would be counted if that did.
+#: Maximum seconds of the clock for work of 0.3 s; less than that work would be if it counted.
 SLACK = 0.1
 
 
 @pytest.fixture
 def crowd() -> Iterator[None]:
-    """This process and two that are never idle share one processor."""
+    """Run this process and two busy ones on one CPU."""
     if not os.path.exists("/proc/self/schedstat"):
         pytest.skip("this kernel does not tell")
     before = os.sched_getaffinity(0)
@@ -53,7 +53,7 @@ def test_sleeping_counts() -> None:
 
 
 def test_waiting_for_a_processor_does_not_count(crowd: None) -> None:
-    """Neither before a sleep nor behind it; some of it is told only when it is over."""
+    """The wait occurs before and after a sleep; the kernel reports some of it only at its end."""
     clock = ScheduledClock()
     began, waited = clock.current_time(), 0.0
     for _ in range(50):
@@ -76,7 +76,7 @@ def test_what_a_thread_does_meanwhile_does_not_count() -> None:
 
 
 def test_a_machine_that_stands_still_does_so_for_one_nap() -> None:
-    """Others have its processors, or it was closed: nobody here works or waits."""
+    """Other processes have its CPUs, or the machine is suspended: no thread here works or waits."""
     clock = ScheduledClock()
     began = clock.current_time()
     meant = clock.deadline_to_sleep_time(began + 10)

@@ -1,4 +1,4 @@
-"""Sessions at a terminal are as the README shows them, with the servers of `python -m fixtures`."""
+"""Sessions at a terminal match the README, with the servers of `python -m fixtures`."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tests.test_recipes import start_servers, with_ports
 
 CHECKOUT = Path(__file__).parents[1]
 PAGE = (CHECKOUT / "docs/url-schemes.md").read_text(encoding="utf-8")
-#: The command of a session, and what the terminal has in the end, or as far as the README goes.
+#: The command of a session, and the final content of the terminal, as far as the page shows it.
 SESSION = re.compile(r"^```console\n\$ resolve (.*)\n((?:.*\n)*?)```\n", re.MULTILINE)
 SHOWN = {words.split()[-1].partition(":")[0]: (words, text) for words, text in SESSION.findall(PAGE)}
-#: By the scheme: how the last row ends, and what is typed then.
+#: By scheme: the end of the last row, and the input typed then.
 TYPED = {
     "gopher": (
         ("What is your name? [Frodo]", "Sam\r"),
@@ -37,7 +37,7 @@ TYPED = {
     ),
 }
 
-#: The telnet service tells how many there are.
+#: The telnet service prints the number of lines.
 LINES = {"gopher": 48, "telnet": 24}
 
 

@@ -48,7 +48,7 @@ def test_gate_leaves_out_tests_of_the_table_with_all_their_cases() -> None:
     [("--gate", False), pytest.param("--strict-markers", True, marks=pytest.mark.slow)],
 )
 def test_gate_collects_no_file_and_no_test_of_the_table(option: str, collected: bool) -> None:
-    """Of a folder, so that pytest decides which files to collect."""
+    """The argument is a folder, so that pytest decides which files to collect."""
     done = subprocess.run(
         [
             sys.executable,

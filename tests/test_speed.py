@@ -1,4 +1,4 @@
-"""`docs/speed.md`: its tables and pictures are what the figures that ship with it give."""
+"""`docs/speed.md`: its tables and pictures match the shipped figures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TEXT = page.PAGE.read_text(encoding="utf-8")
 
 
 def test_the_tables_are_what_the_figures_give() -> None:
-    """`make plots` makes them anew."""
+    """Run `make plots` to update them."""
     assert page.made(TEXT, page.shipped()) == TEXT
 
 
@@ -31,7 +31,7 @@ def test_all_tables_are_on_the_page_once() -> None:
 
 @pytest.mark.parametrize("name", plots.PICTURES)
 def test_a_picture_was_drawn_from_the_figures_that_ship(name: str) -> None:
-    """`make plots` draws them anew."""
+    """Run `make plots` to draw it again."""
     picture = (plots.SPEED / f"{name}.svg").read_text(encoding="utf-8")
     assert f"<!-- drawn from {plots.source_of(plots.DATA.read_bytes(), name)} by matplotlib" in picture
     assert f"](speed/{name}.svg)" in TEXT
@@ -49,7 +49,7 @@ def test_drawing_again_gives_the_same_octets(tmp_path: Path) -> None:
     assert drawn[0] == drawn[1]
     for name, octets in drawn[0].items():
         shipped = (plots.SPEED / f"{name}.svg").read_bytes()
-        if shipped.split(b"-->")[0] == octets.split(b"-->")[0]:  # by the same matplotlib
+        if shipped.split(b"-->")[0] == octets.split(b"-->")[0]:  # drawn by the same matplotlib
             assert octets == shipped
 
 
@@ -83,7 +83,7 @@ TRIED = sampled(sweeps.SWEEPS, lambda asked: None)
 @pytest.mark.slow
 @pytest.mark.parametrize("asked", TRIED, ids=lambda asked: asked.name)
 def test_every_sweep_works(asked: sweeps.Sweep, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With two places and a few things of each."""
+    """The sweep runs with two places and a few objects of each."""
     monkeypatch.setattr(sweeps, "far_away", not_so_far_away)
     found = sweeps.sweep(asked, 1, tiny=True)
     if "all of it" in found["missing"]:

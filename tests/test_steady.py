@@ -1,4 +1,4 @@
-"""The tests say the same on a busy machine: what they must do without, and that it would be found."""
+"""Rules for tests that must not depend on a busy machine, and tests that each rule finds violations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.scheduled import ScheduledClock
 CHECKOUT = Path(__file__).parents[1]
 TESTS = modules(CHECKOUT, "tests", "fixtures")
 
-#: What may read a clock of the machine.
+#: Modules that may read a clock of the machine.
 CLOCKS = {
     "tests.scheduled": "makes the clock that the others have",
     "tests.bulk.front": "writes down when requests came, as servers do",
@@ -26,7 +26,7 @@ CLOCKS = {
     "tests.faults.killed_with_archive": "the same",
     "tests.servers.keeper": "asks servers to end, and then kills them",
 }
-#: What may ask how late it is, though it does not make the time itself with trio's `MockClock`.
+#: Modules that may read the time, though they do not set it with trio's `MockClock`.
 ASKS_THE_TIME = {"tests.scheduled": "makes a clock", "tests.test_scheduled": "is about it"}
 OF_THE_MACHINE = frozenset({"monotonic", "perf_counter", "monotonic_ns", "perf_counter_ns", "time_ns"})
 OF_THE_PROFILE = frozenset({"deadline", "derandomize", "print_blob", "database"})
@@ -43,7 +43,7 @@ def _calls(module: Module) -> list[tuple[str, ast.Call]]:
 
 
 def _last_word(called: ast.expr) -> str:
-    """What is called, without what it is taken from; empty where it has no name."""
+    """Return the name of a called function without its qualifier; empty without a name."""
     match called:
         case ast.Name(id=name) | ast.Attribute(attr=name):
             return name
@@ -51,7 +51,7 @@ def _last_word(called: ast.expr) -> str:
 
 
 def waits_until_it_hangs(module: Module) -> list[str]:
-    """Nothing fails because it took longer than somebody thought."""
+    """Find deadlines other than HANG: no test may fail because it is slow."""
     return [
         f"{module.name}:{call.lineno} gives {ast.unparse(call)} and not HANG"
         for name, call in _calls(module)
@@ -60,7 +60,7 @@ def waits_until_it_hangs(module: Module) -> list[str]:
 
 
 def gives_others_until_it_hangs(module: Module) -> list[str]:
-    """A process, a thread, a socket."""
+    """Find timeouts of processes, threads and sockets other than HANG."""
     return [
         f"{module.name}:{call.lineno} gives {ast.unparse(keyword)} and not HANG"
         for _, call in _calls(module)
@@ -99,8 +99,11 @@ def leaves_hypothesis_to_the_profile(module: Module) -> list[str]:
 
 
 def packs_the_same_each_time(module: Module) -> list[str]:
-    """gzip writes down when it packed, so what it made is another thing a second later: then a test has one
-    name in this worker and another name in that one."""
+    """Find gzip output without a fixed mtime.
+
+    gzip stores the time, so the output differs a second later: a test's parameters, and so its name, would
+    differ between workers.
+    """
     return [
         f"{module.name}:{call.lineno} packs without mtime="
         for _, call in _calls(module)
@@ -110,8 +113,10 @@ def packs_the_same_each_time(module: Module) -> list[str]:
 
 
 def brings_nothing_heavy_before_it_is_used(module: Module) -> list[str]:
-    """Whoever runs tests collects all of them, and each of these would cost every worker half a second and
-    35 MB."""
+    """Find module-level imports of heavy libraries.
+
+    Every worker collects all tests, and each of these libraries costs half a second and 35 MB.
+    """
     return [
         f"{module.name}:{node.lineno} imports {name} for everybody"
         for node in module.tree.body
@@ -160,7 +165,7 @@ def test_exceptions_to_the_rules_are_still_needed(name: str) -> None:
     ("profile", "expected"), [("resolve", ["None", "False", "True"]), ("gate", ["None", "True", "True"])]
 )
 def test_hypothesis_tries_the_same_examples_in_the_gate_alone(profile: str, expected: list[str]) -> None:
-    """Hypothesis has a profile of its own where `CI` is set."""
+    """Hypothesis has another default profile if `CI` is set."""
     code = (
         "import tests.conftest; from hypothesis import settings; "
         f"settings.load_profile({profile!r}) if {profile != 'resolve'} else None; of = settings();"

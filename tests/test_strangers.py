@@ -1,4 +1,4 @@
-"""The table of `docs/strangers.md` holds: what is ours, and that the servers behind it notice who comes."""
+"""The table of `docs/strangers.md`: our clients behave as shown, and the servers detect connections."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_the_page_has_every_case_and_every_client() -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.words)
 def test_what_is_ours_lets_through_what_the_page_says(case: Case, server: Server) -> None:
-    """Which of two rules stops a URL first is a client's own; whether one does is the guard's."""
+    """Which of two rules refuses a URL first depends on the client; the guard decides the outcome."""
     told = TOLD[case.words]
     for name, client in OURS.items():
         measured = measure(client, case, server)
@@ -53,6 +53,6 @@ def test_what_is_ours_lets_through_what_the_page_says(case: Case, server: Server
 
 @pytest.mark.parametrize("name", ["urllib", "requests", "httpx", "aiohttp"])
 def test_a_client_without_a_guard_gets_inside(name: str, server: Server) -> None:
-    """Else the table would show nothing."""
+    """Otherwise the table would be meaningless."""
     plain = [case for case in CASES if case.words in ("an address inside", "a redirect inside")]
     assert [measure(THEIRS[name], case, server) for case in plain] == ["reached", "reached"]

@@ -1,4 +1,4 @@
-"""What users can count on before anything is fetched: the public names, the version, a quick start."""
+"""The stable surface before any fetch: the public names, the version, a quick start."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.fresh import environment
 
 CHECKOUT = Path(__file__).parents[1]
 
-#: What the answers below do without: the network, other loops, and modules that cost more than the answer.
+#: Modules that these commands must not import: the network, other loops, and slow modules.
 HEAVY = frozenset(
     [
         *("trio", "httpx", "httpcore", "h11", "anyio", "idna", "asyncio", "socket", "ssl"),
@@ -31,7 +31,7 @@ HEAVY = frozenset(
 
 
 def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """A fresh Python with warnings as errors, in the checkout."""
+    """Run a fresh Python with warnings as errors, in the checkout."""
     command = [sys.executable, "-W", "error", *arguments]
     return subprocess.run(
         command,
@@ -44,7 +44,7 @@ def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def _imported_by(code: str) -> set[str]:
-    """The modules that are there after the code has run."""
+    """Return the modules that are loaded after the code has run."""
     done = _run("-c", f"{code}\nimport sys\nprint('\\n', *sys.modules)")
     assert done.returncode == 0, done.stderr
     return set(done.stdout.splitlines()[-1].split())
@@ -82,8 +82,8 @@ def test_version_loads_no_dataclasses() -> None:
     assert "dataclasses" not in _imported_by(_command("--version"))
 
 
-#: How many modules of ours a command line imports: what it takes to start is mostly their number. More than a
-#: tenth more is a decision; who brings one down writes the new number.
+#: Number of our modules that a command line imports: they are most of its startup time. A test fails if there
+#: are a tenth more; lower the number if it falls.
 OURS: dict[str, int] = {
     "--version": 10,
     "--help": 38,
@@ -108,7 +108,7 @@ def test_a_file_is_shown_without_what_saves_files(tmp_path: Path) -> None:
     assert imported & {"resolver.transfer.saving", "resolver.transfer.segmented", *many} == set()
 
 
-#: A peer that answers one request with a text, and what asks it.
+#: A server that answers one request with a text, and a client for it.
 _OF_ONE_TEXT = """
 import socket, threading
 listener = socket.create_server(("127.0.0.1", 0))
@@ -123,7 +123,7 @@ assert main(["cat", f"gopher://127.0.0.1:{listener.getsockname()[1]}/0a"]) == 0
 
 
 def test_a_text_is_shown_without_what_others_need() -> None:
-    """Other schemes, content codings, saved files, trees, lists, archives."""
+    """No other schemes, content codings, saved files, trees, lists, archives."""
     imported = _imported_by(_OF_ONE_TEXT)
     assert len({name for name in imported if name.startswith(("protocols", "resolver"))}) <= 135
     others = {"resolver.network.datagrams", "resolver.files.local", "resolver.transfer.saving"}
@@ -184,7 +184,7 @@ def test_public_names_are_the_visible_names() -> None:
         if inspect.ismodule(value):
             assert value.__name__ == f"resolver.{name}"
             continue
-        for each in getattr(value, "__args__", (value,)):  # of a union its members
+        for each in getattr(value, "__args__", (value,)):  # of a union, its members
             assert each.__module__.startswith(("resolver", "protocols")), name
 
 
@@ -209,7 +209,7 @@ def test_public_names_are_those_that_type_checkers_see() -> None:
 
 
 def test_no_module_hides_a_public_name() -> None:
-    """Importing `resolver.x` sets the attribute x of the package, whatever it was."""
+    """An import of `resolver.x` sets the attribute x of the package, and replaces its old value."""
     folder = Path(resolver.__file__).parent
     hidden = {path.stem for path in folder.iterdir()} & set(resolver.__all__)
     assert {name for name in hidden if not inspect.ismodule(getattr(resolver, name))} == set()
