@@ -105,12 +105,12 @@ def reply_of(packets: list[Recorded]) -> bytes:
 
 
 @dataclass
-class Played:
-    """The outcome of an exchange: a text or an error. `turns` are the redirects of the machine."""
+class ReplayOutcome:
+    """The outcome of an exchange: a text or an error. `redirects` are the redirects of the machine."""
 
     text: bytes | None = None
     error: ResolveError | None = None
-    turns: list[RedirectAddress] = field(default_factory=list)
+    redirects: list[RedirectAddress] = field(default_factory=list)
     answer: ProsperoReply | None = None
 
 
@@ -129,56 +129,56 @@ class Replay:
         )
         self._unsent: list[bytes] = []
         self._peer = ADDRESS
-        self.played = Played()
+        self.outcome = ReplayOutcome()
 
-    def play(self) -> Played:
+    def play(self) -> ReplayOutcome:
         try:
-            self._do(self._exchange.begin(0.0))
+            self._perform(self._exchange.begin(0.0))
             for packet in self._packets:
-                self._meet(packet)
-            self._run_out()
+                self._replay_packet(packet)
+            self._wait_for_timeout()
         except ResolveError as error:
-            self.played.error = error
+            self.outcome.error = error
         if not self._free:
-            assert self._unsent == [], "something was sent that the recorded client did not send"
+            assert self._unsent == [], "sent packets that the recorded client did not send"
         if self._exchange.complete:
-            self.played.text = join_packets(self._exchange.pieces)
-            self.played.answer = parse_reply(self.played.text, Limits())
-        return self.played
+            self.outcome.text = join_packets(self._exchange.pieces)
+            self.outcome.answer = parse_reply(self.outcome.text, Limits())
+        return self.outcome
 
-    def _meet(self, packet: Recorded) -> None:
+    def _replay_packet(self, packet: Recorded) -> None:
         if not packet.client:
             if not packet.dropped:
-                self._do(self._exchange.take(packet.octets, self._peer, packet.time))
+                self._perform(self._exchange.take(packet.octets, self._peer, packet.time))
         elif packet.header[-1:] == b"\x01" and len(packet.header) == 13:
             assert self._exchange.cancel().octets == packet.octets
         elif not self._free:
             if not self._unsent:
-                self._do(self._exchange.wake(packet.time))
+                self._perform(self._exchange.wake(packet.time))
             sent = self._unsent.pop(0)
             # the machine may acknowledge the reply's packets earlier than the recorded client did (4.3)
             if packet.number and packet.time:
                 sent = sent[:7] + packet.octets[7:9] + sent[9:]
             assert sent == packet.octets
 
-    def _do(self, actions: list[DatagramAction]) -> None:
+    def _perform(self, actions: list[DatagramAction]) -> None:
         for action in actions:
             if isinstance(action, RedirectAddress):
-                self.played.turns.append(action)
+                self.outcome.redirects.append(action)
                 self._peer = action.address
             elif isinstance(action, SwitchAddress):
                 self._peer = action.address
             else:
                 self._unsent.append(action.octets)
 
-    def _run_out(self) -> None:
+    def _wait_for_timeout(self) -> None:
         """If the server never answered, advance the time until the machine gives up."""
         if all(packet.client for packet in self._packets) and self._packets[-1].number:
             while True:
-                self._do(self._exchange.wake(self._exchange.deadline))
+                self._perform(self._exchange.wake(self._exchange.deadline))
 
 
-def tell(answer: ProsperoReply) -> Iterator[str]:
+def describe_reply(answer: ProsperoReply) -> Iterator[str]:
     """Yield a line for each item of a reply; a link includes its URL."""
     if answer.software is not None:
         yield f"VERSION {answer.software.decode()}"

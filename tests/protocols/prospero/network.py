@@ -41,7 +41,7 @@ class Network:
         #: Sent packets: the destination and the bytes.
         self.sent: list[tuple[str, bytes]] = []
         #: URLs checked against the policy, each with the referring URL and the address that answered it.
-        self.judged: list[tuple[str, str, str | None]] = []
+        self.checked: list[tuple[str, str, str | None]] = []
 
     def add(
         self,
@@ -116,7 +116,7 @@ class Datagrams:
         self.peer = address
 
     def redirect_to(self, address: str, port: int) -> None:
-        self._network.judged.append((f"prospero://{address}:{port}", self._gate.url.text, self._gate.peer))
+        self._network.checked.append((f"prospero://{address}:{port}", self._gate.url.text, self._gate.peer))
         if address in self._network.forbidden:
             raise Refused("S08", f"{address} is not to be turned to")
         self.addresses = (address,)
@@ -150,28 +150,28 @@ class Gate:
             datagrams.open = False
 
     async def stand_by(self) -> NoReturn:
-        raise AssertionError("nobody expects two things at once")
+        raise AssertionError("concurrent sends are not supported")
 
     async def pause(self) -> None:
         """Return immediately: no other task runs."""
 
     def timer(self, seconds: float) -> Timer:
-        raise AssertionError("nobody expects a timer")
+        raise AssertionError("timers are not supported")
 
     def derive_gate(self, location: str) -> Gate:
         if location not in self.led_to:
-            self.led_to[location] = self._judged(location)
+            self.led_to[location] = self._checked_gate(location)
         return self.led_to[location]
 
-    def _judged(self, location: str) -> Gate:
-        self.network.judged.append((location, self.url.text, self.peer))
+    def _checked_gate(self, location: str) -> Gate:
+        self.network.checked.append((location, self.url.text, self.peer))
         gate = self.network.gate(location, self.limits, self.options)
         if gate.url.host in self.network.forbidden:
             raise Refused("S08", f"{gate.url.host} is farther inside")
         return gate
 
     def __getattr__(self, name: str) -> Any:
-        raise AssertionError(f"nobody expects {name}")
+        raise AssertionError(f"{name} is not supported")
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -181,4 +181,4 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
     except StopIteration as done:
         result: T = done.value
         return result
-    raise AssertionError("it waits for something outside the network")
+    raise AssertionError("the coroutine waits for an event outside the network")

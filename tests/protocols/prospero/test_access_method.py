@@ -93,7 +93,7 @@ MAPPED: list[tuple[bytes, bytes, bytes, bytes | None, str, Kind]] = [
 
 
 @pytest.mark.parametrize(("method", "host", "hsoname", "argument", "url", "kind"), MAPPED)
-def test_a_method_comes_to_a_url(
+def test_access_method_maps_to_url(
     method: bytes, host: bytes, hsoname: bytes, argument: bytes | None, url: str, kind: Kind
 ) -> None:
     arguments = () if argument is None else (argument,)
@@ -131,14 +131,14 @@ UNUSABLE: list[tuple[tuple[bytes, ...], str]] = [
 
 
 @pytest.mark.parametrize(("value", "words"), UNUSABLE)
-def test_a_value_that_leads_nowhere_says_why(value: tuple[bytes, ...], words: str) -> None:
+def test_unusable_access_method_has_reason(value: tuple[bytes, ...], words: str) -> None:
     found = method(*value)
     assert (found.url, found.target) == (None, None)
     assert words in found.unusable
     assert words in found.described
 
 
-def test_unknown_methods_and_short_values_are_passed_over() -> None:
+def test_unknown_or_short_access_methods_are_skipped() -> None:
     found = methods((b"NEW", b"", b"", b"", b""), (b"AFTP", b"", b"", b""), (b"AFTP", b"", b"", b"", b""), ())
     assert [each.url for each in found] == ["ftp://ftp.example.org/pub/x"]
 
@@ -154,18 +154,18 @@ GAPS: list[tuple[tuple[bytes, bytes, bytes, bytes], str]] = [
 
 
 @pytest.mark.parametrize(("tokens", "url"), GAPS)
-def test_a_gap_stands_for_the_token_of_the_link(tokens: tuple[bytes, ...], url: str) -> None:
+def test_empty_token_defaults_to_token_of_link(tokens: tuple[bytes, ...], url: str) -> None:
     assert method(b"AFTP", *tokens).url == url
 
 
-def test_the_port_goes_with_the_host_and_only_with_it() -> None:
+def test_default_port_applies_only_with_default_host() -> None:
     """Page 11, 11: an empty host takes the link's host and port; a given host has the default port."""
     asked = pointer_to(ASKED)
     assert method(b"AFTP", b"", b"", b"", b"/y", default=asked).url == "ftp://h.example:15251/y"
     assert method(b"AFTP", b"", b"H.EXAMPLE", b"", b"/y", default=asked).url == "ftp://h.example/y"
 
 
-def test_contents_are_those_of_the_object_asked_for_or_of_another() -> None:
+def test_prospero_contents_targets_requested_or_other_object() -> None:
     asked = pointer_to(ASKED)
     assert method(b"PROSPERO-CONTENTS", b"", b"", b"", b"", default=asked).target is ASKED
     other = method(b"PROSPERO-CONTENTS", b"", b"b.example", b"", b"y", default=asked).target
@@ -189,13 +189,15 @@ LOCAL = (b"LOCAL", b"", b"", b"", b"/x")
         ((), None),
     ],
 )
-def test_a_session_is_the_last_choice(values: tuple[tuple[bytes, ...], ...], url: str | None) -> None:
+def test_find_first_url_prefers_files_to_sessions(
+    values: tuple[tuple[bytes, ...], ...], url: str | None
+) -> None:
     first = find_first_url(methods(*values))
     assert (first and first.url) == url
     assert kind_of(None) is Kind.UNKNOWN
 
 
-def test_a_value_for_json_keeps_its_tokens() -> None:
+def test_access_method_as_json_keeps_tokens() -> None:
     found = method(b"AFS", b"D\xff", b"", b"", b"")
     assert found.as_json() == {
         "method": "AFS",
@@ -222,7 +224,7 @@ def test_a_value_for_json_keeps_its_tokens() -> None:
         ([], b"data:text/html,", None),
     ],
 )
-def test_a_media_type_is_guessed(
+def test_guess_media_type_uses_methods_and_name(
     values: list[tuple[bytes, ...]], hsoname: bytes, media_type: str | None
 ) -> None:
     assert guess_media_type(methods(*values), hsoname) == media_type

@@ -76,7 +76,7 @@ REQUEST = b"\x09\x12\x34\0\1\0\1\0\0x"
 ACKNOWLEDGED = b"\x09\x12\x34\0\0\0\0"
 
 
-def test_a_request_and_a_reply_of_one_packet() -> None:
+def test_exchange_of_single_packets_completes() -> None:
     machine = exchange()
     assert octets(machine.begin(10.0)) == [REQUEST]
     assert (machine.complete, machine.deadline) == (False, 14.0)
@@ -84,7 +84,7 @@ def test_a_request_and_a_reply_of_one_packet() -> None:
     assert (machine.complete, machine.pieces) == (True, [b"reply"])
 
 
-def test_a_long_request_is_cut_and_numbered() -> None:
+def test_long_request_is_split_and_numbered() -> None:
     request = bytes(range(256)) * 10
     packets = octets(exchange(request).begin(0.0))
     assert [packet[:9].hex() for packet in packets] == [f"091234{number:04x}00030000" for number in (1, 2, 3)]
@@ -92,7 +92,7 @@ def test_a_long_request_is_cut_and_numbered() -> None:
     assert b"".join(packet[9:] for packet in packets) == request
 
 
-def test_a_plan_shows_the_packets_that_leave() -> None:
+def test_packets_equal_sent_packets() -> None:
     for size in (1, 1250, 1251, 16 * 1250):
         machine = exchange(bytes(size))
         assert octets(machine.begin(0.0)) == [packet.octets for packet in machine.packets]
@@ -101,7 +101,7 @@ def test_a_plan_shows_the_packets_that_leave() -> None:
     ]
 
 
-def test_nothing_is_sent_beyond_the_window_before_it_is_acknowledged() -> None:
+def test_request_beyond_window_waits_for_acknowledgement() -> None:
     request = bytes(20 * 1250)
     machine = exchange(request)
     first = octets(machine.begin(0.0))
@@ -117,7 +117,7 @@ def test_nothing_is_sent_beyond_the_window_before_it_is_acknowledged() -> None:
     assert rest[0][0] == 9
 
 
-def test_the_schedule_without_an_answer() -> None:
+def test_unanswered_request_is_repeated_then_times_out() -> None:
     """The machine sends at 0, 4, 12 and 28 seconds and fails at 60 seconds (4.3)."""
     machine = exchange()
     machine.begin(0.0)
@@ -131,7 +131,7 @@ def test_the_schedule_without_an_answer() -> None:
         machine.wake(60.0)
 
 
-def test_packets_in_any_order_and_twice() -> None:
+def test_reply_packets_out_of_order_or_repeated_are_assembled() -> None:
     machine = begun()
     for packet in (numbered(3, 3, b"c"), numbered(1, 0, b"a"), numbered(1, 0, b"no"), numbered(3, 0, b"no")):
         assert machine.take(packet, PEER, 0.0) == []
@@ -140,13 +140,13 @@ def test_packets_in_any_order_and_twice() -> None:
     assert (machine.complete, machine.pieces) == (True, [b"a", b"b", b"c"])
 
 
-def test_an_empty_reply_is_complete() -> None:
+def test_empty_reply_completes_exchange() -> None:
     machine = begun()
     machine.take(b"\x03\x12\x34", PEER, 0.0)
     assert (machine.complete, machine.pieces) == (True, [b""])
 
 
-def test_a_control_packet_with_a_number_takes_it_and_says_nothing() -> None:
+def test_numbered_control_packet_counts_as_empty() -> None:
     machine = begun()
     machine.take(numbered(1, 0, b"a"), PEER, 0.0)
     machine.take(numbered(2, 0, b"secret", flags=0x40), PEER, 0.0)
@@ -154,7 +154,7 @@ def test_a_control_packet_with_a_number_takes_it_and_says_nothing() -> None:
     assert machine.pieces == [b"a", b"", b"c"]
 
 
-def test_an_acknowledgement_leaves_when_all_that_waited_was_read() -> None:
+def test_acknowledgement_is_sent_after_pending_packets() -> None:
     machine = begun()
     machine.take(numbered(1, 0, b"a", flags=0x80), PEER, 0.0)
     assert machine.deadline == float("-inf")
@@ -164,13 +164,13 @@ def test_an_acknowledgement_leaves_when_all_that_waited_was_read() -> None:
     assert machine.wake(0.1) == []
 
 
-def test_a_reply_that_asks_is_acknowledged_before_it_is_used() -> None:
+def test_complete_reply_is_acknowledged_on_request() -> None:
     machine = begun()
     assert octets(machine.take(numbered(1, 1, b"a", flags=0x80), PEER, 0.0)) == [ACKNOWLEDGED + b"\0\1"]
     assert machine.complete
 
 
-def test_a_gap_makes_the_request_go_out_again_with_what_has_come() -> None:
+def test_gap_in_reply_repeats_request_with_acknowledgement() -> None:
     machine = begun()
     machine.take(numbered(1, 0, b"a"), PEER, 0.5)
     machine.take(numbered(3, 3, b"c"), PEER, 0.6)
@@ -178,13 +178,13 @@ def test_a_gap_makes_the_request_go_out_again_with_what_has_come() -> None:
     assert octets(machine.wake(4.5)) == [b"\x09\x12\x34\0\1\0\1\0\1x"]
 
 
-def test_when_the_server_has_all_of_it_an_acknowledgement_is_enough() -> None:
+def test_received_request_is_not_repeated() -> None:
     machine = begun()
     machine.take(b"\x09\x12\x34\0\1\0\3\0\1a", PEER, 0.0)
     assert octets(machine.wake(4.0)) == [ACKNOWLEDGED + b"\0\1"]
 
 
-def test_progress_begins_the_schedule_anew() -> None:
+def test_progress_restarts_retransmit_schedule() -> None:
     machine = begun()
     machine.wake(4.0)
     assert machine.deadline == 12.0
@@ -194,7 +194,7 @@ def test_progress_begins_the_schedule_anew() -> None:
     assert machine.deadline == 9.0
 
 
-def test_only_part_of_a_request_is_sent_again() -> None:
+def test_acknowledged_request_packets_are_not_repeated() -> None:
     machine = begun(bytes(2600))
     machine.take(b"\x09\x12\x34\0\0\0\0\0\x01", PEER, 1.0)
     assert [packet[4] for packet in octets(machine.wake(5.0))] == [2, 3]
@@ -205,7 +205,7 @@ def test_only_part_of_a_request_is_sent_again() -> None:
     assert [packet[4] for packet in octets(machine.wake(29.0))] == [1, 2, 3]
 
 
-def test_a_wait_sets_the_timer() -> None:
+def test_wait_packet_sets_deadline() -> None:
     machine = begun()
     machine.take(control(wait_packet(20, (3, 20))), PEER, 1.0)
     assert machine.deadline == 21.0
@@ -219,7 +219,7 @@ def test_a_wait_sets_the_timer() -> None:
     assert machine.deadline == 27.0
 
 
-def test_a_wait_does_not_wear_out_patience() -> None:
+def test_wait_packet_beyond_patience_times_out() -> None:
     """Some servers routinely ask for 900 seconds."""
     machine = begun(patience=60.0)
     machine.take(control(wait_packet(900, (3, 20))), PEER, 1.0)
@@ -230,7 +230,7 @@ def test_a_wait_does_not_wear_out_patience() -> None:
         machine.wake(60.0)
 
 
-def test_a_peer_that_never_pauses_does_not_hold_the_timers() -> None:
+def test_timers_expire_despite_constant_packets() -> None:
     machine = begun(patience=10.0)
     assert machine.take(b"junk", PEER, 3.9) == []
     assert octets(machine.take(b"junk", "198.51.100.1", 4.0)) == [REQUEST]
@@ -248,13 +248,13 @@ ENDS: list[tuple[bytes, str, str]] = [
 
 
 @pytest.mark.parametrize(("packet", "code", "versions"), ENDS)
-def test_a_server_may_refuse(packet: bytes, code: str, versions: str) -> None:
+def test_refusal_packet_is_declined(packet: bytes, code: str, versions: str) -> None:
     with pytest.raises(Declined, match=versions) as raised:
         begun().take(packet, PEER, 0.0)
     assert raised.value.code == code
 
 
-def test_a_redirect_is_followed_with_the_same_packets() -> None:
+def test_redirect_repeats_packets_at_new_address() -> None:
     machine = begun()
     turn, *packets = machine.take(control(redirect_packet("192.0.2.9", 1600)), PEER, 1.0)
     assert turn == RedirectAddress("192.0.2.9", 1600, lasting=False)
@@ -266,12 +266,12 @@ def test_a_redirect_is_followed_with_the_same_packets() -> None:
     assert machine.complete
 
 
-def test_a_lasting_redirect_says_so() -> None:
+def test_lasting_redirect_is_marked() -> None:
     actions = begun().take(control(redirect_packet("192.0.2.9", 1600, lasting=True)), PEER, 1.0)
     assert actions[0] == RedirectAddress("192.0.2.9", 1600, lasting=True)
 
 
-def test_only_what_is_not_acknowledged_goes_to_the_new_place() -> None:
+def test_redirect_repeats_only_unacknowledged_packets() -> None:
     machine = begun(bytes(2600))
     machine.take(b"\x09\x12\x34\0\0\0\0\0\x02", PEER, 0.0)
     redirect = control(redirect_packet("192.0.2.9", 1600))
@@ -279,11 +279,11 @@ def test_only_what_is_not_acknowledged_goes_to_the_new_place() -> None:
     assert [packet[4] for packet in octets(actions)] == [3]
 
 
-def test_a_redirect_without_a_place_means_nothing() -> None:
+def test_redirect_without_address_is_ignored() -> None:
     assert begun().take(b"\x0d\x12\x34" + bytes(9) + b"\4", PEER, 0.0) == []
 
 
-def test_redirects_are_counted() -> None:
+def test_redirects_over_limit_are_refused() -> None:
     machine = begun()
     for turn in range(MOST_REDIRECTS):
         machine.take(control(redirect_packet("192.0.2.1", 1600 + turn)), PEER, 0.0)
@@ -306,13 +306,13 @@ NOT_BELIEVED = [
 
 
 @pytest.mark.parametrize(("address", "datagram"), NOT_BELIEVED)
-def test_what_has_another_source_or_id_is_not_believed(address: str, datagram: bytes) -> None:
+def test_datagram_of_other_source_or_id_is_ignored(address: str, datagram: bytes) -> None:
     machine = begun()
     assert machine.take(datagram, address, 0.0) == []
     assert (machine.complete, machine.deadline) == (False, 4.0)
 
 
-def test_an_id_with_its_octets_swapped_is_ours() -> None:
+def test_byte_swapped_id_is_accepted() -> None:
     """Little-endian servers swap the id in packets that they resend (page 11, 8)."""
     machine = begun()
     machine.take(numbered(1, 2, b"a"), PEER, 0.0)
@@ -321,7 +321,7 @@ def test_an_id_with_its_octets_swapped_is_ours() -> None:
 
 
 @pytest.mark.parametrize("connection", [1, 0x100, 0x1111, 0xFFFF])
-def test_any_id_serves(connection: int) -> None:
+def test_exchange_works_with_any_id(connection: int) -> None:
     machine = exchange(connection=connection)
     assert octets(machine.begin(0.0))[0][1:3] == connection.to_bytes(2)
     assert machine.cancel().octets == b"\x0d" + connection.to_bytes(2) + bytes(9) + b"\1"
@@ -329,7 +329,7 @@ def test_any_id_serves(connection: int) -> None:
     assert machine.complete
 
 
-def test_a_reply_is_bounded() -> None:
+def test_reply_over_limit_raises() -> None:
     machine = begun(most=10)
     machine.take(numbered(2, 0, b"12345"), PEER, 0.0)
     machine.take(numbered(2, 0, b"12345"), PEER, 0.0)  # a repeated packet does not count again
@@ -370,12 +370,12 @@ def deliver(
 REPLY = bytes(range(256)) * 250  # 52 packets, four windows
 
 
-def test_without_loss_nothing_waits_for_a_timer() -> None:
+def test_delivery_without_loss_takes_no_time() -> None:
     assert deliver(Weather(), bytes(40 * 1250), REPLY, RetransmitTiming()) == (REPLY, 0.0)
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_a_third_of_all_datagrams_lost_still_delivers(seed: int) -> None:
+def test_delivery_despite_30_percent_loss(seed: int) -> None:
     """Loss applies each way; some datagrams are duplicated or reordered.
 
     If the schedule of the page ends in `TimedOut`, the request is repeated, as a retrieval does.
@@ -389,14 +389,14 @@ def test_a_third_of_all_datagrams_lost_still_delivers(seed: int) -> None:
             assert tries[-1][0] == reply
 
 
-def test_most_exchanges_survive_that_loss_at_the_first_try() -> None:
+def test_default_timing_mostly_survives_30_percent_loss() -> None:
     outcomes = [
         deliver(Weather(lost=0.3, seed=seed), b"x", b"y", RetransmitTiming())[0] for seed in range(300)
     ]
     assert outcomes.count(b"y") > 270
 
 
-def test_all_exchanges_survive_it_where_patience_alone_ends_them() -> None:
+def test_persistent_timing_survives_30_percent_loss() -> None:
     for request, reply in ((b"x", b"y"), (bytes(3000), REPLY[:20_000])):
         for seed in range(60):
             assert deliver(Weather(lost=0.3, seed=seed), request, reply, PERSISTENT)[0] == reply
@@ -411,7 +411,7 @@ TIMINGS = [
 
 
 @pytest.mark.parametrize(("timing", "patience", "pauses"), TIMINGS)
-def test_the_pauses_that_are_told_are_those_of_the_machine(
+def test_timing_pauses_equal_deadlines_of_exchange(
     timing: RetransmitTiming, patience: float, pauses: list[float]
 ) -> None:
     machine = exchange(patience=patience, timing=timing)
@@ -425,7 +425,7 @@ def test_the_pauses_that_are_told_are_those_of_the_machine(
     assert found == list(timing.pauses(patience)) == pauses
 
 
-def test_a_server_that_wants_time_is_given_it() -> None:
+def test_wait_packet_sets_interval_of_persistent_timing() -> None:
     """The client does not retransmit before the requested time, and then at that interval."""
     machine = exchange(patience=60.0, timing=PERSISTENT)
     machine.begin(0.0)
@@ -435,7 +435,7 @@ def test_a_server_that_wants_time_is_given_it() -> None:
     assert machine.deadline == 21.0
 
 
-def test_any_datagrams_end_in_a_reply_or_an_error() -> None:
+def test_heavy_loss_yields_reply_or_timeout() -> None:
     """A complete reply equals the sent reply, even if windows are truncated."""
     weather = Weather(lost=0.6, doubled=0.3, shuffled=True, seed=5)
     outcomes = [deliver(weather, b"x", REPLY, RetransmitTiming(retries=12))[0] for _ in range(20)]
@@ -457,11 +457,11 @@ def asking(*addresses: str, toward: SwitchAddress | RedirectAddress | None = Non
 
 def candidates_begun(*addresses: str) -> ArdpExchange:
     machine = asking(*addresses)
-    assert told(machine.begin(0.0)) == [REQUEST]
+    assert addresses_and_bytes(machine.begin(0.0)) == [REQUEST]
     return machine
 
 
-def told(actions: list[DatagramAction]) -> list[str | bytes]:
+def addresses_and_bytes(actions: list[DatagramAction]) -> list[str | bytes]:
     """Return the selected addresses and the sent bytes."""
     return [
         action.address if isinstance(action, SwitchAddress) else action.octets
@@ -475,17 +475,17 @@ def wake_until(machine: ArdpExchange, end: float) -> dict[float, list[str | byte
     done = {}
     while machine.deadline <= end:
         at = machine.deadline
-        done[at] = told(machine.wake(at))
+        done[at] = addresses_and_bytes(machine.wake(at))
     return done
 
 
-def test_the_next_address_is_asked_when_a_quarter_of_a_second_has_brought_nothing() -> None:
+def test_next_address_is_tried_after_250_ms() -> None:
     machine = candidates_begun(A, B, C)
     assert wake_until(machine, 3.9) == {0.25: [B, REQUEST], 0.5: [C, REQUEST]}
     assert machine.deadline == 4.0
 
 
-def test_without_an_answer_all_are_asked_again_on_the_schedule_of_one() -> None:
+def test_all_addresses_are_retried_on_schedule() -> None:
     machine = candidates_begun(A, B)
     again = [A, REQUEST, B, REQUEST]
     assert wake_until(machine, 59.0) == {0.25: [B, REQUEST], 4.0: again, 12.0: again, 28.0: again}
@@ -494,49 +494,49 @@ def test_without_an_answer_all_are_asked_again_on_the_schedule_of_one() -> None:
 
 
 @pytest.mark.parametrize("answering", [A, B, C])
-def test_who_answers_first_is_the_server(answering: str) -> None:
+def test_first_answering_address_is_selected(answering: str) -> None:
     """The last address answers before it was asked: a host may answer from another of its addresses."""
     machine = candidates_begun(A, B, C)
     machine.wake(0.25)
-    assert told(machine.take(b"\x07\x12\x34\0\1\0\0one", answering, 0.3)) == [answering]
+    assert addresses_and_bytes(machine.take(b"\x07\x12\x34\0\1\0\0one", answering, 0.3)) == [answering]
     assert machine.deadline == 4.3
     for other in {A, B, C} - {answering}:
         assert machine.take(b"\x07\x12\x34\0\2\0\2other", other, 0.4) == []
-    assert told(machine.take(b"\x07\x12\x34\0\2\0\2two", answering, 0.5)) == []
+    assert addresses_and_bytes(machine.take(b"\x07\x12\x34\0\2\0\2two", answering, 0.5)) == []
     assert (machine.complete, machine.pieces) == (True, [b"one", b"two"])
 
 
-def test_an_address_that_cannot_be_sent_to_gives_way_at_once() -> None:
+def test_unsendable_address_is_skipped_immediately() -> None:
     machine = candidates_begun(A, B, C)
     assert machine.lose(A, 0.0)
     assert machine.lose(A, 0.0)  # the other packets to this address cannot be sent either
-    assert told(machine.wake(machine.deadline)) == [B, REQUEST]
+    assert addresses_and_bytes(machine.wake(machine.deadline)) == [B, REQUEST]
     assert machine.lose(B, 0.0)
-    assert told(machine.wake(machine.deadline)) == [C, REQUEST]
+    assert addresses_and_bytes(machine.wake(machine.deadline)) == [C, REQUEST]
     assert wake_until(machine, 4.0) == {4.0: [C, REQUEST]}
     assert not machine.lose(C, 4.0)
 
 
-def test_an_answer_with_another_id_settles_nothing() -> None:
+def test_answer_with_other_id_selects_no_address() -> None:
     machine = candidates_begun(A, B)
     assert machine.take(b"\x03\x99\x99reply", B, 0.1) == []
-    assert told(machine.take(CANDIDATES_REPLY, A, 0.2)) == [A]
+    assert addresses_and_bytes(machine.take(CANDIDATES_REPLY, A, 0.2)) == [A]
     assert machine.complete
 
 
-def test_one_address_alone_is_never_aimed_at_again() -> None:
+def test_single_address_is_never_switched() -> None:
     machine = candidates_begun(B)
     assert wake_until(machine, 4.0) == {4.0: [REQUEST]}
-    assert told(machine.take(CANDIDATES_REPLY, B, 5.0)) == []
+    assert addresses_and_bytes(machine.take(CANDIDATES_REPLY, B, 5.0)) == []
     assert not machine.lose(B, 5.0)
 
 
 @pytest.mark.parametrize("toward", [SwitchAddress(C), RedirectAddress(C, 1600, lasting=True)])
-def test_a_place_that_is_known_is_asked_alone(toward: SwitchAddress | RedirectAddress) -> None:
+def test_known_address_is_asked_alone(toward: SwitchAddress | RedirectAddress) -> None:
     """The address has answered, or a redirect named it: datagrams from other addresses are ignored."""
     machine = asking(A, B, C, toward=toward)
     first, *rest = machine.begin(0.0)
-    assert (first, told(rest)) == (toward, [REQUEST])
+    assert (first, addresses_and_bytes(rest)) == (toward, [REQUEST])
     assert machine.deadline == 4.0
     machine.take(CANDIDATES_REPLY, A, 0.1)
     assert not machine.complete
@@ -616,7 +616,7 @@ DECODED: list[tuple[str, ArdpPacket]] = [
 
 
 @pytest.mark.parametrize(("datagram", "packet"), DECODED)
-def test_a_packet_is_read_as_far_as_its_header_goes(datagram: str, packet: ArdpPacket) -> None:
+def test_decode_packet_reads_fields_within_header(datagram: str, packet: ArdpPacket) -> None:
     assert decode_packet(bytes.fromhex(datagram)) == packet
 
 
@@ -631,11 +631,11 @@ def test_a_packet_is_read_as_far_as_its_header_goes(datagram: str, packet: ArdpP
         b"\xff",
     ],
 )
-def test_what_is_not_for_us_is_nothing(datagram: bytes) -> None:
+def test_decode_packet_of_foreign_datagram_returns_none(datagram: bytes) -> None:
     assert decode_packet(datagram) is None
 
 
-def test_a_list_of_versions_is_known_in_any_version() -> None:
+def test_decode_packet_reads_version_list() -> None:
     assert decode_packet(b"\0\1\2") == KnownVersions((1, 2))
     assert decode_packet(b"\0") == KnownVersions(())
 
@@ -649,7 +649,7 @@ def test_a_list_of_versions_is_known_in_any_version() -> None:
         ("", None),
     ],
 )
-def test_a_redirect_names_a_place(data: str, place: tuple[str, int] | None) -> None:
+def test_decode_redirect_reads_address_and_port(data: str, place: tuple[str, int] | None) -> None:
     assert decode_redirect(bytes.fromhex(data)) == place
 
 
@@ -665,11 +665,11 @@ def test_a_redirect_names_a_place(data: str, place: tuple[str, int] | None) -> N
         ("03 0003 0000", "position 3 in the queue"),
     ],
 )
-def test_a_place_in_a_queue_is_put_in_words(data: str, words: str) -> None:
+def test_decode_queue_describes_position(data: str, words: str) -> None:
     assert decode_queue(bytes.fromhex(data)) == words
 
 
-def test_packets_are_written_in_the_shapes_of_a_client() -> None:
+def test_encoders_write_client_packets() -> None:
     message = encode_commands((b"A",))
     assert encode_piece(0x1101, 1, 2, 3, message, acknowledge=False).octets == (
         bytes.fromhex("09 1101 0001 0002 0003") + b"A\n"
@@ -681,7 +681,7 @@ def test_packets_are_written_in_the_shapes_of_a_client() -> None:
     assert encode_cancel(0x78A6).octets == bytes.fromhex("0d 78a6 0000 0000 0000 0000 00 01")
 
 
-def test_a_message_is_lines_of_words_and_goes_out_in_pieces() -> None:
+def test_commands_are_encoded_and_split() -> None:
     message = encode_commands((b"VERSION", b"5", b"x"), (b"LIST", b"''"))
     assert message.octets == message.shown == b"VERSION 5 x\nLIST ''\n"
     pieces = split_message(message, 9)
@@ -691,7 +691,7 @@ def test_a_message_is_lines_of_words_and_goes_out_in_pieces() -> None:
 
 
 @pytest.mark.parametrize("word", [b"a\nb", b"a\rb", b"a\0b", b"'a\nb'"])
-def test_no_word_ends_a_line_even_inside_quotes(word: bytes) -> None:
+def test_encode_commands_with_line_end_is_refused(word: bytes) -> None:
     with pytest.raises(Refused) as raised:
         encode_commands((b"A", word))
     assert raised.value.rule == "S02"

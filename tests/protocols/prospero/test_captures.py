@@ -17,7 +17,7 @@ from protocols.prospero.objects import ObjectPointer, RequestObject
 from protocols.prospero.resolution import join_contents
 from protocols.step import ExchangeDatagrams
 from resolver import Declined, Limits, ProsperoUrl, ResolveError, TimedOut
-from tests.protocols.prospero.captures import Replay, exchanges, names, reply_of, request_of, tell
+from tests.protocols.prospero.captures import Replay, describe_reply, exchanges, names, reply_of, request_of
 from tests.protocols.typed_url import parse_as
 
 HERE = "prospero://localhost:15251/"
@@ -86,21 +86,21 @@ HUGE = series(120, "-" + "x" * 60)
 class Row:
     """The expected outcome of a recording.
 
-    - `told`: the lines of each exchange, None for an exchange without a reply
+    - `lines`: the lines of each exchange, None for an exchange without a reply
     - `error`: the error of an exchange without a reply
     - `contents`: the bytes of the object
     - `url`: the URL that yields the same request, if the protocol page gives one
     """
 
-    told: list[list[str] | None] = field(default_factory=list)
+    lines: list[list[str] | None] = field(default_factory=list)
     error: type[ResolveError] | None = None
     contents: bytes | None = None
     url: str | None = None
-    cut_otherwise: bool = False
+    split_differently: bool = False
 
 
-def one(*told: str, url: str | None = None) -> Row:
-    return Row([list(told)], url=url and HERE + url)
+def single(*lines: str, url: str | None = None) -> Row:
+    return Row([list(lines)], url=url and HERE + url)
 
 
 ROWS: dict[str, Row] = {
@@ -108,74 +108,74 @@ ROWS: dict[str, Row] = {
     "contents_multipacket": Row(contents=BLOB, url=HERE + "AFTP/pub/docs/blob.bin"),
     "contents_text": Row(contents=HELLO, url=HERE + "AFTP/pub/hello.txt"),
     "control_cancel": Row([None]),
-    "control_redirect": one(VERSION, *SMALL),
+    "control_redirect": single(VERSION, *SMALL),
     "control_refused": Row([None], Declined),
-    "control_wait": one("L EXTERNAL 'waited' ftp://ftp.example.org/pub/waited;type=i"),
-    "control_wait_plain": one("NONE-FOUND"),
-    "duplicated_reply": one(*DEMO),
-    "error_arguments": one("Declined ERROR wrong number of arguments"),
-    "error_hsoname_type": one("Declined ERROR Directory handle type BINARY not supported"),
-    "error_unknown_command": one("Declined ERROR Unknown message: FROBNICATE now"),
-    "error_unterminated_quote": one(
+    "control_wait": single("L EXTERNAL 'waited' ftp://ftp.example.org/pub/waited;type=i"),
+    "control_wait_plain": single("NONE-FOUND"),
+    "duplicated_reply": single(*DEMO),
+    "error_arguments": single("Declined ERROR wrong number of arguments"),
+    "error_hsoname_type": single("Declined ERROR Directory handle type BINARY not supported"),
+    "error_unknown_command": single("Declined ERROR Unknown message: FROBNICATE now"),
+    "error_unterminated_quote": single(
         "Declined ERROR Malformed input line: Read Prospero message with an unterminated quote"
     ),
     "forwarded_directory": Row([[VERSION, f"FORWARDED {HERE}/pfs/pfsdat/small"], [VERSION, *SMALL]]),
     "forwarded_loop": Row(
         [[VERSION, f"FORWARDED {HERE}/pfs/pfsdat/loop-{'ba'[turn % 2]}"] for turn in range(21)]
     ),
-    "forwarded_object": one(
+    "forwarded_object": single(
         f"FORWARDED {HERE}/pfs/pfsdat/objects/with-am", url="/pfs/pfsdat/objects/moved-file"
     ),
-    "list_empty": one("NONE-FOUND"),
-    "list_multipacket": one(*DEMO),
-    "list_native": one(
+    "list_empty": single("NONE-FOUND"),
+    "list_multipacket": single(*DEMO),
+    "list_native": single(
         SMALL[0],
         f"L DIRECTORY 'odd names' {HERE}AFTP/pub/odd%20names",
         f"L DIRECTORY 'docs' {HERE}AFTP/pub/docs",
     ),
-    "list_nested_attributes": one(
+    "list_nested_attributes": single(
         "L EXTERNAL 'with-related' ftp://ftp.example.org/pub/main.txt;type=a",
         f"L DIRECTORY 'filtered' {HERE}/pfs/pfsdat/small",
         "L EXTERNAL 'same' ftp://a.example.org/pub/same;type=i",
         "L EXTERNAL 'same' ftp://b.example.org/pub/same;type=i",
     ),
-    "list_odd_names": one(
+    "list_odd_names": single(
         f"L FILE 'plus+comma,name' {HERE}AFTP/pub/odd%20names/plus+comma,name",
         f'L FILE "it\'s a file" {HERE}AFTP/pub/odd%20names/it%27s%20a%20file',
     ),
-    "list_one": one(SMALL[2]),
-    "list_small": one(*SMALL),
-    "list_verify": one("NONE-FOUND"),
-    "list_wildcard": one(SMALL[0]),
-    "list_window": one(*HUGE),
-    "lost_ack": one(VERSION, *HUGE),
-    "lost_in_window": one(VERSION, *HUGE),
-    "lost_middle": one(VERSION, *series(20)),
-    "lost_reply": one(VERSION, *SMALL),
-    "lost_request": one(VERSION, *SMALL),
+    "list_one": single(SMALL[2]),
+    "list_small": single(*SMALL),
+    "list_verify": single("NONE-FOUND"),
+    "list_wildcard": single(SMALL[0]),
+    "list_window": single(*HUGE),
+    "lost_ack": single(VERSION, *HUGE),
+    "lost_in_window": single(VERSION, *HUGE),
+    "lost_middle": single(VERSION, *series(20)),
+    "lost_reply": single(VERSION, *SMALL),
+    "lost_request": single(VERSION, *SMALL),
     "no_answer": Row([None], TimedOut),
-    "not_authorized": one("AccessDenied NOT-AUTHORIZED", url="/private/x"),
-    "not_found_component": one("NONE-FOUND"),
-    "not_found_directory": one("NotFound NOT-A-DIRECTORY"),
-    "not_found_object": one("NotFound NOT-FOUND", url="AFTP/pub/nosuch"),
-    "object_info_attributes": one(
+    "not_authorized": single("AccessDenied NOT-AUTHORIZED", url="/private/x"),
+    "not_found_component": single("NONE-FOUND"),
+    "not_found_directory": single("NotFound NOT-A-DIRECTORY"),
+    "not_found_object": single("NotFound NOT-FOUND", url="AFTP/pub/nosuch"),
+    "object_info_attributes": single(
         "OBJECT KEYWORDS red green dark blue", "OBJECT OWNER ASRTHOST '' tester@127.0.0.1", *FILE[5:7]
     ),
-    "object_info_directory": one("NONE-FOUND", url="/pfs/pfsdat/demo"),
-    "object_info_field": one(*FIELD, url="/pfs/pfsdat/objects/with-am"),
-    "object_info_file": one(*FILE, url="AFTP/pub/hello.txt"),
-    "object_info_version": one(*FIELD, url="/pfs/pfsdat/objects/with-am;object-version=3;id=REMOTE%205"),
-    "partial_request": Row([[SMALL[2]]], cut_otherwise=True),
-    "quirk_swapped_connection_id": one(*HUGE),
+    "object_info_directory": single("NONE-FOUND", url="/pfs/pfsdat/demo"),
+    "object_info_field": single(*FIELD, url="/pfs/pfsdat/objects/with-am"),
+    "object_info_file": single(*FILE, url="AFTP/pub/hello.txt"),
+    "object_info_version": single(*FIELD, url="/pfs/pfsdat/objects/with-am;object-version=3;id=REMOTE%205"),
+    "partial_request": Row([[SMALL[2]]], split_differently=True),
+    "quirk_swapped_connection_id": single(*HUGE),
     "reference_client_get": Row(
         [[VERSION, SMALL[0]], [VERSION, *FILE], [VERSION, "OBJECT CONTENTS DATA hello prospero\n"]]
     ),
-    "reference_client_list": one(VERSION, *SMALL),
-    "reordered_reply": one(*DEMO),
-    "request_multipacket": one(*(FIELD * 30)),
-    "resolve_combined_directory": one(*SMALL, "NONE-FOUND"),
-    "resolve_combined_file": one(*FILE, "NotFound NOT-A-DIRECTORY"),
-    "resolved_two": one(f"L FILE 'README' {HERE}AFTP/pub/docs/README"),
+    "reference_client_list": single(VERSION, *SMALL),
+    "reordered_reply": single(*DEMO),
+    "request_multipacket": single(*(FIELD * 30)),
+    "resolve_combined_directory": single(*SMALL, "NONE-FOUND"),
+    "resolve_combined_file": single(*FILE, "NotFound NOT-A-DIRECTORY"),
+    "resolved_two": single(f"L FILE 'README' {HERE}AFTP/pub/docs/README"),
     "union_expanded_by_client": Row(
         [
             [VERSION, f"U DIRECTORY 'more' {HERE}/pfs/pfsdat/more"],
@@ -186,32 +186,32 @@ ROWS: dict[str, Row] = {
             ],
         ]
     ),
-    "unresolved": one(DEMO[4], DEMO[-1], "UNRESOLVED a b"),
+    "unresolved": single(DEMO[4], DEMO[-1], "UNRESOLVED a b"),
     "version_1_client": Row([None]),  # the reply has another id, and this client never sends VERSION 1
-    "version_not_supported": one("Declined VERSION-NOT-SUPPORTED TRY 1-5"),
-    "version_query": one(VERSION),
+    "version_not_supported": single("Declined VERSION-NOT-SUPPORTED TRY 1-5"),
+    "version_query": single(VERSION),
 }
 
 
-def test_every_recording_has_a_row() -> None:
+def test_every_capture_has_row() -> None:
     assert names() == sorted(ROWS)
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_the_machine_does_what_the_recorded_client_did(name: str) -> None:
+def test_exchange_replays_capture(name: str) -> None:
     row = ROWS[name]
-    played = [Replay(packets, free=row.cut_otherwise).play() for packets in exchanges(name)]
+    played = [Replay(packets, free=row.split_differently).play() for packets in exchanges(name)]
     if row.contents is not None:
         assert [join_contents(each.answer.attributes) for each in played if each.answer] == [row.contents]
     else:
-        told = [None if each.answer is None else list(tell(each.answer)) for each in played]
-        assert told == row.told
+        lines = [None if each.answer is None else list(describe_reply(each.answer)) for each in played]
+        assert lines == row.lines
     errors = [type(each.error) for each in played if each.error is not None]
     assert errors == ([] if row.error is None else [row.error])
 
 
 @pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.url is not None])
-def test_our_question_is_the_recorded_one(name: str) -> None:
+def test_request_equals_capture(name: str) -> None:
     """The user, the software and the requested attributes differ.
 
     The recordings request ACCESS-METHOD alone, from a server with moved objects enabled, which reads the file
@@ -231,12 +231,14 @@ def test_our_question_is_the_recorded_one(name: str) -> None:
     )
 
 
-def test_the_redirect_is_where_the_recorded_client_went() -> None:
+def test_redirect_of_capture_has_address() -> None:
     played = Replay(exchanges("control_redirect")[0], free=False).play()
-    assert [(turn.address, turn.port, turn.lasting) for turn in played.turns] == [("127.0.0.1", 15251, False)]
+    assert [(turn.address, turn.port, turn.lasting) for turn in played.redirects] == [
+        ("127.0.0.1", 15251, False)
+    ]
 
 
-def test_the_oldest_dialect_is_read_as_far_as_it_goes() -> None:
+def test_parse_reply_reads_version_1_links() -> None:
     """The client never requests version 1; its lines have no quotes and other targets."""
     answer = parse_reply(reply_of(exchanges("version_1_client")[0]), Limits())
     assert [(link.target, link.name) for link in answer.links] == [
@@ -246,7 +248,7 @@ def test_the_oldest_dialect_is_read_as_far_as_it_goes() -> None:
     ]
 
 
-def test_what_belongs_to_a_link_stays_with_it() -> None:
+def test_parse_reply_assigns_attributes_to_links() -> None:
     """Nested attributes are dropped; IDs and filters belong to the link (protocol page 7.2)."""
     answer = parse_reply(reply_of(exchanges("list_nested_attributes")[0]), Limits())
     related, filtered, same, replica = answer.links
@@ -259,7 +261,7 @@ def test_what_belongs_to_a_link_stays_with_it() -> None:
     assert (same.pointer.host, replica.pointer.host) == (b"a.example.org", b"b.example.org")
 
 
-def test_a_symbolic_link_and_a_time_of_expiry_are_read() -> None:
+def test_parse_reply_reads_symbolic_link_and_expiry() -> None:
     links = parse_reply(reply_of(exchanges("list_multipacket")[0]), Limits()).links
     symbolic, obj = links[18:20]
     assert symbolic.pointer == ObjectPointer(

@@ -22,7 +22,7 @@ def url(text: str) -> ProsperoUrl:
     return parse_as(ProsperoUrl, text)
 
 
-def said(steps: list[Step]) -> list[bytes]:
+def sent_packets(steps: list[Step]) -> list[bytes]:
     return [
         packet.octets
         for step in steps
@@ -34,9 +34,9 @@ def said(steps: list[Step]) -> list[bytes]:
 HEAD = b"VERSION 5 url-resolver\nAUTHENTICATE '' UNAUTHENTICATED anonymous\n"
 
 
-def test_the_plan_is_the_two_questions_to_a_willing_server() -> None:
+def test_plan_requests_attributes_and_contents() -> None:
     steps = rehearse(converse(url("prospero://h//pub/x")))
-    assert said(steps) == [
+    assert sent_packets(steps) == [
         bytes.fromhex("09 0000 0001 0001 0000") + HEAD + b"GET-OBJECT-INFO " + asked + b" ASCII '/pub/x' 0\n"
         for asked in (b"ACCESS-METHOD+SIZE+LAST-MODIFIED+UNIX-MODES", b"CONTENTS")
     ]
@@ -51,13 +51,13 @@ def test_the_plan_is_the_two_questions_to_a_willing_server() -> None:
     assert "is random" in notes
 
 
-def test_for_facts_the_contents_are_not_asked_for() -> None:
+def test_plan_for_facts_omits_contents() -> None:
     steps = rehearse(converse(url("prospero://h//pub/x"), Options(want="facts")))
-    (asked,) = said(steps)
+    (asked,) = sent_packets(steps)
     assert b"GET-OBJECT-INFO ACCESS-METHOD+SIZE+LAST-MODIFIED+UNIX-MODES ASCII '/pub/x' 0\n" in asked
 
 
-def test_an_answer_is_read_when_it_is_whole() -> None:
+def test_reply_split_across_packets_is_parsed() -> None:
     opened, carried = OpenedConnection(("192.0.2.1",), 7), DatagramReply((b"NONE-", b"FOUND\n"), "192.0.2.1")
     server = ValueScript(lambda step: {OpenDatagrams: opened, ExchangeDatagrams: carried}.get(type(step)))
     player = Player(
@@ -69,19 +69,19 @@ def test_an_answer_is_read_when_it_is_whole() -> None:
     assert player.result.none_found
 
 
-def test_a_long_question_is_several_packets() -> None:
+def test_long_request_is_split_into_packets() -> None:
     steps = rehearse(converse(url("prospero://h/" + "x" * 3000)))
-    assert [octets[3:7].hex() for octets in said(steps)] == ["00010003", "00020003", "00030003"] * 2
+    assert [octets[3:7].hex() for octets in sent_packets(steps)] == ["00010003", "00020003", "00030003"] * 2
 
 
-def test_a_url_that_nothing_can_be_asked_for_ends_the_plan() -> None:
+def test_plan_of_unsupported_url_is_only_note() -> None:
     with pytest.raises(Declined):
         next(converse(url("prospero://h/x;HOST-TYPE=X")))
     (note,) = rehearse(converse(url("prospero://h/x;HOST-TYPE=X")))
     assert isinstance(note, PlanNote)
 
 
-def test_explain_shows_udp_and_sends_nothing() -> None:
+def test_explain_shows_udp_connection() -> None:
     plan = resolver.explain("prospero://h.example:1525/x")
     connects = [step for step in plan.steps if step["action"] == "connect"]
     assert connects[0] == {
@@ -95,7 +95,7 @@ def test_explain_shows_udp_and_sends_nothing() -> None:
 
 
 @pytest.mark.parametrize("name", ["a%0Db", "a%0Ab", "a%00b", "x;a%0A=1", "x;a=%0D"])
-def test_octets_that_end_a_command_are_refused_before_anything_is_planned(name: str) -> None:
+def test_explain_refuses_line_ends_in_url(name: str) -> None:
     plan = resolver.explain(f"prospero://h.example/{name}")
     assert (plan.verdict, plan.steps) == ("refuse", ())
     assert plan.findings[0].rule == "S02"

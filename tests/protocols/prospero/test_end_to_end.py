@@ -64,7 +64,7 @@ def allowing(*ports: int, **more: Any) -> Policy:
 # -- the functions
 
 
-async def test_fetch_gives_contents(nursery: trio.Nursery) -> None:
+async def test_fetch_returns_contents(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     response = await resolver.fetch(server.url("AFTP/pub/all.bin"))
     assert (response.content, response.size, response.text) == (OCTETS, len(OCTETS), None)
@@ -73,7 +73,7 @@ async def test_fetch_gives_contents(nursery: trio.Nursery) -> None:
     assert server.violations == []
 
 
-async def test_fetch_gives_a_directory(nursery: trio.Nursery) -> None:
+async def test_fetch_returns_directory(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     response = await resolver.fetch(server.url("/example/more"))
     assert response.content == b"long\nhello.txt\n"
@@ -89,7 +89,7 @@ async def test_fetch_gives_a_directory(nursery: trio.Nursery) -> None:
     assert server.violations == []
 
 
-async def test_an_entry_can_be_fetched_with_what_led_to_it(nursery: trio.Nursery) -> None:
+async def test_fetch_entry_with_referrer_succeeds(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     async with resolver.entries(server.url("/example")) as entries:
         found = {entry.name: entry async for entry in entries}
@@ -100,7 +100,7 @@ async def test_an_entry_can_be_fetched_with_what_led_to_it(nursery: trio.Nursery
     assert "secret" not in found
 
 
-async def test_info_reads_no_contents(nursery: trio.Nursery) -> None:
+async def test_info_requests_no_contents(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     entry = await resolver.info(server.url("AFTP/pub/hello.txt"))
     assert (entry.kind, entry.size) == ("document", 15)
@@ -110,7 +110,7 @@ async def test_info_reads_no_contents(nursery: trio.Nursery) -> None:
     assert not any("CONTENTS" in each for each in server.service.asked)
 
 
-async def test_save_keeps_octets_and_time(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_save_writes_bytes_and_modification_time(nursery: trio.Nursery, tmp_path: Path) -> None:
     server = await serve(nursery)
     path = tmp_path / "all.bin"
     saved = await resolver.save(server.url("AFTP/pub/all.bin"), str(path), digest=True)
@@ -122,7 +122,7 @@ async def test_save_keeps_octets_and_time(nursery: trio.Nursery, tmp_path: Path)
     ("path", "error", "status"),
     [("nope", NotFound, 8), ("/private/x", AccessDenied, 6), ("x;HOST-TYPE=X", Declined, 8)],
 )
-async def test_what_cannot_be_had(
+async def test_fetch_of_unavailable_object_raises(
     path: str, error: type[ResolveError], status: int, nursery: trio.Nursery
 ) -> None:
     server = await serve(nursery)
@@ -132,7 +132,7 @@ async def test_what_cannot_be_had(
     assert server.violations == []
 
 
-async def test_a_collection_is_bounded_by_the_octets_of_the_object(nursery: trio.Nursery) -> None:
+async def test_body_limit_counts_bytes_of_object(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     url = server.url("/example/long")
     assert len((await resolver.fetch(url, limits=Limits(body=52_000))).content) == 52_000
@@ -141,7 +141,7 @@ async def test_a_collection_is_bounded_by_the_octets_of_the_object(nursery: trio
     assert raised.value.exit_code == 14
 
 
-async def test_time_ends_and_the_server_is_told(nursery: trio.Nursery) -> None:
+async def test_total_timeout_cancels_request(nursery: trio.Nursery) -> None:
     server = await serve(nursery, behaviours={None: Behaviour(silent=True)})
     with pytest.raises(TimedOut, match=r" 0\.2 s$"):
         await resolver.fetch(server.url("x"), limits=Limits(total=0.2))
@@ -150,20 +150,20 @@ async def test_time_ends_and_the_server_is_told(nursery: trio.Nursery) -> None:
             await trio.lowlevel.checkpoint()
 
 
-async def test_silence_ends(nursery: trio.Nursery) -> None:
+async def test_idle_timeout_raises(nursery: trio.Nursery) -> None:
     server = await serve(nursery, behaviours={None: Behaviour(silent=True)})
     with pytest.raises(TimedOut) as raised:
         await resolver.fetch(server.url("x"), limits=Limits(idle=0.2))
     assert raised.value.exit_code == 11
 
 
-async def test_a_wait_beyond_patience_ends(nursery: trio.Nursery) -> None:
+async def test_wait_packet_beyond_idle_limit_times_out(nursery: trio.Nursery) -> None:
     server = await serve(nursery, behaviours={None: Behaviour(wait=900, silent=True)})
     with pytest.raises(TimedOut, match=" 900 s"):
         await resolver.fetch(server.url("x"), limits=Limits(idle=0.2))
 
 
-async def test_answers_from_another_port_are_believed_and_from_another_address_not(
+async def test_answer_from_other_port_counts_from_other_address_not(
     nursery: trio.Nursery,
 ) -> None:
     server = await serve(nursery, behaviours={None: Behaviour(other_port=True)})
@@ -173,7 +173,7 @@ async def test_answers_from_another_port_are_believed_and_from_another_address_n
         await resolver.fetch(server.url("AFTP/pub/hello.txt"), limits=Limits(idle=0.2))
 
 
-async def test_a_redirect_leads_to_another_server(nursery: trio.Nursery) -> None:
+async def test_redirect_needs_permitted_port(nursery: trio.Nursery) -> None:
     second = await serve(nursery)
     first = await serve(nursery, behaviours={None: Behaviour(redirect=("127.0.0.1", second.port))})
     with pytest.raises(Refused) as raised:
@@ -184,7 +184,7 @@ async def test_a_redirect_leads_to_another_server(nursery: trio.Nursery) -> None
     assert first.violations + second.violations == []
 
 
-async def test_ids_and_ports_cannot_be_foreseen(nursery: trio.Nursery) -> None:
+async def test_connection_ids_and_source_ports_are_random(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     for _ in range(10):
         await resolver.fetch(server.url("AFTP/pub/hello.txt"))
@@ -195,7 +195,7 @@ async def test_ids_and_ports_cannot_be_foreseen(nursery: trio.Nursery) -> None:
     assert max(ids) - min(ids) > 10_000
 
 
-async def test_a_third_of_all_datagrams_lost_still_delivers(nursery: trio.Nursery) -> None:
+async def test_fetch_despite_30_percent_loss(nursery: trio.Nursery) -> None:
     """The test uses a real socket and a shortened schedule."""
     weather = Weather(lost=0.3, doubled=0.1, shuffled=True, seed=11)
     server = await serve(nursery, weather=weather)
@@ -211,16 +211,16 @@ async def test_a_third_of_all_datagrams_lost_still_delivers(nursery: trio.Nurser
     assert server.violations == []
 
 
-async def test_a_host_whose_first_address_is_silent_is_asked_at_the_next(nursery: trio.Nursery) -> None:
+async def test_silent_first_address_falls_back_to_next(nursery: trio.Nursery) -> None:
     """The other address is tried once per run: later requests start with the answering one (S09)."""
     server = await serve(nursery)
 
-    async def look_up(host: str, port: int) -> list[str]:
+    async def lookup_addresses(host: str, port: int) -> list[str]:
         return ["127.0.0.1", "::1"]
 
     events: list[Event] = []
     url = parse_as(ProsperoUrl, server.url("AFTP/pub/hello.txt").replace("127.0.0.1", "h.example"))
-    network = Network(policy=Policy(), lookup=look_up, on_event=events.append)
+    network = Network(policy=Policy(), lookup=lookup_addresses, on_event=events.append)
     async with network, open_url(url, network.admit(url)) as reply:
         content = b"".join([octets async for octets in reply.body])
     assert (content, reply.peer) == (b"hello prospero\n", "127.0.0.1")
@@ -240,7 +240,7 @@ def objects(*attributes: Any, contents: bytes | None = None) -> dict[bytes, Thin
     return {b"x": Thing(attributes=attributes, contents=contents)}
 
 
-async def test_prospero_to_gopher_to_octets(nursery: trio.Nursery) -> None:
+async def test_link_to_gopher_is_followed(nursery: trio.Nursery) -> None:
     gopher = await fixtures.gopher.serve(nursery)
     server = await serve(nursery, objects(way(b"GOPHER", gopher.port, b"9/data", b"BINARY")))
     async with resolver.Resolver(policy=allowing(server.port, gopher.port)) as session:
@@ -252,7 +252,7 @@ async def test_prospero_to_gopher_to_octets(nursery: trio.Nursery) -> None:
     assert server.violations + gopher.violations == []
 
 
-async def test_prospero_to_ftp_to_octets(nursery: trio.Nursery) -> None:
+async def test_link_to_ftp_is_followed(nursery: trio.Nursery) -> None:
     ftp = await fixtures.ftp.serve(nursery)
     server = await serve(
         nursery,
@@ -271,7 +271,7 @@ async def test_prospero_to_ftp_to_octets(nursery: trio.Nursery) -> None:
     assert server.violations + ftp.violations == []
 
 
-async def test_prospero_to_wais_to_octets(nursery: trio.Nursery) -> None:
+async def test_link_to_wais_is_followed(nursery: trio.Nursery) -> None:
     wais = await fixtures.wais.serve(nursery)
     path = b"1=wais.example%3A210;2=/srv/wais/db/demo;3=0%20121%20/srv/wais/docs/quay.txt;7=%00;"
     name = b"WAIS-GW/127.0.0.1(%d)/TEXT/demo/" % wais.port
@@ -283,7 +283,7 @@ async def test_prospero_to_wais_to_octets(nursery: trio.Nursery) -> None:
     assert server.violations + wais.violations == []
 
 
-async def test_prospero_to_prospero_to_gopher(nursery: trio.Nursery) -> None:
+async def test_moved_object_with_link_to_gopher_is_followed(nursery: trio.Nursery) -> None:
     gopher = await fixtures.gopher.serve(nursery)
     second = await serve(nursery, {b"y": Thing(attributes=(way(b"GOPHER", gopher.port, b"0/about"),))})
     host = b"127.0.0.1(%d)" % second.port
@@ -298,7 +298,7 @@ def refused_object(scheme: bytes, port: int, host: bytes = b"127.0.0.1") -> dict
     return objects(way(scheme, port, b"0/about", host=host))
 
 
-async def test_a_link_to_a_port_that_is_nobodys_is_refused_and_not_connected_to(
+async def test_link_to_unassigned_port_is_refused(
     nursery: trio.Nursery,
 ) -> None:
     gopher = await fixtures.gopher.serve(nursery)
@@ -310,7 +310,7 @@ async def test_a_link_to_a_port_that_is_nobodys_is_refused_and_not_connected_to(
     assert gopher.requests == []
 
 
-async def test_a_link_farther_inside_is_refused_and_not_connected_to(nursery: trio.Nursery) -> None:
+async def test_link_to_narrower_address_scope_is_refused(nursery: trio.Nursery) -> None:
     """The policy allows only the server's own address; each link target is checked separately (S08)."""
     listener = socket.create_server(("127.0.0.2", 0))
     listener.setblocking(False)
@@ -327,7 +327,7 @@ async def test_a_link_farther_inside_is_refused_and_not_connected_to(nursery: tr
 
 
 @pytest.mark.parametrize("links", ["moved", "union", "contents"])
-async def test_another_server_farther_inside_hears_nothing(links: str, nursery: trio.Nursery) -> None:
+async def test_server_in_narrower_address_scope_receives_nothing(links: str, nursery: trio.Nursery) -> None:
     inside = await serve(nursery, {b"y": file(b"secret")}, host="127.0.0.2")
     host = b"127.0.0.2(%d)" % inside.port
     there = intrinsic(b"ACCESS-METHOD", b"PROSPERO-CONTENTS", b"", host, b"", b"y")
@@ -350,7 +350,7 @@ async def test_another_server_farther_inside_hears_nothing(links: str, nursery: 
     assert inside.received == 0
 
 
-async def test_links_of_a_union_are_judged_by_the_server_that_had_them(nursery: trio.Nursery) -> None:
+async def test_union_link_referrer_is_its_server(nursery: trio.Nursery) -> None:
     other = await serve(nursery, {b"u": Thing(links=(Link(b"FILE", b"f", b"g"),))}, host="127.0.0.2")
     host = b"127.0.0.2(%d)" % other.port
     server = await serve(
@@ -373,7 +373,7 @@ NEVER: list[tuple[tuple[Any, ...], type[ResolveError], int]] = [
 
 
 @pytest.mark.parametrize(("attributes", "error", "status"), NEVER)
-async def test_what_is_never_followed(
+async def test_unsupported_access_method_is_not_followed(
     attributes: tuple[Any, ...], error: type[ResolveError], status: int, nursery: trio.Nursery
 ) -> None:
     server = await serve(nursery, objects(*attributes))
@@ -382,7 +382,7 @@ async def test_what_is_never_followed(
     assert raised.value.exit_code == status
 
 
-async def test_a_session_is_announced(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_telnet_access_method_is_announced(nursery: trio.Nursery, tmp_path: Path) -> None:
     server = await serve(nursery, objects(way(b"TELNET", 2323, b"", b"Log in as guest")))
     response = await resolver.fetch(server.url("x"))
     assert (response.kind, response.target) == ("service", "telnet://127.0.0.1:2323/")
@@ -401,7 +401,7 @@ def closed() -> Iterator[int]:
         yield port
 
 
-async def test_where_one_way_fails_the_next_is_gone(nursery: trio.Nursery, closed: int) -> None:
+async def test_failed_access_method_falls_back_to_next(nursery: trio.Nursery, closed: int) -> None:
     gopher = await fixtures.gopher.serve(nursery)
     ways = (
         way(b"AFTP", closed, b"/x", b"BINARY"),
@@ -422,7 +422,7 @@ async def test_where_one_way_fails_the_next_is_gone(nursery: trio.Nursery, close
     assert len(server.requests) == 1
 
 
-async def test_contents_may_be_the_next_way(nursery: trio.Nursery, closed: int) -> None:
+async def test_failed_access_method_falls_back_to_contents(nursery: trio.Nursery, closed: int) -> None:
     ways = (way(b"AFTP", closed, b"/x", b"TEXT"), LOCAL, CONTENTS)
     server = await serve(nursery, objects(*ways, contents=b"from here\n"))
     async with resolver.Resolver(policy=allowing(server.port, closed)) as session:
@@ -436,14 +436,14 @@ async def test_contents_may_be_the_next_way(nursery: trio.Nursery, closed: int) 
 UNANSWERED = intrinsic(b"ACCESS-METHOD", b"PROSPERO-CONTENTS", b"", b"", b"", b"y")
 
 
-async def mute(nursery: trio.Nursery, *ways: Any) -> ProsperoServer:
+async def serve_silent_contents(nursery: trio.Nursery, *ways: Any) -> ProsperoServer:
     silent: dict[bytes | None, Behaviour] = {b"y": Behaviour(silent=True)}
     return await serve(nursery, {**objects(*ways), b"y": file(b"never")}, silent)
 
 
-async def test_contents_that_nobody_gives_cost_one_wait_before_the_next_way(nursery: trio.Nursery) -> None:
+async def test_unanswered_contents_fall_back_after_one_timeout(nursery: trio.Nursery) -> None:
     gopher = await fixtures.gopher.serve(nursery)
-    server = await mute(nursery, UNANSWERED, way(b"GOPHER", gopher.port, b"0/about"))
+    server = await serve_silent_contents(nursery, UNANSWERED, way(b"GOPHER", gopher.port, b"0/about"))
     async with resolver.Resolver(
         policy=allowing(server.port, gopher.port), limits=Limits(idle=0.2), patience=PATIENT
     ) as session:
@@ -458,11 +458,11 @@ async def test_contents_that_nobody_gives_cost_one_wait_before_the_next_way(nurs
     ("order", "error"),
     [("contents", TimedOut), ("contents ftp", TimedOut), ("ftp contents", Unreachable)],
 )
-async def test_contents_that_nobody_gives_are_not_asked_for_at_every_try(
+async def test_unanswered_contents_are_requested_once(
     order: str, error: type[ResolveError], nursery: trio.Nursery, closed: int
 ) -> None:
     ways = {"contents": UNANSWERED, "ftp": way(b"AFTP", closed, b"/x", b"BINARY")}
-    server = await mute(nursery, *(ways[name] for name in order.split()))
+    server = await serve_silent_contents(nursery, *(ways[name] for name in order.split()))
     policy = allowing(server.port, closed)
     async with resolver.Resolver(policy=policy, limits=Limits(idle=0.2), patience=PATIENT) as session:
         with pytest.raises(error) as raised:
@@ -471,7 +471,7 @@ async def test_contents_that_nobody_gives_are_not_asked_for_at_every_try(
     assert [asked for asked in server.service.asked if "CONTENTS" in asked] == [f"{CONTENTS_OF} y 0"]
 
 
-async def test_a_server_that_is_silent_from_the_first_is_tried_again(nursery: trio.Nursery) -> None:
+async def test_silent_server_is_retried(nursery: trio.Nursery) -> None:
     server = await serve(nursery, behaviours={None: Behaviour(silent=True)})
     async with resolver.Resolver(limits=Limits(idle=0.2), patience=PATIENT) as session:
         with pytest.raises(TimedOut) as raised:
@@ -479,7 +479,7 @@ async def test_a_server_that_is_silent_from_the_first_is_tried_again(nursery: tr
     assert (raised.value.attempts, len(server.requests)) == (3, 3)
 
 
-async def test_where_all_ways_fail_the_first_says_why(nursery: trio.Nursery, closed: int) -> None:
+async def test_failure_of_all_access_methods_raises_first_error(nursery: trio.Nursery, closed: int) -> None:
     gopher = await fixtures.gopher.serve(nursery)
     ways = (way(b"GOPHER", gopher.port, b"0/missing"), way(b"AFTP", closed, b"/x"), CONTENTS)
     server = await serve(nursery, objects(*ways))
@@ -489,7 +489,7 @@ async def test_where_all_ways_fail_the_first_says_why(nursery: trio.Nursery, clo
     assert raised.value.url == gopher.url("00/missing")
 
 
-async def test_ways_are_as_many_as_hops(nursery: trio.Nursery) -> None:
+async def test_access_methods_are_limited_by_hops(nursery: trio.Nursery) -> None:
     gopher = await fixtures.gopher.serve(nursery)
     ways = [way(b"GOPHER", gopher.port, b"0/missing%d" % number) for number in range(30)]
     server = await serve(nursery, objects(*ways))
@@ -500,7 +500,7 @@ async def test_ways_are_as_many_as_hops(nursery: trio.Nursery) -> None:
     assert len(gopher.requests) == 4
 
 
-async def test_a_short_transfer_is_not_mended_by_another_way(nursery: trio.Nursery) -> None:
+async def test_truncated_transfer_does_not_fall_back(nursery: trio.Nursery) -> None:
     """The client already emitted bytes: only the caller can retry the complete transfer."""
     cut = {b"0/about": fixtures.gopher.Behaviour(reset_at=10)}
     gopher = await fixtures.gopher.serve(nursery, behaviours=cut)
@@ -513,7 +513,7 @@ async def test_a_short_transfer_is_not_mended_by_another_way(nursery: trio.Nurse
     assert not any("CONTENTS" in each for each in server.service.asked)
 
 
-async def test_a_way_without_a_handler_is_passed_by(
+async def test_access_method_without_handler_is_skipped(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from protocols import wais
@@ -541,7 +541,7 @@ async def server(nursery: trio.Nursery) -> ProsperoServer:
     return await serve(nursery)
 
 
-async def test_cat_writes_octets_and_targets(nursery: trio.Nursery, server: ProsperoServer) -> None:
+async def test_cat_writes_contents_and_targets(nursery: trio.Nursery, server: ProsperoServer) -> None:
     gopher = await fixtures.gopher.serve(nursery)
     more = {
         b"x": Thing(attributes=(way(b"GOPHER", gopher.port, b"9/data"),)),
@@ -555,7 +555,7 @@ async def test_cat_writes_octets_and_targets(nursery: trio.Nursery, server: Pros
     assert b"S04" in err
 
 
-async def test_get_tells_what_became_of_each(
+async def test_get_reports_outcome_of_each_url(
     nursery: trio.Nursery, server: ProsperoServer, tmp_path: Path
 ) -> None:
     gopher = await fixtures.gopher.serve(nursery)
@@ -581,7 +581,7 @@ async def test_get_tells_what_became_of_each(
     assert not any("a\n" in each for each in server.service.asked)
 
 
-async def test_ls_lists_records(server: ProsperoServer) -> None:
+async def test_ls_json_lists_entries(server: ProsperoServer) -> None:
     status, out, _ = await command("ls", "-q", "--json", server.url("/example"))
     listed = [json.loads(line) for line in out.splitlines()]
     names = ["hello.txt", "all.bin", "more", "nothing", "it's a file", "moved", "readme", "library"]
@@ -591,7 +591,7 @@ async def test_ls_lists_records(server: ProsperoServer) -> None:
     assert listed[6]["url"] == "ftp://ftp.example.org/pub/readme;type=a"
 
 
-async def test_info_tells_facts(server: ProsperoServer) -> None:
+async def test_info_command_prints_facts(server: ProsperoServer) -> None:
     status, out, _ = await command("info", "--json", "-q", server.url("AFTP/pub/hello.txt"))
     record = json.loads(out)
     assert (status, record["kind"], record["size"]) == (0, "document", 15)
@@ -600,7 +600,7 @@ async def test_info_tells_facts(server: ProsperoServer) -> None:
     assert (status, out) == (8, b"")  # not "directory"
 
 
-async def test_explain_and_a_refusal_send_nothing(server: ProsperoServer) -> None:
+async def test_explain_and_refused_cat_send_nothing(server: ProsperoServer) -> None:
     url = server.url("AFTP/pub/hello.txt")
     status, out, _ = await command("explain", "--json", url)
     steps = json.loads(out)["steps"]

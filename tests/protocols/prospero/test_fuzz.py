@@ -26,7 +26,7 @@ LIMITS = Limits(line=2_500, lines=30)
 ASKED = RequestObject("h.example", 15251, b"AFTP/pub/x")
 PEER = "192.0.2.1"
 #: The maximum number of turns in an exchange: each turn brings a new packet or advances the clock.
-MOST_TURNS = 500
+MAX_TURNS = 500
 REPLIES = [reply_of(packets) for name in names() for packets in exchanges(name)[:3]]
 REPLIES = sorted({reply[:6000] for reply in REPLIES if reply})
 PIECES = [
@@ -80,7 +80,7 @@ def use(answer: ProsperoReply) -> None:
     join_contents(answer.attributes)
 
 
-def test_any_message() -> None:
+def test_parse_reply_of_mutated_message_yields_value_or_error() -> None:
     outcomes: dict[str, int] = {}
     for number in range(ROUNDS):
         text = some_reply(random.Random(number))
@@ -94,7 +94,7 @@ def test_any_message() -> None:
     assert outcomes["value"] > ROUNDS / 3
 
 
-def test_any_server() -> None:
+def test_resolution_with_random_replies_yields_value_or_error() -> None:
     """The test resolves objects, unions included, against a server that gives any answer to any request."""
     outcomes: dict[str, int] = {}
     for number in range(ROUNDS):
@@ -121,7 +121,7 @@ def _answer(dialogue: Dialogue[object], chance: random.Random) -> object:
     """Answer every request; the dialogue limits their number."""
 
     def answer(step: Step) -> object:
-        assert len(player.steps) < 10_000, "the questions do not end"
+        assert len(player.steps) < 10_000, "the requests do not end"
         match step:
             case OpenDatagrams():
                 return OpenedConnection((PEER,), 1)
@@ -151,7 +151,7 @@ def some_datagrams(chance: random.Random, honest: list[bytes]) -> list[bytes]:
     return arriving
 
 
-def test_any_datagrams() -> None:
+def test_exchange_with_random_datagrams_yields_value_or_error() -> None:
     outcomes: dict[str, int] = {}
     reply = bytes(range(256)) * 60
     for number in range(ROUNDS):
@@ -171,7 +171,7 @@ def _play(chance: random.Random, reply: bytes) -> str:
         actions = machine.begin(now)
         while not machine.complete:
             turns += 1
-            assert turns < MOST_TURNS, "it does not end"
+            assert turns < MAX_TURNS, "the exchange does not end"
             out = [each.octets for each in actions if isinstance(each, Line)]
             actions = []
             back = [each for packet in out for each in server.receive(packet, "us")]

@@ -52,7 +52,7 @@ REFUSALS: list[tuple[bytes, type[ResolveError], str, str]] = [
 
 
 @pytest.mark.parametrize(("line", "error", "code", "text"), REFUSALS)
-def test_a_no_is_a_typed_error(line: bytes, error: type[Declined], code: str, text: str) -> None:
+def test_refusal_line_raises_typed_error(line: bytes, error: type[Declined], code: str, text: str) -> None:
     answer = parse(line + b"\n")
     with pytest.raises(Declined) as raised:
         answer.check()
@@ -61,7 +61,7 @@ def test_a_no_is_a_typed_error(line: bytes, error: type[Declined], code: str, te
     assert code in raised.value.message
 
 
-def test_the_first_no_counts() -> None:
+def test_first_refusal_counts() -> None:
     answer = parse(b"FAILURE NOT-FOUND\nERROR later\n")
     assert answer.is_not_found
     assert not answer.is_no_directory
@@ -70,7 +70,7 @@ def test_the_first_no_counts() -> None:
 @pytest.mark.parametrize(
     "text", [b"", b"\n\n", b"VERSION 5 x\n", b"SUCCESS\n", b"FROBNICATE a\n", b"LINK L\n"]
 )
-def test_a_reply_that_says_nothing_is_none(text: bytes) -> None:
+def test_reply_without_information_raises(text: bytes) -> None:
     with pytest.raises(ProtocolError, match="no information"):
         parse(text).check()
 
@@ -78,11 +78,11 @@ def test_a_reply_that_says_nothing_is_none(text: bytes) -> None:
 @pytest.mark.parametrize(
     "text", [b"NONE-FOUND\n", b"UNRESOLVED a b\n", b"LINK L FILE n INTERNET-D h ASCII x 0\n"]
 )
-def test_a_reply_that_says_something_is_one(text: bytes) -> None:
+def test_reply_with_information_is_accepted(text: bytes) -> None:
     parse(text).check()
 
 
-def test_lines_belong_to_the_link_before_them() -> None:
+def test_lines_after_link_belong_to_link() -> None:
     answer = parse(
         b"ATTRIBUTE OBJECT FIELD OWN mine\n"
         b"LINK  L FILE one INTERNET-D h ASCII x 0\n"
@@ -104,7 +104,7 @@ def test_lines_belong_to_the_link_before_them() -> None:
     assert answer.oddities == []
 
 
-def test_what_belongs_to_a_link_that_is_none_is_nobodys() -> None:
+def test_lines_after_invalid_link_are_dropped() -> None:
     answer = parse(
         b"LINK L FILE x\nATTRIBUTE OBJECT FIELD A a\nID X 1\nLINK L FILE n INTERNET-D h ASCII x 0\n"
     )
@@ -114,7 +114,7 @@ def test_what_belongs_to_a_link_that_is_none_is_nobodys() -> None:
     assert "'LINK'" in oddity
 
 
-def test_a_time_of_expiry_is_kept_and_other_tokens_are_not() -> None:
+def test_link_keeps_expiry_and_drops_other_tokens() -> None:
     answer = parse(
         b"LINK L FILE n INTERNET-D h ASCII x 0 DEST-EXP 19991231235959Z more\n"
         b"LINK L FILE n INTERNET-D h ASCII x 0 MORE 19991231235959Z\n"
@@ -123,19 +123,19 @@ def test_a_time_of_expiry_is_kept_and_other_tokens_are_not() -> None:
     assert [link.expires for link in answer.links] == [b"19991231235959Z", None, None]
 
 
-def test_forwarded_is_read_with_its_first_line() -> None:
+def test_first_forwarded_line_counts() -> None:
     first = b"FORWARDED INTERNET-D h(99) ASCII '/x y' 3 DEST-EXP 20000101000000Z\n"
     answer = parse(first + b"ID X 1\nFORWARDED A b c d\n")
     assert answer.forwarded == ObjectPointer(b"INTERNET-D", b"h(99)", b"ASCII", b"/x y", 3)
 
 
-def test_forwarded_with_too_few_tokens_leads_nowhere() -> None:
+def test_forwarded_with_missing_tokens_is_reported() -> None:
     answer = parse(b"FORWARDED INTERNET-D h ASCII\n")
     (oddity,) = answer.oddities
     assert (answer.forwarded, "'FORWARDED'" in oddity) == (None, True)
 
 
-def test_warnings_and_unknown_lines_are_told_once_and_not_without_end() -> None:
+def test_warnings_and_unknown_lines_are_unique_and_bounded() -> None:
     lines = [b"WARNING MESSAGE 'be%d careful'\n" % (number % 40) for number in range(80)]
     lines += [b"NEW%d x\n" % (number % 40) for number in range(80)] + [b"ATTRIBUTE X\n", b"NONE-FOUND\n"]
     answer = parse(b"".join(lines))
@@ -144,7 +144,7 @@ def test_warnings_and_unknown_lines_are_told_once_and_not_without_end() -> None:
     assert answer.none_found
 
 
-def test_idle_results_say_nothing() -> None:
+def test_status_lines_leave_reply_empty() -> None:
     answer = parse(b"VERSION 5 P53\nAUTHENTICATED\nPARAMETER VALUE x\nSUCCESS done\n")
     assert (answer.software, answer.is_empty, answer.oddities) == (b"P53", True, [])
 
@@ -169,19 +169,19 @@ CONTENTS = b"ATTRIBUTE OBJECT INTRINSIC CONTENTS SEQUENCE DATA x\n"
         (b"A " * 5000, Limits(), "line"),
     ],
 )
-def test_a_reply_is_bounded(text: bytes, limits: Limits, limit: str) -> None:
+def test_parse_reply_over_limit_raises(text: bytes, limits: Limits, limit: str) -> None:
     with pytest.raises(LimitExceeded) as raised:
         parse(text, limits)
     assert (raised.value.limit, raised.value.exit_code) == (limit, 7)
 
 
-def test_contents_are_bounded_as_a_body_is() -> None:
+def test_line_limits_do_not_apply_to_contents() -> None:
     text = b"ATTRIBUTE OBJECT INTRINSIC CONTENTS SEQUENCE DATA '" + b"a" * 1000 + b"'\n"
     answer = parse(text * 20, Limits(line=100, lines=5))
     assert len(answer.attributes) == 20
 
 
-def test_many_links_are_no_matter() -> None:
+def test_line_limit_does_not_apply_to_links() -> None:
     assert len(parse(LINK * 2000, Limits(lines=5)).links) == 2000
 
 
@@ -199,7 +199,7 @@ PACKETS: list[tuple[list[bytes], bytes]] = [
 
 
 @pytest.mark.parametrize(("texts", "text"), PACKETS)
-def test_a_nul_behind_a_packet_is_dropped_for_old_servers_only(texts: list[bytes], text: bytes) -> None:
+def test_join_packets_drops_nul_of_old_servers(texts: list[bytes], text: bytes) -> None:
     assert join_packets(texts) == text
 
 
@@ -209,7 +209,7 @@ AWAY = ("2001:db8::1", "2001:db8::2")
 ASK = b"VERSION 5\nDIRECTORY ASCII / \nLIST VERIFY\n"
 
 
-class Halfway(Datagrams):
+class PartialDatagrams(Datagrams):
     """A host that cannot send to some addresses: it has no route to them."""
 
     def __init__(self, network: Network, *addresses: str) -> None:
@@ -237,23 +237,25 @@ def exchange(addresses: tuple[str, ...], request: bytes = ASK) -> ArdpExchange:
 
 @pytest.mark.parametrize("away", [AWAY[:1], AWAY])
 @pytest.mark.parametrize("request_size", [1, 200])  # one packet, and a full window
-async def test_the_next_address_is_sent_to_without_waiting(away: tuple[str, ...], request_size: int) -> None:
+async def test_carry_with_unsendable_address_uses_next_immediately(
+    away: tuple[str, ...], request_size: int
+) -> None:
     net, here = network()
     began = net.now
-    datagrams = Halfway(net, *away, here)
+    datagrams = PartialDatagrams(net, *away, here)
     asked = exchange(datagrams.addresses, ASK * request_size)
     await carry(asked, datagrams)
     assert asked.turned is None
     assert list(dict.fromkeys(datagrams.tried)) == [*away, here]
     assert datagrams.peer == here
     assert join_packets(asked.pieces) != b""
-    assert net.now == began, "somebody waited"
+    assert net.now == began, "the exchange waited"
 
 
-async def test_where_no_address_can_be_sent_to_nothing_is_waited_for() -> None:
+async def test_carry_without_sendable_address_raises_immediately() -> None:
     net, _ = network()
     began = net.now
-    datagrams = Halfway(net, *AWAY)
+    datagrams = PartialDatagrams(net, *AWAY)
     with pytest.raises(Unreachable, match=AWAY[1]):
         await carry(exchange(datagrams.addresses), datagrams)
     assert datagrams.tried == list(AWAY)

@@ -80,13 +80,13 @@ ASKED: list[tuple[str, bytes]] = [
 
 
 @pytest.mark.parametrize(("url", "asked"), ASKED)
-def test_what_is_asked_for_a_url(url: str, asked: bytes) -> None:
+def test_request_attributes_encodes_url(url: str, asked: bytes) -> None:
     message = request_attributes(target(url), b"ACCESS-METHOD").octets
     assert message == HEAD + b"GET-OBJECT-INFO ACCESS-METHOD " + asked
     assert b"VERSION 1" not in message
 
 
-def test_a_listing_is_asked_for_with_what_narrows_behind_the_directory() -> None:
+def test_request_listing_puts_select_after_directory() -> None:
     asked = target("prospero://h//d;ID=REMOTE%209")
     assert request_listing(asked).octets == HEAD + (
         b"DIRECTORY ASCII '/d' 0\nSELECT OBJECT FIELD ID SEQUENCE REMOTE 9\nLIST ATTRIBUTES COMPONENTS\n"
@@ -103,7 +103,7 @@ def test_a_listing_is_asked_for_with_what_narrows_behind_the_directory() -> None
         ("prospero://h/x;OBJECT-VERSION=12345678901", "OBJECT-VERSION"),
     ],
 )
-def test_a_url_that_nothing_can_be_asked_for_is_declined(url: str, code: str) -> None:
+def test_target_of_unsupported_field_is_declined(url: str, code: str) -> None:
     with pytest.raises(Declined) as raised:
         target(url)
     assert raised.value.code == code
@@ -111,7 +111,7 @@ def test_a_url_that_nothing_can_be_asked_for_is_declined(url: str, code: str) ->
 
 @pytest.mark.parametrize("name", ["a%00b", "a%0Ab", "a%0Db"])
 @pytest.mark.parametrize("where", ["{}", "x;HSONAME-TYPE={}", "x;ID=A%20{}", "x;{}=1", "x;C={}"])
-def test_octets_that_would_end_a_command_are_never_written(name: str, where: str) -> None:
+def test_request_with_line_end_is_refused(name: str, where: str) -> None:
     """The second check of rule S02: the policy refuses these bytes first."""
     with pytest.raises(Refused) as raised:
         request_attributes(target(f"prospero://h/{where.format(name)}"), b"ACCESS-METHOD")
@@ -128,12 +128,12 @@ PLACES: list[tuple[bytes, ServerAddress]] = [
 
 
 @pytest.mark.parametrize(("token", "place"), PLACES)
-def test_a_host_token_is_read(token: bytes, place: ServerAddress) -> None:
+def test_parse_place_reads_host_token(token: bytes, place: ServerAddress) -> None:
     assert parse_place(token) == place
 
 
 @pytest.mark.parametrize("token", [b"", b"(80)", b"h()", b"h(80", b"h(80)x", b"h(x)", b"h(800000)", b"(h)"])
-def test_what_names_no_host_is_none(token: bytes) -> None:
+def test_parse_place_of_invalid_token_raises(token: bytes) -> None:
     with pytest.raises(InvalidUrl):
         parse_place(token)
 
@@ -154,7 +154,7 @@ POINTERS: list[tuple[tuple[bytes, ...], str]] = [
 
 
 @pytest.mark.parametrize(("tokens", "url"), POINTERS)
-def test_a_pointer_has_a_url(tokens: tuple[bytes, ...], url: str) -> None:
+def test_pointer_target_has_url(tokens: tuple[bytes, ...], url: str) -> None:
     pointer = parse_pointer(tokens)
     assert pointer is not None
     built = pointer.target(via=RequestObject("asked", 1525, b"")).url
@@ -177,17 +177,17 @@ def test_a_pointer_has_a_url(tokens: tuple[bytes, ...], url: str) -> None:
         ObjectPointer(b"INTERNET-D", b"h", b"A\rB", b"x"),
     ],
 )
-def test_a_pointer_to_what_no_url_names_is_unusable(pointer: ObjectPointer) -> None:
+def test_pointer_target_of_invalid_host_raises(pointer: ObjectPointer) -> None:
     with pytest.raises(InvalidUrl):
         pointer.target(via=RequestObject("asked", 1525, b""))
 
 
-def test_too_few_tokens_point_nowhere() -> None:
+def test_parse_pointer_with_missing_tokens_returns_none() -> None:
     assert parse_pointer((b"INTERNET-D", b"h", b"ASCII")) is None
 
 
 @pytest.mark.parametrize(("port", "token"), [(1525, b"h"), (1570, b"h(1570)")])
-def test_the_object_asked_for_fills_the_gaps(port: int, token: bytes) -> None:
+def test_pointer_to_has_tokens_of_object(port: int, token: bytes) -> None:
     assert pointer_to(RequestObject("h", port, b"x", b"T", 3)) == ObjectPointer(
         b"INTERNET-D", token, b"T", b"x", 3
     )
@@ -196,7 +196,7 @@ def test_the_object_asked_for_fills_the_gaps(port: int, token: bytes) -> None:
 @pytest.mark.parametrize(
     ("token", "version"), [(b"7", 7), (b"", 0), (b"x", 0), (b"99999999999", 0), (b"-1", 0)]
 )
-def test_a_version_in_a_reply_is_a_number_or_the_current_one(token: bytes, version: int) -> None:
+def test_read_version_defaults_to_current(token: bytes, version: int) -> None:
     assert read_version(token) == version
 
 
@@ -234,14 +234,14 @@ TYPES: list[tuple[bytes, tuple[bytes, tuple[bytes, ...]] | None]] = [
 
 
 @pytest.mark.parametrize(("line", "read_as"), TYPES)
-def test_the_type_of_a_value_may_be_missing_for_fields(
+def test_attribute_type_defaults_by_field(
     line: bytes, read_as: tuple[bytes, tuple[bytes, ...]] | None
 ) -> None:
     attribute = read(line)
     assert (attribute and (attribute.value_type, attribute.values)) == read_as
 
 
-def some(*lines: bytes) -> list[Attribute]:
+def attributes_of(*lines: bytes) -> list[Attribute]:
     found = [read(line) for line in lines]
     assert None not in found
     return [attribute for attribute in found if attribute is not None]
@@ -260,8 +260,10 @@ COUNTING: list[tuple[list[bytes], list[bytes]]] = [
 
 
 @pytest.mark.parametrize(("kinds", "expected"), COUNTING)
-def test_what_is_kept_with_a_link_counts_by_its_kind(kinds: list[bytes], expected: list[bytes]) -> None:
-    attributes = some(*(b"%s FIELD N SEQUENCE %d" % (kind, index) for index, kind in enumerate(kinds)))
+def test_values_of_prefers_object_attributes(kinds: list[bytes], expected: list[bytes]) -> None:
+    attributes = attributes_of(
+        *(b"%s FIELD N SEQUENCE %d" % (kind, index) for index, kind in enumerate(kinds))
+    )
     assert [values[0] for values in values_of(attributes, b"N")] == expected
     assert values_of(attributes, b"M") == []
 
@@ -281,7 +283,7 @@ def test_what_is_kept_with_a_link_counts_by_its_kind(kinds: list[bytes], expecte
         ((), None),
     ],
 )
-def test_a_size_is_a_number_of_octets(values: tuple[bytes, ...], size: int | None) -> None:
+def test_read_size_parses_bytes(values: tuple[bytes, ...], size: int | None) -> None:
     assert read_size([Attribute(b"OBJECT", b"SIZE", b"SEQUENCE", values)]) == size
 
 
@@ -298,17 +300,17 @@ def test_a_size_is_a_number_of_octets(values: tuple[bytes, ...], size: int | Non
         ((), None),
     ],
 )
-def test_a_time_is_in_utc(values: tuple[bytes, ...], moment: datetime | None) -> None:
+def test_read_modified_parses_utc_time(values: tuple[bytes, ...], moment: datetime | None) -> None:
     assert read_modified([Attribute(b"OBJECT", b"LAST-MODIFIED", b"SEQUENCE", values)]) == moment
 
 
-def test_the_first_value_that_can_be_read_counts() -> None:
-    attributes = some(b"OBJECT INTRINSIC SIZE SEQUENCE x", b"OBJECT INTRINSIC SIZE SEQUENCE 5")
+def test_read_size_skips_invalid_value() -> None:
+    attributes = attributes_of(b"OBJECT INTRINSIC SIZE SEQUENCE x", b"OBJECT INTRINSIC SIZE SEQUENCE 5")
     assert read_size(attributes) == 5
 
 
-def test_attributes_are_described_but_for_ways_and_contents() -> None:
-    attributes = some(
+def test_describe_omits_access_methods_and_contents() -> None:
+    attributes = attributes_of(
         b"OBJECT INTRINSIC SIZE SEQUENCE 9 bytes",
         b"OBJECT FIELD ACCESS-METHOD AFTP",
         b"OBJECT INTRINSIC CONTENTS SEQUENCE DATA x",
@@ -347,13 +349,13 @@ WRITTEN: list[tuple[bytes, bytes]] = [
 
 
 @pytest.mark.parametrize(("token", "written"), WRITTEN)
-def test_a_token_is_quoted_from_the_first_octet_that_needs_it(token: bytes, written: bytes) -> None:
+def test_quote_round_trips_without_version_1(token: bytes, written: bytes) -> None:
     assert quote(token) == written
     assert [words.tokens for words in read_lines(b"KEY " + written + b"\n")] == [(b"KEY", token)]
     assert b"VERSION 1" not in b"ASCII " + written + b" 1\n"
 
 
-def test_nul_cannot_be_written() -> None:
+def test_quote_of_nul_is_refused() -> None:
     with pytest.raises(Refused, match="byte 00") as raised:
         quote(b"a\0")
     assert raised.value.rule == "S02"
@@ -381,12 +383,12 @@ READ: list[tuple[bytes, list[list[bytes]]]] = [
 
 
 @pytest.mark.parametrize(("text", "lines"), READ)
-def test_lines_are_read_in_one_pass(text: bytes, lines: list[list[bytes]]) -> None:
+def test_read_lines_splits_tokens(text: bytes, lines: list[list[bytes]]) -> None:
     assert [list(words.tokens) for words in read_lines(text)] == lines
 
 
 @pytest.mark.parametrize("count", [1, 511, 512, 513, 1024, 1025, 70_000])
-def test_a_token_has_any_number_of_quotes(count: int) -> None:
+def test_read_lines_with_many_quotes_succeeds(count: int) -> None:
     """A file in a single token has two quotes for each of its own."""
     bare = quote(b"'" * count) + b"a' \n'" * count
     lines = [words.tokens for words in read_lines(b"A 'b' " + bare + b" c\nD " + bare + b"\nE")]
@@ -396,32 +398,32 @@ def test_a_token_has_any_number_of_quotes(count: int) -> None:
         list(read_lines(b"A " + bare + b"'"))
 
 
-def test_a_line_is_kept_as_it_came() -> None:
+def test_read_lines_keeps_raw_line() -> None:
     text = b"LINK  L 'a\nb' \r\n\n  X y"
     assert [words.raw for words in read_lines(text)] == [b"LINK  L 'a\nb' ", b"X y"]
 
 
 @pytest.mark.parametrize("text", [b"'", b"A 'b\n", b"A b'c'd'\n", b"A ''''' \n"])
-def test_a_quote_that_stays_open_is_no_reply(text: bytes) -> None:
+def test_read_lines_with_open_quote_raises(text: bytes) -> None:
     with pytest.raises(ProtocolError, match="inside quotes"):
         list(read_lines(text))
 
 
-def test_lines_before_an_open_quote_are_read() -> None:
+def test_read_lines_yields_lines_before_open_quote() -> None:
     reading = read_lines(b"A b\nC 'd")
     assert next(reading).tokens == (b"A", b"b")
     with pytest.raises(ProtocolError):
         next(reading)
 
 
-def test_a_line_has_so_many_tokens() -> None:
+def test_read_lines_over_token_limit_raises() -> None:
     fits = b"A " * MOST_TOKENS
     assert [len(words.tokens) for words in read_lines(fits + b"\n" + fits)] == [MOST_TOKENS] * 2
     with pytest.raises(LimitExceeded, match="tokens"):
         list(read_lines(fits + b"A"))
 
 
-def test_what_is_written_is_read_back() -> None:
+def test_quote_and_read_lines_round_trip() -> None:
     """Tokens may contain any bytes except NUL; the quoted text never contains VERSION 1 (6.1)."""
     chance = random.Random(3)
     pieces = [b"'", b" ", b"\n", b"/", b"VERSION 1", b"VERSION", b"1", b"a", b"\xff", b"", b"+", b"\r"]
@@ -435,5 +437,5 @@ def test_what_is_written_is_read_back() -> None:
         assert b"VERSION 1" not in text
 
 
-def test_a_token_is_shown_as_utf_8_or_latin_1() -> None:
+def test_read_text_decodes_utf_8_or_latin_1() -> None:
     assert [read_text("Grüße".encode()), read_text("Grüße".encode("latin-1"))] == ["Grüße", "Grüße"]

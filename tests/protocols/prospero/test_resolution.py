@@ -103,7 +103,7 @@ def asked(found: Network, host: str = "h") -> list[str]:
     return found.hosts[host, 1525].service.asked
 
 
-def test_a_file_is_read_by_contents() -> None:
+def test_file_is_retrieved_by_contents() -> None:
     net = network()
     got = get(net, "prospero://h/AFTP/pub/all.bin")
     assert got.body == OCTETS
@@ -118,18 +118,18 @@ def test_a_file_is_read_by_contents() -> None:
     assert asked(net) == [f"{AM} AFTP/pub/all.bin 0", "GET-OBJECT-INFO CONTENTS ASCII AFTP/pub/all.bin 0"]
 
 
-def test_each_question_has_an_id_of_its_own() -> None:
+def test_each_request_has_separate_id() -> None:
     net = network()
     get(net, "prospero://h/AFTP/pub/hello.txt")
     assert [octets[:9].hex() for _, octets in net.sent] == ["090001000100010000", "090002000100010000"]
 
 
-def test_a_long_file_comes_in_many_windows() -> None:
+def test_long_file_is_retrieved_in_windows() -> None:
     net = network({b"x": file(OCTETS * 300)})
     assert get(net, "prospero://h/x").body == OCTETS * 300
 
 
-async def test_a_body_is_drained() -> None:
+async def test_body_drain_writes_contents() -> None:
     url, sink = parse("prospero://h/AFTP/pub/hello.txt"), MemorySink()
     assert isinstance(url, ProsperoUrl)
     async with open_url(url, network().gate(url.text)) as reply:
@@ -137,7 +137,7 @@ async def test_a_body_is_drained() -> None:
     assert sink.octets == TEXT
 
 
-def test_a_directory_is_listed() -> None:
+def test_directory_is_listed_with_entries() -> None:
     net = network()
     got = get(net, "prospero://h//example")
     assert got.body.split(b"\n")[:5] == [b"hello.txt", b"all.bin", b"more", b"nothing", b"it's a file"]
@@ -156,7 +156,7 @@ def test_a_directory_is_listed() -> None:
     assert asked(net) == [f"{AM} /example 0", "DIRECTORY ASCII /example 0", LIST]
 
 
-def test_an_empty_directory_is_one() -> None:
+def test_empty_directory_has_no_entries() -> None:
     got = get(network(), "prospero://h//example/nothing")
     assert (got.reply.kind, got.body, got.entries) == (Kind.DIRECTORY, b"", [])
 
@@ -164,7 +164,7 @@ def test_an_empty_directory_is_one() -> None:
 ONLY_LISTED = {b"q": Thing(links=(Link(b"FILE", b"hit", b"x"),), only_listed=True)}
 
 
-def test_what_exists_only_as_a_directory_is_found() -> None:
+def test_object_without_attributes_is_listed() -> None:
     net = network(ONLY_LISTED)
     assert [entry.name for entry in get(net, "prospero://h/q").entries] == ["hit"]
     assert asked(net) == [f"{AM} q 0", "DIRECTORY ASCII q 0", LIST]
@@ -182,7 +182,7 @@ AFTP_FIRST = Thing(
 )
 
 
-def test_other_protocols_are_led_to_in_the_order_given() -> None:
+def test_access_methods_are_offered_in_order() -> None:
     net = network({b"x": AFTP_FIRST})
     reply = get(net, "prospero://h/x").reply
     assert reply.moved is not None
@@ -201,7 +201,7 @@ def test_other_protocols_are_led_to_in_the_order_given() -> None:
     assert asked(net) == [f"{AM} x 0", "GET-OBJECT-INFO CONTENTS ASCII x 0"]
 
 
-def test_a_later_way_is_judged_by_who_named_it() -> None:
+def test_later_access_method_is_checked_with_referrer() -> None:
     """This also applies after earlier access methods failed, and on another connection."""
     there = intrinsic(b"ACCESS-METHOD", b"PROSPERO-CONTENTS", b"", b"c", b"", b"y")
     net = Network()
@@ -220,7 +220,7 @@ def test_a_later_way_is_judged_by_who_named_it() -> None:
             return b"".join([octets async for octets in further.body])
 
     assert run(read()) == b"at c"
-    assert net.judged == [
+    assert net.checked == [
         ("prospero://b/x", "prospero://h/x", "192.0.2.1"),
         ("prospero://c/y", "prospero://b/x", "192.0.2.2"),
     ]
@@ -230,14 +230,14 @@ def objects(*attributes: object, contents: bytes | None = None) -> dict[bytes, T
     return {b"x": Thing(attributes=tuple(attributes), contents=contents)}  # type: ignore[arg-type]
 
 
-def test_where_contents_cannot_be_had_the_next_way_is_taken() -> None:
+def test_missing_contents_fall_back_to_next_access_method() -> None:
     ftp = method(b"AFTP", b"INTERNET-D", b"f.example", b"ASCII", b"/x")
     reply = get(network(objects(CONTENTS, ftp)), "prospero://h/x").reply
     assert reply.moved is not None
     assert reply.moved._replace(failed=None) == MovedReply("ftp://f.example/x", "AFTP")
 
 
-def test_contents_that_are_fewer_than_said_are_not_handed_over() -> None:
+def test_contents_shorter_than_size_are_truncated() -> None:
     size = intrinsic(b"SIZE", b"9 bytes")
     net = network(objects(size, CONTENTS, contents=b"short"))
     with pytest.raises(Truncated) as raised:
@@ -256,14 +256,14 @@ def test_contents_that_are_fewer_than_said_are_not_handed_over() -> None:
         ((), b"", b""),
     ],
 )
-def test_tagged_contents_are_shown_with_their_tags(
+def test_tagged_contents_include_tags(
     tagged: tuple[tuple[bytes, bytes], ...], contents: bytes | None, shown: bytes
 ) -> None:
     tree = {b"x": Thing(attributes=(CONTENTS,), contents=contents, tagged=tagged)}
     assert get(network(tree), "prospero://h/x").body == shown
 
 
-def test_a_session_is_announced_and_not_followed() -> None:
+def test_telnet_method_becomes_service_reply() -> None:
     telnet = method(b"TELNET", b"INTERNET-D", b"opac.example(2323)", b"ASCII", b"", b"Say hello")
     reply = get(network(objects(LOCAL, telnet)), "prospero://h/x").reply
     assert (reply.kind, reply.target, reply.moved) == (Kind.SERVICE, "telnet://opac.example:2323/", None)
@@ -296,7 +296,7 @@ DENIED: list[tuple[dict[bytes, Thing], type[ResolveError], str]] = [
 
 
 @pytest.mark.parametrize(("tree", "error", "words"), DENIED)
-def test_what_cannot_be_had_is_a_typed_error(
+def test_unavailable_object_raises_typed_error(
     tree: dict[bytes, Thing], error: type[ResolveError], words: str
 ) -> None:
     with pytest.raises(error, match=words) as raised:
@@ -306,19 +306,19 @@ def test_what_cannot_be_had_is_a_typed_error(
         assert (raised.value.rule, raised.value.exit_code) == ("S10", 15)
 
 
-def test_a_local_name_for_a_directory_does_not_hide_it() -> None:
+def test_directory_with_local_access_method_is_listed() -> None:
     tree = {b"x": Thing(links=(Link(b"FILE", b"in it", b"y"),), attributes=(LOCAL,))}
     assert [entry.name for entry in get(network(tree), "prospero://h/x").entries] == ["in it"]
 
 
-def test_nothing_is_sent_for_what_nothing_can_be_asked_for() -> None:
+def test_unsupported_url_sends_no_packet() -> None:
     net = network()
     with pytest.raises(Declined):
         get(net, "prospero://h/x;HOST-TYPE=X25")
     assert net.sent == []
 
 
-def test_a_moved_object_is_asked_for_where_it_is() -> None:
+def test_moved_object_is_requested_at_new_location() -> None:
     net = Network()
     net.add("h", {b"x": Thing(moved=Moved(b"/y z", host=b"B.Example(1570)"))})
     net.add("b.example", {b"/y z": file(b"moved here", method(b"AFTP", *SAME))}, port=1570)
@@ -327,7 +327,7 @@ def test_a_moved_object_is_asked_for_where_it_is() -> None:
     assert got.reply.peer == "192.0.2.2"
     assert got.reply.extra is not None
     assert got.reply.extra["moved_to"] == "prospero://b.example:1570//y%20z"
-    assert net.judged == [
+    assert net.checked == [
         ("prospero://b.example:1570//y%20z", "prospero://h/x;id=REMOTE%209", "192.0.2.1"),
     ]
     there = net.hosts["b.example", 1570].service
@@ -337,7 +337,7 @@ def test_a_moved_object_is_asked_for_where_it_is() -> None:
     ] == [(b"SELECT", b"OBJECT", b"FIELD", b"ID", b"SEQUENCE", b"REMOTE", b"9")] * 2
 
 
-def test_what_led_on_from_a_moved_object_is_where_it_is() -> None:
+def test_moved_object_defaults_come_from_new_location() -> None:
     net = Network()
     net.add("h", {b"x": Thing(moved=Moved(b"y", host=b"b"))})
     net.add("b", {b"y": Thing(attributes=(method(b"AFTP", *SAME),))})
@@ -352,7 +352,7 @@ def chain(moves: int) -> dict[bytes, Thing]:
     return {**tree, b"%d" % moves: file(b"at last")}
 
 
-def test_an_object_may_have_moved_twenty_times() -> None:
+def test_object_moved_over_20_times_is_refused() -> None:
     assert get(network(chain(20)), "prospero://h/0").body == b"at last"
     net = network(chain(21))
     with pytest.raises(Refused, match="20 times") as raised:
@@ -361,7 +361,7 @@ def test_an_object_may_have_moved_twenty_times() -> None:
     assert len(asked(net)) == 21
 
 
-def test_a_directory_that_has_moved_is_listed_where_it_is() -> None:
+def test_moved_directory_is_listed_at_new_location() -> None:
     net = Network()
     net.add("h", {b"d": Thing(moved=Moved(b"e", host=b"b"))})
     net.add("b", {b"e": Thing(links=(Link(b"FILE", b"f", b"g"),))})
@@ -369,7 +369,7 @@ def test_a_directory_that_has_moved_is_listed_where_it_is() -> None:
     assert (entry.url, entry.referrer) == ("prospero://b/g", Referrer("prospero://b/e", "192.0.2.2"))
 
 
-def test_a_place_that_may_not_be_led_to_gets_nothing() -> None:
+def test_forbidden_host_receives_no_packet() -> None:
     net = Network(forbidden=frozenset({"inside"}))
     net.add("h", {b"x": Thing(moved=Moved(b"y", host=b"inside"))})
     net.add("inside", {b"y": file(b"secret")})
@@ -379,7 +379,7 @@ def test_a_place_that_may_not_be_led_to_gets_nothing() -> None:
     assert {place for place, _ in net.sent} == {"192.0.2.1:1525"}
 
 
-def test_contents_on_another_server_are_read_there() -> None:
+def test_contents_on_other_server_are_retrieved() -> None:
     net = Network(forbidden=frozenset({"inside"}))
     inside, elsewhere = (
         intrinsic(b"ACCESS-METHOD", b"PROSPERO-CONTENTS", b"", host, b"", b"y") for host in (b"inside", b"b")
@@ -390,7 +390,7 @@ def test_contents_on_another_server_are_read_there() -> None:
     got = get(net, "prospero://h/x")
     assert (got.body, got.reply.peer) == (b"public", "192.0.2.3")
     assert asked(net, "inside") == []
-    assert [where for where, *_ in net.judged] == ["prospero://inside/y", "prospero://b/y"]
+    assert [where for where, *_ in net.checked] == ["prospero://inside/y", "prospero://b/y"]
 
 
 def union(*hosts: bytes) -> tuple[Link, ...]:
@@ -401,7 +401,7 @@ def named(*names: bytes) -> tuple[Link, ...]:
     return tuple(Link(b"FILE", name, b"file " + name) for name in names)
 
 
-def test_unions_are_spliced_in_depth_first_behind_the_directorys_own() -> None:
+def test_unions_are_listed_depth_first_after_own_links() -> None:
     net = Network()
     net.add("h", {b"d": Thing(links=(*named(b"a"), *union(b"b", b"c"), *named(b"z", b"z")))})
     net.add("b", {b"u": Thing(links=(*union(b"deep"), *named(b"b1", b"a")))})
@@ -428,19 +428,19 @@ def test_unions_are_spliced_in_depth_first_behind_the_directorys_own() -> None:
     assert got.body == b"a\nz\nz\nb1\nd1\nc1\n"
 
 
-def test_what_a_union_was_named_by_is_what_led_to_it() -> None:
+def test_union_referrer_is_parent_directory() -> None:
     net = Network()
     net.add("h", {b"d": Thing(links=union(b"b"))})
     net.add("b", {b"u": Thing(links=union(b"c"))})
     net.add("c", {b"u": Thing(links=named(b"x"))})
     get(net, "prospero://h/d")
-    assert net.judged == [
+    assert net.checked == [
         ("prospero://b/u", "prospero://h/d", "192.0.2.1"),
         ("prospero://c/u", "prospero://b/u", "192.0.2.2"),
     ]
 
 
-def test_a_union_that_cannot_be_read_leaves_a_gap_that_is_told() -> None:
+def test_unreadable_unions_are_reported() -> None:
     net = Network(forbidden=frozenset({"inside"}))
     tree = {
         b"d": Thing(
@@ -463,7 +463,7 @@ def test_a_union_that_cannot_be_read_leaves_a_gap_that_is_told() -> None:
     assert asked(net, "inside") == []
 
 
-def test_unions_are_not_followed_for_ever() -> None:
+def test_union_depth_and_number_are_limited() -> None:
     tree = {
         b"%d" % number: Thing(
             links=(*named(b"n%d" % number), Link(b"DIRECTORY", b"", b"%d" % (number + 1), ltype=b"U"))
@@ -479,7 +479,7 @@ def test_unions_are_not_followed_for_ever() -> None:
     assert (len(got.entries), got.findings) == (32, ["prospero:incomplete"] * 28)
 
 
-def test_filters_are_told_and_not_run() -> None:
+def test_filters_are_reported_and_not_run() -> None:
     rule = attribute(b"LINK", b"FIELD", b"FILTER", b"FILTER", b"DIRECTORY", b"CLIENT", b"POST", b"X")
     got = get(
         network({b"d": Thing(links=(Link(b"FILE", b"a", b"b", attributes=(rule,)),))}), "prospero://h/d"
@@ -489,7 +489,7 @@ def test_filters_are_told_and_not_run() -> None:
     assert got.entries[0].extra["filters"] == ["DIRECTORY CLIENT POST X"]
 
 
-def test_warnings_and_oddities_are_findings() -> None:
+def test_warnings_and_odd_lines_are_findings() -> None:
     reply = b"WARNING OUT-OF-DATE 'old links'\nNEW x\nLINK L FILE n INTERNET-D h ASCII x 0\n"
     got = get(network(ONLY_LISTED, {b"q": Behaviour(instead=reply)}), "prospero://h/q")
     warning, odd_line = got.reply.findings[:2]
@@ -498,7 +498,7 @@ def test_warnings_and_oddities_are_findings() -> None:
     assert "'NEW'" in odd_line.detail
 
 
-def test_a_filter_on_a_union_is_told_and_so_are_its_warnings() -> None:
+def test_filter_and_warnings_of_union_are_reported() -> None:
     rule = attribute(b"LINK", b"FIELD", b"FILTER", b"FILTER", b"DIRECTORY", b"CLIENT", b"POST", b"X")
     links = (Link(b"DIRECTORY", b"", b"u", ltype=b"U", attributes=(rule,)),)
     warning = b"WARNING MESSAGE hello\nNONE-FOUND\n"
@@ -512,7 +512,7 @@ NO_LISTINGS = [b"ATTRIBUTE OBJECT INTRINSIC SIZE SEQUENCE '3 bytes'\n", b"UNRESO
 
 @pytest.mark.parametrize("instead", NO_LISTINGS)
 @pytest.mark.parametrize("options", [Options(), FACTS])
-def test_an_answer_without_links_is_no_empty_directory(instead: bytes, options: Options) -> None:
+def test_answer_without_links_is_not_a_directory(instead: bytes, options: Options) -> None:
     net = network(ONLY_LISTED, {b"q": Behaviour(instead=instead)})
     if options is FACTS:
         assert get(net, "prospero://h/q", options=options).reply.kind is Kind.UNKNOWN
@@ -522,13 +522,13 @@ def test_an_answer_without_links_is_no_empty_directory(instead: bytes, options: 
     assert asked(net)[-1] == LIST
 
 
-def test_a_union_that_is_no_directory_leaves_a_gap() -> None:
+def test_union_without_directory_is_reported() -> None:
     tree = {b"d": Thing(links=(*named(b"a"), *union(b"h"))), b"u": Thing()}
     got = get(network(tree, {b"u": Behaviour(instead=NO_LISTINGS[0])}), "prospero://h/d")
     assert ([entry.name for entry in got.entries], got.findings) == (["a"], ["prospero:incomplete"])
 
 
-def test_a_directory_of_a_file_system_is_listed_whatever_its_attributes_say() -> None:
+def test_directory_with_file_attributes_is_listed() -> None:
     """A server may send file attributes for a directory, with directory modes (protocol page 6.4)."""
     modes = intrinsic(b"UNIX-MODES", b"drwxr-xr-x")
     tree = {b"d": Thing(links=named(b"a"), attributes=(modes, CONTENTS))}
@@ -538,7 +538,7 @@ def test_a_directory_of_a_file_system_is_listed_whatever_its_attributes_say() ->
     assert not any("CONTENTS" in each for each in asked(net))
 
 
-def test_what_only_has_the_modes_of_a_directory_is_read() -> None:
+def test_file_with_directory_modes_is_retrieved() -> None:
     modes = intrinsic(b"UNIX-MODES", b"drwxr-xr-x")
     net = network(objects(modes, CONTENTS, contents=b"a file after all"))
     assert get(net, "prospero://h/x").body == b"a file after all"
@@ -546,13 +546,13 @@ def test_what_only_has_the_modes_of_a_directory_is_read() -> None:
 
 
 @pytest.mark.parametrize("flavour", [DISTRIBUTED, MOVED_OBJECTS])
-def test_a_plain_file_is_read_from_a_server_of_any_flavour(flavour: Flavour) -> None:
+def test_file_is_retrieved_from_any_server_flavor(flavour: Flavour) -> None:
     net = Network()
     net.add("h", EXAMPLE, flavour=flavour)
     assert get(net, "prospero://h/AFTP/pub/hello.txt").body == TEXT
 
 
-def test_the_size_of_a_directory_is_not_that_of_its_lines() -> None:
+def test_size_attribute_of_directory_is_not_reply_size() -> None:
     tree = {b"d": Thing(links=(Link(b"FILE", b"f", b"g"),), attributes=(intrinsic(b"SIZE", b"4096 bytes"),))}
     got = get(network(tree), "prospero://h/d")
     assert (got.reply.size, got.body) == (None, b"f\n")
@@ -570,7 +570,7 @@ def test_the_size_of_a_directory_is_not_that_of_its_lines() -> None:
         ("bare", Kind.UNKNOWN, 7, None, 3),
     ],
 )
-def test_facts_are_told_without_reading_anything(
+def test_facts_request_no_contents(
     name: str, kind: Kind, size: int | None, target: str | None, questions: int
 ) -> None:
     sized = intrinsic(b"SIZE", b"7 bytes")
@@ -588,14 +588,14 @@ def test_facts_are_told_without_reading_anything(
     assert not any("CONTENTS" in each for each in asked(net))
 
 
-def test_a_missing_name_has_no_facts() -> None:
+def test_facts_of_missing_name_raise_not_found() -> None:
     """The real server also answers NONE-FOUND to LIST VERIFY for a missing name (protocol page 6.3)."""
     with pytest.raises(NotFound) as raised:
         get(network(), "prospero://h/nope", options=FACTS)
     assert raised.value.code == "NOT-FOUND"
 
 
-def test_all_replies_together_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_total_size_of_replies_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """The limit is twice the maximum size of the object: each byte may be a quote, which is sent twice."""
     monkeypatch.setattr("protocols.prospero.message._ROOM", 500)
     net = network({b"x": file(b"'" * 4000)})
@@ -612,7 +612,7 @@ def test_all_replies_together_are_bounded(monkeypatch: pytest.MonkeyPatch) -> No
         get(network(tree), "prospero://h/d", limits=Limits(body=1000))
 
 
-def test_silence_ends_with_the_idle_limit() -> None:
+def test_silent_server_times_out_at_idle_limit() -> None:
     net = network(behaviours={None: Behaviour(silent=True)})
     before = net.now
     with pytest.raises(TimedOut):
@@ -630,19 +630,19 @@ HARMLESS = [
 
 
 @pytest.mark.parametrize("behaviour", HARMLESS)
-def test_odd_servers_are_understood(behaviour: Behaviour) -> None:
+def test_odd_server_behavior_is_tolerated(behaviour: Behaviour) -> None:
     net = network({b"x": file(OCTETS * 60)}, {None: behaviour})
     assert get(net, "prospero://h/x").body == OCTETS * 60
 
 
-def test_an_old_servers_nul_is_no_part_of_the_text() -> None:
+def test_nul_of_old_server_is_removed() -> None:
     reply = b"VERSION 5 A51x\nATTRIBUTE OBJECT INTRINSIC CONTENTS SEQUENCE DATA '" + b"y" * 4000 + b"'\n"
     tree = {b"x": Thing(attributes=(intrinsic(b"ACCESS-METHOD", b"PROSPERO-CONTENTS", b"", b"", b"", b"y"),))}
     net = network(tree, {b"y": Behaviour(instead=reply, ends_with_nul=True)})
     assert get(net, "prospero://h/x").body == b"y" * 4000
 
 
-def test_an_answer_from_another_address_is_not_believed() -> None:
+def test_answer_from_other_address_is_ignored() -> None:
     net = network(behaviours={None: Behaviour(other_address=True)})
     with pytest.raises(TimedOut):
         get(net, "prospero://h/AFTP/pub/hello.txt")
@@ -652,24 +652,24 @@ def test_an_answer_from_another_address_is_not_believed() -> None:
     ("behaviour", "code"),
     [(Behaviour(refuses=True), "refused"), (Behaviour(versions=(1,)), "version not supported")],
 )
-def test_a_server_that_refuses_is_declined(behaviour: Behaviour, code: str) -> None:
+def test_refusing_server_is_declined(behaviour: Behaviour, code: str) -> None:
     with pytest.raises(Declined) as raised:
         get(network(behaviours={None: behaviour}), "prospero://h/x")
     assert raised.value.code == code
 
 
 @pytest.mark.parametrize("lasting", [False, True])
-def test_a_redirect_is_followed(lasting: bool) -> None:
+def test_redirect_is_followed(lasting: bool) -> None:
     net = Network()
     net.add("h", {}, {None: Behaviour(redirect=("192.0.2.2", 1600), lasting=lasting)})
     net.add("b", EXAMPLE, port=1600)
     assert get(net, "prospero://h/AFTP/pub/hello.txt").body == TEXT
     turns = [("192.0.2.1:1525", 1 if lasting else 2), ("192.0.2.2:1600", 2)]
     assert [(place, [to for to, _ in net.sent].count(place)) for place, _ in turns] == turns
-    assert net.judged[0] == ("prospero://192.0.2.2:1600", "prospero://h/AFTP/pub/hello.txt", "192.0.2.1")
+    assert net.checked[0] == ("prospero://192.0.2.2:1600", "prospero://h/AFTP/pub/hello.txt", "192.0.2.1")
 
 
-def test_a_redirect_that_the_policy_refuses_is_not_followed() -> None:
+def test_redirect_refused_by_policy_is_not_followed() -> None:
     net = Network(forbidden=frozenset({"192.0.2.2"}))
     net.add("h", {}, {None: Behaviour(redirect=("192.0.2.2", 1600))})
     net.add("b", EXAMPLE, port=1600)
@@ -679,7 +679,7 @@ def test_a_redirect_that_the_policy_refuses_is_not_followed() -> None:
     assert {to for to, _ in net.sent} == {"192.0.2.1:1525"}
 
 
-def test_redirects_in_a_circle_end() -> None:
+def test_circular_redirects_are_refused() -> None:
     net = Network()
     net.add("h", {}, {None: Behaviour(redirect=("192.0.2.1", 1525))})
     with pytest.raises(Refused, match="redirects"):
@@ -687,7 +687,7 @@ def test_redirects_in_a_circle_end() -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_bad_weather_delivers_at_the_first_try(seed: int) -> None:
+def test_file_is_retrieved_despite_30_percent_loss(seed: int) -> None:
     """30% of the datagrams are lost each way; others are duplicated or reordered.
 
     With the timers of old clients, a quarter of these exchanges received no packet for a minute.
@@ -699,12 +699,12 @@ def test_bad_weather_delivers_at_the_first_try(seed: int) -> None:
     assert net.violations == []
 
 
-def test_an_open_quote_in_a_reply_is_no_reply() -> None:
+def test_reply_with_open_quote_raises() -> None:
     with pytest.raises(ProtocolError, match="quotes"):
         get(network(behaviours={None: Behaviour(instead=b"LINK 'L\n")}), "prospero://h/x")
 
 
-def test_external_links_without_a_way_have_no_url() -> None:
+def test_external_link_without_access_method_has_no_url() -> None:
     links = (
         external(b"none", b"h.example", b"/x"),
         Link(b"NULL", b"null", b"x"),
@@ -723,7 +723,7 @@ def test_external_links_without_a_way_have_no_url() -> None:
     assert got.body == b"none\nnull\nbad\\x0aname\n"
 
 
-def test_attributes_of_a_link_tell_of_its_object() -> None:
+def test_link_attributes_become_entry_facts() -> None:
     told = (
         attribute(b"CACHED", b"INTRINSIC", b"SIZE", b"SEQUENCE", b"12 bytes"),
         attribute(b"CACHED", b"INTRINSIC", b"LAST-MODIFIED", b"SEQUENCE", b"19940301120000Z"),
@@ -778,9 +778,7 @@ VALUES: list[tuple[list[tuple[bytes, ...]], bytes | None]] = [
 
 
 @pytest.mark.parametrize(("values", "octets"), VALUES)
-def test_data_is_put_together_and_tags_stand_on_lines_of_their_own(
-    values: list[tuple[bytes, ...]], octets: bytes | None
-) -> None:
+def test_join_contents_joins_data_and_tags(values: list[tuple[bytes, ...]], octets: bytes | None) -> None:
     attributes = [Attribute(b"OBJECT", b"CONTENTS", b"SEQUENCE", each) for each in values]
     size = Attribute(b"OBJECT", b"SIZE", b"SEQUENCE", (b"DATA", b"no contents"))
     assert join_contents([size, *attributes]) == octets

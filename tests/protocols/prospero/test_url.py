@@ -33,16 +33,16 @@ BAD = [Bad("prospero://h→", "missing-path"), Bad("prospero://h→#/x", "missin
 
 
 @pytest.mark.parametrize("row", GOOD, ids=lambda row: row.text)
-def test_prospero_urls_are_read(row: Good) -> None:
+def test_parse_prospero_url_returns_components(row: Good) -> None:
     check_good(row)
 
 
 @pytest.mark.parametrize("row", BAD, ids=lambda row: row.text)
-def test_prospero_urls_are_refused(row: Bad) -> None:
+def test_parse_invalid_prospero_url_reports_position(row: Bad) -> None:
     check_bad(row)
 
 
-def test_the_place_of_every_piece_is_kept() -> None:
+def test_parse_prospero_url_keeps_component_positions() -> None:
     url = parse("prospero://h/x/y;a;b=%0A")
     shown = {place.name: url.text[place.start : place.end] for place in url.places[2:]}
     assert shown == {"hsoname": "x/y", "fields[0].name": "a", "fields[1].name": "b", "fields[1].value": "%0A"}
@@ -57,5 +57,5 @@ def test_the_place_of_every_piece_is_kept() -> None:
         (b"a", ((b"x=/;y", b"z=/;"),), "prospero://h/a;x%3D%2F%3By=z%3D%2F%3B"),
     ],
 )
-def test_prospero_urls_are_written(hsoname: bytes, fields: tuple[Field, ...], written: str) -> None:
+def test_build_prospero_url(hsoname: bytes, fields: tuple[Field, ...], written: str) -> None:
     assert build(ProsperoUrl(scheme="prospero", host="h", hsoname=hsoname, fields=fields)) == written

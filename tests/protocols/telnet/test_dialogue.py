@@ -67,7 +67,7 @@ def asked(pattern: bytes, *send: bytes, seconds: float | None = None) -> Transcr
     return Transcript(prompt=prompt(pattern), send=send, seconds=seconds)
 
 
-def test_each_text_waits_for_the_prompt_behind_the_last() -> None:
+def test_texts_are_sent_after_prompts() -> None:
     played = player(asked(rb"(login: |\$ )", b"guest", b"date"), OctetScript(LOGIN))
     reply = played.play()
     assert played.body == b"Welcome\nlogin: guest\n$ date\nMon\n$ "
@@ -76,25 +76,25 @@ def test_each_text_waits_for_the_prompt_behind_the_last() -> None:
     assert b"secret" not in b"".join(played.sent)
 
 
-def test_what_is_typed_is_shown_to_nobody() -> None:
+def test_typed_text_is_masked() -> None:
     played = player(asked(b"login: ", b"hunter2"), OctetScript([b"login: ", b"login: "]))
     played.play()
     assert played.shown == [b"****\r\n"]
 
 
-def test_several_prompts_may_come_at_once() -> None:
+def test_prompts_in_one_chunk_release_texts() -> None:
     played = player(asked(b"> ", b"a", b"b"), OctetScript([b"> > ", b"> "]))
     played.play()
     assert played.sent == [b"a\r\nb\r\n"]
 
 
-def test_without_a_prompt_texts_follow_the_first_word() -> None:
+def test_texts_without_prompt_follow_first_output() -> None:
     played = player(Transcript(send=(b"a", b"b")), OctetScript([ASKED, b"hello\r\n", b"bye\r\n"]))
     assert played.play().verified == set()
     assert (played.body, played.sent[1:]) == (b"hello\nbye\n", [b"a\r\nb\r\n"])
 
 
-def test_the_time_is_the_end_where_nothing_is_waited_for() -> None:
+def test_transcript_without_prompt_ends_with_timer() -> None:
     played = player(Transcript(seconds=3), Ending(b"hello", end=TimerElapsed("3 s are over")))
     played.play()
     assert played.body == b"hello"
@@ -110,7 +110,7 @@ def test_the_time_is_the_end_where_nothing_is_waited_for() -> None:
         (Transcript(), PeerOutput(broken=Disconnected("reset")), Truncated),
     ],
 )
-def test_what_did_not_come_is_an_error(
+def test_missing_prompt_or_broken_end_raises(
     wanted: Transcript, end: PeerOutput | TimerElapsed, error: type[Exception]
 ) -> None:
     played = player(wanted, Ending(b"hello", end=end))
@@ -120,23 +120,25 @@ def test_what_did_not_come_is_an_error(
 
 
 @pytest.mark.parametrize("cut", [b"\xff", b"\xff\xfd", b"\xff\xfa\x18\x01"])
-def test_an_end_inside_a_command_is_a_cut(cut: bytes) -> None:
+def test_end_within_command_is_truncated(cut: bytes) -> None:
     with pytest.raises(Truncated, match="command"):
         player(Transcript(), OctetScript([b"hello" + cut])).play()
 
 
 @pytest.mark.parametrize(("proved", "verified"), [(None, set()), (True, {"close-notify"})])
-def test_tls_proves_an_end(proved: bool | None, verified: set[str]) -> None:
+def test_tls_close_notify_verifies_end(proved: bool | None, verified: set[str]) -> None:
     assert player(Transcript(), Ending(b"hello", end=PeerOutput(), proved=proved)).play().verified == verified
 
 
-def test_an_end_that_tls_does_not_prove_is_a_cut() -> None:
+def test_tls_end_without_close_notify_is_truncated() -> None:
     with pytest.raises(Truncated, match="close_notify") as error:
         player(Transcript(), Ending(b"hello", end=PeerOutput(), proved=False)).play()
     assert error.value.received == 5
 
 
-def told(wanted: Transcript, peer: OctetScript, limits: Limits | None = None) -> list[dict[str, JsonValue]]:
+def reported_events(
+    wanted: Transcript, peer: OctetScript, limits: Limits | None = None
+) -> list[dict[str, JsonValue]]:
     """Return the reported events, whether the exchange succeeds or fails."""
     events: list[dict[str, JsonValue]] = []
     with suppress(resolver.ResolveError):
@@ -144,9 +146,9 @@ def told(wanted: Transcript, peer: OctetScript, limits: Limits | None = None) ->
     return events
 
 
-def test_what_happens_is_told() -> None:
+def test_session_events_are_reported() -> None:
     said = [ASKED + b"\xff\xf9caf\xe9\r\n> ", b"\xff\x01\xff\xfc\x01ok\xff\xf1> "]
-    events = told(asked(b"> ", b"hunter2"), OctetScript(said))
+    events = reported_events(asked(b"> ", b"hunter2"), OctetScript(said))
     assert "IAC 01" in str(events[5].pop("detail"))
     assert events == [
         {"event": "option", "option": "ECHO", "side": "server", "on": True},
@@ -177,51 +179,51 @@ def test_what_happens_is_told() -> None:
         (Transcript(), OctetScript([500 * b"\xff\xfd\x63"] * 3), "limit"),
     ],
 )
-def test_why_it_ended_is_told(wanted: Transcript, peer: OctetScript, reason: str) -> None:
-    assert told(wanted, peer)[-1] == {"event": "end", "reason": reason}
+def test_end_reason_is_reported(wanted: Transcript, peer: OctetScript, reason: str) -> None:
+    assert reported_events(wanted, peer)[-1] == {"event": "end", "reason": reason}
 
 
-def test_a_text_that_nobody_asked_for_is_not_sent_after_the_end() -> None:
+def test_unsent_text_at_end_is_truncated() -> None:
     with pytest.raises(Truncated) as error:
         player(Transcript(send=(b"a",)), OctetScript([ASKED])).play()
     assert error.value.received == 0
 
 
-def test_before_the_first_octet_it_is_a_lost_connection() -> None:
+def test_disconnect_before_first_byte_raises() -> None:
     with pytest.raises(Disconnected):
         player(Transcript(), Ending(end=PeerOutput(broken=Disconnected("reset")))).play()
 
 
-def test_text_has_a_limit() -> None:
+def test_text_over_body_limit_raises() -> None:
     with pytest.raises(LimitExceeded) as error:
         player(Transcript(), OctetScript([b"hello"] * 3), Limits(body=9)).play()
     assert error.value.exit_code == 14
 
 
-def test_a_text_with_a_line_end_is_refused() -> None:
+def test_text_with_line_end_is_refused() -> None:
     with pytest.raises(resolver.Refused) as refused:
         player(Transcript(send=(b"a\nb",)), OctetScript([b"hello"])).play()
     assert refused.value.rule == "S02"
 
 
-def test_a_search_that_takes_too_long_is_given_up() -> None:
+def test_slow_prompt_expression_raises() -> None:
     with pytest.raises(NotConfigured, match="too long"):
         prompt(b"(a+)+$").end_in(5_000 * b"a" + b"!")
 
 
-def test_what_is_no_expression_is_said_so() -> None:
+def test_invalid_prompt_expression_raises() -> None:
     with pytest.raises(NotConfigured, match="regular expression"):
         prompt(b"(a")
 
 
-def test_the_plan_has_the_same_steps() -> None:
+def test_explain_plans_masked_transcript() -> None:
     options = Options(transcript=asked(b"login: ", b"hunter2", seconds=5))
     plan = resolver.explain("telnet://h.example/", options=options)
     assert [step["action"] for step in plan.steps] == ["connect", "note", "receive", "send", "receive"]
     assert plan.steps[3]["octets"] == "****\r\n"
 
 
-def test_a_dialogue_says_all_its_lines_in_one_write() -> None:
+def test_negotiation_and_text_are_sent_in_one_write() -> None:
     played = player(asked(b"> ", b"a"), OctetScript([ASKED + b"> ", b"> "]))
     played.play()
     assert len([step for step in played.steps if isinstance(step, Send)]) == 1
@@ -230,28 +232,28 @@ def test_a_dialogue_says_all_its_lines_in_one_write() -> None:
 # A telnet URL is announced with host, port and user. The client does not connect.
 
 
-async def test_a_service_is_announced_and_nothing_is_connected_to() -> None:
+async def test_fetch_announces_service_without_connecting() -> None:
     with trio.socket.socket() as listening:
         await listening.bind(("127.0.0.1", 0))
         listening.listen()
         port = listening.getsockname()[1]
         response = await resolver.fetch(f"telnet://guest:secret@127.0.0.1:{port}/")
-        with trio.move_on_after(0) as nobody_came:
+        with trio.move_on_after(0) as no_connection:
             await listening.accept()
-    assert nobody_came.cancelled_caught
+    assert no_connection.cancelled_caught
     assert (response.kind, response.content) == (Kind.SERVICE, b"")
     assert response.target == f"telnet://guest@127.0.0.1:{port}/"
     assert response.extra == {"service": "telnet", "host": "127.0.0.1", "port": port, "login": "guest"}
     assert "secret" not in repr(response)
 
 
-async def test_there_is_nothing_to_save(tmp_path: object) -> None:
+async def test_save_of_service_is_refused(tmp_path: object) -> None:
     with pytest.raises(Refused) as refused:
         await resolver.save("telnet://h.example/", f"{tmp_path}/x")
     assert (refused.value.rule, refused.value.exit_code) == ("S10", 15)
 
 
-async def test_a_menu_does_not_open_a_session() -> None:
+async def test_derived_telnets_url_is_refused() -> None:
     with pytest.raises(Refused) as refused:
         await resolver.fetch(
             "telnets://h.example/", origin="derived", referrer=("gopher://h.example/", "192.0.2.1")
@@ -259,7 +261,7 @@ async def test_a_menu_does_not_open_a_session() -> None:
     assert refused.value.rule == "S10"
 
 
-def test_the_plan_says_that_nothing_is_sent() -> None:
+def test_explain_of_service_is_only_note() -> None:
     plan = resolver.explain("telnet://h.example/")
     assert [step["action"] for step in plan.steps] == ["note"]
     assert plan.verdict == "allow"
@@ -284,7 +286,7 @@ def start_tls_player(how: Literal["try", "require"], pieces: Iterable[bytes]) ->
     [[DO + FOLLOWS], [DO, FOLLOWS], [bytes((octet,)) for octet in DO + FOLLOWS]],
     ids=["whole", "in two", "octet by octet"],
 )
-def test_both_say_that_tls_follows_and_it_does(how: Literal["try", "require"], before: list[bytes]) -> None:
+def test_start_tls_secures_session(how: Literal["try", "require"], before: list[bytes]) -> None:
     played = start_tls_player(how, [*before, START_TLS_ASKED + b"> ", b"> "])
     reply = played.play()
     assert b"".join(played.sent) == WILL + FOLLOWS + ANSWERED + b"hunter2\r\n"
@@ -292,7 +294,7 @@ def test_both_say_that_tls_follows_and_it_does(how: Literal["try", "require"], b
     assert (played.body, reply.findings) == (b"> > ", [])
 
 
-def test_what_was_agreed_on_before_counts_for_nothing_inside() -> None:
+def test_start_tls_renegotiates_options() -> None:
     played = start_tls_player(
         "require", [START_TLS_ASKED, DO, START_TLS_ASKED + FOLLOWS, START_TLS_ASKED + b"> ", b"> "]
     )
@@ -303,7 +305,7 @@ def test_what_was_agreed_on_before_counts_for_nothing_inside() -> None:
 @pytest.mark.parametrize(
     "said", [[b"\xff\xfe\x2e> "], [START_TLS_ASKED, b"\xff\xfe\x2e", b"> "], [b"> "], [b">", b" "]]
 )
-def test_who_has_none_is_talked_to_in_the_clear_only_by_who_may(said: list[bytes]) -> None:
+def test_server_without_start_tls_is_error_if_required(said: list[bytes]) -> None:
     played = start_tls_player("try", [*said, b"> "])
     reply = played.play()
     assert played.body == b"> > "
@@ -326,9 +328,7 @@ def test_who_has_none_is_talked_to_in_the_clear_only_by_who_may(said: list[bytes
         [DO + b"\xff\xfe\x2e"],
     ],
 )
-def test_nothing_in_the_clear_is_taken_for_what_tls_protects(
-    how: Literal["try", "require"], said: list[bytes]
-) -> None:
+def test_clear_text_after_start_tls_raises(how: Literal["try", "require"], said: list[bytes]) -> None:
     """CVE-2021-22947. After both sides agreed to TLS, the client does not return to clear text either."""
     played = start_tls_player(how, said)
     with pytest.raises(TlsError) as error:
@@ -337,12 +337,12 @@ def test_nothing_in_the_clear_is_taken_for_what_tls_protects(
     assert b"hunter2" not in b"".join(played.sent)
 
 
-def test_a_service_that_leaves_at_the_offer() -> None:
+def test_disconnect_at_start_tls_offer_raises() -> None:
     with pytest.raises(Disconnected):
         start_tls_player("try", []).play()
 
 
-def test_the_plan_shows_it() -> None:
+def test_explain_plans_start_tls() -> None:
     options = Options(transcript=Transcript(seconds=3), tls="require")
     plan = resolver.explain("telnet://h.example/", options=options)
     sent = [str(step["octets"]).encode("latin-1") for step in plan.steps if step["action"] == "send"]

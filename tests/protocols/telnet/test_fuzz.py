@@ -10,7 +10,7 @@ import random
 
 from protocols.telnet.octets import IAC, NegotiationVerb, OptionNegotiation, TelnetCommand, TelnetScanner
 from protocols.telnet.terminal import NvtTerminal, OptionState, WindowSize
-from tests.protocols.telnet.heard import octet_by_octet, tell
+from tests.protocols.telnet.runs import octet_by_octet, run_terminal
 
 ROUNDS = int(os.environ.get("TELNET_FUZZ", "1500"))
 
@@ -36,22 +36,22 @@ def _negotiations(octets: bytes) -> list[OptionNegotiation]:
     return [each for each in TelnetScanner().feed(octets) if isinstance(each, OptionNegotiation)]
 
 
-def test_every_sequence_is_answered_once_at_most_and_the_same_in_every_cut() -> None:
+def test_random_sequence_gets_at_most_one_answer_per_request() -> None:
     for seed in range(ROUNDS):
         chance = random.Random(seed)
         octets = _octets(chance)
         at = chance.randrange(len(octets) + 1)
-        whole = tell([octets])
-        assert tell([octets[:at], octets[at:]]) == whole, seed
+        whole = run_terminal([octets])
+        assert run_terminal([octets[:at], octets[at:]]) == whole, seed
         asked, said = _negotiations(octets), _negotiations(whole.answers)
         assert len(said) <= len(asked), seed
         on = sum(each.verb is NegotiationVerb.WILL and each.option == 31 for each in said)
         assert len(whole.answers) <= 4 * len(octets) + _SIZE * on, seed
         if seed % 16 == 0:
-            assert tell(octet_by_octet(octets)) == whole, seed
+            assert run_terminal(octet_by_octet(octets)) == whole, seed
 
 
-def test_no_word_changes_a_state_twice_or_is_answered_twice() -> None:
+def test_random_negotiation_changes_state_at_most_once() -> None:
     for seed in range(ROUNDS // 2):
         chance = random.Random(seed)
         terminal = NvtTerminal(size=WindowSize(chance.randrange(300), chance.randrange(300)))
@@ -59,7 +59,7 @@ def test_no_word_changes_a_state_twice_or_is_answered_twice() -> None:
             verb, option = chance.choice([*NegotiationVerb]), chance.choice(_OPTIONS)
             side = terminal.his if verb in (NegotiationVerb.WILL, NegotiationVerb.WONT) else terminal.ours
             before = side.state(option)
-            answers = tell([bytes((IAC, verb, option))], terminal).answers
+            answers = run_terminal([bytes((IAC, verb, option))], terminal).answers
             said = _negotiations(answers)
             asks = verb in (NegotiationVerb.WILL, NegotiationVerb.DO)
             assert len(said) <= 1, seed
@@ -68,7 +68,7 @@ def test_no_word_changes_a_state_twice_or_is_answered_twice() -> None:
             assert side.state(option) in (OptionState.NO, OptionState.YES), seed
 
 
-def test_two_ends_always_settle_whatever_both_ask_for() -> None:
+def test_random_requests_of_two_ends_settle() -> None:
     for seed in range(ROUNDS // 4):
         chance = random.Random(seed)
         ends, waiting = (NvtTerminal(), NvtTerminal()), [b"", b""]
@@ -82,12 +82,12 @@ def test_two_ends_always_settle_whatever_both_ask_for() -> None:
             if side.ask(option, positive).answer is not None:
                 waiting[1 - at] += bytes((IAC, verbs[not positive], option))
             if chance.random() < 0.3:  # some bytes arrive before the next request
-                waiting[1 - at] += tell([waiting[at]], ends[at]).answers
+                waiting[1 - at] += run_terminal([waiting[at]], ends[at]).answers
                 waiting[at] = b""
         for _ in range(10):
             for at, end in enumerate(ends):
                 said, waiting[at] = waiting[at], b""
-                waiting[1 - at] += tell([said], end).answers
+                waiting[1 - at] += run_terminal([said], end).answers
         assert waiting == [b"", b""], seed
         for option in _OPTIONS:
             assert ends[0].his.is_on(option) == ends[1].ours.is_on(option), seed

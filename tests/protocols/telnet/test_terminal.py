@@ -20,7 +20,7 @@ from protocols.telnet.octets import (
 )
 from protocols.telnet.terminal import MOST_IN_A_ROW, MOST_TYPES, NvtTerminal, OptionChanged, WindowSize
 from resolver import LimitExceeded
-from tests.protocols.telnet.heard import octet_by_octet, tell
+from tests.protocols.telnet.runs import octet_by_octet, run_terminal
 
 RECORDED = sorted((recordings.FOLDER / "telnet").glob("*.json"))
 
@@ -31,27 +31,27 @@ def server_octets(name: str) -> bytes:
 
 
 @pytest.mark.parametrize("name", [path.stem for path in RECORDED])
-def test_what_real_servers_sent_means_the_same_in_every_cut(name: str) -> None:
+def test_capture_in_single_bytes_gives_same_result(name: str) -> None:
     octets = server_octets(name)
-    assert tell([octets]) == tell(octet_by_octet(octets))
+    assert run_terminal([octets]) == run_terminal(octet_by_octet(octets))
 
 
-def test_a_login_is_read_as_a_person_sees_it() -> None:
-    told = tell([server_octets("login-inetutils-inetutils")])
-    assert b"vt.example.test login: guest\nPassword: " in told.text
-    assert b"\xff" not in told.text
+def test_login_capture_is_decoded_to_text() -> None:
+    result = run_terminal([server_octets("login-inetutils-inetutils")])
+    assert b"vt.example.test login: guest\nPassword: " in result.text
+    assert b"\xff" not in result.text
     on = [
         TelnetOption(each.option).name
-        for each in told.happenings
+        for each in result.happenings
         if isinstance(each, OptionChanged) and each.on
     ]
     assert on == ["TERMINAL_TYPE", "SGA", "NAWS", "ECHO", "BINARY"]
 
 
-def test_a_server_that_waits_for_answers_gets_each() -> None:
+def test_seven_requests_get_seven_answers() -> None:
     """The first requests of telnetd from inetutils; the server sends text only after all seven answers."""
     asked = bytes.fromhex("fffb25fffb26fffd18fffd20fffd23fffd27fffd24")
-    assert tell([asked]).answers == bytes.fromhex("fffe25fffe26fffb18fffc20fffc23fffc27fffc24")
+    assert run_terminal([asked]).answers == bytes.fromhex("fffe25fffe26fffb18fffc20fffc23fffc27fffc24")
 
 
 WILL, WONT, DO, DONT = (
@@ -77,8 +77,8 @@ WILL, WONT, DO, DONT = (
         (b"\xff\xf6", b""),  # the server would take an answer to AYT for typed text
     ],
 )
-def test_options_are_answered_by_the_table(came: bytes, answered: bytes) -> None:
-    assert tell([came]).answers == answered == tell(octet_by_octet(came)).answers
+def test_option_requests_are_answered(came: bytes, answered: bytes) -> None:
+    assert run_terminal([came]).answers == answered == run_terminal(octet_by_octet(came)).answers
 
 
 @pytest.mark.parametrize(
@@ -122,8 +122,8 @@ def test_options_are_answered_by_the_table(came: bytes, answered: bytes) -> None
         ),
     ],
 )
-def test_octets_are_taken_apart_by_the_table(came: bytes, happened: list[object]) -> None:
-    assert tell([came]).happenings == happened == tell(octet_by_octet(came)).happenings
+def test_bytes_are_split_into_events(came: bytes, happened: list[object]) -> None:
+    assert run_terminal([came]).happenings == happened == run_terminal(octet_by_octet(came)).happenings
 
 
 @pytest.mark.parametrize(
@@ -139,18 +139,20 @@ def test_octets_are_taken_apart_by_the_table(came: bytes, happened: list[object]
         (WILL + b"\0" + b"a\r\nb\0\rc", b"a\nb\0\rc"),
     ],
 )
-def test_line_ends_are_read_by_the_table(came: bytes, text: bytes) -> None:
-    assert tell([came]).text == text == tell(octet_by_octet(came)).text
+def test_line_ends_are_decoded(came: bytes, text: bytes) -> None:
+    assert run_terminal([came]).text == text == run_terminal(octet_by_octet(came)).text
 
 
-def test_the_type_is_told_as_often_as_is_sensible() -> None:
-    told = tell([DO + b"\x18", *(MOST_TYPES + 5) * [b"\xff\xfa\x18\x01\xff\xf0"]], NvtTerminal(b"xterm"))
-    assert told.answers.count(b"\xff\xfa\x18\0xterm\xff\xf0") == MOST_TYPES
-    assert [each.rule for each in told.happenings if isinstance(each, UnknownCommand)] == ["telnet:limit"]
+def test_terminal_type_answers_are_limited() -> None:
+    result = run_terminal(
+        [DO + b"\x18", *(MOST_TYPES + 5) * [b"\xff\xfa\x18\x01\xff\xf0"]], NvtTerminal(b"xterm")
+    )
+    assert result.answers.count(b"\xff\xfa\x18\0xterm\xff\xf0") == MOST_TYPES
+    assert [each.rule for each in result.happenings if isinstance(each, UnknownCommand)] == ["telnet:limit"]
 
 
 @pytest.mark.parametrize(
-    ("size", "told"),
+    ("size", "encoded"),
     [
         ((132, 40), b"\0\x84\0\x28"),
         ((255, 24), b"\0\xfe\0\x18"),
@@ -158,37 +160,39 @@ def test_the_type_is_told_as_often_as_is_sensible() -> None:
         ((0, 0), bytes(4)),
     ],
 )
-def test_a_window_is_told_once_for_each_size(size: tuple[int, int], told: bytes) -> None:
+def test_window_size_is_sent_once_per_size(size: tuple[int, int], encoded: bytes) -> None:
     terminal = NvtTerminal()
     terminal.resize(WindowSize(*size))
     assert terminal.answers() == ()
-    assert tell([DO + b"\x1f"], terminal).answers == WILL + b"\x1f\xff\xfa\x1f" + told + b"\xff\xf0"
+    assert (
+        run_terminal([DO + b"\x1f"], terminal).answers == WILL + b"\x1f\xff\xfa\x1f" + encoded + b"\xff\xf0"
+    )
     terminal.resize(WindowSize(*size))
     assert terminal.answers() == ()
     terminal.resize(WindowSize(1, 1))
     assert [line.octets for line in terminal.answers()] == [b"\xff\xfa\x1f\0\x01\0\x01\xff\xf0"]
 
 
-def test_keys_are_each_what_they_are() -> None:
+def test_encode_keys_escapes_iac_and_cr() -> None:
     terminal = NvtTerminal()
     assert terminal.encode_keys(b"a\r\n\xff") == (b"a\r\0\n\xff\xff", b"****", ())
-    tell([DO + b"\0"], terminal)
+    run_terminal([DO + b"\0"], terminal)
     assert terminal.encode_keys(b"a\r\n\xff").octets == b"a\r\n\xff\xff"
 
 
-def test_an_end_may_be_none() -> None:
+def test_end_reports_missing_close_notify_and_open_command() -> None:
     terminal = NvtTerminal()
     assert list(terminal.end(whole=True)) == []
-    tell([b"text\xff"], terminal)
+    run_terminal([b"text\xff"], terminal)
     assert [odd.rule for odd in terminal.end(whole=False)] == ["telnet:cut", "telnet:close-notify"]
 
 
-def test_what_is_typed_goes_out_as_the_session_has_it() -> None:
+def test_encode_typed_follows_binary_option() -> None:
     terminal = NvtTerminal()
     assert terminal.encode_typed(b"a\r\xff\r\n").octets == b"a\r\0\xff\xff\r\n"
     assert terminal.encode_line(b"me\xff") == (b"me\xff\xff\r\n", b"****\r\n", (b"me\xff\xff",))
     assert terminal.encode_line(b"").shown == b"\r\n"
-    tell([DO + b"\0"], terminal)
+    run_terminal([DO + b"\0"], terminal)
     assert terminal.encode_typed(b"a\r\xff").octets == b"a\r\xff\xff"
     assert terminal.encode_line(b"me").octets == b"me\r"
 
@@ -196,16 +200,16 @@ def test_what_is_typed_goes_out_as_the_session_has_it() -> None:
 @pytest.mark.parametrize(
     "round_of", [DO + b"\x63", WILL + b"\x01" + WONT + b"\x01", DO + b"\x1f" + DONT + b"\x1f"]
 )
-def test_a_server_that_never_has_enough_is_left(round_of: bytes) -> None:
+def test_endless_negotiation_raises(round_of: bytes) -> None:
     with pytest.raises(LimitExceeded) as error:
-        tell((MOST_IN_A_ROW + 1) * [round_of])
+        run_terminal((MOST_IN_A_ROW + 1) * [round_of])
     assert (error.value.limit, error.value.exit_code) == ("negotiation", 7)
-    tell(3 * MOST_IN_A_ROW * [round_of + b"text"])
+    run_terminal(3 * MOST_IN_A_ROW * [round_of + b"text"])
 
 
-def test_a_subnegotiation_without_end_is_left() -> None:
+def test_endless_subnegotiation_raises() -> None:
     with pytest.raises(LimitExceeded) as error:
-        tell([b"\xff\xfa\x18", *(70 * [1_000 * b"a"])])
+        run_terminal([b"\xff\xfa\x18", *(70 * [1_000 * b"a"])])
     assert error.value.limit == "subnegotiation"
 
 
@@ -217,18 +221,18 @@ MEANINGFUL = st.lists(
 
 @settings(max_examples=200)
 @given(MEANINGFUL, st.lists(st.integers(0, 200), max_size=5))
-def test_any_octets_mean_the_same_in_every_cut(octets: bytes, cuts: list[int]) -> None:
+def test_random_bytes_in_chunks_give_same_result(octets: bytes, cuts: list[int]) -> None:
     places = [0, *sorted(cut for cut in cuts if cut < len(octets)), len(octets)]
     pieces = [octets[start:end] for start, end in pairwise(places)]
-    whole = tell([octets])
-    assert tell(pieces) == whole
+    whole = run_terminal([octets])
+    assert run_terminal(pieces) == whole
     requests = sum(octets.count(bytes((0xFF, verb))) for verb in NegotiationVerb)
     assert len(whole.answers) <= 4 * len(octets) + 9 * requests
 
 
 @settings(max_examples=100)
 @given(st.lists(st.tuples(st.booleans(), st.booleans(), st.sampled_from([0, 1, 3, 24, 31, 99])), max_size=20))
-def test_two_ends_that_ask_each_other_always_settle(wishes: list[tuple[bool, bool, int]]) -> None:
+def test_requests_of_two_ends_settle(wishes: list[tuple[bool, bool, int]]) -> None:
     """RFC 1143: negotiation ends for any requests in any order."""
     ends = NvtTerminal(), NvtTerminal()
     waiting = [b"", b""]
@@ -244,7 +248,7 @@ def test_two_ends_that_ask_each_other_always_settle(wishes: list[tuple[bool, boo
     for _ in range(10):
         for at, end in enumerate(ends):
             said, waiting[at] = waiting[at], b""
-            waiting[1 - at] += tell([said], end).answers
+            waiting[1 - at] += run_terminal([said], end).answers
     assert waiting == [b"", b""]
     for _, _, option in wishes:
         assert ends[0].his.is_on(option) == ends[1].ours.is_on(option)

@@ -35,19 +35,19 @@ from tests.protocols.wais.pieces import SIZES, feed
 DOCUMENT_ID = b"\x02\x04demo\x03\x050 9 x"
 
 
-def test_init_says_nothing_of_the_user() -> None:
+def test_encode_init_omits_user() -> None:
     octets = bytes.fromhex("0011 14 030180 040180 05030186a0 06030186a0")
     assert encode_init(100_000) == octets
 
 
-def test_a_word_search() -> None:
+def test_encode_word_search() -> None:
     """The example of section 12."""
     assert encode_word_search(b"demo", b"ferries", 40) == bytes.fromhex(
         "0016 16 00001e 001388 00001e 01 1100 120464656d6f 140133630f 6a0766657272696573 6f0101 720128"
     )
 
 
-def test_a_search_for_what_is_like_documents() -> None:
+def test_encode_word_search_with_relevant_documents() -> None:
     """The id and then the type of each document follow the search text (wais page, section 4.4)."""
     marked = [RelevantDocument(b"id", b"TEXT"), RelevantDocument(b"other", b"GIF")]
     assert encode_word_search(b"demo", b"ferries", 40, marked) == bytes.fromhex(
@@ -56,7 +56,7 @@ def test_a_search_for_what_is_like_documents() -> None:
     )
 
 
-def test_a_retrieval() -> None:
+def test_encode_retrieval() -> None:
     """The example of section 12, with a shorter id."""
     assert encode_retrieval(b"demo", DOCUMENT_ID, b"TEXT", 0, 107) == (
         bytes.fromhex("002d 16 00000a 000010 00000f 01 1103464f4f 120464656d6f 140131")
@@ -80,7 +80,9 @@ def test_a_retrieval() -> None:
         (b"demo", b"w" * 4_001, b"", b"T" * 65),
     ],
 )
-def test_what_is_never_sent(database: bytes, words: bytes, document_id: bytes, wtype: bytes) -> None:
+def test_encode_with_invalid_argument_is_refused(
+    database: bytes, words: bytes, document_id: bytes, wtype: bytes
+) -> None:
     with pytest.raises(Refused) as search:
         encode_word_search(database, words, 40)
     with pytest.raises(Refused) as retrieval:
@@ -88,13 +90,13 @@ def test_what_is_never_sent(database: bytes, words: bytes, document_id: bytes, w
     assert (search.value.rule, retrieval.value.rule) == ("S02", "S02")
 
 
-def test_what_is_as_long_as_it_may_be() -> None:
+def test_encode_at_limits_succeeds() -> None:
     assert b"d" * 255 in encode_word_search(b"d" * 255, b"w" * 4_000, 40)
     assert b"i" * 2_048 in encode_retrieval(b"d" * 255, b"i" * 2_048, b"T" * 64, 10**15, 10**16)
 
 
 @pytest.mark.parametrize(("start", "end"), [(5, 5), (6, 5), (-1, 5)])
-def test_a_range_that_kills_the_server_is_misuse(start: int, end: int) -> None:
+def test_encode_retrieval_of_empty_range_fails(start: int, end: int) -> None:
     with pytest.raises(AssertionError):
         encode_retrieval(b"demo", DOCUMENT_ID, b"TEXT", start, end)
 
@@ -127,7 +129,7 @@ INIT_RESPONSES = [
 
 
 @pytest.mark.parametrize(("octets", "value"), INIT_RESPONSES)
-def test_init_responses(octets: bytes, value: InitResponse) -> None:
+def test_parse_init_response(octets: bytes, value: InitResponse) -> None:
     assert parse_init_response(octets) == value
 
 
@@ -143,7 +145,7 @@ SEARCH_RESPONSES = [
 
 
 @pytest.mark.parametrize(("octets", "value"), SEARCH_RESPONSES)
-def test_search_responses(octets: bytes, value: SearchResponse) -> None:
+def test_parse_search_response(octets: bytes, value: SearchResponse) -> None:
     assert parse_search_response(octets) == value
 
 
@@ -166,7 +168,7 @@ def test_search_responses(octets: bytes, value: SearchResponse) -> None:
         search_response(behind=b"\x80\x80"),
     ],
 )
-def test_what_is_no_search_response(octets: bytes) -> None:
+def test_parse_invalid_search_response_raises(octets: bytes) -> None:
     with pytest.raises(ProtocolError):
         parse_search_response(octets)
 
@@ -183,7 +185,7 @@ def test_what_is_no_search_response(octets: bytes) -> None:
         init_response(b"\1", APDU_SIZES, behind=INFORMATION + b"X"),
     ],
 )
-def test_what_is_no_init_response(octets: bytes) -> None:
+def test_parse_invalid_init_response_raises(octets: bytes) -> None:
     with pytest.raises(ProtocolError):
         parse_init_response(octets)
 
@@ -202,7 +204,7 @@ COMPRESSED = [
 
 
 @pytest.mark.parametrize(("value", "octets"), COMPRESSED)
-def test_compressed_integers(value: int, octets: str) -> None:
+def test_compressed_integer_is_encoded_and_decoded(value: int, octets: str) -> None:
     written = bytes.fromhex(octets)
     assert encode_compressed(value) == written
     assert take_compressed(written + b"\xff", 0) == (value, len(written))
@@ -210,18 +212,18 @@ def test_compressed_integers(value: int, octets: str) -> None:
 
 @settings(max_examples=40)
 @given(st.integers(0, 2**35 - 1))
-def test_a_compressed_integer_reads_back(value: int) -> None:
+def test_compressed_integer_round_trips(value: int) -> None:
     octets = encode_compressed(value)
     assert take_compressed(b"\x00" + octets, 1) == (value, 1 + len(octets))
 
 
 @pytest.mark.parametrize("octets", ["8001", "808001", "80808001", "8080808001"])
-def test_leading_80_is_padding(octets: str) -> None:
+def test_compressed_integer_skips_leading_80(octets: str) -> None:
     assert take_compressed(bytes.fromhex(octets), 0) == (1, len(octets) // 2)
 
 
 @pytest.mark.parametrize("octets", ["", "80", "8181", "808080808001", "ffffffffff00"])
-def test_compressed_integers_that_do_not_end(octets: str) -> None:
+def test_unterminated_compressed_integer_raises(octets: str) -> None:
     with pytest.raises(ProtocolError, match="compressed integer"):
         take_compressed(bytes.fromhex(octets), 0)
 
@@ -230,20 +232,20 @@ NUMBERS = [(0, "00"), (1, "01"), (255, "ff"), (256, "0100"), (100_000, "0186a0")
 
 
 @pytest.mark.parametrize(("value", "octets"), NUMBERS)
-def test_numbers(value: int, octets: str) -> None:
+def test_number_is_encoded_and_decoded(value: int, octets: str) -> None:
     assert encode_number(value) == bytes.fromhex(octets)
     assert parse_number(bytes.fromhex(octets)) == value
 
 
 @pytest.mark.parametrize("octets", ["", "0000000001"])
-def test_what_is_no_number(octets: str) -> None:
+def test_parse_invalid_number_raises(octets: str) -> None:
     with pytest.raises(ProtocolError, match="number"):
         parse_number(bytes.fromhex(octets))
 
 
 @settings(max_examples=40)
 @given(st.lists(st.tuples(st.integers(0, 300), st.binary(max_size=200))))
-def test_a_group_reads_back(items: list[tuple[int, bytes]]) -> None:
+def test_group_of_elements_round_trips(items: list[tuple[int, bytes]]) -> None:
     group = b"".join(encode_element(tag, content) for tag, content in items)
     found = list(elements(group))
     assert [(each.tag, each.content) for each in found] == items
@@ -251,7 +253,7 @@ def test_a_group_reads_back(items: list[tuple[int, bytes]]) -> None:
     assert contents(group) == dict(reversed(items))
 
 
-def test_an_element_leaves_what_is_behind_it() -> None:
+def test_take_element_leaves_following_bytes() -> None:
     assert take_element(b"\x74\x02abXY", 0) == (116, b"ab", b"\x74\x02ab")
 
 
@@ -264,7 +266,7 @@ def test_an_element_leaves_what_is_behind_it() -> None:
         "81",
     ],
 )
-def test_a_group_is_used_up_exactly(group: str) -> None:
+def test_elements_of_incomplete_group_raise(group: str) -> None:
     with pytest.raises(ProtocolError):
         list(elements(bytes.fromhex(group)))
 
@@ -285,7 +287,7 @@ GOOD = [
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize(("octets", "apdu"), GOOD)
-def test_messages(octets: bytes, apdu: bytes, size: int | None) -> None:
+def test_read_message_returns_apdu(octets: bytes, apdu: bytes, size: int | None) -> None:
     assert feed(read_message(LARGEST), octets + b"the next", size, ends=False) == (apdu, b"the next")
 
 
@@ -304,14 +306,14 @@ BAD = [
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("octets", BAD)
-def test_what_is_no_message_is_told_at_once(octets: bytes, size: int | None) -> None:
+def test_read_message_of_invalid_header_raises_immediately(octets: bytes, size: int | None) -> None:
     """The reader does not wait for 25 bytes, which a server of another protocol never sends."""
     with pytest.raises(ProtocolError):
         feed(read_message(LARGEST), octets, size, ends=False)
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_no_more_than_was_agreed_on(size: int | None) -> None:
+def test_read_message_over_limit_raises(size: int | None) -> None:
     assert feed(read_message(3), HEADER + b"abc", size) == (b"abc", b"")
     with pytest.raises(ProtocolError, match="limit of 2"):
         feed(read_message(2), HEADER, size, ends=False)
@@ -319,20 +321,20 @@ def test_no_more_than_was_agreed_on(size: int | None) -> None:
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("octets", [HEADER[:1], HEADER[:24], HEADER, HEADER + b"ab"])
-def test_a_message_that_ends_early(octets: bytes, size: int | None) -> None:
+def test_read_message_truncated_raises(octets: bytes, size: int | None) -> None:
     with pytest.raises(Disconnected, match=f"after {len(octets)} bytes") as caught:
         feed(read_message(LARGEST), octets, size)
     assert caught.value.retryable
 
 
-def test_no_message_at_all() -> None:
+def test_read_message_of_closed_connection_raises() -> None:
     """For some requests the real server's process ends; the client sees a lost connection."""
     with pytest.raises(Disconnected, match="answer") as caught:
         feed(read_message(LARGEST), b"", None)
     assert caught.value.retryable
 
 
-def test_nothing_is_taken_before_all_is_there() -> None:
+def test_read_message_takes_only_complete_message() -> None:
     buffer = Buffer()
     buffer.feed(HEADER + b"ab")
     next(waiting := read_message(LARGEST)(buffer))
@@ -342,7 +344,7 @@ def test_nothing_is_taken_before_all_is_there() -> None:
         next(waiting)
 
 
-def test_what_a_client_sends() -> None:
+def test_encode_message_over_limit_is_refused() -> None:
     assert encode_message(b"abc").octets == b"0000000003z2wais        0abc"
     assert len(encode_message(bytes(10_000)).octets) == HEADER_LENGTH + 10_000
     with pytest.raises(Refused) as caught:

@@ -89,25 +89,25 @@ ROWS: dict[str, tuple[str, ...]] = {
 }
 
 
-def test_every_capture_has_its_row() -> None:
+def test_every_wais_capture_has_row() -> None:
     assert sorted(ROWS) == names()
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_the_answers(name: str) -> None:
-    assert tuple(told(answer) for _, answer in capture(name).exchanges) == ROWS[name]
+def test_captured_answers_are_parsed(name: str) -> None:
+    assert tuple(summary(answer) for _, answer in capture(name).exchanges) == ROWS[name]
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_the_answers_in_pieces(name: str) -> None:
+def test_captured_answers_in_chunks_are_parsed(name: str) -> None:
     """The test reads only the first and last ranges of a large document: the others are alike."""
     answers = [answer for _, answer in capture(name).exchanges]
     for size in SIZES:
         for number in sorted({*range(min(3, len(answers))), len(answers) - 1}):
-            assert told(answers[number], size) == ROWS[name][number], size
+            assert summary(answers[number], size) == ROWS[name][number], size
 
 
-def told(answer: bytes, size: int | None = None) -> str:
+def summary(answer: bytes, size: int | None = None) -> str:
     apdu, rest = feed(read_message(LARGEST), answer + b"more", size, ends=False)
     assert rest == b"more"
     if not apdu:
@@ -124,7 +124,7 @@ def told(answer: bytes, size: int | None = None) -> str:
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_the_readers_of_a_dialogue_read_the_same(size: int | None) -> None:
+def test_dialogue_readers_parse_captured_answers(size: int | None) -> None:
     (_, init), (_, answer) = capture("search-hits").exchanges
     accepted, rest = feed(read_init_response, init + b"more", size, ends=False)
     assert (accepted is not None, rest) == (True, b"more")
@@ -137,7 +137,7 @@ def test_the_readers_of_a_dialogue_read_the_same(size: int | None) -> None:
 
 #: Recordings with requests that this client does not send, and the reason; all their other requests are
 #: equal.
-OTHERS: dict[str, str] = {
+DIFFERENT_REQUESTS: dict[str, str] = {
     "header-version-1": "another version of the message header",
     "reference-id": "a reference id in a word search",
     "retrieve-by-lines": "a range of lines",
@@ -147,13 +147,13 @@ OTHERS: dict[str, str] = {
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_our_requests_are_the_recorded_ones(name: str) -> None:
+def test_requests_equal_captured_requests(name: str) -> None:
     """Requests equal the recorded ones byte for byte; only Init omits optional elements."""
-    same = [ours(request) == request for request, _ in capture(name).exchanges if request[27] != 20]
-    assert any(not each for each in same) == (name in OTHERS)
+    same = [own_request(request) == request for request, _ in capture(name).exchanges if request[27] != 20]
+    assert any(not each for each in same) == (name in DIFFERENT_REQUESTS)
 
 
-def ours(request: bytes) -> bytes:
+def own_request(request: bytes) -> bytes:
     asked = read_request(request[HEADER_LENGTH:])
     if not isinstance(asked, Search):
         return b""
@@ -164,7 +164,7 @@ def ours(request: bytes) -> bytes:
     return encode_message(encode_retrieval(asked.database, document_id, wtype, start, end)).octets
 
 
-def test_our_init_is_what_old_clients_began_with() -> None:
+def test_init_is_prefix_of_captured_init() -> None:
     for name in ROWS:
         init = read_request(capture(name).exchanges[0][0][HEADER_LENGTH:])
         if isinstance(init, Init) and init.maximum_size == LARGEST and name != "init-rejected":
@@ -198,11 +198,11 @@ def by_threes(octets: bytes) -> list[bytes]:
     return [octets[start : start + 3] for start in range(0, len(octets), 3)]
 
 
-CAPTURES_CUTTERS: tuple[Cutter, ...] = (whole, one_by_one, by_twos, by_threes, oddly)
+CAPTURE_CUTTERS: tuple[Cutter, ...] = (whole, one_by_one, by_twos, by_threes, oddly)
 
 
 @pytest.mark.parametrize(("name", "outcome", "findings"), SEARCHES)
-async def test_a_search_from_connect_to_entries(
+async def test_captured_search_resolves_to_entries(
     name: str, outcome: int | str, findings: tuple[str, ...]
 ) -> None:
     (_, init), (request, answer) = capture(name).exchanges[:2]
@@ -210,9 +210,9 @@ async def test_a_search_from_connect_to_entries(
     assert isinstance(asked, Search)
     turns = [TranscriptTurn("C", encode_message(encode_init(LARGEST)).octets), TranscriptTurn("S", init)]
     if name != "init-rejected":
-        turns += [TranscriptTurn("C", ours(request)), TranscriptTurn("S", answer)]
+        turns += [TranscriptTurn("C", own_request(request)), TranscriptTurn("S", answer)]
     url = WaisUrl(scheme="wais", host="h", database=asked.database, search=asked.words)
-    for cutter in CAPTURES_CUTTERS:
+    for cutter in CAPTURE_CUTTERS:
         gate = MemoryGate([Connection(tuple(turns), "left")], cutter)
         found = await resolve(open_url, url, gate)
         gate.check_finished()
@@ -245,7 +245,7 @@ def recorded_document(name: str) -> tuple[bytes, bytes, bytes]:
 
 @pytest.mark.parametrize("cutter", [whole, oddly], ids=lambda cutter: cutter.__name__)
 @pytest.mark.parametrize("name", DOCUMENTS)
-async def test_a_document_from_connect_to_its_true_end(name: str, cutter: Cutter) -> None:
+async def test_captured_document_is_retrieved_to_end(name: str, cutter: Cutter) -> None:
     """The recorded client stopped at the announced length; this one reads to the reported end."""
     document = capture(name).document
     assert document is not None
@@ -264,7 +264,7 @@ async def test_a_document_from_connect_to_its_true_end(name: str, cutter: Cutter
     assert (found.verified, found.findings) == (("terminator",), [])
 
 
-def test_recordings_hold_every_hit_that_has_a_url() -> None:
+def test_every_captured_hit_becomes_entry() -> None:
     """Each hit of a recording becomes an entry with both URLs."""
     url = WaisUrl(scheme="wais", host="h", database=b"d", search=b"")
     seen = 0
@@ -289,20 +289,20 @@ def _check_entries(records: WaisRecords, url: WaisUrl) -> int:
 # Every wais transcript: the dialogue alone, in-memory streams, and a socket behind the gate.
 
 TRANSCRIPTS = transcripts("wais")
-PLACE = "127.0.0.1"
+HOST = "127.0.0.1"
 
 
-def test_there_are_some() -> None:
+def test_there_are_16_transcripts() -> None:
     assert len(TRANSCRIPTS) == 16
 
 
 @pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=lambda each: each.name)
-def test_the_dialogue_alone(transcript: DialogueTranscript) -> None:
+def test_dialogue_follows_wais_transcript(transcript: DialogueTranscript) -> None:
     check(recite(converse(parse_as(WaisUrl, transcript.url)), transcript), transcript.outcome)
 
 
 @pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=lambda each: each.name)
-async def test_the_handler_in_memory(transcript: DialogueTranscript) -> None:
+async def test_handler_in_memory_follows_wais_transcript(transcript: DialogueTranscript) -> None:
     for cutter in CUTTERS:
         gate = MemoryGate.of(transcript, cutter)
         check(await resolve(open_url, parse(transcript.url), gate), transcript.outcome)
@@ -310,12 +310,12 @@ async def test_the_handler_in_memory(transcript: DialogueTranscript) -> None:
 
 
 @pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=lambda each: each.name)
-async def test_on_a_socket(transcript: DialogueTranscript) -> None:
+async def test_wais_url_resolves_over_sockets(transcript: DialogueTranscript) -> None:
     url = parse_as(WaisUrl, transcript.url)
     with trio.fail_after(HANG):
         async with trio.open_nursery() as nursery:
             replay = await serve_transcript(nursery, transcript)
-            here = replace(url, host=PLACE, port=replay.port)
+            here = replace(url, host=HOST, port=replay.port)
             policy = Policy(allow_port={replay.port})
             async with Network(policy=policy, limits=Limits(idle=0.2)) as network:
                 outcome = await resolve(open_url, here, network.admit(here))

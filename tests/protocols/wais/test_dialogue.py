@@ -67,12 +67,12 @@ PLANS: list[tuple[str, list[type[Step]]]] = [
 
 
 @pytest.mark.parametrize(("text", "steps"), PLANS)
-def test_plans(text: str, steps: list[type[Step]]) -> None:
+def test_plan_has_expected_steps(text: str, steps: list[type[Step]]) -> None:
     assert [type(step) for step in plan(text)] == steps
 
 
 @pytest.mark.parametrize(("text", "steps"), PLANS)
-def test_one_request_and_its_whole_answer_and_then_the_next(text: str, steps: list[type[Step]]) -> None:
+def test_requests_are_not_pipelined(text: str, steps: list[type[Step]]) -> None:
     """No pipelining: the real server drops requests sent ahead of its answer, and closes the connection."""
     said = [step for step in plan(text) if isinstance(step, Send | Receive)]
     assert [type(step) for step in said] == [Send, Receive] * (len(said) // 2)
@@ -83,13 +83,13 @@ def test_one_request_and_its_whole_answer_and_then_the_next(text: str, steps: li
     assert all(isinstance(request, Search) for request in rest)
 
 
-def test_what_a_word_search_asks() -> None:
+def test_word_search_request() -> None:
     (_, search) = requests(plan("wais://h/a%20b?ferries%2Bfog+x%00"))
     assert isinstance(search, Search)
     assert (search.database, search.words, search.most) == (b"a b", b"ferries+fog+x\0", 40)
 
 
-def test_what_a_retrieval_asks() -> None:
+def test_retrieval_request() -> None:
     (_, search) = requests(plan("wais://h/db/T%20X/%02%04demo%00"))
     assert isinstance(search, Search)
     assert [item.value for use in (b"un", b"wt", b"wb") for item in search.terms(use)] == [
@@ -98,7 +98,7 @@ def test_what_a_retrieval_asks() -> None:
     ]
 
 
-def test_what_a_database_asks() -> None:
+def test_database_requests() -> None:
     (_, search, retrieval) = requests(plan("wais://h/db"))
     assert isinstance(search, Search)
     assert isinstance(retrieval, Search)
@@ -115,19 +115,19 @@ DOCUMENTS = [
 
 
 @pytest.mark.parametrize(("path", "document_id", "wtype"), DOCUMENTS)
-def test_documents(path: str, document_id: bytes, wtype: bytes) -> None:
+def test_document_of_parses_path(path: str, document_id: bytes, wtype: bytes) -> None:
     assert document_of(wais(f"wais://h/db/{path}")) == WaisDocument(b"db", document_id, wtype)
 
 
 @pytest.mark.parametrize(("hits", "most"), [(None, 40), (1, 1), (200, 200), (0, 1_000), (5_000, 1_000)])
-def test_how_many_hits(hits: int | None, most: int) -> None:
+def test_entries_option_sets_number_of_hits(hits: int | None, most: int) -> None:
     assert count_of(hits) == most
     (_, search) = requests(rehearse(converse(wais("wais://h/db?x"), Options(entries=hits))))
     assert isinstance(search, Search)
     assert search.most == most
 
 
-def test_a_search_for_what_is_like_documents() -> None:
+def test_relevant_option_adds_documents() -> None:
     marked = [wais(f"wais://h/db/{path}") for path, *_ in DOCUMENTS[:3]]
     options = Options(relevant=tuple(marked * 6))
     (_, search) = requests(rehearse(converse(wais("wais://h/db?x"), options)))
@@ -136,7 +136,7 @@ def test_a_search_for_what_is_like_documents() -> None:
 
 
 @pytest.mark.parametrize("url", [wais("wais://h/db"), wais("wais://h/db/T/")])
-def test_what_is_no_document_is_like_nothing(url: WaisUrl) -> None:
+def test_relevant_url_without_document_plans_only_note(url: WaisUrl) -> None:
     (said,) = rehearse(converse(wais("wais://h/db?x"), Options(relevant=(url,))))
     assert isinstance(said, PlanNote)
 
@@ -155,14 +155,14 @@ def test_what_is_no_document_is_like_nothing(url: WaisUrl) -> None:
     ],
     ids=lambda path: path[:12],
 )
-def test_what_may_not_be_sent_is_refused_before_anything_is_done(path: str) -> None:
+def test_invalid_url_is_refused_before_connecting(path: str) -> None:
     with pytest.raises(Refused) as caught:
         next(converse(wais(f"wais://h/{path}")))
     assert caught.value.rule == "S02"
 
 
 @pytest.mark.parametrize("path", ["db/TEXT/", "db//", "/TEXT/"])
-def test_a_document_without_an_id_is_refused_before_anything_is_done(path: str) -> None:
+def test_document_without_id_is_refused_before_connecting(path: str) -> None:
     """The grammar allows an empty id; the real server closes the connection (wais page, section 6)."""
     text = f"wais://h/{path}"
     with pytest.raises(InvalidUrl) as caught:
@@ -174,7 +174,7 @@ def test_a_document_without_an_id_is_refused_before_anything_is_done(path: str) 
     )
 
 
-def test_a_plan_says_what_is_received() -> None:
+def test_plan_describes_received_messages() -> None:
     assert [step.what for step in plan("wais://h/db/TEXT/x") if isinstance(step, Receive | EmitBody)] == [
         "Init-Response: the maximum message size",
         "Search-Response: bytes 0 to 9999 of the document",

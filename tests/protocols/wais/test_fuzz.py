@@ -75,7 +75,7 @@ def mutated(octets: bytes, dice: random.Random) -> bytes:
     return bytes(data)
 
 
-def spoilt(answer: bytes, dice: random.Random) -> bytes:
+def mutated_answer(answer: bytes, dice: random.Random) -> bytes:
     """Mutate an answer; mostly the length still fits, so that the data after the header is parsed."""
     if dice.random() < 0.2:
         return mutated(answer, dice)
@@ -88,7 +88,7 @@ def session(dice: random.Random) -> bytes:
     answers = [INIT, *dice.choices(ANSWERS, k=dice.choice((1, 2, 3)))]
     victim = dice.choice((0, 1, 1, 2, 2))
     return b"".join(
-        spoilt(answer, dice) if index == victim or dice.random() < 0.1 else answer
+        mutated_answer(answer, dice) if index == victim or dice.random() < 0.1 else answer
         for index, answer in enumerate(answers)
     )
 
@@ -146,22 +146,22 @@ def play(seed: int) -> str:
     try:
         Listener(url, start, cut).play(surplus=None)
     except LimitExceeded:
-        raise AssertionError("a limit of the caller's, who has none here") from None
+        raise AssertionError("a limit was exceeded although the caller set no limit") from None
     except InvalidUrl:
-        raise AssertionError("a server's octets taken for a URL of ours") from None
+        raise AssertionError("the server's bytes were used as a request URL") from None
     except ResolveError as error:
         return type(error).__name__
     return "value"
 
 
-def test_mutated_dialogues() -> None:
+def test_dialogue_with_mutated_answers_yields_value_or_error() -> None:
     outcomes = [play(seed) for seed in range(DIALOGUES)]
     # Enough of each outcome shows that the mutations reach every layer.
     for outcome in ("value", ProtocolError.__name__, "Disconnected", NotFound.__name__):
         assert outcomes.count(outcome) > DIALOGUES // 100, outcome
 
 
-def test_random_octets_as_records() -> None:
+def test_parse_records_of_random_bytes_yields_value_or_error() -> None:
     dice = random.Random("records")
     values = 0
     for _ in range(DIALOGUES):

@@ -16,13 +16,13 @@ from tests.protocols.wais.captures import capture
 HOST = "wais://h.example:8210"
 
 
-def place(text: str = f"{HOST}/demo?ferries") -> WaisUrl:
+def searched_url(text: str = f"{HOST}/demo?ferries") -> WaisUrl:
     return parse_as(WaisUrl, text)
 
 
 def entries(group: bytes, *, size: int | None = None, searched: WaisUrl | None = None) -> list[Entry]:
     """Return the entries of a group, read in chunks of `size` bytes."""
-    reader = HitReader(searched or place())
+    reader = HitReader(searched or searched_url())
     step = len(group) or 1 if size is None else size
     found = [
         entry for start in range(0, len(group), step) for entry in reader.feed(group[start : start + step])
@@ -49,7 +49,7 @@ def recorded(name: str) -> bytes:
 
 
 @pytest.mark.parametrize("size", [None, 1, 2, 3])
-def test_the_hits_of_a_recording(size: int | None) -> None:
+def test_hits_of_capture_become_entries(size: int | None) -> None:
     found = entries(recorded("search-hits"), size=size)
     assert [(entry.name, entry.size, entry.kind) for entry in found] == [
         ("Unicode sampler", 49, Kind.DOCUMENT),
@@ -106,12 +106,12 @@ RECORDED = [
 
 
 @pytest.mark.parametrize(("name", "expected"), RECORDED)
-def test_recordings(name: str, expected: list[tuple[str, str, str | None]]) -> None:
+def test_captures_yield_expected_entries(name: str, expected: list[tuple[str, str, str | None]]) -> None:
     found = entries(recorded(name))
     assert [(each.kind, each.name, (each.extra or {})["media_type"]) for each in found] == expected
 
 
-def test_dates_of_a_recording() -> None:
+def test_captured_dates_are_parsed() -> None:
     found = entries(recorded("search-dates"))
     assert [entry.modified for entry in found] == [
         datetime(1994, 12, 20, tzinfo=UTC),
@@ -119,7 +119,7 @@ def test_dates_of_a_recording() -> None:
     ]
 
 
-def test_a_catalogue_in_place_of_hits_is_no_hit() -> None:
+def test_substitute_catalog_is_not_a_hit() -> None:
     records = parse_records(recorded("search-no-hits"))
     substitute = substitute_in(records)
     assert substitute is not None
@@ -136,11 +136,11 @@ def test_a_catalogue_in_place_of_hits_is_no_hit() -> None:
         hit(score=b"\0", headline=b"Search produced no result.") * 2,
     ],
 )
-def test_only_a_lone_one_without_a_score_is_no_hit(group: bytes) -> None:
+def test_substitute_needs_single_record_without_score(group: bytes) -> None:
     assert entries(group)
 
 
-def test_every_type_has_its_url() -> None:
+def test_entry_has_url_of_every_type() -> None:
     (only,) = entries(hit(b"\x02\x01x", types=types(b"TEXT", b"GIF", b"T/X"), length=b"\x39"))
     assert only.url == f"{HOST}/demo/TEXT/%02%01x"
     assert only.extra is not None
@@ -149,13 +149,13 @@ def test_every_type_has_its_url() -> None:
     assert only.extra["libwww_url"] == f"{HOST}/demo/TEXT/57/2=x;"
 
 
-def test_the_url_is_that_of_the_place_searched() -> None:
-    (only,) = entries(hit(), searched=place("wais://joe@h/two%20words?a#f"))
+def test_entry_url_uses_searched_server_and_database() -> None:
+    (only,) = entries(hit(), searched=searched_url("wais://joe@h/two%20words?a#f"))
     assert only.url == "wais://h/two%20words/TEXT/an%20id"
 
 
 @pytest.mark.parametrize("group", [hit(b"i" * 2_049), hit(types=types(b"T" * 65))])
-def test_what_no_request_has_room_for_leads_nowhere(group: bytes) -> None:
+def test_hit_with_too_long_id_or_type_has_no_url(group: bytes) -> None:
     (only,) = entries(group)
     assert only.url is None
 
@@ -171,7 +171,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize(("headline", "name"), NAMES)
-def test_headlines_are_untrusted(headline: bytes, name: str) -> None:
+def test_headline_control_characters_are_replaced(headline: bytes, name: str) -> None:
     (only,) = entries(hit(headline=headline))
     assert only.name == name
 
@@ -206,7 +206,7 @@ def test_hit_of_type_url_without_an_address_is_a_document(headline: bytes, offer
     assert second.extra["other_types"] == [only.url]
 
 
-def test_the_type_url_is_never_retrieved_wherever_it_stands() -> None:
+def test_type_url_becomes_link_in_any_position() -> None:
     headline = b"http://www.example/x"
     (first,) = entries(hit(types=types(b"url", b"TEXT"), headline=headline))
     (second,) = entries(hit(types=types(b"TEXT", b"URL"), headline=headline))
@@ -236,7 +236,7 @@ DATES = [
 
 
 @pytest.mark.parametrize(("date", "expected"), DATES)
-def test_dates(date: bytes, expected: tuple[int, int, int] | None) -> None:
+def test_parse_date(date: bytes, expected: tuple[int, int, int] | None) -> None:
     assert parse_date(date) == (None if expected is None else datetime(*expected, tzinfo=UTC))
 
 
@@ -264,5 +264,5 @@ TYPES = [
 
 
 @pytest.mark.parametrize(("wtype", "media_type"), TYPES)
-def test_media_types(wtype: bytes, media_type: str) -> None:
+def test_media_type_of_wais_type(wtype: bytes, media_type: str) -> None:
     assert media_type_of(wtype) == media_type

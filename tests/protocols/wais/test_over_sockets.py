@@ -72,7 +72,7 @@ async def take_all(server: WaisServer, path: str) -> bytes:
 
 
 @pytest.mark.parametrize("headline", DEMO)
-async def test_every_document_comes_octet_for_octet(headline: bytes, nursery: trio.Nursery) -> None:
+async def test_every_document_is_retrieved_exactly(headline: bytes, nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     found = await fetch(server, path_of(headline))
     assert (found.body, found.error, found.kind) == (DEMO[headline].text, None, "document")
@@ -80,7 +80,7 @@ async def test_every_document_comes_octet_for_octet(headline: bytes, nursery: tr
     assert server.violations == []
 
 
-async def test_a_document_in_either_spelling_and_in_each_of_its_types(nursery: trio.Nursery) -> None:
+async def test_document_in_every_spelling_and_type_is_retrieved(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     fields = "2=/srv/wais/db/demo;3=0%20121%20/srv/wais/docs/quay.txt;7="
     for path, media_type, body in [
@@ -97,7 +97,7 @@ async def test_a_document_in_either_spelling_and_in_each_of_its_types(nursery: t
     assert server.violations == []
 
 
-async def test_a_search_and_what_it_leads_to(nursery: trio.Nursery) -> None:
+async def test_search_hits_resolve(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     found = await fetch(server, "demo?ferry")
     assert [(kind, name) for kind, _, name in found.entries] == [
@@ -113,7 +113,7 @@ async def test_a_search_and_what_it_leads_to(nursery: trio.Nursery) -> None:
     assert server.violations == []
 
 
-async def test_a_database_is_its_description_and_the_records_of_an_empty_search(
+async def test_database_yields_records_and_description(
     nursery: trio.Nursery,
 ) -> None:
     server = await serve(nursery)
@@ -133,7 +133,7 @@ async def test_a_database_is_its_description_and_the_records_of_an_empty_search(
     assert server.violations == []
 
 
-async def test_facts_of_a_database(nursery: trio.Nursery) -> None:
+async def test_facts_of_database_include_description(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     for path, description in [("demo", 'Texts of the harbour,\nwith a "quoted" word'), ("bare", None)]:
         url = parse_as(WaisUrl, server.url(path))
@@ -145,13 +145,13 @@ async def test_facts_of_a_database(nursery: trio.Nursery) -> None:
     assert server.violations == []
 
 
-async def test_a_database_without_a_description(nursery: trio.Nursery) -> None:
+async def test_database_without_description_is_not_found(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     found = await fetch(server, "bare")
     assert (found.error, found.kind) == ("NotFound", "search")
 
 
-async def test_a_source_description_is_read_as_well(nursery: trio.Nursery) -> None:
+async def test_source_description_document_is_parsed(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     url = parse_as(WaisUrl, server.url(path_of(b"demo.src", b"INFO", "WSRC")))
     async with network(server) as open_network, open_url(url, open_network.admit(url)) as reply:
@@ -161,7 +161,7 @@ async def test_a_source_description_is_read_as_well(nursery: trio.Nursery) -> No
     assert description["url"] == "wais://wais.example/demo"
 
 
-async def test_how_many_hits_are_wanted(nursery: trio.Nursery) -> None:
+async def test_entries_option_limits_hits(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     found = await fetch(server, "demo?ferry", options=Options(entries=1))
     assert [name for _, _, name in found.entries] == ["Quay notes"]
@@ -173,7 +173,7 @@ async def test_how_many_hits_are_wanted(nursery: trio.Nursery) -> None:
         assert search.most == most
 
 
-async def test_going_on_behind_what_is_held(nursery: trio.Nursery) -> None:
+async def test_retrieval_resumes_after_existing_bytes(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     text = DEMO[b"Logbook"].text
     for held in (1, 9_999, 10_000, len(text) - 1, len(text)):
@@ -188,7 +188,7 @@ async def test_going_on_behind_what_is_held(nursery: trio.Nursery) -> None:
     assert server.violations == []
 
 
-async def test_the_size_is_told_where_it_is_known(nursery: trio.Nursery) -> None:
+async def test_reply_size_is_set_if_known(nursery: trio.Nursery) -> None:
     """The announced length belongs to another type and is not a size."""
     server = await serve(nursery)
     fields = "9999/2=x;3=0%20121%20/srv/wais/docs/quay.txt;7=%00;"
@@ -203,7 +203,7 @@ async def test_the_size_is_told_where_it_is_known(nursery: trio.Nursery) -> None
             assert (reply.extra or {}).get("announced_length") == announced
 
 
-async def test_draining_gives_what_iterating_gives(nursery: trio.Nursery) -> None:
+async def test_drain_writes_document(nursery: trio.Nursery) -> None:
     server, sink = await serve(nursery), MemorySink()
     url = parse_as(WaisUrl, server.url(LOGBOOK))
     async with network(server) as open_network, open_url(url, open_network.admit(url)) as reply:
@@ -228,7 +228,7 @@ DECLINED = [
 
 
 @pytest.mark.parametrize(("path", "error"), DECLINED)
-async def test_what_the_server_declines(path: str, error: str, nursery: trio.Nursery) -> None:
+async def test_declined_path_yields_error(path: str, error: str, nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     found = await fetch(server, path)
     assert (found.error, found.body) == (error, None)
@@ -277,7 +277,7 @@ BEHAVIOURS = [
 @pytest.mark.parametrize(
     ("behaviour", "path", "error"), [row[1:] for row in BEHAVIOURS], ids=[row[0] for row in BEHAVIOURS]
 )
-async def test_a_server_that_misbehaves(
+async def test_misbehaving_server_yields_error(
     behaviour: Behaviour, path: str, error: str, nursery: trio.Nursery
 ) -> None:
     server = await serve(nursery, behaviour=behaviour)
@@ -291,7 +291,7 @@ async def test_a_server_that_misbehaves(
     assert server.violations == []
 
 
-async def test_whatever_ends_early_is_worth_another_try(nursery: trio.Nursery) -> None:
+async def test_early_end_is_retryable(nursery: trio.Nursery) -> None:
     for behaviour, path, kind in [
         (Behaviour(spoilt=1, closes=True), QUAY, Disconnected),
         (Behaviour(spoilt=1, cut_at=100), QUAY, Disconnected),
@@ -316,7 +316,7 @@ TOLERATED = [
 
 
 @pytest.mark.parametrize(("behaviour", "findings", "verified"), TOLERATED)
-async def test_a_server_with_other_habits(
+async def test_deviating_server_is_tolerated(
     behaviour: Behaviour, findings: list[str], verified: tuple[str, ...], nursery: trio.Nursery
 ) -> None:
     server = await serve(nursery, behaviour=behaviour)
@@ -327,7 +327,7 @@ async def test_a_server_with_other_habits(
     assert server.violations == []
 
 
-async def test_the_offered_size_bounds_the_range(nursery: trio.Nursery) -> None:
+async def test_offered_message_size_limits_range(nursery: trio.Nursery) -> None:
     server = await serve(nursery, behaviour=Behaviour(offered=3_000))
     await fetch(server, QUAY)
     search = server.requests[-1]
@@ -336,7 +336,7 @@ async def test_the_offered_size_bounds_the_range(nursery: trio.Nursery) -> None:
     assert int(search.terms(b"wb")[1].value) == 3_000 - len(document_id) - 100
 
 
-async def test_full_ranges_for_ever_end_when_the_caller_stops(nursery: trio.Nursery) -> None:
+async def test_endless_document_ends_with_reader(nursery: trio.Nursery) -> None:
     server = await serve(nursery, behaviour=Behaviour(endless=True))
     url = parse_as(WaisUrl, server.url(QUAY))
     received = 0
@@ -350,7 +350,7 @@ async def test_full_ranges_for_ever_end_when_the_caller_stops(nursery: trio.Nurs
 
 
 @pytest.mark.parametrize(("size", "least"), [(100_000, 100), (4_000, 3)])
-async def test_dropped_hits_are_suspected(nursery: trio.Nursery, size: int, least: int) -> None:
+async def test_dropped_hits_are_reported(nursery: trio.Nursery, size: int, least: int) -> None:
     """The server sends as many hits as fit, and does not report the others."""
     many = {
         b"demo": Database(
@@ -367,7 +367,7 @@ async def test_dropped_hits_are_suspected(nursery: trio.Nursery, size: int, leas
 
 
 @pytest.mark.parametrize("name", [name for name in names() if capture(name).document is not None])
-async def test_every_recorded_document(name: str, nursery: trio.Nursery) -> None:
+async def test_every_captured_document_is_retrieved(name: str, nursery: trio.Nursery) -> None:
     server = await serve(nursery, recorded_world(), implementation=RECORDED)
     search = next(search for search, _ in capture(name).searches if search.query_type == b"1")
     wtype, document_id = (search.terms(use)[0].value for use in (b"wt", b"un"))
@@ -387,7 +387,7 @@ async def test_every_recorded_document(name: str, nursery: trio.Nursery) -> None
     assert server.violations == []
 
 
-async def test_an_id_that_no_longer_leads_anywhere_is_not_found(nursery: trio.Nursery) -> None:
+async def test_stale_document_id_is_not_found(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     gone = write_element(2, b"demo") + write_element(3, b"0 9 /srv/gone")
     url = parse_as(WaisUrl, server.url(f"demo/TEXT/{write_opaque(gone)}"))
@@ -417,7 +417,7 @@ def records(octets: bytes) -> list[dict[str, Any]]:
 # -- the functions
 
 
-async def test_fetch_gives_a_document(nursery: trio.Nursery) -> None:
+async def test_fetch_returns_document(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     response = await resolver.fetch(server.url(QUAY))
     assert (response.content, response.text) == (QUAY_TEXT, QUAY_TEXT.decode())
@@ -426,7 +426,7 @@ async def test_fetch_gives_a_document(nursery: trio.Nursery) -> None:
     assert server.violations == []
 
 
-async def test_fetch_gives_a_database(nursery: trio.Nursery) -> None:
+async def test_fetch_of_database_returns_description(nursery: trio.Nursery) -> None:
     """The content is the database's description; `entries` returns its records."""
     server = await serve(nursery)
     response = await resolver.fetch(server.url("demo"))
@@ -437,7 +437,7 @@ async def test_fetch_gives_a_database(nursery: trio.Nursery) -> None:
     assert names == ["Information on database: demo", "Catalog for database: demo"]
 
 
-async def test_entries_lead_to_documents(nursery: trio.Nursery) -> None:
+async def test_entries_of_search_are_fetched(nursery: trio.Nursery) -> None:
     """The URLs of a hit are fetched with origin and referrer, in either spelling."""
     server = await serve(nursery)
     async with resolver.entries(server.url("demo?ferry")) as entries:
@@ -457,7 +457,7 @@ async def test_entries_lead_to_documents(nursery: trio.Nursery) -> None:
     assert server.violations == []
 
 
-async def test_info_says_what_a_url_names(nursery: trio.Nursery) -> None:
+async def test_info_returns_kind_and_size(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     for path, kind, size in [
         ("demo", "search", None),
@@ -470,7 +470,7 @@ async def test_info_says_what_a_url_names(nursery: trio.Nursery) -> None:
     assert len(server.requests) == 3 + 2 + 2 + 2  # one range of the logbook
 
 
-async def test_a_document_without_an_end_meets_the_limit(nursery: trio.Nursery) -> None:
+async def test_endless_document_over_limit_raises(nursery: trio.Nursery) -> None:
     server = await serve(nursery, behaviour=Behaviour(endless=True))
     async with resolver.Resolver(limits=resolver.Limits(body=45_000)) as session:
         with pytest.raises(LimitExceeded) as caught:
@@ -479,7 +479,7 @@ async def test_a_document_without_an_end_meets_the_limit(nursery: trio.Nursery) 
     assert len(server.requests) == 1 + 5
 
 
-async def test_errors_are_typed(nursery: trio.Nursery) -> None:
+async def test_fetch_raises_typed_errors(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     with pytest.raises(AccessDenied) as denied:
         await resolver.fetch(server.url("private?x"))
@@ -488,7 +488,7 @@ async def test_errors_are_typed(nursery: trio.Nursery) -> None:
         await resolver.fetch(server.url("demo/TEXT/0000000001WJ"))
 
 
-async def test_what_is_refused_is_never_sent(nursery: trio.Nursery) -> None:
+async def test_refused_url_opens_no_connection(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     for path in ("demo%40other.example", "demo%1FINFO?x", "demo%00/TEXT/x", f"demo?{'x' * 4_001}"):
         with pytest.raises(Refused) as caught:
@@ -501,7 +501,7 @@ async def test_what_is_refused_is_never_sent(nursery: trio.Nursery) -> None:
     assert server.connections == 0
 
 
-async def test_a_server_that_hangs_up_again_and_again(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_get_resumes_after_repeated_disconnects(nursery: trio.Nursery, tmp_path: Path) -> None:
     """Each connection ends after two ranges; the next connection resumes after the last byte."""
     server = await serve(nursery, behaviour=Behaviour(spoilt=3, closes=True))
     target = tmp_path / "logbook"
@@ -515,7 +515,7 @@ async def test_a_server_that_hangs_up_again_and_again(nursery: trio.Nursery, tmp
 # -- the command
 
 
-async def test_cat_gives_documents_descriptions_and_lists(nursery: trio.Nursery) -> None:
+async def test_cat_writes_documents_descriptions_and_hits(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     status, printed, said = await command(
         *("cat", "-q", server.url(QUAY), server.url("demo"), server.url("demo?ferry"))
@@ -524,7 +524,7 @@ async def test_cat_gives_documents_descriptions_and_lists(nursery: trio.Nursery)
     assert printed == QUAY_TEXT + (END_TO_END_DEMO.source or b"") + "Quay notes\nMenu of the café\n".encode()
 
 
-async def test_ls_searches(nursery: trio.Nursery) -> None:
+async def test_ls_json_lists_hits(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     status, printed, said = await command(
         *("ls", "--json", "--search", "map", "--entries", "2", server.url("pictures"), server.url("demo?x"))
@@ -538,27 +538,27 @@ async def test_ls_searches(nursery: trio.Nursery) -> None:
     assert b"wais:no-result: no hits; the catalogue is wais://127.0.0.1:" in said
 
 
-async def test_get_saves_and_tells(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_get_json_reports_saved_file(nursery: trio.Nursery, tmp_path: Path) -> None:
     server = await serve(nursery)
     picture, text = path_of(b"map.gif", b"pictures", "GIF"), EXAMPLE.databases[b"pictures"].documents[0].text
-    status, told, _ = await command("get", "-q", "--json", "-d", str(tmp_path), server.url(picture))
+    status, printed, _ = await command("get", "-q", "--json", "-d", str(tmp_path), server.url(picture))
     assert status == 0
-    (outcome,) = records(told)
+    (outcome,) = records(printed)
     assert (outcome["status"], outcome["media_type"]) == ("done", "image/gif")
     assert (outcome["verified"], outcome["bytes"]) == (["terminator"], len(text))
     assert saved(tmp_path) == [text]
 
 
-async def test_info(nursery: trio.Nursery) -> None:
+async def test_info_command_prints_description(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
-    status, told, _ = await command("info", "-q", "--json", server.url("demo"))
+    status, printed, _ = await command("info", "-q", "--json", server.url("demo"))
     assert status == 0
-    (record,) = records(told)
+    (record,) = records(printed)
     assert (record["kind"], record["extra"]["media_type"]) == ("search", "application/x-wais-source")
     assert record["extra"]["description"]["url"] == "wais://wais.example/demo"
 
 
-async def test_explain_shows_what_is_then_sent(nursery: trio.Nursery) -> None:
+async def test_explain_plans_sent_bytes(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     plan = resolver.explain(server.url("demo?ferry")).as_json()
     assert server.connections == 0
@@ -586,7 +586,7 @@ STATUSES = [
 ]
 
 
-async def test_exit_statuses(nursery: trio.Nursery) -> None:
+async def test_cat_reports_exit_status_of_each_url(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     urls = [server.url(path) for path, _ in STATUSES]
     status, printed, said = await command("cat", "-q", "--json", "-t", "1", *urls)

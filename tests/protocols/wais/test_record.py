@@ -88,11 +88,11 @@ HEADERS = [
 
 
 @pytest.mark.parametrize(("octets", "header"), HEADERS)
-def test_headers(octets: bytes, header: DocumentHeader) -> None:
+def test_parse_document_header(octets: bytes, header: DocumentHeader) -> None:
     assert parse_records(octets) == WaisRecords(octets, (header,), (), ())
 
 
-def test_records_of_all_kinds_in_any_mix() -> None:
+def test_parse_records_of_mixed_kinds() -> None:
     text = write_element(153, ID, write_element(117, b"\0"), write_element(127, b"octets\x1c\x1d"))
     empty = write_element(153, ID)
     seed_words = write_element(115, b"ferries")
@@ -105,7 +105,7 @@ def test_records_of_all_kinds_in_any_mix() -> None:
     assert records.diagnostics == (Diagnostic("SF", "Request out of range", True),) * 2
 
 
-def test_a_header_without_types_is_of_a_text() -> None:
+def test_header_without_types_defaults_to_text() -> None:
     assert parse_records(write_element(150, ID)).headers[0].best_type == b"TEXT"
     assert parse_records(FULL).headers[0].best_type == b"TEXT"
 
@@ -127,7 +127,7 @@ def test_a_header_without_types_is_of_a_text() -> None:
         DIAGNOSTIC[:-1],
     ],
 )
-def test_what_is_no_group_of_records(group: bytes) -> None:
+def test_parse_invalid_records_raises(group: bytes) -> None:
     with pytest.raises(ProtocolError):
         parse_records(group)
 
@@ -154,7 +154,7 @@ GOOD = [
 
 
 @pytest.mark.parametrize(("octets", "value"), GOOD)
-def test_diagnostics(octets: bytes, value: Diagnostic) -> None:
+def test_take_diagnostic(octets: bytes, value: Diagnostic) -> None:
     assert take_diagnostic(b"ab" + octets + b"more", 2) == (value, 2 + len(octets))
 
 
@@ -171,7 +171,7 @@ def test_diagnostics(octets: bytes, value: Diagnostic) -> None:
         UNKNOWN[:-1],
     ],
 )
-def test_what_is_no_diagnostic(octets: bytes) -> None:
+def test_take_invalid_diagnostic_raises(octets: bytes) -> None:
     with pytest.raises(ProtocolError, match="diagnostic"):
         take_diagnostic(octets, 0)
 
@@ -188,7 +188,7 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize(("codes", "kind", "code", "status"), REFUSALS)
-def test_refusals(codes: list[str], kind: type[Declined], code: str, status: int) -> None:
+def test_refusal_maps_codes_to_errors(codes: list[str], kind: type[Declined], code: str, status: int) -> None:
     error = refusal([Diagnostic(each, f"words of {each}") for each in codes], "the search")
     assert type(error) is kind
     assert (error.code, error.text, error.exit_code) == (code, f"words of {code}", status)
@@ -197,14 +197,14 @@ def test_refusals(codes: list[str], kind: type[Declined], code: str, status: int
 
 
 @pytest.mark.parametrize("text", ["Missing DocID in request", ""])
-def test_a_document_that_is_not_there(text: str) -> None:
+def test_make_not_found_has_code_and_text(text: str) -> None:
     error = make_not_found(Diagnostic("SF", text, True), "the document")
     assert type(error) is NotFound
     assert (error.code, error.text, error.exit_code) == ("SF", text, 8)
     assert error.message.startswith("the document: ")
 
 
-def test_who_tells_the_end() -> None:
+def test_diagnostic_reports_end_of_document() -> None:
     said = [
         Diagnostic("SF", "Request out of range"),
         Diagnostic("SF", "Missing"),

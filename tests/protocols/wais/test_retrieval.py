@@ -115,7 +115,7 @@ def _retrieve(document: WaisDocument, agreed: int, start: int, result: Run) -> D
 
 
 @pytest.mark.parametrize("length", [0, 1, 107, 9_999, 10_000, 10_001, 20_000, 25_000])
-def test_every_length_is_retrieved_whole(length: int) -> None:
+def test_document_of_any_length_is_retrieved(length: int) -> None:
     result = run(real(length))
     assert (result.body, result.begins, result.error) == (octets(0, length), 0, None)
     assert result.ending is DocumentEnding.TOLD
@@ -123,7 +123,7 @@ def test_every_length_is_retrieved_whole(length: int) -> None:
     assert result.ranges == [(at, at + 10_000) for at in range(0, length + 1, 10_000)]
 
 
-def test_the_end_as_each_case_of_the_page_tells_it() -> None:
+def test_answer_determines_document_ending() -> None:
     def ends(texts: tuple[bytes, ...], *diagnostics: Diagnostic) -> Run:
         return run(lambda start, end: (texts, diagnostics) if start else ((octets(0, 10_000),), ()))
 
@@ -160,7 +160,7 @@ FAILURES = [
 
 
 @pytest.mark.parametrize(("answer", "error"), FAILURES)
-def test_failures_at_the_beginning(
+def test_invalid_first_answer_raises(
     answer: tuple[tuple[bytes, ...], tuple[Diagnostic, ...]], error: type[ResolveError]
 ) -> None:
     result = run(lambda start, end: answer)
@@ -168,19 +168,19 @@ def test_failures_at_the_beginning(
 
 
 @pytest.mark.parametrize("diagnostics", [(DENIED,), (BEYOND, DENIED), (DENIED, BEYOND)])
-def test_a_text_with_another_diagnostic_is_delivered_and_then_fails(diagnostics: tuple[Diagnostic]) -> None:
+def test_text_with_other_diagnostic_is_emitted_then_raises(diagnostics: tuple[Diagnostic]) -> None:
     result = run(lambda start, end: ((b"abc",), diagnostics))
     assert (result.body, result.ending, result.error) == (b"abc", None, AccessDenied)
 
 
-def test_a_later_failure_keeps_what_came() -> None:
+def test_later_failure_keeps_received_bytes() -> None:
     result = run(lambda start, end: ((octets(start, end),), ()) if start < 20_000 else ((), (DENIED,)))
     assert (result.body, result.error) == (octets(0, 20_000), AccessDenied)
 
 
 @pytest.mark.parametrize("texts", [(), (b"",)])
 @pytest.mark.parametrize("start", [0, 1, 25_000])
-def test_a_document_of_no_octets_is_a_document(texts: tuple[bytes, ...], start: int) -> None:
+def test_empty_document_is_complete(texts: tuple[bytes, ...], start: int) -> None:
     """The real server answers `Request out of range` for an empty document, with or without a text.
 
     Its answer for a missing document has another text. Bytes kept of an earlier, longer document are void.
@@ -192,7 +192,7 @@ def test_a_document_of_no_octets_is_a_document(texts: tuple[bytes, ...], start: 
 # -- sizes
 
 
-def test_the_range_leaves_room_in_a_message() -> None:
+def test_chunk_size_leaves_room_in_message() -> None:
     assert chunk_size(DOCUMENT, LARGEST) == 10_000
     assert chunk_size(DOCUMENT, 10_105) == 10_000
     assert chunk_size(DOCUMENT, 10_104) == 9_999
@@ -202,7 +202,7 @@ def test_the_range_leaves_room_in_a_message() -> None:
     assert chunk_size(WaisDocument(b"demo", b"i" * 2_048, b"TEXT"), 2_149) == 1
 
 
-def test_what_does_not_fit_is_asked_for_by_halves() -> None:
+def test_unanswered_range_is_halved() -> None:
     def server(start: int, end: int) -> tuple[tuple[bytes, ...], tuple[Diagnostic, ...]] | None:
         return None if end - start > 3_000 else real(6_000)(start, end)
 
@@ -214,7 +214,7 @@ def test_what_does_not_fit_is_asked_for_by_halves() -> None:
     assert (result.body, result.ending) == (octets(0, 6_000), DocumentEnding.TOLD)
 
 
-def test_halving_in_the_midst() -> None:
+def test_later_unanswered_range_is_halved() -> None:
     def server(start: int, end: int) -> tuple[tuple[bytes, ...], tuple[Diagnostic, ...]] | None:
         return None if start and end - start > 5_000 else real(18_000)(start, end)
 
@@ -224,12 +224,12 @@ def test_halving_in_the_midst() -> None:
 
 
 @pytest.mark.parametrize(("agreed", "tries"), [(LARGEST, 7), (106, 1), (108, 2)])
-def test_halving_gives_up(agreed: int, tries: int) -> None:
+def test_halving_without_answer_is_declined(agreed: int, tries: int) -> None:
     result = run(lambda start, end: None, agreed=agreed)
     assert (result.error, len(result.ranges)) == (Declined, tries)
 
 
-def test_full_answers_for_ever_end_with_the_caller() -> None:
+def test_endless_document_has_no_ending() -> None:
     """The dialogue does not stop; only a limit of the caller stops it."""
     result = run(lambda start, end: ((octets(start, end),), ()))
     assert (len(result.ranges), result.error, result.ending) == (100, None, None)
@@ -239,7 +239,7 @@ def test_full_answers_for_ever_end_with_the_caller() -> None:
 
 
 @pytest.mark.parametrize("start", [1, 106, 107, 9_999, 10_000, 10_001, 24_999, 25_000])
-def test_going_on_behind_what_is_held(start: int) -> None:
+def test_resumption_repeats_last_byte(start: int) -> None:
     """The request repeats the last existing byte: its presence shows that the document exists."""
     result = run(real(25_000), start=start)
     assert (result.body, result.begins, result.error) == (octets(start, 25_000), start, None)
@@ -247,18 +247,18 @@ def test_going_on_behind_what_is_held(start: int) -> None:
 
 
 @pytest.mark.parametrize("start", [108, 25_000])
-def test_a_document_that_has_become_shorter_begins_anew(start: int) -> None:
+def test_resumption_of_shorter_document_restarts(start: int) -> None:
     result = run(real(107), start=start)
     assert (result.body, result.begins, result.error) == (octets(0, 107), 0, None)
     assert result.ranges == [(start - 1, start - 1 + 10_000), (0, 10_000)]
 
 
-def test_a_document_that_is_gone_is_not_taken_for_complete() -> None:
+def test_resumption_of_missing_document_is_not_found() -> None:
     result = run(lambda start, end: ((), (MISSING,)), start=25_000)
     assert (result.error, result.ranges) == (NotFound, [(24_999, 34_999), (0, 10_000)])
 
 
-def test_the_plan() -> None:
+def test_retrieval_plan_has_one_range() -> None:
     """The plan assumes a document shorter than a range."""
     steps = [type(step) for step in rehearse(_retrieve(DOCUMENT, LARGEST, 0, Run()))]
     assert steps == [PlanNote, Send, Receive, EmitBody]

@@ -33,7 +33,7 @@ any number of lines"
 """
 
 
-def test_a_description() -> None:
+def test_parse_source_description() -> None:
     found = parse_source_description(WRITTEN)
     assert found == SourceDescription(
         version=3,
@@ -56,7 +56,7 @@ def test_a_description() -> None:
 
 
 @pytest.mark.parametrize("name", ["source-description", "search-info-database"])
-def test_the_recorded_ones(name: str) -> None:
+def test_captured_source_descriptions_are_parsed(name: str) -> None:
     *_, (_, records) = capture(name).searches
     found = parse_source_description(records.texts[0])
     assert (found.ip_name, found.tcp_port, found.database_name, found.version) == (
@@ -81,11 +81,11 @@ PLACES = [
 
 
 @pytest.mark.parametrize(("text", "url"), PLACES)
-def test_where_it_leads(text: str, url: str | None) -> None:
+def test_source_description_url(text: str, url: str | None) -> None:
     assert parse_source_description(text.encode()).url == url
 
 
-def test_octets_that_are_no_utf_8() -> None:
+def test_source_description_in_latin_1_is_decoded() -> None:
     text = '(:source :ip-name "h" :database-name "d" :description "café")'
     for charset in ("utf-8", "latin-1"):
         assert parse_source_description(text.encode(charset)).description == "café"
@@ -107,7 +107,7 @@ def test_octets_that_are_no_utf_8() -> None:
         '(:source :ip-name "h" :database-name "d") more',
     ],
 )
-def test_what_is_no_description(text: str) -> None:
+def test_parse_invalid_source_description_raises(text: str) -> None:
     with pytest.raises(ProtocolError):
         parse_source_description(text.encode())
 
@@ -139,7 +139,7 @@ VALUES: list[tuple[str, Value]] = [
 
 
 @pytest.mark.parametrize(("text", "value"), VALUES)
-def test_values(text: str, value: Value) -> None:
+def test_parse_list_returns_value(text: str, value: Value) -> None:
     assert parse_list(text) == value
 
 
@@ -163,12 +163,12 @@ def test_values(text: str, value: Value) -> None:
     ],
     ids=lambda text: repr(text[:20]),
 )
-def test_what_is_no_value(text: str) -> None:
+def test_parse_invalid_list_raises(text: str) -> None:
     with pytest.raises(ProtocolError, match="list"):
         parse_list(text)
 
 
-def test_as_json() -> None:
+def test_list_as_json() -> None:
     value = parse_list('(:a :b (1 "x" :y) :c #(0.5) :d (:e :f 1))')
     assert as_json(value) == {
         "structure": "a",

@@ -65,16 +65,16 @@ BAD = [
 
 
 @pytest.mark.parametrize("row", GOOD, ids=lambda row: row.text)
-def test_wais_urls_are_read(row: Good) -> None:
+def test_parse_wais_url_returns_components(row: Good) -> None:
     check_good(row)
 
 
 @pytest.mark.parametrize("row", BAD, ids=lambda row: row.text)
-def test_wais_urls_are_refused(row: Bad) -> None:
+def test_parse_invalid_wais_url_reports_position(row: Bad) -> None:
     check_bad(row)
 
 
-def test_the_place_of_every_piece_is_kept() -> None:
+def test_parse_wais_url_keeps_component_positions() -> None:
     for text, pieces in [
         ("wais://h/d%1Fb?x", {"database": "d%1Fb", "search": "x"}),
         ("wais://h/d/T/p/q", {"database": "d", "wtype": "T", "wpath": "p/q"}),
@@ -100,11 +100,11 @@ def wais(database: bytes, search: bytes | None = None, *document: str) -> WaisUr
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_wais_urls_are_written(url: WaisUrl, written: str) -> None:
+def test_build_wais_url(url: WaisUrl, written: str) -> None:
     assert build(url) == written
 
 
-def test_a_document_that_is_not_written_as_a_part_of_a_url() -> None:
+def test_build_of_unencoded_wpath_raises() -> None:
     with pytest.raises(InvalidUrl, match="wpath"):
         build(wais(b"d", None, "T", "a b"))
 
@@ -159,16 +159,16 @@ OPAQUE = [
 
 
 @pytest.mark.parametrize(("wpath", "written"), IN_FIELDS, ids=lambda value: str(value)[:40])
-def test_the_spelling_of_browsers(wpath: str, written: WrittenId) -> None:
+def test_parse_wpath_in_browser_spelling(wpath: str, written: WrittenId) -> None:
     assert parse_wpath(wpath) == written
 
 
 @pytest.mark.parametrize(("wpath", "octets"), OPAQUE, ids=lambda value: str(value)[:40])
-def test_the_spelling_of_the_rfc(wpath: str, octets: bytes) -> None:
+def test_parse_wpath_in_rfc_spelling(wpath: str, octets: bytes) -> None:
     assert parse_wpath(wpath) == WrittenId(octets)
 
 
-def test_an_id_is_written_both_ways() -> None:
+def test_document_id_is_written_in_both_spellings() -> None:
     assert write_opaque(HARBOUR).startswith("%01%11wais.example%3A8210%02%11%2Fsrv%2Fwais")
     assert write_opaque(HARBOUR).endswith("%07%01%00")
     assert write_fields(HARBOUR, 107) == (
@@ -190,16 +190,16 @@ def test_an_id_is_written_both_ways() -> None:
         b"\x07\x00",  # parsing would restore a lost NUL
     ],
 )
-def test_an_id_that_browsers_cannot_spell(document_id: bytes) -> None:
+def test_write_fields_of_invalid_id_returns_none(document_id: bytes) -> None:
     assert write_fields(document_id, 9) is None
     assert parse_wpath(write_opaque(document_id)) == WrittenId(document_id)
 
 
-def test_without_a_length_browsers_cannot_spell_it() -> None:
+def test_write_fields_without_length_returns_none() -> None:
     assert write_fields(HARBOUR, None) is None
 
 
-def test_fields() -> None:
+def test_parse_fields() -> None:
     fields = parse_fields(HARBOUR)
     assert fields is not None
     assert [field.tag for field in fields] == [1, 2, 3, 7]
@@ -208,7 +208,7 @@ def test_fields() -> None:
 
 @settings(max_examples=40)
 @given(st.binary(max_size=300))
-def test_the_rfc_spelling_reads_back(document_id: bytes) -> None:
+def test_rfc_spelling_round_trips(document_id: bytes) -> None:
     assert parse_wpath(write_opaque(document_id)) == WrittenId(document_id)
 
 
@@ -217,7 +217,7 @@ def test_the_rfc_spelling_reads_back(document_id: bytes) -> None:
     st.lists(st.tuples(st.integers(1, 10), st.binary(min_size=1, max_size=200)), min_size=1),
     st.integers(0, 2**32 - 1),
 )
-def test_the_browsers_spelling_reads_back(fields: list[tuple[int, bytes]], length: int) -> None:
+def test_browser_spelling_round_trips(fields: list[tuple[int, bytes]], length: int) -> None:
     document_id = b"".join(write_element(tag, value) for tag, value in fields)
     written = write_fields(document_id, length)
     assert written is not None
@@ -228,6 +228,6 @@ def test_the_browsers_spelling_reads_back(fields: list[tuple[int, bytes]], lengt
 
 
 @pytest.mark.parametrize("text", ["wais://h/db", "wais://h/db?x", "wais://h/db/TEXT/x"])
-def test_a_search_for_other_words(text: str) -> None:
+def test_with_search_replaces_search(text: str) -> None:
     url = parse_as(WaisUrl, text)
     assert build(with_search(url, "two wörds?")) == "wais://h/db?two%20w%C3%B6rds%3F"

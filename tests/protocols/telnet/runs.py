@@ -9,7 +9,7 @@ from protocols.telnet.octets import NvtText, TelnetData
 from protocols.telnet.terminal import Happening, NvtTerminal
 
 
-class Told(NamedTuple):
+class TerminalResult(NamedTuple):
     """Events, text and answers of a terminal. Consecutive data events are merged."""
 
     happenings: list[Happening]
@@ -17,7 +17,7 @@ class Told(NamedTuple):
     answers: bytes
 
 
-def tell(pieces: Iterable[bytes], terminal: NvtTerminal | None = None) -> Told:
+def run_terminal(pieces: Iterable[bytes], terminal: NvtTerminal | None = None) -> TerminalResult:
     """Feed the chunks to a terminal, collect its answers after each, and return the result."""
     terminal = terminal or NvtTerminal()
     text, read, happenings, answers = NvtText(), b"", list[Happening](), b""
@@ -30,7 +30,7 @@ def tell(pieces: Iterable[bytes], terminal: NvtTerminal | None = None) -> Told:
                     continue
             happenings.append(happening)
         answers += b"".join(line.octets for line in terminal.answers())
-    return Told(happenings, read + text.finish(), answers)
+    return TerminalResult(happenings, read + text.finish(), answers)
 
 
 def octet_by_octet(octets: bytes) -> list[bytes]:
