@@ -158,7 +158,7 @@ def verdict_on(
 
 
 @pytest.mark.parametrize(("address", "reach"), EACH)
-def test_classes(address: str, reach: AddressScope) -> None:
+def test_classify_returns_scope_of_address(address: str, reach: AddressScope) -> None:
     assert classify(address) is reach
 
 
@@ -167,7 +167,7 @@ CHOSEN = ("2606:4700::5efe:127.0.0.1", "2002:7f00:1::1", "2002:a00:1::1", "2001:
 
 
 @pytest.mark.parametrize("address", CHOSEN)
-def test_nobody_is_inside_by_an_address_that_says_so(address: str) -> None:
+def test_referrer_address_that_embeds_internal_one_gives_no_access(address: str) -> None:
     """The scope limits connections to the address; as a referrer it gives no access to internal addresses."""
     for there in ("127.0.0.1", "169.254.169.254", "::1"):
         assert verdict_on(there, origin="derived", came_from=address) == "refuse"
@@ -175,7 +175,7 @@ def test_nobody_is_inside_by_an_address_that_says_so(address: str) -> None:
 
 
 @given(st.one_of(st.ip_addresses(v=4), st.ip_addresses(v=6, network="2000::/3"), st.ip_addresses(v=6)))
-def test_what_python_knows_to_be_no_public_address_is_none(address: IPv4Address | IPv6Address) -> None:
+def test_classify_public_agrees_with_ipaddress(address: IPv4Address | IPv6Address) -> None:
     """Python's tables differ and depend on the Python version."""
     embedded = address.version == 6 and address.packed[:2] in (b"\0\0", b"\0\x64", b"\x20\x02")
     if classify(str(address)) is AddressScope.PUBLIC and not embedded:
@@ -183,14 +183,12 @@ def test_what_python_knows_to_be_no_public_address_is_none(address: IPv4Address 
 
 
 @given(st.text())
-def test_any_text_has_a_class(text: str) -> None:
+def test_classify_accepts_any_text(text: str) -> None:
     assert classify(text) in AddressScope
 
 
 @pytest.mark.parametrize(("address", "reach"), EACH)
-def test_user_is_warned_of_link_local_and_kept_from_what_is_no_place(
-    address: str, reach: AddressScope
-) -> None:
+def test_user_origin_warns_of_link_local_and_refuses_never(address: str, reach: AddressScope) -> None:
     expected = {AddressScope.LINK_LOCAL: "warn", AddressScope.NEVER: "refuse"}.get(reach, "allow")
     assert verdict_on(address) == expected
     assert verdict_on(address, CAUTIOUS) == ("allow" if expected == "allow" else "refuse")
@@ -198,7 +196,7 @@ def test_user_is_warned_of_link_local_and_kept_from_what_is_no_place(
 
 @pytest.mark.parametrize(("address", "reach"), EACH)
 @pytest.mark.parametrize("origin", ["user", "chosen", "derived"])
-def test_untrusted_reaches_public_addresses_only(address: str, reach: AddressScope, origin: Origin) -> None:
+def test_untrusted_allows_public_addresses_only(address: str, reach: AddressScope, origin: Origin) -> None:
     expected = "allow" if reach is AddressScope.PUBLIC else "refuse"
     assert verdict_on(address, UNTRUSTED, origin, came_from="127.0.0.1") == expected
 
@@ -206,7 +204,7 @@ def test_untrusted_reaches_public_addresses_only(address: str, reach: AddressSco
 @pytest.mark.parametrize("origin", ["chosen", "derived"])
 @pytest.mark.parametrize("reach", AddressScope)
 @pytest.mark.parametrize("came_from", [None, *INSIDE])
-def test_links_do_not_lead_farther_inside(
+def test_link_scope_is_limited_by_referrer_address(
     origin: Origin, reach: AddressScope, came_from: AddressScope | None
 ) -> None:
     start = None if came_from is None else INSIDE[came_from]
@@ -235,7 +233,7 @@ def test_links_do_not_lead_farther_inside(
 )
 @pytest.mark.parametrize("policy", ["default", "cautious", "untrusted"])
 @pytest.mark.parametrize("origin", ["chosen", "derived"])
-def test_override_is_for_its_range(
+def test_allow_address_overrides_only_its_range(
     allowed: str, address: str, action: str, policy: str, origin: Origin
 ) -> None:
     overridden = Policy(name=Policy.named(policy).name, allow_address={allowed})
@@ -254,7 +252,7 @@ def test_override_is_for_its_range(
         ("user", (), (), "allow"),  # nothing to refuse, and nothing to connect to
     ],
 )
-def test_refused_addresses_are_dropped_and_the_rest_decides(
+def test_judge_addresses_drops_refused_and_decides_by_the_rest(
     origin: Origin, addresses: tuple[str, ...], left: tuple[str, ...], action: str
 ) -> None:
     found, verdict = judge_addresses(URL, addresses, DEFAULT, origin=origin)
@@ -275,7 +273,7 @@ def test_refused_addresses_are_dropped_and_the_rest_decides(
         ("1.example", None),
     ],
 )
-def test_hosts_that_are_not_looked_up(host: str, addresses: tuple[str, ...] | None) -> None:
+def test_literal_addresses_of_literals_and_localhost(host: str, addresses: tuple[str, ...] | None) -> None:
     assert literal_addresses(host) == addresses
 
 
@@ -316,11 +314,11 @@ def test_hosts_that_are_not_looked_up(host: str, addresses: tuple[str, ...] | No
     ],
     ids=str,
 )
-def test_literal_addresses_are_judged_without_a_look_up(row: Row) -> None:
+def test_check_literal_address_without_lookup(row: Row) -> None:
     row.hold()
 
 
-def test_resolves_gives_check_the_result_of_a_look_up() -> None:
+def test_check_uses_given_lookup_results() -> None:
     name = "http://rebind.example/"
     assert check(name, origin="derived", resolves={"rebind.example": [PUBLIC]}).action == "allow"
     inside = check(name, origin="derived", resolves={"Rebind.Example": ["127.0.0.1"]})
@@ -334,13 +332,13 @@ def test_resolves_gives_check_the_result_of_a_look_up() -> None:
     assert literal.rules == ("S08",)  # the literal address takes precedence
 
 
-def test_server_of_the_users_own_choice_is_the_users() -> None:
+def test_configured_news_server_address_has_user_origin() -> None:
     left, verdict = judge_addresses(parse("news:a.b"), ["10.0.0.1"], DEFAULT, origin="derived")
     assert (left, verdict.action) == (("10.0.0.1",), "allow")
     assert judge_addresses(parse("news://s/a.b"), ["10.0.0.1"], DEFAULT, origin="derived")[0] == ()
 
 
-def test_refusal_names_the_flag() -> None:
+def test_s08_refusal_names_the_flag() -> None:
     error = check("http://10.0.0.1/", policy=UNTRUSTED).error()
     assert isinstance(error, Refused)
     assert (error.rule, error.flag) == ("S08", "--allow-address 10.0.0.1")

@@ -45,7 +45,7 @@ HOLES = [
 @pytest.mark.parametrize(
     ("template", "component", "refused", "warned"), HOLES, ids=lambda value: str(value)[:40]
 )
-def test_every_octet_in_every_component(
+def test_s02_decides_each_byte_in_each_component(
     template: str, component: str, refused: tuple[int, ...], warned: tuple[int, ...]
 ) -> None:
     """Each of the 256 byte values is refused, warned or allowed, with its position in the text."""
@@ -96,11 +96,11 @@ def test_every_octet_in_every_component(
     ],
     ids=str,
 )
-def test_attacks_and_circumstances(row: Row) -> None:
+def test_s02_decides_by_circumstances(row: Row) -> None:
     row.hold()
 
 
-def test_no_override_touches_it() -> None:
+def test_s02_has_no_override() -> None:
     policy = Policy(
         allow_port=set(range(1, 65536)),
         allow_address={"0.0.0.0/0"},
@@ -111,7 +111,7 @@ def test_no_override_touches_it() -> None:
     assert check("ftp://h.example/a%0Db", policy=policy).rules == ("S02",)
 
 
-def test_refusal_points_at_the_escape() -> None:
+def test_s02_refusal_points_at_the_escape() -> None:
     text = "<URL:ftp://h.example/a%2Fb/c%41%0dd>"
     error = check(text).error()
     assert isinstance(error, Refused)
@@ -119,20 +119,20 @@ def test_refusal_points_at_the_escape() -> None:
     assert "byte 0D in name" in str(error)
 
 
-def test_a_header_of_a_mail_is_pointed_at() -> None:
+def test_s02_mail_header_finding_points_at_the_escape() -> None:
     text = "mailto:a@b?body=x%0Ay&cc=c@d%0D"
     (decision,) = check(text).decisions
     assert (decision.position, "headers[1].value" in decision.detail) == (text.index("%0D"), True)
 
 
-def test_password_is_not_quoted() -> None:
+def test_s02_refusal_does_not_quote_password() -> None:
     verdict = check("ftp://u:sesame%0Dopen@h.example/")
     error = verdict.error(parse("ftp://u:sesame%0Dopen@h.example/"))
     assert error is not None
     assert "sesame" not in f"{error} {error.url} {verdict}"
 
 
-def test_urls_that_were_never_parsed_are_judged_too() -> None:
+def test_s02_checks_urls_that_were_not_parsed() -> None:
     """A URL built by a program has no positions, and no parser has checked it."""
     for text, change in [
         ("nntp://h.example/a.b", {"group": b"a.b\r\nPOST"}),
@@ -165,7 +165,7 @@ def test_urls_that_were_never_parsed_are_judged_too() -> None:
     ],
 )
 @pytest.mark.parametrize("spelling", ["a", "%61"])
-def test_length_of_arguments_counts_octets(template: str, longest: int, spelling: str) -> None:
+def test_s02_argument_length_counts_decoded_bytes(template: str, longest: int, spelling: str) -> None:
     longest_url = template.format(spelling * longest)
     if "h.example" in template and len(longest_url) < 65_000:
         assert "S02" not in check(longest_url).rules
@@ -206,7 +206,7 @@ def label_of(text: str) -> str:
         "ไทย",
     ],
 )
-def test_honest_labels_are_silent(text: str) -> None:
+def test_s07_allows_labels_of_consistent_script(text: str) -> None:
     assert objection_to(label_of(text)) is None
     assert check(f"http://{label_of(text)}.example/", policy=UNTRUSTED).action == "allow"
 
@@ -239,7 +239,7 @@ def test_honest_labels_are_silent(text: str) -> None:
         (label_of("a。b"), "decode"),  # the ideographic stop would make two labels
     ],
 )
-def test_dressed_up_labels_are_named(label: str, words: str) -> None:
+def test_s07_warns_of_deceptive_labels(label: str, words: str) -> None:
     objection = objection_to(label)
     assert objection is not None
     assert words in objection
@@ -274,11 +274,11 @@ def test_dressed_up_labels_are_named(label: str, words: str) -> None:
     ],
     ids=str,
 )
-def test_circumstances(row: Row) -> None:
+def test_s07_decides_by_circumstances(row: Row) -> None:
     row.hold()
 
 
-def test_refusal_shows_the_name_as_given_and_the_flag() -> None:
+def test_s07_refusal_shows_name_as_given_and_flag() -> None:
     error = check(f"http://{APPLE}/", policy=CAUTIOUS).error()
     assert isinstance(error, Refused)
     assert (error.rule, error.flag, error.position) == ("S07", f"--allow-name {APPLE}", 7)
@@ -286,7 +286,7 @@ def test_refusal_shows_the_name_as_given_and_the_flag() -> None:
     assert str(error).isascii()
 
 
-def test_idna_is_imported_for_such_a_label_only() -> None:
+def test_idna_is_imported_only_for_encoded_labels() -> None:
     program = (
         "import sys; from resolver.policy.judgement import check; check('http://a.example/'); "
         "before = 'idna' in sys.modules; "
@@ -330,7 +330,7 @@ def url_of(scheme: str, port: int) -> str:
 
 
 @pytest.mark.parametrize(("scheme", "port"), OWN.items())
-def test_own_port_is_allowed_explicit_or_not(scheme: str, port: int) -> None:
+def test_s04_allows_default_port(scheme: str, port: int) -> None:
     assert check(url_of(scheme, port)).action == "allow"
     assert check(f"{scheme}://host.example{PATHS.get(scheme, '/')}").action == "allow"
 
@@ -363,13 +363,13 @@ def test_own_port_is_allowed_explicit_or_not(scheme: str, port: int) -> None:
         (("telnet", "telnets"), 4000, "warn"),
     ],
 )
-def test_table_by_scheme(schemes: tuple[str, ...], port: int, action: str) -> None:
+def test_s04_decides_port_by_scheme(schemes: tuple[str, ...], port: int, action: str) -> None:
     for scheme in schemes:
         verdict = check(url_of(scheme, port))
         assert (verdict.action, verdict.rules) == (action, () if action == "allow" else ("S04",)), scheme
 
 
-def test_every_listed_port_is_refused_to_gopher_and_only_the_first_list_to_http() -> None:
+def test_s04_refuses_both_port_lists_to_gopher_and_the_first_to_http() -> None:
     for port in FETCH - {0, 70}:
         assert check(url_of("gopher", port)).rules == ("S04",)
         assert check(url_of("http", port)).action == ("allow" if port == 80 else "refuse")
@@ -439,11 +439,11 @@ def test_every_listed_port_is_refused_to_gopher_and_only_the_first_list_to_http(
     ],
     ids=str,
 )
-def test_ports_circumstances(row: Row) -> None:
+def test_s04_decides_by_circumstances(row: Row) -> None:
     row.hold()
 
 
-def test_refusal_names_rule_port_and_flag_and_points_at_the_port() -> None:
+def test_s04_refusal_names_rule_and_flag_and_points_at_the_port() -> None:
     error = check("gopher://host.example:25/1").error()
     assert isinstance(error, Refused)
     assert (error.rule, error.flag, error.position, error.exit_code) == ("S04", "--allow-port 25", 22, 9)
@@ -452,18 +452,18 @@ def test_refusal_names_rule_port_and_flag_and_points_at_the_port() -> None:
 
 
 @pytest.mark.parametrize("port", [0, 1, 21, 25, 1023])
-def test_data_port_below_1024_is_refused(port: int) -> None:
+def test_s13_refuses_data_port_below_1024(port: int) -> None:
     with pytest.raises(Refused) as caught:
         check_data_port(port, Policy.default())
     assert (caught.value.rule, caught.value.flag) == ("S13", f"--allow-port {port}")
 
 
 @pytest.mark.parametrize("port", [1024, 6379, 6667, 65535])
-def test_lists_do_not_apply_to_data_ports(port: int) -> None:
+def test_s13_ignores_port_lists(port: int) -> None:
     check_data_port(port, Policy.untrusted())
 
 
-def test_data_port_override_is_for_that_port() -> None:
+def test_s13_override_is_for_one_port() -> None:
     policy = Policy(allow_port={1000})
     check_data_port(1000, policy)
     with pytest.raises(Refused):

@@ -33,7 +33,7 @@ CHOICES = [
 
 
 @pytest.mark.parametrize(("option", "environment", "file", "setting"), CHOICES)
-def test_the_first_of_what_is_set(
+def test_news_server_choice_follows_precedence(
     option: str | None, environment: dict[str, str], file: str | None, setting: NewsServerSetting | None
 ) -> None:
     assert choose(option, environment, file) == setting
@@ -50,7 +50,7 @@ def test_the_first_of_what_is_set(
         ("a#b", "a#b"),
     ],
 )
-def test_the_first_word_of_a_file(text: str, word: str | None) -> None:
+def test_first_word_skips_comments(text: str, word: str | None) -> None:
     assert first_word(text) == word
 
 
@@ -67,7 +67,7 @@ SERVERS = [
 
 
 @pytest.mark.parametrize(("text", "scheme", "server"), SERVERS)
-def test_a_server(text: str, scheme: str, server: NewsServer) -> None:
+def test_server_of_parses_host_and_port(text: str, scheme: str, server: NewsServer) -> None:
     assert server_of(NewsServerSetting(text, "NNTPSERVER"), scheme) == server
 
 
@@ -89,19 +89,21 @@ BAD = [
 
 
 @pytest.mark.parametrize("text", BAD)
-def test_what_is_no_server(text: str) -> None:
+def test_server_of_invalid_text_is_not_configured(text: str) -> None:
     with pytest.raises(NotConfigured, match="NNTPSERVER") as caught:
         server_of(NewsServerSetting(text, "NNTPSERVER"), "news")
     assert caught.value.exit_code == 2
 
 
-def test_none_is_set() -> None:
+def test_server_of_none_is_not_configured() -> None:
     with pytest.raises(NotConfigured) as caught:
         server_of(None, "news")
     assert all(way in caught.value.message for way in ("--news-server", "NNTPSERVER", SYSTEM_FILE))
 
 
-def test_where_it_looks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_find_setting_reads_option_environment_and_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     path = tmp_path / "server"
     path.write_bytes(b"# \xff\nnews.file.example\n")
     monkeypatch.setattr("resolver.policy.environment.SYSTEM_FILE", str(path))
@@ -126,18 +128,18 @@ def test_where_it_looks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
         ("mailto:a@b", False),
     ],
 )
-def test_which_urls_need_one(text: str, needed: bool) -> None:
+def test_needs_server_only_for_news_urls_without_host(text: str, needed: bool) -> None:
     assert needs_server(parse(text)) is needed
 
 
-def test_a_plan_names_it() -> None:
+def test_explain_connects_to_news_server() -> None:
     step = next(
         step for step in explain("news:a.b", news_server="[::1]:1119").steps if step["action"] == "connect"
     )
     assert (step["host"], step["port"], step["tls"]) == ("::1", 1119, False)
 
 
-def test_a_plan_without_one_says_how_to_name_it() -> None:
+def test_explain_without_news_server_names_the_option() -> None:
     plan = explain("snews:a.b")
     first, connect = plan.steps[0], next(step for step in plan.steps if step["action"] == "connect")
     assert "--news-server" in str(first["text"])

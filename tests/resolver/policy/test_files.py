@@ -68,11 +68,11 @@ PARENT = ("file:///srv/data/", None)
     ],
     ids=str,
 )
-def test_table(row: Row) -> None:
+def test_s12_decides_file_url(row: Row) -> None:
     row.hold()
 
 
-def test_refusals_point_and_name_the_flag() -> None:
+def test_s12_refusal_points_at_the_escape_and_names_the_flag() -> None:
     separator = check("file:///a/b%2Fc").error()
     assert isinstance(separator, Refused)
     assert (separator.rule, separator.flag, separator.position) == ("S12", None, 11)
@@ -82,12 +82,12 @@ def test_refusals_point_and_name_the_flag() -> None:
     assert "--file-root" in str(forbidden)
 
 
-def test_special_files_are_no_matter_of_the_url() -> None:
+def test_s12_applies_despite_allow_special() -> None:
     for policy in (DEFAULT, Policy(allow_special=True)):
         assert check("file://h.example/x", policy=policy).rules == ("S12",)
 
 
-def test_root_given_relative_counts_from_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_root_relative_is_resolved_against_cwd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     policy = Policy(file_root="data")
     assert policy.file_root == str(tmp_path / "data")
@@ -178,12 +178,12 @@ def test_is_below(path: str, root: str, below: bool) -> None:
         (b"part", "part"),
     ],
 )
-def test_cleaning(component: bytes, name: str) -> None:
+def test_local_name_replaces_unsafe_characters(component: bytes, name: str) -> None:
     assert local_name(component) == name
 
 
 @pytest.mark.parametrize("component", [b"", b".", b"..", b"a/", b"a/..", b"a\\.", b"/", b"\\"])
-def test_nothing_left(component: bytes) -> None:
+def test_local_name_of_nothing_is_refused(component: bytes) -> None:
     with pytest.raises(Refused) as caught:
         local_name(component)
     assert (caught.value.rule, caught.value.flag) == ("S14", "-O FILE")
@@ -194,7 +194,7 @@ _ENDINGS = st.text(st.characters(exclude_categories=["Cs"]), max_size=3).map(str
 
 
 @given(st.one_of(st.binary(max_size=400), st.tuples(st.just(b"x.part"), _ENDINGS).map(b"".join)))
-def test_any_octets_give_a_harmless_name_or_a_refusal(component: bytes) -> None:
+def test_local_name_of_any_bytes_is_safe_or_refused(component: bytes) -> None:
     try:
         name = local_name(component)
     except Refused:
@@ -224,7 +224,7 @@ def test_any_octets_give_a_harmless_name_or_a_refusal(component: bytes) -> None:
         (b"a\0b", False),
     ],
 )
-def test_names_in_listings(name: bytes, ok: bool) -> None:
+def test_listing_name_ok_rejects_separators_and_dots(name: bytes, ok: bool) -> None:
     assert listing_name_ok(name) is ok
 
 
@@ -252,13 +252,13 @@ def test_names_in_listings(name: bytes, ok: bool) -> None:
         ("n.part_", "n.part_.2"),
     ],
 )
-def test_the_number_stands_before_the_suffixes(name: str, second: str) -> None:
+def test_number_name_inserts_number_before_suffixes(name: str, second: str) -> None:
     assert (number_name(name, 1), number_name(name, 2)) == (name, second)
     assert number_name(name, 12) == second.replace(".2", ".12")
 
 
 @given(st.binary(max_size=400), st.integers(1, 10_000))
-def test_a_number_leaves_a_name_harmless(component: bytes, number: int) -> None:
+def test_number_name_keeps_name_safe(component: bytes, number: int) -> None:
     try:
         name = number_name(local_name(component), number)
     except Refused:
@@ -279,5 +279,5 @@ def test_a_number_leaves_a_name_harmless(component: bytes, number: int) -> None:
         ([b"::1"], "__1"),
     ],
 )
-def test_directories_are_as_harmless_as_files(components: list[bytes], path: str) -> None:
+def test_local_path_cleans_each_component(components: list[bytes], path: str) -> None:
     assert local_path(components) == path

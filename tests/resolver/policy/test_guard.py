@@ -11,7 +11,7 @@ from resolver.policy.addresses import LOCALHOST
 PUBLIC, PUBLIC_6 = "93.184.215.14", "2606:2800:21f:cb07:6820:80da:af6b:8b2c"
 
 
-def test_what_is_allowed_is_left_in_its_order() -> None:
+def test_guard_returns_allowed_addresses_in_order() -> None:
     found = ["10.0.0.1", PUBLIC_6, "127.0.0.1", PUBLIC, "::1", "fe80::1%eth0", "no address"]
     assert guard("h.example", found) == (PUBLIC_6, PUBLIC)
     here = Policy(name="untrusted", allow_address=frozenset({"10.0.0.0/8"}))
@@ -25,13 +25,13 @@ def test_what_is_allowed_is_left_in_its_order() -> None:
 
 
 @pytest.mark.parametrize("host", [PUBLIC, PUBLIC_6, f"[{PUBLIC_6}]"])
-def test_an_address_is_its_own(host: str) -> None:
+def test_guard_literal_host_ignores_given_addresses(host: str) -> None:
     """A given lookup result is ignored."""
     assert guard(host, ["127.0.0.1"]) == (host.strip("[]"),)
 
 
 @pytest.mark.parametrize("host", ["localhost", "a.localhost", "LOCALHOST."])
-def test_localhost_is_not_looked_up(host: str) -> None:
+def test_guard_localhost_ignores_given_addresses(host: str) -> None:
     assert guard(host, [PUBLIC], policy=Policy.default()) == LOCALHOST
     with pytest.raises(Refused):
         guard(host, [PUBLIC])
@@ -50,7 +50,7 @@ def test_localhost_is_not_looked_up(host: str) -> None:
         ("::", []),
     ],
 )
-def test_what_leads_inside_is_refused(host: str, found: list[str]) -> None:
+def test_guard_refuses_internal_addresses(host: str, found: list[str]) -> None:
     with pytest.raises(Refused) as caught:
         guard(host, found)
     assert caught.value.rule == "S08"
@@ -65,7 +65,7 @@ def test_what_leads_inside_is_refused(host: str, found: list[str]) -> None:
         *("[::1", "::1]", "[h.example]", "[[::1]]", "1.2.3.4.5", "256.0.0.1", "%31%32%37.0.0.1"),
     ],
 )
-def test_what_is_no_host_is_refused_whatever_it_is_to_others(host: str) -> None:
+def test_guard_refuses_invalid_hosts(host: str) -> None:
     with pytest.raises((InvalidUrl, Refused)):
         guard(host, [PUBLIC])
 
@@ -74,7 +74,7 @@ def test_what_is_no_host_is_refused_whatever_it_is_to_others(host: str) -> None:
     ("port", "scheme", "rule"),
     [(25, "http", "S04"), (6379, "ftp", "S04"), (22, "https", "S04"), (81, "http", "S04")],
 )
-def test_ports_of_others_are_refused(port: int, scheme: str, rule: str) -> None:
+def test_guard_refuses_ports_of_other_services(port: int, scheme: str, rule: str) -> None:
     with pytest.raises(Refused) as caught:
         guard("h.example", [PUBLIC], port=port, scheme=scheme)
     assert caught.value.rule == rule
@@ -82,18 +82,18 @@ def test_ports_of_others_are_refused(port: int, scheme: str, rule: str) -> None:
     assert guard("h.example", [PUBLIC], port=port, scheme=scheme, policy=allowed) == (PUBLIC,)
 
 
-def test_names_that_look_like_others_are_refused() -> None:
+def test_guard_refuses_deceptive_names() -> None:
     with pytest.raises(Refused) as caught:
         guard("xn--80ak6aa92e.com", [PUBLIC])
     assert caught.value.rule == "S07"
 
 
-def test_a_host_without_addresses_is_unreachable() -> None:
+def test_guard_host_without_addresses_is_unreachable() -> None:
     with pytest.raises(Unreachable):
         guard("h.example", [])
 
 
-def test_it_says_what_check_says() -> None:
+def test_guard_agrees_with_check() -> None:
     """`guard` and `check` agree for every valid host and each of these addresses."""
     addresses = ["10.0.0.1", PUBLIC, "::1", "::ffff:1.2.3.4", "0.0.0.0", "100.64.0.1", "2002:7f00:1::"]
     policies = [Policy.default(), Policy.cautious(), Policy.untrusted()]

@@ -41,11 +41,11 @@ TIGHT = Limits(body=3, body_everywhere=True)
         ("[::1]:80", "::1", 81, False),
     ],
 )
-def test_which_place_is_meant(name: str, host: str, port: int, found: bool) -> None:
+def test_find_host_matches_name_and_port(name: str, host: str, port: int, found: bool) -> None:
     assert (HostSettings({name: SMALL}).find_host(host, port) == SMALL) == found
 
 
-def test_of_a_port_before_of_the_host_each_value_by_itself() -> None:
+def test_find_host_prefers_values_of_the_port() -> None:
     hosts = HostSettings(
         {"h": Host(proxy="http://p", certfile="a", mirrors=("http://m",)), "h:81": Host(proxy="none")}
     )
@@ -65,7 +65,7 @@ def test_of_a_port_before_of_the_host_each_value_by_itself() -> None:
         (None, None, TIGHT, True),
     ],
 )
-async def test_limits_are_those_of_the_host_that_a_redirect_led_to(
+async def test_host_limits_follow_redirect(
     nursery: trio.Nursery,
     tmp_path: Path,
     way: str,
@@ -92,7 +92,7 @@ async def test_limits_are_those_of_the_host_that_a_redirect_led_to(
                     assert b"".join([octets async for octets in reply.body]) == BODY
 
 
-async def test_patience_is_that_of_the_host(nursery: trio.Nursery) -> None:
+async def test_host_idle_limit_applies(nursery: trio.Nursery) -> None:
     """A silent server is the only host with a short limit."""
     silent = await serve(nursery, {"/": Page(BODY)}, behaviours={"/": Behaviour(silent=True)})
     hosts = {f"127.0.0.1:{silent.port}": Host(limits=Limits(idle=0.2))}
@@ -101,7 +101,7 @@ async def test_patience_is_that_of_the_host(nursery: trio.Nursery) -> None:
             await session.fetch(silent.url("/"))
 
 
-async def test_untrusted_ends_the_time_of_every_host() -> None:
+async def test_untrusted_bounds_time_of_every_host() -> None:
     async with Resolver(policy=Policy.untrusted(), hosts={"h": Host(limits=Limits(idle=5))}) as session:
         held = session.limits_of(parse("http://h/"))
         assert (held.idle, held.total, held.head) == (5, 600.0, 60.0)
@@ -109,9 +109,7 @@ async def test_untrusted_ends_the_time_of_every_host() -> None:
 
 
 @pytest.mark.parametrize("proxied", ["first", "landed", "both"])
-async def test_a_proxy_is_that_of_the_host_and_so_is_who_we_are_to_it(
-    nursery: trio.Nursery, proxied: str
-) -> None:
+async def test_host_proxy_and_its_credentials_are_separate(nursery: trio.Nursery, proxied: str) -> None:
     """Each host has a separate proxy, or none: the first host's proxy sees nothing of the second host."""
     other = await serve(nursery, {"/x": Page(BODY)})
     server = await serve(nursery, {"/": moved(other.url("/x"))})
@@ -128,7 +126,7 @@ async def test_a_proxy_is_that_of_the_host_and_so_is_who_we_are_to_it(
     assert [asked.target for asked in two.asked] == ([other.url("/x")] if proxied != "first" else [])
 
 
-async def test_a_host_goes_direct_where_a_proxy_is_for_all(nursery: trio.Nursery) -> None:
+async def test_host_proxy_overrides_environment(nursery: trio.Nursery) -> None:
     server, proxy = await serve(nursery, {"/": Page(BODY)}), await serve_http_proxy(nursery)
     place = f"127.0.0.1:{server.port}"
     for own, environment, asked in (
@@ -145,7 +143,7 @@ async def test_a_host_goes_direct_where_a_proxy_is_for_all(nursery: trio.Nursery
         assert (plan.proxy is not None) == (len(proxy.asked) > 0), "explain says what a retrieval does"
 
 
-async def test_a_proxy_of_a_host_is_judged_like_any_other() -> None:
+async def test_host_proxy_is_checked_by_policy() -> None:
     with pytest.raises(NotConfigured, match="'gopher'"):
         Resolver(hosts={"h": Host(proxy="gopher://p")})
     async with Resolver(hosts={"h": Host(proxy="http://p")}, policy=Policy.untrusted()) as session:
@@ -155,7 +153,7 @@ async def test_a_proxy_of_a_host_is_judged_like_any_other() -> None:
 
 
 @pytest.mark.parametrize("name", ["first", "landed", "nobody"])
-async def test_a_certificate_is_shown_to_its_host_alone(
+async def test_host_certificate_is_sent_only_to_its_host(
     nursery: trio.Nursery, authority: trustme.CA, cafile: str, ours: str, name: str
 ) -> None:
     """Also if a redirect leads to the host; a certificate for one host is not sent to the next."""
@@ -185,7 +183,7 @@ async def test_a_certificate_is_shown_to_its_host_alone(
     assert shown == ([] if name == "nobody" else [name])
 
 
-async def test_a_certificate_that_cannot_be_used_is_told_before_its_host_hears_anything(
+async def test_unusable_host_certificate_is_reported_before_connecting(
     nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     server = await serve(nursery, {"/": Page(BODY)})
@@ -211,11 +209,11 @@ async def test_a_certificate_that_cannot_be_used_is_told_before_its_host_hears_a
         ("http://h/", "http://m", "http://m/"),
     ],
 )
-def test_where_else_an_object_is(url: str, mirror: str, expected: str | None) -> None:
+def test_list_mirrors_appends_path_of_url(url: str, mirror: str, expected: str | None) -> None:
     assert list(list_mirrors(parse(url), [mirror])) == ([] if expected is None else [expected])
 
 
-async def test_the_mirrors_of_a_host_take_over(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_host_mirror_is_used_after_failure(nursery: trio.Nursery, tmp_path: Path) -> None:
     mirror = await serve(nursery, {"/h/pub/x": Page(BODY)})
     server = await serve(nursery, {})
     hosts = {"127.0.0.1": Host(mirrors=(mirror.url("/h"),))}

@@ -63,11 +63,11 @@ GATEWAYS = {"x-foo": "http://gw.example/?u=", "x-in": "http://10.0.0.1/?u=", "x-
     ],
     ids=str,
 )
-def test_rows(row: Row) -> None:
+def test_check_combines_rules_in_order(row: Row) -> None:
     row.hold()
 
 
-def test_text_that_is_no_url_raises_what_the_parser_raised() -> None:
+def test_check_invalid_url_keeps_parser_error() -> None:
     verdict = check("http://h.example/a b")
     error = verdict.error()
     assert isinstance(error, InvalidUrl)
@@ -88,12 +88,12 @@ def test_text_that_is_no_url_raises_what_the_parser_raised() -> None:
     ],
 )
 @pytest.mark.parametrize("origin", ["user", "chosen"])
-def test_gateways(text: str, action: str, rules: tuple[str, ...], origin: Origin) -> None:
+def test_gateway_allows_its_scheme(text: str, action: str, rules: tuple[str, ...], origin: Origin) -> None:
     verdict = check(text, origin=origin, gateways=GATEWAYS)
     assert (verdict.action, verdict.rules) == (action, rules)
 
 
-def test_url_of_a_gateway_passes_the_rules() -> None:
+def test_gateway_url_is_checked() -> None:
     assert check("x-in:x", gateways=GATEWAYS, policy=UNTRUSTED).rules == ("S08",)
     elsewhere = check("x-foo:x", gateways={"x-foo": "gopher://gw.example:25/0"})
     assert elsewhere.rules == ("S04",)
@@ -104,11 +104,11 @@ def test_url_of_a_gateway_passes_the_rules() -> None:
     assert check("x-foo:x", gateways=GATEWAYS, origin="derived", referrer=PAGE).rules == ("S10",)
 
 
-def test_gateway_never_replaces_a_handler() -> None:
+def test_gateway_does_not_replace_a_handler() -> None:
     assert check("gopher://h.example:25/1", gateways={"gopher": "http://gw.example/?u="}).rules == ("S04",)
 
 
-def test_refusal_of_a_scheme_names_the_flag() -> None:
+def test_s19_refusal_names_the_flag() -> None:
     error = check("afs://h/x").error(parse("afs://h/x"))
     assert isinstance(error, UnsupportedScheme)
     assert error.scheme == "afs"
@@ -117,7 +117,7 @@ def test_refusal_of_a_scheme_names_the_flag() -> None:
     assert "Andrew" in str(error)
 
 
-def test_configured_news_server_is_judged_as_the_users() -> None:
+def test_configured_news_server_is_checked_with_user_origin() -> None:
     url = parse("news:a.b")
     for server, action in ((NewsServer("s.example", 119), "allow"), (NewsServer("s.example", 25), "refuse")):
         assert judge(url, DEFAULT, server=server).action == action
@@ -151,7 +151,7 @@ OTHERS = [
 
 
 @pytest.mark.parametrize(("override", "text", "rule"), OVERRIDES)
-def test_overrides_allow_what_they_name_in_every_policy_and_origin(
+def test_override_allows_its_rule_in_every_policy_and_origin(
     override: dict[str, Any], text: str, rule: str
 ) -> None:
     referrer = ("gopher://menu.example/", PUBLIC)
@@ -164,7 +164,7 @@ def test_overrides_allow_what_they_name_in_every_policy_and_origin(
 
 
 @pytest.mark.parametrize(("override", "text", "rule"), OVERRIDES)
-def test_overrides_touch_no_other_rule(override: dict[str, Any], text: str, rule: str) -> None:
+def test_override_affects_no_other_rule(override: dict[str, Any], text: str, rule: str) -> None:
     refused = [(other, fired) for _, other, fired in OVERRIDES if fired != rule]
     for other, fired in [*refused, *OTHERS]:
         if fired == "S10":
@@ -219,7 +219,9 @@ def texts() -> st.SearchStrategy[str]:
 
 @settings(max_examples=examples(300))
 @given(texts(), st.sampled_from(ORIGINS), st.none() | st.tuples(texts(), st.none() | texts()))
-def test_any_text_gets_a_verdict(text: str, origin: Origin, referrer: tuple[str, str | None] | None) -> None:
+def test_check_returns_verdict_for_any_text(
+    text: str, origin: Origin, referrer: tuple[str, str | None] | None
+) -> None:
     for policy in (DEFAULT, UNTRUSTED):
         verdict = check(text, policy=policy, origin=origin, referrer=referrer, gateways={"x-a": "http://g/?"})
         assert verdict.action in ("allow", "warn", "refuse")
@@ -231,7 +233,7 @@ def test_any_text_gets_a_verdict(text: str, origin: Origin, referrer: tuple[str,
 
 @settings(max_examples=examples(300))
 @given(texts(), st.none() | st.tuples(texts(), st.none() | texts()))
-def test_nothing_is_looser_for_a_link_or_under_a_stricter_policy(
+def test_check_is_not_looser_for_links_or_stricter_policies(
     text: str, referrer: tuple[str, str | None] | None
 ) -> None:
     severity = ("allow", "warn", "refuse").index
@@ -246,7 +248,7 @@ def test_nothing_is_looser_for_a_link_or_under_a_stricter_policy(
         assert list(column) == sorted(column)
 
 
-def test_policy_imports_nothing_heavy() -> None:
+def test_policy_does_not_import_heavy_modules() -> None:
     program = (
         "import sys; from resolver import Policy, check; check('gopher://h.example/'); "
         "print(sorted({'trio', 'httpx', 'ssl', 'socket', 'asyncio', 'idna'} & set(sys.modules)))"
@@ -277,7 +279,7 @@ OF_ALL_SORTS: tuple[tuple[str, Origin], ...] = (
 )
 
 
-def test_every_rule_is_asked_of_what_it_is_about() -> None:
+def test_judge_applies_every_rule() -> None:
     asked: set[object] = set()
     for text, origin in OF_ALL_SORTS:
         subject = subject_of(parse(text), DEFAULT, origin, None, variables={"http_proxy": "http://p/"})
@@ -286,7 +288,7 @@ def test_every_rule_is_asked_of_what_it_is_about() -> None:
 
 
 @pytest.mark.parametrize("text", ["x-unheard-of://-h.example/", "finger://-h.example/"])
-def test_of_a_scheme_that_nobody_thought_of_all_that_it_can_concern_is_asked(text: str) -> None:
+def test_unknown_scheme_is_checked_by_all_relevant_rules(text: str) -> None:
     asked = [rule for rule, _ in judgement._rules_on(subject_of(parse(text), DEFAULT, "derived", None))]
     assert {judge_hop, judge_session, judge_octets, judge_port, judge_user_information, judge_name} == {
         *asked
@@ -313,7 +315,7 @@ FORMS_ALLOWED = Policy(allow_form=True)
         "+%091%0D%0A+-1%0D%0A" + "v%0D%0A" * 5000 + ".%0D%0A",
     ],
 )
-def test_a_form_is_only_a_matter_of_s05(string: str) -> None:
+def test_form_is_decided_by_s05_alone(string: str) -> None:
     assert Row(HEAD + string, "warn", ("S05",)).judge() == ("warn", ("S05",))
     assert check(HEAD + string, policy=FORMS_ALLOWED).action == "allow"
 
@@ -347,7 +349,7 @@ def test_a_form_is_only_a_matter_of_s05(string: str) -> None:
     ],
 )
 @pytest.mark.parametrize("policy", [Policy.default(), FORMS_ALLOWED], ids=["default", "forms"])
-def test_anything_else_with_a_line_end_is_refused(string: str, policy: Policy) -> None:
+def test_line_end_outside_a_form_is_refused_by_s03(string: str, policy: Policy) -> None:
     verdict = check(HEAD + string, policy=policy)
     assert verdict.action == "refuse"
     assert "S03" in verdict.rules
@@ -381,11 +383,11 @@ def test_anything_else_with_a_line_end_is_refused(string: str, policy: Policy) -
     ],
     ids=str,
 )
-def test_circumstances(row: Row) -> None:
+def test_form_decision_depends_on_circumstances(row: Row) -> None:
     row.hold()
 
 
-def test_refusals_name_their_flags() -> None:
+def test_s03_and_s05_refusals_name_their_flags() -> None:
     elsewhere = check(f"gopher://h.example:7070/1x%09%09{FORMS_FORM}").error()
     assert isinstance(elsewhere, Refused)
     assert (elsewhere.rule, elsewhere.flag) == ("S03", "--allow-port 7070")
@@ -466,7 +468,7 @@ def counted(call: Callable[[str], Verdict], url: str) -> tuple[Verdict, int]:
 
 
 @pytest.mark.parametrize("scheme", schemes())
-def test_it_is_judged_in_proportion_to_its_length(scheme: str) -> None:
+def test_check_of_long_url_takes_linear_time(scheme: str) -> None:
     long_urls_judge(f"{scheme}://h.example/")  # load the modules that the check imports lazily
     for url in hostile(scheme, LENGTH):
         verdict, steps = counted(long_urls_judge, url)
@@ -480,7 +482,7 @@ def test_it_is_judged_in_proportion_to_its_length(scheme: str) -> None:
 
 
 @pytest.mark.parametrize("url", ["file:///{}", "ftp://h.example/{}", "prospero://h.example/a;{}"])
-def test_a_thousand_places_are_told_once(url: str) -> None:
+def test_check_reports_repeated_byte_once(url: str) -> None:
     findings = check(url.format("%00/" * ((LONGEST - 40) // 4))).findings
     assert len(findings) <= 2, "what is in it, and that it is too long"
     assert findings[0].action == "refuse"

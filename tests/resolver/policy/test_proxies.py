@@ -44,7 +44,7 @@ MEANT: list[tuple[dict[str, str], str, str | None]] = [
 
 
 @pytest.mark.parametrize(("environment", "scheme", "name"), MEANT)
-def test_which_variable_is_meant(environment: dict[str, str], scheme: str, name: str | None) -> None:
+def test_variable_for_scheme_follows_curl(environment: dict[str, str], scheme: str, name: str | None) -> None:
     assert variable_for(scheme, proxy_variables({**environment, "PATH": "/bin"})) == name
 
 
@@ -86,7 +86,7 @@ EXEMPT: list[tuple[str, str, int, bool]] = [
 
 
 @pytest.mark.parametrize(("entry", "host", "port", "exempt"), EXEMPT)
-def test_which_hosts_go_without(entry: str, host: str, port: int, exempt: bool) -> None:
+def test_is_exempt_follows_no_proxy(entry: str, host: str, port: int, exempt: bool) -> None:
     endpoint = Endpoint(host, port, 80)
     assert is_exempt(endpoint, {"no_proxy": entry}) is exempt
     assert is_exempt(endpoint, {"NO_PROXY": entry}) is exempt
@@ -123,7 +123,7 @@ SAID: list[tuple[dict[str, str], str, str]] = [
 @pytest.mark.parametrize("policy", [Policy.default(), Policy.cautious()])
 @pytest.mark.parametrize("origin", ["user", "chosen", "derived"])
 @pytest.mark.parametrize(("environment", "url", "words"), SAID)
-def test_what_is_set_and_not_heeded_is_said(
+def test_ignored_proxy_setting_is_reported(
     environment: dict[str, str], url: str, words: str, policy: Policy, origin: Origin
 ) -> None:
     """A redirect is not refused because of the finding: its first hop got the same warning."""
@@ -140,7 +140,7 @@ def test_what_is_set_and_not_heeded_is_said(
 
 @pytest.mark.parametrize("url", ["http://h.example/", "https://h.example/", "ftp://h.example/a"])
 @pytest.mark.parametrize("policy", [Policy.default(), Policy.cautious()])
-def test_a_proxy_that_is_used_is_no_finding(url: str, policy: Policy) -> None:
+def test_used_proxy_is_not_a_finding(url: str, policy: Policy) -> None:
     plan = explain(url, policy=policy, environment=ALL)
     assert (plan.verdict, plan.findings, plan.proxy) == ("allow", (), "http://proxy.example:1080")
     assert _hosts(plan)[0] == "proxy.example"
@@ -171,7 +171,7 @@ TRUSTED = "http://gate.example:3128"
         ("none", "allow"),
     ],
 )
-def test_untrusted_goes_through_the_one_proxy_that_is_trusted(proxy: str, action: str) -> None:
+def test_untrusted_allows_only_the_trusted_proxy(proxy: str, action: str) -> None:
     policy = Policy(name="untrusted", trusted_proxy=TRUSTED)
     assert check("http://h.example/", policy=policy, proxy=proxy).action == action
     plan = explain("http://h.example/", policy=Policy.untrusted(), environment={"all_proxy": proxy})
@@ -182,7 +182,7 @@ def test_untrusted_goes_through_the_one_proxy_that_is_trusted(proxy: str, action
 
 
 @pytest.mark.parametrize("policy", [Policy.default(), Policy(name="untrusted", trusted_proxy=TRUSTED)])
-def test_no_proxy_carries_datagrams(policy: Policy) -> None:
+def test_proxy_for_datagrams_is_refused(policy: Policy) -> None:
     for settings in ({"environment": {"all_proxy": TRUSTED}}, {"proxy": TRUSTED}):
         verdict = check("prospero://h.example/a", policy=policy, **settings)
         assert (verdict.action, verdict.rules) == ("refuse", ("S09",))
@@ -191,11 +191,11 @@ def test_no_proxy_carries_datagrams(policy: Policy) -> None:
 
 
 @pytest.mark.parametrize("url", ["file:///etc/hosts", "mailto:me@h.example", "nfs://h.example/x", "x-y://h/"])
-def test_what_connects_to_nothing_has_no_proxy(url: str) -> None:
+def test_scheme_without_connection_has_no_proxy(url: str) -> None:
     assert "S09" not in check(url, environment=ALL).rules
 
 
-def test_a_gateway_is_what_is_connected_to() -> None:
+def test_gateway_url_decides_the_proxy() -> None:
     gateways = {"nfs": "http://gateway.example/?u="}
     (finding,) = check("nfs://h.example/x", gateways=gateways, environment={"HTTP_PROXY": P}).findings
     assert (finding.rule, finding.detail.partition(":")[0]) == ("S09", "the gateway's URL")
@@ -204,7 +204,7 @@ def test_a_gateway_is_what_is_connected_to() -> None:
     assert explain("nfs://h.example/x", gateways=gateways, environment=exempt).proxy is None
 
 
-def test_without_an_environment_none_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_without_environment_reads_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("all_proxy", P)
     assert check("http://h.example/").action == "allow"
     assert explain("http://h.example/").verdict == "allow"
@@ -230,7 +230,9 @@ GOOD: list[tuple[str, tuple[str, str, int], tuple[bytes, bytes] | None]] = [
 
 
 @pytest.mark.parametrize(("text", "place", "login"), GOOD)
-def test_what_it_names(text: str, place: tuple[str, str, int], login: tuple[bytes, bytes] | None) -> None:
+def test_parse_proxy_returns_host_port_and_login(
+    text: str, place: tuple[str, str, int], login: tuple[bytes, bytes] | None
+) -> None:
     proxy = parse_proxy(text, "all_proxy")
     assert (proxy.scheme, proxy.host, proxy.port) == place
     found = proxy.credentials
@@ -249,7 +251,7 @@ BAD = [
 
 
 @pytest.mark.parametrize("text", BAD)
-def test_what_is_no_proxy_is_a_wrong_setting_that_is_named(text: str) -> None:
+def test_parse_proxy_invalid_value_is_not_configured(text: str) -> None:
     with pytest.raises(NotConfigured, match=r"^all_proxy ") as caught:
         parse_proxy(text, "all_proxy")
     assert caught.value.exit_code == 2
@@ -261,7 +263,7 @@ def test_what_is_no_proxy_is_a_wrong_setting_that_is_named(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["http://u:s3cret@h:99999", "http://u:s3cret@h?x", "ftp://u:s3cret@h", "u:s3cret@h h"]
 )
-def test_what_is_wrong_with_it_does_not_show_its_password(text: str) -> None:
+def test_parse_proxy_error_does_not_show_password(text: str) -> None:
     with pytest.raises(NotConfigured) as caught:
         parse_proxy(text, "all_proxy")
     assert "s3cret" not in str(caught.value)

@@ -43,7 +43,7 @@ def is_followed(start: str, target: str) -> bool:
 
 @pytest.mark.parametrize("start", URLS)
 @pytest.mark.parametrize("target", URLS)
-def test_what_is_followed_from_where(start: str, target: str) -> None:
+def test_s10_follows_only_listed_scheme_pairs(start: str, target: str) -> None:
     verdict = check(URLS[target], origin="derived", referrer=(URLS[start], PUBLIC))
     assert ("S10" not in verdict.rules) == is_followed(start, target)
     for origin in ("user", "chosen"):
@@ -102,11 +102,11 @@ def test_what_is_followed_from_where(start: str, target: str) -> None:
     ],
     ids=str,
 )
-def test_redirects(row: Row) -> None:
+def test_s10_decides_by_circumstances(row: Row) -> None:
     row.hold()
 
 
-def test_refused_redirect_has_an_exit_status_of_its_own() -> None:
+def test_s10_refusal_has_exit_code_15() -> None:
     error = check("ftp://h.example/", origin="derived", referrer=PAGE).error()
     assert isinstance(error, Refused)
     assert (error.rule, error.flag, error.exit_code) == ("S10", "--allow-redirect ftp", 15)
@@ -136,7 +136,7 @@ def test_refused_redirect_has_an_exit_status_of_its_own() -> None:
     ],
     ids=str,
 )
-def test_sessions(row: Row) -> None:
+def test_s18_decides_telnet_by_circumstances(row: Row) -> None:
     row.hold()
 
 
@@ -144,7 +144,7 @@ OFFERED = {"http", "https", "ftp", "gopher", "gophers", "news", "nntp", "wais", 
 
 
 @pytest.mark.parametrize("target", [*URLS, "dict"])
-def test_what_a_gopher_menu_may_offer(target: str) -> None:
+def test_s20_limits_schemes_of_gopher_menu_items(target: str) -> None:
     verdict = check(URLS.get(target, "dict://h/"), origin="chosen", referrer=MENU)
     assert ("S20" in verdict.rules) == (target not in OFFERED)
     assert "S20" not in check(URLS.get(target, "dict://h/"), referrer=MENU).rules
@@ -164,13 +164,13 @@ def test_what_a_gopher_menu_may_offer(target: str) -> None:
         ("0URL:file:///etc/passwd", False),
     ],
 )
-def test_what_an_item_that_is_a_link_may_lead_to(path: str, refused: bool) -> None:
+def test_s20_limits_targets_of_url_items(path: str, refused: bool) -> None:
     for scheme in ("gopher", "gophers"):
         verdict = check(f"{scheme}://h.example/{path}")
         assert (verdict.action, verdict.rules) == (("refuse", ("S20",)) if refused else ("allow", ()))
 
 
-def test_chain_ends_at_a_circle_and_at_its_limit() -> None:
+def test_check_chain_ends_at_loop_and_limit() -> None:
     chain = [f"http://h.example/{number}" for number in range(11)]
     check_chain(chain[:10], "http://h.example/x", 10)
     for links, target, flag in (
@@ -223,22 +223,22 @@ ALLOWED = Policy(allow_password=True)
     ],
     ids=str,
 )
-def test_user_information(row: Row) -> None:
+def test_s06_decides_user_information(row: Row) -> None:
     row.hold()
 
 
-def test_warning_says_which_host_is_meant() -> None:
+def test_s06_warning_names_the_actual_host() -> None:
     (finding,) = check("http://www.bank.example@evil.example/").findings
     assert "'evil.example'" in finding.detail
 
 
-def test_password_of_a_scheme_unknown_here_counts_and_is_not_shown() -> None:
+def test_s06_password_of_unknown_scheme_is_found_and_hidden() -> None:
     verdict = check("x-foo://u:sesame@h/", gateways={"x-foo": "http://gw.example/?u="})
     assert (verdict.action, verdict.rules) == ("warn", ("S06",))
     assert "sesame" not in repr(verdict)
 
 
-def test_refusal_names_the_flag() -> None:
+def test_s06_refusal_names_the_flag() -> None:
     error = check("ftp://u:p@h.example/", policy=CAUTIOUS).error()
     assert isinstance(error, Refused)
     assert (error.rule, error.flag, error.position) == ("S06", "--allow-password", 8)
@@ -260,12 +260,12 @@ def test_refusal_names_the_flag() -> None:
         (PUBLIC, False, Policy(name="cautious", allow_password=True), "allow"),
     ],
 )
-def test_password_in_clear(address: str, tls: bool, policy: Policy, action: str) -> None:
+def test_s06_decides_password_in_clear_text(address: str, tls: bool, policy: Policy, action: str) -> None:
     verdict = judge_credentials(parse("ftp://u@h.example/"), address, policy, tls=tls)
     assert (verdict.action, verdict.rules) == (action, () if action == "allow" else ("S06",))
 
 
-def test_password_in_clear_on_a_derived_url_is_refused() -> None:
+def test_s06_refuses_password_in_clear_text_for_derived_url() -> None:
     verdict = judge_credentials(parse("ftp://h.example/"), PUBLIC, DEFAULT, tls=False, origin="derived")
     assert verdict.action == "refuse"
 
@@ -291,11 +291,11 @@ def test_password_in_clear_on_a_derived_url_is_refused() -> None:
         ("nntp://h.example/a.b", "nntp://h.example:119/c.d/1", True),
     ],
 )
-def test_credentials_stay_where_they_were_given(start: str, target: str, same: bool) -> None:
+def test_s11_allows_credentials_only_for_same_origin(start: str, target: str, same: bool) -> None:
     assert may_carry_credentials(parse(start), parse(target), DEFAULT) is same
 
 
-def test_credentials_may_go_to_a_host_that_was_named_and_no_other() -> None:
+def test_s11_override_allows_only_the_named_host() -> None:
     policy = Policy(allow_forward={"B.example."})
     start = parse("http://u:p@a.example/")
     assert may_carry_credentials(start, parse("https://b.example:8443/"), policy)
@@ -303,7 +303,7 @@ def test_credentials_may_go_to_a_host_that_was_named_and_no_other() -> None:
     assert not may_carry_credentials(start, parse("http://a.example:81/"), policy)
 
 
-def test_override_of_s11_is_not_one_of_s06() -> None:
+def test_s11_override_does_not_affect_s06() -> None:
     assert (
         check("ftp://u:p@h.example/", policy=Policy(allow_forward={"h.example"}), referrer=MENU).action
         == "warn"

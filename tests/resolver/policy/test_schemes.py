@@ -50,7 +50,7 @@ HOLES = {
 
 
 @pytest.mark.parametrize("template", HOLES.values(), ids=HOLES)
-def test_no_component_of_a_plugin_ends_a_command(template: str) -> None:
+def test_s02_applies_to_components_of_plugins(template: str) -> None:
     for octet in range(256):
         text = template.format(f"%{octet:02X}")
         for policy in POLICIES:
@@ -68,21 +68,21 @@ def _s02(verdict: Verdict) -> str | None:
     return verdict.action if "S02" in verdict.rules else None
 
 
-def test_what_its_row_says_is_counted_may_hold_anything() -> None:
+def test_s02_allows_any_byte_in_length_prefixed_components() -> None:
     assert check("netstring://h.example/+a%00%0D%0A").action == "allow"
     # the definition exempts only the other component
     assert check("netstring://h.example/a?b%0D").rules == ("S02",)
 
 
 @pytest.mark.parametrize("value", [[b"a"], bytearray(b"a"), {"a": b"b"}, (b"a", [b"b"]), 1.5, object()])
-def test_a_value_that_cannot_be_judged_is_refused(value: object) -> None:
+def test_s02_refuses_values_of_unknown_type(value: object) -> None:
     url = replace(parse("finger://h.example/"), parts=value)  # type: ignore[call-arg]
     verdict = judge(url, DEFAULT)
     assert (verdict.action, verdict.rules) == ("refuse", ("S02",))
 
 
 @pytest.mark.parametrize("text", HOLES.values(), ids=HOLES)
-async def test_nothing_is_connected_for_what_is_refused(text: str) -> None:
+async def test_refused_plugin_url_causes_no_connection(text: str) -> None:
     with ListeningSockets() as watch:
         text = text.format("%0D%0A").replace("h.example", f"127.0.0.1:{watch.port}")
         async with Resolver(policy=Policy(allow_port={watch.port})) as session:
@@ -91,7 +91,7 @@ async def test_nothing_is_connected_for_what_is_refused(text: str) -> None:
         assert (caught.value.rule, watch.saw_nothing()) == ("S02", True)
 
 
-def test_a_name_before_the_host_is_told() -> None:
+def test_s06_applies_to_user_names_of_plugins() -> None:
     """Also if the plug-in's parser drops the user, so that its URL has no user."""
     for text in (
         "finger://bank.example@evil.example/",
@@ -106,7 +106,7 @@ def test_a_name_before_the_host_is_told() -> None:
         assert "S06" not in check(text).rules
 
 
-def test_a_password_is_told_and_never_shown() -> None:
+def test_s06_hides_passwords_of_plugins() -> None:
     text = "finger://me:sesame@h.example/"
     verdict = check(text)
     assert verdict.rules == ("S06",)
@@ -128,7 +128,7 @@ def test_a_password_is_told_and_never_shown() -> None:
         ("netstring://h.example:6379/a", "refuse"),
     ],
 )
-def test_the_port_of_the_scheme_is_that_of_its_row(url: str, action: str) -> None:
+def test_s04_uses_default_port_of_plugin_definition(url: str, action: str) -> None:
     verdict = check(url)
     assert (verdict.action, verdict.rules) == (action, () if action == "allow" else ("S04",))
 
@@ -144,14 +144,14 @@ def test_the_port_of_the_scheme_is_that_of_its_row(url: str, action: str) -> Non
         ("finger://10.0.0.1/", "chosen", ("finger://h.example/", "93.184.216.34"), ("S08",)),
     ],
 )
-def test_other_rules(
+def test_other_rules_apply_to_plugins(
     url: str, origin: Origin, referrer: tuple[str, str | None] | None, rules: tuple[str]
 ) -> None:
     verdict = check(url, origin=origin, referrer=referrer)
     assert (verdict.action, verdict.rules) == ("refuse", rules)
 
 
-def test_a_host_with_escapes_is_seen_whoever_parsed_it() -> None:
+def test_encoded_host_of_plugin_is_recognized() -> None:
     """The plug-in's parser records no positions."""
     assert check("finger://u%65@h.example/", policy=UNTRUSTED).rules == ("S06",)
     assert check("finger://%65vil.example/", policy=UNTRUSTED).rules == ("S07",)
@@ -159,7 +159,7 @@ def test_a_host_with_escapes_is_seen_whoever_parsed_it() -> None:
     assert "encoded-host" in parse("http://%65vil.example/").findings
 
 
-async def test_tls_is_required_of_a_plugin_too() -> None:
+async def test_tls_required_applies_to_plugins() -> None:
     """A plug-in that does not declare TLS does not have it."""
     with ListeningSockets() as watch:
         url = f"finger://127.0.0.1:{watch.port}/a"
@@ -172,7 +172,7 @@ async def test_tls_is_required_of_a_plugin_too() -> None:
     registry.check_tls(parse("netstring://h.example/"), "require")
 
 
-async def test_tls_is_required_of_a_gateway_too() -> None:
+async def test_tls_required_applies_to_gateways() -> None:
     """The gateway's URL is the one that is requested."""
     with ListeningSockets() as watch:
         session = Resolver(
@@ -186,7 +186,7 @@ async def test_tls_is_required_of_a_gateway_too() -> None:
         assert watch.saw_nothing()
 
 
-async def test_a_plugin_whose_url_names_no_host_is_told_so() -> None:
+async def test_plugin_url_without_host_is_invalid() -> None:
     for text in ("finger:///a", "finger:", "finger://:79/a", "finger://u@:79/"):
         async with Resolver() as session:
             with pytest.raises(InvalidUrl) as caught:
@@ -206,7 +206,7 @@ MAY_HOLD = {
 TAKEN = {subject.scheme: subject.document.format(at="127.0.0.1", folder="/srv") for subject in CASES}
 
 
-def test_every_scheme_has_its_row_and_no_row_is_for_nothing() -> None:
+def test_rules_table_matches_scheme_components() -> None:
     assert set(RULES) == set(registry.SCHEMES) == set(TAKEN)
     for rules in RULES.values():
         sharing = [scheme for scheme, others in RULES.items() if others.components is rules.components]
@@ -216,7 +216,7 @@ def test_every_scheme_has_its_row_and_no_row_is_for_nothing() -> None:
 
 @pytest.mark.parametrize("scheme", sorted(TAKEN))
 @pytest.mark.parametrize("octet", LINE_END)
-def test_every_component_of_every_scheme_is_judged(scheme: str, octet: int) -> None:
+def test_s02_checks_every_component_of_every_scheme(scheme: str, octet: int) -> None:
     """A URL built by a program may contain any byte in any field, whether or not a table lists the field."""
     url = parse(TAKEN[scheme])
     bad = b"a" + bytes((octet,)) + b"b"

@@ -20,7 +20,7 @@ from resolver.adapters.httpx import mounts
 from resolver.adapters.mcp import ToolGrant
 
 
-def test_named_policies() -> None:
+def test_policy_named_returns_named_policies() -> None:
     assert Policy.named("default") == Policy.default() == Policy()
     assert Policy.named("cautious") == Policy.cautious()
     assert Policy.named("untrusted") == Policy.untrusted()
@@ -57,7 +57,7 @@ def _refused(call: Callable[[], object]) -> str:
 
 
 @pytest.mark.parametrize("name", TAKERS)
-def test_policy_is_taken_by_name_wherever_one_is_taken(name: str) -> None:
+def test_policy_is_accepted_by_name_in_every_function(name: str) -> None:
     assert TAKERS[name]("untrusted") == TAKERS[name](Policy.untrusted())
     with pytest.raises(ValueError, match=r"unknown policy .*untrusted"):
         TAKERS[name]("untrused")
@@ -68,7 +68,7 @@ def test_policy_is_taken_by_name_wherever_one_is_taken(name: str) -> None:
             TAKERS[name](wrong)
 
 
-def test_sets_are_kept_frozen_and_normal() -> None:
+def test_policy_sets_are_frozen_and_normalized() -> None:
     policy = Policy(
         allow_port=[25, 25],  # type: ignore[arg-type]
         allow_address=("10.0.0.1/8", "::1"),  # type: ignore[arg-type]
@@ -89,7 +89,7 @@ def test_sets_are_kept_frozen_and_normal() -> None:
     assert hash(policy) == hash(replace(policy))
 
 
-def test_policy_is_a_value() -> None:
+def test_policy_is_immutable() -> None:
     with pytest.raises(FrozenInstanceError):
         Policy().allow_form = True  # type: ignore[misc]
     assert replace(Policy.untrusted(), allow_port=frozenset({25})).public_only
@@ -125,12 +125,12 @@ def test_policy_is_a_value() -> None:
         (lambda: Policy(trusted_proxy=""), "trusted_proxy: "),
     ],
 )
-def test_values_that_mean_nothing(make: Callable[[], Policy], words: str) -> None:
+def test_policy_rejects_invalid_values(make: Callable[[], Policy], words: str) -> None:
     with pytest.raises(ValueError, match=re.escape(words)):
         make()
 
 
-def test_no_field_turns_the_layer_off() -> None:
+def test_policy_has_only_the_listed_overrides() -> None:
     """Each override belongs to one rule; other fields do not exist."""
     assert [f.name for f in fields(Policy)] == [
         "name",

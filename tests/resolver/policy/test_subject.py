@@ -14,7 +14,7 @@ def decision(action: Action, rule: str = "S04", flag: str | None = None) -> Deci
     return Decision(rule=rule, action=action, detail="because", flag=flag)
 
 
-def test_strictest_wins_and_keeps_its_level_in_order() -> None:
+def test_combine_decisions_keeps_the_strictest_level_in_order() -> None:
     assert (combine_decisions([]).action, combine_decisions([]).findings) == ("allow", ())
     mixed = [
         decision("warn", "S06"),
@@ -27,7 +27,7 @@ def test_strictest_wins_and_keeps_its_level_in_order() -> None:
     assert combine_decisions(mixed[::2]).rules == ("S06", "S07")
 
 
-def test_warnings_harden_where_nobody_reads_them() -> None:
+def test_escalate_warnings_depends_on_policy_and_origin() -> None:
     rows: tuple[tuple[Policy, Origin, str], ...] = (
         (Policy.default(), "user", "warn"),
         (Policy.default(), "chosen", "warn"),
@@ -39,7 +39,7 @@ def test_warnings_harden_where_nobody_reads_them() -> None:
         assert [r.action for r in escalate_warnings([decision("warn")], policy, origin)] == [action]
 
 
-def test_refusal_says_how_to_lift_it_and_a_warning_does_not() -> None:
+def test_refusal_message_names_override_and_warning_does_not() -> None:
     refused = combine_decisions([decision("refuse", flag="--allow-port 25")])
     error = refused.error()
     assert isinstance(error, Refused)
@@ -57,7 +57,9 @@ def test_refusal_says_how_to_lift_it_and_a_warning_does_not() -> None:
         ("gopher://h.example:25/1", Refused, 9),
     ],
 )
-def test_what_is_raised(text: str, error_class: type[Exception], exit_code: int) -> None:
+def test_verdict_error_has_class_of_first_rule(
+    text: str, error_class: type[Exception], exit_code: int
+) -> None:
     verdict = check(text)
     url = None if error_class is InvalidUrl else parse(text)
     error = verdict.error(url)
@@ -67,12 +69,12 @@ def test_what_is_raised(text: str, error_class: type[Exception], exit_code: int)
     assert error.url == text
 
 
-def test_nothing_is_raised_for_allow_and_warn() -> None:
+def test_verdict_error_is_none_for_allow_and_warn() -> None:
     assert check("http://h.example/").error() is None
     assert check("http://h.example:81/").error() is None
 
 
-def test_password_is_not_in_the_error() -> None:
+def test_verdict_error_does_not_show_password() -> None:
     text = "gopher://u:sesame@h.example:25/1"
     error = check(text).error(parse(text))
     assert error is not None
