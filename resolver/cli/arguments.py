@@ -150,10 +150,15 @@ def _verb(words: list[str]) -> str | None:
         return None
     if words[0] in VERBS:
         return words[0]
+    from resolver.cli.habits import ADVICE_BY_COMMAND
     from resolver.cli.hints import proposal  # lazy: few command lines need it
 
-    url = proposal(words[0])
-    meant = suggest_nearest(words[0].lower(), VERBS) if url is None else f"; did you mean {url} ?"
+    url, word = proposal(words[0]), words[0].lower()
+    if url is not None:
+        meant = f"; did you mean {url} ?"
+    else:
+        advice = ADVICE_BY_COMMAND.get(word)
+        meant = suggest_nearest(word, VERBS) if advice is None else f"; {advice}"
     raise UsageError(f"{words[0]!r} is neither a command nor a URL (no colon): nothing was fetched{meant}")
 
 

@@ -48,12 +48,27 @@ def parse(argv: list[str]) -> tuple[list[str], dict[str, Any]]:
         namespace, unknown = _parser().parse_known_intermixed_args(argv)
     except argparse.ArgumentError as error:
         raise _refused(str(error)) from error
-    if flags := [argument.partition("=")[0] for argument in unknown if argument.startswith("-")]:
-        known = [flag for row in rows() for flag in row.flags]
-        hint = suggest_nearest(flags[0], known) if flags[0].startswith("--") else ""
-        raise _refused(f"unknown option {', '.join(flags)}{hint}")
+    if flags := [_flag(argument) for argument in unknown if argument.startswith("-")]:
+        raise _refused(f"unknown option {', '.join(flags)}{_advise(flags[0])}")
     given = vars(namespace)
     return given.pop("urls"), given
+
+
+def _flag(argument: str) -> str:
+    """Return the option of an argument without its value, which may be a password."""
+    from resolver.cli.habits import ADVICE_BY_OPTION  # lazy: most command lines are valid
+
+    flag = argument.partition("=")[0]
+    return flag if flag.startswith("--") or flag in ADVICE_BY_OPTION else flag[:2]
+
+
+def _advise(flag: str) -> str:
+    """Return the equivalent of an option of another client, or the most similar option, or ""."""
+    from resolver.cli.habits import ADVICE_BY_OPTION
+
+    if flag in ADVICE_BY_OPTION:
+        return f": {ADVICE_BY_OPTION[flag]}"
+    return suggest_nearest(flag, [each for row in rows() for each in row.flags]) if flag[:2] == "--" else ""
 
 
 def _refused(message: str) -> UsageError:

@@ -81,8 +81,28 @@ def _explain_word(word: str, width: int) -> Iterator[str]:
     found = [row for row in rows() if {word, f"-{word}", f"--{word}"} & set(row.flags)]
     if found:
         return _option(found[0], width)
+    if mentions := list(_search(word, width)):
+        return iter(mentions)
     known = [*(verb.name for verb in VERBS), *(row.long.removeprefix("--") for row in rows())]
     raise UsageError(f"unknown help topic {word!r}{suggest_nearest(word.lstrip('-'), known)}")
+
+
+def _search(word: str, width: int) -> Iterator[str]:
+    """Return the entries that contain the word, and the advice for an option of another client."""
+    from resolver.cli.habits import ADVICE_BY_COMMAND, ADVICE_BY_OPTION  # lazy: rarely needed
+
+    advice = ADVICE_BY_OPTION.get(word) or ADVICE_BY_OPTION.get(f"--{word}") or ADVICE_BY_COMMAND.get(word)
+    if advice is not None:
+        yield from _entry(word, advice, width)
+    sought = word.lower().lstrip("-")
+    found = {
+        "commands": [(f"{verb.name} {verb.takes}", verb.purpose) for verb in VERBS],
+        "options": [(_names(row), _purpose(row)) for row in rows()],
+        "rules": [(rule.name, rule.sentence) for rule in RULES],
+        "exit status": [(str(status), words) for status, words in STATUSES.items()],
+    }
+    for title, entries in found.items() if len(sought) > 2 else ():
+        yield from _section(title, (entry for entry in entries if sought in " ".join(entry).lower()), width)
 
 
 def _verb(verb: CommandVerb, width: int) -> Iterator[str]:

@@ -198,9 +198,23 @@ def checksum(text: str) -> Checksum:
 
 def suggest_nearest(word: str, known: Iterable[str]) -> str:
     """Return a suggestion of the most similar keyword, preferably one that `word` abbreviates, or ""."""
-    from difflib import get_close_matches  # lazy: few command lines need it
-
     words = sorted(set(known))
     longer = [each for each in words if len(word) > 2 and each.startswith(word)]
-    near = longer[:1] or get_close_matches(word, words, 1)
-    return f"; did you mean {near[0]}?" if near else ""
+    most = 1 if len(word.lstrip("-")) < 5 else 2
+    near = [(distance, each) for each in words if (distance := _edit_distance(word, each)) <= most]
+    meant = longer[0] if longer else min(near)[1] if near else None
+    return "" if meant is None else f"; did you mean {meant}?"
+
+
+def _edit_distance(one: str, other: str) -> int:
+    """Return the number of insertions, deletions, replacements and swaps of neighbors between two words."""
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for i, letter in enumerate(one, 1):
+        last, before, row = before, row, [i]
+        for j, its in enumerate(other, 1):
+            least = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (letter != its))
+            if i > 1 and j > 1 and (letter, its) == (other[j - 2], one[i - 2]):
+                least = min(least, last[j - 2] + 1)
+            row.append(least)
+    return row[-1]

@@ -1,0 +1,102 @@
+"""Options and commands of other clients, with the way to do the same here.
+
+`resolve` refuses an unknown option before it sends anything. For an option that curl, wget, aria2, lftp or
+another client has, the message gives the option of `resolve`, or says that there is none and why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+_BODY = "resolve only reads: it sends no request body"
+_CERTIFICATE = "certificates are always verified; --cacert FILE adds an authority"
+_CONTINUE = "use --exists resume; partial files of resolve are resumed without it"
+_COOKIES = "use --cookies FILE, which is read and written"
+_COPIES = "pages are saved unchanged and without their images"
+_DIRECTORY = "use -d DIR"
+_FACTS = "use resolve info -v URL, or --trace FILE"
+_LOGIN = "use --user NAME and --password-file FILE"
+_METHOD = "resolve sends GET, and HEAD with resolve info URL"
+_NO_HOOK = "connections go only to addresses that the policy checked"
+_PROXY = "use --proxy URL, such as socks5h://HOST:PORT or http://USER:PASSWORD@HOST:PORT"
+_RATE = "use --rate BYTES"
+_VERSION = "the extra http2 adds HTTP/2, which the server chooses; else HTTP/1.1 is used"
+
+_BY_ADVICE: Mapping[str, str] = {
+    _BODY: "--data --data-ascii --data-binary --data-raw --data-urlencode --form -F --post-data --post-file"
+    " --body-data --body-file --upload-file -T",
+    _CERTIFICATE: "-k --no-check-certificate --check-certificate --ssl-no-revoke",
+    _CONTINUE: "-C --continue-at -c --continue",
+    _COOKIES: "-b --cookie --cookie-jar --load-cookies --save-cookies --keep-session-cookies",
+    _COPIES: "-p --page-requisites --convert-links --adjust-extension -E",
+    _DIRECTORY: "-P --directory-prefix --output-dir --dir --create-dirs",
+    _FACTS: "-D --dump-header --include --server-response -S",
+    _LOGIN: "-u --http-user --http-passwd --http-password --ftp-user --ftp-password --password"
+    " --ask-password",
+    _METHOD: "-X --request --method",
+    _NO_HOOK: "--resolve --connect-to --interface --bind-address --unix-socket --dns-servers",
+    _PROXY: "--proxy-user -U --socks4 --socks5 --socks5-hostname --all-proxy --http-proxy --https-proxy",
+    _RATE: "--limit-rate --max-download-limit --max-overall-download-limit",
+    _VERSION: "--http1.0 --http1.1 --http2 --http3",
+    "redirects are followed, at most 10; --limit hops=N changes the limit": "-L --location --location-trusted"
+    " --max-redirs --max-redirect",
+    "an HTTP error always fails, with exit status 8": "-f --fail --fail-with-body",
+    "use -q, or -qq to suppress errors too": "-s --no-verbose -nv",
+    "use --user-agent TEXT; with -r, --accept GLOB selects files": "-A",
+    "use resolve info URL": "-I --head --spider",
+    "no Referer header is sent (S17); -H 'Referer: URL' adds one": "-e --referer",
+    "responses are always decoded; --raw keeps them as sent": "--compressed --compression",
+    "use --tries N": "--retry --max-tries -n",
+    "use --max-time S": "--retry-max-time -m",
+    "use --connect-timeout S, --idle-timeout S or --max-time S": "--timeout --read-timeout --dns-timeout",
+    "use -j N; several URLs are fetched concurrently": "-Z --parallel --parallel-max"
+    " --max-concurrent-downloads",
+    "use --segments N": "--split --max-connection-per-server --min-split-size --use-pget-n",
+    "use -O FILE": "--output-document",
+    "use --allow-server-name (S14)": "-J --remote-header-name --content-disposition --trust-server-names",
+    "URLs are saved under their own names by default": "--remote-name --remote-name-all",
+    "use -i LIST": "--input-file",
+    "use --exists skip": "-nc --no-clobber",
+    "use --exists newer": "-N --timestamping --only-newer",
+    "use --exists rename": "--auto-file-renaming",
+    "use --exists replace": "--allow-overwrite",
+    "use --depth N": "--level",
+    "only URLs below the start are fetched": "-np --no-parent",
+    "use --host-rate N, the starts per second": "-w --wait --random-wait --waitretry",
+    "use --max-size BYTES, which limits each file": "-Q --quota --max-filesize",
+    "use --min-rate BYTES": "-y -Y --speed-limit --speed-time --lowest-speed-limit",
+    "use --cacert FILE": "--capath --ca-certificate --ca-directory",
+    "use --cert FILE, or --cert CERT,KEY": "--key --private-key --certificate",
+    "use the variable no_proxy": "--noproxy --no-proxy",
+    "use --tls require": "--ssl --ssl-reqd --ftp-ssl",
+    "use resolve ls URL": "--list-only",
+    "ranges are chosen automatically, to resume and for --segments": "--range --start-pos",
+    "use --json, which prints all facts": "--write-out",
+    "use --progress bar": "-# --progress-bar --show-progress",
+    "use --failed FILE or --ledger FILE": "--save-session",
+    "use --host-directories, or --cut-dirs N": "--force-directories -nH -nd"
+    " --no-host-directories --no-directories",
+    "use --format mbox, or save_tree from Python": "--mbox",
+}
+ADVICE_BY_OPTION: Mapping[str, str] = MappingProxyType(
+    {option: advice for advice, options in _BY_ADVICE.items() for option in options.split()}
+)
+
+ADVICE_BY_COMMAND: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(
+            ("fetch", "download", "dl", "curl", "wget", "wget2", "aria2c"), "use resolve get URL"
+        ),
+        **dict.fromkeys(("mirror", "crawl"), "use resolve get -r URL"),
+        **dict.fromkeys(("head", "stat", "size"), "use resolve info URL"),
+        **dict.fromkeys(("list", "dir", "nlist", "tree"), "use resolve ls URL; -r of get saves a tree"),
+        **dict.fromkeys(
+            ("pget", "mget", "reget"), "use resolve get URL...; --segments N uses several connections"
+        ),
+        **dict.fromkeys(("put", "post", "upload", "delete", "rm"), _BODY),
+        **dict.fromkeys(("connect", "login"), "use resolve open URL"),
+        **dict.fromkeys(("print", "show", "more"), "use resolve cat URL"),
+        **dict.fromkeys(("proxy", "options", "usage", "man"), "use resolve help"),
+    }
+)

@@ -1,0 +1,91 @@
+"""Tests of the advice for options and commands of other clients."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from resolver.cli.habits import ADVICE_BY_COMMAND, ADVICE_BY_OPTION
+from resolver.cli.help import page
+from resolver.cli.options import rows
+from resolver.cli.values import UsageError, suggest_nearest
+from resolver.cli.vocabulary import VERBS
+from tests.resolver.cli.command import resolve
+
+FLAGS = {flag for row in rows() for flag in row.flags}
+ADVICE = sorted({*ADVICE_BY_OPTION.values(), *ADVICE_BY_COMMAND.values()})
+
+
+def test_advice_is_for_options_and_commands_that_resolve_lacks() -> None:
+    assert len(ADVICE_BY_OPTION) > 60
+    assert FLAGS.isdisjoint(ADVICE_BY_OPTION)
+    assert {verb.name for verb in VERBS}.isdisjoint(ADVICE_BY_COMMAND)
+
+
+@pytest.mark.parametrize("advice", ADVICE)
+def test_advice_names_existing_options_and_commands(advice: str) -> None:
+    assert set(re.findall(r"(?<![\w-])--?[A-Za-z][\w-]*", advice)) <= FLAGS
+    assert set(re.findall(r"use resolve ([a-z]+)", advice)) <= {verb.name for verb in VERBS}
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--limit-rate", "200k"], "unknown option --limit-rate: use --rate BYTES"),
+        (["--limit-rate=200k"], "unknown option --limit-rate: use --rate BYTES"),
+        (["-L"], "unknown option -L: redirects are followed"),
+        (["-nc"], "unknown option -nc: use --exists skip"),
+        (["--data", "a=1"], "it sends no request body"),
+        (["--jsno"], "unknown option --jsno; did you mean --json?"),
+        (["--limit-rat"], "unknown option --limit-rat (see"),
+    ],
+)
+def test_option_of_other_client_is_refused_with_advice(
+    words: list[str], expected: str, tmp_path: Path
+) -> None:
+    done = resolve("get", *words, "http://127.0.0.1:9/", folder=tmp_path)
+    assert (done.status, done.out) == (2, b"")
+    assert expected in done.told
+
+
+def test_value_attached_to_unknown_short_option_is_not_shown(tmp_path: Path) -> None:
+    done = resolve("get", "-ume:secret", "http://127.0.0.1:9/", folder=tmp_path)
+    assert done.status == 2
+    assert "unknown option -u: use --user NAME" in done.told
+    assert "secret" not in done.told
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [("fetch", "use resolve get URL"), ("head", "use resolve info URL"), ("gte", "get?")],
+)
+def test_command_of_other_client_is_refused_with_advice(word: str, expected: str, tmp_path: Path) -> None:
+    done = resolve(word, "http://127.0.0.1:9/", folder=tmp_path)
+    assert (done.status, done.out) == (2, b"")
+    assert expected in done.told
+
+
+@pytest.mark.parametrize(
+    ("word", "known", "expected"),
+    [
+        ("jsno", ["json"], "json"),
+        ("exsits", ["exists"], "exists"),
+        ("min-raet", ["min-rate"], "min-rate"),
+        ("limit-rate", ["min-rate"], ""),
+        ("gets", ["get"], "get"),
+        ("xyz", ["get"], ""),
+        ("prog", ["progress"], "progress"),
+    ],
+)
+def test_suggestion_is_at_most_two_edits_away(word: str, known: list[str], expected: str) -> None:
+    assert suggest_nearest(word, known) == (f"; did you mean {expected}?" if expected else "")
+
+
+def test_help_of_unknown_topic_lists_entries_that_contain_it() -> None:
+    assert "S08" in page(("ssrf",), 100)
+    assert "--rate BYTES" in page(("limit-rate",), 100)
+    assert "--checksum" in page(("digest",), 100)
+    with pytest.raises(UsageError, match="unknown help topic 'zzzz'"):
+        page(("zzzz",), 100)
