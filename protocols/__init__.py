@@ -31,7 +31,7 @@ Outbound connections:
                       (contract)
     Network           the state that the gates of one run share: policy, DNS lookups, trust, pool
                       (resolver.transfer.network)
-    Admission         a URL that the policy admitted, and the later checks for its sake
+    Admission         a URL that the policy admitted, and the later checks that depend on it
                       (resolver.network.admission)
     Connector         opens the connections of an admission, to the address that was checked
                       (resolver.network.connector)

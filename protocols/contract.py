@@ -138,14 +138,15 @@ class Stream(Protocol):
     async def move(self, sink: Sink, count: int | None) -> int:
         """Move up to `count` bytes into `sink` in bulk (None: until the end).
 
+        After an error too, the earlier bytes are in the sink, and `received` counts them.
+
         Returns:
             The number of bytes moved, less than `count` only at the end.
 
         Raises:
             Disconnected: The connection was reset.
             TimedOut: No bytes arrived within the idle timeout.
-            LocalError: The sink does not accept more bytes. The earlier bytes are in the sink, and `received`
-                counts them.
+            LocalError: The sink does not accept more bytes.
         """
         ...
 

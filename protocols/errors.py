@@ -131,7 +131,7 @@ class ResolveError(Exception):
     def _but(self, facts: Mapping[str, object]) -> Self:
         other = _restore_error(type(self), {**vars(self), **facts})
         other.__traceback__, other.__cause__ = self.__traceback__, self.__cause__
-        # The copy is raised while this error is handled and would have it as context, shown twice.
+        # The copy is raised while this error is handled: as its context this error would be shown twice.
         other.__suppress_context__ = self.__suppress_context__ or self.__context__ is None
         return other
 
@@ -361,7 +361,7 @@ _EXTRA = r"""extra == ['"]([^'"]+)['"]"""
 
 
 def missing_libraries(extra: str, distribution: str = "url-resolver") -> str:
-    """Return the end of a message whose begin names the feature that needs the extra.
+    """Return the end of a message that begins with the feature that needs the extra.
 
     Args:
         extra: Its name, or several with commas between.

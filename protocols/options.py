@@ -241,7 +241,8 @@ class Options:
     Requests of http:
     - `headers`, `user_agent`: go into http requests, text in UTF-8; the fields may be a mapping.
     - `suffix_of`: returns the public suffix of a name, where that is known (cookies).
-    - `http2`: makes the frames of an https connection. HTTP/2 is offered only if this is set.
+    - `http2`: makes the frames of an https connection whose peer chose HTTP/2. HTTP/2 is offered only if
+      this is set.
     - `via`: the proxy for http requests in place of the URL's host; the gate sets it.
 
     Listings and sessions:
@@ -350,9 +351,7 @@ class Frames(Protocol):
     def request(self, fields: Sequence[tuple[bytes, bytes]], secrets: Collection[tuple[bytes, bytes]]) -> int:
         """Start a request without a body, and return the number of its stream.
 
-        Args:
-            fields: The header fields.
-            secrets: The fields that are never put into a compression table.
+        The `secrets` among `fields` are never put into a compression table.
 
         Raises:
             Refused: S02, for fields that cannot be sent.

@@ -86,8 +86,8 @@ class Scheme(NamedTuple):
       siblings.
     - `tree`: the nesting of directories.
     - `walked_as`: returns the text of the URL, of a scheme with trees, that names the same object.
-    - `stands_for`: returns the text of the URL that a mere link URL leads to, None for a URL that names an
-      object; raises `InvalidUrl` for a link that is never offered.
+    - `stands_for`: returns the text of the URL for which a URL is only a link, None for a URL that names an
+      object itself; raises `InvalidUrl` for a link that is never offered.
 
     Archives:
     - `kept_as`: the archived form of an object: the `exchange` as it was on the wire, the bytes of the `data`

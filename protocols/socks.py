@@ -1,9 +1,9 @@
 """A connection through a SOCKS5 proxy: RFC 1928, and RFC 1929 for a user and a password.
 
-`socksio` packs the messages and knows their order. It does not frame them and checks little. So each reply is
-read here to its last byte and no further, because later bytes belong to the destination. It is checked before
-`socksio` receives it. A host that is an address is sent as a number, any other as a name for the proxy to
-resolve. The library is an extra and is imported on first use.
+`socksio` packs the messages and knows their order. It does not frame them and checks little. So this module
+checks each reply before `socksio` receives it. It reads a reply to the last byte and no further, because
+later bytes belong to the destination. A host that is an address is sent as a number, any other as a name for
+the proxy to resolve. The library is an extra and is imported on first use.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ class AddressTypeRefused(Declined):
 
 
 def open_tunnel(host: str, port: int, credentials: Credentials | None, proxy: str) -> Dialogue[None]:
-    """Make the `proxy` (its displayed URL) connect to a host and port.
+    """Make the proxy connect to a host and port.
 
-    The credentials are sent only if the proxy asks for them.
+    The credentials are sent only if the proxy asks for them. `proxy` is its URL for display.
     """
     from socksio import SOCKS5Command, SOCKS5CommandRequest, SOCKS5Connection
 

@@ -106,8 +106,9 @@ class JoinedPipeline(NamedTuple):
 
 
 class StartRequest(FieldlessStep):
-    """Wait, before the first request in a pipeline, for all earlier requests and for space in the state.
+    """Wait, before the first request in a pipeline, until all earlier requests were sent.
 
+    The state must also have room for one more request.
     The `Send` right after it ends the request.
     """
 
@@ -126,8 +127,8 @@ class EndResponse(FieldlessStep):
 class ReleaseToPool(NamedTuple):
     """Declare that all replies on an acquired connection were read: it is pooled on leaving.
 
-    `state` is for the next dialogue, with any outcome of this one. A connection with unread bytes is not
-    pooled. Answered with the number of unread bytes.
+    The outcome of this dialogue does not matter; `state` is for the next dialogue. A connection with unread
+    bytes is not pooled. Answered with the number of unread bytes.
     """
 
     state: object = None
@@ -192,10 +193,11 @@ class Receive(NamedTuple, Generic[T]):
 
 
 class Peek(NamedTuple, Generic[T]):
-    """Read ahead until the reader recognizes the data, without taking any; it accepts `Buffer.is_all`.
+    """Read ahead until the reader recognizes the data, without taking any of it.
 
-    An error of the connection meanwhile is raised in its place after the received bytes, when they are
-    received or copied. `ideal` is as for `Receive`; a plan mentions it where the bytes are taken.
+    The reader must decide at the end of the data too (`Buffer.is_all`). If the connection fails meanwhile,
+    the error is raised only when the bytes received before it are received or copied. `ideal` is as for
+    `Receive`; a plan mentions it where the bytes are taken.
     """
 
     reader: Reader[T]

@@ -45,9 +45,8 @@ def take(text: UrlText, name: str, start: int, end: int) -> bytes:
 def encode(octets: bytes, also: str = "") -> str:
     """Return bytes as URL text that decodes to them.
 
-    Args:
-        octets: The bytes.
-        also: The characters that the grammar accepts as data there; others are escaped, except `UNRESERVED`.
+    `also` are the characters that the grammar accepts as data there. All others are escaped, except
+    `UNRESERVED`.
     """
     if not octets.translate(None, _PLAIN):  # true of most names, and five times as fast
         return octets.decode("ascii")

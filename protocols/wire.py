@@ -256,8 +256,7 @@ def encode_message(apdu: bytes) -> Line:
 def encode_commands(*commands: tuple[bytes, ...]) -> Line:
     """Return a Prospero message: one line a command, arguments separated by a space, LF after each line.
 
-    Args:
-        commands: The arguments as written, quoted where necessary.
+    The caller quotes the arguments where necessary.
 
     Raises:
         Refused: S02, if an argument holds CR, LF or NUL. Quoting could carry the first two, but no real name

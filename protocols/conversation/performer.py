@@ -738,9 +738,9 @@ class Performer:
         return step.weigh(values)
 
     async def _await_more(self) -> None:
-        """Wait without an idle timeout while data arrives, also if the peer closes the control connection.
+        """Watch the control connection while data arrives.
 
-        All replies were received before.
+        All replies were received before, so it is not an error if the peer closes this connection.
         """
         try:
             self.buffer.feed(await self.stream.receive())

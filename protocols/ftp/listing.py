@@ -75,12 +75,7 @@ class ListDate(NamedTuple):
 
 
 def parse_date(octets: bytes, now: datetime | None) -> ListDate:
-    """Parse a date of a LIST line.
-
-    Args:
-        octets: The date's text.
-        now: The current time, to find a missing year; None leaves a date without a year unread.
-    """
+    """Parse a date of a LIST line; without `now`, a date that lacks its year is left unread."""
     text = octets.decode("utf-8", "surrogateescape")
     for form in _FORMS:
         if found := form.fullmatch(octets):

@@ -312,7 +312,7 @@ class PassiveReply(NamedTuple):
 
 
 def parse_extended(reply: ControlReply) -> int | None:
-    """Return the port of a 229 reply; None if another 2yz reply has no port.
+    """Return the port of a 229 or another 2yz reply; None if a reply other than 229 has none.
 
     Raises:
         ProtocolError: A 229 has no port, a port out of range, or a protocol or address before the port.

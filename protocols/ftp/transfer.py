@@ -121,12 +121,6 @@ def transfer(
     read than it has. After that the connection is not reused, because servers differ in their reply to the
     closed data connection, and in its time.
 
-    Args:
-        control: The control connection.
-        planned: The facts and the form of the body.
-        verb: The command.
-        *arguments: The command's arguments.
-
     Raises:
         Truncated: Some bytes came, but not all; the error has both numbers.
         Disconnected: The data connection broke before the first byte.
@@ -305,9 +299,7 @@ def set_type(control: Control, code: bytes) -> Dialogue[None]:
 def open_data(control: Control, offer: PassiveReply | None = None) -> Dialogue[None]:
     """Open the data connection: EPSV, and if that fails PASV (IPv4 only).
 
-    Args:
-        control: The control connection.
-        offer: The reply to EPSV, if it was received already; None to send EPSV.
+    `offer` is the reply to EPSV, if it was received already; with None, EPSV is sent.
     """
     state = control.state
     if state.extended is not False:

@@ -16,8 +16,8 @@ _DATA = "?:@&="
 class FtpUrl(HostUrl):
     """An ftp URL: the arguments of CWD, a name, a typecode.
 
-    `cwds` holds one argument of CWD per segment, empty segments included. A URL without a path has no `name`.
-    `typecode` is `a`, `i`, `d` or None.
+    `cwds` holds one argument of CWD per segment, empty segments included. `name` is None only if the URL has
+    no path at all. `typecode` is `a`, `i`, `d` or None.
 
     Examples:
         >>> url = resolver.parse("ftp://h.example/%2Fetc/motd;type=a")

@@ -380,7 +380,7 @@ _BEGINNING = re.compile(rb"[+-](?:-|(?:-1|-2|[0-9]{1,18})[ \t]*\r?)?\Z")
 
 
 class DataEnding(enum.Enum):
-    """The end of the data."""
+    """The mark of the end of the data."""
 
     COUNT = "count"
     PERIOD = "lone period"

@@ -73,8 +73,6 @@ class GopherAnswer:
     """The answer to one request.
 
     Args:
-        url: The URL that was requested.
-        command: The Gopher+ command of the request.
         sent: The length of the request line in bytes.
         header: The header line; None for an unframed reply.
         shape: The reading of the reply.
@@ -361,8 +359,7 @@ def read_unframed(url: GopherUrl, buffer: Buffer) -> Generator[None, None, Reply
 
     Raises:
         Declined: The reply is an error.
-        Disconnected: The connection broke before its first byte; so for the other errors of a broken
-            connection.
+        ResolveError: The connection broke before the first byte of the reply, by this error.
     """
     item_type = find_type(url.gophertype)
     wanted = SIGNATURE_LENGTH if item_type.sniffed else RECORD_MARK_LENGTH if url.gopherplus else 0
@@ -565,8 +562,7 @@ def read_framed(
 
     Raises:
         Declined: The header announces an error.
-        Disconnected: The connection broke before the first byte; so for the other errors of a broken
-            connection.
+        ResolveError: The connection broke before the first byte of the data, by this error.
     """
     if header.refused:
         wanted = ERROR_LIMIT if header.count is None else min(header.count, ERROR_LIMIT)

@@ -63,7 +63,6 @@ class AuthSessions:
 
 
 def _sessions_of(memory: dict[str, object]) -> AuthSessions:
-    """Return the sessions of the run."""
     held = memory.get("http logins") or memory.setdefault("http logins", AuthSessions())
     assert isinstance(held, AuthSessions)
     return held

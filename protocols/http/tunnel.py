@@ -41,12 +41,8 @@ _IDEAL = ResponseHead(200, "Connection established", ())
 def open_tunnel(host: str, port: int, login: HttpProxyAuth) -> Dialogue[bool]:
     """Open the tunnel; return whether it is open.
 
-    If it is not, the proxy requires a login, which the next connection to it sends.
-
-    Args:
-        host: the target's host name or address.
-        port: the target's port.
-        login: the login to this proxy; records the proxy's challenge.
+    If it is not, the proxy requires a login: `login` has recorded the challenge, and the next connection to
+    the proxy sends the login.
 
     Raises:
         ResolveError: the proxy refused; the subclass depends on its status.

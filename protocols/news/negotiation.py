@@ -313,8 +313,8 @@ class NewsNegotiation:
         response = yield from self._session.request(command, NntpResponse(200))
         if response.code == 480:
             yield from self.log_in(command, response)
-            # RFC 4643 2.2 does not allow MODE READER after a login; a server that requires a login for it
-            # expects it.
+            # RFC 4643 2.2 does not allow MODE READER after a login. A server that requires a login before
+            # MODE READER nevertheless expects the command after it.
             response = yield from self._session.request(command, NntpResponse(200))
         if response.refused and response.code not in (500, 501):
             after_login = response.code == 480 and state.logged_in

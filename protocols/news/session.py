@@ -42,7 +42,7 @@ T = TypeVar("T")
 WINDOW = 128
 #: The maximum size in bytes of a response that is discarded; above it closing is cheaper than reading.
 SKIP_LIMIT = 67_108_864
-#: The maximum size in bytes of a response to CAPABILITIES; real ones have some hundred.
+#: The maximum size in bytes of a response to CAPABILITIES; real ones have a few hundred bytes.
 CAPABILITIES_LIMIT = 65_536
 
 

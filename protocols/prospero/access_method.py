@@ -135,7 +135,7 @@ def map_wais(named: AccessName) -> MappedUrl:
 
 
 def _document(written: bytes) -> str:
-    """Encode a document's id, which is mostly encoded already, where it is not."""
+    """Encode the characters of a document's id that are not encoded yet; most of them are."""
     return "".join(
         piece.decode("ascii") if len(piece) == 3 or piece[0] in _WAIS_AS_IT_IS else f"%{piece[0]:02X}"
         for piece in _WAIS_WRITTEN.findall(written)

@@ -121,7 +121,7 @@ class ProsperoReply:
 
     @property
     def lists(self) -> bool:
-        """Return whether the reply is a directory's: links, or NONE-FOUND; attributes alone are not."""
+        """Return whether the reply is a directory's: links or NONE-FOUND, not attributes alone."""
         return bool(self.links) or self.none_found
 
     def check(self) -> None:

@@ -383,7 +383,7 @@ def read_size(attributes: Iterable[Attribute]) -> int | None:
 
 
 def is_of_directory(attributes: Iterable[Attribute]) -> bool:
-    """Return whether UNIX-MODES is a directory's."""
+    """Return whether UNIX-MODES describes a directory."""
     return any(values[0].startswith(b"d") for values in values_of(attributes, b"UNIX-MODES") if values)
 
 

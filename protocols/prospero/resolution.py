@@ -193,11 +193,6 @@ def resolve(inquiry: Inquirer, target: RequestObject, want: Wanted) -> Dialogue[
 
     If only facts are wanted, no contents are read and the result may be `ResolvedFacts`.
 
-    Args:
-        inquiry: the requests for the URL.
-        target: the object to resolve.
-        want: the wanted part; "facts" reads no contents.
-
     Raises:
         Declined: the server refused, or there is no usable access method.
         ProtocolError: a reply is invalid.

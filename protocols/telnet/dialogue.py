@@ -132,8 +132,6 @@ class _PromptScript:
 
 
 class _TranscriptSession:
-    """An active transcript."""
-
     def __init__(self, url: TelnetUrl, wanted: Transcript, options: Options, limits: Limits) -> None:
         from protocols.telnet.octets import NvtText  # Imported lazily: most URLs are only announced.
         from protocols.telnet.terminal import NvtTerminal

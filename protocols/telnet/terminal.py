@@ -200,7 +200,7 @@ Happening: TypeAlias = TelnetData | TelnetEvent | OptionChanged | PeerReply | Un
 
 
 class NvtTerminal:
-    """A terminal that turns received bytes into happenings, in order; its `answers` wait to be sent.
+    """A terminal that turns received bytes into events, in order; its `answers` wait to be sent.
 
     While a `TelnetData` is handled, `his_binary` gives the meaning of its line ends.
     """
@@ -247,7 +247,7 @@ class NvtTerminal:
         return answers
 
     def feed(self, octets: bytes) -> Iterator[Happening]:
-        """Yield the happenings in the bytes.
+        """Yield the events in the bytes.
 
         Raises:
             LimitExceeded: The server negotiates without end.

@@ -173,13 +173,7 @@ def encode_word_search(
 ) -> bytes:
     """Encode a search for terms, and for documents similar to the `relevant` ones.
 
-    Without either, the search asks for the description of the database.
-
-    Args:
-        database: The name of the database.
-        words: The words to search for.
-        most: The maximum number of hits.
-        relevant: Documents that the hits must resemble.
+    Without either, the search asks for the description of the database. `most` is the maximum number of hits.
 
     Raises:
         Refused: S02, for a part that is too long or a database name that is not allowed.

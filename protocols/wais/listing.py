@@ -217,11 +217,7 @@ def make_database_reply(url: WaisUrl, records: WaisRecords) -> Reply:
 def make_results_reply(url: WaisUrl, records: WaisRecords, agreed: int, most: int) -> Reply:
     """Return the reply of a result list.
 
-    Args:
-        url: The URL of the search.
-        records: The records of the answer.
-        agreed: The maximum size of an answer in bytes.
-        most: The number of hits that was requested.
+    `agreed` is the maximum size of an answer in bytes, `most` the number of hits that was requested.
     """
     hits = hits_in(records)
     return Reply(

@@ -80,7 +80,7 @@ class Diagnostic(NamedTuple):
 
     @property
     def is_out_of_range(self) -> bool:
-        """Return whether the server lacks a range or part of it; so also for a missing document."""
+        """Return whether the server lacks a range or part of it; a missing document has the same code."""
         return self.code == OUT_OF_RANGE
 
     @property
