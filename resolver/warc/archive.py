@@ -72,15 +72,15 @@ def _no_time(text: str) -> NotConfigured:
 
 
 class Archive:
-    """WARC files from which a `Resolver(archive=…)` is served; it does not send packets.
+    """WARC files that serve a `Resolver(archive=…)` without sending a packet.
 
-    The files may come from any program. They are read once, from end to end, when this is made. It must be
-    closed, or is a context that does so. The latest capture of a URL is served, and a truncated capture only
-    if no complete one exists.
+    The files may come from any program. They are read once, from end to end, when the archive is made. An
+    archive must be closed; as a context it closes itself. The latest capture of a URL is served, and a
+    truncated capture only if no complete one exists.
 
     Args:
         paths: The files.
-        at: The latest time of a capture: a datetime, or text as `--at` takes it.
+        at: The latest time of the captures that count: a datetime, or text as `--at` takes it.
 
     Raises:
         LocalError: A file is not a WARC file or cannot be read.

@@ -70,7 +70,8 @@ def open_block(
 
     Raises:
         ProtocolError: The file was modified.
-        ChecksumMismatch: The block differs from the written one; for a long block, at its end.
+        ChecksumMismatch: The block differs from the written one. For a long block, this is raised only at
+            its end.
     """
     stretch = open_stretch(source, seat.offset, budget)
     head = None

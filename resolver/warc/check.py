@@ -459,9 +459,7 @@ def list_records(
 ) -> Iterator[ListedRecord | DamagedSpan]:
     """Yield each complete record in order, and damaged spans.
 
-    Args:
-        source: The file.
-        wanted: Selects records by their URLs; None selects all.
+    `wanted` selects records by their URLs; None selects all.
 
     Raises:
         LocalError: The file has another format.

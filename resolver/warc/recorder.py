@@ -180,8 +180,8 @@ _NAME = re.compile(r"(.*?)(\.warc(?:\.gz)?)", re.DOTALL)
 class Recorder:
     """A writer of retrieved objects into an archive.
 
-    It is made before the first URL is fetched and closed after the last, or is a context that does so. Next
-    to each file is its index, `NAME.cdxj`.
+    A recorder is made before the first URL is fetched and closed after the last; as a context it closes
+    itself. Next to each file is its index, `NAME.cdxj`.
 
     Args:
         path: A new file, or a file of this package that is continued. It ends in `.warc.gz`, or in `.warc`
@@ -258,9 +258,9 @@ class Recorder:
             raise
 
     def _earlier_rows(self) -> Iterator[tuple[str, int | None, str | None]]:
-        """Yield the keys of the continued file and the one before it.
+        """Yield URL, status and digest of the captures in the continued file and in the one before it.
 
-        A capture in progress when a run was killed is in no other file.
+        A capture that was in progress when a run was killed is in no other file.
         """
         before = rows_in(self._name(self._number - 1)) if self._number else ()
         for row in chain(before, self._volume.rows):

@@ -368,7 +368,7 @@ class ArchiveGate(UrlGate):
     def _media_type(self) -> str:
         """Return the media type of the block.
 
-        Other programs archive an FTP directory with facts without a media type that says so.
+        Other programs archive the output of MLSD without a media type for it; its lines show it.
         """
         found, row = self._found, self.row
         media_type = found.object_head.get_first("Content-Type") or ""
