@@ -656,8 +656,8 @@ async def take(reply: Reply, outcome: TranscriptOutcome) -> None:
 def check(outcome: TranscriptOutcome, expected: TranscriptOutcome) -> None:
     """Check that an outcome equals the transcript's statements.
 
-    The error is always compared. If no error is expected, the findings are compared, and the entries if
-    stated.
+    The error is always compared. Kind, media type, body, verified properties and target are compared if
+    stated. If no error is expected, the findings are compared, and the entries if stated.
 
     Args:
         outcome: the actual outcome.

@@ -268,7 +268,7 @@ def cut_at(*places: int) -> Cutter:
 
 
 def chunkings(octets: bytes, most: int = 4_096) -> Iterator[list[bytes]]:
-    """Yield every split of the bytes if there are at most `most` of them.
+    """Yield every split of the bytes if there are at most `most` splits.
 
     Otherwise the splits are one block, single bytes, and two blocks at every position.
 

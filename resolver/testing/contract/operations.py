@@ -139,7 +139,7 @@ async def check_save(setting: CaseSetting, folder: Path) -> None:
 
 
 async def check_explain_and_check(setting: CaseSetting, folder: Path) -> None:
-    """Check that both functions send nothing and agree with each other."""
+    """Check that `explain` and `check` open no connection and agree with each other."""
     url = setting.url(setting.case.document)
     before = setting.connections
     plan = resolver.explain(url, policy=setting.policy)

@@ -258,7 +258,7 @@ async def check_limits(setting: CaseSetting, folder: Path) -> None:
 
 
 async def check_name(setting: CaseSetting, folder: Path) -> None:
-    """Check the default file name of a URL."""
+    """Check the file name that is made of a URL by default."""
     assert local_file_name(resolver.parse(setting.url(setting.case.document))) == setting.case.saved
 
 
