@@ -1,7 +1,7 @@
 """Text for people and records: charset names (RFC 2978), short values for `repr`, and times.
 
 A peer's charset name is never passed to Python's codec lookup, which imports a module for each new name and
-keeps it for ever, found or not. A name is searched among the codecs that exist, and only these are loaded.
+keeps it permanently, found or not. A name is searched among the codecs that exist, and only these are loaded.
 """
 
 from __future__ import annotations

@@ -125,9 +125,9 @@ def with_name(url: GopherUrl, *names: bytes) -> GopherUrl | None:
     """Return the URL of another item, below the menu of this item.
 
     Most servers make the selector from a path, so the menu is the part before the last slash. The name may be
-    given with that path. Two cases give None. The first is an item of text: its line ends are the
-    server's choice, so facts about the file do not hold for the received bytes. The second is an item with a
-    search or with answers.
+    given with that path. Two cases give None. The first is an item that is not read as OCTETS. The line
+    ends of a text, for example, are the server's choice, so facts about the file do not hold for the received
+    bytes. The second is an item with a search or with answers.
 
     Args:
         url: The item whose menu is used.

@@ -1,7 +1,7 @@
 """The schemes http and https: RFC 1738 3.3 (the URL), RFC 9110 and 9112.
 
 - `request`: the URL as the bytes of a request.
-- `http1`: one request and its response within our limits; h11 (in `h11_machine`) handles heads that are not
+- `http1`: one request and its response within the limits; h11 (in `h11_machine`) handles heads that are not
   plain. `http2`: the same in HTTP/2 frames.
 - `response`: the head of a response, its statuses and dates; `codings`: content codings.
 - `dialogue`: one retrieval as steps, made of `auth` and `call`; its `relay` sends a request that the caller

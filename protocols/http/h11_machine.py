@@ -1,4 +1,4 @@
-"""The h11 state machine of one request: its input and output, with our limits and errors."""
+"""The h11 state machine of one request: its input and output, with the limits and errors of this package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An HTTP/1 request and its response on a connection, without I/O, within our limits.
+"""An HTTP/1 request and its response on a connection, without I/O, within the limits.
 
 A plain head is written and read in one step, without importing h11. Any other head is read line by line under
 the limits and passed to h11 complete, so h11 never holds the bytes that follow. A body of known length, or

@@ -1,4 +1,4 @@
-"""A request and its response in HTTP/2 frames (RFC 9113), within our limits. No I/O.
+"""A request and its response in HTTP/2 frames (RFC 9113), within the limits. No I/O.
 
 This module splits the buffer into frames, one at a time. So bytes after the end of the response stay in the
 buffer, and each frame has a bounded size. The machine from the options (`Frames`) interprets the frames. Body

@@ -1,7 +1,7 @@
 """WAIS messages and their APDUs: Init, Search, and their responses (wais page, sections 2 to 4).
 
 Bytes are parsed first and interpreted later: an APDU is a header of known length (type, fixed fields, tagged
-elements) and at most one element behind it. Requests are written as the old clients wrote them, in their
+elements) and at most one element after it. Requests are written as the old clients wrote them, in their
 order. In responses, elements may come in any order and unknown ones are skipped.
 """
 
@@ -51,7 +51,7 @@ def encode_element(tag: int, content: bytes) -> bytes:
 
 
 def take_compressed(octets: bytes, at: int) -> tuple[int, int]:
-    """Return the compressed integer at index `at`, and the index behind it; leading bytes 80 are padding.
+    """Return the compressed integer at index `at`, and the index after it; leading bytes 80 are padding.
 
     Raises:
         ProtocolError: The integer does not end within the bytes, or is longer than any needs to be.

@@ -90,7 +90,7 @@ class Diagnostic(NamedTuple):
 
 
 def take_diagnostic(group: bytes, at: int) -> tuple[Diagnostic, int]:
-    """Return the diagnostic whose tag stands at index `at`, and the index behind it.
+    """Return the diagnostic whose tag stands at index `at`, and the index after it.
 
     Its length is a plain number of two bytes and does not count the last byte.
 

@@ -100,7 +100,7 @@ def _build_rest(url: WaisUrl) -> str:
 # Document ids and their two spellings in a URL (wais page, sections 6 and 11).
 #
 # An id is opaque: the client sends back the bytes it received. The RFC's spelling does not show the structure
-# of an id. Browsers wrote the fields that freeWAIS puts into an id, each as `tag=value;` behind the
+# of an id. Browsers wrote the fields that freeWAIS puts into an id, each as `tag=value;` after the
 # document's length. The browsers' spelling must be parsed before it is decoded, because an escaped `;`
 # belongs to a value.
 

@@ -474,7 +474,7 @@ class CaptureRecording:
         """Return the options under which an object can be archived completely and as received.
 
         That excludes shared connections and HTTP/2 frames, and includes the body of a refusal. An object is
-        read from its beginning if a part of it is not labeled as a part.
+        read from its beginning, unless the archived exchange shows that it is a part.
         """
         row = registry.find(url.scheme)
         if (options.start or options.stop is not None) and (row is None or row.kept_as != "exchange"):
