@@ -1,4 +1,4 @@
-"""The command in this process: its status, and every octet it wrote."""
+"""Runs of the command in this process, with their exit status and captured output."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from resolver.cli import main
 
 
 class Done(NamedTuple):
-    """What became of one run."""
+    """The exit status and the output of one run."""
 
     status: int
     out: bytes
@@ -22,7 +22,7 @@ class Done(NamedTuple):
 
     @property
     def records(self) -> list[dict[str, Any]]:
-        """Standard output as what `--json` makes it: an object a line, and nothing else."""
+        """Return the JSON objects of standard output, one per line."""
         return records(self.out)
 
     @property
@@ -35,7 +35,7 @@ def records(octets: bytes) -> list[dict[str, Any]]:
 
 
 def resolve(*argv: str, stdin: bytes = b"", folder: Path | None = None) -> Done:
-    """One run in `folder`; `stdin` is what standard input holds."""
+    """Run the command in `folder`; `stdin` is the content of standard input."""
     before = sys.stdin, sys.stdout, sys.stderr
     with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out:
         given.write(stdin)

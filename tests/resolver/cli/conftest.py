@@ -1,4 +1,4 @@
-"""The places that the command is sent to, once for all tests of this folder."""
+"""Fixtures: the servers that the command contacts, started once for all tests of this folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Places]:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty directory, which is where the command is."""
+    """Change to an empty directory and return its path."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("NNTPSERVER", raising=False)
     return tmp_path
@@ -26,7 +26,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(name="at")
 def _at(places: Places, folder: Path) -> dict[str, str]:
-    """Where the URLs of the tables are, `{file}` a directory of this machine among them."""
+    """Return the values for the braces in the URLs of the tables; `{file}` is a local directory."""
     local = folder.parent / f"{folder.name}-served"
     local.mkdir()
     for name, content in (("about.txt", b"of this machine\n"), ("l\r\nies", b""), ("\x1b[31m", b"")):

@@ -1,16 +1,17 @@
-"""What the command promises, as tables: option names, members of records, exit statuses, lines of listings.
+"""The contract of the command as tables: options, JSON members, exit statuses and listings.
 
-A URL is written with the name of its place in braces, see `places`.
+A URL names its server in braces, see `places`.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-#: Option names that mean something in a later version, or nothing at all. None may be taken for another.
+#: Option names that are undefined, or reserved for a later version. The command must not accept them as
+#: another option.
 NOT_THERE = (*("--allow-all", "--insecure", "--jso", "--Json", "---json", "-"),)
 
-#: A document of every scheme that has one, as `cat` gives it.
+#: A document of each scheme that has documents, and the output of `cat` for it.
 DOCUMENTS = {
     "{ftp}/pub/a.txt": b"line one\nline two\n\nlast line\n",
     "{gopher}/00/about": b"A text of two lines.\r\nThe second one.\r\n",
@@ -20,7 +21,7 @@ DOCUMENTS = {
     "mailto:joe@h.example?subject=hi": b"To: joe@h.example\r\nSubject: hi\r\n\r\n",
 }
 
-#: Options that change nothing about a document of any scheme, a handful at a time.
+#: Groups of options that do not change a document of any scheme.
 WISHES = (
     [
         "--max-size",
@@ -58,7 +59,7 @@ WISHES = (
 
 ABOUT = "A text of two lines.\nThe second one.\n"
 
-#: Arguments; what they make the command send, as the trace has it; and what it shows.
+#: Arguments: text of the trace that shows the request, and standard output.
 ANSWERS = {
     ("ls", "--search", "a b", "{gopher}/77/find"): (r"C: 7/find\ta b\r\n", "Result for a b\n"),
     ("ls", "--search", "ferry", "{wais}/demo"): ("ferry", "Quay notes\nMenu of the café\n"),
@@ -108,7 +109,7 @@ ANSWERS = {
 
 HOST = frozenset({"user", "password", "host", "port", "default_port"})
 
-#: What `parse --json` prints for a scheme, beside what it prints for all.
+#: Members that `parse --json` prints for a scheme, in addition to COMMON.
 COMPONENTS = {
     "ftp://h.example/": {*HOST, "cwds", "name", "typecode"},
     "ftps://h.example/": {*HOST, "cwds", "name", "typecode"},
@@ -159,7 +160,8 @@ OUTCOME = (
     ),
 )
 PROOFS = frozenset({"length", "digest", "final-reply", "close-notify", "terminator"})
-#: What a ledger tells, a kind of failure in it, and one of those that are left.
+#: Members of the JSON records of `bulk` and `ledger`. LEDGER_FAILURE is a kind of failure, LEFT an unfinished
+#: request.
 BULK = ("requests", "hosts", "slices", "done", "skipped", "failed", "refused", "bytes", "seconds", "exit")
 BULK_PLAN = ("requests", "hosts", "slices", "bound", "bound_by", "each", "expected", "largest", "histogram")
 BULK_PROGRESS = ("event", "requests", "hosts", "ended", "counts", "bytes", "under_way", "threads")
@@ -195,8 +197,10 @@ SCHEME = ("scheme", "default_port", "names", "origin")
 
 
 class End(NamedTuple):
-    """How a retrieval ends: `cat` or `get` of the URL, with these options; `code` is the class of the error,
-    `rule` the rule that refused."""
+    """The expected end of a retrieval: `cat` or `get` of the URL with these options.
+
+    `code` is the class of the error, `rule` the rule that refused the URL.
+    """
 
     status: int
     url: str
@@ -261,7 +265,7 @@ ENDS = (
     End(15, "gopher://h.example/hURL:http://h.example/", "Refused", "S10", verb="get"),
 )
 
-#: What `ls` shows, for people.
+#: Names in the text output of `ls`.
 LISTINGS = {
     "{ftp}/pub/": ["a.bin", "a.txt", "bare-cr.txt", "crlf.txt", "empty", "empty.bin", "large.bin", "names"],
     "{gopher}/1/with%20space": [],
@@ -272,7 +276,7 @@ LISTINGS = {
     "{file}/": ["about.txt", "l\\x0d\\x0aies", "\x1b[31m"],
 }
 
-#: What `cat` shows of what has no octets of its own.
+#: URLs without a body, and the output of `cat` for each.
 SHOWN = {
     "gopher://h.example/hURL:http://www.example/a": b"http://www.example/a\n",
     "gopher://h.example/8guest": b"telnet://guest@h.example:70/\n",
@@ -280,7 +284,7 @@ SHOWN = {
     "mailto:joe@h.example?subject=hi%20there": b"To: joe@h.example\r\nSubject: hi there\r\n\r\n",
 }
 
-#: Arguments, and what standard error says: every line of it, what stands in braces filled in.
+#: Arguments, and all lines of standard error; the values in braces are filled in.
 MESSAGES = {
     ("cat", "http://h.example/a b"): [
         "resolve: http://h.example/a b: not a URL: bad-char: character not allowed in URLs, at position 18:"
@@ -355,7 +359,8 @@ MESSAGES = {
     ],
 }  # fmt: skip
 
-#: A password in every place where one may be by mistake or by leave; and what standard input holds.
+#: Command lines with a password in each place where a password can occur, by mistake or by permission.
+#: SECRET_LIST is standard input.
 SECRETS = (
     ("info", "--json", "http://u:s3cret@127.0.0.1:25/"),
     ("cat", "-v", "ftp://u:s3cret@127.0.0.1:25/"),

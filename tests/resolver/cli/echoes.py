@@ -1,6 +1,6 @@
-"""Servers that repeat every secret they are told, in each place where a server has words of its own (S17).
+"""Servers that repeat each secret they receive, in each place where a server chooses the text (S17).
 
-The bodies of these servers hold no secret: the octets of a body are the user's own and are never masked.
+The bodies of these servers contain no secret: a body belongs to the user and is never masked.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PROXY_PASSWORD = "pr0xy-sesame"
 PROXY_BASIC = b64encode(f"{USER}:{PROXY_PASSWORD}".encode()).decode()
 TYPED = "typed-sesame"
 
-#: For each login the options of the command, and the secrets that are sent for it.
+#: Options of the command for each login, and the secrets that they send.
 _KEYS = ("-H", f"X-Api-Key: {API_KEY}", "-H", f"Cookie: sid={COOKIE}; other={SECOND_COOKIE}")
 KEY_SECRETS = (API_KEY, COOKIE, SECOND_COOKIE)
 LOGINS = {
@@ -117,9 +117,11 @@ _NNTP = replace(
 
 @dataclass(frozen=True)
 class Echoes:
-    """Where the servers are: URLs without a path, with a login where the server has one; `bearer` is `basic`
-    without,
-    `locked_nntp` denies all that it is asked."""
+    """The URLs of the servers, without a path.
+
+    A URL has a login if its server requires a login. `bearer` is `basic` without the login. `locked_nntp`
+    denies every request.
+    """
 
     basic: str
     bearer: str
@@ -152,17 +154,17 @@ async def _start(nursery: trio.Nursery) -> Echoes:
 
 
 async def _attend(attend: Attend, stream: trio.SocketStream) -> None:
-    with suppress(trio.BrokenResourceError):  # the client may leave at any time
+    with suppress(trio.BrokenResourceError):  # the client may disconnect at any time
         await attend(stream)
 
 
 async def _attend_as(parrot: Parrot, stream: trio.SocketStream) -> None:
-    """Repeat what was heard on this connection alone."""
+    """Repeat only the bytes received on this connection."""
     await attend_parrot(parrot, [], stream)
 
 
 async def _attend_proxy(stream: trio.SocketStream) -> None:
-    """An http proxy that wants a login, and answers for every server."""
+    """Serve as an HTTP proxy that requires a login and answers for every server."""
     async with stream:
         head = b""
         while octets := await stream.receive_some():
@@ -174,7 +176,7 @@ async def _attend_proxy(stream: trio.SocketStream) -> None:
 
 
 async def _attend_terminal(stream: trio.SocketStream) -> None:
-    """A login that repeats in its prompt what was typed."""
+    """Serve a login whose prompt repeats the typed text."""
     async with stream:
         await stream.send_all(b"login: ")
         await stream.receive_some()
@@ -183,6 +185,6 @@ async def _attend_terminal(stream: trio.SocketStream) -> None:
 
 @contextmanager
 def echoes() -> Iterator[Echoes]:
-    """The servers, on a loop in another thread."""
+    """Run the servers on a loop in another thread."""
     with in_thread(_start) as found:
         yield found

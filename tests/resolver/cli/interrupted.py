@@ -1,4 +1,4 @@
-"""`resolve bulk` on a cluster of this machine, interrupted at a moment that a test names."""
+"""`resolve bulk` on a local cluster, interrupted at the moment that the first argument names."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from resolver.cli.targets import targets
 
 
 def interrupt() -> None:
-    os.killpg(0, signal.SIGINT)  # as a terminal does it
+    os.killpg(0, signal.SIGINT)  # a terminal signals the process group, too
 
 
 def first(owner: object, name: str, times: int) -> None:
-    """It is interrupted before it does that."""
+    """Send the interrupt `times` times before the method runs."""
     real = getattr(owner, name)
 
     async def sends(self: object, *args: Any, **more: Any) -> object:
@@ -37,7 +37,7 @@ def as_a_list_is_read() -> None:
     vars(resolver.cli.bulk)["targets"] = interrupted
 
 
-#: Of a class of Dask's, what it does first, and how often the interrupt comes.
+#: The class of Dask, the method that is interrupted before it runs, and the number of interrupts.
 MOMENTS = {
     "as the scheduler starts": ("Scheduler", "start_unsafe", 1),
     "as a worker starts": ("nanny.WorkerProcess", "start", 1),

@@ -1,6 +1,6 @@
-"""Somewhere to go: every mock server, peers that say one thing, and a port where nobody listens.
+"""Servers for the command: every mock server, peers with one fixed reply, and a closed port.
 
-They run on a loop in a thread of their own, so that the command can run on one of its own in the main thread.
+They run on a loop in another thread, so that the command can run its own loop in the main thread.
 """
 
 from __future__ import annotations
@@ -35,8 +35,10 @@ Places = Mapping[str, str]
 
 
 class Says(NamedTuple):
-    """A peer for URLs of `scheme`: what it says, `first` or once it has heard something, and that it then
-    stays `silent` where others leave."""
+    """A peer for URLs of `scheme` that sends the reply `words` and closes the connection.
+
+    The peer sends the reply `first` or after it received data. A `silent` peer does not close the connection.
+    """
 
     scheme: str
     words: bytes
@@ -45,11 +47,11 @@ class Says(NamedTuple):
 
 
 def answer(head: str, body: str = "") -> Says:
-    """An http server that knows one answer."""
+    """Return an HTTP server with one fixed response."""
     return Says("http", f"HTTP/1.1 {head}\r\nConnection: close\r\n\r\n{body}".encode())
 
 
-#: By the name that URLs of the tables have for them.
+#: Peers by the name that the URLs of the tables use.
 PEERS: Mapping[str, Says] = {
     "ftp_later": Says("ftp", b"421 not now\r\n", first=True),
     "ftp_never": Says("ftp", b"530 never\r\n", first=True),
@@ -91,7 +93,7 @@ PEERS: Mapping[str, Says] = {
 }
 
 
-#: What is named by its directory alone, and something that is not.
+#: Pages whose path is a directory, and a page whose path has a file name.
 DIRECTORIES: Mapping[str, Page] = {
     "/": Page(b"<p>hello</p>\n", media_type="text/html; charset=utf-8"),
     "/deep/": Page(b"{}", media_type="Application/JSON"),
@@ -104,7 +106,7 @@ DIRECTORIES: Mapping[str, Page] = {
 
 
 class Echo:
-    """What came in the field Cookie is the answer."""
+    """A guard that returns the request's field Cookie as the body."""
 
     def answer(self, request: Request, page: Page) -> Page:
         return replace(page, content="".join(request.values("cookie")).encode())
@@ -114,7 +116,7 @@ COOKIES: Mapping[str, Page] = {"/set": Page(headers=(("Set-Cookie", "c=sekret; P
 
 
 class Here:
-    """`{here}` in a page is the URL of its server."""
+    """A guard that replaces `{here}` in a page by the URL of its server."""
 
     def answer(self, request: Request, page: Page) -> Page:
         here = b"http://" + "".join(request.values("host")).encode()
@@ -137,7 +139,7 @@ _METALINK = f"""<?xml version="1.0"?>
 _INDEX = b"""<title>Index of /t/</title><h1>Index of /t/</h1><hr><pre><a href="../">../</a>
 <a href="a.txt">a.txt</a>  09-Sep-2001 01:46  1
 </pre><hr>"""
-#: Lists, and what they are of.
+#: Lists, and the files that they name.
 LISTS: Mapping[str, Page] = {
     "/t/": Page(_INDEX, "text/html"),
     "/t/a.txt": Page(b"a"),
@@ -205,7 +207,7 @@ async def _start_all(nursery: trio.Nursery, folder: Path) -> dict[str, str]:
 
 @contextmanager
 def all_places(folder: Path) -> Iterator[Places]:
-    """Every place by its name, as a URL without a path; `closed` is one where nobody listens."""
+    """Yield the URL of each server by name, without a path; `closed` is a port without a listener."""
     with in_thread(partial(_start_all, folder=folder)) as places, socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         places["closed"] = f"http://127.0.0.1:{bound.getsockname()[1]}"
@@ -214,7 +216,7 @@ def all_places(folder: Path) -> Iterator[Places]:
 
 @contextmanager
 def in_thread(start: Callable[[trio.Nursery], Awaitable[T]]) -> Iterator[T]:
-    """What `start` starts, on a loop in another thread."""
+    """Run `start` on a loop in another thread and yield its result."""
     started: queue.SimpleQueue[tuple[T, trio.CancelScope, trio.lowlevel.TrioToken]] = queue.SimpleQueue()
 
     async def run() -> None:

@@ -1,5 +1,7 @@
-"""What pywb gives for URLs out of the collection `x` of this directory: a JSON object each. It runs in pywb's
-own environment, where nothing of ours is."""
+"""Print the responses of pywb for URLs of the collection `x` in this directory, a JSON object each.
+
+The script runs in pywb's own environment, which does not contain this project.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ import json
 import sys
 
 if __name__ == "__main__":
-    importlib.import_module("gevent.monkey").patch_all()  # before anything else that waits
+    importlib.import_module("gevent.monkey").patch_all()  # before all other imports that wait
     app = importlib.import_module("pywb.apps.frontendapp").FrontEndApp(config_file=None, custom_config={})
     client = importlib.import_module("werkzeug.test").Client(app)
     for url in sys.argv[1:]:

@@ -1,4 +1,4 @@
-"""An http server whose octets a test lets out one by one: nothing comes that nobody asked for."""
+"""An HTTP server that sends only the bytes that a test releases."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from fixtures.http.request import parse_head
 
 @dataclass
 class Object:
-    """What is at one path: as much of it goes out as `level` says. A try that asks for the middle gets it."""
+    """The object at one path, of which the server sends the first `level` bytes.
+
+    A range request receives the object from its offset on.
+    """
 
     size: int
     told: bool = True
@@ -23,7 +26,7 @@ class Object:
 
 
 class Tap:
-    """`connections` counts by path."""
+    """A server of objects by path; `connections` counts the connections of each path."""
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -31,19 +34,19 @@ class Tap:
         self.connections: dict[str, int] = defaultdict(int)
 
     def put(self, path: str, size: int, *, told: bool = True) -> str:
-        """A new object, of which nothing goes out yet; its URL."""
+        """Add an object without released bytes and return its URL."""
         self.objects[path] = Object(size, told)
         return f"http://127.0.0.1:{self.port}{path}"
 
     def give(self, path: str, level: int | None = None) -> None:
-        """Let go out what is missing up to there, or all."""
+        """Release the bytes up to `level`, or all bytes."""
         found = self.objects[path]
         found.level = found.size if level is None else level
         found.more.set()
         found.more = trio.Event()
 
     def cut(self, path: str) -> None:
-        """End the connection where the octets stand."""
+        """Close the connection after the bytes sent so far."""
         self.objects[path].ends_at = self.objects[path].level
         self.give(path, self.objects[path].level)
 
@@ -78,7 +81,7 @@ class Tap:
             if sent >= found.level:
                 await found.more.wait()
                 continue
-            level = found.level  # which may rise while these octets go out
+            level = found.level  # may rise during the send
             await stream.send_all(bytes(level - sent))
             sent = level
 

@@ -1,4 +1,4 @@
-"""A terminal for the command: a real one for its side, and on ours a screen that shows what a person sees."""
+"""A terminal for the command: a pseudo-terminal, and an emulated screen that shows its output."""
 
 from __future__ import annotations
 
@@ -24,8 +24,11 @@ CHECKOUT = Path(__file__).parents[3]
 
 
 class Screen(pyte.Screen):
-    """One that, if it `folds`, is made narrower as most terminals of today do it: what has no room in its
-    line goes on in the next one, and the cursor stays at its letter. Others cut lines off."""
+    """A screen that, if it `folds`, wraps its lines when it becomes narrower.
+
+    Most current terminals do this: the rest of a long line moves to the next row, and the cursor stays at its
+    character. Other terminals truncate the line.
+    """
 
     folds = False
 
@@ -54,7 +57,7 @@ class Screen(pyte.Screen):
 
 
 class Terminal:
-    """`screen` is what is seen, `octets` all that came."""
+    """A pseudo-terminal: `screen` is its display, `octets` are all bytes it received."""
 
     def __init__(self, columns: int, lines: int = 24, *, folds: bool = False) -> None:
         self.master, self.slave = pty.openpty()
@@ -66,7 +69,7 @@ class Terminal:
 
     @property
     def settings(self) -> list[object]:
-        """As `tcgetattr` has them at this moment."""
+        """Return the current result of `tcgetattr`."""
         return termios.tcgetattr(self.slave)
 
     def type(self, octets: bytes) -> None:
@@ -74,12 +77,12 @@ class Terminal:
 
     @property
     def unread(self) -> int:
-        """Octets that were typed, and that nobody has read."""
+        """Return the number of typed bytes that no process has read."""
         answer = fcntl.ioctl(self.slave, termios.FIONREAD, b"\0\0\0\0")
         return int.from_bytes(answer, sys.byteorder)
 
     def resize(self, columns: int) -> None:
-        """As by the mouse: the terminal is another at once, and the program is told."""
+        """Resize the screen and notify the program, as a window manager does."""
         self.screen.resize(columns=columns)
         self._set_size()
 
@@ -89,11 +92,11 @@ class Terminal:
 
     @property
     def rows(self) -> list[str]:
-        """What is on it, without empty rows."""
+        """Return the rows of the screen that are not empty."""
         return [row.rstrip() for row in self.screen.display if row.strip()]
 
     async def until(self, seen: Callable[[list[str]], bool]) -> list[str]:
-        """Watch until it shows what is waited for."""
+        """Read output until `seen` accepts the rows; return the rows."""
         while self._is_being_drawn or not seen(self.rows):
             await trio.lowlevel.wait_readable(self.master)
             self._read()
@@ -101,16 +104,16 @@ class Terminal:
 
     @property
     def _is_being_drawn(self) -> bool:
-        """Is only some of what was drawn at once here?"""
+        """Return whether only a part of the latest drawing has arrived."""
         begun = self.octets.rfind(b"\x1b[?7l")
         return begun >= 0 and not re.search(rb"\x1b\[\?7h\x1b\[([0-9]+F|G)", self.octets[begun:])
 
     async def watch(self) -> None:
-        """See all that comes: a terminal that is not read from stops who writes."""
+        """Read all output: a terminal that is not read blocks the writer."""
         await self.until(lambda rows: False)
 
     def catch_up(self) -> None:
-        """See what is there: whoever wrote it has ended."""
+        """Read the remaining output of a writer that has ended."""
         os.write(self.slave, b"\0")
         while not self.octets.endswith(b"\0"):
             self._read()
@@ -122,14 +125,14 @@ class Terminal:
 
 
 class Command:
-    """The command on a terminal."""
+    """A run of the command on a terminal."""
 
     def __init__(self, process: Begun, terminal: Terminal) -> None:
         self.process = process
         self.terminal = terminal
 
     async def status(self) -> int:
-        """Its exit status, once it has ended and all is on the screen."""
+        """Return the exit status after the command has ended and the screen shows all output."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.terminal.watch)
             status = await self.process.wait()
@@ -148,9 +151,11 @@ async def on_terminal(
     typed: bool = False,
     ignored: Collection[int] = (),
 ) -> AsyncIterator[Command]:
-    """`resolve` in `folder` with a terminal of its own for standard error, and for the rest what it is not
-    given; what is `typed` at it is standard input. It is begun with those signals `ignored`, and killed on
-    leaving, if it has not ended."""
+    """Start `resolve` in `folder` with a terminal as standard error, and kill it on exit.
+
+    Standard output is the terminal unless `stdout` is given. Standard input is the terminal if `typed`,
+    otherwise /dev/null. The process starts with the signals `ignored`.
+    """
     kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "LINES")}
     environment = {**kept, "TERM": "xterm-256color", "PYTHONPATH": str(CHECKOUT), **(variables or {})}
     slave = terminal.slave
@@ -168,10 +173,11 @@ async def on_terminal(
             os.close(terminal.slave)
 
 
-#: What may come to a terminal: text, line ends, colours, and what draws below it.
+#: Bytes that the command may send to a terminal: text, line ends, colors, and the sequences that draw the
+#: progress below the text.
 _HARMLESS = re.compile(rb"[^\0-\x08\x0b\x0c\x0e-\x1f\x7f]|\x1b\[[0-9;]*m|\x1b\[(\?7[lh]|[GJK]|[0-9]+F)")
 
 
 def drives(octets: bytes) -> bytes:
-    """What of these octets would drive a terminal that must not."""
+    """Return the bytes that the command must not send to a terminal."""
     return _HARMLESS.sub(b"", octets.rstrip(b"\0"))

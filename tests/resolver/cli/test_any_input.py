@@ -1,6 +1,6 @@
-"""Any words, any lists, any places for files: a status of the table and no traceback.
+"""Random arguments, lists and file paths: the exit status is a documented one, without a traceback.
 
-Nothing here reaches further than a closed port of this machine. `RESOLVE_TESTS=full` tries many more.
+The tests contact only a closed port of this machine. `RESOLVE_TESTS=full` runs many more cases.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from tests.resolver.cli.places import Places
 from tests.sampled import FULL
 
 STATUSES = frozenset({*range(16), 130, 141, 143})
-#: But what serves until it is stopped, and what starts processes (`tests/resolver/cli/test_bulk.py`).
+#: All commands except those that run until they are stopped, and those that start processes
+#: (`tests/resolver/cli/test_bulk.py`).
 ENDING = [verb for verb in VERBS if verb not in ("serve", "open", "bulk")]
 FLAGS = [flag for row in rows() for flag in row.flags]
 VALUES = (
@@ -105,7 +106,7 @@ URLS = (
 
 
 def words(source: random.Random, names: dict[str, str]) -> list[str]:
-    """A command line as nobody would write it."""
+    """Return a random command line."""
     found = [source.choice([*ENDING, "GET", "", "-q"])] if source.random() < 0.8 else []
     for _ in range(source.randrange(5)):
         match source.randrange(10):
@@ -174,9 +175,9 @@ def test_any_list(names: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("exists", ["fail", "resume", "skip", "newer", "replace", "rename"])
 def test_any_place_for_a_file(exists: str, names: dict[str, str], folder: Path) -> None:
-    """What has the name stays, unless it is a file and may be replaced."""
+    """An existing entry stays unless it is a file that may be replaced."""
     os.mkfifo(folder / "pipe")
-    reader = os.open(folder / "pipe", os.O_RDWR)  # else it would be waited for
+    reader = os.open(folder / "pipe", os.O_RDWR)  # a FIFO without a reader blocks the writer
     (folder / "folder").mkdir()
     (folder / "nowhere").symlink_to("no/such/thing")
     with socket.socket(socket.AF_UNIX) as bound:

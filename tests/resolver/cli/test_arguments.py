@@ -1,4 +1,4 @@
-"""The command line: what is taken, what is refused with status 2."""
+"""The command line: accepted arguments, and usage errors with status 2."""
 
 import os
 from collections.abc import Callable
@@ -28,7 +28,8 @@ def test_verb_may_be_left_out() -> None:
     [
         (["-q", "cat", "gopher://h.example/"], "cat", ("gopher://h.example/",)),
         (["--max-size", "2k", "ls", "-q", "gopher://h.example/"], "ls", ("gopher://h.example/",)),
-        (["-O", "ls", "gopher://h.example/"], "get", ("gopher://h.example/",)),  # a value, no verb
+        # the value of -O, not a command
+        (["-O", "ls", "gopher://h.example/"], "get", ("gopher://h.example/",)),
         (["gopher://h.example/", "ls"], "get", ("gopher://h.example/", "ls")),
         (["cat", "cat"], "cat", ("cat",)),
         (["cat", "--", "-x:", "--"], "cat", ("-x:", "--")),
@@ -94,10 +95,10 @@ def test_limits_by_name() -> None:
         ["x:", "-O", ""],
         ["x:", "-d", ""],
         ["x:", "-i", ""],
-        ["x:", "--cacert", ""],  # as a variable of a script that was never set: no other trust for that
+        ["x:", "--cacert", ""],  # an unset variable of a script: the default trust must not apply
         ["x:", "--referrer", "nonsense"],
         ["x:", "--gateway", "x foo=http://h.example/"],
-        ["x:", "--gateway", "ftp=http://h.example/"],  # or the person would believe that it goes there
+        ["x:", "--gateway", "ftp=http://h.example/"],  # the user would expect ftp URLs to go to the gateway
         ["x:", "--gateway", "x-foo=nonsense"],
         ["x:", "--gateway", "x-foo="],
         ["cat", "x:", "-O", "file"],
@@ -106,7 +107,7 @@ def test_limits_by_name() -> None:
         ["x:", "-O--"],
         ["x:", "--user=--"],
         ["x:", "--trace", "a\0b"],
-        ["x:", "--max"],  # no abbreviations: a new option must never change what an old script means
+        ["x:", "--max"],  # no abbreviations: a new option must not change the meaning of an old script
     ],
 )
 def test_usage_errors(argv: list[str], capfd: pytest.CaptureFixture[str]) -> None:
@@ -127,7 +128,7 @@ def test_usage_errors(argv: list[str], capfd: pytest.CaptureFixture[str]) -> Non
 async def test_a_mistyped_verb_fetches_nothing(
     words: list[str], meant: bytes, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
-    """`get` of the rest would put a file where somebody wanted a look."""
+    """`get` of the remaining URL would write a file although the user asked for another command."""
     server = await serve(nursery)
     done = await trio.to_thread.run_sync(partial(resolve, *words, server.url("/data"), folder=tmp_path))
     assert (done.status, done.out) == (2, b"")

@@ -1,4 +1,4 @@
-"""`resolve open` of what a browser shows: the window that runs, and the one that is begun."""
+"""`resolve open` of URLs for the web UI: in a running instance, and in a new instance."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ENTRY = re.compile(r"http://127\.0\.0\.1:([0-9]+)/enter\?t=[\w-]{43}")
 
 @pytest.fixture(name="own")
 def _own(tmp_path: Path) -> dict[str, str]:
-    """An environment in which no browser is found, and no window of others."""
+    """Return an environment without a browser and without a running web UI."""
     known = {name: text for name, text in environment().items() if name not in ("DISPLAY", "WAYLAND_DISPLAY")}
     return {**known, "XDG_RUNTIME_DIR": str(tmp_path), "PATH": "/no/such", "TERM": "", "BROWSER": ""}
 
@@ -61,7 +61,7 @@ def leads_to(address: str) -> str:
 
 
 class ShownBrowser:
-    """A browser that tells its command line and ends; `words` are for `BROWSER`."""
+    """A browser that reports its command line and ends; `words` is the value of `BROWSER`."""
 
     def __init__(self, folder: Path) -> None:
         os.mkfifo(folder / "shown")
@@ -72,7 +72,7 @@ class ShownBrowser:
         self.words = f"{script} %s"
 
     def address(self) -> str:
-        """Where the page leads that it was started with, which its owner alone may read."""
+        """Return the target of the redirect page, which only its owner can read."""
         assert select([self._told], [], [], HANG)[0]
         said = os.read(self._told, 65_536).decode().strip()
         assert (said[:8], "/enter" in said) == ("file:///", False)
@@ -116,7 +116,7 @@ def test_browser_without_a_folder_for_its_page_is_not_started(
 def test_what_is_opened_goes_to_the_window_that_runs(
     own: dict[str, str], shown: ShownBrowser, tmp_path: Path
 ) -> None:
-    """The browser is told a way in and not the URL, which whoever sees processes would read."""
+    """The browser's command line has an entry address and not the URL: other users can list processes."""
     with program(own, "serve") as window:
         first = entry_of(window)
         place = json.loads((tmp_path / "resolve" / "serve.json").read_text())
@@ -144,7 +144,7 @@ def test_what_is_opened_goes_to_the_window_that_runs(
 
 @pytest.mark.parametrize("killed", [False, True])
 def test_where_none_runs_one_is_begun(killed: bool, own: dict[str, str], tmp_path: Path) -> None:
-    """Also where one was killed, and its file is there."""
+    """A killed instance leaves its serve.json behind."""
     if killed:
         with program(own, "serve") as gone:
             entry_of(gone)
@@ -163,7 +163,7 @@ def test_where_none_runs_one_is_begun(killed: bool, own: dict[str, str], tmp_pat
 
 
 def start_page(entry: re.Match[str]) -> str:
-    """What a browser that came in there sees first."""
+    """Return the first page that a browser sees after the entry address."""
     with urlopen(entry[0], timeout=HANG) as entered:
         cookie = entered.headers["Set-Cookie"].partition(";")[0]
     asked = Request(f"http://127.0.0.1:{entry[1]}/", headers={**OWN, "Cookie": cookie})
@@ -187,7 +187,7 @@ def test_an_archive_has_a_window_of_its_own(verb: str, own: dict[str, str], tmp_
             status, _, err = opened.ended()
         assert (status, "serving until" in err) == (143, verb == "open")
         place = json.loads((tmp_path / "resolve" / "serve.json").read_text())
-        assert place["process"] == window.pid  # it is not found in place of this one
+        assert place["process"] == window.pid  # the new instance has not replaced the registered instance
 
 
 def test_what_nobody_chose_is_judged_before() -> None:

@@ -1,4 +1,4 @@
-"""`resolve bulk`: what the run is told, here; and runs over processes of this machine, as people do them."""
+"""`resolve bulk`: the settings of the run with a stub, and runs on processes of this machine."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ENDED = BulkSummary(7, 3, 2, 4, 1, 1, 1, 2_048, 1.5, 8)
 
 
 class Told:
-    """What `resolver.bulk.run` is called with, in its place."""
+    """A stub for `resolver.bulk.run` that records its arguments."""
 
     def __init__(self, summary: BulkSummary = ENDED, *progress: BulkProgress) -> None:
         self.requests: list[SaveRequest] = []
@@ -65,7 +65,7 @@ def _told(monkeypatch: pytest.MonkeyPatch) -> Told:
 
 def put_in_place(told: Told, monkeypatch: pytest.MonkeyPatch) -> Told:
     monkeypatch.setattr(resolver.bulk, "run", told.run)
-    clusters = ModuleType("resolver.cli.cluster")  # the real one brings Dask
+    clusters = ModuleType("resolver.cli.cluster")  # the real module imports Dask
     vars(clusters)["client_of"] = told.client_of
     monkeypatch.setitem(sys.modules, clusters.__name__, clusters)
     return told
@@ -191,7 +191,7 @@ def test_a_list_that_cannot_be_read_counts(folder: Path, monkeypatch: pytest.Mon
     assert resolve("bulk", "no-such-file", "--out", "x").status == 3
 
 
-# ---- what workers get
+# ---- the settings of workers
 
 
 def command_settings(*words: str, carried: PickledSecrets | None = None) -> dict[str, Any]:
@@ -220,8 +220,8 @@ async def test_logins_go_along_to_the_places_that_a_list_names() -> None:
     assert carried.left_behind == 2
     request = pickle.loads(pickle.dumps(command_settings(carried=carried)))["credentials"]
     assert await request("ftp", "h.example", 21, None) == Credentials(b"me", b"secret")
-    assert await request("ftp", "h.example", 2121, None) is None  # nobody named it
-    assert await request("ftp", "asks.example", 21, b"joe") is None  # and nobody is asked
+    assert await request("ftp", "h.example", 2121, None) is None  # a port that no URL of the list names
+    assert await request("ftp", "asks.example", 21, b"joe") is None  # no prompt for a password
     assert await request("ftp", "runs.example", 21, None) is None
 
 
@@ -250,7 +250,7 @@ def test_logins_go_where_nobody_else_reads_them(
         assert told.settings["credentials"].__self__.has_any == (scheduler != "h:1")
 
 
-# ---- how far it is
+# ---- progress
 
 
 @pytest.mark.parametrize(
@@ -337,7 +337,7 @@ def test_a_dry_run_says_what_it_would_come_to(told: Told, folder: Path) -> None:
     assert record["expected"][0].keys() == {"workers", "seconds"}
 
 
-# ---- what is not there
+# ---- missing packages
 
 
 def test_without_the_extra_it_says_what_to_install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -362,7 +362,7 @@ print(sorted({"dask", "distributed", "fsspec", "pyarrow"} & sys.modules.keys()))
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-# ---- real ones
+# ---- real clusters
 
 
 def begun(*words: str, folder: Path) -> Program:
@@ -374,7 +374,7 @@ CHECKOUT = Path(__file__).parents[3]
 
 
 def test_a_cluster_of_this_machine(at: dict[str, str], folder: Path) -> None:
-    """And in the long form once more, when all is there, as `tests.bulk` has it without the command."""
+    """`RESOLVE_TESTS=full` repeats the run with all files present (`tests.bulk`: without the command)."""
     wanted = [f"{at['http']}/about.txt", f"{at['gopher']}/00/about", f"{at['http']}/none.txt"]
     (folder / "list").write_text("".join(f"{url}\n" for url in wanted))
     for status, counts in ((8, (2, 0, 1)), (8, (0, 2, 1)))[: 2 if FULL else 1]:
@@ -409,14 +409,15 @@ def silent() -> Iterator[socket.socket]:
     ("stop", "status"),
     sampled(
         [
-            (lambda process: os.killpg(process.pid, signal.SIGINT), 130),  # as a terminal does it
+            # a terminal signals the process group
+            (lambda process: os.killpg(process.pid, signal.SIGINT), 130),
             (lambda process: process.terminate(), 143),
         ],
         lambda row: None,
     ),
 )
 def test_a_signal_ends_it(stop: Callable[[Program], None], status: int, folder: Path) -> None:
-    """While a worker waits for a peer that says nothing. One line says so, and no worker says anything."""
+    """A worker waits for a silent peer. One line reports the signal, and the workers print nothing."""
     with silent() as listener:
         port = listener.getsockname()[1]
         (folder / "list").write_text(f"http://127.0.0.1:{port}/\n")

@@ -1,4 +1,4 @@
-"""The configuration file: what it sets, what wins over it, and what is refused with its file and line."""
+"""The configuration file: its settings, their precedence, and its errors with file and line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.resolver.cli.command import resolve
 
 @pytest.fixture
 def own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the user's own file stands."""
+    """Return the path of the user's configuration file."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
     (folder / "config" / "resolve").mkdir(parents=True)
     return folder / "config" / "resolve" / "config.toml"
@@ -51,7 +51,7 @@ def test_a_file_gives_options_their_defaults(own: Path) -> None:
     ("argv", "expected"),
     [
         (["--tries", "4"], (4, [70])),
-        (["--tries", "5"], (5, [70])),  # which is what it is where nobody says anything
+        (["--tries", "5"], (5, [70])),  # the default value, too
         (["--allow-port", "25"], (3, [70, 25])),
         (["--config", "none"], (5, [])),
         (["--config=none", "--tries", "7"], (7, [])),
@@ -150,7 +150,7 @@ WRONG = [
     ("[[mirror]]\nprefix='http://h'\nmirrors=[]\n[[mirror]]\nprefx='http://h'\n", 5, "did you mean prefix?"),
     ("[mirror]\nprefix = 'http://h/'\n", 1, "expected [[mirror]] tables"),
     ("mirror = ['http://h/']\n", 1, "expected [[mirror]] tables"),
-    ("['h.example']\nallow_port = [25]\n", 2, "'allow_port'"),  # the policy is not a host's
+    ("['h.example']\nallow_port = [25]\n", 2, "'allow_port'"),  # a host section cannot set the policy
     ("['h.example']\nlimits = 3\n", 2, "a table"),
     ("['h.example']\nlimits = {hops = 'x'}\n", 2, "hops: "),
     ("['h.example']\nuser = 'a'\n['h.example'.limits]\nhopps = 3\n", 4, "did you mean hops?"),
@@ -297,10 +297,11 @@ SECTION = HostSection(user="carl", password="p ss", source="c.toml, line 4")
         ("ftp://H.Example/", ("ftp", "h.example", 21), None, "carl"),
         ("ftp://h.example/", ("ftp", "h.example", 21), "carl", "carl"),
         ("ftp://h.example/", ("ftp", "h.example", 21), "eve", None),
-        ("ftp://h.example/", ("ftp", "h.example", 2121), None, None),  # not the place that was named
+        ("ftp://h.example/", ("ftp", "h.example", 2121), None, None),  # not the port of the URL
         ("ftp://h.example/", ("http", "h.example", 80), None, None),
         ("ftp://h.example/", ("ftp", "x.h.example", 21), None, None),
-        ("ftp://other.example/", ("https", "h.example", 443), None, "carl"),  # where a login is sent to
+        # https is protected: the login may be sent
+        ("ftp://other.example/", ("https", "h.example", 443), None, "carl"),
         ("ftp://other.example/", ("https", "h.example", 8443), None, None),
         ("http://apart.example:8080/", ("http", "apart.example", 8080), None, "dora"),
         ("http://apart.example/", ("http", "apart.example", 80), None, None),
@@ -356,7 +357,7 @@ async def test_a_command_that_gives_no_password_is_told(words: list[str], what: 
 
 
 class InMemory(keyring.backend.KeyringBackend):
-    """A keyring of the library's own kind, with one password."""
+    """A keyring backend that holds one password."""
 
     priority = 1
 
@@ -389,12 +390,12 @@ async def test_the_keyring_of_the_system() -> None:
 
 
 def test_a_start_that_looks_for_it_loads_no_policy() -> None:
-    """`--help` and `parse` look for it, and judge nothing."""
+    """`--help` and `parse` look for the file and check no URL against the policy."""
     program = "import sys, resolver.cli.config; print('resolver.policy.judgement' in sys.modules)"
     assert run_alone(program) == "False\n"
 
 
-# Sections of the configuration for one host: what wins over them, and what `config` tells of them.
+# Host sections of the configuration: their precedence, and the output of `config` for them.
 
 
 ALL = """
@@ -480,7 +481,7 @@ def test_a_section_bounds_its_host_and_no_other(own: Path, at: dict[str, str], f
 
 
 def test_a_section_without_a_login_hides_none(own: Path, at: dict[str, str], folder: Path) -> None:
-    """Neither one of the host, nor one of the netrc file."""
+    """A login of the host in another section or in the netrc file still applies."""
     place = at["http"].removeprefix("http://")
     write(own, f'["127.0.0.1"]\nuser = "user"\npassword = "password"\n["{place}"]\nmax_size = "1k"\n')
     assert resolve("cat", f"{at['http']}/private").status == 0

@@ -1,4 +1,4 @@
-"""How Python searches for what is no longer used: the entry point settles it for its own process alone."""
+"""Garbage collection: the entry point changes its settings only in its own process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ run()
 
 
 def test_in_a_process_of_others_nothing_is_kept_for_ever(tmp_path: Path) -> None:
-    """What they dropped and nobody has looked for yet would stay with what is frozen."""
+    """`gc.freeze` would keep the garbage that the host process has not collected yet."""
     (tmp_path / "a").write_bytes(b"octets")
     before = gc.get_freeze_count()
     assert resolve("cat", f"file://{tmp_path}/a").out == b"octets"

@@ -1,6 +1,7 @@
-"""The contract of the command line, sentence by sentence, against the bundled servers.
+"""The contract of the command line, checked against the bundled servers.
 
-The tables are in `contract`. Signals, and a reader that leaves, are in `tests/faults/test_interruption.py`.
+The tables are in `contract`. Signals and closed output pipes are tested in
+`tests/faults/test_interruption.py`.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def test_members_of_an_entry(url: str, at: dict[str, str]) -> None:
         assert entry["referrer"] is None or len(entry["referrer"]) == 2
     assert {entry["origin"] for entry in done.records} == {"user"}
     if url.startswith(("{ftp}", "{file}", "{nntp}")) and entries:
-        child = entries[-1]  # its name is the same in both
+        child = entries[-1]  # both outputs have the same name
         (alone,) = resolve("info", "-q", "--json", child["url"]).records
         assert (alone["name"], alone["title"]) == (child["name"], child["title"])
     assert {entry["origin"] for entry in entries} <= {"derived"}
@@ -213,7 +214,7 @@ def test_twice_quiet_says_nothing(words: list[str], at: dict[str, str], folder: 
 
 
 def test_a_warning_is_told_once_for_each_url(at: dict[str, str], folder: Path) -> None:
-    """Not for each try, and not for what else is asked about the same URL."""
+    """Retries and other requests for the same URL do not repeat the warning."""
     closed = f"{at['closed'].replace('http:', 'ftp:')}/x"
     patience = ["-t", "4", "--retry-delay", "0.001", "--retry-all"]
     done = resolve("get", *patience, "--allow-server-name", closed, f"{closed}y", closed)
@@ -261,7 +262,7 @@ def test_the_plan_says_how_it_would_end(at: dict[str, str]) -> None:
 
 
 def test_the_plan_says_what_has_to_be_set(at: dict[str, str], folder: Path) -> None:
-    """As the retrieval does, before anything is sent."""
+    """The message is the same as that of the retrieval, before anything is sent."""
     for end in contract.ENDS:
         if end.status == 2:
             done = resolve("explain", *end.options, end.url.format_map(at))
@@ -281,7 +282,7 @@ def test_urls_that_fail_differently(urls: list[str], status: int, at: dict[str, 
     assert resolve("cat", *(url.format_map(at) for url in urls)).status == status
 
 
-# --- what people read
+# --- text output
 
 
 @pytest.mark.parametrize("url", contract.LISTINGS)
@@ -315,7 +316,7 @@ def test_messages(argv: tuple[str, ...], at: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("argv", contract.SECRETS, ids=" ".join)
 def test_a_password_is_not_shown(argv: tuple[str, ...], at: dict[str, str], folder: Path) -> None:
-    """S17, also where the command line makes no sense."""
+    """S17 also holds for invalid command lines."""
     words = [word.format_map(at) for word in argv]
     done = resolve(*words, "--trace", "trace", "--retry-delay", "0.01", stdin=contract.SECRET_LIST)
     written = b"".join(file.read_bytes() for file in folder.iterdir())
@@ -323,14 +324,14 @@ def test_a_password_is_not_shown(argv: tuple[str, ...], at: dict[str, str], fold
     assert done.out + done.err
 
 
-# Verbs and options: what each is for, and what files, names and lists become of it.
+# Commands and options: the purpose of each, and the handling of files, names and lists.
 #
 # The tables are in `contract`.
 
 ABOUT = contract.ABOUT.encode()
 
 
-#: Names that `options` imports for types alone.
+#: Names that `options` imports only for types.
 _TYPES = {"Checksum": Checksum, "Exists": Exists, "Origin": Origin, "PolicyName": Name, "Sync": Sync}
 
 
@@ -360,7 +361,7 @@ def test_command_options_field_has_type_of_row(row: Option) -> None:
 def test_names_that_are_no_options(folder: Path) -> None:
     for name in contract.NOT_THERE:
         done = resolve("cat", name, "file:///etc/hostname")
-        if name == "-":  # no option: a word that is no URL
+        if name == "-":  # an argument that is not a URL, not an option
             assert done.status == 12
             continue
         assert (done.status, done.out) == (2, b""), name
@@ -459,7 +460,7 @@ def test_standard_output_is_no_file(at: dict[str, str], folder: Path) -> None:
     [
         ("fail", 3, "failed", b"mine", "about.txt"),
         ("skip", 0, "skipped", b"mine", "about.txt"),
-        ("newer", 0, "skipped", b"mine", "about.txt"),  # it is of 1994
+        ("newer", 0, "skipped", b"mine", "about.txt"),  # the server's file is from 1994
         ("replace", 0, "done", ABOUT, "about.txt"),
         ("rename", 0, "done", ABOUT, "about.2.txt"),
         ("resume", 0, "done", ABOUT, "about.txt"),
@@ -484,7 +485,7 @@ def test_when_files_get_to_the_disk(
     synced: list[int] = []
     monkeypatch.setattr(os, "fsync", synced.append)
     assert resolve("get", "-q", *how, f"{at['http']}/about.txt").status == 0
-    assert len(synced) == times + (how == ("--sync", "always"))  # and its directory
+    assert len(synced) == times + (how == ("--sync", "always"))  # the directory is synced, too
     assert (folder / "about.txt").read_bytes() == ABOUT
 
 

@@ -1,4 +1,4 @@
-"""A run that is out of descriptors does less at once, says so once, and ends well."""
+"""A run without free descriptors reduces its concurrency, warns once, and succeeds."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""No output holds a secret, whatever a server repeats of what it was told (S17): all outputs, for each scheme
-that sends secrets."""
+"""Outputs contain no secret, even if a server repeats all bytes it received (S17).
+
+The tests cover all outputs for each scheme that sends secrets.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ OFFLINE = (
     ("warc", "ls", "--json", ARCHIVE),
     ("warc", "check", ARCHIVE),
 )
-#: Pages of which the gate has these alone.
+#: Pages of the quick run; the full run tests the other pages, too.
 FIRST = ("whole", "typed", "moved", "gone")
 PAGES = (
     *FIRST,
@@ -66,7 +68,7 @@ def log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
 
 
 def run_all(url: str, *options: str) -> dict[str, bytes]:
-    """Run each command for the URL, and each for the files that this leaves; return what was printed."""
+    """Run each command for the URL and for the files that these runs write; return the printed bytes."""
     os.makedirs("out", exist_ok=True)
     given = ("--allow-password", "-t", "2", "--retry-delay", "0.001", *options, url)
     online = [(*(word.format(url=url) for word in words), *given) for words in ONLINE]
@@ -84,7 +86,7 @@ def outputs_of(done: Done, name: str = "") -> dict[str, bytes]:
 
 
 def outputs_below(folder: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield the name and the content of each file below the folder, compressed ones unpacked."""
+    """Yield the name and the decompressed content of each file below the folder."""
     for path in folder.rglob("*"):
         if path.is_file():
             octets = path.read_bytes()
@@ -95,7 +97,7 @@ def outputs_below(folder: Path) -> Iterator[tuple[str, bytes]]:
 def check_masked(
     secrets: Sequence[str], printed: dict[str, bytes], folder: Path, log: str, url: str = ""
 ) -> None:
-    """Assert that no secret is in any output. The list of what is left has the `url` as it was given."""
+    """Assert that no output contains a secret; the list of unfinished URLs contains `url` as given."""
     told = {**printed, **dict(outputs_below(folder)), "log": log.encode()}
     told |= {"out/failed": told.get("out/failed", b"").replace(url.encode(), b"")} if url else {}
     shown = {
@@ -140,7 +142,7 @@ def test_outputs_of_a_proxy_that_repeats_its_login_are_masked(
 def test_outputs_of_telnet_that_repeats_what_was_typed_are_masked(
     echo: Echoes, folder: Path, log: pytest.LogCaptureFixture
 ) -> None:
-    """Standard output is the session itself."""
+    """Standard output is the session, which is not masked."""
     os.makedirs("out")
     done = resolve("cat", "-v", *FILES, "--until", "login: $|user", "--send", TYPED, f"{echo.telnet}/")
     assert TYPED in done.out.decode()

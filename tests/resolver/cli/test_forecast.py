@@ -1,4 +1,4 @@
-"""The picture of a plan: what is in it, and that it fits wherever it is shown."""
+"""The drawing of a plan: its content, and its width on any terminal."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ SECONDS = st.floats(0, 1e7)
 def test_no_line_is_wider_than_the_terminal(
     largest: list[tuple[str, int, float]], crowds: list[int], expected: list[float], columns: int
 ) -> None:
-    """And all figures are there."""
+    """The lines contain all figures, too."""
     found = FOUND._replace(
         largest=tuple(largest),
         bound=max((seconds for *_, seconds in largest), default=0.0),

@@ -1,4 +1,4 @@
-"""What people are told is made of the tables by which the command line is read, and holds on any terminal."""
+"""Help pages: their text comes from the tables of the parser, and fits on any terminal."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FLAGS = [flag for row in rows() for flag in row.flags]
 
 
 def names_told(text: str) -> set[str]:
-    """The options that a page has a line of."""
+    """Return the options that have a line in the page."""
     return {
         flag
         for line in re.findall(r"^  (-.*)$", text, re.MULTILINE)
@@ -91,7 +91,7 @@ def test_help_without_words_is_all_of_it() -> None:
 @pytest.mark.parametrize("flag", FLAGS)
 def test_help_of_an_option(flag: str) -> None:
     for word in (flag, flag.lstrip("-")):
-        if word.isdigit() or word in [verb.name for verb in VERBS]:  # is a status, or a verb
+        if word.isdigit() or word in [verb.name for verb in VERBS]:  # a status or a command
             continue
         told = resolve("help", word)
         assert (told.status, told.err) == (0, b"")
@@ -121,7 +121,7 @@ def test_help_of_what_there_is_not(word: str, meant: str | None) -> None:
 
 @pytest.mark.parametrize("columns", [20, 40, 63, 64, 80, 200])
 def test_a_page_is_as_wide_as_the_terminal(columns: int) -> None:
-    """But for names and examples, which are never broken."""
+    """Names and examples are exceptions: they are never broken."""
     for words in ((), *((verb.name,) for verb in VERBS), *((rule.name,) for rule in RULES)):
         whole = {verb.example for verb in VERBS}
         lines = help.page(words, columns).splitlines()

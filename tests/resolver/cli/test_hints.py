@@ -1,4 +1,4 @@
-"""Nothing is guessed: what is no URL is not asked for, and what may have been meant is said."""
+"""Invalid arguments: nothing is fetched, and the message suggests the closest URL."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from resolver.cli.hints import proposal
 from resolver.url.registry import RESERVED, SCHEMES
 from tests.resolver.cli.command import Done, resolve
 
-#: Texts, and what each may have been meant for.
+#: Texts, and the URL that the message suggests for each.
 MEANT = {
     "example.com": "http://example.com/",
     "example.com/a?b#c": "http://example.com/a?b#c",
@@ -47,7 +47,7 @@ MEANT = {
     "http://me:se cret@h.example/": "http://me:****@h.example/",
 }
 
-#: Texts that nothing of ours is near to: schemes of others, too.
+#: Texts without a suggestion, unsupported schemes among them.
 NOTHING = (
     *(
         "",
@@ -68,14 +68,14 @@ NOTHING = (
 
 @pytest.mark.parametrize("text", MEANT, ids=ascii)
 def test_what_may_have_been_meant(text: str, folder: Path) -> None:
-    """It is said by every verb, and nobody is asked: these names are nowhere."""
+    """Every command prints the suggestion and contacts no server: these names do not exist."""
     meant = MEANT[text]
     assert proposal(text) == meant
     assert parse(meant).scheme in SCHEMES
     for verb in ("cat", "get", "ls", "info", "explain", "parse"):
         strict = [] if text.isascii() else ["--strict"]
         done = resolve(verb, *strict, text)
-        if verb == "parse" and done.status == 0:  # a URL by its grammar
+        if verb == "parse" and done.status == 0:  # the grammar accepts the text as a URL
             continue
         assert done.status in (12, 13), (verb, done)
         assert done.told.endswith(f"did you mean {meant} ?\n")
@@ -138,7 +138,7 @@ def test_parse_says_what_the_text_is() -> None:
 async def test_whatever_is_no_verb_and_no_url_nothing_is_fetched(
     nursery: trio.Nursery, tmp_path: Path
 ) -> None:
-    """Not even of what is a URL behind it."""
+    """A valid URL after the invalid argument is not fetched either."""
     server = await serve(nursery)
 
     async def run(*words: str) -> Done:

@@ -1,4 +1,4 @@
-"""`--from-warc FILE`: what was kept comes again as it came, and nothing goes out."""
+"""`--from-warc FILE`: archived responses are served unchanged, without network access."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ALL = [word for path in sorted(WARC.glob("*.warc.gz")) for word in ("--from-warc
 
 
 def seal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From now on nothing is connected and no name looked up, nor a file of a URL opened."""
+    """Disable connections, DNS lookups, and the opening of files for file URLs."""
     monkeypatch.setattr(Connector, "addresses", None)
     monkeypatch.setattr("resolver.files.local.open_local", None)
 
@@ -56,7 +56,8 @@ def test_each_verb_says_what_it_said(
 def test_files_are_saved_and_redirects_are_followed_in_the_archive(folder: Path, sealed: None) -> None:
     done = resolve("get", "-q", *ALL, "-O", "a", "http://127.0.0.1/redir")
     assert (done.status, (folder / "a").read_bytes()[:1]) == (0, b"a"), done.told
-    done = resolve("get", "-q", *ALL, "-O", "b", "http://127.0.0.1/copy.txt")  # a revisit of the same
+    # a revisit record of the same body
+    done = resolve("get", "-q", *ALL, "-O", "b", "http://127.0.0.1/copy.txt")
     assert (folder / "b").read_bytes() == (folder / "a").read_bytes()
 
 
@@ -99,7 +100,7 @@ def test_what_is_not_there_says_what_to_do(sealed: None) -> None:
     assert done.status == 8
     assert "`resolve warc ls FILE`" in done.told
     assert resolve("cat", *ALL, "http://127.0.0.1/a.txt/").told.endswith(" http://127.0.0.1/a.txt\n")
-    assert resolve("cat", *ALL, "http://127.0.0.1/A.txt").status == 8  # nothing else is the same
+    assert resolve("cat", *ALL, "http://127.0.0.1/A.txt").status == 8  # the path is case-sensitive
 
 
 def at_times(folder: Path) -> list[str]:
@@ -158,7 +159,7 @@ def test_another_method_and_a_part_are_not_served(folder: Path, sealed: None) ->
 
 
 def parts_of(bodies: list[tuple[int, bytes, str]], size: int = 10) -> bytes:
-    """Answers from an octet on, each with a tag; the first is the whole that was cut."""
+    """Return an archive of responses with offset and ETag; the first is the truncated response."""
     made = []
     for number, (begin, body, tag) in enumerate(bodies):
         line = "200 OK" if number == 0 else "206 Part"
@@ -176,7 +177,8 @@ def parts_of(bodies: list[tuple[int, bytes, str]], size: int = 10) -> bytes:
         ([(0, b"0123", '"a"'), (4, b"456789", '"a"')], b"0123456789", 0),
         ([(0, b"0123", '"a"'), (2, b"2345", '"a"'), (6, b"6789", '"a"')], b"0123456789", 0),
         ([(0, b"0123", '"a"'), (4, b"456789", '"b"')], b"0123", 10),  # another object
-        ([(0, b"0123", 'W/"a"'), (4, b"456789", 'W/"a"')], b"0123", 10),  # which says nothing of octets
+        # a weak ETag does not promise equal bytes
+        ([(0, b"0123", 'W/"a"'), (4, b"456789", 'W/"a"')], b"0123", 10),
         ([(0, b"0123", '"a"'), (5, b"56789", '"a"')], b"0123", 10),
         ([(0, b"0123", '"a"'), (4, b"45", '"a"')], b"0123", 10),
     ],
@@ -284,7 +286,7 @@ def test_there_is_a_bound_to_what_is_known(
 
 
 def test_facts_that_are_none_are_passed_over(folder: Path, sealed: None) -> None:
-    """What a stranger's metadata say is looked at and no more."""
+    """Untrusted metadata is read, and ignored if it is invalid."""
     deep = "[" * 500 + "]" * 500
     for facts in (
         f'"extra":{{"a":{deep}}}',
