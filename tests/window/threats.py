@@ -70,7 +70,7 @@ THREATS: Mapping[int, Threat] = {
         (
             f"{ACCESS}:test_a_token_lets_in_once",
             f"{ACCESS}:test_a_look_ahead_uses_no_token_up",
-            "resolver.cli.test_browsing:test_browser_of_a_new_window_gets_no_token_on_its_command_line",
+            "resolver.cli.test_browsing:test_browser_command_line_of_new_web_ui_has_no_token",
         ),
         (
             f"{ATTACKS}:test_the_way_in_is_good_once_and_nowhere_to_be_found",

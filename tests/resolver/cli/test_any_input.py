@@ -132,7 +132,7 @@ def check(done: Done, argv: object) -> None:
     assert b"\x1b" not in done.err, argv
 
 
-def test_any_words(names: dict[str, str]) -> None:
+def test_command_with_random_arguments_exits_with_known_status(names: dict[str, str]) -> None:
     source = random.Random(1738)
     for _ in range(5_000 if FULL else 200):
         argv = words(source, names)
@@ -142,7 +142,7 @@ def test_any_words(names: dict[str, str]) -> None:
             assert [json.loads(line) for line in done.out.splitlines()], argv
 
 
-def test_any_list(names: dict[str, str]) -> None:
+def test_command_with_random_list_exits_with_known_status(names: dict[str, str]) -> None:
     source = random.Random(3986)
     pieces = [
         b"{",
@@ -174,7 +174,7 @@ def test_any_list(names: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("exists", ["fail", "resume", "skip", "newer", "replace", "rename"])
-def test_any_place_for_a_file(exists: str, names: dict[str, str], folder: Path) -> None:
+def test_get_to_unusual_path_keeps_special_files(exists: str, names: dict[str, str], folder: Path) -> None:
     """An existing entry stays unless it is a file that may be replaced."""
     os.mkfifo(folder / "pipe")
     reader = os.open(folder / "pipe", os.O_RDWR)  # a FIFO without a reader blocks the writer
@@ -205,7 +205,7 @@ def test_any_place_for_a_file(exists: str, names: dict[str, str], folder: Path) 
 @pytest.mark.parametrize(
     "option", ["-i", "--trace", "--password-file", "--cacert", "--file-root", "-d", "-O"]
 )
-def test_files_that_are_none(option: str, names: dict[str, str], folder: Path) -> None:
+def test_file_option_with_unusable_path_fails(option: str, names: dict[str, str], folder: Path) -> None:
     for name in ("folder", "no/such/x", "there/x", "x" * 300, "/proc/self/mem"):
         (folder / "folder").mkdir(exist_ok=True)
         done = resolve("get", "-q", "--user", "me", option, name, "-t", "1", "file:///no/such")

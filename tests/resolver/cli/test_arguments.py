@@ -16,7 +16,7 @@ from resolver.cli.values import BadValue, count, seconds, size
 from tests.resolver.cli.command import resolve
 
 
-def test_verb_may_be_left_out() -> None:
+def test_read_without_command_defaults_to_get() -> None:
     bare, named = read(["gopher://h.example/"]), read(["get", "gopher://h.example/"])
     assert bare == named
     assert bare is not None
@@ -37,13 +37,13 @@ def test_verb_may_be_left_out() -> None:
         (["extract"], "extract", ()),
     ],
 )
-def test_the_first_word_may_be_a_verb(argv: list[str], verb: str, urls: tuple[str, ...]) -> None:
+def test_read_first_argument_selects_command(argv: list[str], verb: str, urls: tuple[str, ...]) -> None:
     found = read(argv)
     assert found is not None
     assert (found.verb, found.urls) == (verb, urls)
 
 
-def test_options_stand_anywhere() -> None:
+def test_read_accepts_options_in_any_position() -> None:
     found = read(["cat", "-q", "gopher://a/", "--max-size", "2k", "gopher://b/", "--allow-port", "7070"])
     assert found is not None
     assert found.urls == ("gopher://a/", "gopher://b/")
@@ -52,7 +52,7 @@ def test_options_stand_anywhere() -> None:
     assert policy_of(found).allow_port == frozenset({7070})
 
 
-def test_limits_by_name() -> None:
+def test_limit_option_sets_named_limits() -> None:
     found = read(["cat", "x:", "--limit", "line=100", "--limit", "idle=0.5", "--connect-timeout", "3"])
     assert found is not None
     limits = limits_of(found)
@@ -110,7 +110,7 @@ def test_limits_by_name() -> None:
         ["x:", "--max"],  # no abbreviations: a new option must not change the meaning of an old script
     ],
 )
-def test_usage_errors(argv: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+def test_invalid_arguments_exit_with_status_2(argv: list[str], capfd: pytest.CaptureFixture[str]) -> None:
     assert main(argv) == 2
     captured = capfd.readouterr()
     assert captured.out == ""
@@ -125,7 +125,7 @@ def test_usage_errors(argv: list[str], capfd: pytest.CaptureFixture[str]) -> Non
         (["-q", "nonsense"], b"fetched\n"),
     ],
 )
-async def test_a_mistyped_verb_fetches_nothing(
+async def test_mistyped_command_fetches_nothing(
     words: list[str], meant: bytes, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     """`get` of the remaining URL would write a file although the user asked for another command."""
@@ -149,7 +149,7 @@ async def test_a_mistyped_verb_fetches_nothing(
         ["URL", "-x"],
     ],
 )
-async def test_short_option_of_curl_for_a_proxy_sends_nothing(
+async def test_curl_proxy_short_option_sends_nothing(
     words: list[str], nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     server, proxy = await serve(nursery), await serve(nursery)
@@ -177,20 +177,22 @@ NO_NUMBERS = ("", "-1", "nan", "inf", "x", " 1", "1 ", "1_0", "+1", "1e3", "0x1"
 
 @pytest.mark.parametrize("kind", [count, size, seconds])
 @pytest.mark.parametrize("text", NO_NUMBERS)
-def test_texts_that_are_no_numbers(kind: Callable[[str], object], text: str) -> None:
+def test_invalid_number_raises_bad_value(kind: Callable[[str], object], text: str) -> None:
     with pytest.raises(BadValue, match=r"expected .* got "):
         kind(text)
 
 
 @pytest.mark.parametrize("flag", NUMBERS)
-def test_where_a_number_is_needed(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_numeric_option_with_invalid_value_names_option(
+    flag: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["cat", "x:", flag, "1_0"]) == 2
     told = capsys.readouterr().err
     assert flag in told
     assert "got '1_0'" in told
 
 
-def test_a_value_that_begins_with_a_dash(capsys: pytest.CaptureFixture[str]) -> None:
+def test_option_value_with_dash_requires_equals_sign(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cat", "x:", "--search", "-v"]) == 2
     assert "OPTION=VALUE" in capsys.readouterr().err
     found = read(["cat", "x:", "--search=-v"])
@@ -198,18 +200,18 @@ def test_a_value_that_begins_with_a_dash(capsys: pytest.CaptureFixture[str]) -> 
     assert found.url_options == (("search", "-v"),)
 
 
-def test_a_gateway_is_named_as_schemes_are() -> None:
+def test_gateway_scheme_is_lowercased() -> None:
     found = read(["X-Foo:a", "--gateway", "X-Foo=http://h.example/?u="])
     assert found is not None
     assert found.gateways == {"x-foo": "http://h.example/?u="}
 
 
-def test_a_policy_error_names_the_option(capsys: pytest.CaptureFixture[str]) -> None:
+def test_policy_error_names_option(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cat", "x:", "--allow-address", "everywhere"]) == 2
     assert "--allow-address: 'everywhere'" in capsys.readouterr().err
 
 
-def test_help_and_version(capfd: pytest.CaptureFixture[str]) -> None:
+def test_help_and_version_exit_with_status_0(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     assert capfd.readouterr().out.startswith("resolve ")
     assert main(["--help"]) == 0

@@ -93,7 +93,7 @@ def _shown(tmp_path: Path) -> Iterator[ShownBrowser]:
 
 
 @pytest.mark.parametrize("words", [("serve", "--open"), ("open", URL)])
-def test_browser_of_a_new_window_gets_no_token_on_its_command_line(
+def test_browser_command_line_of_new_web_ui_has_no_token(
     words: tuple[str, ...], own: dict[str, str], shown: ShownBrowser
 ) -> None:
     with program({**own, "BROWSER": shown.words}, *words) as window:
@@ -102,7 +102,7 @@ def test_browser_of_a_new_window_gets_no_token_on_its_command_line(
         assert window.ended()[0] == 143
 
 
-def test_browser_without_a_folder_for_its_page_is_not_started(
+def test_browser_without_runtime_directory_is_not_started(
     own: dict[str, str], shown: ShownBrowser, tmp_path: Path
 ) -> None:
     (tmp_path / "file").touch()
@@ -113,9 +113,7 @@ def test_browser_without_a_folder_for_its_page_is_not_started(
         assert "redirect page for the browser" in window.ended()[2]
 
 
-def test_what_is_opened_goes_to_the_window_that_runs(
-    own: dict[str, str], shown: ShownBrowser, tmp_path: Path
-) -> None:
+def test_open_uses_running_web_ui(own: dict[str, str], shown: ShownBrowser, tmp_path: Path) -> None:
     """The browser's command line has an entry address and not the URL: other users can list processes."""
     with program(own, "serve") as window:
         first = entry_of(window)
@@ -143,7 +141,9 @@ def test_what_is_opened_goes_to_the_window_that_runs(
 
 
 @pytest.mark.parametrize("killed", [False, True])
-def test_where_none_runs_one_is_begun(killed: bool, own: dict[str, str], tmp_path: Path) -> None:
+def test_open_without_running_web_ui_starts_instance(
+    killed: bool, own: dict[str, str], tmp_path: Path
+) -> None:
     """A killed instance leaves its serve.json behind."""
     if killed:
         with program(own, "serve") as gone:
@@ -173,7 +173,7 @@ def start_page(entry: re.Match[str]) -> str:
 
 
 @pytest.mark.parametrize("verb", ["open", "serve"])
-def test_an_archive_has_a_window_of_its_own(verb: str, own: dict[str, str], tmp_path: Path) -> None:
+def test_from_warc_starts_separate_web_ui(verb: str, own: dict[str, str], tmp_path: Path) -> None:
     archived = ["--from-warc", str(WARC / "gopher.warc.gz"), "--at", "2026-11"]
     with program(own, "serve") as window:
         first = entry_of(window)
@@ -190,7 +190,7 @@ def test_an_archive_has_a_window_of_its_own(verb: str, own: dict[str, str], tmp_
         assert place["process"] == window.pid  # the new instance has not replaced the registered instance
 
 
-def test_what_nobody_chose_is_judged_before() -> None:
+def test_open_derived_url_is_checked_against_policy() -> None:
     done = resolve("open", "--origin", "derived", "http://127.0.0.1/")
     assert (done.status, done.out) == (9, b"")
     assert "S08" in done.told

@@ -95,14 +95,16 @@ def urls(told: Told) -> list[str]:
         (("list", "--out", "x", "--scheduler", "local:"), "--scheduler number 1"),
     ],
 )
-def test_what_it_cannot_be_told(words: tuple[str, ...], why: str, told: Told, folder: Path) -> None:
+def test_bulk_invalid_options_are_usage_errors(
+    words: tuple[str, ...], why: str, told: Told, folder: Path
+) -> None:
     done = resolve("bulk", *words)
     assert (done.status, done.out) == (2, b"")
     assert all(word in done.told for word in why.split())
     assert told.addresses == []
 
 
-def test_what_other_verbs_have_as_a_habit_is_no_mistake(told: Told, folder: Path) -> None:
+def test_bulk_ignores_configured_options_of_other_commands(told: Told, folder: Path) -> None:
     (folder / "mine.toml").write_text('warc = "all.warc.gz"\njobs = 9\ncookies = "jar"\nper_host = 3\n')
     assert resolve("bulk", "-", "--out", "x", "--config", "mine.toml").status == 8
     assert (told.settings["warc"], told.settings["per_host"]) == (False, 3)
@@ -122,7 +124,7 @@ LISTS: dict[str, tuple[bytes, list[SaveRequest]]] = {
 
 
 @pytest.mark.parametrize("name", LISTS)
-def test_lists_are_read_as_by_other_verbs(name: str, told: Told, folder: Path) -> None:
+def test_bulk_reads_lists_like_other_commands(name: str, told: Told, folder: Path) -> None:
     octets, wanted = LISTS[name]
     (folder / "list").write_bytes(octets)
     for words in (["list"], ["-i", "list"], ["-"], ["-i", "-"]):
@@ -130,7 +132,7 @@ def test_lists_are_read_as_by_other_verbs(name: str, told: Told, folder: Path) -
         assert told.requests == wanted, words
 
 
-def test_a_metalink_says_more_of_a_file(told: Told, folder: Path) -> None:
+def test_bulk_metalink_sets_mirrors_size_and_checksum(told: Told, folder: Path) -> None:
     digest = "ab" * 32
     (folder / "list").write_text(
         '<metalink xmlns="urn:ietf:params:xml:ns:metalink"><file name="x"><size>7</size>'
@@ -143,7 +145,7 @@ def test_a_metalink_says_more_of_a_file(told: Told, folder: Path) -> None:
     assert (request.size, request.checksum, request.path) == (7, Checksum("sha256", digest), None)
 
 
-def test_a_list_that_is_a_url_is_fetched(told: Told, at: dict[str, str]) -> None:
+def test_bulk_fetches_list_from_url(told: Told, at: dict[str, str]) -> None:
     done = resolve("bulk", f"{at['http']}/about.txt", "--out", "x")
     assert (done.status, len(told.requests)) == (8, 2)
     assert {request.origin for request in told.requests} == {"derived"}
@@ -152,7 +154,7 @@ def test_a_list_that_is_a_url_is_fetched(told: Told, at: dict[str, str]) -> None
     assert "404" in gone.told
 
 
-def test_what_the_run_is_told(told: Told, folder: Path) -> None:
+def test_bulk_passes_options_to_run(told: Told, folder: Path) -> None:
     (folder / "ca.pem").write_text("")
     words = ["--per-host", "3", "--host-rate", "0.5", "--warc", "--jsonl", "--scheduler", "tls://h:8786"]
     words += ["--max-size", "9", "-t", "2", "--policy", "untrusted", "--news-server", "n.example", "-4"]
@@ -172,7 +174,7 @@ def test_what_the_run_is_told(told: Told, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [(), ("--json",), ("-q",)])
-def test_what_became_of_all_is_told(words: tuple[str, ...], told: Told, folder: Path) -> None:
+def test_bulk_reports_summary(words: tuple[str, ...], told: Told, folder: Path) -> None:
     done = resolve("bulk", "-", "--out", "x", *words)
     assert done.status == 8
     if words == ("--json",):
@@ -184,7 +186,7 @@ def test_what_became_of_all_is_told(words: tuple[str, ...], told: Told, folder: 
         assert done.told == ("" if words else f"resolve: {line}\n")
 
 
-def test_a_list_that_cannot_be_read_counts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bulk_unreadable_list_exits_with_status_3(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put_in_place(Told(ENDED._replace(exit=0)), monkeypatch)
     done = resolve("bulk", "-", "--out", "x", stdin=b'{"no": "url"}\nhttp://h.example/\n')
     assert (done.status, "line 1" in done.told) == (3, True)
@@ -200,7 +202,7 @@ def command_settings(*words: str, carried: PickledSecrets | None = None) -> dict
     return {**settings_of(command, carried or PickledSecrets({}, None))}
 
 
-def test_what_goes_to_workers_can_be_pickled() -> None:
+def test_worker_settings_can_be_pickled() -> None:
     found = command_settings("--limit", "hops=3", "--gateway", "x-foo=http://h.example/?", "--strict")
     again = pickle.loads(pickle.dumps(found))
     assert {**again, "credentials": None} == {**found, "credentials": None}
@@ -213,7 +215,7 @@ MINE = {
 }
 
 
-async def test_logins_go_along_to_the_places_that_a_list_names() -> None:
+async def test_pickled_logins_apply_only_to_hosts_in_list() -> None:
     carried = PickledSecrets(MINE, None)
     for url in ("ftp://h.example/", "ftp://joe@asks.example/", "ftp://other.example/"):
         carried.admit(parse(url))
@@ -234,7 +236,7 @@ async def test_logins_go_along_to_the_places_that_a_list_names() -> None:
         ("h:1", False, 8, "logins of 2 configured hosts"),
     ],
 )
-def test_logins_go_where_nobody_else_reads_them(
+def test_bulk_sends_logins_only_to_safe_schedulers(
     scheduler: str, asked: bool, status: int, said: str, told: Told, folder: Path
 ) -> None:
     for name, text in (
@@ -275,14 +277,16 @@ def test_logins_go_where_nobody_else_reads_them(
         (BulkProgress(4_000, 40, 1_000, {}, 0, 1, 0), 20.0, 8, "waiting "),
     ],
 )
-def test_how_far_it_is(progress: BulkProgress, elapsed: float, columns: int, line: str) -> None:
+def test_bulk_progress_line_fits_columns(
+    progress: BulkProgress, elapsed: float, columns: int, line: str
+) -> None:
     assert bulk_progress.line_of(progress, elapsed, columns) == line
 
 
 HALF = BulkProgress(10, 2, 5, {"done": 5}, 1_024, 1, 16)
 
 
-def test_progress_is_told_as_it_is_wanted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bulk_progress_option_selects_format(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put_in_place(Told(ENDED, HALF, HALF), monkeypatch)
     assert resolve("bulk", "-q", "-", "--out", "x", "--progress", "auto").err == b""
     dots = resolve("bulk", "-q", "-", "--out", "x", "--progress", "dot").told.splitlines()
@@ -291,7 +295,7 @@ def test_progress_is_told_as_it_is_wanted(folder: Path, monkeypatch: pytest.Monk
     assert [tuple(record) for record in found] == [contract.BULK_PROGRESS] * 2
 
 
-def test_on_a_terminal_nothing_of_it_stays(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bulk_progress_on_terminal_is_erased_at_end(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[Sequence[str]] = []
     monkeypatch.setattr(below, "is_terminal", lambda: True)
     monkeypatch.setattr(below, "draw", drawn.append)
@@ -302,7 +306,7 @@ def test_on_a_terminal_nothing_of_it_stays(folder: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("more", [(), ("--dry-run",)])
-def test_how_many_were_read_is_told_meanwhile(
+def test_bulk_counts_requests_while_reading_list(
     more: tuple[str, ...], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn: list[Sequence[str]] = []
@@ -320,7 +324,7 @@ def test_how_many_were_read_is_told_meanwhile(
 # ---- the plan
 
 
-def test_a_dry_run_says_what_it_would_come_to(told: Told, folder: Path) -> None:
+def test_bulk_dry_run_prints_forecast(told: Told, folder: Path) -> None:
     (folder / "list").write_text("".join(f"http://h{n % 2}.example/{n}\n" for n in range(100)))
     plan = ["bulk", "list", "--dry-run", "--host-rate", "0.5"]
     done = resolve(*plan)
@@ -340,7 +344,7 @@ def test_a_dry_run_says_what_it_would_come_to(told: Told, folder: Path) -> None:
 # ---- missing packages
 
 
-def test_without_the_extra_it_says_what_to_install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bulk_without_extra_names_package(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     monkeypatch.delitem(sys.modules, "resolver.cli.cluster", raising=False)
     monkeypatch.delattr("resolver.cli.cluster", raising=False)
@@ -349,7 +353,7 @@ def test_without_the_extra_it_says_what_to_install(folder: Path, monkeypatch: py
     assert done == Done(13, b"", b"resolve: bulk needs " + needed + b"\n")
 
 
-def test_nobody_else_brings_a_cluster() -> None:
+def test_other_commands_do_not_import_dask() -> None:
     program = """
 import sys
 from resolver.cli import main
@@ -373,7 +377,7 @@ def begun(*words: str, folder: Path) -> Program:
 CHECKOUT = Path(__file__).parents[3]
 
 
-def test_a_cluster_of_this_machine(at: dict[str, str], folder: Path) -> None:
+def test_bulk_on_local_cluster_saves_files(at: dict[str, str], folder: Path) -> None:
     """`RESOLVE_TESTS=full` repeats the run with all files present (`tests.bulk`: without the command)."""
     wanted = [f"{at['http']}/about.txt", f"{at['gopher']}/00/about", f"{at['http']}/none.txt"]
     (folder / "list").write_text("".join(f"{url}\n" for url in wanted))
@@ -416,7 +420,9 @@ def silent() -> Iterator[socket.socket]:
         lambda row: None,
     ),
 )
-def test_a_signal_ends_it(stop: Callable[[Program], None], status: int, folder: Path) -> None:
+def test_bulk_signal_ends_run_with_one_message(
+    stop: Callable[[Program], None], status: int, folder: Path
+) -> None:
     """A worker waits for a silent peer. One line reports the signal, and the workers print nothing."""
     with silent() as listener:
         port = listener.getsockname()[1]
@@ -432,7 +438,7 @@ def test_a_signal_ends_it(stop: Callable[[Program], None], status: int, folder: 
     assert told.startswith(f"resolve: {word}: ")
 
 
-def test_a_scheduler_that_is_not_there(folder: Path) -> None:
+def test_bulk_unreachable_scheduler_exits_with_status_4(folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = f"127.0.0.1:{listener.getsockname()[1]}"
     words = ["-m", "resolver", "bulk", "--config", "none", "-", "--scheduler", address, "--out", "out"]

@@ -34,7 +34,7 @@ def counted(made: list[int]) -> Iterator[None]:
         made.append(count)
 
 
-def test_one_more_file_of_a_list_makes_no_more_calls(at: dict[str, str], folder: Path) -> None:
+def test_get_calls_per_file_are_bounded(at: dict[str, str], folder: Path) -> None:
     made: list[int] = []
     for number, count in enumerate((_FEW, _FEW, _MANY)):  # the first run does the work of first use
         (folder / "list").write_text("".join(f"{at['http']}/about.txt?{each}\n" for each in range(count)))

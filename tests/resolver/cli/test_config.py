@@ -36,7 +36,7 @@ def write(path: Path, text: str, mode: int = 0o600) -> str:
     return str(path)
 
 
-def test_a_file_gives_options_their_defaults(own: Path) -> None:
+def test_config_file_sets_option_defaults(own: Path) -> None:
     write(
         own,
         'tries = 3\nmax_size = "2k"\nmin_rate = 10\nstrict = true\nallow_port = [70, 25]\nexists = "skip"\n',
@@ -57,7 +57,7 @@ def test_a_file_gives_options_their_defaults(own: Path) -> None:
         (["--config=none", "--tries", "7"], (7, [])),
     ],
 )
-def test_the_command_line_wins_and_lists_are_joined(
+def test_command_line_overrides_file_and_lists_are_joined(
     own: Path, argv: list[str], expected: tuple[int, list[int]]
 ) -> None:
     write(own, "tries = 3\nallow_port = 70\n")
@@ -66,7 +66,7 @@ def test_the_command_line_wins_and_lists_are_joined(
     assert (command.tries, command.allow_port) == expected
 
 
-def test_the_environment_wins_over_the_file(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_overrides_config_file(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name = write(own, 'news_server = "news.example"\n')
     assert load(None).settings["news_server"].value == "news.example"
     monkeypatch.setenv("NNTPSERVER", "other.example")
@@ -81,9 +81,7 @@ def test_the_environment_wins_over_the_file(own: Path, monkeypatch: pytest.Monke
     assert held["news_server"] == ("news.example", f"{name}, line 1")
 
 
-def test_a_proxy_of_the_environment_wins_over_that_of_the_file(
-    own: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_environment_proxy_overrides_config_file(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(own, 'proxy = "http://proxy.example:3128"\n')
     assert load(None).settings["proxy"].value == "http://proxy.example:3128"
     assert b"proxy.example" in resolve("explain", "ftp://h.example/a").out
@@ -95,7 +93,7 @@ def test_a_proxy_of_the_environment_wins_over_that_of_the_file(
     assert b"proxy.example" not in resolve("explain", "ftp://h.example/a").out
 
 
-def test_no_file_of_the_current_directory_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_config_file_in_current_directory_is_not_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", ".")
     monkeypatch.setenv("HOME", str(folder / "home"))
     for name in ("config.toml", "resolve/config.toml", ".config/resolve/config.toml"):
@@ -105,7 +103,7 @@ def test_no_file_of_the_current_directory_is_read(folder: Path, monkeypatch: pyt
     assert own_path() == str(folder / "home/.config/resolve/config.toml")
 
 
-def test_a_file_that_was_named_has_to_be_there(folder: Path) -> None:
+def test_config_option_with_missing_file_is_usage_error(folder: Path) -> None:
     done = resolve("parse", "--config", "missing.toml", "gopher://h.example/")
     assert done.status == 2
     assert "missing.toml" in done.told
@@ -162,9 +160,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("text", "line", "what"), WRONG)
-def test_what_is_wrong_is_told_with_its_line_and_nothing_is_fetched(
-    folder: Path, text: str, line: int, what: str
-) -> None:
+def test_config_error_names_line_and_fetches_nothing(folder: Path, text: str, line: int, what: str) -> None:
     name = write(folder / "c.toml", text)
     done = resolve("get", "--config", name, "file:///etc/hostname")
     assert done.status == 2
@@ -174,7 +170,7 @@ def test_what_is_wrong_is_told_with_its_line_and_nothing_is_fetched(
     assert [each.name for each in folder.iterdir()] == ["c.toml"]
 
 
-def test_octets_that_are_no_text_are_told_with_their_line(folder: Path) -> None:
+def test_config_invalid_utf8_names_line(folder: Path) -> None:
     (folder / "c.toml").write_bytes(b"tries = 3\n# \xff\n")
     (folder / "c.toml").chmod(0o600)
     with pytest.raises(UsageError, match=r"c\.toml, line 2: .*UTF-8"):
@@ -184,7 +180,7 @@ def test_octets_that_are_no_text_are_told_with_their_line(folder: Path) -> None:
 @given(
     st.one_of(st.binary(max_size=60), st.text(max_size=60).map(lambda text: text.encode("utf-8", "ignore")))
 )
-def test_any_octets_are_a_configuration_or_a_usage_error(
+def test_config_with_random_bytes_loads_or_is_usage_error(
     tmp_path_factory: pytest.TempPathFactory, octets: bytes
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "any.toml"
@@ -209,9 +205,7 @@ def test_any_octets_are_a_configuration_or_a_usage_error(
         ("['h.example']\npassword = 'a'\n", 0o600, None),
     ],
 )
-def test_nobody_else_may_loosen_the_policy_or_read_a_password(
-    folder: Path, text: str, mode: int, what: str | None
-) -> None:
+def test_config_file_mode_is_checked(folder: Path, text: str, mode: int, what: str | None) -> None:
     name = write(folder / "c.toml", text, mode)
     if what is None:
         assert load(name).path == name
@@ -221,20 +215,20 @@ def test_nobody_else_may_loosen_the_policy_or_read_a_password(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-def test_a_file_of_another_user_is_refused(folder: Path) -> None:
+def test_config_file_of_another_user_is_refused(folder: Path) -> None:
     name = write(folder / "c.toml", "tries = 3\n")
     os.chown(name, 65534, 65534)
     with pytest.raises(UsageError, match="another user's"):
         load(name)
 
 
-def test_what_is_no_regular_file_is_refused() -> None:
+def test_config_file_not_regular_is_refused() -> None:
     assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
     with pytest.raises(UsageError, match="regular file"):
         load(os.devnull)
 
 
-def test_the_policy_is_loosened_by_the_file(own: Path) -> None:
+def test_config_file_overrides_policy(own: Path) -> None:
     assert resolve("explain", "gopher://127.0.0.1:25/").status == 9
     write(own, "allow_port = [25]\n")
     assert resolve("explain", "gopher://127.0.0.1:25/").status == 0
@@ -242,7 +236,7 @@ def test_the_policy_is_loosened_by_the_file(own: Path) -> None:
     assert resolve("explain", "http://user:password@127.0.0.1/").status == 9
 
 
-def test_gateways_and_limits_are_tables(own: Path) -> None:
+def test_config_gateways_and_limits_are_tables(own: Path) -> None:
     write(own, '[gateways]\nz39.50s = "http://g.example/"\n')
     assert resolve("schemes").status == 2
     write(own, '[gateways]\n"z39.50s" = "http://g.example/"\n[limits]\nhops = 2\n')
@@ -252,7 +246,7 @@ def test_gateways_and_limits_are_tables(own: Path) -> None:
     assert command.limit == ["hops=2"]
 
 
-def test_config_shows_what_holds_and_where_it_is_from(own: Path) -> None:
+def test_config_shows_effective_settings_and_sources(own: Path) -> None:
     name = write(
         own,
         'tries = 3\nheaders = ["X-Token: sekret"]\n[gateways]\ncid = "http://g.example/"\n'
@@ -279,7 +273,7 @@ def test_config_shows_what_holds_and_where_it_is_from(own: Path) -> None:
     assert resolve("config", "x:").status == 2
 
 
-def test_what_config_shows_is_a_configuration(own: Path, folder: Path) -> None:
+def test_config_output_is_valid_config_file(own: Path, folder: Path) -> None:
     write(own, 'tries = 3\nmax_size = "2k"\nuser_agent = "é"\nretry_delay = 0.5\n[limits]\nhops = 2\n')
     again = write(folder / "again.toml", resolve("config").out.decode())
     assert load(again).settings.keys() > load(str(own)).settings.keys()
@@ -307,7 +301,7 @@ SECTION = HostSection(user="carl", password="p ss", source="c.toml, line 4")
         ("http://apart.example/", ("http", "apart.example", 80), None, None),
     ],
 )
-async def test_a_section_is_for_its_host_alone(
+async def test_host_section_login_applies_to_its_host_only(
     url: str, place: tuple[str, str, int], user: str | None, expected: str | None
 ) -> None:
     apart = HostSection(user="dora", password="q")
@@ -317,7 +311,7 @@ async def test_a_section_is_for_its_host_alone(
     assert (None if found is None else found.user.decode()) == expected
 
 
-async def test_the_command_line_is_asked_before_the_section(tmp_path: Path) -> None:
+async def test_command_line_login_overrides_host_section(tmp_path: Path) -> None:
     (tmp_path / "password").write_text("given\n")
     for user, expected in (("carl", b"given"), ("eve", b"given")):
         secrets = CommandSecrets(user, str(tmp_path / "password"), {"h.example": SECTION})
@@ -325,7 +319,7 @@ async def test_the_command_line_is_asked_before_the_section(tmp_path: Path) -> N
         assert await secrets.request("ftp", "h.example", 21, None) == Credentials(user.encode(), expected)
 
 
-def test_the_password_of_a_section_logs_in_and_is_never_shown(own: Path, at: dict[str, str]) -> None:
+def test_host_section_password_is_sent_and_masked(own: Path, at: dict[str, str]) -> None:
     assert resolve("cat", f"{at['http']}/private").status == 6
     for way in (
         'password = "password"',
@@ -347,7 +341,7 @@ def test_the_password_of_a_section_logs_in_and_is_never_shown(own: Path, at: dic
         ([sys.executable, "-c", "print('x' * 100_000)"], "returned no password"),
     ],
 )
-async def test_a_command_that_gives_no_password_is_told(words: list[str], what: str) -> None:
+async def test_failing_password_command_is_not_configured(words: list[str], what: str) -> None:
     section = HostSection(user="carl", command=tuple(words), source="c.toml, line 4")
     secrets = CommandSecrets(None, None, {"h.example": section})
     secrets.admit(parse("ftp://h.example/"))
@@ -371,7 +365,7 @@ class InMemory(keyring.backend.KeyringBackend):
         raise NotImplementedError
 
 
-async def test_the_keyring_of_the_system() -> None:
+async def test_keyring_returns_password_or_not_configured() -> None:
     before = keyring.get_keyring()
     keyring.set_keyring(InMemory())  # type: ignore[no-untyped-call]
     try:
@@ -389,7 +383,7 @@ async def test_the_keyring_of_the_system() -> None:
         keyring.set_keyring(before)
 
 
-def test_a_start_that_looks_for_it_loads_no_policy() -> None:
+def test_config_import_does_not_load_policy() -> None:
     """`--help` and `parse` look for the file and check no URL against the policy."""
     program = "import sys, resolver.cli.config; print('resolver.policy.judgement' in sys.modules)"
     assert run_alone(program) == "False\n"
@@ -459,7 +453,7 @@ OF_ALL = Limits(idle=7, connect=9, hops=3, lines=5, body=1024, body_everywhere=T
         ),
     ],
 )
-def test_the_command_line_then_the_section_then_the_rest_of_the_file(
+def test_precedence_is_command_line_host_section_file(
     own: Path, argv: list[str], host: Host, at_port: Host
 ) -> None:
     write(own, ALL)
@@ -468,7 +462,7 @@ def test_the_command_line_then_the_section_then_the_rest_of_the_file(
     assert hosts_of(command.configuration) == {"h.example": host, "h.example:81": at_port}
 
 
-def test_a_section_bounds_its_host_and_no_other(own: Path, at: dict[str, str], folder: Path) -> None:
+def test_host_section_limits_its_host_only(own: Path, at: dict[str, str], folder: Path) -> None:
     place = at["http"].removeprefix("http://")
     write(own, f'["{place}"]\nmax_size = 3\n')
     assert resolve("cat", f"{at['http']}/about.txt").status == 14
@@ -480,7 +474,7 @@ def test_a_section_bounds_its_host_and_no_other(own: Path, at: dict[str, str], f
     assert resolve("cat", "--config", "none", f"{at['file']}/about.txt").status == 0
 
 
-def test_a_section_without_a_login_hides_none(own: Path, at: dict[str, str], folder: Path) -> None:
+def test_host_section_without_login_hides_no_login(own: Path, at: dict[str, str], folder: Path) -> None:
     """A login of the host in another section or in the netrc file still applies."""
     place = at["http"].removeprefix("http://")
     write(own, f'["127.0.0.1"]\nuser = "user"\npassword = "password"\n["{place}"]\nmax_size = "1k"\n')
@@ -491,7 +485,7 @@ def test_a_section_without_a_login_hides_none(own: Path, at: dict[str, str], fol
     assert resolve("cat", "--netrc-file", "netrc", f"{at['http']}/private").status == 0
 
 
-def test_the_proxy_of_a_section_is_that_of_the_plan(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_explain_uses_proxy_of_host_section(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(own, ALL)
     monkeypatch.setenv("http_proxy", "http://env.example:3128")
     monkeypatch.setenv("no_proxy", "h.example")
@@ -512,7 +506,7 @@ def held(*argv: str) -> dict[tuple[str | None, str], tuple[object, str]]:
     return {(each["table"], each["name"]): (each["value"], each["source"]) for each in done.records}
 
 
-def test_config_tells_of_a_url_what_holds_there(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_config_with_url_shows_effective_settings_of_url(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name = write(own, ALL)
     there = held("http://h.example/", "--connect-timeout", "4")
     assert there[None, "connect_timeout"] == (4, "the command line")
@@ -540,7 +534,7 @@ def test_config_tells_of_a_url_what_holds_there(own: Path, monkeypatch: pytest.M
     assert resolve("config", "http://h/", "http://i/").status == 2
 
 
-def test_what_config_shows_is_the_same_configuration(own: Path, folder: Path) -> None:
+def test_config_output_keeps_hosts_and_mirrors(own: Path, folder: Path) -> None:
     write(own, ALL.replace("me:sekret@", ""))
     before = read(["http://h.example/"])
     own.write_bytes(resolve("config").out)

@@ -21,7 +21,7 @@ run()
 """
 
 
-def test_in_a_process_of_others_nothing_is_kept_for_ever(tmp_path: Path) -> None:
+def test_main_in_host_process_freezes_no_objects(tmp_path: Path) -> None:
     """`gc.freeze` would keep the garbage that the host process has not collected yet."""
     (tmp_path / "a").write_bytes(b"octets")
     before = gc.get_freeze_count()
@@ -30,6 +30,6 @@ def test_in_a_process_of_others_nothing_is_kept_for_ever(tmp_path: Path) -> None
     assert gc.isenabled()
 
 
-def test_what_was_imported_is_not_searched_again() -> None:
+def test_entry_point_freezes_imported_objects() -> None:
     done = subprocess.run([sys.executable, "-c", _TELLS], stdout=subprocess.PIPE, text=True, check=True)
     assert done.stdout == "True True\n"

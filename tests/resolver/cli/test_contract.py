@@ -42,13 +42,13 @@ def run(end: End, at: dict[str, str], *more: str) -> Done:
 
 
 @pytest.mark.parametrize("url", contract.COMPONENTS)
-def test_members_of_a_parsed_url(url: str) -> None:
+def test_parse_json_members_match_contract(url: str) -> None:
     (record,) = resolve("parse", "--json", url).records
     assert set(record) == contract.COMMON | contract.COMPONENTS[url]
     assert (record["url"], record["fragment"], record["findings"]) == (url, None, [])
 
 
-def test_octets_are_one_character_each() -> None:
+def test_json_maps_each_byte_to_one_character() -> None:
     (record,) = resolve("parse", "--json", "ftp://h.example/%00%FF%0A%C3%A9").records
     assert record["name"] == "\x00\xff\n\xc3\xa9"
     (plan,) = resolve("explain", "--json", "ftp://u:p@h.example/%FF%C3%A9").records
@@ -57,7 +57,7 @@ def test_octets_are_one_character_each() -> None:
     assert "PASS ****\r\n" in said
 
 
-def test_members_of_a_text_that_is_no_url() -> None:
+def test_parse_json_members_of_invalid_url() -> None:
     done = resolve("parse", "--json", "http://u:secret@h.example/ ")
     (record,) = done.records
     assert (done.status, done.err) == (12, b"")
@@ -67,7 +67,7 @@ def test_members_of_a_text_that_is_no_url() -> None:
 
 
 @pytest.mark.parametrize("url", [*contract.DOCUMENTS, *contract.LISTINGS, *contract.SHOWN])
-def test_members_of_an_entry(url: str, at: dict[str, str]) -> None:
+def test_info_and_ls_json_members_match_contract(url: str, at: dict[str, str]) -> None:
     done = resolve("info", "-q", "--json", url.format_map(at))
     listed = resolve("ls", "-q", "--json", url.format_map(at))
     assert (done.status, done.err) == (0, b"")
@@ -100,14 +100,14 @@ def test_members_of_an_entry(url: str, at: dict[str, str]) -> None:
         ("news:*", "news:"),
     ],
 )
-def test_children_keep_the_way_of_their_parent(url: str, way: str, at: dict[str, str]) -> None:
+def test_ls_children_keep_scheme_and_server_of_parent(url: str, way: str, at: dict[str, str]) -> None:
     done = resolve("ls", "-q", "--json", "--news-server", at["news_server"], url.format_map(at))
     urls = [entry["url"] for entry in done.records]
     assert len(urls) == 4
     assert [child for child in urls if not child.startswith(way.format_map(at))] == []
 
 
-def test_members_of_an_extracted_url() -> None:
+def test_extract_json_members_match_contract() -> None:
     given = b"<URL:ftp://h.example/a-\nb> <http://h.exa\n mple/>"
     done = resolve("extract", "--json", stdin=given)
     assert done.records == [
@@ -117,7 +117,7 @@ def test_members_of_an_extracted_url() -> None:
     assert resolve("extract", "-i", "-", stdin=given) == resolve("extract", stdin=given)
 
 
-def test_members_of_a_scheme() -> None:
+def test_schemes_json_members_match_contract() -> None:
     listed = resolve("schemes", "--json", "--gateway", "x-foo=http://h.example/?").records
     assert {tuple(scheme) for scheme in listed} == {contract.SCHEME}
     assert {scheme["origin"] for scheme in listed} == {"built-in", "gateway", "reserved"}
@@ -125,7 +125,7 @@ def test_members_of_a_scheme() -> None:
 
 
 @pytest.mark.parametrize("url", [*contract.DOCUMENTS, *contract.LISTINGS, *contract.SHOWN])
-def test_members_of_a_plan(url: str, at: dict[str, str]) -> None:
+def test_explain_json_members_match_contract(url: str, at: dict[str, str]) -> None:
     done = resolve("explain", "--json", url.format_map(at))
     (plan,) = done.records
     assert (done.status, done.err) == (0, b"")
@@ -144,7 +144,7 @@ def assert_findings(findings: list[dict[str, Any]]) -> None:
 
 
 @pytest.mark.parametrize("url", contract.DOCUMENTS)
-def test_members_of_an_outcome(url: str, at: dict[str, str], folder: Path) -> None:
+def test_get_json_members_match_contract(url: str, at: dict[str, str], folder: Path) -> None:
     given = url.format_map(at)
     done = resolve("get", "--json", "-O", "x", given)
     (saved,) = done.records
@@ -166,7 +166,7 @@ def test_members_of_an_outcome(url: str, at: dict[str, str], folder: Path) -> No
 
 
 @pytest.mark.parametrize("end", contract.ENDS, ids=lambda end: f"{end.status}-{end.url}")
-def test_how_it_ends(end: End, at: dict[str, str], folder: Path) -> None:
+def test_failure_has_expected_status_and_error(end: End, at: dict[str, str], folder: Path) -> None:
     done = run(end, at, "--json")
     (outcome,) = done.records if end.verb == "get" else records(done.err)
     assert (done.status, outcome["exit"]) == (end.status, end.status), outcome
@@ -181,12 +181,12 @@ def test_how_it_ends(end: End, at: dict[str, str], folder: Path) -> None:
     assert os.listdir(folder) == []
 
 
-def test_every_status_is_reached() -> None:
+def test_contract_covers_every_exit_status() -> None:
     assert {end.status for end in contract.ENDS} == set(range(2, 16))
 
 
 @pytest.mark.parametrize("end", contract.ENDS[::3], ids=str)
-def test_words_for_people_say_as_much(end: End, at: dict[str, str], folder: Path) -> None:
+def test_error_message_names_rule(end: End, at: dict[str, str], folder: Path) -> None:
     done = run(end, at)
     assert done.status == end.status
     assert done.told.startswith("resolve: ")
@@ -194,7 +194,7 @@ def test_words_for_people_say_as_much(end: End, at: dict[str, str], folder: Path
         assert str(end.rule) in done.told
 
 
-def test_quiet_says_what_went_wrong_and_nothing_else(at: dict[str, str], folder: Path) -> None:
+def test_quiet_prints_only_errors(at: dict[str, str], folder: Path) -> None:
     for end in contract.ENDS[::4]:
         aloud = run(end, at).told.splitlines()
         quiet = run(end, at, "-q").told.splitlines()
@@ -204,7 +204,7 @@ def test_quiet_says_what_went_wrong_and_nothing_else(at: dict[str, str], folder:
 
 
 @pytest.mark.parametrize("words", [["-qq"], ["-q", "-q"], ["--silent"], ["-q", "--quiet"], ["-qqj", "2"]])
-def test_twice_quiet_says_nothing(words: list[str], at: dict[str, str], folder: Path) -> None:
+def test_quiet_twice_prints_nothing(words: list[str], at: dict[str, str], folder: Path) -> None:
     for end in contract.ENDS[::4]:
         done = run(end, at, *words)
         assert (done.status, done.err) == (end.status, b"")
@@ -213,7 +213,7 @@ def test_twice_quiet_says_nothing(words: list[str], at: dict[str, str], folder: 
         assert (broken.status, broken.err) == (3, b"")
 
 
-def test_a_warning_is_told_once_for_each_url(at: dict[str, str], folder: Path) -> None:
+def test_warning_is_printed_once_per_url(at: dict[str, str], folder: Path) -> None:
     """Retries and other requests for the same URL do not repeat the warning."""
     closed = f"{at['closed'].replace('http:', 'ftp:')}/x"
     patience = ["-t", "4", "--retry-delay", "0.001", "--retry-all"]
@@ -224,7 +224,7 @@ def test_a_warning_is_told_once_for_each_url(at: dict[str, str], folder: Path) -
     assert resolve("get", "-q", *patience, closed).told.count("\n") == 1
 
 
-def test_what_is_known_to_be_told_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_warning_history_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watcher, "_MOST_WARNED", 2)
     told: list[str] = []
     monkeypatch.setattr(watcher, "complain", told.append)
@@ -235,7 +235,7 @@ def test_what_is_known_to_be_told_has_a_bound(monkeypatch: pytest.MonkeyPatch) -
     assert [line[:3] for line in told] == ["x:1", "x:2", "x:3", "x:3"]
 
 
-def test_of_what_nobody_is_shown_no_events_are_made(folder: Path) -> None:
+def test_watcher_listens_only_to_displayed_events(folder: Path) -> None:
     told = {Started, Warned, Retrying, Kept}
     shown: dict[str, object] = {}
     for name, display, trace in (
@@ -252,7 +252,7 @@ def test_of_what_nobody_is_shown_no_events_are_made(folder: Path) -> None:
     assert shown == {"nothing": told, "dots": told | {Progress, Finished}, "trace": set(kinds)}
 
 
-def test_the_plan_says_how_it_would_end(at: dict[str, str]) -> None:
+def test_explain_predicts_refusal(at: dict[str, str]) -> None:
     for end in contract.ENDS:
         if end.status in (9, 12, 13) and end.rule != "S14":
             done = resolve("explain", "--json", *end.options, end.url.format_map(at))
@@ -261,7 +261,7 @@ def test_the_plan_says_how_it_would_end(at: dict[str, str]) -> None:
             assert end.rule in {finding["rule"] for finding in plan["findings"]}
 
 
-def test_the_plan_says_what_has_to_be_set(at: dict[str, str], folder: Path) -> None:
+def test_explain_reports_missing_settings(at: dict[str, str], folder: Path) -> None:
     """The message is the same as that of the retrieval, before anything is sent."""
     for end in contract.ENDS:
         if end.status == 2:
@@ -278,7 +278,7 @@ def test_the_plan_says_what_has_to_be_set(at: dict[str, str], folder: Path) -> N
         (["a b", "{http}/about.txt"], 12),
     ],
 )
-def test_urls_that_fail_differently(urls: list[str], status: int, at: dict[str, str]) -> None:
+def test_exit_status_of_several_urls(urls: list[str], status: int, at: dict[str, str]) -> None:
     assert resolve("cat", *(url.format_map(at) for url in urls)).status == status
 
 
@@ -286,7 +286,7 @@ def test_urls_that_fail_differently(urls: list[str], status: int, at: dict[str, 
 
 
 @pytest.mark.parametrize("url", contract.LISTINGS)
-def test_lines_of_a_listing(url: str, at: dict[str, str], folder: Path) -> None:
+def test_listing_is_same_in_ls_get_and_cat(url: str, at: dict[str, str], folder: Path) -> None:
     given = url.format_map(at)
     done = resolve("ls", "-q", given)
     names = done.out.decode().split("\n")
@@ -298,24 +298,24 @@ def test_lines_of_a_listing(url: str, at: dict[str, str], folder: Path) -> None:
 
 
 @pytest.mark.parametrize("url", contract.SHOWN)
-def test_what_only_points_is_shown(url: str) -> None:
+def test_cat_prints_link_of_url_without_body(url: str) -> None:
     done = resolve("cat", "-q", url)
     assert (done.status, done.out, done.err) == (0, contract.SHOWN[url], b"")
 
 
-def test_a_database_is_its_description(at: dict[str, str]) -> None:
+def test_cat_wais_database_prints_description(at: dict[str, str]) -> None:
     done = resolve("cat", "-q", f"{at['wais']}/demo")
     assert (done.status, done.out.lstrip()[:9]) == (0, b"(:source\n")
 
 
 @pytest.mark.parametrize("argv", contract.MESSAGES, ids=lambda argv: repr(argv[-1]))
-def test_messages(argv: tuple[str, ...], at: dict[str, str]) -> None:
+def test_error_messages_match_contract(argv: tuple[str, ...], at: dict[str, str]) -> None:
     done = resolve(*(word.format_map(at) for word in argv))
     assert done.told.split("\n") == [line.format_map(at) for line in contract.MESSAGES[argv]] + [""]
 
 
 @pytest.mark.parametrize("argv", contract.SECRETS, ids=" ".join)
-def test_a_password_is_not_shown(argv: tuple[str, ...], at: dict[str, str], folder: Path) -> None:
+def test_password_is_masked_in_all_outputs(argv: tuple[str, ...], at: dict[str, str], folder: Path) -> None:
     """S17 also holds for invalid command lines."""
     words = [word.format_map(at) for word in argv]
     done = resolve(*words, "--trace", "trace", "--retry-delay", "0.01", stdin=contract.SECRET_LIST)
@@ -335,7 +335,7 @@ ABOUT = contract.ABOUT.encode()
 _TYPES = {"Checksum": Checksum, "Exists": Exists, "Origin": Origin, "PolicyName": Name, "Sync": Sync}
 
 
-def test_command_options_fields_are_rows_of_the_table() -> None:
+def test_command_options_fields_match_table() -> None:
     assert [field.name for field in fields(CommandOptions)] == [row.name for row in rows()]
 
 
@@ -358,7 +358,7 @@ def test_command_options_field_has_type_of_row(row: Option) -> None:
         assert hint is kind
 
 
-def test_names_that_are_no_options(folder: Path) -> None:
+def test_undefined_option_is_usage_error(folder: Path) -> None:
     for name in contract.NOT_THERE:
         done = resolve("cat", name, "file:///etc/hostname")
         if name == "-":  # an argument that is not a URL, not an option
@@ -370,14 +370,14 @@ def test_names_that_are_no_options(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("wish", contract.WISHES, ids=" ".join)
-def test_an_option_stands_beside_every_url(wish: list[str], at: dict[str, str]) -> None:
+def test_options_without_effect_keep_documents(wish: list[str], at: dict[str, str]) -> None:
     done = resolve("cat", "-q", *wish, *(url.format_map(at) for url in contract.DOCUMENTS))
     assert (done.status, done.err) == (0, b"")
     assert done.out == b"".join(contract.DOCUMENTS.values())
 
 
 @pytest.mark.parametrize("argv", contract.ANSWERS, ids=" ".join)
-def test_what_an_option_is_for(argv: tuple[str, ...], at: dict[str, str], folder: Path) -> None:
+def test_option_changes_request_and_output(argv: tuple[str, ...], at: dict[str, str], folder: Path) -> None:
     (folder / "password").write_text("password\nand more\n")
     sent, shown = contract.ANSWERS[argv]
     done = resolve("-q", "--trace", "trace", *(word.format_map(at) for word in argv))
@@ -388,7 +388,7 @@ def test_what_an_option_is_for(argv: tuple[str, ...], at: dict[str, str], folder
     assert "password" not in trace
 
 
-def test_no_verb_is_get(at: dict[str, str], folder: Path) -> None:
+def test_missing_command_defaults_to_get(at: dict[str, str], folder: Path) -> None:
     assert resolve("-q", f"{at['http']}/about.txt") == Done(0, b"", b"")
     assert (folder / "about.txt").read_bytes() == ABOUT
 
@@ -402,14 +402,14 @@ def test_no_verb_is_get(at: dict[str, str], folder: Path) -> None:
         (["-d", "new", "-O", "x"], "new/x"),
     ],
 )
-def test_where_a_file_is_saved(options: list[str], path: str, at: dict[str, str], folder: Path) -> None:
+def test_get_output_options_set_path(options: list[str], path: str, at: dict[str, str], folder: Path) -> None:
     done = resolve("get", *options, "--json", f"{at['http']}/about.txt")
     assert (done.status, done.records[0]["path"]) == (0, path)
     assert [str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()] == [path]
     assert (folder / path).read_bytes() == ABOUT
 
 
-def test_a_server_names_a_file_only_where_it_may(at: dict[str, str], folder: Path) -> None:
+def test_server_file_name_requires_allow_server_name(at: dict[str, str], folder: Path) -> None:
     url = f"{at['named']}/x"
     assert resolve("-q", url, "-d", "own").status == 0
     assert resolve("-q", "--allow-server-name", url, "-d", "theirs").status == 0
@@ -441,14 +441,14 @@ def test_a_server_names_a_file_only_where_it_may(at: dict[str, str], folder: Pat
         ("?a=b/c", "index_a=b_c"),
     ],
 )
-def test_the_name_of_a_file_is_made_of_the_url(
+def test_get_derives_safe_file_name_from_url(
     part: str, name: str | None, at: dict[str, str], folder: Path
 ) -> None:
     done = resolve("get", "-q", f"{at['named']}/{part}")
     assert (done.status, os.listdir(folder)) == ((9, []) if name is None else (0, [name]))
 
 
-def test_standard_output_is_no_file(at: dict[str, str], folder: Path) -> None:
+def test_get_to_standard_output_creates_no_file(at: dict[str, str], folder: Path) -> None:
     url = f"{at['http']}/about.txt"
     assert resolve("-O", "-", url, url) == Done(0, ABOUT * 2, b"")
     assert resolve("cat", "-O", "-", url).out == ABOUT
@@ -466,7 +466,7 @@ def test_standard_output_is_no_file(at: dict[str, str], folder: Path) -> None:
         ("resume", 0, "done", ABOUT, "about.txt"),
     ],
 )
-def test_a_file_that_is_there(
+def test_exists_option_handles_existing_file(
     how: str, status: int, state: str, held: bytes, name: str, at: dict[str, str], folder: Path
 ) -> None:
     (folder / "about.txt").write_bytes(ABOUT[:9] if how == "resume" else b"mine")
@@ -479,7 +479,7 @@ def test_a_file_that_is_there(
 
 
 @pytest.mark.parametrize(("how", "times"), [((), 1), (("--sync", "always"), 1), (("--sync", "never"), 0)])
-def test_when_files_get_to_the_disk(
+def test_sync_option_controls_fsync(
     how: tuple[str, ...], times: int, at: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced: list[int] = []
@@ -489,7 +489,7 @@ def test_when_files_get_to_the_disk(
     assert (folder / "about.txt").read_bytes() == ABOUT
 
 
-def test_a_mirror_and_its_digest(at: dict[str, str], folder: Path) -> None:
+def test_mirror_download_verifies_checksum(at: dict[str, str], folder: Path) -> None:
     digest = hashlib.sha256(ABOUT).hexdigest()
     checked = ["--checksum", f"SHA256:{digest.upper()}", "-t", "2", "--retry-delay", "0.01"]
     done = resolve(
@@ -501,7 +501,7 @@ def test_a_mirror_and_its_digest(at: dict[str, str], folder: Path) -> None:
     assert outcome["mirror"] == f"{at['http']}/about.txt"
 
 
-def test_who_served_is_named(at: dict[str, str], folder: Path) -> None:
+def test_get_message_names_mirror(at: dict[str, str], folder: Path) -> None:
     mirror = f"{at['http']}/about.txt"
     told = resolve("-t", "1", "--mirror", mirror, f"{at['closed']}/about.txt").told
     last = told.splitlines()[-1]
@@ -511,7 +511,7 @@ def test_who_served_is_named(at: dict[str, str], folder: Path) -> None:
     assert [record["mirror"] for record in done.records] == [None]
 
 
-def test_what_a_list_holds(at: dict[str, str], folder: Path) -> None:
+def test_input_list_accepts_urls_and_json_objects(at: dict[str, str], folder: Path) -> None:
     about = f"{at['http']}/about.txt"
     lines = ["# a comment", "", "  ", about, json.dumps({"url": about, "origin": "user", "more": 1})]
     given = "\n".join(lines).encode()
@@ -528,7 +528,7 @@ def test_what_a_list_holds(at: dict[str, str], folder: Path) -> None:
     assert resolve("cat", "-i", "-", stdin=near) == Done(0, ABOUT, b"")
 
 
-def test_a_list_feeds_a_list(at: dict[str, str], folder: Path) -> None:
+def test_ls_json_output_is_valid_input_list(at: dict[str, str], folder: Path) -> None:
     listed = resolve("ls", "-q", "--json", f"{at['ftp']}/pub/", f"{at['gopher']}/").out
     assert json.loads(listed.splitlines()[0])["origin"] == "derived"
     done = resolve("explain", "--json", "-i", "-", stdin=listed)
@@ -537,7 +537,7 @@ def test_a_list_feeds_a_list(at: dict[str, str], folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("words", "attempts"), [([], 1), (["--retry-all"], 3)])
-def test_what_will_be_the_same_is_tried_again_on_request(
+def test_retry_all_retries_permanent_failures(
     words: list[str], attempts: int, at: dict[str, str], folder: Path
 ) -> None:
     patience = ["-t", "3", "--retry-delay", "0.001"]

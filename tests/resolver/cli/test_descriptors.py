@@ -20,7 +20,7 @@ COUNT = 120
 
 
 @pytest.mark.parametrize("more", [["--ledger", "L"], ["--segments", "4"], ["--warc", "a.warc.gz"]])
-def test_get_with_few_descriptors_fetches_all_and_tells_once(more: list[str], tmp_path: Path) -> None:
+def test_get_with_few_descriptors_fetches_all_and_warns_once(more: list[str], tmp_path: Path) -> None:
     site = {f"/{number}": Page(b"x" * 2_000) for number in range(COUNT)}
     with served(partial(fixtures.http.serve, site=site)) as server:
         (tmp_path / "list").write_text("".join(f"{server.url(path)}\n" for path in site))

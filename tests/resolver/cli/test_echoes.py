@@ -108,7 +108,7 @@ def check_masked(
 
 @pytest.mark.parametrize("page", PAGES)
 @pytest.mark.parametrize("login", LOGINS)
-def test_outputs_of_http_that_repeats_secrets_are_masked(
+def test_http_outputs_mask_repeated_secrets(
     login: str, page: str, echo: Echoes, folder: Path, log: pytest.LogCaptureFixture
 ) -> None:
     options, secrets = LOGINS[login]
@@ -117,7 +117,7 @@ def test_outputs_of_http_that_repeats_secrets_are_masked(
 
 
 @pytest.mark.parametrize("path", ["pub/a.txt", "pub/", "gone", "pub/gone", "pub/later"])
-def test_outputs_of_ftp_that_repeats_a_password_are_masked(
+def test_ftp_outputs_mask_repeated_password(
     path: str, echo: Echoes, folder: Path, log: pytest.LogCaptureFixture
 ) -> None:
     url = f"{echo.ftp}/{path}"
@@ -125,21 +125,19 @@ def test_outputs_of_ftp_that_repeats_a_password_are_masked(
 
 
 @pytest.mark.parametrize("place", ["{nntp}", "{nntp}/1", "{nntp}/2", "{locked_nntp}"])
-def test_outputs_of_nntp_that_repeats_a_password_are_masked(
+def test_nntp_outputs_mask_repeated_password(
     place: str, echo: Echoes, folder: Path, log: pytest.LogCaptureFixture
 ) -> None:
     url = place.format(**vars(echo))
     check_masked((PASSWORD,), run_all(url), folder, log.text, url)
 
 
-def test_outputs_of_a_proxy_that_repeats_its_login_are_masked(
-    echo: Echoes, folder: Path, log: pytest.LogCaptureFixture
-) -> None:
+def test_proxy_outputs_mask_repeated_login(echo: Echoes, folder: Path, log: pytest.LogCaptureFixture) -> None:
     printed = run_all("http://127.0.0.1:8920/whole", "--proxy", echo.proxy)
     check_masked((PROXY_PASSWORD, PROXY_BASIC), printed, folder, log.text)
 
 
-def test_outputs_of_telnet_that_repeats_what_was_typed_are_masked(
+def test_telnet_outputs_mask_repeated_typed_text(
     echo: Echoes, folder: Path, log: pytest.LogCaptureFixture
 ) -> None:
     """Standard output is the session, which is not masked."""
@@ -150,7 +148,7 @@ def test_outputs_of_telnet_that_repeats_what_was_typed_are_masked(
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_values_of_http_that_repeats_secrets_are_masked(page: str, echo: Echoes) -> None:
+def test_http_values_mask_repeated_secrets(page: str, echo: Echoes) -> None:
     _, secrets = LOGINS["basic"]
     options = resolver.Options(headers=((b"X-Api-Key", secrets[2].encode()),))
     with blocking.Resolver(policy=resolver.Policy(allow_password=True), options=options) as session:
@@ -163,7 +161,7 @@ def test_values_of_http_that_repeats_secrets_are_masked(page: str, echo: Echoes)
     assert not [secret for secret in secrets[:3] if secret in shown]
 
 
-async def test_live_facts_are_masked_texts(echo: Echoes) -> None:
+async def test_stream_metadata_is_masked_text(echo: Echoes) -> None:
     async with resolver.stream(f"{echo.basic}/whole", policy=resolver.Policy(allow_password=True)) as reply:
         texts = [reply.media_type, reply.charset, reply.url, reply.requested_url]
         texts += [text for pair in reply.meta for text in pair]
@@ -174,7 +172,7 @@ async def test_live_facts_are_masked_texts(echo: Echoes) -> None:
 URL = "http://127.0.0.1:8920/whole"
 
 
-async def test_answers_to_agents_of_a_proxy_that_repeats_its_login_are_masked(echo: Echoes) -> None:
+async def test_mcp_answers_mask_repeated_proxy_login(echo: Echoes) -> None:
     options = ("--proxy", echo.proxy, "--trusted-proxy", echo.proxy, "--allow-address", "127.0.0.0/8")
     async with talk(*options, "--allow-port", "8920") as session:
         for tool in ("fetch", "info", "explain", "check", "list"):
@@ -184,7 +182,7 @@ async def test_answers_to_agents_of_a_proxy_that_repeats_its_login_are_masked(ec
         assert "a body" in (await session.call_tool("fetch", {"url": URL})).model_dump_json()
 
 
-async def test_pages_of_a_proxy_that_repeats_its_login_are_masked(echo: Echoes) -> None:
+async def test_web_ui_pages_mask_repeated_proxy_login(echo: Echoes) -> None:
     async with running(settings=resolver.Settings(proxy=echo.proxy)) as (browser, told):
         page = await browser.typed(URL)
         assert page.status == 200

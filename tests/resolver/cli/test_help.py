@@ -31,13 +31,13 @@ def names_told(text: str) -> set[str]:
     }
 
 
-def test_no_name_has_two_meanings() -> None:
+def test_option_names_are_unique() -> None:
     assert len(FLAGS) == len(set(FLAGS))
     assert len({row.name for row in rows()}) == len(list(rows()))
 
 
 @pytest.mark.parametrize("row", list(rows()), ids=lambda row: row.name)
-def test_every_option_has_a_long_name_and_verbs(row: Option) -> None:
+def test_option_has_long_name_and_commands(row: Option) -> None:
     assert re.fullmatch(r"--[a-z][a-z0-9-]+", row.long)
     verbs = row.verbs.split()
     assert verbs
@@ -45,7 +45,7 @@ def test_every_option_has_a_long_name_and_verbs(row: Option) -> None:
 
 
 @pytest.mark.parametrize("row", [row for row in rows() if row.takes is None], ids=lambda row: row.name)
-def test_every_name_of_a_switch_sets_it(row: Option) -> None:
+def test_switch_flag_sets_option(row: Option) -> None:
     if row.name in ("help", "version"):
         return
     words = ["serve", "--listen", "192.0.2.1"] if row.name == "insecure" else ["parse", "x:"]
@@ -56,7 +56,7 @@ def test_every_name_of_a_switch_sets_it(row: Option) -> None:
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
-def test_help_of_a_verb_has_its_options_and_an_example(verb: CommandVerb) -> None:
+def test_command_help_has_options_and_example(verb: CommandVerb) -> None:
     told = resolve(verb.name, "--help")
     text = told.out.decode()
     assert (told.status, told.err) == (0, b"")
@@ -70,7 +70,7 @@ def test_help_of_a_verb_has_its_options_and_an_example(verb: CommandVerb) -> Non
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
-def test_an_example_is_a_command_line_of_its_verb(verb: CommandVerb) -> None:
+def test_help_example_is_valid_command_line(verb: CommandVerb) -> None:
     program, *words = shlex.split(verb.example)
     command = read(words)
     assert command is not None
@@ -79,7 +79,7 @@ def test_an_example_is_a_command_line_of_its_verb(verb: CommandVerb) -> None:
         assert [parse(url).text for url in command.urls] == list(command.urls)
 
 
-def test_help_without_words_is_all_of_it() -> None:
+def test_help_without_arguments_lists_all_options() -> None:
     told = resolve("--help")
     assert (told.status, told.err) == (0, b"")
     assert resolve("help") == resolve("-h") == told
@@ -89,7 +89,7 @@ def test_help_without_words_is_all_of_it() -> None:
 
 
 @pytest.mark.parametrize("flag", FLAGS)
-def test_help_of_an_option(flag: str) -> None:
+def test_option_help_has_line_for_flag(flag: str) -> None:
     for word in (flag, flag.lstrip("-")):
         if word.isdigit() or word in [verb.name for verb in VERBS]:  # a status or a command
             continue
@@ -98,7 +98,7 @@ def test_help_of_an_option(flag: str) -> None:
         assert flag in names_told(told.out.decode())
 
 
-def test_help_of_a_rule_and_of_a_status() -> None:
+def test_help_describes_rules_and_statuses() -> None:
     for rule in RULES:
         for name in (rule.name, rule.name.lower()):
             text = resolve("help", name).out.decode()
@@ -110,7 +110,7 @@ def test_help_of_a_rule_and_of_a_status() -> None:
 @pytest.mark.parametrize(
     ("word", "meant"), [("expalin", "explain"), ("--tires", "tries"), ("S99", None), ("16", None)]
 )
-def test_help_of_what_there_is_not(word: str, meant: str | None) -> None:
+def test_help_of_unknown_topic_suggests_closest(word: str, meant: str | None) -> None:
     done = resolve("help", word)
     assert (done.status, done.out) == (2, b"")
     assert repr(word) in done.told
@@ -120,7 +120,7 @@ def test_help_of_what_there_is_not(word: str, meant: str | None) -> None:
 
 
 @pytest.mark.parametrize("columns", [20, 40, 63, 64, 80, 200])
-def test_a_page_is_as_wide_as_the_terminal(columns: int) -> None:
+def test_help_page_fits_terminal_width(columns: int) -> None:
     """Names and examples are exceptions: they are never broken."""
     for words in ((), *((verb.name,) for verb in VERBS), *((rule.name,) for rule in RULES)):
         whole = {verb.example for verb in VERBS}
@@ -131,7 +131,7 @@ def test_a_page_is_as_wide_as_the_terminal(columns: int) -> None:
             assert narrow or not line.startswith("   "), line
 
 
-def test_nothing_is_missing_on_a_narrow_page() -> None:
+def test_help_narrow_page_has_same_text() -> None:
     def said(columns: int) -> str:
         return " ".join(help.page(("get",), columns).split())
 
@@ -139,7 +139,7 @@ def test_nothing_is_missing_on_a_narrow_page() -> None:
 
 
 @pytest.mark.parametrize("flag", ["--version", "-V"])
-def test_the_version_is_told_wherever_it_is_asked_for(flag: str) -> None:
+def test_version_option_works_in_any_position(flag: str) -> None:
     alone = resolve(flag)
     assert alone.status == 0
     assert re.fullmatch(rb"resolve [0-9.]+\n", alone.out)
@@ -155,28 +155,28 @@ def test_the_version_is_told_wherever_it_is_asked_for(flag: str) -> None:
         ("--connect", "--connect-timeout"),
     ],
 )
-def test_an_unknown_option_proposes_the_nearest(wrong: str, meant: str, folder: Path) -> None:
+def test_unknown_option_suggests_closest(wrong: str, meant: str, folder: Path) -> None:
     done = resolve("cat", wrong, "file:///etc/hostname")
     assert (done.status, done.out) == (2, b"")
     assert all(word in done.told for word in (f" {wrong.partition('=')[0]};", f" {meant}?"))
 
 
-def test_a_word_that_nobody_knows_proposes_nothing() -> None:
+def test_unrelated_option_suggests_nothing() -> None:
     with pytest.raises(UsageError, match=r"--xyzzy-plugh \("):
         read(["x:", "--xyzzy-plugh"])
 
 
-def test_every_group_has_options() -> None:
+def test_option_groups_are_not_empty() -> None:
     assert all(OPTIONS.values())
 
 
-def test_python_runs_the_package_as_the_command() -> None:
+def test_python_m_resolver_runs_command() -> None:
     command = [sys.executable, "-W", "error", "-m", "resolver", "--version"]
     done = subprocess.run(command, env=environment(), capture_output=True, stdin=subprocess.DEVNULL)
     assert (done.returncode, done.stderr, done.stdout) == (0, b"", resolve("--version").out)
 
 
-def test_help_says_when_it_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_help_to_full_device_exits_with_status_3(monkeypatch: pytest.MonkeyPatch) -> None:
     with open("/dev/full", "w") as full:
         monkeypatch.setattr(sys, "stdout", full)
         assert main(["--help"]) == 3

@@ -67,7 +67,7 @@ NOTHING = (
 
 
 @pytest.mark.parametrize("text", MEANT, ids=ascii)
-def test_what_may_have_been_meant(text: str, folder: Path) -> None:
+def test_invalid_url_suggests_closest_url(text: str, folder: Path) -> None:
     """Every command prints the suggestion and contacts no server: these names do not exist."""
     meant = MEANT[text]
     assert proposal(text) == meant
@@ -84,12 +84,12 @@ def test_what_may_have_been_meant(text: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("text", NOTHING, ids=lambda text: ascii(text[:20]))
-def test_where_nothing_is_near_nothing_is_proposed(text: str) -> None:
+def test_unrelated_text_has_no_suggestion(text: str) -> None:
     assert proposal(text) is None
 
 
 @pytest.mark.parametrize("text", [text for text in MEANT if ":" not in text])
-def test_a_url_without_its_scheme_is_a_usage_error(text: str, folder: Path) -> None:
+def test_url_without_scheme_is_usage_error(text: str, folder: Path) -> None:
     done = resolve(text)
     assert (done.status, done.out, os.listdir(folder)) == (2, b"", [])
     assert done.told.endswith(f"nothing was fetched; did you mean {MEANT[text]} ?\n")
@@ -101,14 +101,14 @@ def gateway_proposed(scheme: str) -> bool:
     return f"--gateway {scheme}=URL" in done.told
 
 
-def test_a_gateway_is_proposed_for_names_that_rfc_1738_sets_aside() -> None:
+def test_gateway_is_suggested_for_reserved_schemes() -> None:
     for scheme in (*RESERVED, "x-foo"):
         assert gateway_proposed(scheme), scheme
     for scheme in ("localhost", "htp", "javascript", "foo+bar"):
         assert not gateway_proposed(scheme), scheme
 
 
-def test_what_is_not_ascii_is_converted_and_said(at: dict[str, str], folder: Path) -> None:
+def test_non_ascii_url_is_converted_and_reported(at: dict[str, str], folder: Path) -> None:
     given = f"{at['named']}/é"
     asked = f"{at['named']}/%C3%A9"
     told = f"resolve: {given}: requested as {asked}\n"
@@ -124,20 +124,20 @@ def test_what_is_not_ascii_is_converted_and_said(at: dict[str, str], folder: Pat
 
 
 @pytest.mark.parametrize("options", [["--strict"], ["--origin", "chosen"], ["--origin", "derived"]])
-def test_nobody_is_converted_who_did_not_ask(options: list[str], at: dict[str, str], folder: Path) -> None:
+def test_non_ascii_url_is_refused_if_strict_or_not_from_user(
+    options: list[str], at: dict[str, str], folder: Path
+) -> None:
     done = resolve("cat", *options, "--trace", "trace", f"{at['named']}/é")
     assert (done.status, done.out) == (12, b"")
     assert "C: " not in (folder / "trace").read_text()
 
 
-def test_parse_says_what_the_text_is() -> None:
+def test_parse_reports_non_ascii_position() -> None:
     (record,) = resolve("parse", "--json", "http://h.example/é").records
     assert (record["error"], record["position"]) == ("non-ascii", 17)
 
 
-async def test_whatever_is_no_verb_and_no_url_nothing_is_fetched(
-    nursery: trio.Nursery, tmp_path: Path
-) -> None:
+async def test_invalid_argument_before_url_fetches_nothing(nursery: trio.Nursery, tmp_path: Path) -> None:
     """A valid URL after the invalid argument is not fetched either."""
     server = await serve(nursery)
 
@@ -153,7 +153,7 @@ async def test_whatever_is_no_verb_and_no_url_nothing_is_fetched(
     assert (server.connections, os.listdir(tmp_path)) == (0, [])
 
 
-def test_without_a_word_ten_lines_tell_what_to_do(folder: Path) -> None:
+def test_no_arguments_prints_ten_lines_of_help(folder: Path) -> None:
     done = resolve()
     assert (done.status, done.out) == (2, b"")
     lines = done.told.splitlines()

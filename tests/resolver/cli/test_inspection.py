@@ -32,7 +32,7 @@ def shown(done: Done) -> tuple[int, bytes]:
     return done.status, done.out
 
 
-def test_each_verb_says_what_it_said(
+def test_from_warc_repeats_output_of_live_run(
     at: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs = [
@@ -53,7 +53,7 @@ def test_each_verb_says_what_it_said(
         assert shown(again) == live[run], (run, again.told)
 
 
-def test_files_are_saved_and_redirects_are_followed_in_the_archive(folder: Path, sealed: None) -> None:
+def test_from_warc_saves_files_and_follows_redirects(folder: Path, sealed: None) -> None:
     done = resolve("get", "-q", *ALL, "-O", "a", "http://127.0.0.1/redir")
     assert (done.status, (folder / "a").read_bytes()[:1]) == (0, b"a"), done.told
     # a revisit record of the same body
@@ -61,7 +61,7 @@ def test_files_are_saved_and_redirects_are_followed_in_the_archive(folder: Path,
     assert (folder / "b").read_bytes() == (folder / "a").read_bytes()
 
 
-def test_a_tree_is_walked_in_the_archive(
+def test_from_warc_recursive_get_equals_live_run(
     at: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = ["get", "-q", "-r", "-d"]
@@ -80,7 +80,7 @@ def test_a_tree_is_walked_in_the_archive(
     assert trees[0] == trees[1] != {}
 
 
-def test_what_is_cut_is_told_as_cut(folder: Path, sealed: None) -> None:
+def test_from_warc_truncated_record_is_truncated(folder: Path, sealed: None) -> None:
     for url, octets in (("http://localhost/short", 15), ("ftp://localhost/d/b.bin", 4096)):
         done = resolve("cat", *ALL, url)
         assert (done.status, len(done.out)) == (10, octets)
@@ -89,13 +89,13 @@ def test_what_is_cut_is_told_as_cut(folder: Path, sealed: None) -> None:
         assert not (folder / "x").exists()
 
 
-def test_what_failed_then_fails_again_and_says_when(sealed: None) -> None:
+def test_from_warc_recorded_failure_names_date(sealed: None) -> None:
     done = resolve("cat", *ALL, "ftp://127.0.0.1/none")
     assert (done.status, done.out) == (8, b"")
     assert "recorded on 2026-11-22T10:00:20Z" in done.told
 
 
-def test_what_is_not_there_says_what_to_do(sealed: None) -> None:
+def test_from_warc_missing_url_suggests_command(sealed: None) -> None:
     done = resolve("cat", *ALL, "gopher://127.0.0.1/0nix")
     assert done.status == 8
     assert "`resolve warc ls FILE`" in done.told
@@ -124,19 +124,21 @@ def at_times(folder: Path) -> list[str]:
         ("2026-03-01T10:00:00.0Z", "2026-03-01"),
     ],
 )
-def test_what_was_there_by_then(moment: str, given: str, folder: Path, sealed: None) -> None:
+def test_from_warc_at_selects_latest_record_before(
+    moment: str, given: str, folder: Path, sealed: None
+) -> None:
     words = at_times(folder)
     done = resolve("cat", *(["--at", moment] if moment else []), *words)
     assert (done.status, done.out.decode()) == (0, f"{given}\n"), done.told
 
 
-def test_what_is_earlier_than_all_names_the_first(folder: Path, sealed: None) -> None:
+def test_from_warc_at_before_all_records_names_first(folder: Path, sealed: None) -> None:
     done = resolve("cat", "--at", "2025", *at_times(folder))
     assert done.status == 8
     assert all(word in done.told for word in ("2026-01-05T00:00:00Z", "--at"))
 
 
-def test_another_method_and_a_part_are_not_served(folder: Path, sealed: None) -> None:
+def test_from_warc_ignores_post_and_partial_responses(folder: Path, sealed: None) -> None:
     made = []
     for number, (method, status) in enumerate((("GET", 200), ("POST", 200), ("GET", 206))):
         url = {"WARC_Target_URI": "http://h.example/", "WARC_Date": f"2026-01-0{number + 1}T00:00:00Z"}
@@ -183,7 +185,7 @@ def parts_of(bodies: list[tuple[int, bytes, str]], size: int = 10) -> bytes:
         ([(0, b"0123", '"a"'), (4, b"45", '"a"')], b"0123", 10),
     ],
 )
-def test_what_was_cut_and_gone_on_with_is_one(
+def test_from_warc_joins_truncated_and_resumed_responses(
     bodies: list[tuple[int, bytes, str]], given: bytes, status: int, folder: Path, sealed: None
 ) -> None:
     (folder / "a.warc.gz").write_bytes(parts_of(bodies))
@@ -194,7 +196,7 @@ def test_what_was_cut_and_gone_on_with_is_one(
 
 
 @pytest.mark.parametrize("is_long", [False, True])
-def test_a_block_that_is_another_is_no_object(folder: Path, sealed: None, *, is_long: bool) -> None:
+def test_from_warc_wrong_block_digest_saves_nothing(folder: Path, sealed: None, *, is_long: bool) -> None:
     block = b"x" * (3_000_000 if is_long else 30)
     made = record(block, WARC_Block_Digest="sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ")
     (folder / "a.warc.gz").write_bytes(packed(made))
@@ -203,7 +205,7 @@ def test_a_block_that_is_another_is_no_object(folder: Path, sealed: None, *, is_
     assert not (folder / "x").exists()
 
 
-def test_a_revisit_of_what_no_file_has_is_not_found_and_says_what_it_is(folder: Path, sealed: None) -> None:
+def test_from_warc_revisit_without_original_names_original(folder: Path, sealed: None) -> None:
     made = record(
         b"", WARC_Type="revisit", WARC_Refers_To="<2>", WARC_Refers_To_Target_URI="ftp://h.example/b"
     )
@@ -217,7 +219,7 @@ def test_a_revisit_of_what_no_file_has_is_not_found_and_says_what_it_is(folder: 
     assert shown(done) == (0, b"found\n")
 
 
-def test_archives_of_others_are_served(folder: Path, sealed: None) -> None:
+def test_from_warc_serves_foreign_archives(folder: Path, sealed: None) -> None:
     foreign = [
         word for path in sorted((WARC / "foreign").glob("*.warc.gz")) for word in ("--from-warc", str(path))
     ]
@@ -234,7 +236,7 @@ def test_archives_of_others_are_served(folder: Path, sealed: None) -> None:
         assert done.status == 0 or "short" in url, (url, done.told)
 
 
-def test_a_file_that_is_not_packed_by_the_record_is_served(folder: Path, sealed: None) -> None:
+def test_from_warc_serves_file_compressed_as_single_member(folder: Path, sealed: None) -> None:
     records = [record(f"{each}\n".encode(), WARC_Target_URI=f"ftp://h.example/{each}") for each in "ab"]
     (folder / "a.warc.gz").write_bytes(gzip.compress(b"".join(records), mtime=0))
     for each in "ab":
@@ -254,26 +256,28 @@ with open("a.warc.gz", "wb") as file:
 """
 
 
-def test_what_warcio_writes_is_served(folder: Path, sealed: None) -> None:
+def test_from_warc_serves_warcio_archive(folder: Path, sealed: None) -> None:
     subprocess.run([sys.executable, "-c", WARCIO], cwd=folder, check=True, timeout=HANG)
     assert shown(resolve("cat", "--from-warc", "a.warc.gz", "http://h.example")) == (0, b"found\n")
 
 
-def test_no_proxy_is_asked(folder: Path, sealed: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_from_warc_ignores_proxy_environment(
+    folder: Path, sealed: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("http_proxy", "http://192.0.2.1:3128/")
     monkeypatch.setenv("ALL_PROXY", "socks5h://192.0.2.1/")
     done = resolve("cat", "-q", *ALL, "http://127.0.0.1/a.txt")
     assert (done.status, len(done.out)) == (0, 300), done.told
 
 
-def test_no_file_of_this_machine_is_opened(folder: Path, sealed: None) -> None:
+def test_from_warc_file_url_does_not_open_local_file(folder: Path, sealed: None) -> None:
     (folder / "a").write_bytes(b"of now")
     assert resolve("cat", *ALL, (folder / "a").as_uri()).status == 8
     done = resolve("cat", *ALL, "file:///srv/example/note.txt")
     assert (done.status, len(done.out)) == (0, 23), done.told
 
 
-def test_there_is_a_bound_to_what_is_known(
+def test_from_warc_record_count_is_bounded(
     folder: Path, sealed: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("resolver.warc.catalogue.MOST", 2)
@@ -285,7 +289,7 @@ def test_there_is_a_bound_to_what_is_known(
     assert "a.warc: more than 2 records" in done.told
 
 
-def test_facts_that_are_none_are_passed_over(folder: Path, sealed: None) -> None:
+def test_from_warc_ignores_invalid_metadata(folder: Path, sealed: None) -> None:
     """Untrusted metadata is read, and ignored if it is invalid."""
     deep = "[" * 500 + "]" * 500
     for facts in (
@@ -314,7 +318,7 @@ def metadata_of(id: str, *events: str) -> bytes:
     return record(block, WARC_Type="metadata", Content_Type="application/warc-fields", **said)
 
 
-def test_a_news_url_without_a_server_needs_none(sealed: None) -> None:
+def test_from_warc_news_url_needs_no_server(sealed: None) -> None:
     done = resolve("cat", *ALL, "news:plain.1@example.test")
     assert (done.status, len(done.out)) == (0, 308), done.told
 
@@ -332,25 +336,25 @@ def test_a_news_url_without_a_server_needs_none(sealed: None) -> None:
     ],
     ids=" ".join,
 )
-def test_what_says_nothing_there_is_a_usage_error(words: list[str], folder: Path) -> None:
+def test_from_warc_invalid_options_are_usage_errors(words: list[str], folder: Path) -> None:
     done = resolve("cat", *words)
     assert (done.status, done.out) == (2, b"")
 
 
-def test_what_is_no_archive_is_said(folder: Path) -> None:
+def test_from_warc_invalid_archive_exits_with_status_3(folder: Path) -> None:
     (folder / "b.warc").write_bytes(b"WARC/0.18\r\n")
     assert resolve("cat", "--from-warc", "b.warc", "ftp://h/a").status == 3
     assert resolve("cat", "--from-warc", "none.warc", "ftp://h/a").status == 3
 
 
-def test_what_has_not_one_whole_record_is_said(folder: Path) -> None:
+def test_from_warc_file_without_record_names_format(folder: Path) -> None:
     (folder / "index.cdxj").write_text('org,example)/ 20260101000000 {"url": "http://a/"}\n')
     done = resolve("cat", "--from-warc", "index.cdxj", "http://a/")
     assert (done.status, done.told.count("\n")) == (3, 1)
     assert all(word in done.told for word in ("index.cdxj", "byte 0:", "WARC"))
 
 
-def test_a_session_is_in_no_archive(folder: Path) -> None:
+def test_from_warc_telnet_session_fails(folder: Path) -> None:
     (folder / "a.warc").write_bytes(record())
     done = resolve("cat", "--for", "1", "--from-warc", "a.warc", "telnet://h.example/")
     assert done.status in (2, 8), done.told

@@ -1,5 +1,8 @@
-"""Signals that come at moments at which nobody is ready for them. Each moment is one of a process of its own,
-which sends itself the signal there; all that it started has ended once its standard error has."""
+"""Signals at unexpected moments of a run.
+
+At each moment, a separate process sends itself the signal. Standard error is closed only after the process
+and all processes it started have ended.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,7 @@ interrupts.PATIENCE = 1e6
 
 
 def ended(moment: str, ending: str = "cli.run()", stderr: int = subprocess.PIPE) -> tuple[int, str]:
-    """How a process ends that does this, and what it says."""
+    """Run this code in a process and return its exit status and standard error."""
     program = f"{PRELUDE}\ndef moment():\n{textwrap.indent(textwrap.dedent(moment), '    ')}\n{ending}\n"
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", program],
@@ -146,7 +149,7 @@ def test_it_ends_where_nobody_reads_what_it_says() -> None:
 
 
 def test_it_is_heard_where_a_shell_has_it_ignored() -> None:
-    """As in the background of a script."""
+    """A script starts its background jobs with SIGINT ignored."""
     ignored = "signal.signal(signal.SIGINT, signal.SIG_IGN); cli.run()"
     assert ended("send(); wait()", ignored) == (130, "interrupted\n")
 
@@ -175,9 +178,10 @@ def test_all_is_put_back() -> None:
     assert after == before
 
 
-# ---- the command, with a cluster of this machine
+# ---- the command, with a local cluster
 
-#: What Python says in a worker whose parent ended before it was told what it is to be: at most one was begun.
+#: Message of Python in a worker whose parent ended before it sent the worker its task. At most one worker was
+#: starting.
 UNBORN = re.compile(
     r'Traceback [^\n]*\n  File "<string>", line 1, in <module>\n(?:[ ].*\n)+EOFError: Ran out of input\n\Z'
 )

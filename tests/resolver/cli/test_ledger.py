@@ -1,4 +1,4 @@
-"""`--ledger FILE`: what a run writes down, what another one does with it, and what `resolve ledger` tells."""
+"""`--ledger FILE`: the record of a run, its use by a later run, and the report of `resolve ledger`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WORDS = ["get", "-d", "out", "-i", "list", "--ledger", "run"]
 
 @pytest.fixture(name="source")
 def _source(folder: Path) -> Path:
-    """Three files, and a list of them in which one stands twice and one is missing."""
+    """Create three files and a list of them, with one duplicate and one missing file."""
     source = folder / "source"
     source.mkdir()
     for name in "abc":
@@ -48,7 +48,7 @@ def test_another_run_passes_over_what_is_done_and_asks_for_the_rest(source: Path
     assert first.status == 8
     done = [("done", f"out/{name}") for name in ("a", "a.2", "b", "c")]
     assert statuses(first) == [*done, ("failed", None)]
-    shutil.rmtree(source)  # nobody looks
+    shutil.rmtree(source)  # the second run must not look at the sources
     source.mkdir()
     (source / "none").write_text("there by now\n")
     again = resolve(*WORDS, "--json")
@@ -91,7 +91,7 @@ def test_a_list_that_comes_through_a_pipe(source: Path, folder: Path) -> None:
 
 
 def test_a_name_of_its_own_is_the_same_once_more(source: Path, folder: Path) -> None:
-    """A new name for each run (`--exists rename`) is the name that the row has."""
+    """The row keeps the new name of `--exists rename` for later runs."""
     (folder / "out").mkdir()
     (folder / "out" / "a").write_text("somebody's\n")
     words = [*WORDS, "--json", "--exists", "rename"]
@@ -109,7 +109,7 @@ def test_elsewhere_it_is_another_object(source: Path, folder: Path) -> None:
     assert [status for status, _ in statuses(elsewhere)] == ["done"] * 4 + ["failed"]
 
 
-# -- what it tells
+# -- the report
 
 
 def test_what_it_tells(source: Path, folder: Path) -> None:
@@ -169,7 +169,7 @@ def test_what_is_put_back_is_asked_for_again(source: Path) -> None:
 
 
 def test_a_password_stands_nowhere(folder: Path) -> None:
-    """Nor a digest of it: another password is the same object."""
+    """The ledger has no digest of the password either: a URL with another password is the same object."""
     secret = "Xq7Pr9Lm"
     (folder / "list").write_text(f"ftp://joe:{secret}@h.example/a\nftp://joe:{secret}@h.example/%00\n")
     resolve(*WORDS, "--policy", "untrusted")
@@ -190,7 +190,7 @@ def test_text_that_is_no_utf_8(folder: Path) -> None:
     assert urls == ["http://h.example/\udcff", "http://h.example/\ud800"]
 
 
-# -- what is wrong with it
+# -- faults of the file
 
 
 def _foreign(path: Path) -> None:
@@ -289,7 +289,7 @@ sys.exit(main(sys.argv[1:]))
 
 
 def test_a_full_disk_ends_the_run_and_loses_nothing(folder: Path) -> None:
-    """As far as the process may write: a file size limit says the same as a disk does."""
+    """A file size limit of the process has the effect of a full disk."""
     source = folder / "source"
     source.mkdir()
     for number in range(60):
@@ -299,21 +299,21 @@ def test_a_full_disk_ends_the_run_and_loses_nothing(folder: Path) -> None:
     ended = subprocess.run(words, capture_output=True, timeout=HANG)
     assert ended.returncode == 3, ended.stderr
     assert b"the ledger" in ended.stderr
-    assert ended.stderr.count(b"\n") == 1  # it is said once
+    assert ended.stderr.count(b"\n") == 1  # one message only
     again = resolve(*WORDS, "--json")
     assert again.status == 0
     assert len(again.records) == 60
     assert all((folder / "out" / str(number)).read_text() == f"{number}\n" for number in range(60))
 
 
-# `get -r --ledger FILE`: a row for each file of a tree, which another run walks through again.
+# `get -r --ledger FILE`: a row for each file of a tree; a later run walks the tree again.
 
 LEDGER_TREES_WORDS = ["get", "-r", "-d", "out", "--ledger", "run"]
 
 
 @pytest.fixture(name="tree")
 def _tree(folder: Path) -> str:
-    """The URL of a directory with two others in it."""
+    """Return the URL of a directory with two subdirectories."""
     tree = folder / "tree"
     for name in ("a", "b/c", "b/d", "e/f"):
         (tree / name).parent.mkdir(parents=True, exist_ok=True)

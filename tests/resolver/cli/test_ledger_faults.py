@@ -1,4 +1,4 @@
-"""Ledgers that somebody has spoilt: each is told, and no file is lost by it."""
+"""Damaged and unusable ledgers: the run reports each fault and loses no file."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def write(folder: Path, count: int) -> None:
 
 
 def test_a_page_in_the_middle_is_damaged(folder: Path) -> None:
-    """The files stay, and a new ledger has them all."""
+    """The files stay, and the next run records all of them in a new ledger."""
     write(folder, 90)
     assert resolve(*WORDS, "-q").status == 0
     octets = (folder / "run").read_bytes()
@@ -66,7 +66,7 @@ def test_another_program_has_it_locked(folder: Path, monkeypatch: pytest.MonkeyP
     assert resolve(*WORDS).status == 0
 
 
-#: Runs the command as somebody who may write nothing but what is his, and root is nobody then.
+#: Run the command as a user who may write only to files of its own; root becomes nobody (65534).
 _AS_NOBODY = """
 import os, sys
 import resolver.cli.retrieval_run, resolver.ledger.book, resolver.ledger.book, resolver.ledger.report
@@ -84,7 +84,7 @@ sys.exit(main(sys.argv[1:]))
 
 @pytest.fixture(name="open_folder")
 def _open_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """One that everybody may enter, as pytest's are not."""
+    """Yield a directory that all users may enter; pytest's directories deny it."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o755)
@@ -126,7 +126,7 @@ COLUMNS = (
 
 @pytest.fixture
 def no_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hundreds of runs, of which no power is lost: none waits for the disk."""
+    """Replace fsync in these hundreds of runs: no power loss is tested."""
     monkeypatch.setattr(os, "fsync", lambda fd: None)
     monkeypatch.setattr(group_commit, "bring", lambda fds: {})
     monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=Counted))
