@@ -1,5 +1,4 @@
-"""The test kit: how octets are cut, a dialogue whose server speaks octet by octet, and what nobody has to
-pay."""
+"""The test kit: segmentation of bytes, exchanges read byte by byte, answers from transcripts, import cost."""
 
 from __future__ import annotations
 
@@ -103,7 +102,7 @@ def test_what_is_said_too_early_fails() -> None:
 
 @pytest.mark.parametrize("transcript", transcripts("gopher"), ids=lambda each: each.name)
 def test_transcripts_octet_by_octet(transcript: DialogueTranscript) -> None:
-    """What comes of it is the same as in one piece, also where it is an error."""
+    """The outcome is the same as without segmentation, errors included."""
     url = parse_as(GopherUrl, transcript.url)
     if transcript.outcome.error == "Refused" or "surplus" in transcript.name or "unframed" in transcript.name:
         return
@@ -120,7 +119,7 @@ def test_nobody_pays_for_it_who_does_not_test() -> None:
     assert run_alone(loaded) == "set()\n"
 
 
-# A server that is made of transcripts says what the one says whose client says the same.
+# A server built from transcripts answers as the transcript whose client sent the same bytes.
 
 ONE = parse_transcript("# made\nU: t://h/\nS: hi\nC: a\\r\\n\nS: one\nE: close\n", "one")
 TWO = parse_transcript("# made\nU: t://h/\nS: hi\nC: b\\r\\n\nS: two\nC: c\\r\\n\nS: end\nE: close\n", "two")

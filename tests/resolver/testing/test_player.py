@@ -1,4 +1,4 @@
-"""The player of dialogues fails a test for what does not fit its script, and performs the rest as a gate."""
+"""The player fails a test for steps that do not fit its script, and performs the others as a gate does."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def say(word: bytes) -> Send:
 
 
 def dialogue(*steps: object) -> Dialogue[None]:
-    """These, and a beginning where none of them is one."""
+    """Yield these steps, and a `StartBody` if they contain none."""
     left = list(steps)
     while left:
         yield left.pop(0)  # type: ignore[misc]
@@ -71,7 +71,7 @@ def recital(lines: str) -> TranscriptScript:
 
 
 def ended(end: End) -> TranscriptScript:
-    """A connection on which nobody says anything."""
+    """Return a script of one connection without any bytes."""
     return TranscriptScript(
         DialogueTranscript("here", "here", "ftp://h/", (Connection((), end),), TranscriptOutcome())
     )
@@ -151,7 +151,7 @@ def test_what_is_left_unsaid_fails_also_behind_an_error() -> None:
         Player(failing(), recital(ASKED)).play()
     with pytest.raises(AssertionError, match="not opened"):
         Player(failing(), recital(f"S: x\\n\nE: left\n{ASKED}")).play()
-    with pytest.raises(ProtocolError):  # what a server would have said to one who has left it, nobody knows
+    with pytest.raises(ProtocolError):  # the server's later bytes are unknown
         Player(failing(), recital("S: b\\r\\n\nE: left")).play()
 
 
@@ -189,7 +189,7 @@ def test_more_than_a_speech_has_connections_for_fails_and_fewer_too() -> None:
         Player(dialogue(Connect()), OctetScript(b"xy")).play(surplus=b"x")
 
 
-# -- what is performed
+# -- performed steps
 
 
 def test_steps_words_and_values_are_kept() -> None:
@@ -248,14 +248,14 @@ def test_before_the_first_octet_it_is_no_body(count: int | None) -> None:
 
 
 def all_there_is(buffer: Buffer) -> Generator[None, None, int]:
-    """A reader that takes nothing, and looks to the end."""
+    """Wait for the end without taking any bytes; return the number of buffered bytes."""
     while not buffer.is_all:
         yield
     return len(buffer)
 
 
 def test_what_breaks_is_met_at_its_place() -> None:
-    """Whoever only looks does not meet it."""
+    """A reader that only peeks does not meet the error."""
     steps = (Connect(), Peek(all_there_is, 0), begin())
     Player(dialogue(*steps), recital("S: 123\nE: reset")).play(surplus=b"123")
     player = Player(dialogue(*steps, CopyBody("all")), recital("S: 123\nE: reset"))
@@ -329,7 +329,7 @@ def test_what_comes_of_a_transcript_is_told_also_where_it_fails() -> None:
 
 
 def test_nobody_else_performs_a_dialogue() -> None:
-    """A test that sends answers into a generator of steps is a player of its own."""
+    """No test may send answers into a generator of steps itself: that would be another player."""
     driving = re.compile(r"(?<!await )\b(\w+)\.(?:send\((?:answer|None|step|held|used)|throw\()")
     found = {
         f"{path.relative_to(HERE)}: {match[0]}"

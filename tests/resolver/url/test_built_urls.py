@@ -1,5 +1,8 @@
-"""URLs of entries that a builder of ours vouches for (`BuiltUrl`): whatever octets a server sends, our parser
-takes them and finds those octets where they belong, and no password: nobody has to parse them again."""
+"""URLs of entries that our own builders vouch for (`BuiltUrl`).
+
+For any bytes from a server, our parser accepts these URLs and finds the bytes in the right component, and
+no password. The URLs therefore need no second parsing.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ names = st.binary(min_size=1, max_size=40) | st.sampled_from(
 
 
 def read(url: BuiltUrl | str | None) -> Url:
-    """As our own parser reads what a builder has vouched for."""
+    """Parse a URL that a builder vouches for; assert that it has no password."""
     assert isinstance(url, BuiltUrl)
     value = parse(url)
     assert value.place("password") is None
@@ -57,8 +60,10 @@ FACTS = b"type=file; "
 @pytest.mark.parametrize("text", FTP)
 @given(name=names)
 def test_ftp(text: str, name: bytes) -> None:
-    """A name with a line feed is two lines, the second of which may begin with other facts or none. A name
-    that leads nowhere has no URL, where it is told at all."""
+    """A name with a line feed is two lines; the second may begin with other facts or without facts.
+
+    A name that is not valid in a directory has no URL if it is reported at all.
+    """
     parent: Any = parse(text)
     facts = MlsdReader(parent, Limits(), [])
     for reader, line in ((NlstReader(parent, b"", Limits(), []), name), (facts, FACTS + name)):
@@ -80,7 +85,7 @@ def test_ftp(text: str, name: bytes) -> None:
 
 
 def leads_nowhere(line: bytes) -> bool:
-    """Its name is none in a directory; or it was behind a line feed, and may have no facts."""
+    """Return whether the name is invalid in a directory, or came after a line feed without facts."""
     _, begins, name = line.rpartition(FACTS)
     return not begins or name in (b"", b".", b"..") or b"/" in name or b"\0" in name
 
@@ -125,7 +130,7 @@ def test_gopher(text: str, what: bytes, selector: bytes, host: bytes, port: byte
     for entry in MenuReader(menu).feed(line + b"\n"):
         item = parse_item(entry.raw or b"")
         url = link_of(item, item.character, menu).url
-        if isinstance(url, BuiltUrl) and item.character != "+":  # that has the type of the one before
+        if isinstance(url, BuiltUrl) and item.character != "+":  # "+" has the type of the item before
             assert entry.url == url
             check_item(read(url), item)
 
@@ -207,7 +212,7 @@ def test_prospero(host: bytes, hsoname: bytes, hsoname_type: bytes, version: int
     assert components(child, "host", "effective_port", "hsoname") == (target.host, target.port, hsoname)
     assert target_of(child)._replace(via=target.via) in (
         target,
-        target._replace(hsoname_type=b"ASCII"),  # an empty type says nothing
+        target._replace(hsoname_type=b"ASCII"),  # an empty type is unspecified
     )
 
 

@@ -1,4 +1,4 @@
-"""IRIs made into URLs, only on request (RFC 3987; IDNA 2008 with UTS 46, non-transitional)."""
+"""IRIs converted to URLs on request (RFC 3987; IDNA 2008, UTS 46 non-transitional); IPv6 zones (RFC 9844)."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from resolver.url.parsing import strip_user, url_of, zone_of
 @pytest.mark.parametrize(
     ("iri", "url"),
     [
-        # What is ASCII stays, right or wrong.
+        # ASCII text stays, valid or not.
         ("http://H/%7e a?b#c", "http://H/%7e a?b#c"),
         ("", ""),
         ("no url", "no url"),
-        # UTF-8, then escapes, wherever there is no host.
+        # Text outside the host is encoded as UTF-8, then escaped.
         ("http://h/é", "http://h/%C3%A9"),
         ("http://h/a?é#é", "http://h/a?%C3%A9#%C3%A9"),
         ("ftp://ü:é@h/", "ftp://%C3%BC:%C3%A9@h/"),
@@ -43,19 +43,19 @@ from resolver.url.parsing import strip_user, url_of, zone_of
         ("mailto:ü@h", "mailto:%C3%BC@h"),
         ("news:ü", "news:%C3%BC"),
         ("http:/ü/", "http:/%C3%BC/"),
-        # The host by IDNA.
+        # The host is encoded by IDNA.
         ("http://münchen.example/", "http://xn--mnchen-3ya.example/"),
         ("http://MÜNCHEN.Example:80/", "http://xn--mnchen-3ya.example:80/"),
         ("<URL:http://münchen.example>", "<URL:http://xn--mnchen-3ya.example>"),
         ("ftp://u:p@ü.example?é", "ftp://u:p@xn--tda.example?%C3%A9"),
-        ("http://straße.example/", "http://xn--strae-oqa.example/"),  # non-transitional: no ss
+        ("http://straße.example/", "http://xn--strae-oqa.example/"),  # non-transitional: not ss
         ("http://ü", "http://xn--tda"),
         ("http://ü#ü", "http://xn--tda#%C3%BC"),
         ("x-foo://ü/", "x-foo://xn--tda/"),
-        # UTS 46 makes these what they look like; the parser and the policy judge the result.
+        # UTS 46 maps these to the ASCII text that they resemble; the parser and the policy check the result.
         ("http://127。0。0。1/", "http://127.0.0.1/"),
         ("http://ⓛocalhost/", "http://localhost/"),
-        ("http://h:８0/", "http://h:%EF%BC%980/"),  # a port is no name: the parser will refuse it
+        ("http://h:８0/", "http://h:%EF%BC%980/"),  # a port is not a name: the parser will refuse it
     ],
 )
 def test_iris(iri: str, url: str) -> None:
@@ -72,7 +72,7 @@ def test_iris(iri: str, url: str) -> None:
         ("http://a\u200db/", "bad-host", 7),
         ("http://\u00ad/", "bad-host", 7),  # a soft hyphen is mapped to nothing
         ("http://é..b/", "bad-host", 7),
-        ("http://☃.example/", "bad-host", 7),  # no symbols in IDNA 2008
+        ("http://☃.example/", "bad-host", 7),  # IDNA 2008 allows no symbols
         ("http://é\ud800/", "bad-host", 7),
         ("http://h/a\udc00", "non-ascii", 10),
     ],
@@ -99,7 +99,7 @@ def test_any_text_becomes_ascii_or_is_refused(text: str, start: str) -> None:
     assert convert_iri(converted) == converted
 
 
-# A zone is what a person types (RFC 9844), and stays on the machine that it is of.
+# Only the user may enter a zone (RFC 9844); a zone is never sent to another machine.
 
 ZONED = "http://[fe80::1%25eth0]:81/a"
 
@@ -127,7 +127,7 @@ def test_the_server_of_a_news_url_may_have_one() -> None:
 
 @pytest.mark.parametrize("origin", ["chosen", "derived"])
 def test_nobody_else_may(origin: Origin) -> None:
-    """Neither as text nor as what was parsed when a person wrote it."""
+    """Neither as text nor as a URL that was parsed from the user's input."""
     for named in (ZONED, read(ZONED)):
         with pytest.raises(InvalidUrl) as raised:
             url_of(named, origin=origin)
@@ -199,7 +199,7 @@ async def test_an_unknown_zone_is_not_reached(zone: str, words: str) -> None:
 
 
 def link_local() -> Iterator[tuple[str, str]]:
-    """Where this machine is on a link: an address and its interface."""
+    """Yield the link-local addresses of this machine with their interfaces."""
     for _, name in socket.if_nameindex():
         for line in _lines_of("/proc/net/if_inet6"):
             octets, *_, device = line.split()
@@ -223,7 +223,7 @@ def _here() -> tuple[str, str]:
 
 @pytest.mark.parametrize("scheme", ["https", "prospero"])
 async def test_neither_tls_nor_a_datagram_has_it(nursery: trio.Nursery, scheme: str) -> None:
-    """A first message is sent to the interface that is named, and does not name it."""
+    """The first message is sent over the named interface and does not contain its name."""
     address, name = _here()
     kind = socket.SOCK_STREAM if scheme == "https" else socket.SOCK_DGRAM
     with trio.socket.socket(socket.AF_INET6, kind) as there:

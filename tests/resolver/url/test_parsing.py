@@ -1,4 +1,4 @@
-"""One parser for every scheme: the corpus, the common steps, both modes, writing, hiding."""
+"""The parser of all schemes: corpus, common steps, strict mode, `build`, passwords, joins, extraction."""
 
 from __future__ import annotations
 
@@ -76,12 +76,12 @@ STEPS = [
     Good("http://h/#", {"fragment": ""}),
     Good("http://h/#%41", {"fragment": "%41"}),  # as written
     Good("http://h/#a#b##", {"fragment": "a#b##"}, "unsafe-char"),
-    Good("http://h/#;/?:@&=~", {"fragment": ";/?:@&=~"}),  # no scheme has a say in a fragment
+    Good("http://h/#;/?:@&=~", {"fragment": ";/?:@&=~"}),  # no scheme restricts its fragment
     Good("http://h/" + "a" * (LONGEST - 9), {}),
 ]
 
 DOUBLY_WRONG = [
-    # Length, ASCII, characters, prefix, scheme, escapes: in this order.
+    # Checks in this order: length, ASCII, characters, prefix, scheme, escapes.
     Bad("→", "empty"),
     Bad("é" * LONGEST + "→é", "too-long"),
     Bad(" http://h/→é", "non-ascii"),
@@ -94,7 +94,7 @@ DOUBLY_WRONG = [
     Bad("→>", "bad-char"),
     Bad("→<http://h/", "bad-char"),
     Bad("http://h/→>", "bad-char"),
-    Bad("→<http://h/> ", "bad-char"),  # nothing is trimmed, so this is no wrapper
+    Bad("→<http://h/> ", "bad-char"),  # nothing is trimmed: not a wrapper
     Bad("URL:→ http://h/", "bad-char"),
     *(Bad(f"h_ttp://h/→{octet}x", "bad-char") for octet in '\x00\x1f\x7f\t\n\r "'),
     Bad("http://h/#→ ", "bad-char"),
@@ -122,7 +122,7 @@ DOUBLY_WRONG = [
     Bad("http://h/%41#→%4", "bad-escape"),
     Bad("<http://h/→%4>", "bad-escape"),
     Bad("x-foo:→%", "bad-escape"),
-    # Then the scheme's part, authority first.
+    # Then the scheme-specific part, authority first.
     Bad("http:→x", "no-authority"),
     Bad("nntp://h:→0/", "bad-port"),
     Bad("gopher://→1.2/%09", "bad-host"),
@@ -217,7 +217,7 @@ def test_any_text_gives_a_url_or_invalid_url_in_both_modes(text: str) -> None:
         assert leniently.findings == ()
 
 
-#: Findings that stay when the components are written anew, because the components are their cause.
+#: Findings that remain in a rebuilt URL, because the components cause them.
 INHERENT = {
     *("host-syntax", "ipv6-literal", "encoded-host", "userinfo-not-allowed", "selector-control"),
     *("mailto-headers", "mailto-multiple", "news-server", "news-wildmat", "group-syntax"),
@@ -226,8 +226,10 @@ INHERENT = {
 
 
 def comparable(url: Url) -> dict[str, object]:
-    """Components in the form that `build` gives them: the default port left out, a slash before a
-    search, national characters escaped."""
+    """Return the components in the form that `build` gives them.
+
+    The default port is left out, a search gets a slash before it, and national characters are escaped.
+    """
     parts: dict[str, object] = dict(url.components())
     if parts.get("port") == parts.get("default_port"):
         parts["port"] = None
@@ -316,12 +318,12 @@ def test_a_url_without_its_user(text: str, public: str) -> None:
     [
         ("http://h/a@b:c", "http://h/a@b:c"),
         ("ftp://u@h/", "ftp://u@h/"),
-        ("ftp://u:@h/", "ftp://u:@h/"),  # nothing to hide, and it shows
+        ("ftp://u:@h/", "ftp://u:@h/"),  # an empty password is shown: there is nothing to hide
         ("<URL:ftp://u:p%40@h/a@b>", "<URL:ftp://u:****@h/a@b>"),
         ("news://u:p@h/a@b", "news://u:****@h/a@b"),
         ("file://u:p@h/a", "file://u:****@h/a"),
         ("x-a://u:p@h/a", "x-a://u:****@h/a"),
-        # What is no URL loses all between its scheme and the last @.
+        # An invalid URL loses everything between its scheme and the last @.
         ("ftp://u:p@ss@host/", "ftp://****@host/"),
         ("<URL:ftp://u:p@ss@host/>", "<URL:ftp://****@host/>"),
         (" ftp://u:p@host/", "****@host/"),
@@ -367,15 +369,15 @@ def test_a_built_url_is_shown_without_its_password() -> None:
 
 SMALL, LARGE = 2_500, 40_000
 
-#: Seconds that cannot be compared, and need not be.
+#: Shorter times in seconds are too inexact to compare, and need no comparison.
 NEXT_TO_NOTHING = 0.03
 
-#: A machine that stands still for a moment makes a measure too long, and never too short.
+#: A machine that pauses makes a measurement too long, and never too short.
 TRIES = 3
 
 
 def seconds(work: Callable[[str], object], text: str) -> float:
-    """Processor time of the quickest of some runs, of this thread alone."""
+    """Return the minimum processor time of several runs, of this thread alone."""
     times = []
     for _ in range(TRIES):
         started = time.thread_time()
@@ -388,7 +390,7 @@ def seconds(work: Callable[[str], object], text: str) -> float:
 
 
 def grows_linearly(work: Callable[[str], object], start: str, piece: str, end: str = "") -> bool:
-    """Sixteen times the text takes at most about sixteen times as long; 256 times would be quadratic."""
+    """Return whether 16 times the text takes about 16 times as long at most; quadratic work takes 256."""
     small, large = (start + piece * (size // len(piece)) + end for size in (SMALL, LARGE))
     took = seconds(work, large)
     return took < NEXT_TO_NOTHING or took < 64 * seconds(work, small)
@@ -419,7 +421,7 @@ LONG = [
     ("x-a://", ["@", ":", "%41"]),
     ("", ["a", "+", ":", "%", "<", "URL:"]),
 ]
-#: A piece of each scheme's.
+#: A segment of each scheme.
 TRIED = sampled([(start, piece) for start, pieces in LONG for piece in pieces], lambda row: row[0])
 
 
@@ -453,11 +455,11 @@ def test_reading_a_url_loads_nothing_heavy() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-# What a URL may be named by, and what is said where it is not.
+# Types that may name a URL, and the error for other types.
 
 
 class AFile:
-    """A path that is none of pathlib's."""
+    """A path that is not a pathlib object."""
 
     def __init__(self, path: str | bytes) -> None:
         self._path = path
@@ -467,7 +469,7 @@ class AFile:
 
 
 class Own(httpx.URL):
-    """What somebody made of httpx's."""
+    """A subclass of httpx.URL."""
 
 
 @pytest.mark.parametrize("made", [str, httpx.URL, resolver.parse, Own])
@@ -553,7 +555,7 @@ BASE = "http://a/b/c/d;p?q"
         ("../g", "http://a/b/g"),
         ("../..", "http://a/"),
         ("../../g", "http://a/g"),
-        # Above the root there is nothing.
+        # Above the root the path is empty.
         ("../../../g", "http://a/g"),
         ("/../g", "http://a/g"),
         # Names that only look like dot segments.
@@ -561,7 +563,7 @@ BASE = "http://a/b/c/d;p?q"
         (".g", "http://a/b/c/.g"),
         ("..g", "http://a/b/c/..g"),
         ("%2e%2e/g", "http://a/b/c/%2e%2e/g"),
-        # Dots in the middle, and none in a search or fragment.
+        # Dots in the middle; dots in a search or fragment are not segments.
         ("./../g", "http://a/b/g"),
         ("./g/.", "http://a/b/c/g/"),
         ("g/./h", "http://a/b/c/g/h"),
@@ -585,7 +587,7 @@ def test_references_of_rfc_3986(reference: str, joined: str) -> None:
         ("https://a/x", "//b", "https://b"),
         ("http://[::1]:81/x", "y", "http://[::1]:81/y"),
         ("<http://a/b>", "c", "http://a/c"),
-        # User information stays behind; a fragment comes along unless there is a new one.
+        # User information is dropped; the fragment is kept unless the reference has one.
         ("http://u:p@a/b", "c", "http://a/c"),
         ("http://a/b#f", "c", "http://a/c#f"),
         ("http://a/b#f", "http://x/", "http://x/#f"),
@@ -653,12 +655,12 @@ def test_the_corpus_is_searched(case: dict[str, Any]) -> None:
         ("<URL:x>", []),
         ("<URL:/x:y>", []),
         ("<URL:1x:y>", []),
-        ("<URL:URL:http://h/>", []),  # `url` is no scheme
+        ("<URL:URL:http://h/>", []),  # `url` is not a scheme
         ("<url:x:>", ["x:"]),
         ("<URL:x-foo:a b>", ["x-foo:ab"]),
         ("<UR\nL:x:y>", ["x:y"]),
         ("< uRl : x:y >", ["x:y"]),
-        # Without the prefix only a scheme of ours counts.
+        # Without the prefix only a built-in scheme counts.
         *((f"<{scheme}:x>", [f"{scheme}:x"]) for scheme in SCHEMES),
         ("<HTTP://h/>", ["HTTP://h/"]),
         ("<x-foo:a>", []),
@@ -674,7 +676,7 @@ def test_the_corpus_is_searched(case: dict[str, Any]) -> None:
         ("<http://a/><http://b/>", ["http://a/", "http://b/"]),
         ("> <http://a/", []),
         ("<<<http://a/>>>", ["http://a/"]),
-        # All whitespace goes; what is escaped stays; nothing is parsed.
+        # All whitespace is removed; escapes stay; nothing is parsed.
         ("<http://h/ \t a\r\n\x0b\x0c b%20c%0A>", ["http://h/ab%20c%0A"]),
         ('<http://h/é"%zz>', ['http://h/é"%zz']),
     ],

@@ -1,4 +1,4 @@
-"""A scheme is there from its registration on, and replaces none; one that lacks an extra says which."""
+"""Registration of schemes: immediate effect, no replacement, missing extras, and reserved scheme names."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ UNIMPORTABLE = ": No module named 'no_such_module'"
 
 @pytest.fixture(params=["registered", "plug-in", "plug-in that imports", "plug-in that says no extra"])
 def sentence(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """A scheme of which something is missing, known in one of the ways there are; and what is to be said."""
+    """Register a scheme with a missing dependency in one of several ways; yield the expected message."""
     (tmp_path / "broken_finger.py").write_text(BROKEN)
     (tmp_path / "needy_finger.py").write_text("from tests.resolver.url.test_registry import NEEDY\n")
     ways: dict[str, tuple[str, str]] = {
@@ -140,7 +140,7 @@ def sentence(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 
 async def test_what_is_missing_is_said(sentence: str) -> None:
-    """By the verdict, the plan and the retrieval; the URL is parsed all the same."""
+    """The verdict, the plan and the retrieval report it; the URL is parsed nevertheless."""
     resolver.parse(URL)
     assert resolver.check(URL).action == "refuse"
     plan, error = resolver.explain(URL), await _fails(URL)
@@ -186,10 +186,10 @@ def test_the_command_says_it_too(tmp_path: Path) -> None:
     assert finger == {"scheme": "finger", "default_port": None, "origin": "plug-in"}
 
 
-# The names that RFC 1738 section 4 sets aside: parsed, refused in words, and served by a gateway if one is
-# named.
+# The names that RFC 1738 section 4 reserves: parsed, refused with a message, and served by a gateway if the
+# user configured one.
 
-#: A URL of each, and a word of what the name was reserved for.
+#: A URL of each, and a part of the message about its reserved purpose.
 ROWS = [
     ("afs:/cell/user/file", "Andrew"),
     ("mid:123@h.example", "Message identifiers"),
@@ -207,7 +207,7 @@ def test_every_reserved_name_has_its_row() -> None:
 
 @pytest.mark.parametrize(("url", "meant"), ROWS)
 async def test_what_is_said(url: str, meant: str) -> None:
-    """What the name was meant for, and that a gateway could serve it: with which option."""
+    """The message names the reserved purpose and the option of a gateway."""
     scheme = url.partition(":")[0]
     parsed = resolver.parse(url)
     assert isinstance(parsed, OtherUrl)

@@ -1,4 +1,4 @@
-"""What a traceback shows of an error of ours: few frames of the package, whatever went wrong."""
+"""Tracebacks of our errors contain few frames of the packages, for every kind of failure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Way: TypeAlias = Callable[[str, Path], Awaitable[object]]
 
 
 def shown(error: BaseException) -> Iterator[traceback.TracebackException]:
-    """The error and what stands before it, as Python prints them."""
+    """Yield the error and its causes or contexts, as Python prints them."""
     told: traceback.TracebackException | None = traceback.TracebackException.from_exception(error)
     while told is not None:
         yield told
@@ -33,7 +33,7 @@ def shown(error: BaseException) -> Iterator[traceback.TracebackException]:
 
 
 def frames(error: BaseException) -> list[str]:
-    """Those of ours that are printed."""
+    """Return the printed frames that belong to our packages."""
     return [
         f"{frame.filename}:{frame.lineno} {frame.name}"
         for told in shown(error)
@@ -73,7 +73,7 @@ async def blocking(name: str, url: str, *more: object, **settings: object) -> ob
     return await trio.to_thread.run_sync(partial(getattr(resolver.blocking, name), url, *more, **settings))
 
 
-#: Nobody waits for another try, of which the traceback would be the same.
+#: A second attempt would have the same traceback.
 ONCE = resolver.RetryPolicy(tries=1)
 
 
@@ -93,7 +93,7 @@ WAYS: dict[str, Way] = {
     "blocking.save": lambda url, path: blocking("save", url, path, patience=ONCE),
 }
 
-#: What is asked for, of the server or anywhere.
+#: Paths on the server, and other URLs.
 FAILURES = (
     *("/missing", "/cut", "/circle", "/nonsense", "/inside"),
     *("http://127.0.0.1:25/", "gopher://h", "no URL", "x-none:y", "http://h.example:1/%00"),
@@ -132,7 +132,7 @@ async def test_few_frames_are_of_ours(
 async def test_a_refused_port_is_told_with_the_reason(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the system said stays, and so does what the caller was doing."""
+    """The system's reason and the frames of the caller remain."""
     monkeypatch.delenv("RESOLVE_TRACEBACK")
     with closed_port() as port, pytest.raises(resolver.Unreachable) as caught:
         await resolver.fetch(f"http://127.0.0.1:{port}/")
@@ -173,7 +173,7 @@ def fail_while(own: ValueError) -> None:
 
 
 def test_what_the_caller_was_doing_keeps_its_frames(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing of an error that is not ours and did not pass here is touched."""
+    """An error of another package that did not pass through our code is not changed."""
     monkeypatch.delenv("RESOLVE_TRACEBACK")
     own = ValueError("of the caller's")
     with pytest.raises(resolver.InvalidUrl):

@@ -1,4 +1,4 @@
-"""Archives of the tests: recorded ones, and records made by hand."""
+"""WARC archives for the tests: recorded ones, and records made by hand."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ END = b"\r\n\r\n"
 
 
 class Octets:
-    """A source in memory, which notes how much was asked for at once, and read in all."""
+    """A source in memory that records the largest read and the total of bytes read."""
 
     def __init__(self, octets: bytes) -> None:
         self._octets = octets
@@ -41,7 +41,7 @@ def source_of(path: str | Path) -> Octets:
 
 
 def record(block: bytes = b"12345", *, length: str | None = None, **fields: str) -> bytes:
-    """One of type resource, or with what `fields` say: `WARC_Type="metadata"`."""
+    """Return a record of type resource, or with other fields: `WARC_Type="metadata"`."""
     said = {
         "WARC-Type": "resource",
         "WARC-Record-ID": "<urn:uuid:1>",
@@ -55,5 +55,5 @@ def record(block: bytes = b"12345", *, length: str | None = None, **fields: str)
 
 
 def packed(*records: bytes) -> bytes:
-    """Each in a member of its own."""
+    """Return the records, each compressed as a separate gzip member."""
     return b"".join(gzip.compress(each, mtime=0) for each in records)

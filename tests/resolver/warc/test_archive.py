@@ -1,4 +1,4 @@
-"""Archives to fetch from, as the library has them."""
+"""Archives as a source of the library: partial responses, blocks, and status."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _answer(head: str, body: bytes, number: int) -> bytes:
 
 
 def test_found_many_parts_in_one_member_are_read_within_a_budget(tmp_path: Path) -> None:
-    """Each part unpacks all before it: the square of their number."""
+    """Each part unpacks all parts before it: quadratic work."""
     size = 100_000
     parts = [_answer(f'HTTP/1.1 200 OK\nETag: "a"\nContent-Length: {10**9}\n', b"", 0)]
     for number in range(160):
@@ -45,7 +45,7 @@ def test_found_many_parts_in_one_member_are_read_within_a_budget(tmp_path: Path)
             bool(found.is_whole)
 
 
-# The block of one record, read at its place in an archive.
+# The block of one record, read at its position in an archive.
 
 
 @pytest.mark.parametrize("offset", [4, 7])
@@ -59,7 +59,7 @@ def test_open_block_member_of_fewer_records_raises() -> None:
         open_block(Octets(record()), RecordPosition(0, 0, 1), Budget(0))
 
 
-# What an archive says of an object, as info gives it.
+# The status of an object in an archive, as `info` returns it.
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What is kept of one request of http and its answer."""
+"""The archived records of one HTTP request and its answer: masking of cookies and passwords."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_exchange_cookie_in_any_head_is_masked_unless_cookies_are_kept(
     assert (facts.masked == []) is keeps
 
 
-# Heads of http as archives have them, without secrets.
+# HTTP heads for an archive, without secrets.
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_exchange_cookie_in_any_head_is_masked_unless_cookies_are_kept(
     [
         (b"http://u:sekret@h.example/", b"http://u:****@h.example/"),
         (b"s" * 200 + b"://u:sekret@h.example/", b"s" * 200 + b"://u:****@h.example/"),
-        (b"s" * 250_000, b"s" * 250_000),  # the square of it would hang
+        (b"s" * 250_000, b"s" * 250_000),  # quadratic work would hang
     ],
 )
 def test_mask_answer_url_with_a_long_scheme_has_no_password(value: bytes, kept: bytes) -> None:

@@ -1,4 +1,4 @@
-"""What is wrong with an archive: digests, references, what is shorter than it says."""
+"""Checks of an archive: digests, references, and blocks that are shorter than declared."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _base32(digest: bytes) -> str:
     return base64.b32encode(digest).decode()
 
 
-#: Ways to write a digest, and the algorithm that they name.
+#: Forms of a digest, and the bytes that they encode.
 WRITTEN = {
     f"sha1:{_base32(SHA1)}": SHA1,
     f"sha1:{_base32(SHA1).lower()}": SHA1,
@@ -101,8 +101,8 @@ CHUNKS = b"3\r\nabc\r\n0\r\n\r\n"
         (_answer(OK + b"Content-Length: 4", b"abc", WARC_Truncated="disconnect"), []),
         (_answer(OK + b"Content-Length: 2", b"abc"), []),
         (_answer(b"HTTP/1.1 304 Not Modified\r\nContent-Length: 4", b""), []),
-        (_answer(CHUNKED, CHUNKS, b"abc"), []),  # as the standard means it
-        (_answer(CHUNKED, CHUNKS, CHUNKS), []),  # as most tools do it
+        (_answer(CHUNKED, CHUNKS, b"abc"), []),  # as the standard intends
+        (_answer(CHUNKED, CHUNKS, CHUNKS), []),  # as most tools do
         (_answer(CHUNKED, CHUNKS, b"abd"), ["warc:digest"]),
         (_answer(CHUNKED, CHUNKS[:-4]), ["warc:short"]),
         (_answer(CHUNKED, b"zz\r\n"), ["warc:short"]),
@@ -116,7 +116,7 @@ def test_answers_of_http(answer: bytes, findings: list[str]) -> None:
 
 
 def test_digests_hold_however_the_block_comes() -> None:
-    """The head of an answer ends anywhere in what is read at once."""
+    """The head of an answer may end at any position of a read."""
     for length in range(65_500, 65_560):
         head = OK + b"X: " + b"x" * length
         assert _names(packed(_answer(head, b"abc", b"abc"))) == []
@@ -125,7 +125,7 @@ def test_digests_hold_however_the_block_comes() -> None:
 def test_references() -> None:
     first = record(WARC_Concurrent_To="<urn:uuid:2>")
     second = record(WARC_Record_ID="<urn:uuid:2>")
-    assert _names(first + second) == []  # also forwards, as wpull has them
+    assert _names(first + second) == []  # also forwards, as wpull writes them
     assert _names(first) == [("warc:reference", False)]
     revisit = record(b"", WARC_Type="revisit", WARC_Refers_To="<urn:uuid:1>")
     assert [name for name, _ in _names(revisit)] == ["warc:revisit"]
@@ -152,7 +152,7 @@ def test_fields_that_are_missing_twice_or_no_dates() -> None:
     assert all(field in message for field, message in zip(fields, messages, strict=True))
 
 
-#: What is wrong with each of the recorded files, beside `warc:reference`.
+#: The findings of each recorded file, apart from `warc:reference`.
 RECORDED: dict[str, list[str]] = {
     **{name: [] for name in ("file", "ftp", "gopher", "http", "news", "prospero", "wais")},
     "foreign/wget-http": ["warc:short"] * 3,

@@ -1,4 +1,4 @@
-"""What is made of the dialogue that an archive tells."""
+"""Connections reconstructed from the protocol exchange in an archive."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from resolver.warc.metadata import Json, ways_of
 
 
 class Counted(dict[str, JsonValue]):
-    """An event that counts how often something of it is asked for."""
+    """An event that counts the accesses to its values."""
 
     asked = 0
 

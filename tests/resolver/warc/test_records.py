@@ -1,4 +1,4 @@
-"""Reading archives from one end to the other: recorded ones, damaged ones, and any octets."""
+"""Reading of complete archives: recorded, damaged and arbitrary bytes; payloads of records."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_blocks_are_what_was_recorded() -> None:
     assert seen == len(BLOCKS) > 15
 
 
-#: What those who wrote these files said of them: a file each of wget and wpull.
+#: Files of wget and wpull, and the number of records in each.
 FOREIGN = {"wget-http": 32, "wget-ftp": 6, "wget-dedup": 8, "wpull": 12}
 
 
@@ -71,7 +71,7 @@ def test_files_of_others(name: str) -> None:
 
 @pytest.mark.parametrize("told", _lines("hostile/expected.jsonl"), ids=lambda told: told["file"])
 def test_hostile_files(told: dict[str, Any]) -> None:
-    """How many records are whole before the first that is not, where they end, and whether that is a cut."""
+    """Expect the number of complete records before the first damage, its position, and its kind."""
     source = source_of(told["file"])
     found = list(read_records(source, Kept))
     damage = next((index for index, each in enumerate(found) if isinstance(each, DamagedSpan)), None)
@@ -101,7 +101,7 @@ def test_what_is_damaged_does_not_hide_what_follows() -> None:
 
 
 def test_a_record_within_what_is_skipped() -> None:
-    """A length that is too short, in a file that is not packed."""
+    """A length is too short in an uncompressed file."""
     good = record()
     found = _read(good + record(b"1234567", length="3") + good)
     assert [type(each) for each in found] == [WarcRecord, DamagedSpan, WarcRecord]
@@ -163,7 +163,7 @@ def test_a_head_that_lies(octets: bytes, words: str) -> None:
 
 
 def test_what_is_taken_as_others_write_it() -> None:
-    """Line ends without CR in a head, folded fields, names in any case, octets that are no UTF-8."""
+    """Line ends without CR in a head, folded fields, names in any case, bytes that are not UTF-8."""
     octets = b"WARC/1.0\nwarc-type: RESOURCE\ncontent-length: 2\nx: a\n\tb\nWARC-Target-URI: <ftp://h/\xe9>\n\nab\r\n\r\n"
     (found,) = _read(octets)
     assert isinstance(found, WarcRecord)
@@ -201,13 +201,15 @@ def test_memory_does_not_depend_on_what_is_unpacked() -> None:
     assert peak < 1_048_576
 
 
-#: A record that goes on to the end of the file, whatever follows.
+#: A record that extends to the end of the file, despite the bytes that follow.
 LONG = record(b"", length="999999999").removesuffix(b"\r\n\r\n")
 
 
 def overlapping(count: int, rest: bytes) -> bytes:
-    """So many members, each of which has the heads of those behind it in stored blocks (RFC 1951 3.2.4), and
-    `rest` at its end."""
+    """Return `count` members, each with the heads of the following ones, and `rest` at the end.
+
+    The heads are in stored blocks (RFC 1951 3.2.4).
+    """
     head = b"\x1f\x8b\x08" + bytes(7)
     begin = b"\0" + struct.pack("<HH", len(LONG), len(LONG) ^ 0xFFFF) + LONG
     over = len(head + begin)
@@ -215,7 +217,7 @@ def overlapping(count: int, rest: bytes) -> bytes:
 
 
 def _dense(size: int) -> bytes:
-    """Octets of deflate that unpack to a thousand times as many, without an end."""
+    """Return deflate data without an end that unpacks to about 1,000 times its size."""
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
     return packer.compress(bytes(size)) + packer.flush(zlib.Z_SYNC_FLUSH) + b"\x07"
 
@@ -237,7 +239,7 @@ def test_read_records_damage_that_overlaps_is_read_again_within_the_budget(octet
 
 
 def test_read_records_damage_in_many_records_is_within_the_budget() -> None:
-    """All lengths of a file are wrong, as after line ends were changed."""
+    """All lengths in a file are wrong, as after a conversion of line ends."""
     octets = record(b"12345", length="7") * 3_000
     found = _read(octets + record())
     assert [type(each) for each in found] == [*[DamagedSpan] * 3_000, WarcRecord]
@@ -251,13 +253,16 @@ SAMPLES = [(WARC / name).read_bytes() for name in ("gopher.warc.gz", "hostile/na
     st.integers(0, len(SAMPLES) - 1), st.integers(0, 10_000), st.integers(0, 10_000), st.binary(max_size=8)
 )
 def test_any_change_of_a_file_is_read_to_its_end(which: int, start: int, end: int, instead: bytes) -> None:
-    """Cut, doubled or changed: records and damage in order, which cover the file; and nothing is raised."""
+    """A truncated, repeated or changed file yields records and damage in order, without errors.
+
+    The first of them begins at offset 0.
+    """
     octets = SAMPLES[which]
     changed = octets[:start] + instead + octets[min(start, end) :]
     try:
         found = _read(changed)
     except LocalError:
-        return  # it begins as another format does
+        return  # the file begins as another format does
     offsets = [each.offset for each in found]
     assert offsets == sorted(offsets)
     if changed:
@@ -268,12 +273,12 @@ def test_any_change_of_a_file_is_read_to_its_end(which: int, start: int, end: in
 @given(st.binary(max_size=300))
 def test_any_octets(octets: bytes) -> None:
     for prefix in (b"", b"WARC/1.1\r\n", packed(record())):
-        with suppress(LocalError):  # it begins as another format does
+        with suppress(LocalError):  # the file begins as another format does
             for found in _read(prefix + octets):
                 assert found.offset <= len(prefix + octets)
 
 
-# The payload of a record: what is around it goes, however the block comes.
+# The payload of a record without its framing, for any segmentation of the block.
 
 OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -282,7 +287,7 @@ CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 def payload_of(
     block: bytes, step: int, content_type: str = "application/http;msgtype=response"
 ) -> tuple[bytes, bool]:
-    """And whether it is whole."""
+    """Return the payload, and whether it is complete."""
     payload = Payload(RecordHead("1.1", Headers((("Content-Type", content_type),)), len(block)))
     made = [payload.take(block[at : at + step]) for at in range(0, len(block), step)]
     return b"".join(made), payload.is_whole

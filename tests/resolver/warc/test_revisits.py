@@ -1,4 +1,4 @@
-"""`--warc-dedup`: what the archives of an index have is referred to, and an index is a stranger's octets."""
+"""`--warc-dedup`: revisits of records in indexed archives; the bytes of an index are untrusted."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ COLUMNS = f"h)/a 20260101000000 http://h/a text/plain 200 {BASE32} - - 7 %s <urn
     ("octets", "hints"),
     [
         (line(), [CdxHint(SHA1, "a.warc", 0)]),
-        (line(digest=BASE32, offset="12"), [CdxHint(SHA1, "a.warc", 12)]),  # as pywb has had it
+        (line(digest=BASE32, offset="12"), [CdxHint(SHA1, "a.warc", 12)]),  # the form of old pywb versions
         (line(digest=f"sha1:{SHA1.hex()}"), [CdxHint(SHA1, "a.warc", 0)]),
         (CDX + (COLUMNS % "a.warc.gz").encode(), [CdxHint(SHA1, "a.warc.gz", 7)]),
-        # as wget does
+        # the form of wget
         (CDX + (COLUMNS % "/where/it/was/a.warc.gz").encode(), [CdxHint(SHA1, "a.warc.gz", 7)]),
         (CDX.replace(b"V", b"v") + (COLUMNS % "a.warc").encode(), [CdxHint(SHA1, "a.warc", 7)]),
         (gzip.compress(line(), mtime=0) + gzip.compress(line(), mtime=0), [CdxHint(SHA1, "a.warc", 0)] * 2),
@@ -86,7 +86,7 @@ def test_any_octets(octets: bytes) -> None:
 
 
 def find(folder: Path, archive: bytes, wanted: CapturedObject = TEXT, *lines: bytes) -> str | None:
-    """The ID of the record that is found."""
+    """Return the ID of the record found."""
     (folder / "a.warc").write_bytes(archive)
     (folder / "a.cdxj").write_bytes(b"".join(lines) or line())
     earlier = EarlierArchives([str(folder / "a.cdxj")])
@@ -119,14 +119,14 @@ CHUNKS = b"%x\r\n%b\r\n0\r\n\r\n" % (len(BODY), BODY)
         (record(BODY, Content_Type="text/plain", length="9" * 18), TEXT, False),
         (b"", TEXT, False),
         (b"what a person wrote", TEXT, False),
-        # what would be repeated: no password, no second line, nothing that is no date
+        # fields that would be repeated: no password, no second line, no text that is not a date
         (record(BODY, Content_Type="text/plain", WARC_Target_URI="ftp://u:p@h.example/a"), TEXT, False),
         (record(BODY, Content_Type="text/plain", WARC_Target_URI="ftp://h.example/a\rX: y"), TEXT, False),
         (record(BODY, Content_Type="text/plain", WARC_Record_ID="<\u00e9>"), TEXT, False),
         (record(BODY, Content_Type="text/plain", WARC_Date="yesterday"), TEXT, False),
         (answer(BODY), ANSWER, True),
         (answer(CHUNKS, head=CHUNKED), ANSWER._replace(payload_digest=None), True),
-        (answer(CHUNKS, head=CHUNKED), ANSWER, False),  # of other frames
+        (answer(CHUNKS, head=CHUNKED), ANSWER, False),  # with another framing
         (answer(BODY), ANSWER._replace(payload_digest=None), False),
         (answer(CHUNKS[:-3], head=CHUNKED), ANSWER._replace(payload_digest=None), False),
         (answer(BODY, head=b"HTTP/1.1 404 Not Found\r\n\r\n"), ANSWER, False),
@@ -190,9 +190,9 @@ def test_lines_that_tell_nothing_are_counted(tmp_path: Path) -> None:
     earlier.close()
 
 
-# Keys of the index: what pywb looks for.
+# Keys of the index, as pywb looks them up.
 
-# What the surt package makes of them, which pywb looks by.
+# The output of the surt package, which pywb uses for lookups.
 KEYS = {
     "http://h.example/a": "example,h)/a",
     "http://h.example": "example,h)/",

@@ -1,5 +1,8 @@
-"""What is served from damaged archives is what they have, or a typed error: octets changed, cut, doubled,
-lengths and words that lie, in files whose digests would tell and in those without any."""
+"""Damaged archives serve their recorded contents or raise a typed error.
+
+Bytes are changed, removed or repeated, lengths and values are false, in files without digests and in
+compressed files with digests.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,7 @@ def double(chance: random.Random, octets: bytearray) -> None:
 
 
 def lie(chance: random.Random, octets: bytearray) -> None:
-    """Numbers of heads, dialogues and protocols."""
+    """Replace numbers in heads, protocol exchanges and protocol data."""
     for found in sorted(chance.sample([*NUMBER.finditer(octets)], 3), key=lambda each: -each.start()):
         octets[found.start() : found.end()] = chance.choice(
             (b"0", b"1", b"99999999999999999999", b"-1", b"x")
@@ -55,7 +58,7 @@ def lie(chance: random.Random, octets: bytearray) -> None:
 
 
 def swap(chance: random.Random, octets: bytearray) -> None:
-    """Words of the dialogue."""
+    """Replace JSON strings of the protocol exchange."""
     found = [*WORD.finditer(octets)]
     for each in sorted(chance.sample(found, min(4, len(found))), key=lambda each: -each.start()):
         words = (b"directory", b"udp", b"dots", b"failed", b"info", b"NotFound", b"\\ud800", b"")
@@ -63,7 +66,7 @@ def swap(chance: random.Random, octets: bytearray) -> None:
 
 
 async def ask_all(path: Path, urls: list[str]) -> int:
-    """How many of them had an answer."""
+    """Return the number of successful answers."""
     try:
         archive = Archive([path])
     except LocalError:
