@@ -27,14 +27,14 @@ from tests.protocols.typed_url import parse_as
 
 
 @pytest.mark.parametrize("octets", [b"", b"a", b"abcdefgh"])
-def test_every_way_of_cutting(octets: bytes) -> None:
+def test_chunkings_returns_every_segmentation_of_short_bytes(octets: bytes) -> None:
     ways = list(chunkings(octets))
     assert len({tuple(way) for way in ways}) == len(ways) == 2 ** max(0, len(octets) - 1)
     assert {b"".join(way) for way in ways} == {octets}
     assert not octets or all(b"" not in way for way in ways)
 
 
-def test_of_many_octets_some_ways() -> None:
+def test_chunkings_returns_some_segmentations_of_long_bytes() -> None:
     octets = bytes(range(100))
     ways = list(chunkings(octets))
     assert ways[:2] == [[octets], [octets[at : at + 1] for at in range(100)]]
@@ -46,7 +46,7 @@ FUNCTIONS = [each for each in vars(resolver.testing).values() if isfunction(each
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
-def test_a_function_says_what_it_is_given_and_shows_it(function: FunctionType) -> None:
+def test_kit_function_documents_arguments_and_runs_its_example(function: FunctionType) -> None:
     parameters = signature(function).parameters
     said = getdoc(function)  # Python keeps the indentation only before 3.13
     assert said
@@ -73,12 +73,12 @@ def talk() -> Dialogue[None]:
 
 
 @pytest.mark.parametrize("cutter", [*CUTTERS, cut_at(1), cut_at(2, 7)])
-def test_a_dialogue_does_not_mind_how_it_comes(cutter: Cutter) -> None:
+def test_recite_result_is_independent_of_segmentation(cutter: Cutter) -> None:
     outcome = recite(talk(), TALK, cutter=cutter)
     assert (outcome.body, outcome.error) == (b"a\r\nbc", None)
 
 
-def test_what_is_said_too_early_fails() -> None:
+def test_recite_fails_when_client_sends_too_early() -> None:
     def hasty() -> Dialogue[None]:
         yield Connect()
         yield Send((encode_line(b"GO"),))
@@ -101,7 +101,7 @@ def test_what_is_said_too_early_fails() -> None:
 
 
 @pytest.mark.parametrize("transcript", transcripts("gopher"), ids=lambda each: each.name)
-def test_transcripts_octet_by_octet(transcript: DialogueTranscript) -> None:
+def test_recite_gopher_transcripts_byte_by_byte_has_same_outcome(transcript: DialogueTranscript) -> None:
     """The outcome is the same as without segmentation, errors included."""
     url = parse_as(GopherUrl, transcript.url)
     if transcript.outcome.error == "Refused" or "surplus" in transcript.name or "unframed" in transcript.name:
@@ -113,7 +113,7 @@ def test_transcripts_octet_by_octet(transcript: DialogueTranscript) -> None:
     assert one == other
 
 
-def test_nobody_pays_for_it_who_does_not_test() -> None:
+def test_resolver_does_not_import_testing() -> None:
     assert run_alone("import resolver, sys; print([m for m in sys.modules if 'testing' in m])") == "[]\n"
     loaded = "import resolver.testing, sys; print({'pytest', 'trio', 'trustme'} & set(sys.modules))"
     assert run_alone(loaded) == "set()\n"
@@ -141,7 +141,9 @@ async def answering_talk(port: int, *words: bytes) -> bytes:
     ("words", "heard"),
     [((b"a\r\n",), b"hione"), ((b"b\r\n", b"c\r\n"), b"hitwoend"), ((b"x\r\n",), b"hi")],
 )
-async def test_it_answers(nursery: trio.Nursery, words: tuple[bytes, ...], heard: bytes) -> None:
+async def test_transcript_server_answers_as_matching_transcript(
+    nursery: trio.Nursery, words: tuple[bytes, ...], heard: bytes
+) -> None:
     server = await answering(ONE, TWO)(nursery, CONTEXT)
     assert isinstance(server, TranscriptServer)
     assert [await answering_talk(server.port, *words), await answering_talk(server.port, *words)] == [

@@ -136,13 +136,13 @@ MISFITS: dict[str, tuple[tuple[object, ...], str, str]] = {
 
 
 @pytest.mark.parametrize("name", MISFITS)
-def test_what_does_not_fit_a_transcript_fails(name: str) -> None:
+def test_player_fails_when_steps_do_not_fit_transcript(name: str) -> None:
     steps, lines, words = MISFITS[name]
     with pytest.raises(AssertionError, match=words):
         Player(dialogue(*steps), recital(lines)).play()
 
 
-def test_what_is_left_unsaid_fails_also_behind_an_error() -> None:
+def test_player_fails_for_unsent_lines_despite_an_error() -> None:
     def failing() -> Dialogue[None]:
         yield Connect()
         raise ProtocolError("no")
@@ -155,7 +155,7 @@ def test_what_is_left_unsaid_fails_also_behind_an_error() -> None:
         Player(failing(), recital("S: b\\r\\n\nE: left")).play()
 
 
-def test_a_dialogue_that_never_begins_fails() -> None:
+def test_player_fails_without_start_body() -> None:
     def nothing() -> Dialogue[None]:
         yield Connect()
 
@@ -172,12 +172,12 @@ def test_a_dialogue_that_never_begins_fails() -> None:
         ((OpenData(40001),), "data connection.*40001"),
     ],
 )
-def test_a_peer_does_nothing_by_itself(steps: tuple[object, ...], words: str) -> None:
+def test_player_fails_for_step_without_scripted_answer(steps: tuple[object, ...], words: str) -> None:
     with pytest.raises(AssertionError, match=words):
         Player(dialogue(*steps), ScriptedPeer()).play()
 
 
-def test_more_than_a_speech_has_connections_for_fails_and_fewer_too() -> None:
+def test_octet_script_fails_for_wrong_number_of_connections() -> None:
     with pytest.raises(AssertionError, match="unexpected connection"):
         Player(dialogue(Connect(), Connect()), OctetScript(b"")).play()
     with pytest.raises(AssertionError, match="not opened"):
@@ -192,14 +192,14 @@ def test_more_than_a_speech_has_connections_for_fails_and_fewer_too() -> None:
 # -- performed steps
 
 
-def test_steps_words_and_values_are_kept() -> None:
+def test_player_records_steps_lines_and_values() -> None:
     player = Player(dialogue(Connect(), say(b"a"), LINE), recital(ASKED))
     player.play()
     assert [type(step) for step in player.steps] == [Connect, Send, Receive, StartBody]
     assert (player.sent, player.heard, player.body, player.over) == ([b"a\r\n"], [b"b"], b"", True)
 
 
-def test_a_dialogue_goes_on_where_it_stood() -> None:
+def test_player_advance_stops_at_requested_step() -> None:
     player = Player(dialogue(Connect(), say(b"a"), LINE, begin(), EmitBody(b"x")), recital(ASKED))
     assert player.advance(Send) == say(b"a")
     assert player.sent == []
@@ -209,7 +209,7 @@ def test_a_dialogue_goes_on_where_it_stood() -> None:
     assert player.body == b"x"
 
 
-def test_what_comes_in_the_clear_before_tls_is_refused() -> None:
+def test_player_refuses_plain_text_before_tls() -> None:
     with pytest.raises(ProtocolError, match="unencrypted"):
         Player(dialogue(Connect(), LINE, StartTls()), OctetScript(b"a\nsmuggled\n")).play()
 
@@ -228,7 +228,7 @@ BODY = "C: a\\r\\n\nS: 12345"
         ("quiet", CopyBody("all"), b"12345", TimedOut),
     ],
 )
-def test_a_body_is_passed_as_far_as_it_comes(
+def test_player_copies_body_up_to_the_end_or_error(
     end: str, step: CopyBody, body: bytes, error: type[Exception] | None
 ) -> None:
     player = Player(dialogue(Connect(), say(b"a"), begin(), step), recital(f"{BODY}\nE: {end}"))
@@ -241,7 +241,7 @@ def test_a_body_is_passed_as_far_as_it_comes(
 
 
 @pytest.mark.parametrize("count", [None, 5])
-def test_before_the_first_octet_it_is_no_body(count: int | None) -> None:
+def test_player_end_before_first_byte_is_disconnected(count: int | None) -> None:
     steps = (Connect(), begin(), CopyBody("a body", count))
     with pytest.raises(Disconnected):
         Player(dialogue(*steps), ended("reset" if count is None else "close")).play()
@@ -254,7 +254,7 @@ def all_there_is(buffer: Buffer) -> Generator[None, None, int]:
     return len(buffer)
 
 
-def test_what_breaks_is_met_at_its_place() -> None:
+def test_player_peek_does_not_raise_a_later_reset() -> None:
     """A reader that only peeks does not meet the error."""
     steps = (Connect(), Peek(all_there_is, 0), begin())
     Player(dialogue(*steps), recital("S: 123\nE: reset")).play(surplus=b"123")
@@ -264,7 +264,7 @@ def test_what_breaks_is_met_at_its_place() -> None:
     assert (caught.value.received, player.body, player.heard) == (3, b"123", [3])
 
 
-def test_skimming_waits_for_nothing() -> None:
+def test_player_parse_buffered_does_not_wait() -> None:
     player = Player(dialogue(Connect(), LINE, ParseBuffered(count_waiting), begin()), OctetScript([b"a\nb"]))
     player.play(surplus=b"b")
     empty = Player(dialogue(Connect(), ParseBuffered(read_line(9))), OctetScript([b"a"]))
@@ -281,7 +281,7 @@ def data_first(values: object) -> DataExpectation:
 AWAIT = AwaitData(REPLY, "the first reply, or data", ControlReply(150), data_first)
 
 
-def test_data_comes_beside_what_is_said() -> None:
+def test_player_receives_data_alongside_replies() -> None:
     steps = (
         Connect(),
         OpenData(40001),
@@ -298,21 +298,21 @@ def test_data_comes_beside_what_is_said() -> None:
     assert [type(value) for value in player.heard] == [ControlReply, ControlReply]
 
 
-def test_the_last_reply_is_not_to_be_had_before_data_is_closed() -> None:
+def test_player_holds_last_reply_until_data_is_closed() -> None:
     steps = (Connect(), OpenData(40001), say(b"a"), AWAIT, begin(), CopyBody("data", source="data"))
     lines = "C: a\\r\\n\nD: 12\nZ: close\nS: 226 done\\r\\n\nE: left"
     with pytest.raises(AssertionError, match="data connection"):
         Player(dialogue(*steps, Receive(REPLY, "the last reply", ControlReply(226))), recital(lines)).play()
 
 
-def test_a_pipeline_is_left_with_a_farewell_where_nothing_is_outstanding() -> None:
+def test_player_expects_farewell_of_an_idle_pipeline() -> None:
     join = JoinPipeline("key", NntpState(Limits(), greeted=True))
     assert Player(dialogue(join, EndResponse()), recital("C: QUIT\\r\\n\nE: left")).play()
     with pytest.raises(AssertionError, match=r"never.*b'QUIT"):
         Player(dialogue(join), recital("C: QUIT\\r\\n\nE: left")).play()
 
 
-def test_values_stand_for_octets_and_ideals_for_what_is_not_said() -> None:
+def test_value_script_uses_expected_reply_by_default() -> None:
     ideal = Receive(read_line(80), "a line", b"ideal")
     other = Receive(read_line(80), "another", b"")
     player = Player(
@@ -322,13 +322,13 @@ def test_values_stand_for_octets_and_ideals_for_what_is_not_said() -> None:
     assert player.heard == [b"ideal", b"x"]
 
 
-def test_what_comes_of_a_transcript_is_told_also_where_it_fails() -> None:
+def test_recite_outcome_includes_error() -> None:
     transcript = parse_transcript(f"# here\nU: http://h/\n{BODY}\nE: reset\n", "here")
     outcome = recite(dialogue(Connect(), say(b"a"), begin(), CopyBody("all")), transcript)
     assert (outcome.kind, outcome.body, outcome.error) == ("document", b"12345", "Truncated")
 
 
-def test_nobody_else_performs_a_dialogue() -> None:
+def test_tests_do_not_drive_dialogues_without_player() -> None:
     """No test may send answers into a generator of steps itself: that would be another player."""
     driving = re.compile(r"(?<!await )\b(\w+)\.(?:send\((?:answer|None|step|held|used)|throw\()")
     found = {

@@ -59,7 +59,7 @@ FACTS = b"type=file; "
 
 @pytest.mark.parametrize("text", FTP)
 @given(name=names)
-def test_ftp(text: str, name: bytes) -> None:
+def test_ftp_entry_url_has_the_received_name(text: str, name: bytes) -> None:
     """A name with a line feed is two lines; the second may begin with other facts or without facts.
 
     A name that is not valid in a directory has no URL if it is reported at all.
@@ -96,7 +96,7 @@ FILES = ["file:///", "file:/a/b", "file://u:p@localhost/a//", "file:////a", "fil
 @pytest.mark.parametrize("text", FILES)
 @pytest.mark.parametrize("kind", [Kind.DOCUMENT, Kind.DIRECTORY])
 @given(name=names.filter(lambda name: b"/" not in name and b"\0" not in name))
-def test_file(text: str, kind: Kind, name: bytes) -> None:
+def test_file_entry_url_has_the_name(text: str, kind: Kind, name: bytes) -> None:
     parent: Any = parse(text)
     status = FileStatus(kind, None, datetime(2026, 1, 1, tzinfo=UTC))
     reader = DirectoryReader(parent, MadeUpFile(names={name: status}), [name])
@@ -124,7 +124,9 @@ MENUS = ["gopher://h/", "gophers://h:7070/1a", "gopher://127.0.0.1/"]
     port=PORTS,
     tag=st.sampled_from([b"", b"\t+", b"\t?", b"\tx"]),
 )
-def test_gopher(text: str, what: bytes, selector: bytes, host: bytes, port: bytes, tag: bytes) -> None:
+def test_gopher_item_url_has_the_received_fields(
+    text: str, what: bytes, selector: bytes, host: bytes, port: bytes, tag: bytes
+) -> None:
     menu: Any = parse(text)
     line = what + b"\t" + selector + b"\t" + host + b"\t" + port + tag
     for entry in MenuReader(menu).feed(line + b"\n"):
@@ -159,7 +161,9 @@ NEWS = ["nntp://h/g", "nntps://h:5630/g", "news://u:p@h/g", "news:g", "snews://h
     number=st.integers(-1, 10**16) | st.just(0),
     message_id=st.none() | names | st.builds(lambda one, two: one + b"@" + two, names, names),
 )
-def test_news(text: str, group: bytes, number: int, message_id: bytes | None) -> None:
+def test_news_entry_url_has_group_and_article(
+    text: str, group: bytes, number: int, message_id: bytes | None
+) -> None:
     parent: Any = parse(text)
     if (url := group_urls(parent)(group)) is not None:
         assert read(url).components()["group"] == group.decode("latin-1")
@@ -181,7 +185,9 @@ WAIS = ["wais://h/db?x", "wais://u:p@h:8000/%00%2F?", "wais://[::1]/a%20b#f"]
     wtype=st.binary(max_size=10),
     length=st.none() | st.integers(0, 10**9),
 )
-def test_wais(text: str, document_id: bytes, wtype: bytes, length: int | None) -> None:
+def test_wais_hit_url_has_the_document_id(
+    text: str, document_id: bytes, wtype: bytes, length: int | None
+) -> None:
     place: Any = parse(text)
     hit = DocumentHeader(octets=b"", document_id=document_id, length=length, types=(wtype,))
     child: Any = read(document_url(hit, wtype, place))
@@ -202,7 +208,9 @@ def test_wais(text: str, document_id: bytes, wtype: bytes, length: int | None) -
     hsoname_type=st.sampled_from([b"ASCII", b""]) | names,
     version=st.integers(0, 9),
 )
-def test_prospero(host: bytes, hsoname: bytes, hsoname_type: bytes, version: int) -> None:
+def test_prospero_target_url_has_the_object_name(
+    host: bytes, hsoname: bytes, hsoname_type: bytes, version: int
+) -> None:
     asked: Any = parse("prospero://h/x")
     try:
         target = ObjectPointer(b"INTERNET-D", host, hsoname_type, hsoname, version).target(target_of(asked))
@@ -216,7 +224,7 @@ def test_prospero(host: bytes, hsoname: bytes, hsoname_type: bytes, version: int
     )
 
 
-def test_what_is_too_long_is_refused_though_it_was_built() -> None:
+def test_built_url_that_is_too_long_is_refused() -> None:
     parent: Any = parse("ftp://h/")
     (entry,) = NlstReader(parent, b"", Limits(), []).feed(b"\xff" * (LONGEST // 3) + b"\n")
     found = settle(entry, Referrer("ftp://h/"))

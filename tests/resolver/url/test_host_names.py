@@ -58,7 +58,7 @@ from resolver.url.parsing import strip_user, url_of, zone_of
         ("http://h:８0/", "http://h:%EF%BC%980/"),  # a port is not a name: the parser will refuse it
     ],
 )
-def test_iris(iri: str, url: str) -> None:
+def test_convert_iri_encodes_host_and_path(iri: str, url: str) -> None:
     assert convert_iri(iri) == url
 
 
@@ -77,20 +77,20 @@ def test_iris(iri: str, url: str) -> None:
         ("http://h/a\udc00", "non-ascii", 10),
     ],
 )
-def test_what_has_no_ascii_form(iri: str, kind: str, position: int) -> None:
+def test_convert_iri_without_ascii_form_raises(iri: str, kind: str, position: int) -> None:
     with pytest.raises(InvalidUrl) as caught:
         convert_iri(iri)
     assert (caught.value.kind, caught.value.position) == (kind, position)
 
 
-def test_it_is_never_applied_silently() -> None:
+def test_parse_does_not_convert_iris() -> None:
     with pytest.raises(InvalidUrl, match="non-ascii"):
         parse("http://münchen.example/")
     assert parse(convert_iri("http://münchen.example/")).findings == ()
 
 
 @given(st.text(max_size=20), st.sampled_from(["", "http://", "http://h/", "ftp://u@", "mailto:"]))
-def test_any_text_becomes_ascii_or_is_refused(text: str, start: str) -> None:
+def test_convert_iri_of_any_text_is_ascii_or_refused(text: str, start: str) -> None:
     try:
         converted = convert_iri(start + text)
     except InvalidUrl:
@@ -112,21 +112,21 @@ def read(text: str) -> HostUrl:
 
 @pytest.mark.parametrize("scheme", ["http", "https", "ftp", "gopher", "telnet", "nntp", "wais", "prospero"])
 @pytest.mark.parametrize("zone", ["eth0", "2", "a.b_c~d-e", "z" * 64])
-def test_a_person_may_write_a_zone(scheme: str, zone: str) -> None:
+def test_zone_is_accepted_from_user(scheme: str, zone: str) -> None:
     url = read(f"{scheme}://[FE80::1%25{zone}]:81/a")
     assert (url.host, url.zone, url.port) == ("fe80::1", zone, 81)
     assert parse(build(url), origin="user") == url != replace(url, zone=None)
     assert zone not in strip_user(url)
 
 
-def test_the_server_of_a_news_url_may_have_one() -> None:
+def test_zone_is_accepted_in_news_url() -> None:
     url = parse("news://[fe80::1%25eth0]/comp.misc", origin="user")
     assert zone_of(url) == "eth0"
     assert parse(build(url), origin="user") == url
 
 
 @pytest.mark.parametrize("origin", ["chosen", "derived"])
-def test_nobody_else_may(origin: Origin) -> None:
+def test_zone_is_refused_from_links(origin: Origin) -> None:
     """Neither as text nor as a URL that was parsed from the user's input."""
     for named in (ZONED, read(ZONED)):
         with pytest.raises(InvalidUrl) as raised:
@@ -154,19 +154,19 @@ def test_nobody_else_may(origin: Origin) -> None:
         ("[::ffff:169.254.1.1%25eth0]", "bad-host", "not link-local"),
     ],
 )
-def test_what_is_no_zone(host: str, kind: str, words: str) -> None:
+def test_zone_invalid_in_url_is_refused(host: str, kind: str, words: str) -> None:
     with pytest.raises(InvalidUrl, match=words) as raised:
         parse(f"http://{host}/", origin="user")
     assert raised.value.kind == kind
 
 
 @pytest.mark.parametrize(("host", "zone"), [("fe80::1", "a]b"), ("fe80::1", ""), ("::1", "lo"), ("h", "lo")])
-def test_what_is_no_zone_is_not_written(host: str, zone: str) -> None:
+def test_zone_invalid_is_not_built(host: str, zone: str) -> None:
     with pytest.raises(InvalidUrl):
         build(replace(read(ZONED), host=host, zone=zone))
 
 
-def test_no_dialogue_sends_it() -> None:
+def test_zone_is_not_sent_by_any_exchange() -> None:
     for scheme in ("http", "https", "ftp", "gopher", "wais", "nntp", "prospero"):
         plan = explain(f"{scheme}://[fe80::1%25zone9]/a")
         assert plan.verdict == "warn", plan
@@ -176,7 +176,7 @@ def test_no_dialogue_sends_it() -> None:
 
 
 @pytest.mark.parametrize("proxy", ["http://127.0.0.1:8080", "socks5://127.0.0.1:1080"])
-def test_no_proxy_is_told(proxy: str) -> None:
+def test_zone_is_refused_with_a_proxy(proxy: str) -> None:
     plan = explain("http://[fe80::1%25eth0]/", proxy=proxy)
     assert isinstance(plan.error, Refused)
     assert plan.error.rule == "S09"
@@ -191,7 +191,7 @@ def test_no_proxy_is_told(proxy: str) -> None:
         ("", "append an interface.*%25"),
     ],
 )
-async def test_an_unknown_zone_is_not_reached(zone: str, words: str) -> None:
+async def test_zone_unknown_is_unreachable(zone: str, words: str) -> None:
     with pytest.raises(Unreachable, match=words) as raised:
         async with Resolver() as session:
             await session.fetch(f"http://[fe80::1{zone}]/")
@@ -222,7 +222,7 @@ def _here() -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("scheme", ["https", "prospero"])
-async def test_neither_tls_nor_a_datagram_has_it(nursery: trio.Nursery, scheme: str) -> None:
+async def test_zone_is_not_sent_in_tls_or_datagram(nursery: trio.Nursery, scheme: str) -> None:
     """The first message is sent over the named interface and does not contain its name."""
     address, name = _here()
     kind = socket.SOCK_STREAM if scheme == "https" else socket.SOCK_DGRAM
@@ -247,7 +247,7 @@ async def test_neither_tls_nor_a_datagram_has_it(nursery: trio.Nursery, scheme: 
 
 
 @pytest.mark.parametrize("numbered", [False, True])
-async def test_the_server_hears_the_address_alone(nursery: trio.Nursery, numbered: bool) -> None:
+async def test_zone_is_not_sent_in_host_field(nursery: trio.Nursery, numbered: bool) -> None:
     address, name = _here()
     index = socket.if_nametoindex(name)
     heard: list[bytes] = []

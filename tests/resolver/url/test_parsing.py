@@ -50,19 +50,19 @@ def named(case: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if "expect" in case], ids=named)
-def test_the_corpus_is_read(case: dict[str, Any]) -> None:
+def test_parse_corpus_returns_expected_components(case: dict[str, Any]) -> None:
     check_good(Good(case["url"], case["expect"], " ".join(case["findings"])))
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if "error" in case], ids=named)
-def test_the_corpus_is_refused(case: dict[str, Any]) -> None:
+def test_parse_corpus_raises_expected_errors(case: dict[str, Any]) -> None:
     for strict in (False, True):
         with pytest.raises(InvalidUrl) as caught:
             parse(case["url"], strict=strict)
         assert caught.value.kind == case["error"]
 
 
-def test_the_corpus_has_no_other_shape() -> None:
+def test_corpus_has_only_known_shapes() -> None:
     assert all(len({"expect", "error", "urls"} & case.keys()) == 1 for case in CASES)
     assert len(CASES) > 150
 
@@ -131,12 +131,12 @@ DOUBLY_WRONG = [
 
 
 @pytest.mark.parametrize("row", STEPS, ids=lambda row: row.text[:60])
-def test_the_common_steps(row: Good) -> None:
+def test_parse_common_steps(row: Good) -> None:
     check_good(row)
 
 
 @pytest.mark.parametrize("row", DOUBLY_WRONG, ids=lambda row: row.text[:60].encode("unicode_escape").decode())
-def test_the_first_error_decides(row: Bad) -> None:
+def test_parse_reports_first_error(row: Bad) -> None:
     check_bad(row)
 
 
@@ -167,7 +167,7 @@ def test_the_first_error_decides(row: Bad) -> None:
         ("http://h/#a#", "unsafe-char", 11),
     ],
 )
-def test_strict_raises_the_first_finding_where_it_stands(text: str, kind: str, position: int) -> None:
+def test_parse_strict_raises_first_finding_at_its_position(text: str, kind: str, position: int) -> None:
     assert parse(text).findings[0] == kind
     with pytest.raises(InvalidUrl) as caught:
         parse(text, strict=True)
@@ -175,7 +175,7 @@ def test_strict_raises_the_first_finding_where_it_stands(text: str, kind: str, p
     assert caught.value.url == parse(text).shown
 
 
-def test_what_parse_adds_to_the_components() -> None:
+def test_parse_adds_text_scheme_fragment_and_positions() -> None:
     url = parse("<URL:HTTP://h/a#b>")
     assert (url.text, url.scheme, url.fragment) == ("<URL:HTTP://h/a#b>", "http", "b")
     assert {place.name: url.text[place.start : place.end] for place in url.places} == {
@@ -186,7 +186,7 @@ def test_what_parse_adds_to_the_components() -> None:
     }
 
 
-def test_equal_components_make_equal_urls() -> None:
+def test_urls_with_equal_components_are_equal() -> None:
     assert parse("ftp://H/%61") == parse("<ftp://h/a>")
     assert parse("ftp://h/a") != parse("ftps://h/a")
     assert len({parse("ftp://h/a"), parse("ftp://h/%61"), parse("ftp://h/b")}) == 2
@@ -202,7 +202,7 @@ def outcome(text: str, *, strict: bool = False) -> Url | InvalidUrl:
 @given(texts)
 @settings(max_examples=examples(600))
 @pytest.mark.slow
-def test_any_text_gives_a_url_or_invalid_url_in_both_modes(text: str) -> None:
+def test_parse_any_text_returns_url_or_invalid_url(text: str) -> None:
     leniently, strictly = outcome(text), outcome(text, strict=True)
     if isinstance(leniently, InvalidUrl):
         assert isinstance(strictly, InvalidUrl)
@@ -245,7 +245,7 @@ def comparable(url: Url) -> dict[str, object]:
 @given(texts)
 @settings(max_examples=examples(400))
 @pytest.mark.slow
-def test_what_was_read_is_written_and_read_again(text: str) -> None:
+def test_build_of_parsed_url_parses_to_same_components(text: str) -> None:
     url = outcome(text)
     if isinstance(url, InvalidUrl):
         return
@@ -259,7 +259,7 @@ def test_what_was_read_is_written_and_read_again(text: str) -> None:
 @given(urls)
 @settings(max_examples=examples(600))
 @pytest.mark.slow
-def test_components_are_written_and_read_again(url: Url) -> None:
+def test_build_of_components_parses_to_same_url(url: Url) -> None:
     again = parse(build(url))
     assert again == url
     allowed = INHERENT | ({"missing-slash"} if url.scheme == "file" else set())
@@ -281,12 +281,12 @@ def test_components_are_written_and_read_again(url: Url) -> None:
         ("http://h/a#b#c", "http://h/a#b#c"),
     ],
 )
-def test_urls_are_written_anew(text: str, written: str) -> None:
+def test_build_normalizes_urls(text: str, written: str) -> None:
     assert build(parse(text)) == written
 
 
 @pytest.mark.parametrize("text", ["http://h/", "ftp://h/", "file://h/"])
-def test_a_fragment_that_would_be_taken_for_a_host_is_not_written(text: str) -> None:
+def test_build_refuses_fragment_that_reads_as_host(text: str) -> None:
     url = replace(parse(f"{text}#@evil.example"), text="")
     absent: dict[str, dict[str, Any]] = {
         "http://h/": {"path": None},
@@ -309,7 +309,7 @@ def test_a_fragment_that_would_be_taken_for_a_host_is_not_written(text: str) -> 
         ("http://u@h/?x#y", "http://h/?x"),
     ],
 )
-def test_a_url_without_its_user(text: str, public: str) -> None:
+def test_strip_user_removes_user_and_fragment(text: str, public: str) -> None:
     assert strip_user(parse(text)) == public
 
 
@@ -334,7 +334,7 @@ def test_a_url_without_its_user(text: str, public: str) -> None:
         ("", ""),
     ],
 )
-def test_passwords_are_cut_out(text: str, shown: str) -> None:
+def test_redact_hides_passwords(text: str, shown: str) -> None:
     assert redact(text) == shown
 
 
@@ -350,7 +350,7 @@ SECRET = "s3cr3t"
 )
 @settings(max_examples=examples(400))
 @pytest.mark.slow
-def test_no_message_shows_a_password(scheme: str, user: str, rest: str, wrong: str, strict: bool) -> None:
+def test_messages_do_not_show_passwords(scheme: str, user: str, rest: str, wrong: str, strict: bool) -> None:
     text = f"{scheme}://{user}:{SECRET}{wrong}@h{rest}"
     assert SECRET not in redact(text)
     url = outcome(text, strict=strict)
@@ -360,7 +360,7 @@ def test_no_message_shows_a_password(scheme: str, user: str, rest: str, wrong: s
         assert SECRET not in f"{url!r} {url.shown} {display(url)} {strip_user(url)}"
 
 
-def test_a_built_url_is_shown_without_its_password() -> None:
+def test_display_of_built_url_hides_password() -> None:
     url = FtpUrl(scheme="ftp", host="h", user=b"u", password=SECRET.encode(), name=b"a")
     assert display(url) == "ftp://u:****@h/a"
     assert SECRET not in repr(url)
@@ -396,7 +396,7 @@ def grows_linearly(work: Callable[[str], object], start: str, piece: str, end: s
     return took < NEXT_TO_NOTHING or took < 64 * seconds(work, small)
 
 
-def test_the_measure_finds_quadratic_work() -> None:
+def test_linearity_check_detects_quadratic_work() -> None:
     assert not grows_linearly(lambda text: [text.count("ab", at) for at in range(0, len(text), 8)], "", "a")
 
 
@@ -427,7 +427,7 @@ TRIED = sampled([(start, piece) for start, pieces in LONG for piece in pieces], 
 
 @pytest.mark.parametrize(("start", "piece"), TRIED)
 @pytest.mark.slow
-def test_long_texts_are_read_in_linear_time(start: str, piece: str) -> None:
+def test_parse_and_build_take_linear_time(start: str, piece: str) -> None:
     assert grows_linearly(parse_and_build, start, piece)
 
 
@@ -438,11 +438,11 @@ def test_long_texts_are_read_in_linear_time(start: str, piece: str) -> None:
         ("<URL:http://h/", ["-\n", "a-\n", "- ", " ", "\n"], ">"),
     ],
 )
-def test_long_texts_are_searched_in_linear_time(start: str, pieces: list[str], end: str) -> None:
+def test_extract_takes_linear_time(start: str, pieces: list[str], end: str) -> None:
     assert [piece for piece in pieces if not grows_linearly(extract, start, piece, end)] == []
 
 
-def test_reading_a_url_loads_nothing_heavy() -> None:
+def test_parse_does_not_import_heavy_modules() -> None:
     program = (
         "import sys, resolver.url.parsing, resolver.url.parsing, resolver.url.parsing;"
         "[resolver.url.parsing.parse(text) for text in ('http://h/', 'mailto:a@b', 'news:a')];"
@@ -473,7 +473,7 @@ class Own(httpx.URL):
 
 
 @pytest.mark.parametrize("made", [str, httpx.URL, resolver.parse, Own])
-async def test_every_way_to_name_it_is_the_same_url(
+async def test_session_accepts_url_types(
     made: Callable[[str], UrlLike], nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     server = await serve(nursery)
@@ -491,7 +491,7 @@ async def test_every_way_to_name_it_is_the_same_url(
 
 @pytest.mark.parametrize("name", ["a", "a b%41;type=a?#é", os.fsdecode(b"\xff")])
 @pytest.mark.parametrize("made", [Path, AFile, lambda path: AFile(os.fsencode(path))])
-async def test_a_path_is_a_file_of_this_machine(
+async def test_path_object_is_a_file_url(
     name: str, made: Callable[[str], os.PathLike[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / name).write_bytes(b"here")
@@ -500,18 +500,18 @@ async def test_a_path_is_a_file_of_this_machine(
         assert (await resolver.fetch(made(path))).content == b"here"
 
 
-async def test_a_path_is_judged_as_any_url(tmp_path: Path) -> None:
+async def test_path_object_is_checked_by_policy(tmp_path: Path) -> None:
     with pytest.raises(resolver.Refused, match="S12"):
         await resolver.fetch(tmp_path, policy=resolver.Policy.untrusted())
 
 
 @pytest.mark.parametrize("wrong", [b"http://h.example/", None, 7, urlsplit("http://h.example/"), ["http:"]])
-def test_what_names_none_is_told_in_words(wrong: UrlLike) -> None:
+def test_url_of_unsupported_type_raises_type_error(wrong: UrlLike) -> None:
     with pytest.raises(TypeError, match=rf"^a URL .* {type(wrong).__name__!r}$"):
         url_of(wrong)
 
 
-def test_strict_holds_for_text_of_either_kind() -> None:
+def test_url_of_strict_applies_to_text_and_httpx_urls() -> None:
     assert url_of("HTTP://h.example/").findings == ()
     for text in ("http://h.example/{", httpx.URL("http://h.example/")):
         url_of(text)
@@ -519,7 +519,7 @@ def test_strict_holds_for_text_of_either_kind() -> None:
         url_of("http://h.example/{", strict=True)
 
 
-def test_httpx_is_not_imported_to_tell() -> None:
+def test_url_of_does_not_import_httpx() -> None:
     use = "from resolver.url.parsing import url_of; url_of('http://h/')"
     code = f"import sys; {use}; assert 'httpx' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, env=environment())
@@ -572,7 +572,7 @@ BASE = "http://a/b/c/d;p?q"
         ("g#s/../x", "http://a/b/c/g#s/../x"),
     ],
 )
-def test_references_of_rfc_3986(reference: str, joined: str) -> None:
+def test_join_resolves_references_of_rfc_3986(reference: str, joined: str) -> None:
     assert build(join(parse(BASE), reference)) == joined
 
 
@@ -595,7 +595,7 @@ def test_references_of_rfc_3986(reference: str, joined: str) -> None:
         ("http://a/b", "ftp://u:p@h/", "ftp://u:p@h/"),
     ],
 )
-def test_bases(base: str, reference: str, joined: str) -> None:
+def test_join_keeps_or_drops_parts_of_the_base(base: str, reference: str, joined: str) -> None:
     assert build(join(parse(base), reference)) == joined
 
 
@@ -614,14 +614,14 @@ def test_bases(base: str, reference: str, joined: str) -> None:
         ("//h:0/", "bad-port"),
     ],
 )
-def test_nothing_is_repaired(reference: str, kind: str) -> None:
+def test_join_does_not_repair_references(reference: str, kind: str) -> None:
     with pytest.raises(InvalidUrl) as caught:
         join(parse(BASE), reference)
     assert caught.value.kind == kind
 
 
 @given(texts)
-def test_any_reference_gives_a_url_or_invalid_url(reference: str) -> None:
+def test_join_any_reference_returns_url_or_invalid_url(reference: str) -> None:
     try:
         joined = join(parse(BASE), reference)
     except InvalidUrl:
@@ -638,7 +638,7 @@ EXTRACTION_CASES: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("case", EXTRACTION_CASES, ids=lambda case: case["text"][:50])
-def test_the_corpus_is_searched(case: dict[str, Any]) -> None:
+def test_extract_finds_urls_of_the_corpus(case: dict[str, Any]) -> None:
     found = extract(case["text"])
     assert [one.url for one in found] == case["urls"]
     expected = case.get("alternates", [[]] * len(case["urls"]))
@@ -681,7 +681,7 @@ def test_the_corpus_is_searched(case: dict[str, Any]) -> None:
         ('<http://h/é"%zz>', ['http://h/é"%zz']),
     ],
 )
-def test_wrappers(text: str, urls: list[str]) -> None:
+def test_extract_finds_wrapped_urls(text: str, urls: list[str]) -> None:
     assert [found.url for found in extract(text)] == urls
     assert all(found.alternates == () for found in extract(text))
 
@@ -709,14 +709,14 @@ def test_wrappers(text: str, urls: list[str]) -> None:
         ("<http://a/b-\nc>", "http://a/b-c", {"http://a/bc"}),
     ],
 )
-def test_doubtful_hyphens(text: str, url: str, alternates: set[str]) -> None:
+def test_extract_returns_alternates_for_line_end_hyphens(text: str, url: str, alternates: set[str]) -> None:
     (found,) = extract(text)
     assert found.url == url
     assert set(found.alternates) == alternates
     assert len(found.alternates) == len(alternates)
 
 
-def test_readings_do_not_double_for_ever() -> None:
+def test_extract_bounds_the_number_of_alternates() -> None:
     letters = "abcdefghijklmnopqrstuvwxyz"
     (six,) = extract("<URL:x:" + "-\n".join(letters[:7]) + ">")
     (many,) = extract("<URL:x:" + "-\n".join(letters) + ">")
@@ -726,13 +726,13 @@ def test_readings_do_not_double_for_ever() -> None:
     assert singly <= set(many.alternates)  # the fewest drops come first
 
 
-def test_where_it_was_found() -> None:
+def test_extract_returns_positions() -> None:
     text = "a <b> <URL:x:y> <http://h/>"
     assert extract(text) == [Extracted("x:y", (), 6), Extracted("http://h/", (), 16)]
 
 
 @given(st.text(st.sampled_from("<>URLurl:http/x-\n \r@é"), max_size=60))
-def test_any_text_can_be_searched(text: str) -> None:
+def test_extract_accepts_any_text(text: str) -> None:
     for found in extract(text):
         assert text[found.position] == "<"
         assert not set("<> \r\n") & set("".join([found.url, *found.alternates]))

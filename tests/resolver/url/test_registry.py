@@ -33,14 +33,14 @@ async def _fails(url: str, **gateways: str) -> resolver.UnsupportedScheme:
     return caught.value
 
 
-async def test_before_it_is_registered_there_is_no_such_scheme() -> None:
+async def test_scheme_before_registration_is_unknown() -> None:
     assert isinstance(resolver.parse(URL), OtherUrl)
     assert resolver.check(URL).rules == ("S19",)
     assert "scheme 'finger' is unknown" in str(resolver.explain(URL).error)
     assert "scheme 'finger' is unknown" in str(await _fails(URL))
 
 
-async def test_from_then_on_it_is_parsed_judged_explained_and_fetched(nursery: trio.Nursery) -> None:
+async def test_registered_scheme_is_parsed_checked_and_fetched(nursery: trio.Nursery) -> None:
     server = await FingerServer.start(nursery)
     here = URL.replace("h.example", f"127.0.0.1:{server.port}")
     with registered(FINGER):
@@ -52,7 +52,7 @@ async def test_from_then_on_it_is_parsed_judged_explained_and_fetched(nursery: t
     nursery.cancel_scope.cancel()
 
 
-def test_what_is_not_said_in_a_row_is_judged_most_strictly() -> None:
+def test_registered_scheme_without_options_is_checked_strictly() -> None:
     with registered(FINGER):
         assert resolver.check("finger://h.example:25/joe").rules == ("S04",)
         assert resolver.check("finger://h.example/a%0Ab").rules == ("S02",)
@@ -62,7 +62,7 @@ def test_what_is_not_said_in_a_row_is_judged_most_strictly() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(registry.SCHEMES))
-def test_no_scheme_of_ours_is_replaced(name: str) -> None:
+def test_register_does_not_replace_built_in_scheme(name: str) -> None:
     there = registry.find(name)
     with (
         pytest.raises(ValueError, match=f"'{name}' already"),
@@ -72,7 +72,7 @@ def test_no_scheme_of_ours_is_replaced(name: str) -> None:
     assert registry.find(name) is there
 
 
-def test_no_scheme_of_others_is_replaced(tmp_path: Path) -> None:
+def test_register_does_not_replace_other_plugins(tmp_path: Path) -> None:
     another = FINGER._replace(names="something else")
     with installed(tmp_path):
         there = registry.find("finger")
@@ -85,7 +85,7 @@ def test_no_scheme_of_others_is_replaced(tmp_path: Path) -> None:
         assert registry.find("finger") is FINGER
 
 
-def test_the_same_row_may_be_registered_again(tmp_path: Path) -> None:
+def test_register_accepts_same_definition_again(tmp_path: Path) -> None:
     gopher = registry.find("gopher")
     assert gopher is not None
     with registered(FINGER, FINGER, gopher):
@@ -99,13 +99,13 @@ def test_the_same_row_may_be_registered_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["", "Finger", "url", "9p", "a b", "finger:", "fing\u00e9r", "f" * 65, "finger\n"]
 )
-def test_a_name_that_no_url_could_have_is_none(name: str) -> None:
+def test_register_refuses_invalid_names(name: str) -> None:
     with pytest.raises(ValueError, match="scheme name"), registered(FINGER._replace(name=name)):
         pass
     assert registry.plugins() == []
 
 
-def test_a_name_that_is_reserved_may_be_given_a_meaning() -> None:
+def test_register_accepts_reserved_name() -> None:
     with registered(FINGER._replace(name="afs")):
         assert resolver.check("afs://h.example/cell").action == "allow"
     assert resolver.check("afs://h.example/cell").rules == ("S19",)
@@ -139,7 +139,7 @@ def sentence(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
             yield said
 
 
-async def test_what_is_missing_is_said(sentence: str) -> None:
+async def test_missing_extra_is_named_by_check_explain_and_fetch(sentence: str) -> None:
     """The verdict, the plan and the retrieval report it; the URL is parsed nevertheless."""
     resolver.parse(URL)
     assert resolver.check(URL).action == "refuse"
@@ -149,7 +149,7 @@ async def test_what_is_missing_is_said(sentence: str) -> None:
     assert (plan.verdict, plan.steps, str(plan.error)) == ("refuse", (), str(error))
 
 
-def test_a_gateway_serves_it(sentence: str) -> None:
+def test_gateway_serves_scheme_with_missing_extra(sentence: str) -> None:
     _, gateway = check_gateway("finger", "http://gateway.example/?u=")
     gateways = {"finger": gateway}
     assert resolver.check(URL, gateways=gateways).action == "allow"
@@ -157,7 +157,7 @@ def test_a_gateway_serves_it(sentence: str) -> None:
     assert [step["host"] for step in steps if step["action"] == "connect"] == ["gateway.example"]
 
 
-def test_with_all_that_it_needs_it_is_resolved() -> None:
+def test_scheme_with_installed_extra_is_resolved() -> None:
     with registered(NEEDY._replace(needs=Extra("lookup", ("json",), "finger-scheme"))):
         assert resolver.check(URL).action == "allow"
         with pytest.raises(ValueError, match=r"^finger URLs "):
@@ -173,7 +173,7 @@ def _command(site: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_command_says_it_too(tmp_path: Path) -> None:
+def test_command_names_missing_extra(tmp_path: Path) -> None:
     (tmp_path / "broken_finger.py").write_text(BROKEN)
     install(tmp_path, {"finger": "broken_finger:FINGER [lookup]", "nothing": "json:dumps"})
     said = SENTENCE.replace("finger-scheme", "schemes-of-others")
@@ -201,12 +201,12 @@ ROWS = [
 ]
 
 
-def test_every_reserved_name_has_its_row() -> None:
+def test_reserved_names_have_test_rows() -> None:
     assert {url.partition(":")[0] for url, _ in ROWS} == set(RESERVED)
 
 
 @pytest.mark.parametrize(("url", "meant"), ROWS)
-async def test_what_is_said(url: str, meant: str) -> None:
+async def test_reserved_name_error_names_purpose_and_gateway(url: str, meant: str) -> None:
     """The message names the reserved purpose and the option of a gateway."""
     scheme = url.partition(":")[0]
     parsed = resolver.parse(url)
@@ -223,7 +223,7 @@ async def test_what_is_said(url: str, meant: str) -> None:
 
 
 @pytest.mark.parametrize("url", [url for url, _ in ROWS])
-def test_a_gateway_serves_them(url: str) -> None:
+def test_gateway_serves_reserved_name(url: str) -> None:
     scheme = url.partition(":")[0]
     gateways = {scheme: "http://gateway.example/?u="}
     assert resolver.check(url, gateways=gateways).action == "allow"
@@ -233,7 +233,7 @@ def test_a_gateway_serves_them(url: str) -> None:
     assert [step["host"] for step in connects] == ["gateway.example"]
 
 
-def test_reserved_the_command_says_it_too() -> None:
+def test_command_names_purpose_of_reserved_name() -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", "from resolver.cli import run; run()", "cat"]
         + [url for url, _ in ROWS],
@@ -248,6 +248,6 @@ def test_reserved_the_command_says_it_too() -> None:
         assert f"--gateway {url.partition(':')[0]}=URL" in said
 
 
-def test_an_unknown_name_is_said_to_be_unknown() -> None:
+def test_unknown_scheme_error_names_the_scheme() -> None:
     error = resolver.explain("x-foo:bar").error
     assert "'x-foo'" in str(error)

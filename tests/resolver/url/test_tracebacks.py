@@ -119,7 +119,7 @@ async def serve_failures(nursery: trio.Nursery) -> HttpServer:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("failure", FAILURES)
-async def test_few_frames_are_of_ours(
+async def test_traceback_has_few_package_frames(
     way: str, failure: str, nursery: trio.Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("RESOLVE_TRACEBACK")
@@ -129,7 +129,7 @@ async def test_few_frames_are_of_ours(
     assert error is None or len(frames(error)) <= MOST, "\n".join(frames(error))
 
 
-async def test_a_refused_port_is_told_with_the_reason(
+async def test_traceback_of_refused_connection_keeps_reason_and_caller(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The system's reason and the frames of the caller remain."""
@@ -137,12 +137,12 @@ async def test_a_refused_port_is_told_with_the_reason(
     with closed_port() as port, pytest.raises(resolver.Unreachable) as caught:
         await resolver.fetch(f"http://127.0.0.1:{port}/")
     told = "".join(traceback.format_exception(caught.value))
-    assert "in test_a_refused_port_is_told_with_the_reason" in told
+    assert "in test_traceback_of_refused_connection_keeps_reason_and_caller" in told
     assert "resolver/transfer/functions.py" in told
     assert len(frames(caught.value)) <= MOST
 
 
-async def test_all_of_it_is_there_for_who_asks(
+async def test_traceback_is_complete_when_requested(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = await serve_failures(nursery)
@@ -156,7 +156,7 @@ async def test_all_of_it_is_there_for_who_asks(
 
 @pytest.mark.parametrize("text", ["no URL", "gopher://h/%zz", "wais://h/d/t", "x://h/\n", "ftp://h:x/"])
 @pytest.mark.parametrize("ask", [resolver.parse, resolver.stream])
-def test_a_text_that_is_no_url(
+def test_traceback_of_invalid_url_has_few_package_frames(
     text: str, ask: Callable[[str], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("RESOLVE_TRACEBACK")
@@ -172,7 +172,7 @@ def fail_while(own: ValueError) -> None:
         resolver.parse("no URL")
 
 
-def test_what_the_caller_was_doing_keeps_its_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trim_traceback_keeps_frames_of_caller(monkeypatch: pytest.MonkeyPatch) -> None:
     """An error of another package that did not pass through our code is not changed."""
     monkeypatch.delenv("RESOLVE_TRACEBACK")
     own = ValueError("of the caller's")

@@ -29,7 +29,7 @@ def _answer(head: str, body: bytes, number: int) -> bytes:
     )
 
 
-def test_found_many_parts_in_one_member_are_read_within_a_budget(tmp_path: Path) -> None:
+def test_archive_many_parts_in_one_member_exceed_the_budget(tmp_path: Path) -> None:
     """Each part unpacks all parts before it: quadratic work."""
     size = 100_000
     parts = [_answer(f'HTTP/1.1 200 OK\nETag: "a"\nContent-Length: {10**9}\n', b"", 0)]
@@ -49,12 +49,12 @@ def test_found_many_parts_in_one_member_are_read_within_a_budget(tmp_path: Path)
 
 
 @pytest.mark.parametrize("offset", [4, 7])
-def test_open_block_offset_at_the_end_of_the_file_raises(offset: int) -> None:
+def test_open_block_at_end_of_file_raises(offset: int) -> None:
     with pytest.raises(ProtocolError, match="no record begins there"):
         open_block(Octets(b"\r\n\r\n"[:offset]), RecordPosition(0, offset, 0), Budget(offset))
 
 
-def test_open_block_member_of_fewer_records_raises() -> None:
+def test_open_block_of_missing_record_in_member_raises() -> None:
     with pytest.raises(ProtocolError, match="no record begins there"):
         open_block(Octets(record()), RecordPosition(0, 0, 1), Budget(0))
 
@@ -65,7 +65,7 @@ def test_open_block_member_of_fewer_records_raises() -> None:
 @pytest.mark.parametrize(
     ("announced", "is_directory", "expected"), [(None, False, 5), (9, False, 9), (None, True, None)]
 )
-def test_status_from_end_of_a_fetch_has_size(
+def test_status_from_end_of_fetch_has_size(
     announced: int | None, is_directory: bool, expected: int | None
 ) -> None:
     end: dict[str, JsonValue] = {} if announced is None else {"announced": announced}

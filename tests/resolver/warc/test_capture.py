@@ -28,7 +28,7 @@ WHOLE = b"HTTP/1.1 200 OK\r\n" + COOKIE + b"Content-Length: 0\r\n\r\n"
     ],
 )
 @pytest.mark.parametrize("keeps", [False, True])
-def test_exchange_cookie_in_any_head_is_masked_unless_cookies_are_kept(
+def test_http_capture_masks_cookies_unless_kept(
     asked: bytes, came: bytes, keeps: bool, tmp_path: Path
 ) -> None:
     spool = partial(ByteSpool, str(tmp_path))
@@ -53,7 +53,7 @@ def test_exchange_cookie_in_any_head_is_masked_unless_cookies_are_kept(
         (b"s" * 250_000, b"s" * 250_000),  # quadratic work would hang
     ],
 )
-def test_mask_answer_url_with_a_long_scheme_has_no_password(value: bytes, kept: bytes) -> None:
+def test_mask_answer_hides_password_after_long_scheme(value: bytes, kept: bytes) -> None:
     head = b"HTTP/1.1 200 OK\r\nLink: %b\r\n\r\n"
     masked, names = mask_answer(
         head % value, asked_secretly=False, keeps_cookies=False, hide=lambda each: each

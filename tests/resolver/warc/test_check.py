@@ -47,17 +47,17 @@ NONE = [
 ]
 
 
-def _said(octets: bytes, most: int = 1_000_000) -> list[ArchiveFinding]:
+def _findings(octets: bytes, most: int = 1_000_000) -> list[ArchiveFinding]:
     check = ArchiveCheck(most)
     return [*check.read(Octets(octets), "file"), *check.end()]
 
 
 def _names(octets: bytes) -> list[tuple[str, bool]]:
-    return [(finding.name, finding.is_fault) for finding in _said(octets)]
+    return [(finding.name, finding.is_fault) for finding in _findings(octets)]
 
 
 @pytest.mark.parametrize("text", WRITTEN)
-def test_each_way_to_write_a_digest(text: str) -> None:
+def test_read_claim_accepts_each_form_of_digest(text: str) -> None:
     claim = read_claim(text)
     assert claim is not None
     assert claim.digest == WRITTEN[text]
@@ -66,12 +66,12 @@ def test_each_way_to_write_a_digest(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", NONE)
-def test_what_is_no_digest(text: str) -> None:
+def test_read_claim_of_invalid_digest_is_none(text: str) -> None:
     assert read_claim(text) is None
     assert _names(record(WARC_Block_Digest=text)) == [("warc:digest-unknown", False)]
 
 
-def test_a_payload_that_differs_is_a_fault_unless_the_block_is_right() -> None:
+def test_archive_check_wrong_payload_digest_is_a_fault_unless_block_is_right() -> None:
     wrong, right = f"sha1:{_base32(bytes(20))}", f"sha1:{_base32(SHA1)}"
     assert _names(record(WARC_Payload_Digest=wrong)) == [("warc:digest", True)]
     assert _names(record(WARC_Payload_Digest=wrong, WARC_Block_Digest=right)) == [("warc:digest", False)]
@@ -111,18 +111,18 @@ CHUNKS = b"3\r\nabc\r\n0\r\n\r\n"
         (record(b"HTTP/1.1 " + bytes(300_000), WARC_Type="response", Content_Type="application/http"), []),
     ],
 )
-def test_answers_of_http(answer: bytes, findings: list[str]) -> None:
+def test_archive_check_finds_short_and_wrong_http_answers(answer: bytes, findings: list[str]) -> None:
     assert [name for name, _ in _names(answer)] == findings
 
 
-def test_digests_hold_however_the_block_comes() -> None:
+def test_archive_check_digest_is_independent_of_segmentation() -> None:
     """The head of an answer may end at any position of a read."""
     for length in range(65_500, 65_560):
         head = OK + b"X: " + b"x" * length
         assert _names(packed(_answer(head, b"abc", b"abc"))) == []
 
 
-def test_references() -> None:
+def test_archive_check_finds_missing_references() -> None:
     first = record(WARC_Concurrent_To="<urn:uuid:2>")
     second = record(WARC_Record_ID="<urn:uuid:2>")
     assert _names(first + second) == []  # also forwards, as wpull writes them
@@ -131,23 +131,23 @@ def test_references() -> None:
     assert [name for name, _ in _names(revisit)] == ["warc:revisit"]
 
 
-def test_references_lead_from_one_file_to_another() -> None:
+def test_archive_check_accepts_references_between_files() -> None:
     check = ArchiveCheck()
     for octets in (record(WARC_Refers_To="<urn:uuid:2>"), record(WARC_Record_ID="<urn:uuid:2>")):
         assert list(check.read(Octets(octets), "file")) == []
     assert list(check.end()) == []
 
 
-def test_more_records_than_are_remembered() -> None:
+def test_archive_check_limits_remembered_records() -> None:
     octets = b"".join(record(WARC_Record_ID=f"<{n}>", WARC_Refers_To=f"<{n + 1}>") for n in range(4))
-    (finding,) = _said(octets, most=3)
+    (finding,) = _findings(octets, most=3)
     assert (finding.name, finding.is_fault) == ("warc:reference", False)
     assert "3 records" in finding.message
 
 
-def test_fields_that_are_missing_twice_or_no_dates() -> None:
+def test_archive_check_finds_missing_duplicate_and_malformed_fields() -> None:
     octets = record(WARC_Date="22.11.2026", WARC_Target_URI="a:\r\nWARC-Target-URI: b:")
-    messages = [finding.message for finding in _said(octets.replace(b"WARC-Type: resource\r\n", b""))]
+    messages = [finding.message for finding in _findings(octets.replace(b"WARC-Type: resource\r\n", b""))]
     fields = ("WARC-Type", "WARC-Date", "warc-target-uri")
     assert all(field in message for field, message in zip(fields, messages, strict=True))
 
@@ -163,15 +163,15 @@ RECORDED: dict[str, list[str]] = {
 
 
 @pytest.mark.parametrize("name", RECORDED)
-def test_recorded_files(name: str) -> None:
+def test_archive_check_recorded_files_have_no_fault(name: str) -> None:
     check = ArchiveCheck()
     found = [*check.read(source_of(f"{name}.warc.gz"), name), *check.end()]
     assert not any(finding.is_fault for finding in found)
     assert [each.name for each in found if each.name != "warc:reference"] == RECORDED[name]
 
 
-def test_every_damage_is_a_fault() -> None:
+def test_archive_check_hostile_files_have_a_fault() -> None:
     for path in (WARC / "hostile").glob("*.warc*"):
-        found = _said(path.read_bytes())
+        found = _findings(path.read_bytes())
         readable = {"one-member", "names", "bomb-body", "digest-unknown", "revisit-loop"}
         assert any(each.is_fault for each in found) == (path.name.split(".")[0] not in readable), path.name

@@ -33,29 +33,29 @@ FILES = [each for each in RECORDED if "records" in each]
 BLOCKS = [each for each in RECORDED if "url" in each and each.get("type") not in (None, "http")]
 
 
-@pytest.mark.parametrize("told", FILES, ids=lambda told: told["file"])
-def test_recorded_files(told: dict[str, Any]) -> None:
-    found = list(read_records(source_of(told["file"]), Kept))
-    assert [type(each) for each in found] == [WarcRecord] * told["records"]
+@pytest.mark.parametrize("expected", FILES, ids=lambda expected: expected["file"])
+def test_read_records_of_recorded_files_cover_the_file(expected: dict[str, Any]) -> None:
+    found = list(read_records(source_of(expected["file"]), Kept))
+    assert [type(each) for each in found] == [WarcRecord] * expected["records"]
     ends = [each.end for each in found if isinstance(each, WarcRecord)]
     starts = [each.offset for each in found]
     assert starts == [0, *ends[:-1]]
-    assert ends[-1] == told["octets"]
+    assert ends[-1] == expected["octets"]
 
 
-def test_blocks_are_what_was_recorded() -> None:
+def test_read_records_blocks_have_recorded_digests() -> None:
     seen = 0
-    for told in BLOCKS:
-        for found in read_records(source_of(told["file"]), Kept):
+    for expected in BLOCKS:
+        for found in read_records(source_of(expected["file"]), Kept):
             assert isinstance(found, WarcRecord)
             head = found.head
             if head.type == "resource" and (head.target, head.get_first("WARC-Date")) == (
-                told["url"],
-                told["date"],
+                expected["url"],
+                expected["date"],
             ):
                 seen += 1
-                assert head.get_first("Content-Type") == told["type"]
-                assert f"sha256:{sha256(found.reader.block).hexdigest()}" == told["sha256"]
+                assert head.get_first("Content-Type") == expected["type"]
+                assert f"sha256:{sha256(found.reader.block).hexdigest()}" == expected["sha256"]
     assert seen == len(BLOCKS) > 15
 
 
@@ -64,31 +64,31 @@ FOREIGN = {"wget-http": 32, "wget-ftp": 6, "wget-dedup": 8, "wpull": 12}
 
 
 @pytest.mark.parametrize("name", FOREIGN)
-def test_files_of_others(name: str) -> None:
+def test_read_records_of_other_programs(name: str) -> None:
     found = list(read_records(source_of(f"foreign/{name}.warc.gz"), Kept))
     assert [type(each) for each in found] == [WarcRecord] * FOREIGN[name]
 
 
-@pytest.mark.parametrize("told", _lines("hostile/expected.jsonl"), ids=lambda told: told["file"])
-def test_hostile_files(told: dict[str, Any]) -> None:
+@pytest.mark.parametrize("expected", _lines("hostile/expected.jsonl"), ids=lambda expected: expected["file"])
+def test_read_records_of_hostile_files_stop_at_damage(expected: dict[str, Any]) -> None:
     """Expect the number of complete records before the first damage, its position, and its kind."""
-    source = source_of(told["file"])
+    source = source_of(expected["file"])
     found = list(read_records(source, Kept))
     damage = next((index for index, each in enumerate(found) if isinstance(each, DamagedSpan)), None)
     whole = found[:damage]
-    assert len(whole) == told["records"]
+    assert len(whole) == expected["records"]
     assert source.most <= AT_ONCE
     if damage is not None:
         first = found[damage]
         assert isinstance(first, DamagedSpan)
-        assert first.offset == told.get("good", 0)
+        assert first.offset == expected.get("good", 0)
         if b"url-resolver" in b"".join(
             each.reader.block for each in whole[:1] if isinstance(each, WarcRecord)
         ):
-            assert first.is_cut == told["cut"]
+            assert first.is_cut == expected["cut"]
 
 
-def test_what_is_damaged_does_not_hide_what_follows() -> None:
+def test_read_records_resumes_after_damage() -> None:
     records = [record(str(number).encode()) for number in range(4)]
     members = [packed(each) for each in records]
     broken = bytearray(members[1])
@@ -100,7 +100,7 @@ def test_what_is_damaged_does_not_hide_what_follows() -> None:
     assert [each.reader.block for each in rest if isinstance(each, WarcRecord)] == [b"2", b"3"]
 
 
-def test_a_record_within_what_is_skipped() -> None:
+def test_read_records_finds_record_after_wrong_length() -> None:
     """A length is too short in an uncompressed file."""
     good = record()
     found = _read(good + record(b"1234567", length="3") + good)
@@ -109,7 +109,7 @@ def test_a_record_within_what_is_skipped() -> None:
 
 
 @pytest.mark.parametrize("begin", [AT_ONCE - 12, AT_ONCE - 3, AT_ONCE, 3 * AT_ONCE - 7])
-def test_the_next_record_is_found_across_what_is_read_at_once(begin: int) -> None:
+def test_read_records_finds_record_at_any_position(begin: int) -> None:
     for octets in (record(), packed(record())):
         start = octets[:3] if octets[:2] == b"\x1f\x8b" else b"WARC"
         rubbish = start + b"x" * (begin - len(start))
@@ -130,7 +130,7 @@ def test_the_next_record_is_found_across_what_is_read_at_once(begin: int) -> Non
         (b"\x5d\x2a\x4d\x18....\n", "zstd"),
     ],
 )
-def test_other_formats_are_named(octets: bytes, words: str) -> None:
+def test_read_records_names_other_formats(octets: bytes, words: str) -> None:
     with pytest.raises(LocalError, match=words):
         _read(octets)
 
@@ -156,13 +156,13 @@ def test_other_formats_are_named(octets: bytes, words: str) -> None:
         (packed(record()) + b"x", "gzip-compressed and uncompressed"),
     ],
 )
-def test_a_head_that_lies(octets: bytes, words: str) -> None:
+def test_read_records_invalid_head_is_damage(octets: bytes, words: str) -> None:
     *_, damage = _read(octets)
     assert isinstance(damage, DamagedSpan)
     assert words in damage.message
 
 
-def test_what_is_taken_as_others_write_it() -> None:
+def test_read_records_accepts_lenient_heads() -> None:
     """Line ends without CR in a head, folded fields, names in any case, bytes that are not UTF-8."""
     octets = b"WARC/1.0\nwarc-type: RESOURCE\ncontent-length: 2\nx: a\n\tb\nWARC-Target-URI: <ftp://h/\xe9>\n\nab\r\n\r\n"
     (found,) = _read(octets)
@@ -175,13 +175,13 @@ def test_what_is_taken_as_others_write_it() -> None:
     assert found.head.target == "ftp://h/\udce9"
 
 
-def test_many_records_in_one_member() -> None:
+def test_read_records_of_shared_member() -> None:
     found = _read(packed(record(b"a") + record(b"b")))
     assert [each.shares for each in found if isinstance(each, WarcRecord)] == [True, False]
     assert [each.offset for each in found] == [0, 0]
 
 
-def test_memory_does_not_depend_on_what_is_unpacked() -> None:
+def test_read_records_memory_is_bounded() -> None:
     class Counting:
         def __init__(self, head: object) -> None:
             self.count = 0
@@ -229,7 +229,7 @@ def _dense(size: int) -> bytes:
         pytest.param(LONG * 1000, id="lengths to the end"),
     ],
 )
-def test_read_records_damage_that_overlaps_is_read_again_within_the_budget(octets: bytes) -> None:
+def test_read_records_overlapping_damage_exceeds_the_budget(octets: bytes) -> None:
     source = Octets(record() + octets if octets.startswith(b"WARC") else packed(record()) + octets)
     found = read_records(source, Kept)
     assert isinstance(next(found), WarcRecord)
@@ -238,7 +238,7 @@ def test_read_records_damage_that_overlaps_is_read_again_within_the_budget(octet
     assert source.read < 100_000_000
 
 
-def test_read_records_damage_in_many_records_is_within_the_budget() -> None:
+def test_read_records_of_many_damaged_records_is_within_the_budget() -> None:
     """All lengths in a file are wrong, as after a conversion of line ends."""
     octets = record(b"12345", length="7") * 3_000
     found = _read(octets + record())
@@ -252,7 +252,7 @@ SAMPLES = [(WARC / name).read_bytes() for name in ("gopher.warc.gz", "hostile/na
 @given(
     st.integers(0, len(SAMPLES) - 1), st.integers(0, 10_000), st.integers(0, 10_000), st.binary(max_size=8)
 )
-def test_any_change_of_a_file_is_read_to_its_end(which: int, start: int, end: int, instead: bytes) -> None:
+def test_read_records_of_changed_file_covers_it(which: int, start: int, end: int, instead: bytes) -> None:
     """A truncated, repeated or changed file yields records and damage in order, without errors.
 
     The first of them begins at offset 0.
@@ -271,7 +271,7 @@ def test_any_change_of_a_file_is_read_to_its_end(which: int, start: int, end: in
 
 @example(b"filedesc:")
 @given(st.binary(max_size=300))
-def test_any_octets(octets: bytes) -> None:
+def test_read_records_accepts_any_bytes(octets: bytes) -> None:
     for prefix in (b"", b"WARC/1.1\r\n", packed(record())):
         with suppress(LocalError):  # the file begins as another format does
             for found in _read(prefix + octets):
@@ -307,14 +307,16 @@ def payload_of(
         (b"no head at all", b"", True),
     ],
 )
-def test_what_an_answer_of_http_holds(block: bytes, content: bytes, is_whole: bool, step: int) -> None:
+def test_payload_of_http_answer_has_no_framing(
+    block: bytes, content: bytes, is_whole: bool, step: int
+) -> None:
     assert payload_of(block, step) == (content, is_whole)
 
 
-def test_every_other_block_is_the_payload() -> None:
+def test_payload_of_other_type_is_the_block() -> None:
     assert payload_of(CHUNKED, 3, "text/plain") == (CHUNKED, True)
 
 
 @given(st.binary(max_size=300), st.sampled_from([b"", OK, CHUNKED, CHUNKED + b"3\r\nabc\r\n"]))
-def test_payload_any_octets(octets: bytes, before: bytes) -> None:
+def test_payload_of_any_bytes_is_independent_of_segmentation(octets: bytes, before: bytes) -> None:
     assert payload_of(before + octets, 1_000)[1] == payload_of(before + octets, 1)[1]

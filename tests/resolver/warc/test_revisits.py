@@ -65,18 +65,18 @@ COLUMNS = f"h)/a 20260101000000 http://h/a text/plain 200 {BASE32} - - 7 %s <urn
         (b"", []),
     ],
 )  # fmt: skip
-def test_each_line_of_an_index(octets: bytes, hints: list[CdxHint | None]) -> None:
+def test_read_hints_parses_each_line(octets: bytes, hints: list[CdxHint | None]) -> None:
     assert list(read_hints(Octets(octets))) == hints
 
 
 @pytest.mark.parametrize("octets", [b"x" * (MOST_LINE + 1), gzip.compress(line(), mtime=0)[:-3]])
-def test_what_is_no_index(octets: bytes) -> None:
+def test_read_hints_of_other_file_raises(octets: bytes) -> None:
     with pytest.raises(LocalError, match="not an archive index"):
         list(read_hints(Octets(octets)))
 
 
 @given(st.binary(max_size=300))
-def test_any_octets(octets: bytes) -> None:
+def test_read_hints_accepts_any_bytes(octets: bytes) -> None:
     for prefix in (b"", CDX, line()[:-1], b"\x1f\x8b\x08"):
         try:
             found = list(read_hints(Octets(prefix + octets)))
@@ -134,20 +134,20 @@ CHUNKS = b"%x\r\n%b\r\n0\r\n\r\n" % (len(BODY), BODY)
         (record(BODY, Content_Type="text/plain"), ANSWER, False),
     ],
 )
-def test_a_record_that_an_index_points_to(
+def test_find_returns_only_matching_records(
     archive: bytes, wanted: CapturedObject, is_found: bool, tmp_path: Path
 ) -> None:
     assert find(tmp_path, archive, wanted) == ("<urn:uuid:1>" if is_found else None)
 
 
-def test_what_an_index_points_to_may_be_elsewhere(tmp_path: Path) -> None:
+def test_find_tries_later_hints(tmp_path: Path) -> None:
     archive = record() + record(BODY, Content_Type="text/plain", WARC_Record_ID="<urn:uuid:2>")
     begin = len(record())
     assert find(tmp_path, archive, TEXT, line("none.warc"), line(), line(offset=begin)) == "<urn:uuid:2>"
     assert find(tmp_path, archive, TEXT, line(offset=begin + 10**17)) is None
 
 
-def test_a_link_of_octets_that_is_too_small_or_cut_refers_to_nothing(tmp_path: Path) -> None:
+def test_find_ignores_small_and_truncated_blocks(tmp_path: Path) -> None:
     small = resource_of("text/plain", RecordBlock.from_octets(BODY[:100]), None)
     digest = f"sha1:{base64.b32encode(hashlib.sha1(BODY[:100]).digest()).decode()}"
     archive = record(BODY[:100], Content_Type="text/plain")
@@ -156,7 +156,7 @@ def test_a_link_of_octets_that_is_too_small_or_cut_refers_to_nothing(tmp_path: P
     assert find(tmp_path, whole, TEXT._replace(truncated="time")) is None
 
 
-def test_files_of_an_index_are_where_pywb_has_them(tmp_path: Path) -> None:
+def test_find_looks_in_pywb_archive_folder(tmp_path: Path) -> None:
     for name in ("indexes", "archive"):
         (tmp_path / name).mkdir()
     (tmp_path / "archive" / "a.warc").write_bytes(record(BODY, Content_Type="text/plain"))
@@ -166,7 +166,7 @@ def test_files_of_an_index_are_where_pywb_has_them(tmp_path: Path) -> None:
     earlier.close()
 
 
-def test_a_record_that_unpacks_to_very_much_is_not_read_to_its_end(tmp_path: Path) -> None:
+def test_find_stops_reading_oversized_record(tmp_path: Path) -> None:
     archive = packed(record(BODY + bytes(64 * 1_048_576), Content_Type="text/plain"))
     tracemalloc.start()
     try:
@@ -177,13 +177,13 @@ def test_a_record_that_unpacks_to_very_much_is_not_read_to_its_end(tmp_path: Pat
     assert peak < 4 * 1_048_576
 
 
-def test_an_index_of_nothing_is_said(tmp_path: Path) -> None:
+def test_earlier_archives_without_index_raises(tmp_path: Path) -> None:
     for name in (WARC / "gopher.warc.gz", WARC / "hostile" / "names.warc", tmp_path / "none", tmp_path):
         with pytest.raises(LocalError, match=str(name)):
             EarlierArchives([str(name)])
 
 
-def test_lines_that_tell_nothing_are_counted(tmp_path: Path) -> None:
+def test_earlier_archives_counts_unread_lines(tmp_path: Path) -> None:
     (tmp_path / "a.cdxj").write_bytes(line() + b"nonsense\n" + line())
     earlier = EarlierArchives([str(tmp_path / "a.cdxj")])
     assert earlier.unread == 1
@@ -211,13 +211,13 @@ KEYS = {
 
 
 @pytest.mark.parametrize(("url", "key"), KEYS.items())
-def test_a_key_is_that_of_others(url: str, key: str) -> None:
+def test_key_of_agrees_with_surt(url: str, key: str) -> None:
     assert key_of(url) == key
 
 
 @pytest.mark.parametrize(
     "url", ["http://h.example/a b", "http://h.example/\u00e9", "http://h.example/%0A%20"]
 )
-def test_a_key_is_one_word(url: str) -> None:
+def test_key_of_is_one_ascii_token(url: str) -> None:
     assert key_of(url).isascii()
     assert len(key_of(url).split()) == 1

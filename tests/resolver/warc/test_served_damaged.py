@@ -88,7 +88,9 @@ def urls_of(octets: bytes) -> list[str]:
 
 @pytest.mark.parametrize("damage", [change, cut, double, lie, swap], ids=lambda damage: damage.__name__)
 @pytest.mark.parametrize("name", SAMPLES)
-async def test_it_is_a_value_or_a_typed_error(name: str, damage: Damage, tmp_path: Path) -> None:
+async def test_damaged_archive_serves_values_or_typed_errors(
+    name: str, damage: Damage, tmp_path: Path
+) -> None:
     whole = gzip.decompress((WARC / name).read_bytes())
     urls = urls_of(whole)
     plain = re.sub(rb"(?m)^WARC-(?:Block|Payload)-Digest: .*\r\n", b"", whole)
@@ -105,7 +107,7 @@ async def test_it_is_a_value_or_a_typed_error(name: str, damage: Damage, tmp_pat
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-async def test_what_is_packed_and_damaged_serves_the_rest(name: str, tmp_path: Path) -> None:
+async def test_damaged_gzip_archive_serves_the_rest(name: str, tmp_path: Path) -> None:
     packed = (WARC / name).read_bytes()
     urls = urls_of(gzip.decompress(packed))
     path = tmp_path / "a.warc.gz"
@@ -118,7 +120,7 @@ async def test_what_is_packed_and_damaged_serves_the_rest(name: str, tmp_path: P
         assert await ask_all(path, urls) <= best
 
 
-async def test_those_that_are_hostile_are_served_as_far_as_they_are_whole(tmp_path: Path) -> None:
+async def test_hostile_archive_serves_values_or_typed_errors(tmp_path: Path) -> None:
     for path in sorted((WARC / "hostile").iterdir()):
         if path.suffix in (".gz", ".warc"):
             octets = path.read_bytes()
